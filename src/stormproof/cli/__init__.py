@@ -1,0 +1,28 @@
+"""The command line: one file per verb."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from stormproof.cli import console
+from stormproof.errors import StormproofError
+
+app = typer.Typer(
+    name="stormproof",
+    help="Is your perception model stormproof? Test detectors and segmenters under image corruption.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    """Run the command line; a Stormproof error becomes one line on standard error and exit code 2."""
+    try:
+        app()
+    except StormproofError as error:
+        console.fail(str(error))
+        sys.exit(2)

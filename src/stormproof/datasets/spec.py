@@ -1,0 +1,93 @@
+"""The one grammar for naming a dataset or a model: `kind:main[,key=value…]`."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from stormproof.errors import InvalidOption, UnknownName
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A parsed spec string.
+
+    >>> Spec.parse("coco:instances_val2017.json,images=val2017").options
+    {'images': 'val2017'}
+    """
+
+    kind: str
+    main: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        kind, colon, rest = text.strip().partition(":")
+        if not colon or not kind:
+            raise InvalidOption(f"Cannot read {text!r}; write kind:main, for example coco:annotations.json,images=folder.")
+        main, *pairs = rest.split(",")
+        options: dict[str, str] = {}
+        for pair in pairs:
+            key, equals, value = pair.partition("=")
+            if not equals or not key.strip():
+                raise InvalidOption(f"Cannot read {pair!r} in {text!r}; options are key=value after a comma.")
+            if key.strip() in options:
+                raise InvalidOption(f"{key.strip()!r} is given twice in {text!r}.")
+            options[key.strip()] = value.strip()
+        return cls(kind, main.strip(), options)
+
+    def __str__(self) -> str:
+        return ",".join([f"{self.kind}:{self.main}", *(f"{k}={v}" for k, v in self.options.items())])
+
+
+def call(opener: Callable[..., Any], spec: Spec) -> Any:
+    """Call `opener(main, **options)`, turning each option into what its annotation says.
+
+    An opener declares its options as keyword-only parameters annotated str, int, float, bool or
+    Path-like callables; that declaration is all there is to know about them.
+    """
+    known = {
+        name: parameter
+        for name, parameter in inspect.signature(opener, eval_str=True).parameters.items()
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    }
+    arguments: dict[str, Any] = {}
+    for key, text in spec.options.items():
+        if key not in known:
+            options = ", ".join(known) or "none"
+            raise UnknownName(f"option of {spec.kind!r}", key, known, f"It takes: {options}.")
+        arguments[key] = _convert(text, known[key].annotation, f"{key}={text} in {spec}")
+    missing = [n for n, p in known.items() if p.default is inspect.Parameter.empty and n not in arguments]
+    if missing:
+        raise InvalidOption(f"{spec} lacks {', '.join(missing)}; add ,{missing[0]}=…")
+    return opener(spec.main, **arguments)
+
+
+def _convert(text: str, annotation: Any, where: str) -> Any:
+    types = [t for t in getattr(annotation, "__args__", (annotation,)) if t is not type(None)]
+    target = types[0] if types else str
+    if target is bool:
+        if text.lower() in ("true", "yes", "1"):
+            return True
+        if text.lower() in ("false", "no", "0"):
+            return False
+        raise InvalidOption(f"{where}: write true or false.")
+    try:
+        return target(text)
+    except (ValueError, TypeError):
+        raise InvalidOption(f"{where}: expected {getattr(target, '__name__', target)}.") from None
+
+
+def load_attribute(path: str) -> Any:
+    """The object at `package.module:attribute`."""
+    module, _, attribute = path.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise InvalidOption(f"Cannot load {path!r}: {error}.") from error
+    return found

@@ -1,0 +1,126 @@
+"""The only place where random bits are born.
+
+Every number is a pure function of (seed, image id, corruption, severity), the name of the stream it
+belongs to and its index in that stream. Nothing depends on order, worker, batch or machine. The
+generator is Philox4x32-10 (Salmon et al. 2011); a hash of the identity is its key.
+
+Fields use 16 bits a value: two pixels' worth per generated word, and coarse enough that a table of
+all outcomes fits in a cache, which is what makes noise fast and exact on every device.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+U16 = 65536
+
+
+@numba.njit(cache=True, inline="always")  # type: ignore[untyped-decorator, unused-ignore]
+def _philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
+    """One block: 128 bits of counter in, 128 random bits out, as four uint32 held in uint64."""
+    low = np.uint64(0xFFFFFFFF)
+    half = np.uint64(32)
+    for _ in range(10):
+        p0 = np.uint64(0xD2511F53) * c0
+        p1 = np.uint64(0xCD9E8D57) * c2
+        c0, c1, c2, c3 = (p1 >> half) ^ c1 ^ k0, p1 & low, (p0 >> half) ^ c3 ^ k1, p0 & low
+        k0 = (k0 + np.uint64(0x9E3779B9)) & low
+        k1 = (k1 + np.uint64(0xBB67AE85)) & low
+    return c0, c1, c2, c3
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _fill(out: Any, k0: Any, k1: Any, stream: Any, start: Any) -> None:
+    """Blocks start, start + 1, … of a stream; `out` is uint32 with four words per block."""
+    for i in range(out.shape[0] // 4):
+        block = start + np.uint64(i)
+        a, b, c, d = _philox(block & np.uint64(0xFFFFFFFF), block >> np.uint64(32), stream, np.uint64(0), k0, k1)
+        out[4 * i] = a
+        out[4 * i + 1] = b
+        out[4 * i + 2] = c
+        out[4 * i + 3] = d
+
+
+@lru_cache(maxsize=4096)
+def _stream(name: str) -> int:
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=4).digest(), "little")
+
+
+@lru_cache(maxsize=1)
+def normal_quantiles() -> npt.NDArray[np.float64]:
+    """The standard normal's value for each of the 65,536 equally likely 16-bit draws."""
+    quantiles: npt.NDArray[np.float64] = ndtri((np.arange(U16) + 0.5) / U16)
+    # The mid-points of the outermost bins miss a little of the tails' weight; restore unit variance.
+    return quantiles / quantiles.std()
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """Random numbers for one image under one condition; ask for them by stream name.
+
+    >>> Draw.keyed(0, "a.png", "fog", 3).uniform("angle") == Draw.keyed(0, "a.png", "fog", 3).uniform("angle")
+    True
+    >>> Draw.keyed(0, "a.png", "fog", 3).uniform("angle") == Draw.keyed(0, "b.png", "fog", 3).uniform("angle")
+    False
+    """
+
+    key: tuple[int, int]
+
+    @classmethod
+    def keyed(cls, seed: int, *identity: str | int) -> Draw:
+        """The draw that belongs to an identity: usually (image id, corruption, severity)."""
+        text = json.dumps([seed, *identity], ensure_ascii=True, separators=(",", ":"))
+        digest = hashlib.blake2b(text.encode(), digest_size=8, person=b"stormproof-draw").digest()
+        return cls((int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little")))
+
+    def words(self, stream: str, count: int) -> npt.NDArray[np.uint32]:
+        """The first `count` 32-bit words of a stream."""
+        out = np.empty((count + 3) // 4 * 4, np.uint32)
+        _fill(out, np.uint64(self.key[0]), np.uint64(self.key[1]), np.uint64(_stream(stream)), np.uint64(0))
+        return out[:count]
+
+    def bits(self, stream: str, shape: tuple[int, ...]) -> npt.NDArray[np.uint16]:
+        """16 random bits for every element of `shape`, in C order."""
+        count = prod(shape)
+        return self.words(stream, (count + 1) // 2).astype("<u4", copy=False).view("<u2")[:count].reshape(shape)
+
+    def uniforms(self, stream: str, count: int) -> npt.NDArray[np.float64]:
+        """`count` numbers in [0, 1) with 53 random bits each."""
+        words = self.words(stream, 2 * count).astype(np.uint64).reshape(count, 2)
+        return ((words[:, 0] << np.uint64(21)) ^ (words[:, 1] >> np.uint64(11))).astype(np.float64) * 2.0**-53
+
+    def uniform(self, stream: str, low: float = 0.0, high: float = 1.0) -> float:
+        """One number in [low, high)."""
+        return low + (high - low) * float(self.uniforms(stream, 1)[0])
+
+    def integer(self, stream: str, count: int) -> int:
+        """One integer in [0, count)."""
+        return min(int(self.uniform(stream) * count), count - 1)
+
+    def uniform_field(self, stream: str, shape: tuple[int, ...], low: float, high: float) -> npt.NDArray[np.float32]:
+        """Independent numbers in (low, high), one per element."""
+        field = self.bits(stream, shape).astype(np.float32)
+        field += np.float32(0.5)
+        field *= np.float32((high - low) / U16)
+        field += np.float32(low)
+        return field
+
+    def normal_field(self, stream: str, shape: tuple[int, ...], mean: float, sd: float) -> npt.NDArray[np.float32]:
+        """Independent normal numbers, one per element."""
+        table = (normal_quantiles() * sd + mean).astype(np.float32)
+        return table[self.bits(stream, shape)]
+
+    def integer_field(self, stream: str, shape: tuple[int, ...], low: int, high: int) -> npt.NDArray[np.int8]:
+        """Independent integers in [low, high), one per element; bounds within int8."""
+        table = (np.arange(U16, dtype=np.int64) * (high - low) // U16 + low).astype(np.int8)
+        return table[self.bits(stream, shape)]
