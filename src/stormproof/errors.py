@@ -41,3 +41,38 @@ class MissingContext(StormproofError):
 
 class OutputError(StormproofError, OSError):
     """A destination exists already, is not writable, or is full."""
+
+
+class InvalidPrediction(StormproofError, ValueError):
+    """Predictions do not fit the images or classes they are scored against."""
+
+
+class IncompleteGrid(StormproofError, LookupError):
+    """A score grid lacks cells that an aggregate needs; `missing` names every one of them."""
+
+    def __init__(self, missing: Iterable[str], of: int) -> None:
+        self.missing = tuple(missing)
+        super().__init__(f"{len(self.missing)} of {of} cells have no score: {', '.join(self.missing)}. "
+                         "Run these conditions, or build the grid over the conditions that were run.")
+
+
+class DatasetError(StormproofError, ValueError):
+    """A dataset's files are missing, broken or contradict themselves.
+
+    `file` and `record` say where; `others` holds the further problems that were found together with
+    this one, so that all of them can be listed.
+    """
+
+    def __init__(
+        self, file: object, problem: str, record: str = "", others: tuple[DatasetError, ...] = ()
+    ) -> None:
+        self.file, self.problem, self.record, self.others = str(file), problem, record, others
+        more = f" (and {len(others)} more; 'stormproof inspect … --check' lists them)" if others else ""
+        super().__init__(f"{self.where}: {problem}{more}")
+
+    @property
+    def where(self) -> str:
+        return f"{self.file}, {self.record}" if self.record else self.file
+
+    def __reduce__(self) -> tuple[type[DatasetError], tuple[object, ...]]:
+        return type(self), (self.file, self.problem, self.record, self.others)

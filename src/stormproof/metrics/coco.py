@@ -1,0 +1,168 @@
+"""The twelve COCO numbers for boxes and masks, overall and per class.
+
+Matching is hotcoco's, which follows pycocotools to the last bit (docs/adr/0020). This module hands it
+flat arrays and reads the precision and recall tables; nothing passes through JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stormproof.errors import InvalidPrediction, InvalidTruth
+from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
+from stormproof.sample import RLE, Floats
+
+if TYPE_CHECKING:
+    import hotcoco
+
+# name → (IoU threshold or all, size bin, detections per image), in the order pycocotools prints them
+_PRECISIONS: dict[str, tuple[float | None, int, int]] = {
+    "AP": (None, 0, 2), "AP50": (0.5, 0, 2), "AP75": (0.75, 0, 2),
+    "APs": (None, 1, 2), "APm": (None, 2, 2), "APl": (None, 3, 2),
+}
+_RECALLS: dict[str, tuple[int, int]] = {
+    "AR1": (0, 0), "AR10": (0, 1), "AR100": (0, 2), "ARs": (1, 2), "ARm": (2, 2), "ARl": (3, 2),
+}
+NUMBERS = (*_PRECISIONS, *_RECALLS)
+_IOUS = np.linspace(0.5, 0.95, 10)
+
+
+@dataclass(frozen=True, slots=True)
+class DetectionScores:
+    """COCO's twelve numbers as fractions; NaN where the truth holds no object to find.
+
+    Sizes are by the truth's area: small < 32², medium < 96², large beyond, in square pixels.
+    """
+
+    AP: float
+    AP50: float
+    AP75: float
+    APs: float
+    APm: float
+    APl: float
+    AR1: float
+    AR10: float
+    AR100: float
+    ARs: float
+    ARm: float
+    ARl: float
+    per_class: Mapping[str, Mapping[str, float]]
+
+    def numbers(self) -> dict[str, float]:
+        """The twelve, by name, in pycocotools' order."""
+        return {name: getattr(self, name) for name in NUMBERS}
+
+
+def box_scores(truth: DetectionTruth, predictions: Predictions) -> DetectionScores:
+    """COCO scores of boxes (Lin et al. 2014).
+
+    Crowds and ignored truths absorb detections: no reward, no penalty.
+
+    >>> from stormproof.sample import Instances, Prediction
+    >>> truth = DetectionTruth.of([("a.png", Instances([[0, 0, 50, 50]], [0]))], ["cat"])
+    >>> scores = box_scores(truth, {"a.png": Prediction([[0, 0, 50, 41]], [0.9], [0])})
+    >>> {name: round(value, 3) for name, value in scores.numbers().items() if name in ("AP", "AP50", "AR1")}
+    {'AP': 0.7, 'AP50': 1.0, 'AR1': 0.7}
+    """
+    found = lay_out(predictions, truth)
+    index = _index(truth, "_coco_boxes", None)
+    return _scores(truth, index, index.load_res(_result_rows(found)), "bbox")
+
+
+def mask_scores(truth: DetectionTruth, predictions: Predictions) -> DetectionScores:
+    """COCO scores of instance masks; a detection's size is its mask's area, as in the COCO challenge."""
+    found = lay_out(predictions, truth)
+    masks = _given_masks(found, truth)
+    for i, mask in enumerate(truth.masks):
+        if mask is None:
+            raise InvalidTruth(f"Image {truth.owner(i)!r}: a truth has no mask; score boxes or read masks.")
+    index = _index(truth, "_coco_masks", [_rle(mask) for mask in truth.masks if mask is not None])
+    results = index.load_res(_result_rows(found), segmentation=[_rle(mask) for mask in masks])
+    if masks:
+        # With both a box and a mask at hand the protocol would bin by the box's area.
+        areas = np.array([mask.area for mask in masks], np.float64)
+        results.update_anns(ids=np.arange(1, len(masks) + 1), area=areas)
+    return _scores(truth, index, results, "segm")
+
+
+def _given_masks(found: Detections, truth: DetectionTruth) -> list[RLE]:
+    masks = found.masks or (None,) * len(found)
+    sizes = {int(i): mask.size for i, mask in zip(truth.image, truth.masks, strict=True) if mask is not None}
+    given = []
+    for i, mask in zip(found.image.tolist(), masks, strict=True):
+        if mask is None:
+            raise InvalidPrediction(f"Image {truth.ids[i]!r}: a detection has no mask; score boxes instead.")
+        if mask.size != sizes.get(i, mask.size):
+            raise InvalidPrediction(f"Image {truth.ids[i]!r}: a predicted mask has size {mask.size}, the "
+                                    f"truth's {sizes[i]} (height, width); resize it to the image.")
+        given.append(mask)
+    return given
+
+
+def _index(truth: DetectionTruth, slot: str, masks: list[Any] | None) -> hotcoco.COCO:
+    """The evaluator's index of the truth, built at first use and kept for every further condition."""
+    import hotcoco
+
+    kept: hotcoco.COCO | None = truth.__dict__.get(slot)
+    if kept is None:
+        kept = hotcoco.COCO.from_arrays(
+            [{"id": i + 1, "width": 0, "height": 0} for i in range(len(truth.ids))],
+            [{"id": i + 1, "name": name} for i, name in enumerate(truth.classes)],
+            truth.image + 1, truth.labels + 1, _xywh(truth.boxes),
+            area=truth.area, iscrowd=truth.excused, segmentation=masks,
+        )
+        truth.__dict__[slot] = kept
+    return kept
+
+
+def _result_rows(found: Detections) -> Floats:
+    rows = np.empty((len(found), 7))
+    rows[:, 0] = found.image + 1
+    rows[:, 1:5] = _xywh(found.boxes)
+    rows[:, 5] = found.scores
+    rows[:, 6] = found.labels + 1
+    return rows
+
+
+def _xywh(boxes: Floats) -> Floats:
+    return np.concatenate([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], axis=1)
+
+
+def _rle(mask: RLE) -> dict[str, Any]:
+    return {"size": list(mask.size), "counts": mask.counts.tolist()}
+
+
+def _scores(truth: DetectionTruth, index: hotcoco.COCO, results: hotcoco.COCO, kind: str) -> DetectionScores:
+    import hotcoco
+
+    run = hotcoco.COCOeval(index, results, kind)
+    run.evaluate()
+    run.accumulate()
+    tables = run.eval
+    assert tables is not None  # accumulate() has just filled it
+    precision, recall = tables["precision"], tables["recall"]
+    overall = _summary(precision, recall)
+    per_class = {name: _summary(precision[:, :, k : k + 1], recall[:, k : k + 1])
+                 for k, name in enumerate(truth.classes)}
+    return DetectionScores(**overall, per_class=per_class)
+
+
+def _summary(precision: npt.NDArray[Any], recall: npt.NDArray[Any]) -> dict[str, float]:
+    """Precision is IoU × recall point × class × size × cap, recall lacks the second axis; −1 is no truth."""
+    numbers = {}
+    for name, (threshold, size, cap) in _PRECISIONS.items():
+        ious = slice(None) if threshold is None else np.isclose(_IOUS, threshold)
+        numbers[name] = _mean(precision[ious, :, :, size, cap])
+    for name, (size, cap) in _RECALLS.items():
+        numbers[name] = _mean(recall[:, :, size, cap])
+    return numbers
+
+
+def _mean(values: npt.NDArray[Any]) -> float:
+    kept = values[values > -1]
+    return float(kept.mean()) if kept.size else float("nan")

@@ -1,0 +1,177 @@
+"""Object error and flaw symptoms (*liu*): how wrong a detector is about each object, and in what way.
+
+The paper defines the error but not the matching. The rule here (docs/adr/0022): each truth is judged by
+the prediction that overlaps it most, whatever its class; a truth nothing overlaps has error 1; false
+positives do not count; images without countable truths are left out. `MatchingRule` changes any of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from stormproof.metrics.overlap import Overlap, iou
+from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
+from stormproof.sample import Bools, Floats, Ints
+
+
+class Symptom(StrEnum):
+    """What is wrong with one object (*liu*, section 3.5)."""
+
+    CORRECT = "correct"
+    CBWO = "CBWO"  # correct box, wrong object: well placed, wrong class
+    WBCO = "WBCO"  # wrong box, correct object: right class, ill placed
+    WBWO = "WBWO"  # wrong box, wrong object
+    PMD = "PMD"  # partial missed detection: this object is missed, others in the image are not
+    MD = "MD"  # missed detection: every object in the image is missed
+
+
+FLAWS = (Symptom.CBWO, Symptom.WBCO, Symptom.WBWO, Symptom.PMD, Symptom.MD)
+
+
+@dataclass(frozen=True, slots=True)
+class MatchingRule:
+    """Which prediction speaks for which truth.
+
+    `overlap` measures agreement (`overlap.enclosing_overlap` is Eq. 2 as printed). `class_aware` lets only
+    predictions of the truth's class speak; `one_to_one` lets each prediction speak once, best pairs first;
+    predictions scored below `min_score` are silent. Equal overlaps: own class first, then higher score.
+    A box is correct when its error 1 − overlap is below `tolerance`, strictly, as the paper has it.
+    """
+
+    overlap: Overlap = iou
+    class_aware: bool = False
+    one_to_one: bool = False
+    min_score: float = 0.0
+    tolerance: float = 0.5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ObjectErrors:
+    """One entry per countable truth: its image, class, error in [0, 1] and symptom."""
+
+    image: Ints
+    labels: Ints
+    errors: Floats
+    symptoms: tuple[Symptom, ...]
+    classes: tuple[str, ...]
+    ids: tuple[str, ...]
+
+    @property
+    def error(self) -> float:
+        """E (*liu*, Eq. 3): the mean over images of the mean over their objects."""
+        per_image = self.per_image()
+        return float(np.mean(list(per_image.values()))) if per_image else float("nan")
+
+    def per_image(self) -> dict[str, float]:
+        """Each image's mean error over its objects."""
+        return _means(self.image, self.errors, self.ids)
+
+    def per_class(self) -> dict[str, float]:
+        """Each class's mean error over its objects."""
+        return _means(self.labels, self.errors, self.classes)
+
+    def flaws(self) -> dict[Symptom, int]:
+        """Flawed objects by symptom."""
+        counted = Counter(self.symptoms)
+        return {symptom: counted[symptom] for symptom in FLAWS}
+
+    def flaws_per_class(self) -> dict[str, dict[Symptom, int]]:
+        """The same for each class that occurs."""
+        return self._tabulate(self.labels, self.classes)
+
+    def flaws_per_image(self) -> dict[str, dict[Symptom, int]]:
+        """The same for each image; one with any PMD is partially missed, one with any MD wholly."""
+        return self._tabulate(self.image, self.ids)
+
+    def _tabulate(self, column: Ints, names: tuple[str, ...]) -> dict[str, dict[Symptom, int]]:
+        table = {names[k]: dict.fromkeys(FLAWS, 0) for k in np.unique(column).tolist()}
+        for k, symptom in zip(column.tolist(), self.symptoms, strict=True):
+            if symptom is not Symptom.CORRECT:
+                table[names[k]][symptom] += 1
+        return table
+
+
+def object_errors(truth: DetectionTruth, predictions: Predictions, *,
+                  rule: MatchingRule | None = None) -> ObjectErrors:
+    """Judge every countable truth of a set under one condition.
+
+    >>> from stormproof.sample import Instances, Prediction
+    >>> truth = DetectionTruth.of([("a", Instances([[0, 0, 9, 10], [50, 0, 60, 9]], [0, 0]))], ["cat", "dog"])
+    >>> judged = object_errors(truth, {"a": Prediction([[0, 0, 9, 8]], [0.9], [1])})
+    >>> round(judged.error, 2), [str(s) for s in judged.symptoms]
+    (0.6, ['CBWO', 'PMD'])
+    """
+    rule = rule or MatchingRule()
+    found = lay_out(predictions, truth)
+    counted = np.flatnonzero(~truth.excused)
+    counted = counted[np.argsort(truth.image[counted], kind="stable")]
+    loud = np.flatnonzero(found.scores >= rule.min_score)
+    loud = loud[np.argsort(found.image[loud], kind="stable")]
+    images = np.unique(truth.image[counted])
+    truth_ends = np.searchsorted(truth.image[counted], images, "right").tolist()
+    bounds = zip(np.searchsorted(found.image[loud], images, "left").tolist(),
+                 np.searchsorted(found.image[loud], images, "right").tolist(), strict=True)
+    errors = np.ones(len(counted))
+    symptoms: list[Symptom] = []
+    start = 0
+    for end, (first, last) in zip(truth_ends, bounds, strict=True):
+        own, said = counted[start:end], loud[first:last]
+        overlap, same = _judge_image(truth, found, own, said, rule)
+        errors[start:end] = 1 - overlap
+        symptoms.extend(_symptoms(overlap, same, rule.tolerance))
+        start = end
+    return ObjectErrors(truth.image[counted], truth.labels[counted], errors, tuple(symptoms),
+                        truth.classes, truth.ids)
+
+
+def _judge_image(truth: DetectionTruth, found: Detections, own: Ints, said: Ints,
+                 rule: MatchingRule) -> tuple[Floats, Bools]:
+    """For each truth the overlap with its prediction, and whether the classes agree."""
+    if not said.size:
+        return np.zeros(len(own)), np.zeros(len(own), bool)
+    overlap = rule.overlap(truth.boxes[own], found.boxes[said])
+    same = truth.labels[own][:, None] == found.labels[said][None, :]
+    if rule.class_aware:
+        overlap = np.where(same, overlap, 0.0)
+    scores = np.broadcast_to(found.scores[said], overlap.shape)
+    choose = _one_to_one if rule.one_to_one else _best
+    chosen = choose(overlap, same, scores)
+    rows = np.arange(len(own))
+    kept = chosen >= 0
+    return (np.where(kept, overlap[rows, chosen], 0.0), np.where(kept, same[rows, chosen], False))
+
+
+def _best(overlap: Floats, same: Bools, scores: Floats) -> Ints:
+    ranked: Ints = np.lexsort((-scores, ~same, -overlap), axis=1)
+    return ranked[:, 0]
+
+
+def _one_to_one(overlap: Floats, same: Bools, scores: Floats) -> Ints:
+    chosen = np.full(len(overlap), -1)
+    spoken = np.zeros(overlap.shape[1], bool)
+    for flat in np.lexsort((-scores.ravel(), ~same.ravel(), -overlap.ravel())):
+        row, column = divmod(int(flat), overlap.shape[1])
+        if overlap[row, column] <= 0:
+            break
+        if chosen[row] < 0 and not spoken[column]:
+            chosen[row] = column
+            spoken[column] = True
+    return chosen
+
+
+def _symptoms(overlap: Floats, same: Bools, tolerance: float) -> list[Symptom]:
+    missed = Symptom.MD if not (overlap > 0).any() else Symptom.PMD
+    by_case = {(True, True): Symptom.CORRECT, (True, False): Symptom.CBWO,
+               (False, True): Symptom.WBCO, (False, False): Symptom.WBWO}
+    return [missed if value == 0 else by_case[1 - value < tolerance, agrees]
+            for value, agrees in zip(overlap.tolist(), same.tolist(), strict=True)]
+
+
+def _means(column: Ints, values: Floats, names: tuple[str, ...]) -> dict[str, float]:
+    keys, inverse = np.unique(column, return_inverse=True)
+    means = np.bincount(inverse, values) / np.bincount(inverse) if len(keys) else np.zeros(0)
+    return {names[k]: mean for k, mean in zip(keys.tolist(), means.tolist(), strict=True)}

@@ -1,0 +1,182 @@
+"""Truths and predictions of a whole set, laid out flat: one array per column, one entry per object.
+
+The truth is laid out and indexed once and then serves every condition; predictions are checked against
+it, and every complaint names the image, the record and the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from stormproof.errors import InvalidPrediction, InvalidTruth
+from stormproof.sample import RLE, Bools, Floats, Instances, Ints, Prediction
+
+_NAMED = 5  # ids spelled out in an error before "and n more"
+
+
+@dataclass(frozen=True, eq=False)
+class DetectionTruth:
+    """The objects of every image of a set. Make it with `DetectionTruth.of`.
+
+    `image` holds positions in `ids`. Scores that tie are taken in the order of `ids`.
+    """
+
+    ids: tuple[str, ...]
+    classes: tuple[str, ...]
+    image: Ints
+    boxes: Floats
+    labels: Ints
+    crowd: Bools
+    ignore: Bools
+    area: Floats
+    masks: tuple[RLE | None, ...]
+
+    @classmethod
+    def of(cls, truths: Iterable[tuple[str, Instances]], classes: Sequence[str]) -> Self:
+        """Lay out (image id, objects) pairs; labels index `classes`."""
+        pairs = list(truths)
+        ids = tuple(name for name, _ in pairs)
+        if len(set(ids)) != len(ids):
+            twice = next(name for i, name in enumerate(ids) if name in ids[:i])
+            raise InvalidTruth(f"Image {twice!r} is in the truth twice; give each image one id.")
+        masks: list[RLE | None] = []
+        for _, objects in pairs:
+            masks.extend(objects.masks or [None] * len(objects))
+        truth = cls(
+            ids, tuple(classes), _image_column([len(o) for _, o in pairs]),
+            _stack([o.boxes for _, o in pairs], np.zeros((0, 4))),
+            _stack([o.labels for _, o in pairs], np.zeros(0, np.int64)),
+            _stack([o.crowd for _, o in pairs], np.zeros(0, bool)),
+            _stack([o.ignore for _, o in pairs], np.zeros(0, bool)),
+            _stack([o.area for _, o in pairs], np.zeros(0)),
+            tuple(masks),
+        )
+        bad = (truth.labels < 0) | (truth.labels >= len(truth.classes))
+        if bad.any():
+            i = int(np.flatnonzero(bad)[0])
+            raise InvalidTruth(f"Image {truth.owner(i)!r}: a truth has label {truth.labels[i]}, but there "
+                               f"are {len(truth.classes)} classes (0 to {len(truth.classes) - 1}).")
+        return truth
+
+    def __len__(self) -> int:
+        return len(self.boxes)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Indexes cached on the object belong to this process; another one builds its own.
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
+
+    @cached_property
+    def position(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.ids)}
+
+    @property
+    def excused(self) -> Bools:
+        """Objects that neither count nor punish: crowds and ignored ones."""
+        return self.crowd | self.ignore
+
+    def owner(self, entry: int) -> str:
+        """The id of the image that an object belongs to."""
+        return self.ids[int(self.image[entry])]
+
+
+@dataclass(frozen=True, eq=False)
+class Detections:
+    """What a model said about a set of images, flat; `image` holds positions in the truth's `ids`.
+
+    An image without entries is one where nothing was found: build from arrays only when every image ran.
+    """
+
+    image: Ints
+    boxes: Floats
+    scores: Floats
+    labels: Ints
+    masks: tuple[RLE | None, ...] = field(default=())
+
+    @classmethod
+    def of(cls, predictions: Mapping[str, Prediction], truth: DetectionTruth) -> Self:
+        """Lay out one prediction per image of `truth`; an image left out is an error, not an empty answer."""
+        _check_images(predictions, truth)
+        rows = [predictions[name] for name in truth.ids]
+        masks: list[RLE | None] = []
+        for row in rows:
+            masks.extend(row.masks or [None] * len(row))
+        return cls(
+            _image_column([len(row) for row in rows]),
+            _stack([row.boxes for row in rows], np.zeros((0, 4))),
+            _stack([row.scores for row in rows], np.zeros(0)),
+            _stack([row.labels for row in rows], np.zeros(0, np.int64)),
+            tuple(masks),
+        )
+
+    def __len__(self) -> int:
+        return len(self.boxes)
+
+
+Predictions = Mapping[str, Prediction] | Detections
+
+
+def lay_out(predictions: Predictions, truth: DetectionTruth) -> Detections:
+    """Predictions as checked flat arrays that fit `truth`."""
+    found = predictions if isinstance(predictions, Detections) else Detections.of(predictions, truth)
+    count = len(found.boxes)
+    for name in ("image", "scores", "labels"):
+        if getattr(found, name).shape != (count,):
+            raise InvalidPrediction(f"{count} boxes, but {name} has shape {getattr(found, name).shape}.")
+    if found.boxes.shape != (count, 4):
+        raise InvalidPrediction(f"Boxes have shape {found.boxes.shape}; they must be n×4 (x1 y1 x2 y2).")
+    if found.masks and len(found.masks) != count:
+        raise InvalidPrediction(f"{count} boxes, but {len(found.masks)} masks; give one per box or none.")
+    stray = (found.image < 0) | (found.image >= len(truth.ids))
+    if stray.any():
+        i = int(np.flatnonzero(stray)[0])
+        raise InvalidPrediction(f"Detection {i} belongs to image number {found.image[i]}, but the set has "
+                                f"{len(truth.ids)} images (0 to {len(truth.ids) - 1}).")
+    _refuse(~((found.scores >= 0) & (found.scores <= 1)), found, truth, found.scores, "score",
+            "scores must lie in [0, 1]")
+    unsound = ~np.isfinite(found.boxes).all(axis=1) | (found.boxes[:, 2:] < found.boxes[:, :2]).any(axis=1)
+    _refuse(unsound, found, truth, found.boxes, "box",
+            "boxes are x1 y1 x2 y2, finite, with x2 ≥ x1 and y2 ≥ y1")
+    _refuse((found.labels < 0) | (found.labels >= len(truth.classes)), found, truth, found.labels, "label",
+            f"the set has {len(truth.classes)} classes (0 to {len(truth.classes) - 1})")
+    return found
+
+
+def _check_images(predictions: Mapping[str, Prediction], truth: DetectionTruth) -> None:
+    strangers = [name for name in predictions if name not in truth.position]
+    if strangers:
+        raise InvalidPrediction(f"Predictions for images that are not in the set: {_names(strangers)}. "
+                                "Check that ids are the dataset's, extension included.")
+    holes = [name for name in truth.ids if name not in predictions]
+    if holes:
+        raise InvalidPrediction(f"No prediction for {len(holes)} of {len(truth.ids)} images: "
+                                f"{_names(holes)}. Give an empty Prediction() where the model found nothing.")
+
+
+def _refuse(bad: Bools | np.bool_, found: Detections, truth: DetectionTruth, column: npt.NDArray[Any],
+            noun: str, rule: str) -> None:
+    if bad.any():
+        i = int(np.flatnonzero(bad)[0])
+        first = int(np.flatnonzero(found.image == found.image[i])[0])
+        name = truth.ids[int(found.image[i])]
+        more = f" ({int(bad.sum())} such detections in all)" if bad.sum() > 1 else ""
+        value = column[i].tolist()
+        raise InvalidPrediction(f"Image {name!r}, detection {i - first}: {noun} {value}; {rule}{more}.")
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:_NAMED])
+    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"
+
+
+def _image_column(counts: Sequence[int]) -> Ints:
+    return np.repeat(np.arange(len(counts)), np.asarray(counts, np.int64))
+
+
+def _stack(parts: Sequence[npt.NDArray[Any]], empty: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.concatenate([empty, *parts])

@@ -1,0 +1,116 @@
+"""Semantic segmentation: a confusion matrix that streams over images and adds up over shards.
+
+Rows are the truth, columns the prediction. Pixels whose truth is the ignore value are not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from stormproof.errors import InvalidPrediction, InvalidTruth
+from stormproof.sample import Floats, Ints, SemanticMap
+
+LabelMap = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Confusion:
+    """Counts of pixels by true and predicted class. Sum the parts of a set to get the whole.
+
+    >>> truth = SemanticMap(np.array([[0, 1], [1, 255]], np.uint8))
+    >>> c = Confusion.of(truth, np.array([[0, 1], [0, 0]], np.uint8), classes=2)
+    >>> c.counts.tolist(), c.iou.tolist(), c.miou, round(c.pixel_accuracy, 3)
+    ([[1, 0], [1, 1]], [0.5, 0.5], 0.5, 0.667)
+    """
+
+    counts: Ints
+
+    @classmethod
+    def empty(cls, classes: int) -> Self:
+        """No pixels yet; the neutral element of addition."""
+        return cls(np.zeros((classes, classes), np.int64))
+
+    @classmethod
+    def of(cls, truth: SemanticMap, predicted: LabelMap, *, classes: int, name: str = "image") -> Self:
+        """Count one image; `name` is what errors call it."""
+        if predicted.shape != truth.labels.shape:
+            raise InvalidPrediction(f"{name}: the predicted map is {predicted.shape}, the truth "
+                                    f"{truth.labels.shape}; resize with nearest neighbour first.")
+        if predicted.dtype not in (np.uint8, np.uint16):
+            raise InvalidPrediction(f"{name}: the predicted map is {predicted.dtype}, not uint8 or uint16.")
+        return cls(_count(truth.labels, predicted, truth.ignore, classes, name))
+
+    @classmethod
+    def total(cls, parts: Iterable[Self], *, classes: int) -> Self:
+        """The sum of images or shards, in any order."""
+        counts = np.zeros((classes, classes), np.int64)
+        for part in parts:
+            counts += part.counts
+        return cls(counts)
+
+    def __add__(self, other: Confusion) -> Confusion:
+        return Confusion(self.counts + other.counts)
+
+    @property
+    def iou(self) -> Floats:
+        """Per class TP / (TP + FP + FN); NaN for a class in neither truth nor prediction."""
+        hits = np.diagonal(self.counts)
+        union = self.counts.sum(axis=0) + self.counts.sum(axis=1) - hits
+        ratio: Floats = np.divide(hits, union, out=np.full(len(hits), np.nan), where=union > 0)
+        return ratio
+
+    @property
+    def miou(self) -> float:
+        """Mean IoU over the classes that occur, as a fraction; NaN if no pixel counts."""
+        present = self.iou[~np.isnan(self.iou)]
+        return float(present.mean()) if present.size else float("nan")
+
+    @property
+    def pixel_accuracy(self) -> float:
+        """The fraction of counted pixels whose class is right."""
+        total = self.counts.sum()
+        return float(np.trace(self.counts) / total) if total else float("nan")
+
+
+def _count(truth: LabelMap, predicted: LabelMap, ignore: int, classes: int, name: str) -> Ints:
+    # One row and column beyond the classes collect what is out of range, so the kernel needs no branch.
+    table = np.full(65536, classes, np.uint16)
+    table[:classes] = np.arange(classes)
+    skip = table.copy()
+    if 0 <= ignore < table.size:
+        skip[ignore] = classes + 1
+    wide = np.zeros((classes + 2, classes + 2), np.int64)
+    _tally(np.ascontiguousarray(truth).ravel(), np.ascontiguousarray(predicted).ravel(), skip, table, wide)
+    if wide[classes].any():
+        value = int(truth[(skip[truth] == classes)][0])
+        raise InvalidTruth(f"{name}: the truth holds class {value}, but there are {classes} classes and "
+                           f"{ignore} is ignored.")
+    if wide[:classes, classes].any():
+        value = int(predicted[(table[predicted] == classes) & (skip[truth] < classes)][0])
+        raise InvalidPrediction(f"{name}: the prediction holds class {value} of {classes} classes.")
+    return wide[:classes, :classes].copy()
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _tally(truth: Any, predicted: Any, rows: Any, columns: Any, counts: Any) -> None:
+    # Neighbouring pixels mostly repeat, and a count that is incremented twice in a row waits for itself;
+    # four matrices in turn keep the additions independent.
+    side = counts.shape[0]
+    lanes = np.zeros((4, side * side), np.uint32)
+    whole = truth.size - truth.size % 4
+    for i in range(0, whole, 4):
+        for k in range(4):
+            at = np.int64(rows[truth[i + k]]) * side + np.int64(columns[predicted[i + k]])
+            lanes[k, at] += np.uint32(1)
+    for i in range(whole, truth.size):
+        lanes[0, np.int64(rows[truth[i]]) * side + np.int64(columns[predicted[i]])] += np.uint32(1)
+    for r in range(side):
+        for c in range(side):
+            for k in range(4):
+                counts[r, c] += np.int64(lanes[k, r * side + c])
