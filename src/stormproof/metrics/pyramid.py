@@ -1,0 +1,73 @@
+"""A steerable pyramid (Simoncelli & Freeman 1995): oriented band-pass pictures, an octave apart.
+
+Filters are drawn in the frequency domain: raised cosines over log-radius, cosⁿ over angle. The transform
+is scaled as a tight frame (each octave down doubles a constant's amplitude), as the spatial filters of
+the image-quality literature are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from stormproof.sample import Floats
+
+Spectrum = npt.NDArray[np.complex128]
+
+
+def oriented_bands(picture: Floats, *, levels: int, orientations: tuple[int, ...],
+                   of: int) -> Iterator[list[Floats]]:
+    """Per level, finest first, the bands at some `of` equally spaced orientations (0: vertical edges).
+
+    Sides must be multiples of 2^(levels − 1); each level halves them.
+    """
+    spectrum: Spectrum = np.fft.fftshift(np.fft.fft2(picture, norm="ortho"))
+    octave, angle = _polar(spectrum.shape)
+    spectrum = spectrum * _low(octave)
+    for _ in range(levels):
+        octave, angle = _polar(spectrum.shape)
+        band = spectrum * _high(octave + 1)
+        yield [_real(band * _fan(angle, k, of)) for k in orientations]
+        spectrum = _inner_half(spectrum * _low(octave + 1))
+
+
+def _polar(shape: tuple[int, ...]) -> tuple[Floats, Floats]:
+    """log₂ of the radius (0 at the axes' Nyquist frequency) and the angle, zero frequency in the middle."""
+    rows, columns = ((np.arange(n) - n // 2) / (n / 2) for n in shape)
+    x, y = np.meshgrid(columns, rows)
+    radius = np.hypot(x, y)
+    radius[shape[0] // 2, shape[1] // 2] = np.finfo(float).tiny  # zero frequency: far below every octave
+    return np.log2(radius), np.arctan2(y, x)
+
+
+def _high(octave: Floats) -> Floats:
+    """Passes from `octave` 0 up, nothing below −1; its square and `_low`'s add to 1."""
+    gain: Floats = np.cos(math.pi / 2 * np.clip(-octave, 0, 1))
+    return gain
+
+
+def _low(octave: Floats) -> Floats:
+    gain: Floats = np.sin(math.pi / 2 * np.clip(-octave, 0, 1))
+    return gain
+
+
+def _fan(angle: Floats, k: int, of: int) -> Spectrum:
+    """The k-th of `of` angular windows; their squares add to 1 over both half planes."""
+    order = of - 1
+    scale = 2.0**order * math.factorial(order) / math.sqrt(of * math.factorial(2 * order))
+    window: Spectrum = (-1j) ** order * scale * np.cos(angle - math.pi * k / of) ** order
+    return window
+
+
+def _real(spectrum: Spectrum) -> Floats:
+    band: Floats = np.fft.ifft2(np.fft.ifftshift(spectrum), norm="ortho").real
+    return band
+
+
+def _inner_half(spectrum: Spectrum) -> Spectrum:
+    rows, columns = (n // 2 for n in spectrum.shape)
+    top, left = rows - rows // 2, columns - columns // 2
+    return spectrum[top : top + rows, left : left + columns]

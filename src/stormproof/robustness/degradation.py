@@ -1,0 +1,91 @@
+"""Degradation against a reference model (*kamann*, section 5.1). All are fractions: CD 1.09 is 109 %."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from statistics import fmean, pstdev
+
+from stormproof.errors import IncompleteGrid
+from stormproof.robustness.grid import Grid
+from stormproof.robustness.groups import KAMANN, Groups
+
+NOISE_SEVERITIES = (1, 2, 3)  # beyond the third, noise leaves too little to compare
+
+
+@dataclass(frozen=True, slots=True)
+class Degradation:
+    """D = 1 − score: on clean data, and per corruption as the mean over its severities."""
+
+    clean: float
+    corrupted: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Mean and (population) standard deviation of the `count` corruptions of a category that have a value."""
+
+    mean: float
+    std: float
+    count: int
+
+
+def degradation(grid: Grid, *, noise: Collection[str] = KAMANN["noise"]) -> Degradation:
+    """D of a grid of scores in [0, 1]; corruptions in `noise` count with severities 1 to 3 only.
+
+    >>> clear = Grid.of({"clean": 0.8, **{f"snow@{s}": 0.3 for s in range(1, 6)}})
+    >>> {name: round(d, 3) for name, d in degradation(clear).corrupted.items()}
+    {'snow': 0.7}
+    """
+    kept = tuple(c for c in grid.expected
+                 if c.corruption not in noise or c.severity is None or c.severity in NOISE_SEVERITIES)
+    cut = Grid(grid.scores, kept)
+    cut.require_complete()
+    return Degradation(1 - grid.clean, {name: 1 - fmean(cut.levels(name)) for name in cut.corruptions})
+
+
+def cd(model: Degradation, reference: Degradation) -> dict[str, float]:
+    """Corruption degradation Σ_s D / Σ_s D_ref per corruption; below 1 is more robust than the reference."""
+    _require_same(model, reference)
+    return {name: _ratio(d, reference.corrupted[name], 0.0) for name, d in model.corrupted.items()}
+
+
+def rcd(model: Degradation, reference: Degradation, *, least: float = 0.01) -> dict[str, float]:
+    """Relative CD, Σ_s (D_s − D_clean) / Σ_s (D_s,ref − D_clean,ref): the loss against the reference's loss.
+
+    NaN where the reference loses less than `least` (one point of mIoU): a ratio of tenths says nothing.
+    The printed formula would subtract D_clean once from the whole sum; read so it contradicts the paper's
+    own Fig. 10d (docs/adr/0021).
+    """
+    _require_same(model, reference)
+    return {name: _ratio(d - model.clean, reference.corrupted[name] - reference.clean, least)
+            for name, d in model.corrupted.items()}
+
+
+def mean_over(values: Mapping[str, float], *, without: Collection[str] = ()) -> float:
+    """The mean over corruptions that have a value (*kamann*'s Fig. 10 leaves out `psf_blur`)."""
+    return _spread(values[name] for name in values if name not in without).mean
+
+
+def by_category(values: Mapping[str, float], categories: Groups = KAMANN, *,
+                without: Collection[str] = ()) -> dict[str, Spread]:
+    """Mean and standard deviation per category, over its corruptions that have a value (Fig. 11)."""
+    return {category: _spread(values[name] for name in members if name in values and name not in without)
+            for category, members in categories.items()}
+
+
+def _spread(values: Iterable[float]) -> Spread:
+    kept = [value for value in values if not math.isnan(value)]
+    return Spread(fmean(kept), pstdev(kept), len(kept)) if kept else Spread(math.nan, math.nan, 0)
+
+
+def _ratio(above: float, below: float, least: float) -> float:
+    return above / below if abs(below) > least else math.nan
+
+
+def _require_same(model: Degradation, reference: Degradation) -> None:
+    missing = sorted(model.corrupted.keys() ^ reference.corrupted.keys())
+    if missing:
+        raise IncompleteGrid((f"{name} of the {'model' if name in reference.corrupted else 'reference'}"
+                              for name in missing), len(model.corrupted.keys() | reference.corrupted.keys()))

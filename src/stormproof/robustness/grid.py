@@ -1,0 +1,114 @@
+"""A score for every condition. A grid knows what it should hold, and says what it lacks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from stormproof.condition import CLEAN, SEVERITIES, Condition
+from stormproof.condition import grid as every_cell
+from stormproof.errors import IncompleteGrid, InvalidCondition
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """Scores (or errors) of one model on one set, by condition.
+
+    `expected` are the corrupted conditions an aggregate runs over; `clean` is held beside them. A cell
+    without a finite score is missing, and no aggregate guesses it.
+
+    >>> half = Grid.of({"clean": 0.4, "fog@1": 0.3, "fog@2": 0.2})
+    >>> half.missing
+    ('fog@3', 'fog@4', 'fog@5')
+    """
+
+    scores: Mapping[Condition, float]
+    expected: tuple[Condition, ...]
+
+    @classmethod
+    def of(cls, scores: Mapping[str, float] | Mapping[Condition, float], *,
+           conditions: Iterable[Condition] | None = None) -> Self:
+        """From condition (or its text) to score.
+
+        `conditions` (a suite, say) are what a complete grid holds, and select among the scores. Without
+        them every corruption seen must have its severities 1 to 5, and free parameters count as given.
+        """
+        held: dict[Condition, float] = {}
+        for key, score in scores.items():
+            condition = Condition.parse(key) if isinstance(key, str) else key
+            if condition in held:
+                raise InvalidCondition(f"{condition} has two scores: {held[condition]} and {score}.")
+            held[condition] = float(score)
+        return cls(held, _corrupted(_implied(held) if conditions is None else conditions))
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[tuple[str, int, float]], *,
+                  conditions: Iterable[Condition] | None = None) -> Self:
+        """From (corruption, severity, score); severity 0 is clean and may be repeated if it agrees."""
+        scores: dict[Condition, float] = {}
+        for corruption, severity, score in rows:
+            condition = Condition.of(corruption, severity) if severity else CLEAN
+            if scores.setdefault(condition, score) != score:
+                raise InvalidCondition(f"{condition} has two scores: {scores[condition]} and {score}.")
+        return cls.of(scores, conditions=conditions)
+
+    def over(self, corruptions: Iterable[str]) -> Self:
+        """The same scores, expected to be complete over these corruptions only."""
+        known: dict[str, list[Condition]] = {}
+        for condition in self.expected:
+            known.setdefault(str(condition.corruption), []).append(condition)
+        chosen = [c for name in corruptions for c in known.get(name) or every_cell([name])]
+        return type(self)(self.scores, tuple(chosen))
+
+    def at_severity(self, severity: int) -> Self:
+        """The same scores, expected to be complete over one severity only."""
+        return type(self)(self.scores, tuple(c for c in self.expected if c.severity == severity))
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The text of every expected condition without a score."""
+        return tuple(str(c) for c in self.expected if not self._has(c))
+
+    def require_complete(self) -> None:
+        """Raise `IncompleteGrid`, naming every missing cell, unless there is none."""
+        if self.missing or not self.expected:
+            raise IncompleteGrid(self.missing or ("every corrupted condition",), len(self.expected))
+
+    @property
+    def clean(self) -> float:
+        """The score without corruption."""
+        if not self._has(CLEAN):
+            raise IncompleteGrid((str(CLEAN),), len(self.expected) + 1)
+        return self.scores[CLEAN]
+
+    @property
+    def corruptions(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(c.corruption for c in self.expected if c.corruption))
+
+    @property
+    def severities(self) -> tuple[int, ...]:
+        return tuple(sorted({c.severity for c in self.expected if c.severity}))
+
+    def levels(self, corruption: str) -> tuple[float, ...]:
+        """The scores of one corruption, in the order expected."""
+        self.require_complete()
+        return tuple(self.scores[c] for c in self.expected if c.corruption == corruption)
+
+    def _has(self, condition: Condition) -> bool:
+        return math.isfinite(self.scores.get(condition, math.nan))
+
+
+def _implied(held: Iterable[Condition]) -> list[Condition]:
+    implied: dict[Condition, None] = {}
+    for condition in held:
+        if condition.corruption and condition.severity and not condition.params:
+            implied.update(dict.fromkeys(every_cell([condition.corruption], SEVERITIES)))
+        else:
+            implied[condition] = None
+    return list(implied)
+
+
+def _corrupted(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
+    return tuple(dict.fromkeys(c for c in conditions if not c.is_clean))
