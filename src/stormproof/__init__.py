@@ -1,1 +1,65 @@
-"""x"""
+"""Stormproof: test detectors and segmenters under image corruption.
+
+Names are loaded on first use: importing the package costs next to nothing and never loads a framework.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from stormproof.condition import CLEAN, Condition, Suite
+    from stormproof.corruptions import apply, corrupt_image
+    from stormproof.datasets import open_dataset
+    from stormproof.dropin import corrupt, get_corruption_names
+    from stormproof.errors import StormproofError
+    from stormproof.sample import Context, Instances, Prediction, Sample, SemanticMap, Truth
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "CLEAN": "condition",
+    "Condition": "condition",
+    "Context": "sample",
+    "Instances": "sample",
+    "Prediction": "sample",
+    "Sample": "sample",
+    "SemanticMap": "sample",
+    "StormproofError": "errors",
+    "Suite": "condition",
+    "Truth": "sample",
+    "apply": "corruptions",
+    "corrupt": "dropin",
+    "corrupt_image": "corruptions",
+    "get_corruption_names": "dropin",
+    "open_dataset": "datasets",
+}
+
+__all__ = [
+    "CLEAN",
+    "Condition",
+    "Context",
+    "Instances",
+    "Prediction",
+    "Sample",
+    "SemanticMap",
+    "StormproofError",
+    "Suite",
+    "Truth",
+    "apply",
+    "corrupt",
+    "corrupt_image",
+    "get_corruption_names",
+    "open_dataset",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'stormproof' has no attribute {name!r}")
+    return getattr(import_module(f"stormproof.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -45,19 +45,27 @@ class Condition:
                 raise InvalidCondition("'clean' takes neither a severity nor parameters.")
             return
         if not _NAME.fullmatch(self.corruption) or self.corruption == "clean":
-            raise InvalidCondition(f"{self.corruption!r} is not a corruption's name: lower case, digits, underscores.")
+            raise InvalidCondition(
+                f"{self.corruption!r} is not a corruption's name: lower case, digits, underscores."
+            )
         if self.severity is not None and (type(self.severity) is not int or self.severity not in SEVERITIES):
-            raise InvalidCondition(f"Severity {self.severity!r} of {self.corruption}: it must be an integer from 1 to 5.")
+            raise InvalidCondition(
+                f"Severity {self.severity!r} of {self.corruption}: it must be an integer from 1 to 5."
+            )
         params = tuple(sorted((key, _canonical(self.corruption, key, value)) for key, value in self.params))
         if len({key for key, _ in params}) != len(params):
             raise InvalidCondition(f"{self.corruption}: a parameter is given twice: {params}.")
         if self.severity is None and not params:
-            raise InvalidCondition(f"{self.corruption!r} needs a severity ({self.corruption}@3) or parameters "
-                                   f"({self.corruption}[name=value]).")
+            raise InvalidCondition(
+                f"{self.corruption!r} needs a severity ({self.corruption}@3) or parameters "
+                f"({self.corruption}[name=value])."
+            )
         object.__setattr__(self, "params", params)
 
     @classmethod
-    def of(cls, corruption: str, severity: int | None = None, params: Mapping[str, Value] | None = None) -> Self:
+    def of(
+        cls, corruption: str, severity: int | None = None, params: Mapping[str, Value] | None = None
+    ) -> Self:
         return cls(corruption, severity, tuple((params or {}).items()))
 
     @classmethod
@@ -68,7 +76,9 @@ class Condition:
             return cls()
         match = _FORM.fullmatch(text)
         if match is None:
-            raise InvalidCondition(f"Cannot read the condition {text!r}; write clean, fog@3 or gaussian_noise[sigma=0.1].")
+            raise InvalidCondition(
+                f"Cannot read the condition {text!r}; write clean, fog@3 or gaussian_noise[sigma=0.1]."
+            )
         severity = match["severity"]
         if severity is not None and not re.fullmatch(r"[0-9]+", severity):
             raise InvalidCondition(f"Severity {severity!r} in {text!r}: it must be an integer from 1 to 5.")
@@ -172,4 +182,6 @@ def _parse_value(text: str, key: str, whole: str) -> Value:
         return float(text)
     if _BARE.fullmatch(text):
         return text
-    raise InvalidCondition(f"Cannot read {key}={text!r} in {whole!r}; give a number, a word, or a text in double quotes.")
+    raise InvalidCondition(
+        f"Cannot read {key}={text!r} in {whole!r}; give a number, a word, or a text in double quotes."
+    )

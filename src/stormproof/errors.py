@@ -52,8 +52,10 @@ class IncompleteGrid(StormproofError, LookupError):
 
     def __init__(self, missing: Iterable[str], of: int) -> None:
         self.missing = tuple(missing)
-        super().__init__(f"{len(self.missing)} of {of} cells have no score: {', '.join(self.missing)}. "
-                         "Run these conditions, or build the grid over the conditions that were run.")
+        super().__init__(
+            f"{len(self.missing)} of {of} cells have no score: {', '.join(self.missing)}. "
+            "Run these conditions, or build the grid over the conditions that were run."
+        )
 
 
 class DatasetError(StormproofError, ValueError):

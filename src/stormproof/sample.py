@@ -27,12 +27,16 @@ def check_image(image: object, name: str = "image") -> Image:
     (2, 3, 3)
     """
     if not isinstance(image, np.ndarray):
-        raise InvalidImage(f"{name} must be a numpy array, not {type(image).__name__}; np.asarray(it) may help.")
+        raise InvalidImage(
+            f"{name} must be a numpy array, not {type(image).__name__}; np.asarray(it) may help."
+        )
     if image.dtype != np.uint8:
         fix = "scale it to 0..255 and call .astype(np.uint8)"
         raise InvalidImage(f"{name} must be uint8, not {image.dtype}; {fix}.")
     if image.ndim == 3 and image.shape[2] == 4:
-        raise InvalidImage(f"{name} has 4 channels {image.shape}; drop the alpha channel with image[..., :3].")
+        raise InvalidImage(
+            f"{name} has 4 channels {image.shape}; drop the alpha channel with image[..., :3]."
+        )
     if image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[2] not in (1, 3)):
         raise InvalidImage(f"{name} must be H×W, H×W×1 or H×W×3, not {image.shape}.")
     if image.size == 0:
@@ -56,8 +60,10 @@ class RLE:
         height, width = self.size
         counts = np.asarray(self.counts, dtype=np.uint32)
         if int(counts.sum(dtype=np.int64)) != height * width:
-            raise InvalidTruth(f"RLE runs add up to {int(counts.sum(dtype=np.int64))} pixels, "
-                               f"but its size {height}×{width} has {height * width}.")
+            raise InvalidTruth(
+                f"RLE runs add up to {int(counts.sum(dtype=np.int64))} pixels, "
+                f"but its size {height}×{width} has {height * width}."
+            )
         object.__setattr__(self, "counts", counts)
 
     @classmethod
@@ -92,7 +98,9 @@ def _boxes(value: Any) -> Floats:
     bad = ~np.isfinite(boxes).all(axis=1) | (boxes[:, 2:] < boxes[:, :2]).any(axis=1)
     if bad.any():
         i = int(np.flatnonzero(bad)[0])
-        raise InvalidTruth(f"Box {i} is {boxes[i].tolist()}; boxes are x1 y1 x2 y2, finite, with x2 ≥ x1 and y2 ≥ y1.")
+        raise InvalidTruth(
+            f"Box {i} is {boxes[i].tolist()}; boxes are x1 y1 x2 y2, finite, with x2 ≥ x1 and y2 ≥ y1."
+        )
     return boxes
 
 
@@ -155,7 +163,9 @@ class SemanticMap:
 
     def __post_init__(self) -> None:
         if self.labels.ndim != 2 or self.labels.dtype not in (np.uint8, np.uint16):
-            raise InvalidTruth(f"A semantic map must be H×W uint8 or uint16, not {self.labels.dtype} {self.labels.shape}.")
+            raise InvalidTruth(
+                f"A semantic map must be H×W uint8 or uint16, not {self.labels.dtype} {self.labels.shape}."
+            )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,7 +179,7 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class Camera:
-    """A pinhole camera: focal lengths and principal point in pixels; `baseline` to a stereo partner in metres."""
+    """A pinhole camera: focal lengths and principal point in pixels; stereo `baseline` in metres."""
 
     fx: float
     fy: float

@@ -31,7 +31,9 @@ def open_dataset(text: str) -> Dataset:
         found = load_attribute(f"{spec.kind}:{spec.main}")
         dataset = found() if callable(found) else found
         if not isinstance(dataset, Dataset):
-            raise InvalidOption(f"{text!r} is a {type(dataset).__name__}, which lacks some members of a Dataset.")
+            raise InvalidOption(
+                f"{text!r} is a {type(dataset).__name__}, which lacks some members of a Dataset."
+            )
         return dataset
     else:
         raise UnknownName("kind of dataset", spec.kind, [*READERS, *plugins], f"Kinds: {', '.join(READERS)}.")

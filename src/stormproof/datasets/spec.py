@@ -27,7 +27,9 @@ class Spec:
     def parse(cls, text: str) -> Self:
         kind, colon, rest = text.strip().partition(":")
         if not colon or not kind:
-            raise InvalidOption(f"Cannot read {text!r}; write kind:main, for example coco:annotations.json,images=folder.")
+            raise InvalidOption(
+                f"Cannot read {text!r}; write kind:main, for example coco:annotations.json,images=folder."
+            )
         main, *pairs = rest.split(",")
         options: dict[str, str] = {}
         for pair in pairs:

@@ -1,0 +1,75 @@
+"""Noise: what a sensor and its wiring add to every value."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from stormproof import imaging
+from stormproof.corruptions.registry import corruption, ladder
+from stormproof.randomness import Draw, normal_quantiles
+from stormproof.sample import Image
+
+_LEVELS = 4096  # outcomes per grey level where the noise depends on it: 1 MiB a table, which stays in cache
+
+
+@lru_cache(maxsize=16)
+def normal_steps(sd: float) -> npt.NDArray[np.int16]:
+    """What to add for each 16-bit draw. The floor is the reference's truncation: ⌊v + n⌋ = v + ⌊n⌋."""
+    return np.clip(np.floor(sd * normal_quantiles()), -256, 256).astype(np.int16)
+
+
+@corruption(family="noise", cite="hendrycks2019", sigma=ladder(0.08, 0.12, 0.18, 0.26, 0.38, low=0, high=10))
+def gaussian_noise(image: Image, draw: Draw, *, sigma: float) -> Image:
+    """Independent normal noise in every channel, as a sensor adds in low light.
+
+    σ is a fraction of full scale.
+    """
+    return imaging.add_noise(image, normal_steps(255 * sigma), draw.bits("noise", image.shape))
+
+
+@lru_cache(maxsize=16)
+def _poisson_table(photons: float) -> npt.NDArray[np.uint8]:
+    """table[v, i]: truncated grey level of the (i + ½)/4096 quantile of Poisson(photons·v/255)/photons."""
+    means = photons * np.arange(256) / 255
+    counts = np.arange(int(photons + 12 * np.sqrt(photons) + 24))
+    # Probabilities by recurrence in logarithms: exact enough far into both tails, no special functions.
+    factorials = np.concatenate(([0.0], np.cumsum(np.log(counts[1:]))))
+    logs = counts * np.log(np.maximum(means, 1e-300))[:, None] - factorials
+    below = np.cumsum(np.exp(logs - means[:, None]), axis=1)
+    levels = (np.clip(counts / photons, 0, 1) * 255).astype(np.uint8)
+    quantiles = (np.arange(_LEVELS) + 0.5) / _LEVELS
+    reached = [np.searchsorted(row, quantiles, side="left") for row in below]
+    return levels[np.minimum(np.stack(reached), len(counts) - 1)]
+
+
+@corruption(family="noise", cite="hendrycks2019", photons=ladder(60, 25, 12, 5, 3.0, low=0.05, high=10000))
+def shot_noise(image: Image, draw: Draw, *, photons: float) -> Image:
+    """Few photons: each value is a Poisson count with `photons` expected at white."""
+    return imaging.noise_by_table(image, _poisson_table(photons), draw.bits("noise", image.shape))
+
+
+@corruption(family="noise", cite="hendrycks2019", amount=ladder(0.03, 0.06, 0.09, 0.17, 0.27, low=0, high=1))
+def impulse_noise(image: Image, draw: Draw, *, amount: float) -> Image:
+    """Salt and pepper from transmission faults.
+
+    Each channel's value is hit on its own, so at severity 5 three pixels in five have a wrong colour.
+    """
+    return imaging.salt_and_pepper(image, amount, draw.bits("noise", image.shape))
+
+
+@lru_cache(maxsize=16)
+def _speckle_table(sigma: float) -> npt.NDArray[np.uint8]:
+    """table[v, i]: truncated v·(1 + σ·normal quantile)."""
+    normal = normal_quantiles().reshape(_LEVELS, -1).mean(axis=1)
+    gains = 1 + sigma * normal / normal.std()
+    table = np.clip(np.arange(256)[:, None] * gains + 1e-9, 0, 255)
+    return np.asarray(table, np.uint8)
+
+
+@corruption(family="noise", cite="hendrycks2019", sigma=ladder(0.15, 0.2, 0.35, 0.45, 0.6, low=0, high=10))
+def speckle_noise(image: Image, draw: Draw, *, sigma: float) -> Image:
+    """Normal noise in proportion to brightness, as coherent light and gain errors make it."""
+    return imaging.noise_by_table(image, _speckle_table(sigma), draw.bits("noise", image.shape))

@@ -1,0 +1,176 @@
+"""Weather: snow, frost on the window, fog, bright light; and spatter on the lens."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import ceil
+
+import numpy as np
+
+from stormproof import imaging
+from stormproof.corruptions import textures as frost_textures
+from stormproof.corruptions.blur import motion_path
+from stormproof.corruptions.registry import constant, corruption, ladder
+from stormproof.randomness import Draw
+from stormproof.sample import Image
+
+_WATER = (175.0, 238.0, 238.0)  # pale turquoise
+_MUD = (63.0, 42.0, 20.0)
+
+
+def _in_channels(colour: tuple[float, ...], image: Image) -> tuple[float, ...]:
+    """A colour as this image can show it: itself, or its luma on a grey picture."""
+    if image.shape[2] == 3:
+        return colour
+    return (sum(w * c for w, c in zip(imaging.LUMA, colour, strict=True)),)
+
+
+@corruption(
+    family="weather",
+    cite="hendrycks2019",
+    density=ladder(0.1, 0.2, 0.55, 0.55, 0.55, low=-5, high=5),
+    spread=ladder(0.3, 0.3, 0.3, 0.3, 0.3, low=0, high=5),
+    flake=ladder(3.0, 2, 4, 4.5, 2.5, low=1, high=100),
+    threshold=ladder(0.5, 0.5, 0.9, 0.85, 0.85, low=0, high=5),
+    radius=ladder(10, 12, 12, 12, 12, low=0, high=200),
+    sigma=ladder(4.0, 4, 8, 8, 12, low=0.01, high=500),
+    keep=ladder(0.8, 0.7, 0.7, 0.65, 0.55, low=0, high=1),
+)
+def snow(
+    image: Image,
+    draw: Draw,
+    *,
+    density: float,
+    spread: float,
+    flake: float,
+    threshold: float,
+    radius: int,
+    sigma: float,
+    keep: float,
+) -> Image:
+    """Falling snow: bright streaks over a whitened picture, `flake` pixels in size whatever the image's.
+
+    Noise is enlarged, cut below `threshold`, drawn out along a steep path, rounded to 8 bits, and added
+    together with itself turned by 180°.
+    """
+    height, width = image.shape[:2]
+    seeds = draw.normal_field("flakes", imaging.crop_for_zoom((height, width), flake), density, spread)
+    layer = imaging.enlarge(seeds, flake)
+    layer[layer < threshold] = 0
+    np.clip(layer, 0, 1, out=layer)
+    layer *= 255
+    fall = motion_path(layer.shape, radius, sigma, draw.uniform("angle", -135, -45))
+    layer = np.rint(imaging.line_blur_field(layer, *fall))[:height, :width]
+    return imaging.whiten(image, layer + layer[::-1, ::-1], keep)
+
+
+@lru_cache(maxsize=8)
+def _fitted(source: str, index: int, size: tuple[int, int], grey: bool) -> Image:
+    """One texture, enlarged to cover an image of `size` with a tenth to spare for a random crop.
+
+    A texture that covers the image keeps its scale, so frost is fine on small images and coarse on
+    large ones, as in the reference.
+    """
+    texture = frost_textures.load(source)[index]
+    shortfall = max(side / own for side, own in zip(size, texture.shape, strict=False))
+    scale = max(shortfall, 1.0) * 1.1
+    target = (ceil(texture.shape[0] * scale), ceil(texture.shape[1] * scale))
+    resized = imaging.resize_cubic(texture, target)
+    return imaging.grey_of(resized) if grey else resized
+
+
+@corruption(
+    family="weather",
+    cite="hendrycks2019",
+    picture=ladder(1.0, 0.8, 0.7, 0.65, 0.6, low=0, high=2),
+    ice=ladder(0.4, 0.6, 0.7, 0.7, 0.75, low=0, high=2),
+    textures=constant("built-in"),
+)
+def frost(image: Image, draw: Draw, *, picture: float, ice: float, textures: str) -> Image:
+    """A frozen window: picture·image + ice·texture, at a random place of a random texture.
+
+    `textures` is "built-in" (made by Stormproof), a folder of pictures, or "imagecorruptions" for the
+    photographs of an installed imagecorruptions package, which the published scores used.
+    """
+    count = len(frost_textures.load(textures))
+    height, width, channels = image.shape
+    texture = _fitted(textures, draw.integer("texture", count), (height, width), channels == 1)
+    corner = draw.integer("top", texture.shape[0] - height), draw.integer("left", texture.shape[1] - width)
+    return imaging.mix(image, picture, texture, ice, corner=corner)
+
+
+def plasma(draw: Draw, side: int, decay: float) -> imaging.Field:
+    """A fractal cloud of `side`×`side` (a power of two) by diamond–square on a torus, from 0 to 1.
+
+    The reference multiplies its uniform draws from (−w, w) by w again, so amplitudes go with w² and
+    fall by decay² a level.
+    """
+    cloud = np.zeros((1, 1), np.float32)
+    w = 100.0
+    while len(cloud) < side:
+        shape = (3, len(cloud), len(cloud))
+        cloud = imaging.subdivide(cloud, draw.uniform_field(f"wobble{len(cloud)}", shape, -w, w), w)
+        w /= decay
+    cloud -= cloud.min()
+    cloud /= cloud.max() or 1
+    return cloud
+
+
+@corruption(
+    family="weather",
+    cite="hendrycks2019",
+    amount=ladder(1.5, 2.0, 2.5, 2.5, 3.0, low=0, high=100),
+    decay=ladder(2.0, 2.0, 1.7, 1.5, 1.4, low=1, high=100),
+)
+def fog(image: Image, draw: Draw, *, amount: float, decay: float) -> Image:
+    """Patchy fog: a fractal cloud added, and the whole scaled back to the image's own maximum."""
+    height, width = image.shape[:2]
+    side = 1 << (max(height, width, 3) - 1).bit_length()
+    top = int(image.max()) / 255
+    gain = top / (top + amount)
+    grey = (255.0,) * image.shape[2]
+    cloud = plasma(draw, side, decay)
+    return imaging.add_layer(image, cloud, gain=gain, scale=gain * amount, offset=0, colour=grey)
+
+
+@corruption(
+    family="weather",
+    cite="hendrycks2019",
+    density=ladder(0.65, 0.65, 0.65, 0.65, 0.67, low=-5, high=5),
+    spread=ladder(0.3, 0.3, 0.3, 0.3, 0.4, low=0, high=5),
+    sigma=ladder(4.0, 3, 2, 1, 1, low=0, high=100),
+    threshold=ladder(0.69, 0.68, 0.68, 0.65, 0.65, low=0, high=5),
+    strength=ladder(0.6, 0.6, 0.5, 1.5, 1.5, low=0, high=20),
+    liquid=ladder("water", "water", "water", "mud", "mud", choices=("water", "mud")),
+)
+def spatter(
+    image: Image,
+    draw: Draw,
+    *,
+    density: float,
+    spread: float,
+    sigma: float,
+    threshold: float,
+    strength: float,
+    liquid: str,
+) -> Image:
+    """Drops on the lens: glinting water, or opaque mud.
+
+    `strength` is how bright water glints, or how many pixels the mud's rim is softened by.
+    """
+    layer = draw.normal_field("drops", image.shape[:2], density, spread)
+    layer = imaging.gaussian_field(layer, (sigma, sigma), truncate=4, rule="nearest")
+    layer[layer < threshold] = 0
+    if liquid == "mud":
+        opacity = imaging.gaussian_field(
+            (layer > threshold).astype(np.float32), (strength, strength), truncate=4, rule="nearest"
+        )
+        opacity[opacity < 0.8] = 0
+        return imaging.cover(image, opacity, _in_channels(_MUD, image))
+    drops = np.clip(layer * 255, 0, 255).astype(np.uint8)
+    glint = drops * imaging.relief(drops)
+    brightest = float(glint.max())
+    if brightest == 0:  # no drop fell; the reference divides by zero here
+        return image.copy()
+    water = _in_channels(_WATER, image)
+    return imaging.add_layer(image, glint, gain=1, scale=strength / brightest, offset=0, colour=water)

@@ -1,0 +1,216 @@
+"""Point operations: look-ups, layers laid over the picture, and brightness and saturation as HSV has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from stormproof.imaging.cpu.gaussian import GUARD, Field
+from stormproof.imaging.cpu.kernel import kernel
+from stormproof.sample import Image
+
+LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601
+
+
+def channel_means(image: Image) -> npt.NDArray[np.float64]:
+    """Mean of each channel, in grey levels."""
+    sums = np.array(cv2.sumElems(image)[: image.shape[2]], np.float64)
+    sums /= image.shape[0] * image.shape[1]
+    return sums
+
+
+@kernel
+def _look_up(pixels: Any, tables: Any, out: Any) -> None:
+    if pixels.shape[1] == 3:
+        for i in range(pixels.shape[0]):
+            out[i, 0] = tables[0, pixels[i, 0]]
+            out[i, 1] = tables[1, pixels[i, 1]]
+            out[i, 2] = tables[2, pixels[i, 2]]
+    else:
+        for i in range(pixels.shape[0]):
+            out[i, 0] = tables[0, pixels[i, 0]]
+
+
+def look_up(image: Image, tables: npt.NDArray[np.uint8]) -> Image:
+    """Replace v in channel c by tables[c, v]."""
+    out = np.empty_like(image, order="C")
+    channels = image.shape[2]
+    _look_up(image.reshape(-1, channels), np.ascontiguousarray(tables), out.reshape(-1, channels))
+    return out
+
+
+@kernel
+def _level(value: Any) -> Any:
+    """A float as a grey level: saturated, then truncated."""
+    return np.uint8(min(max(value + GUARD, np.float32(0)), np.float32(255)))
+
+
+@kernel
+def _spread_out(row: Any, channels: Any, out: Any) -> None:
+    """One value a pixel becomes one a channel, so that what follows runs over a plain row."""
+    if channels == 3:
+        for x in range(row.shape[0]):
+            value = row[x]
+            out[3 * x] = value
+            out[3 * x + 1] = value
+            out[3 * x + 2] = value
+    else:
+        for x in range(row.shape[0]):
+            out[x] = row[x]
+
+
+@kernel
+def _add_layer(image: Any, layer: Any, gain: Any, scale: Any, offset: Any, colour: Any, out: Any) -> None:
+    n = image.shape[1]
+    width = layer.shape[1]
+    light = np.empty(n, np.float32)
+    for y in range(image.shape[0]):
+        _spread_out(layer[y], n // width, light)
+        source, target = image[y], out[y]
+        for x in range(n):
+            target[x] = _level(gain * source[x] + (scale * light[x] + offset) * colour[x])
+
+
+def add_layer(
+    image: Image, layer: Field, *, gain: float, scale: float, offset: float, colour: tuple[float, ...]
+) -> Image:
+    """gain·image + (scale·layer + offset)·colour, saturated and truncated; `layer` is H×W, colour 0..255."""
+    out = np.empty_like(image, order="C")
+    height, width = image.shape[:2]
+    numbers = np.array([gain, scale, offset], np.float32)
+    tint = np.tile(np.array(colour, np.float32), width)
+    rows = np.ascontiguousarray(image).reshape(height, -1)
+    _add_layer(
+        rows, layer[:height, :width], numbers[0], numbers[1], numbers[2], tint, out.reshape(height, -1)
+    )
+    return out
+
+
+@kernel
+def _cover(image: Any, layer: Any, colour: Any, out: Any) -> None:
+    height, width, channels = image.shape
+    for y in range(height):
+        for x in range(width):
+            m = layer[y, x]
+            for c in range(channels):
+                out[y, x, c] = _level(image[y, x, c] * (np.float32(1) - m) + m * colour[c])
+
+
+def cover(image: Image, layer: Field, colour: tuple[float, ...]) -> Image:
+    """Paint `colour` (0..255) over the image with opacity `layer` (H×W, 0..1)."""
+    out = np.empty_like(image, order="C")
+    _cover(np.ascontiguousarray(image), layer, np.array(colour, np.float32), out)
+    return out
+
+
+@kernel
+def _mix(image: Any, other: Any, top: Any, left: Any, a: Any, b: Any, out: Any) -> None:
+    n = image.shape[1]
+    for y in range(image.shape[0]):
+        p, q, t = image[y], other[top + y][left : left + n], out[y]
+        for x in range(n):
+            t[x] = _level(a * p[x] + b * q[x])
+
+
+def mix(image: Image, a: float, other: Image, b: float, *, corner: tuple[int, int]) -> Image:
+    """a·image + b·other, saturated and truncated; of a larger `other`, the part from `corner` on."""
+    height, _, channels = image.shape
+    out = np.empty_like(image, order="C")
+    _mix(
+        np.ascontiguousarray(image).reshape(height, -1),
+        np.ascontiguousarray(other).reshape(other.shape[0], -1),
+        corner[0],
+        corner[1] * channels,
+        np.float32(a),
+        np.float32(b),
+        out.reshape(height, -1),
+    )
+    return out
+
+
+@kernel
+def _whiten(image: Any, layer: Any, keep: Any, luma: Any, out: Any) -> None:
+    n = image.shape[1]
+    width = layer.shape[1]
+    rest = np.float32(1) - keep
+    bright = np.empty(width, np.float32)
+    target_light, light = np.empty(n, np.float32), np.empty(n, np.float32)
+    for y in range(image.shape[0]):
+        source, target = image[y], out[y]
+        for x in range(width):
+            if n == width:
+                grey = np.float32(source[x])
+            else:
+                grey = luma[0] * source[3 * x] + luma[1] * source[3 * x + 1] + luma[2] * source[3 * x + 2]
+            bright[x] = np.float32(1.5) * grey + np.float32(127.5)
+        _spread_out(bright, n // width, target_light)
+        _spread_out(layer[y], n // width, light)
+        for x in range(n):
+            v = np.float32(source[x])
+            target[x] = _level(keep * v + rest * max(v, target_light[x]) + light[x])
+
+
+def whiten(image: Image, layer: Field, keep: float) -> Image:
+    """Pull each pixel a share 1 − keep towards 1.5·grey + ½ (never darker), then add `layer` (0..255)."""
+    out = np.empty_like(image, order="C")
+    height = image.shape[0]
+    rows = np.ascontiguousarray(image).reshape(height, -1)
+    _whiten(rows, layer, np.float32(keep), np.array(LUMA, np.float32), out.reshape(height, -1))
+    return out
+
+
+@kernel
+def _by_brightest(pixels: Any, table: Any, out: Any) -> None:
+    for i in range(pixels.shape[0]):
+        r, g, b = pixels[i, 0], pixels[i, 1], pixels[i, 2]
+        row = table[max(r, max(g, b))]
+        out[i, 0] = row[r]
+        out[i, 1] = row[g]
+        out[i, 2] = row[b]
+
+
+def by_brightest(image: Image, table: npt.NDArray[np.uint8]) -> Image:
+    """Replace v by table[V, v], V being the pixel's brightest channel: any change of HSV value is one."""
+    out = np.empty_like(image, order="C")
+    if image.shape[2] == 1:
+        return look_up(image, np.diagonal(table)[None])
+    _by_brightest(image.reshape(-1, 3), table, out.reshape(-1, 3))
+    return out
+
+
+@kernel
+def _resaturate(pixels: Any, spread: Any, tint: Any, guard: Any, out: Any) -> None:
+    for i in range(pixels.shape[0]):
+        r, g, b = np.int32(pixels[i, 0]), np.int32(pixels[i, 1]), np.int32(pixels[i, 2])
+        top = max(r, max(g, b))
+        low = min(r, min(g, b))
+        if top == low:  # no hue: HSV calls it red
+            shade = np.uint8(np.float32(top) * tint + guard)
+            out[i, 0] = top
+            out[i, 1] = shade
+            out[i, 2] = shade
+        else:
+            share = spread[top, low]
+            v = np.float32(top) + guard
+            out[i, 0] = np.uint8(v - share * np.float32(top - r))
+            out[i, 1] = np.uint8(v - share * np.float32(top - g))
+            out[i, 2] = np.uint8(v - share * np.float32(top - b))
+
+
+def resaturate(image: Image, spread: Field, tint: float) -> Image:
+    """Scale each channel's distance from the brightest by spread[max, min]; greys get G = B = V·tint."""
+    out = np.empty_like(image, order="C")
+    _resaturate(image.reshape(-1, 3), spread, np.float32(tint), GUARD, out.reshape(-1, 3))
+    return out
+
+
+def grey_of(image: Image) -> Image:
+    """Luma of an RGB picture as H×W×1; a grey one is returned as it is."""
+    return (
+        image
+        if image.shape[2] == 1
+        else cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)[..., None].astype(np.uint8, copy=False)
+    )

@@ -1,0 +1,60 @@
+"""Scalar fields over the image plane: plasma clouds, and the relief of water drops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from stormproof.imaging.cpu.gaussian import Field
+from stormproof.imaging.cpu.kernel import kernel
+
+
+@kernel
+def _subdivide(coarse: Any, wobble: Any, amplitude: Any, out: Any) -> None:
+    n = coarse.shape[0]
+    quarter = np.float32(0.25)
+    for i in range(n):
+        here, below = coarse[i], coarse[(i + 1) % n]
+        centres = out[2 * i + 1]
+        for j in range(n):
+            k = j + 1 if j + 1 < n else 0
+            total = (here[j] + below[j]) + (here[k] + below[k])
+            centres[2 * j + 1] = total * quarter + amplitude * wobble[0, i, j]
+    for i in range(n):
+        here, below = coarse[i], coarse[(i + 1) % n]
+        top, middle, above = out[2 * i], out[2 * i + 1], out[(2 * i - 1) % (2 * n)]
+        for j in range(n):
+            k = j + 1 if j + 1 < n else 0
+            before = 2 * j - 1 if j > 0 else 2 * n - 1
+            top[2 * j] = here[j]
+            across = (middle[2 * j + 1] + above[2 * j + 1]) + (here[j] + here[k])
+            top[2 * j + 1] = across * quarter + amplitude * wobble[1, i, j]
+            down = (middle[2 * j + 1] + middle[before]) + (here[j] + below[j])
+            middle[2 * j] = down * quarter + amplitude * wobble[2, i, j]
+
+
+def subdivide(coarse: Field, wobble: Field, amplitude: float) -> Field:
+    """One step of diamond–square on a torus: n×n to 2n×2n.
+
+    New points are the mean of their four neighbours plus amplitude·wobble; wobble is 3×n×n: square
+    centres, then midpoints along the rows, then down the columns.
+    """
+    n = coarse.shape[0]
+    out = np.empty((2 * n, 2 * n), np.float32)
+    _subdivide(coarse, wobble, np.float32(amplitude), out)
+    return out
+
+
+_EMBOSS = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]])
+
+
+def relief(layer: npt.NDArray[np.uint8]) -> Field:
+    """Light on drops: distance from the drops' edges, equalised and embossed, as a map of 0..255."""
+    edges = cv2.Canny(layer, 50, 150)
+    distance = cv2.distanceTransform(255 - edges, cv2.DIST_L2, 5)
+    near = cv2.blur(np.minimum(distance, 20), (3, 3)).astype(np.uint8)
+    embossed = cv2.filter2D(cv2.equalizeHist(near), cv2.CV_8U, _EMBOSS)
+    return cv2.blur(embossed, (3, 3)).astype(np.float32)

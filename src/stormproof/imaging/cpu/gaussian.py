@@ -1,0 +1,162 @@
+"""Gaussian blur of images and fields, and the border rules all filters share."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stormproof.imaging.cpu.kernel import kernel
+from stormproof.sample import Image
+
+Field = npt.NDArray[np.float32]
+
+# Added before a value is cut to an integer, so that rounding noise cannot turn a flat 255 into 254.
+GUARD = np.float32(2.0**-12)
+
+
+def border(length: int, radius: int, rule: str) -> npt.NDArray[np.int64]:
+    """Source index for positions −radius … length+radius−1.
+
+    `nearest` repeats the edge, `reflect` mirrors with the edge twice, `mirror` with the edge once.
+
+    >>> border(3, 2, "nearest").tolist(), border(3, 2, "reflect").tolist(), border(3, 2, "mirror").tolist()
+    ([0, 0, 0, 1, 2, 2, 2], [1, 0, 0, 1, 2, 2, 1], [2, 1, 0, 1, 2, 1, 0])
+    """
+    index = np.arange(-radius, length + radius)
+    if rule == "nearest" or length == 1:
+        return np.clip(index, 0, length - 1)
+    period = 2 * length if rule == "reflect" else 2 * length - 2
+    index = index % period
+    return np.minimum(index, period - index - (rule == "reflect"))
+
+
+@lru_cache(maxsize=64)
+def _half_gaussian(sigma: float, radius: int) -> Field:
+    """Weights of a normalised Gaussian from its centre outwards."""
+    x = np.arange(-radius, radius + 1)
+    weights = np.exp(-0.5 / max(sigma, 1e-12) ** 2 * x**2)
+    return np.asarray((weights / weights.sum())[radius:], np.float32)
+
+
+@kernel
+def pad(row: Any, channels: Any, columns: Any, out: Any) -> None:
+    """A row with its borders filled in; `columns` says which pixel stands at each padded position."""
+    n = row.shape[0]
+    inset = (columns.shape[0] * channels - n) // 2
+    out[inset : inset + n] = row
+    for i in range(inset // channels):
+        right = columns.shape[0] - 1 - i
+        for c in range(channels):
+            out[i * channels + c] = row[columns[i] * channels + c]
+            out[right * channels + c] = row[columns[right] * channels + c]
+
+
+@kernel
+def _symmetric_row(padded: Any, half: Any, step: Any, out: Any) -> None:
+    """out[x] = Σ_j half[|j|] · padded[x + (j + radius)·step], pairs first."""
+    radius = half.shape[0] - 1
+    n = out.shape[0]
+    centre = padded[radius * step : radius * step + n]
+    w = half[0]
+    for x in range(n):
+        out[x] = w * centre[x]
+    j = 1
+    while j + 1 <= radius:
+        w = half[j]
+        v = half[j + 1]
+        a = padded[(radius - j) * step : (radius - j) * step + n]
+        b = padded[(radius + j) * step : (radius + j) * step + n]
+        c = padded[(radius - j - 1) * step : (radius - j - 1) * step + n]
+        d = padded[(radius + j + 1) * step : (radius + j + 1) * step + n]
+        for x in range(n):
+            out[x] = (out[x] + w * (a[x] + b[x])) + v * (c[x] + d[x])
+        j += 2
+    if j <= radius:
+        w = half[j]
+        a = padded[(radius - j) * step : (radius - j) * step + n]
+        b = padded[(radius + j) * step : (radius + j) * step + n]
+        for x in range(n):
+            out[x] = out[x] + w * (a[x] + b[x])
+
+
+@kernel
+def _symmetric_column(ring: Any, first: Any, half: Any, out: Any) -> None:
+    """The same down a ring of rows, the oldest of which is `first`."""
+    size = ring.shape[0]
+    radius = half.shape[0] - 1
+    n = out.shape[0]
+    centre = ring[(first + radius) % size]
+    w = half[0]
+    for x in range(n):
+        out[x] = w * centre[x]
+    j = 1
+    while j + 1 <= radius:
+        w = half[j]
+        v = half[j + 1]
+        a = ring[(first + radius - j) % size]
+        b = ring[(first + radius + j) % size]
+        c = ring[(first + radius - j - 1) % size]
+        d = ring[(first + radius + j + 1) % size]
+        for x in range(n):
+            out[x] = (out[x] + w * (a[x] + b[x])) + v * (c[x] + d[x])
+        j += 2
+    if j <= radius:
+        w = half[j]
+        a = ring[(first + radius - j) % size]
+        b = ring[(first + radius + j) % size]
+        for x in range(n):
+            out[x] = out[x] + w * (a[x] + b[x])
+
+
+@kernel
+def _separable(
+    source: Any, channels: Any, across: Any, down: Any, columns: Any, rows: Any, guard: Any, out: Any
+) -> None:
+    """Filter rows, then columns, through a ring of filtered rows; `source` and `out` are H × (W·C)."""
+    height, n = source.shape
+    radius = down.shape[0] - 1
+    size = 2 * radius + 1
+    ring = np.empty((size, n), np.float32)
+    padded = np.empty(columns.shape[0] * channels, np.float32)
+    line = np.empty(n, np.float32)
+    for r in range(height + 2 * radius):
+        pad(source[rows[r]], channels, columns, padded)
+        _symmetric_row(padded, across, channels, ring[r % size])
+        if r >= 2 * radius:
+            _symmetric_column(ring, (r + 1) % size, down, line)
+            target = out[r - 2 * radius]
+            for x in range(n):
+                target[x] = line[x] + guard
+
+
+def _blur(
+    source: npt.NDArray[Any], sigma: tuple[float, float], truncate: float, rule: str, guard: np.float32
+) -> npt.NDArray[Any]:
+    height, width = source.shape[:2]
+    channels = source.size // (height * width)
+    radii = [int(truncate * s + 0.5) for s in sigma]
+    out = np.empty_like(source, order="C")
+    _separable(
+        np.ascontiguousarray(source).reshape(height, width * channels),
+        channels,
+        _half_gaussian(sigma[1], radii[1]),
+        _half_gaussian(sigma[0], radii[0]),
+        border(width, radii[1], rule),
+        border(height, radii[0], rule),
+        guard,
+        out.reshape(height, width * channels),
+    )
+    return out
+
+
+def gaussian_blur(image: Image, sigma: float) -> Image:
+    """Gaussian of `sigma` pixels cut at 4σ, edges repeated, result truncated to whole grey levels."""
+    return _blur(image, (sigma, sigma), 4.0, "nearest", GUARD)
+
+
+def gaussian_field(field: Field, sigma: tuple[float, float], *, truncate: float, rule: str) -> Field:
+    """Gaussian of (σ_y, σ_x) pixels over a float field, cut at `truncate`·σ."""
+    return _blur(field, sigma, truncate, rule, np.float32(0))

@@ -1,0 +1,226 @@
+"""Resampling: zooms, displacement fields, scattering of pixels."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from stormproof.imaging.cpu.gaussian import GUARD, Field
+from stormproof.imaging.cpu.kernel import kernel
+from stormproof.sample import Image
+
+
+@kernel
+def _positions(count: Any, source: Any, span: Any, index: Any, fraction: Any) -> None:
+    """Corner-aligned sampling: output 0 on input 0, output span−1 on input source−1."""
+    scale = (source - 1) / (span - 1) if span > 1 else 0.0
+    for i in range(count):
+        position = i * scale
+        base = min(int(position), max(source - 2, 0))
+        index[i] = base
+        fraction[i] = position - base
+
+
+@kernel
+def _enlarge_row(
+    a: Any, b: Any, f: Any, index: Any, fraction: Any, channels: Any, line: Any, out: Any
+) -> None:
+    """Add one bilinear row to `out`: blend rows a and b, then sample along the blend."""
+    for x in range(a.shape[0]):
+        p = np.float32(a[x])
+        line[x] = p + f * (np.float32(b[x]) - p)
+    last = line.shape[0] - channels
+    if channels == 3:
+        for x in range(index.shape[0]):
+            i = index[x] * 3
+            j = min(i + 3, last)
+            g = fraction[x]
+            out[3 * x] += line[i] + g * (line[j] - line[i])
+            out[3 * x + 1] += line[i + 1] + g * (line[j + 1] - line[i + 1])
+            out[3 * x + 2] += line[i + 2] + g * (line[j + 2] - line[i + 2])
+    else:
+        for x in range(index.shape[0]):
+            i = index[x]
+            j = min(i + 1, last)
+            out[x] += line[i] + fraction[x] * (line[j] - line[i])
+
+
+@kernel
+def _zoom_mean(image: Any, crops: Any, spans: Any, guard: Any, out: Any) -> None:
+    height, width, channels = image.shape
+    layers = crops.shape[0]
+    rows = np.empty((layers, height), np.int32)
+    down = np.empty((layers, height), np.float32)
+    columns = np.empty((layers, width), np.int32)
+    across = np.empty((layers, width), np.float32)
+    for k in range(layers):
+        _positions(height, crops[k, 0], spans[k, 0], rows[k], down[k])
+        _positions(width, crops[k, 1], spans[k, 1], columns[k], across[k])
+    total = np.empty(width * channels, np.float32)
+    share = np.float32(1) / np.float32(layers + 1)
+    for y in range(height):
+        source = image[y].reshape(-1)
+        for x in range(total.shape[0]):
+            total[x] = source[x]
+        for k in range(layers):
+            left = (width - crops[k, 1]) // 2
+            top = (height - crops[k, 0]) // 2 + rows[k, y]
+            line = np.empty(crops[k, 1] * channels, np.float32)
+            a = image[top, left : left + crops[k, 1]].reshape(-1)
+            b = image[min(top + 1, height - 1), left : left + crops[k, 1]].reshape(-1)
+            _enlarge_row(a, b, down[k, y], columns[k], across[k], channels, line, total)
+        target = out[y].reshape(-1)
+        for x in range(total.shape[0]):
+            target[x] = np.uint8(min(total[x] * share + guard, np.float32(255)))
+
+
+def _crop(side: int, factor: float) -> int:
+    return ceil(side / factor)
+
+
+def zoom_mean(image: Image, factors: npt.NDArray[np.float64]) -> Image:
+    """Mean of the image and its central enlargements by each factor, truncated.
+
+    An enlargement by z is the centre crop of ⌈side/z⌉ stretched to round(crop·z), cut top left.
+    """
+    height, width = image.shape[:2]
+    crops = np.array([[_crop(height, z), _crop(width, z)] for z in factors], np.int64)
+    spans = np.rint(crops * factors[:, None]).astype(np.int64)
+    out = np.empty_like(image, order="C")
+    _zoom_mean(np.ascontiguousarray(image), crops, spans, GUARD, out)
+    return out
+
+
+def crop_for_zoom(size: tuple[int, int], factor: float) -> tuple[int, int]:
+    """The crop whose enlargement by `factor` covers `size`."""
+    return _crop(size[0], factor), _crop(size[1], factor)
+
+
+@kernel
+def _enlarge(field: Any, out: Any) -> None:
+    height, width = out.shape
+    rows = np.empty(height, np.int32)
+    down = np.empty(height, np.float32)
+    columns = np.empty(width, np.int32)
+    across = np.empty(width, np.float32)
+    _positions(height, field.shape[0], height, rows, down)
+    _positions(width, field.shape[1], width, columns, across)
+    line = np.empty(field.shape[1], np.float32)
+    for y in range(height):
+        below = min(rows[y] + 1, field.shape[0] - 1)
+        out[y] = 0
+        _enlarge_row(field[rows[y]], field[below], down[y], columns, across, 1, line, out[y])
+
+
+def enlarge(field: Field, factor: float) -> Field:
+    """Stretch a field by `factor`, corners on corners, linearly between samples."""
+    out = np.empty((round(field.shape[0] * factor), round(field.shape[1] * factor)), np.float32)
+    _enlarge(np.ascontiguousarray(field), out)
+    return out
+
+
+@kernel
+def _fold(position: Any, length: Any) -> Any:
+    """Mirror an integer position into 0..length−1, the edge counted twice."""
+    period = 2 * length
+    position = position % period
+    return position if position < length else period - 1 - position
+
+
+@kernel
+def _between(a: Any, b: Any, c: Any, d: Any, f: Any, g: Any) -> Any:
+    """Bilinear: a, b on the upper row, c, d on the lower; f down, g across."""
+    upper = np.float32(a) + g * (np.float32(b) - np.float32(a))
+    lower = np.float32(c) + g * (np.float32(d) - np.float32(c))
+    return np.uint8(upper + f * (lower - upper) + GUARD)
+
+
+@kernel
+def _displace(image: Any, width: Any, channels: Any, dy: Any, dx: Any, out: Any) -> None:
+    """`image` and `out` are flat; unsigned offsets spare the check for negative ones."""
+    height = dy.shape[0]
+    for y in range(height):
+        for x in range(width):
+            v = np.float32(y) + dy[y, x]
+            u = np.float32(x) + dx[y, x]
+            i = np.int32(np.floor(v))
+            j = np.int32(np.floor(u))
+            f = np.float32(v - np.float32(i))
+            g = np.float32(u - np.float32(j))
+            i1, j1 = i + 1, j + 1
+            if i < 0 or i1 >= height or j < 0 or j1 >= width:
+                i, i1 = _fold(i, height), _fold(i1, height)
+                j, j1 = _fold(j, width), _fold(j1, width)
+            a = np.uint64((i * width + j) * channels)
+            b = np.uint64((i * width + j1) * channels)
+            c = np.uint64((i1 * width + j) * channels)
+            d = np.uint64((i1 * width + j1) * channels)
+            o = np.uint64((y * width + x) * channels)
+            out[o] = _between(image[a], image[b], image[c], image[d], f, g)
+            if channels == 3:
+                one, two = np.uint64(1), np.uint64(2)
+                out[o + one] = _between(image[a + one], image[b + one], image[c + one], image[d + one], f, g)
+                out[o + two] = _between(image[a + two], image[b + two], image[c + two], image[d + two], f, g)
+
+
+def displace(image: Image, dy: Field, dx: Field) -> Image:
+    """Read each pixel from (y + dy, x + dx), bilinear, mirrored at the borders, truncated."""
+    out = np.empty_like(image, order="C")
+    _displace(
+        np.ascontiguousarray(image).reshape(-1), image.shape[1], image.shape[2], dy, dx, out.reshape(-1)
+    )
+    return out
+
+
+@kernel
+def _scatter(words: Any, width: Any, start: Any, shifts: Any) -> None:
+    for n in range(shifts.shape[0]):
+        for i in range(shifts.shape[1]):
+            row = shifts[n, i]
+            target = start - i * width
+            for j in range(row.shape[0]):
+                words[np.uint64(target)] = words[np.uint64(target + row[j, 1] * width + row[j, 0])]
+                target -= 1
+
+
+def scatter(image: Image, shifts: npt.NDArray[np.int8], reach: int) -> Image:
+    """Overwrite pixels in turn, from the bottom right, by the one (dx, dy) = shifts[n, i, j] away.
+
+    Row i of `shifts` belongs to image row H − reach − i, column j likewise; n counts passes.
+    """
+    height, width, channels = image.shape
+    words = np.empty(height * width, np.uint32)  # one 32-bit word a pixel moves in one go
+    _pack(image.reshape(-1, channels), words)
+    _scatter(words, width, (height - reach) * width + width - reach, shifts)
+    out = np.empty_like(image, order="C")
+    _unpack(words, out.reshape(-1, channels))
+    return out
+
+
+@kernel
+def _pack(pixels: Any, words: Any) -> None:
+    for i in range(words.shape[0]):
+        word = np.uint32(pixels[i, 0])
+        if pixels.shape[1] == 3:
+            word |= (np.uint32(pixels[i, 1]) << np.uint32(8)) | (np.uint32(pixels[i, 2]) << np.uint32(16))
+        words[i] = word
+
+
+@kernel
+def _unpack(words: Any, pixels: Any) -> None:
+    for i in range(words.shape[0]):
+        word = words[i]
+        pixels[i, 0] = np.uint8(word)
+        if pixels.shape[1] == 3:
+            pixels[i, 1] = np.uint8(word >> np.uint32(8))
+            pixels[i, 2] = np.uint8(word >> np.uint32(16))
+
+
+def resize_cubic(image: Image, size: tuple[int, int]) -> Image:
+    """Bicubic resize to (rows, columns)."""
+    resized = cv2.resize(image, (size[1], size[0]), interpolation=cv2.INTER_CUBIC)
+    return resized.reshape(*size, image.shape[2]).astype(np.uint8, copy=False)

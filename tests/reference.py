@@ -1,0 +1,57 @@
+"""imagecorruptions 1.1.2, made to import and run on a current stack, for comparison only.
+
+It imports pkg_resources (gone from setuptools 82) and a SciPy name that will go, uses np.float_ (gone
+from NumPy 2) and scikit-image's `multichannel` (gone from 0.24). Each is mended from outside, so that
+the reference's own arithmetic runs unchanged.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import types
+import warnings
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import skimage.filters
+
+
+def _gaussian(image: Any, sigma: Any = 1, multichannel: bool = False, **options: Any) -> Any:
+    return skimage.filters.gaussian(image, sigma=sigma, channel_axis=-1 if multichannel else None, **options)
+
+
+@lru_cache(maxsize=1)
+def package() -> Any:
+    """The imported reference package."""
+    if "pkg_resources" not in sys.modules:
+        stand_in = types.ModuleType("pkg_resources")
+        stand_in.resource_filename = lambda module, name: str(  # type: ignore[attr-defined]
+            Path(importlib.util.find_spec("imagecorruptions").origin).parent / name  # type: ignore[union-attr, arg-type]
+        )
+        sys.modules["pkg_resources"] = stand_in
+    if not hasattr(np, "float_"):
+        np.float_ = np.float64  # type: ignore[attr-defined]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import imagecorruptions
+        from imagecorruptions import corruptions
+    corruptions.gaussian = _gaussian
+    return imagecorruptions
+
+
+def corrupt(image: np.ndarray, name: str, severity: int, *, seed: int = 0) -> np.ndarray:
+    """The reference's picture, with NumPy's global generator seeded."""
+    reference = package()
+    np.random.seed(seed)
+    random_noise = reference.corruptions.sk.util.random_noise
+    # scikit-image draws salt and pepper from a generator of its own; give it the seed too.
+    reference.corruptions.sk.util.random_noise = partial(random_noise, rng=seed)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return np.asarray(reference.corrupt(image, severity=severity, corruption_name=name))
+    finally:
+        reference.corruptions.sk.util.random_noise = random_noise
