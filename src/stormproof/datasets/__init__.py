@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from functools import wraps
 from importlib.metadata import entry_points
-from typing import cast
+from typing import Any, cast
 
 from stormproof.datasets.dataset import Dataset
-from stormproof.datasets.spec import Spec, call, load_attribute
+from stormproof.datasets.spec import Spec, call, load_attribute, read_options
 from stormproof.errors import InvalidOption, UnknownName
 
 # kind → where its opener lives; loaded only when named.
 READERS: dict[str, str] = {
     "world": "stormproof.datasets.world:open_world",
+    "coco": "stormproof.datasets.coco:open_coco",
+    "panoptic": "stormproof.datasets.panoptic:open_panoptic",
+    "voc": "stormproof.datasets.voc:open_voc",
+    "voc-seg": "stormproof.datasets.voc:open_voc_segmentation",
+    "cityscapes": "stormproof.datasets.cityscapes:open_cityscapes",
+    "ade20k": "stormproof.datasets.ade20k:open_ade20k",
+    "bdd": "stormproof.datasets.bdd:open_bdd",
+    "bdd-seg": "stormproof.datasets.bdd:open_bdd_segmentation",
+    "kitti": "stormproof.datasets.kitti:open_kitti",
+    "camvid": "stormproof.datasets.camvid:open_camvid",
+    "yolo": "stormproof.datasets.yolo:open_yolo",
+    "images": "stormproof.datasets.images:open_images",
+    "tar": "stormproof.datasets.tar:open_tar",
 }
+_MEMBERS = sorted(name for name in vars(Dataset) if not name.startswith("_")) + ["__len__", "__getitem__"]
 
 
 def open_dataset(text: str) -> Dataset:
@@ -20,21 +37,44 @@ def open_dataset(text: str) -> Dataset:
 
     Kinds are the built-in readers, then those other packages offer in the entry point group
     `stormproof.datasets`; `package.module:attribute` names a dataset, or a function that makes one.
+    Every kind also takes the options of `attach_context`: depth, disparity, calib, right and so on.
     """
+    from stormproof.datasets.context import attach_context
+
     spec = Spec.parse(text)
+    opener = _find_opener(spec)
+    own, context = spec.split(opener, attach_context)
+    dataset = call(opener, own)
+    if not isinstance(dataset, Dataset):
+        kind, lacking = type(dataset).__name__, ", ".join(m for m in _MEMBERS if not hasattr(dataset, m))
+        raise InvalidOption(f"{text!r} is a {kind}, which lacks {lacking} of a Dataset.")
+    return attach_context(dataset, **read_options(attach_context, context)) if context.options else dataset
+
+
+def _find_opener(spec: Spec) -> Callable[..., Any]:
+    """The function that opens a kind, given the main part and options."""
     plugins = {point.name: point for point in entry_points(group="stormproof.datasets")}
     if spec.kind in READERS:
-        opener = load_attribute(READERS[spec.kind])
-    elif spec.kind in plugins:
-        opener = plugins[spec.kind].load()
-    elif "." in spec.kind:
-        found = load_attribute(f"{spec.kind}:{spec.main}")
-        dataset = found() if callable(found) else found
-        if not isinstance(dataset, Dataset):
-            raise InvalidOption(
-                f"{text!r} is a {type(dataset).__name__}, which lacks some members of a Dataset."
-            )
-        return dataset
-    else:
-        raise UnknownName("kind of dataset", spec.kind, [*READERS, *plugins], f"Kinds: {', '.join(READERS)}.")
-    return cast(Dataset, call(opener, spec))
+        return cast(Callable[..., Any], load_attribute(READERS[spec.kind]))
+    if spec.kind in plugins:
+        return cast(Callable[..., Any], plugins[spec.kind].load())
+    if "." in spec.kind:
+        return _attribute_opener(load_attribute(f"{spec.kind}:{spec.main}"))
+    kinds = [*READERS, *plugins]
+    raise UnknownName("kind of dataset", spec.kind, kinds, f"Kinds: {', '.join(kinds)}.")
+
+
+def _attribute_opener(found: Any) -> Callable[..., Any]:
+    """An opener for a dataset, or a function or class that makes one; the main part has named it already."""
+    if not callable(found) or (isinstance(found, Dataset) and not isinstance(found, type)):
+        return lambda main: found
+
+    @wraps(found, updated=())
+    def opener(main: str, **options: Any) -> Any:
+        try:
+            inspect.signature(found).bind(**options)
+        except TypeError as error:
+            raise InvalidOption(f"Cannot call {found!r}: {error}; options must be keyword-only.") from None
+        return found(**options)
+
+    return opener

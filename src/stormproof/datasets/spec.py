@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from stormproof.errors import InvalidOption, UnknownName
@@ -25,24 +26,45 @@ class Spec:
 
     @classmethod
     def parse(cls, text: str) -> Self:
+        r"""Read a spec; a comma that belongs to a path is written `\,`.
+
+        >>> Spec.parse(r"images:a\,b").main
+        'a,b'
+        """
         kind, colon, rest = text.strip().partition(":")
         if not colon or not kind:
-            raise InvalidOption(
-                f"Cannot read {text!r}; write kind:main, for example coco:annotations.json,images=folder."
-            )
-        main, *pairs = rest.split(",")
+            example = "coco:annotations.json,images=folder"
+            raise InvalidOption(f"Cannot read {text!r}; write kind:main, for example {example}.")
+        main, *pairs = (part.replace("\\,", ",") for part in re.split(r"(?<!\\),", rest))
+        if not main.strip():
+            raise InvalidOption(f"Nothing follows {kind + ':'!r} in {text!r}; name a file or folder there.")
         options: dict[str, str] = {}
         for pair in pairs:
             key, equals, value = pair.partition("=")
             if not equals or not key.strip():
-                raise InvalidOption(f"Cannot read {pair!r} in {text!r}; options are key=value after a comma.")
+                fix = r"options are key=value after a comma; a comma in a path is written \,"
+                raise InvalidOption(f"Cannot read {pair!r} in {text!r}; {fix}.")
             if key.strip() in options:
                 raise InvalidOption(f"{key.strip()!r} is given twice in {text!r}.")
             options[key.strip()] = value.strip()
         return cls(kind, main.strip(), options)
 
     def __str__(self) -> str:
-        return ",".join([f"{self.kind}:{self.main}", *(f"{k}={v}" for k, v in self.options.items())])
+        values = [self.main, *(f"{key}={value}" for key, value in self.options.items())]
+        return f"{self.kind}:" + ",".join(value.replace(",", "\\,") for value in values)
+
+    def split(self, opener: Callable[..., Any], other: Callable[..., Any]) -> tuple[Self, Self]:
+        """The spec for `opener`, and one with the options that only `other` knows."""
+        theirs = keyword_options(other).keys() - keyword_options(opener).keys()
+        mine = {key: value for key, value in self.options.items() if key not in theirs}
+        rest = {key: value for key, value in self.options.items() if key in theirs}
+        return replace(self, options=mine), replace(self, options=rest)
+
+
+def keyword_options(opener: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """An opener's options: its keyword-only parameters."""
+    parameters = inspect.signature(opener, eval_str=True).parameters
+    return {name: p for name, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
 def call(opener: Callable[..., Any], spec: Spec) -> Any:
@@ -51,11 +73,12 @@ def call(opener: Callable[..., Any], spec: Spec) -> Any:
     An opener declares its options as keyword-only parameters annotated str, int, float, bool or
     Path-like callables; that declaration is all there is to know about them.
     """
-    known = {
-        name: parameter
-        for name, parameter in inspect.signature(opener, eval_str=True).parameters.items()
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
-    }
+    return opener(spec.main, **read_options(opener, spec))
+
+
+def read_options(opener: Callable[..., Any], spec: Spec) -> dict[str, Any]:
+    """The options of a spec as the values that `opener` declares."""
+    known = keyword_options(opener)
     arguments: dict[str, Any] = {}
     for key, text in spec.options.items():
         if key not in known:
@@ -65,7 +88,7 @@ def call(opener: Callable[..., Any], spec: Spec) -> Any:
     missing = [n for n, p in known.items() if p.default is inspect.Parameter.empty and n not in arguments]
     if missing:
         raise InvalidOption(f"{spec} lacks {', '.join(missing)}; add ,{missing[0]}=…")
-    return opener(spec.main, **arguments)
+    return arguments
 
 
 def _convert(text: str, annotation: Any, where: str) -> Any:

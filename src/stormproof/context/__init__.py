@@ -1,0 +1,1 @@
+"""Where depth, disparity and cameras come from."""

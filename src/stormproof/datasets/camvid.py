@@ -1,0 +1,81 @@
+"""CamVid street scenes: 11 classes and a void, in the SegNet layout or as an images/labels pair."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stormproof.datasets.filedataset import FileDataset
+from stormproof.datasets.files import (
+    by_stem,
+    class_names,
+    first_folder,
+    list_files,
+    locate,
+    paired,
+    read_json,
+    unknown_split,
+)
+from stormproof.datasets.labelmaps import IGNORE, LabelMaps, identity_table
+from stormproof.errors import DatasetError
+
+CLASSES = (
+    "sky", "building", "pole", "road", "pavement", "tree", "signsymbol", "fence", "car", "pedestrian",
+    "bicyclist",
+)  # fmt: skip
+VOID = 11
+_LABEL_ENDINGS = ("_L", "_P")
+
+
+def open_camvid(main: str, *, split: str | None = None) -> FileDataset:
+    """Open CamVid: `images` and `labels`, or `test` and `testannot` (split=test, train or val).
+
+    A `classes.json` in the folder replaces the classes: `{"classes": {"0": "sky", …}, "ignore_index": 11}`.
+    """
+    root = locate(main)
+    images, labels = _folders(root, split)
+    names, void = _classes(root)
+    maps = by_stem(list_files(labels, {".png"}), _LABEL_ENDINGS)
+    pairs = paired(by_stem(list_files(images)), maps, images)
+    files = tuple(label for _, _, label in pairs)
+    return FileDataset(
+        name=f"{root.name}-{split}" if split else root.name,
+        root=root,
+        ids=tuple(name for name, _, _ in pairs),
+        images=tuple(image for _, image, _ in pairs),
+        labels=LabelMaps(files, identity_table(names, void, IGNORE)),
+        sources=files,
+        semantic_classes=names,
+    )
+
+
+def _folders(root: Path, split: str | None) -> tuple[Path, Path]:
+    splits = {entry.name.removesuffix("annot") for entry in root.glob("*annot") if entry.is_dir()}
+    if split is not None:
+        if split not in splits:
+            raise unknown_split(split, splits, root)
+        return first_folder([root / split], "images"), root / f"{split}annot"
+    if splits:
+        raise DatasetError(root, f"is in the SegNet layout; choose a split: {', '.join(sorted(splits))}.")
+    return first_folder([root / "images"], "images"), first_folder([root / "labels"], "label maps")
+
+
+def _classes(root: Path) -> tuple[tuple[str, ...], int]:
+    """Class names and the void value."""
+    path = root / "classes.json"
+    if not path.is_file():
+        return CLASSES, VOID
+    content = read_json(path)
+    try:
+        void = int(content["ignore_index"])
+        numbered = sorted(
+            (int(number), name) for number, name in content["classes"].items() if int(number) != void
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DatasetError(
+            path, f"must hold 'classes' (names by number) and 'ignore_index': {error}."
+        ) from None
+    if [number for number, _ in numbered] != list(range(len(numbered))):
+        raise DatasetError(
+            path, f"class numbers must run 0, 1, 2 …, not {[number for number, _ in numbered]}."
+        )
+    return class_names((name for _, name in numbered), path), void

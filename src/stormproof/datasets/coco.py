@@ -1,0 +1,219 @@
+"""COCO instances: one JSON file of boxes, polygons, run-length masks and crowds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stormproof.datasets.filedataset import FileDataset
+from stormproof.datasets.files import (
+    class_names,
+    distinct,
+    expect_list,
+    file_name,
+    folder,
+    locate,
+    raise_all,
+    read_json,
+    required,
+)
+from stormproof.datasets.masks import polygon_ring, segmentation_mask
+from stormproof.errors import DatasetError, InvalidTruth
+from stormproof.sample import RLE, Bools, Floats, Instances, Ints, Truth
+
+
+def open_coco(main: str, *, images: str | None = None, masks: bool = True) -> FileDataset:
+    """Open `instances_*.json`; `images` is the folder of its pictures, `masks=false` reads boxes only.
+
+    Truth needs no pictures: without an images folder everything but indexing works.
+    """
+    path = locate(main)
+    content = read_json(path)
+    records = expect_list(content, "images", path)
+    categories = read_categories(content, path)
+    numbers = [required(record, "id", path, f"image number {i}") for i, record in enumerate(records)]
+    annotations = expect_list(content, "annotations", path)
+    directory = image_folder(path, images)
+    return FileDataset(
+        name=path.stem,
+        root=path.parent,
+        ids=distinct(map(str, numbers), path, "image id"),
+        images=tuple(directory / file_name(record, path, f"image {record['id']}") for record in records),
+        labels=index_annotations(annotations, records, [*categories], path, masks=masks),
+        sources=(path,),
+        classes=class_names(categories.values(), path),
+        category_ids=tuple(categories),
+        variant="" if masks else "boxes only",
+    )
+
+
+def read_categories(content: object, path: Path) -> dict[int, str]:
+    """Names by category id, in the order of ids, which is the order of labels."""
+    found: dict[int, str] = {}
+    for record in expect_list(content, "categories", path):
+        number = required(record, "id", path, "a category")
+        if number in found:
+            raise DatasetError(path, f"category id {number} occurs twice.", f"category {number}")
+        found[number] = str(required(record, "name", path, f"category {number}"))
+    return dict(sorted(found.items()))
+
+
+def image_folder(path: Path, images: str | None) -> Path:
+    """Where the pictures are: as said, else the usual places around the annotation file."""
+    if images is not None:
+        return folder(locate(images, path.parent), "images")
+    split = path.stem.rpartition("_")[2]
+    places = (path.parent, path.parent.parent)
+    usual = [place / name for name in (split, f"images/{split}", "images") for place in places]
+    return next((place for place in usual if place.is_dir()), path.parent)
+
+
+@dataclass(frozen=True, eq=False)
+class Annotations:
+    """All annotations of a file as columns, sorted by image; masks are built when an image is asked for."""
+
+    path: Path
+    sizes: tuple[tuple[int, int] | None, ...]
+    first: Ints  # where each image's rows begin, and one entry more: where the last one's end
+    ids: Ints
+    boxes: Floats
+    labels: Ints
+    crowd: Bools
+    area: Floats  # NaN where the file does not state it
+    segmentations: tuple[Any, ...] | None
+
+    def size(self, index: int) -> tuple[int, int] | None:
+        return self.sizes[index]
+
+    def truth(self, index: int) -> Truth:
+        begin, end = int(self.first[index]), int(self.first[index + 1])
+        rows = slice(begin, end)
+        masks = None
+        if self.segmentations is not None:
+            masks = tuple(self._mask(row, index) for row in range(begin, end))
+        area = _fill_area(self.area[rows], self.boxes[rows], masks)
+        instances = Instances(
+            self.boxes[rows], self.labels[rows], masks, crowd=self.crowd[rows], area=area, ids=self.ids[rows]
+        )
+        return Truth(instances)
+
+    def _mask(self, row: int, index: int) -> RLE:
+        assert self.segmentations is not None
+        size, where = self.sizes[index], f"annotation {self.ids[row]}"
+        if size is None:
+            raise DatasetError(self.path, "has a mask, but its image no height and width; add them.", where)
+        try:
+            return segmentation_mask(self.segmentations[row], *size)
+        except InvalidTruth as error:
+            raise DatasetError(self.path, str(error), where) from None
+
+
+def index_annotations(
+    annotations: list[Any], images: list[Any], categories: Sequence[int], path: Path, *, masks: bool
+) -> Annotations:
+    """Check every annotation and turn the file's rows into columns."""
+    place = {record["id"]: i for i, record in enumerate(images)}
+    label = {category: i for i, category in enumerate(categories)}
+    raise_all(_problems(annotations, place, label, path))
+    rows = sorted(annotations, key=lambda row: place[row["image_id"]])
+    owners = np.array([place[row["image_id"]] for row in rows], np.int64)
+    boxes = np.array([row["bbox"] for row in rows], np.float64).reshape(-1, 4)
+    return Annotations(
+        path=path,
+        sizes=tuple(_size(record, path) for record in images),
+        first=np.searchsorted(owners, np.arange(len(images) + 1)),
+        ids=np.array([row["id"] for row in rows], np.int64),
+        boxes=np.hstack([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]]),
+        labels=np.array([label[row["category_id"]] for row in rows], np.int64),
+        crowd=np.array([bool(row.get("iscrowd", 0)) for row in rows], np.bool_),
+        area=np.array([row.get("area", np.nan) for row in rows], np.float64),
+        segmentations=_segmentations(rows, path) if masks else None,
+    )
+
+
+def _problems(
+    annotations: list[Any], images: Mapping[Any, int], labels: Mapping[Any, int], path: Path
+) -> list[DatasetError]:
+    """Everything wrong with the annotations, but for their masks."""
+    found: list[DatasetError] = []
+    seen: set[Any] = set()
+    for i, row in enumerate(annotations):
+        name = row.get("id") if isinstance(row, Mapping) else None
+        where = f"annotation number {i}" if name is None else f"annotation {name}"
+        problems = _row_problems(row, images, labels, seen)
+        found.extend(DatasetError(path, problem, where) for problem in problems)
+        seen.add(name)
+    return found
+
+
+def _row_problems(
+    row: Any, images: Mapping[Any, int], labels: Mapping[Any, int], seen: set[Any]
+) -> Iterator[str]:
+    needed = ("id", "image_id", "category_id", "bbox")
+    missing = [key for key in needed if not isinstance(row, Mapping) or key not in row]
+    if missing:
+        yield f"lacks {', '.join(missing)}."
+        return
+    if row["id"] in seen:
+        yield f"id {row['id']!r} occurs twice."
+    if not isinstance(row["id"], int):
+        yield f"id {row['id']!r} is not a whole number."
+    if row["image_id"] not in images:
+        yield f"image_id {row['image_id']!r} is not among the file's images."
+    if row["category_id"] not in labels:
+        yield f"category_id {row['category_id']!r} is not among the file's categories."
+    box = row["bbox"]
+    if not _is_box(box):
+        yield f"bbox {box!r:.80} must be x, y, width, height, finite, with width and height ≥ 0."
+    area = row.get("area", 0)
+    if not isinstance(area, int | float) or not 0 <= area < float("inf"):
+        yield f"area {area!r:.40} must be a finite number ≥ 0."
+
+
+def _is_box(box: object) -> bool:
+    if not isinstance(box, list) or len(box) != 4:
+        return False
+    return all(isinstance(v, int | float) and isfinite(v) for v in box) and box[2] >= 0 and box[3] >= 0
+
+
+def _size(record: Mapping[str, Any], path: Path) -> tuple[int, int] | None:
+    size = record.get("height"), record.get("width")
+    if size == (None, None):
+        return None
+    if not all(isinstance(side, int) and side > 0 for side in size):
+        problem = f"height and width are {size}; they must be whole numbers > 0."
+        raise DatasetError(path, problem, f"image {record['id']}")
+    return int(record["height"]), int(record["width"])
+
+
+def _segmentations(rows: list[Any], path: Path) -> tuple[Any, ...] | None:
+    """What each mask is made from, compactly; None if the file has no masks at all."""
+    lacking = [row for row in rows if not row.get("segmentation")]
+    if len(lacking) == len(rows):
+        return None
+    fix = "others have one; add it, or read boxes only with masks=false"
+    problem = f"has no segmentation; {fix}."
+    problems = [DatasetError(path, problem, f"annotation {row['id']}") for row in lacking]
+    kept: list[Any] = []
+    for row in rows:
+        shape = row.get("segmentation")
+        try:  # a list of floats takes four times the memory of an array
+            kept.append([polygon_ring(ring) for ring in shape] if isinstance(shape, list) else shape)
+        except InvalidTruth as error:
+            problems.append(DatasetError(path, str(error), f"annotation {row['id']}"))
+    raise_all(problems)
+    return tuple(kept)
+
+
+def _fill_area(stated: Floats, boxes: Floats, masks: tuple[RLE, ...] | None) -> Floats:
+    """The stated areas; where there is none, the mask's, or else the box's."""
+    if not np.isnan(stated).any():
+        return stated
+    sides = boxes[:, 2:] - boxes[:, :2]
+    own = sides.prod(axis=1) if masks is None else np.array([mask.area for mask in masks], np.float64)
+    return np.where(np.isnan(stated), own, stated)

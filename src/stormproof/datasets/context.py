@@ -1,0 +1,201 @@
+"""Context beside a dataset: folders of depth maps, disparities, calibrations and right-hand images."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+from stormproof.context.depthmaps import (
+    CALIBRATION_SUFFIXES,
+    SUFFIXES,
+    Calibration,
+    depth_from_disparity,
+    fill_unknown,
+    read_calibration,
+    read_depth,
+    read_disparity,
+)
+from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.filedataset import fingerprint_of
+from stormproof.datasets.files import IMAGE_SUFFIXES, by_stem, list_files, locate, raise_all
+from stormproof.errors import DatasetError, InvalidOption
+from stormproof.imagefile import read_image
+from stormproof.sample import Context, Sample, Truth
+
+# What formats add to a frame's name to tell its files apart.
+_ENDINGS = ("_leftImg8bit", "_rightImg8bit", "_disparity", "_camera", "_depth", "_disp")
+_Files = tuple[Path, ...] | None
+
+
+def attach_context(
+    dataset: Dataset,
+    *,
+    depth: str | None = None,
+    depth_scale: float | None = None,
+    fill_depth: bool = False,
+    disparity: str | None = None,
+    disparity_scale: float | None = None,
+    calib: str | None = None,
+    right: str | None = None,
+) -> Dataset:
+    """`dataset` with context from files, found by sample id or image name in the folders given.
+
+    `depth` holds depth maps (`depth_scale` units per metre), `disparity` disparities (`disparity_scale`
+    units per pixel), which with `calib` become depth; `right` holds the stereo partner's images. Each may
+    also be one file, for all samples. `fill_depth=true` gives pixels of unknown depth the nearest known one.
+    """
+    if depth is not None and disparity is not None and calib is not None:
+        raise InvalidOption("depth and disparity with calib both give depth; leave one of them out.")
+    if depth_scale is not None and depth is None:
+        raise InvalidOption(f"depth_scale={depth_scale} needs depth=FOLDER.")
+    if disparity_scale is not None and disparity is None:
+        raise InvalidOption(f"disparity_scale={disparity_scale} needs disparity=FOLDER.")
+    if fill_depth and depth is None and (disparity is None or calib is None):
+        raise InvalidOption("fill_depth needs depth=FOLDER, or disparity=FOLDER with calib=FOLDER.")
+    files = ContextFiles(
+        depth=_companions(dataset, depth, SUFFIXES, "depth map"),
+        disparity=_companions(dataset, disparity, SUFFIXES, "disparity map"),
+        calibration=_companions(dataset, calib, CALIBRATION_SUFFIXES, "calibration"),
+        right=_companions(dataset, right, IMAGE_SUFFIXES, "right image"),
+        depth_scale=depth_scale,
+        disparity_scale=disparity_scale,
+        fill_depth=fill_depth,
+    )
+    return DatasetWithContext(dataset, files)
+
+
+def _companions(dataset: Dataset, text: str | None, suffixes: Iterable[str], noun: str) -> _Files:
+    """One file of a kind per sample."""
+    if text is None:
+        return None
+    place = locate(text, getattr(dataset, "root", None))
+    if place.is_file():
+        return (place,) * len(dataset)
+    found = by_stem(list_files(place, suffixes), _ENDINGS)
+    images: Sequence[Path] | None = getattr(dataset, "images", None)
+    names = [_names(name, images[i] if images else None) for i, name in enumerate(dataset.ids)]
+    matches = [next((found[name] for name in each if name in found), None) for each in names]
+    problems = [
+        DatasetError(place, f"no {noun} for it; looked for {', '.join(each)}.", f"sample {each[0]!r}")
+        for each, match in zip(names, matches, strict=True)
+        if match is None
+    ]
+    raise_all(problems)
+    return tuple(match for match in matches if match is not None)
+
+
+def _names(name: str, image: Path | None) -> list[str]:
+    """What a sample's companion files may be called, without suffix."""
+    stem = PurePosixPath(name).name
+    candidates = [name, stem]
+    if image is not None:
+        candidates.append(image.stem)
+    for ending in _ENDINGS:
+        candidates += [c.removesuffix(ending) for c in candidates if c.endswith(ending)]
+    return list(dict.fromkeys(candidates))
+
+
+@dataclass(frozen=True)
+class ContextFiles:
+    """The files beside each sample, by kind, and how to read them."""
+
+    depth: _Files = None
+    disparity: _Files = None
+    calibration: _Files = None
+    right: _Files = None
+    depth_scale: float | None = None
+    disparity_scale: float | None = None
+    fill_depth: bool = False
+
+    def read(self, index: int, context: Context) -> Context:
+        """`context` with what the files add to it."""
+        calibration = None if self.calibration is None else read_calibration(self.calibration[index])
+        if calibration is not None:
+            context = replace(context, camera=calibration.camera)
+        if self.depth is not None:
+            context = replace(context, depth=read_depth(self.depth[index], self.depth_scale))
+        if self.disparity is not None:
+            context = self._with_disparity(index, context, calibration)
+        if self.right is not None:
+            context = replace(context, right=read_image(self.right[index]))
+        if self.fill_depth and context.depth is not None:
+            context = replace(context, depth=fill_unknown(context.depth))
+        return context
+
+    def _with_disparity(self, index: int, context: Context, calibration: Calibration | None) -> Context:
+        assert self.disparity is not None
+        disparity = read_disparity(self.disparity[index], self.disparity_scale)
+        context = replace(context, disparity=disparity)
+        if calibration is None:
+            return context
+        if calibration.camera.baseline is None:
+            file = self.calibration[index] if self.calibration else ""
+            raise DatasetError(file, "has no baseline, which depth from disparity needs.")
+        return replace(context, depth=depth_from_disparity(disparity, calibration))
+
+    def paths(self) -> list[Path]:
+        kinds = (self.depth, self.disparity, self.calibration, self.right)
+        return list(dict.fromkeys(path for kind in kinds if kind is not None for path in kind))
+
+
+@dataclass(frozen=True, eq=False)
+class DatasetWithContext:
+    """Another dataset, each of whose samples gains context."""
+
+    dataset: Dataset
+    files: ContextFiles
+
+    @property
+    def name(self) -> str:
+        return self.dataset.name
+
+    @property
+    def ids(self) -> Sequence[str]:
+        return self.dataset.ids
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return self.dataset.classes
+
+    @property
+    def semantic_classes(self) -> tuple[str, ...]:
+        return self.dataset.semantic_classes
+
+    @property
+    def category_ids(self) -> tuple[int, ...]:
+        return getattr(self.dataset, "category_ids", ())
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The dataset's own, and the context's file names and sizes: depth decides what a haze looks like."""
+        files = [[path.name, path.stat().st_size] for path in self.files.paths()]
+        options = [self.files.depth_scale, self.files.disparity_scale, self.files.fill_depth]
+        return fingerprint_of(json.dumps([self.dataset.fingerprint, files, options]).encode(), ())
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, index: int) -> Sample:
+        index = range(len(self))[index]
+        sample = self.dataset[index]
+        context = self.files.read(index, sample.context)
+        self._check_sizes(index, sample, context)
+        return replace(sample, context=context)
+
+    def truth(self, index: int) -> Truth:
+        return self.dataset.truth(index)
+
+    def size(self, index: int) -> tuple[int, int]:
+        return self.dataset.size(index)
+
+    def _check_sizes(self, index: int, sample: Sample, context: Context) -> None:
+        size = sample.image.shape[:2]
+        arrays = {"disparity": context.disparity, "depth": context.depth, "right": context.right}
+        for kind, array in arrays.items():
+            files: _Files = getattr(self.files, kind)
+            if array is not None and files is not None and array.shape[:2] != size:
+                problem = f"is {array.shape[:2]} (height, width), the image {size}; resize it to the image."
+                raise DatasetError(files[index], problem, f"sample {sample.id!r}")

@@ -1,0 +1,112 @@
+"""COCO panoptic: a JSON file of segments and one PNG per image whose colours are segment ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stormproof.datasets.coco import image_folder, read_categories
+from stormproof.datasets.filedataset import FileDataset
+from stormproof.datasets.files import (
+    class_names,
+    distinct,
+    expect_list,
+    file_name,
+    folder,
+    locate,
+    raise_all,
+    read_json,
+    required,
+)
+from stormproof.datasets.labelmaps import IGNORE, semantic_map
+from stormproof.errors import DatasetError
+from stormproof.imagefile import image_size, read_image
+from stormproof.sample import Truth
+
+VOID = 0  # the segment id of pixels that nobody labelled
+
+
+def open_panoptic(main: str, *, images: str | None = None, masks: str | None = None) -> FileDataset:
+    """Open `panoptic_*.json` as semantic maps; `masks` is the folder of its PNGs, beside it by default."""
+    path = locate(main)
+    content = read_json(path)
+    categories = read_categories(content, path)
+    if len(categories) >= IGNORE:
+        raise DatasetError(
+            path, f"has {len(categories)} categories; at most {IGNORE - 1} fit a semantic map."
+        )
+    records = {
+        required(r, "id", path, f"image number {i}"): r
+        for i, r in enumerate(expect_list(content, "images", path))
+    }
+    annotations = expect_list(content, "annotations", path)
+    raise_all([problem for i, row in enumerate(annotations) for problem in _strays(row, i, records, path)])
+    directory = image_folder(path, images)
+    pictures = folder(locate(masks, path.parent) if masks else path.with_suffix(""), "panoptic PNGs")
+    files = tuple(pictures / file_name(row, path, f"image {row['image_id']}") for row in annotations)
+    owners = [records[row["image_id"]] for row in annotations]
+    label = {category: i for i, category in enumerate(categories)}
+    return FileDataset(
+        name=path.stem,
+        root=path.parent,
+        ids=distinct((str(owner["id"]) for owner in owners), path, "annotated image"),
+        images=tuple(directory / file_name(owner, path, f"image {owner['id']}") for owner in owners),
+        labels=PanopticSegments(path, files, tuple(_segments(row, label, path) for row in annotations)),
+        sources=(path, *files),
+        semantic_classes=class_names(categories.values(), path),
+    )
+
+
+def _strays(row: object, i: int, records: Mapping[Any, object], path: Path) -> Iterator[DatasetError]:
+    number = required(row, "image_id", path, f"annotation number {i}")
+    if number not in records:
+        yield DatasetError(path, f"image_id {number!r} is not among the file's images.", f"annotation {i}")
+
+
+def _segments(row: Mapping[str, Any], label: Mapping[int, int], path: Path) -> dict[int, int]:
+    """Class index by segment id of one image."""
+    where = f"image {row['image_id']}"
+    found = {VOID: IGNORE}
+    for segment in expect_list(row, "segments_info", f"{path}, {where}"):
+        number, category = (required(segment, key, path, where) for key in ("id", "category_id"))
+        if category not in label:
+            raise DatasetError(path, f"segment {number} has the unknown category_id {category!r}.", where)
+        if number in found:
+            raise DatasetError(path, f"segment id {number} occurs twice.", where)
+        found[number] = label[category]
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class PanopticSegments:
+    """Which class each segment of each PNG belongs to."""
+
+    path: Path
+    files: tuple[Path, ...]
+    segments: tuple[Mapping[int, int], ...]
+
+    def size(self, index: int) -> tuple[int, int] | None:
+        return image_size(self.files[index])
+
+    def truth(self, index: int) -> Truth:
+        numbers = segment_ids(self.files[index])
+        missing = sorted(self.segments[index].keys() - {VOID} - set(np.unique(numbers).tolist()))
+        if missing:
+            raise DatasetError(
+                self.files[index], f"holds no pixel of the segments {missing[:10]} of {self.path}."
+            )
+        semantic = semantic_map(numbers, self.segments[index], self.files[index])
+        return Truth(semantic=semantic, panoptic=numbers)
+
+
+def segment_ids(file: Path) -> npt.NDArray[np.int32]:
+    """The segment id of each pixel: red + 256 green + 65,536 blue."""
+    colours = read_image(file).astype(np.int32)
+    if colours.ndim != 3:
+        raise DatasetError(file, "is grey; a panoptic PNG holds segment ids as RGB colours.")
+    return colours[..., 0] + 256 * colours[..., 1] + 65536 * colours[..., 2]

@@ -1,0 +1,237 @@
+"""Tar archives as WebDataset lays them out: members that share a name up to the first dot are one sample.
+
+`key.jpg` (or .png …) is the image, `key.json` its objects in COCO's terms, `key.semantic.png` its label map.
+Nothing is ever unpacked: members are read in place, and any that could do harm when unpacked is refused.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+import re
+import tarfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from stormproof.datasets.coco import index_annotations
+from stormproof.datasets.files import (
+    IMAGE_SUFFIXES,
+    class_names,
+    locate,
+    parse_json,
+    read_text,
+)
+from stormproof.datasets.labelmaps import IGNORE, identity_table, read_label_map, semantic_map
+from stormproof.errors import DatasetError
+from stormproof.imagefile import image_size, read_image
+from stormproof.sample import Instances, Sample, SemanticMap, Truth
+
+MAX_MEMBER_BYTES = 1 << 28  # 256 MiB; no photograph comes near it
+_SEMANTIC = ("semantic.png", "seg.png", "mask.png")
+
+
+@dataclass(frozen=True)
+class Member:
+    """Where a file lies inside an archive."""
+
+    archive: Path
+    name: str
+    offset: int
+    size: int
+
+    def read(self) -> bytes:
+        with self.archive.open("rb") as file:
+            file.seek(self.offset)
+            content = file.read(self.size)
+        if len(content) != self.size:
+            raise DatasetError(self.archive, "is cut short.", self.name)
+        return content
+
+    def __str__(self) -> str:
+        return f"{self.archive}, {self.name}"
+
+
+def open_tar(main: str, *, classes: str | None = None, semantic_classes: str | None = None) -> TarDataset:
+    """Open one archive, a pattern (`val-*.tar`) or a range (`val-{0000..0009}.tar`).
+
+    `classes` and `semantic_classes` are text files of one name per line. Without the first, the classes
+    are the category names that occur, in alphabetical order.
+    """
+    archives = _archives(main)
+    samples: dict[str, dict[str, Member]] = {}
+    for archive in archives:
+        for member in _members(archive):
+            key, ending = _split(member)
+            if ending in samples.setdefault(key, {}):
+                raise DatasetError(archive, f"{key}.{ending} occurs twice.", member.name)
+            samples[key][ending] = member
+    images = {key: _image(key, parts) for key, parts in samples.items()}
+    if not images:
+        raise DatasetError(archives[0], "holds no members.")
+    labels = {key: parts["json"] for key, parts in samples.items() if "json" in parts}
+    maps = {key: parts[e] for key, parts in samples.items() for e in _SEMANTIC if e in parts}
+    names = _names(classes, archives[0]) if classes else _categories_seen(labels)
+    areas = _names(semantic_classes, archives[0]) if semantic_classes else ()
+    if maps and not areas:
+        problem = "holds label maps; name their classes with semantic_classes=FILE, one per line."
+        raise DatasetError(archives[0], problem)
+    return TarDataset(archives[0].stem, tuple(samples), images, labels, maps, names, areas)
+
+
+@dataclass(frozen=True, eq=False)
+class TarDataset:
+    """Samples inside tar archives, read in place."""
+
+    name: str
+    ids: tuple[str, ...]
+    images: Mapping[str, Member]
+    labels: Mapping[str, Member]
+    maps: Mapping[str, Member]
+    classes: tuple[str, ...]
+    semantic_classes: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, index: int) -> Sample:
+        key = self.ids[index]
+        image = read_image(self.images[key].read(), str(self.images[key]))
+        return Sample(key, image, self._truth(key, (image.shape[0], image.shape[1])))
+
+    def truth(self, index: int) -> Truth:
+        return self._truth(self.ids[index], self.size(index))
+
+    def size(self, index: int) -> tuple[int, int]:
+        member = self.images[self.ids[index]]
+        return image_size(member.read(), str(member))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        identity = [self.classes, self.semantic_classes, [[key, self.images[key].name] for key in self.ids]]
+        total = hashlib.blake2b(json.dumps(identity).encode(), digest_size=16)
+        for member in (*self.labels.values(), *self.maps.values()):
+            total.update(member.name.encode() + b"\0" + hashlib.blake2b(member.read()).digest())
+        return total.hexdigest()
+
+    def _truth(self, key: str, size: tuple[int, int]) -> Truth:
+        return Truth(self._instances(key, size), self._semantic(key))
+
+    def _instances(self, key: str, size: tuple[int, int]) -> Instances | None:
+        if not self.classes:
+            return None
+        member = self.labels.get(key)
+        rows = [] if member is None else _annotations(member)
+        number = {name: i for i, name in enumerate(self.classes)}
+        records = [
+            {"id": i, "image_id": key, **row, "category_id": number.get(_category(row), _category(row))}
+            for i, row in enumerate(rows)
+        ]
+        image = {"id": key, "height": size[0], "width": size[1]}
+        where = Path(str(member)) if member else Path(key)
+        table = index_annotations(records, [image], range(len(self.classes)), where, masks=True)
+        return table.truth(0).instances
+
+    def _semantic(self, key: str) -> SemanticMap | None:
+        member = self.maps.get(key)
+        if member is None:
+            return None
+        numbers = read_label_map(member.read(), str(member))
+        return semantic_map(numbers, identity_table(self.semantic_classes, IGNORE), member)
+
+
+def _archives(main: str) -> list[Path]:
+    """The archives that a path, a pattern or a numeric range names, in order."""
+    span = re.search(r"\{(\d+)\.\.(\d+)\}", main)
+    if span:
+        width = len(span[1])
+        numbers = range(int(span[1]), int(span[2]) + 1)
+        return [locate(f"{main[: span.start()]}{n:0{width}d}{main[span.end() :]}") for n in numbers]
+    if glob.has_magic(main):
+        found = sorted(Path(path) for path in glob.glob(str(Path(main).expanduser())))  # noqa: PTH207
+        if not found:
+            raise DatasetError(main, "matches no archive.")
+        return found
+    return [locate(main)]
+
+
+def _members(archive: Path) -> Iterator[Member]:
+    """The files in an archive; members that point outside it, or at another member, are refused."""
+    try:
+        with tarfile.open(archive, "r:") as tar:  # uncompressed only: members are read at their place
+            for entry in tar:
+                if entry.isdir():
+                    continue
+                _refuse_harm(entry, archive)
+                yield Member(archive, entry.name, entry.offset_data, entry.size)
+    except tarfile.TarError as error:
+        fix = "it must be an uncompressed tar; unpack .tar.gz with gunzip first"
+        raise DatasetError(archive, f"cannot be read ({error}); {fix}.") from None
+
+
+def _refuse_harm(entry: tarfile.TarInfo, archive: Path) -> None:
+    path = PurePosixPath(entry.name)
+    if path.is_absolute() or ".." in path.parts or "\\" in entry.name:
+        raise DatasetError(
+            archive, "its name leads out of the archive; such members are refused.", entry.name
+        )
+    if not entry.isreg() or entry.issparse():
+        raise DatasetError(
+            archive, "is a link, device or sparse file; only plain files are read.", entry.name
+        )
+    if entry.size > MAX_MEMBER_BYTES:
+        problem = f"has {entry.size} bytes; the limit is {MAX_MEMBER_BYTES}."
+        raise DatasetError(archive, problem, entry.name)
+
+
+def _split(member: Member) -> tuple[str, str]:
+    """A member's sample key and ending: everything before, and after, the first dot of the file name."""
+    path = PurePosixPath(member.name)
+    stem, dot, ending = path.name.partition(".")
+    if not dot or not stem:
+        raise DatasetError(
+            member.archive, "has no key and ending; members are named key.jpg, key.json ….", member.name
+        )
+    return (path.parent / stem).as_posix(), ending.lower()
+
+
+def _image(key: str, parts: Mapping[str, Member]) -> Member:
+    found = [parts[ending] for ending in parts if f".{ending}" in IMAGE_SUFFIXES]
+    if len(found) != 1:
+        archive = next(iter(parts.values())).archive
+        problem = f"has {len(found)} images ({', '.join(parts)}); every sample needs one."
+        raise DatasetError(archive, problem, f"sample {key!r}")
+    return found[0]
+
+
+def _annotations(member: Member) -> list[Any]:
+    content = parse_json(member.read(), member)
+    rows = content.get("annotations") if isinstance(content, dict) else content
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise DatasetError(member, "must be a list of objects, or hold one as 'annotations'.")
+    return rows
+
+
+def _category(row: Mapping[str, Any]) -> Any:
+    """An object's class: a name ('category') or a number ('category_id')."""
+    return row.get("category", row.get("category_id"))
+
+
+def _categories_seen(labels: Mapping[str, Member]) -> tuple[str, ...]:
+    seen: set[str] = set()
+    for member in labels.values():
+        for i, row in enumerate(_annotations(member)):
+            name = _category(row)
+            if not isinstance(name, str):
+                fix = "give the names with classes=FILE, one per line"
+                raise DatasetError(member, f"category {name!r} is not a name; {fix}.", f"object {i}")
+            seen.add(name)
+    return tuple(sorted(seen))
+
+
+def _names(text: str, archive: Path) -> tuple[str, ...]:
+    path = locate(text, archive.parent)
+    return class_names((line for line in read_text(path).splitlines() if line.strip()), path)

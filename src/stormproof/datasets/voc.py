@@ -1,0 +1,203 @@
+"""PASCAL VOC: boxes from XML files, semantic maps from palette PNGs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from stormproof.datasets.filedataset import FileDataset
+from stormproof.datasets.files import (
+    by_stem,
+    class_names,
+    distinct,
+    folder,
+    list_files,
+    locate,
+    raise_all,
+    read_split,
+    read_text,
+    read_xml,
+    unknown_split,
+)
+from stormproof.datasets.labelmaps import IGNORE, LabelMaps, identity_table
+from stormproof.errors import DatasetError
+from stormproof.sample import Instances, Truth
+
+CLASSES = (
+    "aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow", "diningtable",
+    "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor",
+)  # fmt: skip
+
+
+def open_voc(main: str, *, split: str | None = None, classes: str | None = None) -> FileDataset:
+    """Boxes of a VOC folder; `split` names a list in ImageSets/Main, without it every XML file is read.
+
+    `classes` is a text file of one class name per line, for data in VOC's format with classes of its own.
+    """
+    root = _root(locate(main))
+    annotations = by_stem(list_files(folder(root / "Annotations", "XML annotations"), {".xml"}))
+    ids = _ids(root, "Main", split, annotations)
+    raise_all(
+        [
+            DatasetError(root / "Annotations" / f"{name}.xml", "no such annotation.", f"split {split}")
+            for name in ids
+            if name not in annotations
+        ]
+    )
+    names = _custom_classes(root, classes)
+    files = tuple(annotations[name] for name in ids)
+    return FileDataset(
+        name=_name(root, split),
+        root=root,
+        ids=ids,
+        images=_images(root, ids),
+        labels=VocBoxes(files, names),
+        sources=files,
+        classes=names,
+    )
+
+
+def open_voc_segmentation(
+    main: str, *, split: str | None = None, labels: str = "SegmentationClass"
+) -> FileDataset:
+    """Semantic maps of a VOC folder: background and 20 classes, 255 where there is no truth."""
+    root = _root(locate(main))
+    maps = by_stem(list_files(folder(root / labels, "palette PNGs"), {".png"}))
+    ids = _ids(root, "Segmentation", split, maps)
+    raise_all(
+        [
+            DatasetError(root / labels / f"{name}.png", "no such label map.", f"split {split}")
+            for name in ids
+            if name not in maps
+        ]
+    )
+    names = ("background", *CLASSES)
+    files = tuple(maps[name] for name in ids)
+    return FileDataset(
+        name=_name(root, split),
+        root=root,
+        ids=ids,
+        images=_images(root, ids),
+        labels=LabelMaps(files, identity_table(names, IGNORE)),
+        sources=files,
+        semantic_classes=names,
+    )
+
+
+def _root(path: Path) -> Path:
+    """The folder with JPEGImages in it: `path`, or the only VOC year below it."""
+    years = [year for year in sorted(path.glob("VOC20*")) if year.is_dir()]
+    if not (path / "Annotations").is_dir() and not (path / "JPEGImages").is_dir():
+        if len(years) == 1:
+            return years[0]
+        if years:
+            raise DatasetError(path, f"holds several years; open one, as {years[0]}.")
+    return path
+
+
+def _name(root: Path, split: str | None) -> str:
+    return f"{root.name}-{split}" if split else root.name
+
+
+def _ids(root: Path, purpose: str, split: str | None, found: dict[str, Path]) -> tuple[str, ...]:
+    if split is None:
+        if not found:
+            raise DatasetError(root, "holds no annotations.")
+        return tuple(sorted(found))
+    listing = root / "ImageSets" / purpose / f"{split}.txt"
+    if not listing.is_file():
+        # Main also lists every class's own images, as car_val; those are splits, but not worth naming.
+        names = [f.stem for f in listing.parent.glob("*.txt") if f.stem.rpartition("_")[0] not in CLASSES]
+        raise unknown_split(split, names, listing.parent)
+    return distinct(read_split(listing), listing, "image")
+
+
+def _images(root: Path, ids: tuple[str, ...]) -> tuple[Path, ...]:
+    directory = root / "JPEGImages"
+    found = by_stem(list_files(directory)) if directory.is_dir() else {}
+    return tuple(found.get(name, directory / f"{name}.jpg") for name in ids)
+
+
+def _custom_classes(root: Path, classes: str | None) -> tuple[str, ...]:
+    if classes is None:
+        return CLASSES
+    path = locate(classes, root)
+    return class_names((line for line in read_text(path).splitlines() if line.strip()), path)
+
+
+@dataclass(frozen=True)
+class VocBoxes:
+    """One XML file per image."""
+
+    files: tuple[Path, ...]
+    classes: tuple[str, ...]
+
+    def size(self, index: int) -> tuple[int, int] | None:
+        root = read_xml(self.files[index])
+        height, width = root.findtext("size/height", ""), root.findtext("size/width", "")
+        # Some tools write 0 for a size they did not look up.
+        return (int(height), int(width)) if height.isdigit() and width.isdigit() and int(height) else None
+
+    def truth(self, index: int) -> Truth:
+        file = self.files[index]
+        objects = read_xml(file).findall("object")
+        raise_all(
+            [
+                DatasetError(file, problem, f"object {i}")
+                for i, found in enumerate(objects)
+                for problem in self._problems(found)
+            ]
+        )
+        return Truth(Instances(
+            boxes=np.array([_box(found) for found in objects]).reshape(-1, 4),
+            labels=np.array([self.classes.index(_class(found)) for found in objects], np.int64),
+            ignore=np.array([_flag(found, "difficult") is True for found in objects], np.bool_),
+            occlusion=np.array([_fraction(found, "occluded") for found in objects]),
+            truncation=np.array([_fraction(found, "truncated") for found in objects]),
+        ))  # fmt: skip
+
+    def _problems(self, found: Element) -> Iterator[str]:
+        name = _class(found)
+        if name not in self.classes:
+            yield f"unknown class {name!r}; name your own classes with classes=FILE, one per line."
+        corners = _corners(found)
+        x1, y1, x2, y2 = corners
+        if not all(map(isfinite, corners)) or x2 < x1 or y2 < y1:
+            yield f"box xmin, ymin, xmax, ymax = {corners} must be finite, with xmax ≥ xmin and ymax ≥ ymin."
+
+
+def _class(found: Element) -> str:
+    return found.findtext("name", "").strip()
+
+
+def _corners(found: Element) -> tuple[float, float, float, float]:
+    """xmin, ymin, xmax, ymax as written; what is missing or no number is NaN."""
+
+    def number(key: str) -> float:
+        try:
+            return float(found.findtext(f"bndbox/{key}", "nan"))
+        except ValueError:
+            return float("nan")
+
+    return number("xmin"), number("ymin"), number("xmax"), number("ymax")
+
+
+def _box(found: Element) -> tuple[float, float, float, float]:
+    """Corners as pixel edges: VOC counts pixels from 1 and means the last one to belong to the box."""
+    x1, y1, x2, y2 = _corners(found)
+    return x1 - 1, y1 - 1, x2, y2
+
+
+def _flag(found: Element, key: str) -> bool | None:
+    text = found.findtext(key)
+    return None if text is None else text.strip().lower() in ("1", "true", "yes")
+
+
+def _fraction(found: Element, key: str) -> float:
+    """0 if the file says the object is whole; NaN if it is hidden or cut by an amount that nobody noted."""
+    return 0.0 if _flag(found, key) is False else float("nan")

@@ -1,0 +1,178 @@
+"""YOLO: a `data.yaml`, and one text file of boxes or polygons per image, in fractions of its size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stormproof.datasets.filedataset import FileDataset
+from stormproof.datasets.files import (
+    class_names,
+    distinct,
+    list_files,
+    locate,
+    read_text,
+    read_yaml,
+    unknown_split,
+)
+from stormproof.datasets.masks import polygon_mask
+from stormproof.errors import DatasetError
+from stormproof.imagefile import image_size
+from stormproof.sample import Instances, Truth
+
+Row = tuple[int, tuple[float, ...]]  # a class and its numbers: 4 for a box, 6 or more for a polygon
+
+
+def open_yolo(main: str, *, split: str = "val") -> FileDataset:
+    """Open a `data.yaml`; labels lie in a `labels` folder that mirrors `images`.
+
+    An image without a label file has no objects, as YOLO means it.
+    """
+    path = locate(main)
+    path = path / "data.yaml" if path.is_dir() else path
+    content = read_yaml(path)
+    if not isinstance(content, dict):
+        raise DatasetError(path, "must hold 'names' and the splits 'train', 'val' or 'test'.")
+    classes = _classes(content.get("names"), path)
+    root = _root(path, content.get("path"))
+    images = _images(content, split, root, path)
+    texts = tuple(label_file(image) for image in images)
+    rows = tuple(_read_rows(text, len(classes)) if text.is_file() else () for text in texts)
+    polygons = _is_segmentation(rows, texts)
+    return FileDataset(
+        name=f"{path.parent.name if path.stem == 'data' else path.stem}-{split}",
+        root=root,
+        ids=distinct((image.stem for image in images), path, "image id"),
+        images=images,
+        labels=YoloObjects(images, rows, polygons),
+        sources=(path, *(text for text in texts if text.is_file())),
+        classes=classes,
+    )
+
+
+def _classes(names: Any, path: Path) -> tuple[str, ...]:
+    if isinstance(names, dict):
+        numbers = sorted(names)
+        if numbers != list(range(len(numbers))):
+            raise DatasetError(path, f"class numbers must run 0, 1, 2 …, not {numbers}.", "names")
+        names = [names[number] for number in numbers]
+    if not isinstance(names, list) or not names:
+        raise DatasetError(path, f"names is {names!r:.80}; it must list the class names.", "names")
+    return class_names(names, path)
+
+
+def _root(path: Path, stated: object) -> Path:
+    """The folder that splits are relative to: as stated, or, if that is not here, the YAML file's own."""
+    if not stated:
+        return path.parent
+    given = Path(str(stated)).expanduser()
+    candidates = [given] if given.is_absolute() else [path.parent / given, given]
+    return next((place for place in candidates if place.is_dir()), path.parent)
+
+
+def _images(content: dict[str, Any], split: str, root: Path, path: Path) -> tuple[Path, ...]:
+    stated = content.get(split)
+    if not stated:
+        raise unknown_split(split, (key for key in ("train", "val", "test") if content.get(key)), path)
+    places = stated if isinstance(stated, list) else [stated]
+    found = [image for place in places for image in _images_at(str(place), root, path)]
+    if not found:
+        raise DatasetError(path, f"no images at {stated!r}, relative to {root}.", split)
+    return tuple(found)
+
+
+def _images_at(place: str, root: Path, path: Path) -> list[Path]:
+    """The images of a folder, or those that a text file lists."""
+    # Exports often say ../train/images although the folder lies beside the YAML file.
+    options = [root / place, root / place.removeprefix("../")]
+    where = next((option for option in options if option.exists()), None)
+    if where is None:
+        raise DatasetError(path, f"{place!r} is not below {root}; correct 'path' or the split.")
+    if where.is_dir():
+        return list_files(where)
+    lines = [line.strip() for line in read_text(where).splitlines() if line.strip()]
+    return [Path(line) if Path(line).is_absolute() else root / line for line in lines]
+
+
+def label_file(image: Path) -> Path:
+    """Where an image's labels are: the last `images` in its path becomes `labels`; else beside it.
+
+    >>> label_file(Path("set/images/val/a.jpg")).as_posix()
+    'set/labels/val/a.txt'
+    """
+    parts = list(image.with_suffix(".txt").parts)
+    for i in reversed(range(len(parts) - 1)):
+        if parts[i] == "images":
+            parts[i] = "labels"
+            break
+    return Path(*parts)
+
+
+def _read_rows(text: Path, classes: int) -> tuple[Row, ...]:
+    lines = enumerate(read_text(text).splitlines(), 1)
+    return tuple(_row(line, classes, text, f"line {i}") for i, line in lines if line.strip())
+
+
+def _row(line: str, classes: int, text: Path, where: str) -> Row:
+    try:
+        number, *values = map(float, line.split())
+    except ValueError:
+        raise DatasetError(text, f"{line!r:.80} must be a class number and coordinates.", where) from None
+    if len(values) != 4 and (len(values) < 6 or len(values) % 2):
+        problem = f"{len(values)} coordinates are neither a box (4) nor a polygon (6 or more, even)."
+        raise DatasetError(text, problem, where)
+    if number not in range(classes):
+        raise DatasetError(
+            text, f"class {number:g} is not among the {classes} names (0 to {classes - 1}).", where
+        )
+    if not all(isfinite(v) and -0.01 <= v <= 1.01 for v in values):
+        raise DatasetError(text, f"{line!r:.80}: coordinates must be fractions from 0 to 1.", where)
+    if len(values) == 4 and min(values[2:]) < 0:
+        raise DatasetError(text, f"{line!r:.80}: width and height must be ≥ 0.", where)
+    return int(number), tuple(values)
+
+
+def _is_segmentation(rows: Sequence[tuple[Row, ...]], texts: Sequence[Path]) -> bool:
+    """Whether the set holds polygons; boxes and polygons in one set would leave some objects without mask."""
+    first: bool | None = None
+    for file_rows, text in zip(rows, texts, strict=True):
+        for i, (_, values) in enumerate(file_rows):
+            polygon = len(values) > 4
+            if first is None:
+                first = polygon
+            if polygon != first:
+                problem = "boxes and polygons are mixed in this set; give every object a polygon, or none."
+                raise DatasetError(text, problem, f"object {i}")
+    return bool(first)
+
+
+@dataclass(frozen=True)
+class YoloObjects:
+    """The rows of each image's text file; pixels follow from the image's size."""
+
+    images: tuple[Path, ...]
+    rows: tuple[tuple[Row, ...], ...]
+    polygons: bool
+
+    def size(self, index: int) -> tuple[int, int] | None:
+        return None
+
+    def truth(self, index: int) -> Truth:
+        rows = self.rows[index]
+        labels = np.array([label for label, _ in rows], np.int64)
+        if not rows:
+            return Truth(Instances(np.zeros((0, 4)), labels, () if self.polygons else None))
+        height, width = image_size(self.images[index])
+        if not self.polygons:
+            boxes = np.array([values for _, values in rows]) * [width, height, width, height]
+            corners = np.hstack([boxes[:, :2] - boxes[:, 2:] / 2, boxes[:, :2] + boxes[:, 2:] / 2])
+            return Truth(Instances(corners, labels))
+        rings = [np.array(values).reshape(-1, 2) * [width, height] for _, values in rows]
+        corners = np.array([[*ring.min(axis=0), *ring.max(axis=0)] for ring in rings])
+        masks = tuple(polygon_mask([ring.ravel()], height, width) for ring in rings)
+        return Truth(Instances(corners, labels, masks))
