@@ -59,7 +59,7 @@ def normalise(scores: Scores, baseline: str = "clean") -> dict[str, dict[str, fl
 def foretell(scores: Scores, simple: Sequence[str], contextual: Sequence[str]) -> Foretelling:
     """Predict each system's contextual scores from the other systems' fits (Fig. 7) with weights (Fig. 8)."""
     if len(scores) < 2 or not simple or not contextual:
-        raise InvalidOption("Leaving one system out needs 2 systems, 1 simple and 1 contextual condition or more; "
+        raise InvalidOption("Leaving one system out needs 2 systems, 1 simple and 1 contextual condition; "
                             f"given {len(scores)}, {len(simple)} and {len(contextual)}.")
     holes = [f"{system}: {name}" for system, row in scores.items() for name in (*simple, *contextual)
              if not np.isfinite(row.get(name, np.nan))]
