@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from stormproof.cli import console
+from stormproof.cli import console, inspect
 from stormproof.errors import StormproofError
 
 app = typer.Typer(
@@ -18,6 +18,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+app.command()(inspect.inspect)
+
 
 def main() -> None:
     """Run the command line; a Stormproof error becomes one line on standard error and exit code 2."""
@@ -26,3 +28,9 @@ def main() -> None:
     except StormproofError as error:
         console.fail(str(error))
         sys.exit(2)
+
+
+# Importing a verb's file registers it; the order is the order of the help page.
+from stormproof.cli import corrupt as corrupt  # noqa: E402
+from stormproof.cli import gallery as gallery  # noqa: E402
+from stormproof.cli import list as list  # noqa: E402, A004

@@ -119,7 +119,7 @@ def _scale(scale: float | None, stored: npt.NDArray[Any], path: Path) -> float:
 
 
 def read_calibration(path: Path) -> Calibration:
-    """A KITTI or Middlebury text file, a Cityscapes camera JSON, or JSON with fx, fy, cx, cy (and baseline)."""
+    """A KITTI or Middlebury text file, a Cityscapes camera JSON, or JSON with fx, fy, cx, cy."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -29,7 +29,9 @@ READERS: dict[str, str] = {
     "images": "stormproof.datasets.images:open_images",
     "tar": "stormproof.datasets.tar:open_tar",
 }
-_MEMBERS = sorted(name for name in vars(Dataset) if not name.startswith("_")) + ["__len__", "__getitem__"]
+_MEMBERS = (
+    "name", "ids", "classes", "semantic_classes", "fingerprint", "truth", "size", "__len__", "__getitem__",
+)  # fmt: skip
 
 
 def open_dataset(text: str) -> Dataset:
@@ -45,10 +47,12 @@ def open_dataset(text: str) -> Dataset:
     opener = _find_opener(spec)
     own, context = spec.split(opener, attach_context)
     dataset = call(opener, own)
-    if not isinstance(dataset, Dataset):
-        kind, lacking = type(dataset).__name__, ", ".join(m for m in _MEMBERS if not hasattr(dataset, m))
-        raise InvalidOption(f"{text!r} is a {kind}, which lacks {lacking} of a Dataset.")
-    return attach_context(dataset, **read_options(attach_context, context)) if context.options else dataset
+    if _lacking(dataset):
+        kind, members = type(dataset).__name__, ", ".join(_lacking(dataset))
+        raise InvalidOption(f"{text!r} is a {kind}, which lacks {members} of a Dataset.")
+    if context.options:
+        return attach_context(dataset, **read_options(attach_context, context))
+    return cast(Dataset, dataset)
 
 
 def _find_opener(spec: Spec) -> Callable[..., Any]:
@@ -66,7 +70,7 @@ def _find_opener(spec: Spec) -> Callable[..., Any]:
 
 def _attribute_opener(found: Any) -> Callable[..., Any]:
     """An opener for a dataset, or a function or class that makes one; the main part has named it already."""
-    if not callable(found) or (isinstance(found, Dataset) and not isinstance(found, type)):
+    if not callable(found) or (not isinstance(found, type) and not _lacking(found)):
         return lambda main: found
 
     @wraps(found, updated=())
@@ -78,3 +82,9 @@ def _attribute_opener(found: Any) -> Callable[..., Any]:
         return found(**options)
 
     return opener
+
+
+def _lacking(dataset: object) -> list[str]:
+    """The members of a Dataset that an object lacks; none is evaluated, since a fingerprint takes time."""
+    nothing = object()
+    return [name for name in _MEMBERS if inspect.getattr_static(dataset, name, nothing) is nothing]

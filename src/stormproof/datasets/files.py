@@ -22,14 +22,15 @@ def locate(text: str | os.PathLike[str], near: Path | None = None) -> Path:
     for path in candidates:
         if path.exists():
             return path
-    raise DatasetError(given, f"no such file or folder{_nearest(candidates)}.")
+    raise DatasetError(given, f"no such file or folder; {_nearest(candidates)}")
 
 
 def folder(path: Path, purpose: str) -> Path:
     """`path`, which must be a folder that holds `purpose`."""
     if not path.is_dir():
-        problem = "is a file, not the folder" if path.exists() else "no such folder"
-        raise DatasetError(path, f"{problem} of {purpose}{'' if path.exists() else _nearest([path])}.")
+        if path.exists():
+            raise DatasetError(path, f"is a file; the folder of {purpose} is wanted.")
+        raise DatasetError(path, f"no such folder of {purpose}; {_nearest([path])}")
     return path
 
 
@@ -40,11 +41,11 @@ def first_folder(candidates: Iterable[Path], purpose: str) -> Path:
         if path.is_dir():
             return path
     looked = ", ".join(str(path) for path in places)
-    raise DatasetError(places[0], f"no folder of {purpose}; looked for {looked}{_nearest(places[:1])}.")
+    raise DatasetError(places[0], f"no folder of {purpose}; looked for {looked}; {_nearest(places[:1])}")
 
 
 def _nearest(candidates: Sequence[Path]) -> str:
-    """The closest name beside the first missing part of each path, as the end of a sentence."""
+    """A hint: the closest name beside the first missing part of each path."""
     for path in candidates:
         parent, name = path.parent, path.name
         while not parent.is_dir() and parent != parent.parent:
@@ -52,8 +53,8 @@ def _nearest(candidates: Sequence[Path]) -> str:
         beside = sorted(entry.name for entry in parent.iterdir()) if parent.is_dir() else []
         near = get_close_matches(name, beside, n=1, cutoff=0.5)
         if near:
-            return f"; did you mean {parent / near[0]}?"
-    return "; check the path"
+            return f"did you mean {parent / near[0]}?"
+    return "check the path."
 
 
 def list_files(root: Path, suffixes: Iterable[str] = IMAGE_SUFFIXES) -> list[Path]:
@@ -98,7 +99,7 @@ def read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise DatasetError(path, f"no such file{_nearest([path])}.") from None
+        raise DatasetError(path, f"no such file; {_nearest([path])}") from None
     except UnicodeDecodeError as error:
         raise DatasetError(path, f"is not UTF-8 text (byte {error.start}).") from None
     except OSError as error:

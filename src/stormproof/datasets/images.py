@@ -8,7 +8,7 @@ from stormproof.errors import DatasetError
 
 
 def open_images(main: str) -> FileDataset:
-    """Every image below a folder, or one file; an image's id is its path in the folder, without the suffix."""
+    """Every image below a folder, or one file; its id is its path in the folder, without the suffix."""
     place = locate(main)
     root = place.parent if place.is_file() else folder(place, "images")
     found = [place] if place.is_file() else list_files(root)

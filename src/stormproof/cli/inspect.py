@@ -1,0 +1,129 @@
+"""`stormproof inspect`: what a dataset holds, and what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from stormproof.cli import console
+from stormproof.datasets import open_dataset
+from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.survey import Problem, Survey, check, evenly_spread, problems_of, survey
+from stormproof.errors import DatasetError
+
+_GLANCE = 200  # images looked at without --check
+_ROWS = 30  # classes shown on the terminal; --json has them all
+
+
+def inspect(
+    dataset: Annotated[str, typer.Argument(help="What to open, as kind:path[,option=value…].")],
+    check_all: Annotated[
+        bool, typer.Option("--check", help="Open every image, label and context file; list every problem.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Say what a dataset holds: images, classes, labels, sizes, objects, problems.
+
+    Without --check, images are not decoded and at most 200 are looked at. Exit code 1 means problems.
+    """
+    try:
+        opened = open_dataset(dataset)
+    except DatasetError as error:
+        if not check_all:
+            raise
+        _report_problems(problems_of(error), as_json)
+        raise typer.Exit(1) from None
+    found = _look(opened, check_all)
+    if as_json:
+        fingerprint = {"fingerprint": opened.fingerprint} if not found.problems else {}
+        console.out.print_json(json.dumps(found.summary() | fingerprint))
+    else:
+        _print_tables(found)
+        _report_problems(found.problems, as_json)
+    if found.problems:
+        raise typer.Exit(1)
+
+
+def _look(dataset: Dataset, check_all: bool) -> Survey:
+    indices = range(len(dataset)) if check_all else evenly_spread(len(dataset), _GLANCE)
+    with console.progress() as progress:
+        task = progress.add_task("checking" if check_all else "looking", total=len(indices))
+        if check_all:
+            return check(dataset, step=lambda: progress.advance(task))
+        return survey(dataset, indices, step=lambda: progress.advance(task))
+
+
+def _print_tables(found: Survey) -> None:
+    rows = Table(title=escape(found.name), show_header=False, title_justify="left")
+    rows.add_column(style="bold")
+    rows.add_column()
+    for name, value in _facts(found).items():
+        rows.add_row(name, escape(value))
+    console.out.print(rows)
+    if found.objects:
+        console.out.print(_counts("objects", {name: found.objects[name] for name in found.classes}))
+    if found.pixels:
+        console.out.print(_counts("pixels", {name: found.pixels[name] for name in found.semantic_classes}))
+
+
+def _facts(found: Survey) -> dict[str, str]:
+    glance = "" if found.looked_at == found.images else f" (looked at {found.looked_at})"
+    facts = {"images": f"{found.images}{glance}"}
+    if found.missing_files:
+        facts["image files"] = f"{found.missing_files} of {found.images} are missing; see the option images="
+    if found.classes:
+        facts["classes"] = str(len(found.classes))
+    if found.semantic_classes:
+        facts["semantic classes"] = str(len(found.semantic_classes))
+    facts["labels"] = _listing(found.labels) or "none"
+    if any(found.context.values()):
+        facts["context"] = _listing(found.context)
+    if found.sizes:
+        facts["sizes"] = _sizes(found)
+    if found.classes:
+        facts["objects"] = f"{found.objects.total()}, and {found.excused} crowds or ignored regions"
+    if found.outside:
+        facts["note"] = f"{found.outside} boxes reach beyond their image"
+    facts["problems"] = str(len(found.problems))
+    return facts
+
+
+def _listing(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} ({count} images)" for name, count in counts.items() if count)
+
+
+def _sizes(found: Survey) -> str:
+    small, large = min(found.sizes, key=lambda s: s[0] * s[1]), max(found.sizes, key=lambda s: s[0] * s[1])
+    if len(found.sizes) == 1:
+        return f"{small[1]}×{small[0]} (width × height)"
+    return f"{len(found.sizes)} different, {small[1]}×{small[0]} to {large[1]}×{large[0]} (width × height)"
+
+
+def _counts(noun: str, counts: dict[str, int]) -> Table:
+    """Classes with their counts, the most frequent first."""
+    table = Table(show_header=True)
+    table.add_column("class")
+    table.add_column(noun, justify="right")
+    table.add_column("share", justify="right")
+    total = sum(counts.values())
+    ranked = sorted(counts.items(), key=lambda item: -item[1])
+    for name, count in ranked[:_ROWS]:
+        table.add_row(escape(name), f"{count:,}", f"{count / total:.1%}")
+    if len(ranked) > _ROWS:
+        table.add_row(f"… {len(ranked) - _ROWS} more", f"{sum(c for _, c in ranked[_ROWS:]):,}", "")
+    return table
+
+
+def _report_problems(problems: list[Problem], as_json: bool) -> None:
+    """Every problem on a line of its own, whole, so that it can be copied and searched."""
+    if as_json:
+        listed = [{"where": problem.where, "what": problem.what} for problem in problems]
+        console.out.print_json(json.dumps({"problems": listed}))
+        return
+    for problem in problems:
+        line = f"{problem.where}: {problem.what}" if problem.where else problem.what
+        console.out.print(f"[red]problem[/] {escape(line)}", soft_wrap=True)
