@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from stormproof.cli import console, inspect
+from stormproof.cli import console
 from stormproof.errors import StormproofError
 
 app = typer.Typer(
@@ -17,8 +17,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-app.command()(inspect.inspect)
 
 
 def main() -> None:
@@ -33,4 +31,5 @@ def main() -> None:
 # Importing a verb's file registers it; the order is the order of the help page.
 from stormproof.cli import corrupt as corrupt  # noqa: E402
 from stormproof.cli import gallery as gallery  # noqa: E402
+from stormproof.cli import inspect as inspect  # noqa: E402
 from stormproof.cli import list as list  # noqa: E402, A004

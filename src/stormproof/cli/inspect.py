@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from stormproof.cli import console
+from stormproof.cli import app, console
 from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.survey import Problem, Survey, check, evenly_spread, problems_of, survey
@@ -19,6 +19,7 @@ _GLANCE = 200  # images looked at without --check
 _ROWS = 30  # classes shown on the terminal; --json has them all
 
 
+@app.command()
 def inspect(
     dataset: Annotated[str, typer.Argument(help="What to open, as kind:path[,option=value…].")],
     check_all: Annotated[
