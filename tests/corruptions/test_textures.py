@@ -1,0 +1,151 @@
+"""Frost pictures: drawn to the stated statistics, the same bytes everywhere, and read back unchanged."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from importlib.util import find_spec
+from itertools import combinations
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from stormproof.corruptions import textures
+from stormproof.errors import InvalidImage, InvalidOption
+from stormproof.imagefile import write_image
+from stormproof.sample import Image
+
+# A change of these is a change of every frost result: raise the corruption's version with them.
+DIGESTS = (
+    "d29f0561be18cb9f",
+    "250329d9a5f53785",
+    "bb315459337cfd8d",
+    "d0b3d622e912ff75",
+    "ea29c632a89c1165",
+)
+
+# Radial power-spectrum slopes, 3 to 100 cycles in 256 pixels, of the pictures the published scores used.
+SLOPES = (-1.36, -1.76, -1.76, -1.34, -1.85)
+
+
+def spectrum_slope(picture: Image) -> float:
+    """Slope of log power over log frequency, averaged over windows of 256 pixels."""
+    side = 256
+    grey = picture.mean(axis=2)
+    window = np.hanning(side)[:, None] * np.hanning(side)
+    power = np.zeros((side, side))
+    for y in range(0, grey.shape[0] - side + 1, 48):
+        for x in range(0, grey.shape[1] - side + 1, 48):
+            tile = grey[y : y + side, x : x + side]
+            power += np.abs(np.fft.fft2((tile - tile.mean()) * window)) ** 2
+    frequency = np.fft.fftfreq(side) * side
+    radius = np.rint(np.hypot(frequency[:, None], frequency)).astype(int)
+    rings = np.bincount(radius.ravel(), power.ravel()) / np.bincount(radius.ravel())
+    k = np.arange(3, 100)
+    return float(np.polyfit(np.log(k), np.log(rings[k]), 1)[0])
+
+
+@pytest.mark.parametrize("index", range(5))
+def test_built_in_pictures_have_the_stated_statistics(index: int) -> None:
+    picture, look = textures.built_in()[index], textures.LOOKS[index]
+    assert picture.dtype == np.uint8
+    assert picture.shape == (*look.size, 3)
+    assert np.abs(picture.mean(axis=(0, 1)) - look.mean).max() < 1
+    assert np.abs(picture.std(axis=(0, 1)) - look.sd).max() < 1.5
+    assert spectrum_slope(picture) == pytest.approx(SLOPES[index], abs=0.5)
+
+
+@pytest.mark.parametrize("index", range(5))
+def test_statistics_are_those_of_the_photographs(index: int) -> None:
+    photograph, look = textures.from_imagecorruptions()[index], textures.LOOKS[index]
+    assert photograph.shape == (*look.size, 3)
+    assert np.abs(photograph.mean(axis=(0, 1)) - look.mean).max() < 0.06
+    assert np.abs(photograph.std(axis=(0, 1)) - look.sd).max() < 0.06
+
+
+def test_built_in_pictures_have_the_same_bytes_everywhere() -> None:
+    assert tuple(hashlib.sha256(p.tobytes()).hexdigest()[:16] for p in textures.built_in()) == DIGESTS
+
+
+def test_drawing_again_gives_the_same_picture() -> None:
+    assert np.array_equal(textures.built_in.__wrapped__()[3], textures.built_in()[3])
+
+
+def test_built_in_pictures_differ() -> None:
+    corners = [picture[:300, :500, 1].astype(float).ravel() for picture in textures.built_in()]
+    assert all(abs(np.corrcoef(a, b)[0, 1]) < 0.2 for a, b in combinations(corners, 2))
+
+
+def test_no_part_is_the_photograph() -> None:
+    for own, photograph in zip(textures.built_in(), textures.from_imagecorruptions(), strict=True):
+        assert abs(np.corrcoef(own[..., 1].ravel(), photograph[..., 1].ravel())[0, 1]) < 0.3
+
+
+def test_crops_are_as_bright_and_as_busy_as_those_of_the_photographs() -> None:
+    """What `frost` uses is a crop of a random picture: mean and deviation averaged over draws."""
+
+    def crops(pictures: tuple[Image, ...]) -> np.ndarray:
+        places = [p[y : y + 224, x : x + 224] for p in pictures for y in (0, 45, 90) for x in (0, 150, 300)]
+        return np.mean([(c.mean(), c.std(axis=(0, 1)).mean()) for c in places], axis=0)
+
+    assert np.abs(crops(textures.built_in()) - crops(textures.from_imagecorruptions())).max() < 3
+
+
+def test_photographs_are_read_as_opencv_reads_them() -> None:
+    spec = find_spec("imagecorruptions")
+    assert spec is not None
+    assert spec.origin is not None
+    for name, picture in zip(textures.PHOTOGRAPHS, textures.from_imagecorruptions(), strict=True):
+        assert np.array_equal(picture, cv2.imread(str(Path(spec.origin).parent / "frost" / name))[..., ::-1])
+
+
+def test_folder_is_read_in_order_of_names_and_grey_becomes_rgb(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    colour, grey = rng.integers(0, 256, (5, 7, 3), np.uint8), rng.integers(0, 256, (4, 6), np.uint8)
+    write_image(tmp_path / "b.png", colour)
+    write_image(tmp_path / "a.PNG", grey)
+    (tmp_path / "notes.txt").write_text("not a picture")
+    first, second = textures.load(str(tmp_path))
+    assert np.array_equal(first, np.stack([grey] * 3, axis=2))
+    assert np.array_equal(second, colour)
+    assert textures.load(str(tmp_path))[0] is first
+
+
+def test_pictures_cannot_be_written_to(tmp_path: Path) -> None:
+    write_image(tmp_path / "a.png", np.zeros((2, 2, 3), np.uint8))
+    for source in ("built-in", "imagecorruptions", str(tmp_path)):
+        assert not any(picture.flags.writeable for picture in textures.load(source))
+
+
+def test_missing_folder_says_what_is_possible(tmp_path: Path) -> None:
+    with pytest.raises(InvalidOption, match=r"no folder '.*nowhere'; give 'built-in', 'imagecorruptions'"):
+        textures.load(str(tmp_path / "nowhere"))
+
+
+def test_folder_without_pictures_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("not a picture")
+    with pytest.raises(InvalidOption, match=r"no pictures in .*\.png"):
+        textures.load(str(tmp_path))
+
+
+def test_broken_picture_is_named(tmp_path: Path) -> None:
+    (tmp_path / "ice.png").write_bytes(b"no png")
+    with pytest.raises(InvalidImage, match=r"ice\.png"):
+        textures.load(str(tmp_path))
+
+
+def test_missing_package_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(textures, "find_spec", lambda name: None)
+    with pytest.raises(InvalidOption, match="pip install imagecorruptions"):
+        textures.from_imagecorruptions.__wrapped__()
+
+
+def test_package_is_not_imported() -> None:
+    script = (
+        "import sys; from stormproof.corruptions import textures; textures.load('imagecorruptions');"
+        "sys.exit('imagecorruptions' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
