@@ -1,0 +1,228 @@
+"""COCO scores equal pycocotools; bad predictions are refused by name."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from oracle import coco_evaluation, twelve
+
+from stormproof.errors import InvalidPrediction, InvalidTruth
+from stormproof.metrics.coco import NUMBERS, box_scores, mask_scores
+from stormproof.metrics.records import Detections, DetectionTruth
+from stormproof.sample import RLE, Instances, Prediction
+
+SIDE = 24
+SCORED = {"bbox": box_scores, "segm": mask_scores}
+
+
+def equal(ours: dict[str, float], theirs: dict[str, float]) -> None:
+    assert ours == pytest.approx(theirs, abs=1e-9, nan_ok=True)
+
+
+@pytest.mark.parametrize(("kind", "ap"), [("bbox", 0.5045806987249628), ("segm", 0.3195452758576433)])
+def test_reference_results(coco_reference, kind, ap):
+    truth, found = coco_reference[kind]
+    scores = SCORED[kind](truth, found)
+    assert scores.AP == pytest.approx(ap, abs=1e-12)
+    run = coco_evaluation(truth, found, kind)
+    equal(scores.numbers(), twelve(run))
+    for k, name in enumerate(truth.classes):
+        precision = run.eval["precision"][:, :, k, 0, 2]
+        expected = precision[precision > -1].mean() if (precision > -1).any() else np.nan
+        assert scores.per_class[name]["AP"] == pytest.approx(expected, abs=1e-9, nan_ok=True)
+
+
+@st.composite
+def scenes(draw):
+    """A few images with boxes on a coarse lattice, so that overlaps, duplicates and score ties abound."""
+    classes = draw(st.integers(1, 4))
+    images = draw(st.integers(1, 4))
+    corner = st.integers(0, 5).map(lambda k: 4 * k)
+    length = st.sampled_from([0, 3, 4, 8, 12])
+
+    def column(count, strategy):
+        return draw(st.lists(strategy, min_size=count, max_size=count))
+
+    def objects(count):
+        xy = np.array(column(count, st.tuples(corner, corner)), float).reshape(-1, 2)
+        wh = np.array(column(count, st.tuples(length, length)), float).reshape(-1, 2)
+        image = np.sort(np.array(column(count, st.integers(0, images - 1)), int))
+        # Skip the last class in the truth half of the time: a class that only predictions know.
+        return np.concatenate([xy, xy + wh], axis=1), image
+
+    n, m = draw(st.integers(0, 8)), draw(st.integers(0, 14))
+    boxes, image = objects(n)
+    labels = np.array(column(n, st.integers(0, max(0, classes - 2))), int)
+    crowd = np.array(column(n, st.booleans()), bool) & np.array(column(n, st.booleans()), bool)
+    area = np.array(column(n, st.sampled_from([0.0, 500.0, 1024.0, 5000.0, 9216.0, 20000.0])))
+    truth = DetectionTruth(
+        tuple("abcd"[:images]),
+        tuple("wxyz"[:classes]),
+        image,
+        boxes,
+        labels,
+        crowd,
+        np.zeros(n, bool),
+        area,
+        tuple(_mask(box) for box in boxes),
+    )
+    boxes, image = objects(m)
+    scores = np.array(column(m, st.sampled_from([0.0, 0.25, 0.5, 0.5, 0.9, 1.0])))
+    labels = np.array(column(m, st.integers(0, classes - 1)), int)
+    return truth, Detections(image, boxes, scores, labels, tuple(_mask(box) for box in boxes))
+
+
+def _mask(box: np.ndarray) -> RLE:
+    x1, y1, x2, y2 = box.astype(int)
+    mask = np.zeros((SIDE * 2, SIDE * 2), bool)
+    mask[y1:y2, x1:x2] = True
+    mask[y1, x1:x2:2] = False  # no rectangle, so that box and mask disagree
+    return RLE.from_mask(mask)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(scenes())
+def test_boxes_equal_pycocotools(scene):
+    truth, found = scene
+    equal(box_scores(truth, found).numbers(), twelve(coco_evaluation(truth, found, "bbox")))
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(scenes())
+def test_masks_equal_pycocotools(scene):
+    truth, found = scene
+    equal(mask_scores(truth, found).numbers(), twelve(coco_evaluation(truth, found, "segm")))
+
+
+def test_many_random_boxes_equal_pycocotools():
+    rng = np.random.default_rng(0)
+    truth, found = crowded_set(rng, images=60, truths=500, detections=9000)
+    equal(box_scores(truth, found).numbers(), twelve(coco_evaluation(truth, found, "bbox")))
+
+
+def crowded_set(rng, *, images, truths, detections, classes=6):
+    """More than a hundred detections of a class in some images, so that the caps bite."""
+    image = np.sort(rng.integers(0, images, truths))
+    sides = np.exp(rng.normal(3.8, 1, (truths, 2))).clip(3, 300)
+    low = rng.uniform(0, 300, (truths, 2))
+    boxes = np.concatenate([low, low + sides], axis=1)
+    labels = rng.integers(0, classes, truths)
+    truth = DetectionTruth(
+        tuple(map(str, range(images))),
+        tuple(map(str, range(classes))),
+        image,
+        boxes,
+        labels,
+        rng.random(truths) < 0.05,
+        np.zeros(truths, bool),
+        sides.prod(axis=1),
+        (None,) * truths,
+    )
+    source = (rng.random(detections) ** 3 * truths).astype(int)
+    shifted = boxes[source] + rng.normal(0, 0.12, (detections, 4)) * np.tile(sides[source], (1, 2))
+    shifted[:, 2:] = np.maximum(shifted[:, 2:], shifted[:, :2] + 1)
+    found = Detections(
+        image[source],
+        shifted,
+        rng.random(detections).round(2),
+        np.where(rng.random(detections) < 0.8, labels[source], rng.integers(0, classes, detections)),
+    )
+    return truth, found
+
+
+def one_truth(**more) -> DetectionTruth:
+    return DetectionTruth.of(
+        [("a.png", Instances([[0, 0, 40, 40]], [0], **more)), ("b.png", Instances(np.zeros((0, 4)), []))],
+        ["cat", "dog"],
+    )
+
+
+def test_ignored_truth_absorbs_detections():
+    said = {"a.png": Prediction([[0, 0, 40, 40]], [0.9], [0]), "b.png": Prediction()}
+    scores = box_scores(one_truth(ignore=[True]), said)
+    assert all(np.isnan(value) for value in scores.numbers().values())
+
+
+def test_class_without_truth_is_nan_and_left_out_of_the_mean():
+    said = {"a.png": Prediction([[0, 0, 40, 40], [1, 1, 9, 9]], [0.9, 0.8], [0, 1]), "b.png": Prediction()}
+    scores = box_scores(one_truth(), said)
+    assert scores.AP == pytest.approx(1)
+    assert np.isnan(scores.per_class["dog"]["AP"])
+    assert tuple(scores.numbers()) == NUMBERS
+
+
+def test_truth_is_indexed_once_and_travels_without_its_index():
+    truth = one_truth()
+    said = {"a.png": Prediction(), "b.png": Prediction()}
+    box_scores(truth, said)
+    index = truth.__dict__["_coco_boxes"]
+    box_scores(truth, said)
+    assert truth.__dict__["_coco_boxes"] is index
+    copy = pickle.loads(pickle.dumps(truth))
+    assert copy.ids == truth.ids
+    assert box_scores(copy, said).AP == 0.0
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"a.png": Prediction(), "b.png": Prediction(), "c.jpg": Prediction()}, "'c.jpg'"),
+        ({"a.png": Prediction()}, "No prediction for 1 of 2 images: 'b.png'"),
+        (
+            {"a.png": Prediction([[0, 0, 1, 1]], [0.5], [2]), "b.png": Prediction()},
+            "'a.png', detection 0: label 2",
+        ),
+        ({"a.png": Prediction([[0, 0, 1, 1]], [0.5], [-1]), "b.png": Prediction()}, "label -1"),
+    ],
+)
+def test_predictions_that_do_not_fit(said, words):
+    with pytest.raises(InvalidPrediction, match=words):
+        box_scores(one_truth(), said)
+
+
+def flat(image=(0, 1), boxes=((0, 0, 1, 1), (0, 0, 2, 2)), scores=(0.5, 0.5), labels=(0, 0), masks=()):
+    return Detections(
+        np.array(image), np.array(boxes, float), np.array(scores, float), np.array(labels), masks
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (flat(scores=(0.5, np.nan)), "'b.png', detection 0: score nan"),
+        (flat(scores=(1.5, 0.5)), r"'a.png', detection 0: score 1.5; scores must lie in \[0, 1\]"),
+        (flat(scores=(-0.1, 2.0)), "2 such detections"),
+        (flat(boxes=((0, 0, 1, 1), (5, 0, 2, 2))), r"'b.png', detection 0: box \[5.0, 0.0, 2.0, 2.0\]"),
+        (flat(boxes=((0, 0, np.inf, 1), (5, 0, 7, 2))), "'a.png', detection 0: box"),
+        (flat(image=(0, 7)), "image number 7"),
+        (flat(labels=(0,)), "2 boxes, but labels has shape"),
+        (flat(masks=(None,)), "1 masks"),
+    ],
+)
+def test_flat_detections_that_do_not_fit(found, words):
+    with pytest.raises(InvalidPrediction, match=words):
+        box_scores(one_truth(), found)
+
+
+def test_masks_are_asked_for_and_sized():
+    mask = RLE.from_mask(np.ones((40, 40), bool))
+    with pytest.raises(InvalidTruth, match="'a.png': a truth has no mask"):
+        mask_scores(one_truth(), {"a.png": Prediction(), "b.png": Prediction()})
+    with pytest.raises(InvalidPrediction, match="'a.png': a detection has no mask"):
+        mask_scores(
+            one_truth(masks=(mask,)), {"a.png": Prediction([[0, 0, 9, 9]], [1], [0]), "b.png": Prediction()}
+        )
+    small = Prediction([[0, 0, 9, 9]], [1], [0], masks=(RLE.from_mask(np.ones((9, 9), bool)),))
+    with pytest.raises(InvalidPrediction, match=r"size \(9, 9\)"):
+        mask_scores(one_truth(masks=(mask,)), {"a.png": small, "b.png": Prediction()})
+
+
+def test_truths_that_contradict_themselves():
+    with pytest.raises(InvalidTruth, match="'a' is in the truth twice"):
+        DetectionTruth.of([("a", Instances(np.zeros((0, 4)), []))] * 2, ["cat"])
+    with pytest.raises(InvalidTruth, match="label 3, but there are 1 classes"):
+        DetectionTruth.of([("a", Instances([[0, 0, 1, 1]], [3]))], ["cat"])

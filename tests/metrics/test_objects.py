@@ -1,0 +1,109 @@
+"""Object errors and flaw symptoms, case by case."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stormproof.metrics.objects import MatchingRule, Symptom, object_errors
+from stormproof.metrics.overlap import coverage, enclosing_overlap, iou
+from stormproof.metrics.records import DetectionTruth
+from stormproof.sample import Instances, Prediction
+
+BOX, FAR = [0, 0, 10, 10], [50, 50, 60, 60]
+SHIFTED = [0, 0, 10, 6]  # IoU 0.6 with BOX
+LOOSE = [0, 0, 10, 4]  # IoU 0.4
+
+
+def judge(truths, said, *, rule=None, **more):
+    truth = DetectionTruth.of([("a", Instances(truths, [0] * len(truths), **more))], ["cat", "dog"])
+    return object_errors(truth, {"a": said}, rule=rule)
+
+
+@pytest.mark.parametrize(
+    ("box", "label", "error", "symptom"),
+    [
+        (BOX, 0, 0.0, Symptom.CORRECT),
+        (SHIFTED, 0, 0.4, Symptom.CORRECT),
+        (SHIFTED, 1, 0.4, Symptom.CBWO),
+        (LOOSE, 0, 0.6, Symptom.WBCO),
+        (LOOSE, 1, 0.6, Symptom.WBWO),
+        ([0, 0, 10, 5], 0, 0.5, Symptom.WBCO),  # correct only if the error is below one half
+        (FAR, 0, 1.0, Symptom.MD),
+    ],
+)
+def test_symptoms(box, label, error, symptom):
+    judged = judge([BOX], Prediction([box], [0.9], [label]))
+    assert judged.error == pytest.approx(error)
+    assert judged.symptoms == (symptom,)
+
+
+def test_partly_missed_and_wholly_missed():
+    partly = judge([BOX, FAR], Prediction([BOX], [0.9], [0]))
+    assert partly.symptoms == (Symptom.CORRECT, Symptom.PMD)
+    assert partly.error == 0.5
+    wholly = judge([BOX, FAR], Prediction())
+    assert wholly.symptoms == (Symptom.MD, Symptom.MD)
+    assert wholly.flaws()[Symptom.MD] == 2
+
+
+def test_largest_overlap_speaks_whatever_its_class_and_score():
+    said = Prediction([LOOSE, BOX], [0.99, 0.01], [0, 1])
+    assert judge([BOX], said).symptoms == (Symptom.CBWO,)
+    assert judge([BOX], said, rule=MatchingRule(class_aware=True)).symptoms == (Symptom.WBCO,)
+    assert judge([BOX], said, rule=MatchingRule(min_score=0.5)).symptoms == (Symptom.WBCO,)
+
+
+def test_equal_overlap_prefers_the_own_class():
+    said = Prediction([BOX, BOX], [0.9, 0.1], [1, 0])
+    assert judge([BOX], said).symptoms == (Symptom.CORRECT,)
+
+
+def test_one_prediction_may_speak_twice_unless_told_otherwise():
+    twins = [BOX, [0, 0, 10, 9]]
+    said = Prediction([BOX], [0.9], [0])
+    assert judge(twins, said).errors.tolist() == pytest.approx([0, 0.1])
+    assert judge(twins, said, rule=MatchingRule(one_to_one=True)).errors.tolist() == [0, 1]
+
+
+def test_crowds_and_ignored_truths_do_not_count():
+    judged = judge([BOX, FAR], Prediction([BOX], [0.9], [0]), crowd=[False, True])
+    assert judged.error == 0
+    assert len(judged.errors) == 1
+
+
+def test_mean_is_over_images_not_objects_and_skips_empty_images():
+    nothing = Instances(np.zeros((0, 4)), [])
+    truth = DetectionTruth.of(
+        [("a", Instances([BOX] * 3, [0, 1, 1])), ("none", nothing), ("b", Instances([FAR], [1]))],
+        ["cat", "dog"],
+    )
+    judged = object_errors(
+        truth, {"a": Prediction([BOX], [1], [0]), "none": Prediction([BOX], [1], [0]), "b": Prediction()}
+    )
+    assert judged.per_image() == {"a": 0.0, "b": 1.0}
+    assert judged.error == 0.5
+    assert judged.per_class() == {"cat": 0.0, "dog": pytest.approx(1 / 3)}
+    assert judged.flaws_per_class()["dog"] == {
+        Symptom.CBWO: 2,
+        Symptom.WBCO: 0,
+        Symptom.WBWO: 0,
+        Symptom.PMD: 0,
+        Symptom.MD: 1,
+    }
+    assert judged.flaws_per_image()["b"][Symptom.MD] == 1
+
+
+def test_printed_formula_measures_against_the_enclosing_box():
+    judged = judge(
+        [[0, 0, 2, 2]], Prediction([[1, 1, 3, 3]], [1], [0]), rule=MatchingRule(overlap=enclosing_overlap)
+    )
+    assert judged.error == pytest.approx(1 - 1 / 9)
+
+
+def test_overlaps():
+    a, b = np.array([[0.0, 0, 4, 4]]), np.array([[2.0, 2, 6, 6], [8, 8, 9, 9], [1, 1, 1, 1]])
+    assert iou(a, b).tolist() == [[pytest.approx(4 / 28), 0, 0]]
+    assert coverage(a, b).tolist() == [[0.25, 0, 0]]
+    assert enclosing_overlap(a, b).tolist() == [[pytest.approx(4 / 36), 0, 0]]
+    assert iou(np.zeros((1, 4)), np.zeros((1, 4))).tolist() == [[0]]

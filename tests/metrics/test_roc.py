@@ -1,0 +1,147 @@
+"""Detection-rate curves, fixed sensitivities and worst images."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from test_coco import scenes
+
+from stormproof.errors import InvalidOption, InvalidTruth
+from stormproof.metrics.overlap import coverage, iou
+from stormproof.metrics.records import DetectionTruth
+from stormproof.metrics.roc import REFERENCE_FPPI, detection_rates, fix_sensitivities, roc, worst_images
+from stormproof.sample import Instances, Prediction
+
+PERSON = [0.0, 0.0, 10.0, 20.0]
+ELSEWHERE = [50.0, 50.0, 60.0, 70.0]
+
+
+def people(count, **more):
+    return DetectionTruth.of(
+        [(f"{i:03}", Instances([PERSON], [0], **more)) for i in range(count)], ["person"]
+    )
+
+
+def answers(hits, false=()):
+    """Image i is hit with score hits[i] (None: not at all); (i, score) in `false` are wrong detections."""
+    said = {}
+    for i, score in enumerate(hits):
+        rows = ([(PERSON, score)] if score is not None else []) + [(ELSEWHERE, s) for k, s in false if k == i]
+        said[f"{i:03}"] = Prediction(
+            [box for box, _ in rows] or np.zeros((0, 4)), [s for _, s in rows], [0] * len(rows)
+        )
+    return said
+
+
+def slow_curve(truth, found, level):
+    """Detections above each distinct score, matched anew from scratch."""
+    counted = [t for t in range(len(truth)) if not truth.crowd[t]]
+    points = []
+    for threshold in sorted(set(found.scores.tolist()), reverse=True):
+        taken, hits, errors = set(), 0, 0
+        for i in [i for i in np.argsort(-found.scores, kind="stable") if found.scores[i] >= threshold]:
+            near = [
+                t
+                for t in range(len(truth))
+                if truth.image[t] == found.image[i] and truth.labels[t] == found.labels[i]
+            ]
+            free = [
+                (iou(found.boxes[i : i + 1], truth.boxes[t : t + 1])[0, 0], -t)
+                for t in near
+                if t in counted and t not in taken
+            ]
+            best = max(free, default=(0, 0))
+            if best[0] >= level:
+                taken.add(-best[1])
+                hits += 1
+            elif not any(
+                coverage(found.boxes[i : i + 1], truth.boxes[t : t + 1])[0, 0] >= level
+                for t in near
+                if truth.crowd[t]
+            ):
+                errors += 1
+        points.append((threshold, hits / len(counted), errors / len(truth.ids)))
+    return points
+
+
+@settings(max_examples=80, deadline=None)
+@given(scenes())
+def test_curve_equals_matching_at_every_threshold(scene):
+    truth, found = scene
+    if truth.crowd.all():
+        with pytest.raises(InvalidTruth, match="no object that counts"):
+            roc(truth, found)
+        return
+    curve = roc(truth, found, iou=0.3)
+    points = np.stack([curve.thresholds, curve.detection_rate, curve.fppi], axis=1)
+    assert points == pytest.approx(np.reshape(slow_curve(truth, found, 0.3), (-1, 3)))
+
+
+def test_reference_rates():
+    assert len(REFERENCE_FPPI) == 9
+    assert REFERENCE_FPPI[0] == 1e-3
+    assert REFERENCE_FPPI[-1] == 1e-1
+    assert np.diff(np.log10(REFERENCE_FPPI)) == pytest.approx(0.25)
+
+
+def test_adr_steps_down_to_the_last_point_within_the_rate():
+    # 100 images; false positives at 0.8 (1st), 0.5 (2nd to 10th together), 0.2 (11th): FPPI .01, .10, .11
+    truth = people(100)
+    false = [(0, 0.8), *[(i, 0.5) for i in range(1, 10)], (20, 0.2)]
+    clean = answers([0.9] * 40 + [0.6] * 30 + [0.3] * 20 + [0.1] * 10, false)
+    sensitivities = fix_sensitivities(truth, clean)
+    # Below one in a hundred images only the forty strongest; from there to just under .1 seventy; at .1 ninety.
+    expected = [0.4] * 4 + [0.7] * 4 + [0.9]
+    rates = detection_rates(truth, clean, sensitivities)
+    assert rates.rates[0].tolist() == pytest.approx(expected)
+    assert rates.adr == pytest.approx(np.mean(expected))
+    assert rates.normalised(rates) == 1
+    assert rates.fppi[2].tolist() == pytest.approx([0.0] * 4 + [0.01] * 4 + [0.1])
+
+
+def test_sensitivities_stay_fixed_while_rates_and_false_positives_move():
+    truth = people(100)
+    sensitivities = fix_sensitivities(truth, answers([0.9] * 100, [(0, 0.8)]))
+    worse = detection_rates(
+        truth, answers([0.9] * 30 + [0.7] * 70, [(i, 0.95) for i in range(50)]), sensitivities
+    )
+    assert worse.rates[0, 0] == pytest.approx(0.3)  # at 10⁻³ the threshold is .9
+    assert worse.fppi[0].tolist() == pytest.approx([0.5] * 9)  # far beyond every reference
+    baseline = detection_rates(truth, answers([0.9] * 100, [(0, 0.8)]), sensitivities)
+    assert worse.normalised(baseline) == pytest.approx(worse.adr)
+
+
+def test_no_threshold_reaches_the_rate():
+    truth = people(10)
+    clean = answers([0.5] * 10, [(0, 0.9)])  # the strongest detection is false: FPPI 0.1 at once
+    thresholds = fix_sensitivities(truth, clean).thresholds
+    assert np.isinf(thresholds[:, :-1]).all()
+    assert (thresholds[:, -1] == 0.5).all()
+
+
+def test_ignore_regions_swallow_detections():
+    objects = Instances([PERSON, [40, 40, 100, 100]], [0, 0], ignore=[False, True])
+    truth = DetectionTruth.of([("a", objects)], ["person"])
+    curve = roc(truth, {"a": Prediction([ELSEWHERE, PERSON], [0.9, 0.8], [0, 0])})
+    assert curve.fppi.tolist() == [0, 0]
+    assert curve.detection_rate.tolist() == [0, 1]
+
+
+def test_worst_images_are_ranked_by_the_rise_of_the_required_rate():
+    truth = people(100)
+    false = [(i, 0.5 - i / 1000) for i in range(90)]
+    clean = answers([0.9] * 100, false)
+    after = [0.9] * 100
+    after[7], after[3], after[5] = 0.0, None, 0.495
+    worst = worst_images(truth, clean, answers(after, false), count=3)
+    assert [row.id for row in worst] == ["003", "007", "005"]
+    assert math.isinf(worst[0].orders)
+    assert worst[1].before == 0.01  # below one false positive in the set nothing can be told apart
+    assert worst[1].after == pytest.approx(0.9)
+    assert worst[1].orders == pytest.approx(math.log10(90))
+    assert worst[2].after == pytest.approx(0.06)
+    with pytest.raises(InvalidOption, match="count is 0"):
+        worst_images(truth, clean, clean, count=0)

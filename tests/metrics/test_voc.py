@@ -1,0 +1,77 @@
+"""VOC AP50 equals a slow reading of the devkit's rule."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from test_coco import scenes
+
+from stormproof.metrics.overlap import iou
+from stormproof.metrics.records import DetectionTruth
+from stormproof.metrics.voc import area_under, eleven_points, voc07_scores, voc10_scores
+from stormproof.sample import Instances, Prediction
+
+
+def devkit(truth, found, k, sampled):
+    """One class, one detection at a time, as the devkit's text describes it."""
+    taken, hits, false = set(), [], []
+    chosen = [i for i in np.argsort(-found.scores, kind="stable") if found.labels[i] == k]
+    for i in chosen:
+        rivals = [t for t in range(len(truth)) if truth.image[t] == found.image[i] and truth.labels[t] == k]
+        overlaps = [iou(found.boxes[i : i + 1], truth.boxes[t : t + 1])[0, 0] for t in rivals]
+        best = int(np.argmax(overlaps)) if rivals else None
+        if best is None or overlaps[best] < 0.5:
+            hits.append(0)
+            false.append(1)
+        elif truth.crowd[rivals[best]] or truth.ignore[rivals[best]]:
+            continue
+        else:
+            new = rivals[best] not in taken
+            taken.add(rivals[best])
+            hits.append(int(new))
+            false.append(int(not new))
+    positives = sum(1 for t in range(len(truth)) if truth.labels[t] == k and not truth.crowd[t])
+    if not positives:
+        return np.nan
+    recall = np.cumsum(hits) / positives
+    precision = np.cumsum(hits) / np.maximum(np.cumsum(hits) + np.cumsum(false), 1)
+    if sampled:
+        return sum(max(precision[recall >= level], default=0.0) for level in np.linspace(0, 1, 11)) / 11
+    area, before = 0.0, 0.0
+    for i, level in enumerate(recall):
+        area += (level - before) * max(precision[i:])
+        before = level
+    return area
+
+
+@settings(max_examples=120, deadline=None)
+@given(scenes())
+@pytest.mark.parametrize(("score", "sampled"), [(voc07_scores, True), (voc10_scores, False)])
+def test_equals_the_devkit_rule(score, sampled, scene):
+    truth, found = scene
+    scores = score(truth, found)
+    expected = [devkit(truth, found, k, sampled) for k in range(len(truth.classes))]
+    assert list(scores.per_class.values()) == pytest.approx(expected, abs=1e-12, nan_ok=True)
+    present = [value for value in expected if not np.isnan(value)]
+    assert scores.AP50 == pytest.approx(np.mean(present) if present else np.nan, abs=1e-12, nan_ok=True)
+
+
+def test_difficult_objects_neither_count_nor_punish():
+    objects = Instances([[0, 0, 10, 10], [50, 0, 60, 10]], [0, 0], ignore=[False, True])
+    truth = DetectionTruth.of([("a", objects)], ["cat"])
+    said = Prediction([[50, 0, 60, 10], [50, 0, 60, 10], [0, 0, 10, 10]], [0.9, 0.8, 0.7], [0, 0, 0])
+    assert voc10_scores(truth, {"a": said}).AP50 == 1.0
+
+
+def test_a_second_hit_is_false_even_if_another_truth_is_free():
+    # Both detections overlap the first truth most; VOC does not let the second look further.
+    truth = DetectionTruth.of([("a", Instances([[0, 0, 10, 10], [3, 0, 13, 10]], [0, 0]))], ["cat"])
+    said = Prediction([[0, 0, 10, 10], [1, 0, 11, 10]], [0.9, 0.8], [0, 0])
+    assert voc10_scores(truth, {"a": said}).AP50 == 0.5
+
+
+def test_rules_on_a_known_curve():
+    recall, precision = np.array([0.25, 0.25, 0.5, 0.75]), np.array([1, 0.5, 2 / 3, 0.75])
+    assert area_under(recall, precision) == pytest.approx(0.25 + 0.5 * 0.75)
+    assert eleven_points(recall, precision) == pytest.approx((3 * 1 + 5 * 0.75) / 11)
