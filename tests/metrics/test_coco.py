@@ -7,15 +7,14 @@ import pickle
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from oracle import coco_evaluation, twelve
+from scenes import scenes
 
 from stormproof.errors import InvalidPrediction, InvalidTruth
 from stormproof.metrics.coco import NUMBERS, box_scores, mask_scores
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.sample import RLE, Instances, Prediction
 
-SIDE = 24
 SCORED = {"bbox": box_scores, "segm": mask_scores}
 
 
@@ -27,61 +26,13 @@ def equal(ours: dict[str, float], theirs: dict[str, float]) -> None:
 def test_reference_results(coco_reference, kind, ap):
     truth, found = coco_reference[kind]
     scores = SCORED[kind](truth, found)
-    assert scores.AP == pytest.approx(ap, abs=1e-12)
+    assert pytest.approx(ap, abs=1e-12) == scores.AP
     run = coco_evaluation(truth, found, kind)
     equal(scores.numbers(), twelve(run))
     for k, name in enumerate(truth.classes):
         precision = run.eval["precision"][:, :, k, 0, 2]
         expected = precision[precision > -1].mean() if (precision > -1).any() else np.nan
         assert scores.per_class[name]["AP"] == pytest.approx(expected, abs=1e-9, nan_ok=True)
-
-
-@st.composite
-def scenes(draw):
-    """A few images with boxes on a coarse lattice, so that overlaps, duplicates and score ties abound."""
-    classes = draw(st.integers(1, 4))
-    images = draw(st.integers(1, 4))
-    corner = st.integers(0, 5).map(lambda k: 4 * k)
-    length = st.sampled_from([0, 3, 4, 8, 12])
-
-    def column(count, strategy):
-        return draw(st.lists(strategy, min_size=count, max_size=count))
-
-    def objects(count):
-        xy = np.array(column(count, st.tuples(corner, corner)), float).reshape(-1, 2)
-        wh = np.array(column(count, st.tuples(length, length)), float).reshape(-1, 2)
-        image = np.sort(np.array(column(count, st.integers(0, images - 1)), int))
-        # Skip the last class in the truth half of the time: a class that only predictions know.
-        return np.concatenate([xy, xy + wh], axis=1), image
-
-    n, m = draw(st.integers(0, 8)), draw(st.integers(0, 14))
-    boxes, image = objects(n)
-    labels = np.array(column(n, st.integers(0, max(0, classes - 2))), int)
-    crowd = np.array(column(n, st.booleans()), bool) & np.array(column(n, st.booleans()), bool)
-    area = np.array(column(n, st.sampled_from([0.0, 500.0, 1024.0, 5000.0, 9216.0, 20000.0])))
-    truth = DetectionTruth(
-        tuple("abcd"[:images]),
-        tuple("wxyz"[:classes]),
-        image,
-        boxes,
-        labels,
-        crowd,
-        np.zeros(n, bool),
-        area,
-        tuple(_mask(box) for box in boxes),
-    )
-    boxes, image = objects(m)
-    scores = np.array(column(m, st.sampled_from([0.0, 0.25, 0.5, 0.5, 0.9, 1.0])))
-    labels = np.array(column(m, st.integers(0, classes - 1)), int)
-    return truth, Detections(image, boxes, scores, labels, tuple(_mask(box) for box in boxes))
-
-
-def _mask(box: np.ndarray) -> RLE:
-    x1, y1, x2, y2 = box.astype(int)
-    mask = np.zeros((SIDE * 2, SIDE * 2), bool)
-    mask[y1:y2, x1:x2] = True
-    mask[y1, x1:x2:2] = False  # no rectangle, so that box and mask disagree
-    return RLE.from_mask(mask)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -150,7 +101,7 @@ def test_ignored_truth_absorbs_detections():
 def test_class_without_truth_is_nan_and_left_out_of_the_mean():
     said = {"a.png": Prediction([[0, 0, 40, 40], [1, 1, 9, 9]], [0.9, 0.8], [0, 1]), "b.png": Prediction()}
     scores = box_scores(one_truth(), said)
-    assert scores.AP == pytest.approx(1)
+    assert pytest.approx(1) == scores.AP
     assert np.isnan(scores.per_class["dog"]["AP"])
     assert tuple(scores.numbers()) == NUMBERS
 
@@ -210,9 +161,9 @@ def test_flat_detections_that_do_not_fit(found, words):
 
 def test_masks_are_asked_for_and_sized():
     mask = RLE.from_mask(np.ones((40, 40), bool))
-    with pytest.raises(InvalidTruth, match="'a.png': a truth has no mask"):
+    with pytest.raises(InvalidTruth, match=r"'a\.png': a truth has no mask"):
         mask_scores(one_truth(), {"a.png": Prediction(), "b.png": Prediction()})
-    with pytest.raises(InvalidPrediction, match="'a.png': a detection has no mask"):
+    with pytest.raises(InvalidPrediction, match=r"'a\.png': a detection has no mask"):
         mask_scores(
             one_truth(masks=(mask,)), {"a.png": Prediction([[0, 0, 9, 9]], [1], [0]), "b.png": Prediction()}
         )

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from test_coco import scenes
+from scenes import scenes
 
 from stormproof.errors import InvalidOption, InvalidTruth
 from stormproof.metrics.overlap import coverage, iou
@@ -93,7 +93,7 @@ def test_adr_steps_down_to_the_last_point_within_the_rate():
     false = [(0, 0.8), *[(i, 0.5) for i in range(1, 10)], (20, 0.2)]
     clean = answers([0.9] * 40 + [0.6] * 30 + [0.3] * 20 + [0.1] * 10, false)
     sensitivities = fix_sensitivities(truth, clean)
-    # Below one in a hundred images only the forty strongest; from there to just under .1 seventy; at .1 ninety.
+    # Below one in a hundred images only the forty strongest; from there on seventy; at one in ten ninety.
     expected = [0.4] * 4 + [0.7] * 4 + [0.9]
     rates = detection_rates(truth, clean, sensitivities)
     assert rates.rates[0].tolist() == pytest.approx(expected)

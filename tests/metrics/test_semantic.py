@@ -64,7 +64,7 @@ def test_other_ignore_values():
 def test_a_prediction_of_the_ignore_value_is_refused_unless_the_truth_is_ignored():
     truth = SemanticMap(np.array([[0, 255]], np.uint8))
     assert Confusion.of(truth, np.array([[0, 255]], np.uint8), classes=2).counts.sum() == 1
-    with pytest.raises(InvalidPrediction, match="street.png: the prediction holds class 255 of 2 classes"):
+    with pytest.raises(InvalidPrediction, match=r"street\.png: the prediction holds class 255 of 2 classes"):
         Confusion.of(truth, np.array([[255, 0]], np.uint8), classes=2, name="street.png")
 
 

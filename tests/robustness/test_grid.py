@@ -1,0 +1,130 @@
+"""A grid names what it lacks and is never averaged around a hole."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stormproof.condition import Condition, Suite, grid
+from stormproof.errors import IncompleteGrid, InvalidCondition
+from stormproof.robustness.corruption_error import ce, cross_scenario, enhancement_change, mce, mce_change
+from stormproof.robustness.degradation import degradation
+from stormproof.robustness.grid import Grid
+from stormproof.robustness.performance import (
+    mpc,
+    mpc_by_corruption,
+    mpc_by_group,
+    mpc_by_severity,
+    p,
+    rpc,
+    rpc_by_group,
+    rpc_by_severity,
+)
+
+FULL = {"clean": 0.5, **{f"fog@{s}": 0.5 - s / 20 for s in range(1, 6)},
+        **{f"snow@{s}": 0.1 for s in range(1, 6)}}
+
+
+def test_p_mpc_rpc():
+    grid = Grid.of(FULL)
+    assert p(grid) == 0.5
+    assert mpc(grid) == pytest.approx((0.35 + 0.1) / 2)
+    assert rpc(grid) == pytest.approx(0.45)
+    assert mpc_by_corruption(grid) == pytest.approx({"fog": 0.35, "snow": 0.1})
+    assert mpc_by_severity(grid)[5] == pytest.approx((0.25 + 0.1) / 2)
+    assert rpc_by_severity(grid)[5] == pytest.approx(0.35)
+    assert mpc_by_group(grid, {"weather": ("fog", "snow"), "white": ("snow",)})["white"] == pytest.approx(0.1)
+    assert rpc_by_group(grid, {"white": ("snow",)}) == {"white": pytest.approx(0.2)}
+
+
+@given(st.sets(st.sampled_from([key for key in FULL if key != "clean"]), min_size=1, max_size=9))
+def test_every_missing_cell_is_named_and_nothing_else(holes):
+    conditions = [Condition.parse(key) for key in FULL]
+    short = Grid.of({key: score for key, score in FULL.items() if key not in holes}, conditions=conditions)
+    for aggregate in (mpc, rpc, ce, mce, degradation, mpc_by_severity):
+        with pytest.raises(IncompleteGrid) as caught:
+            aggregate(short)
+        assert set(caught.value.missing) == holes
+    assert str(len(holes)) in str(caught.value)
+
+
+@pytest.mark.parametrize("hole", [math.nan, math.inf])
+def test_a_score_that_is_no_number_is_missing(hole):
+    grid = Grid.of({**FULL, "fog@3": hole})
+    assert grid.missing == ("fog@3",)
+    with pytest.raises(IncompleteGrid, match="1 of 10 cells have no score: fog@3"):
+        mpc(grid)
+
+
+def test_zero_is_a_score():
+    assert mpc(Grid.of({f"fog@{s}": 0.0 for s in range(1, 6)})) == 0
+    assert math.isnan(rpc(Grid.of({"clean": 0.0, **{f"fog@{s}": 0.0 for s in range(1, 6)}})))
+
+
+def test_clean_is_asked_for_only_where_needed():
+    grid = Grid.of({key: score for key, score in FULL.items() if key != "clean"})
+    assert mpc(grid) > 0
+    with pytest.raises(IncompleteGrid, match="clean"):
+        rpc(grid)
+
+
+def test_an_empty_grid_has_no_mean():
+    with pytest.raises(IncompleteGrid, match="every corrupted condition"):
+        mpc(Grid.of({"clean": 0.5}))
+
+
+def test_a_suite_says_what_is_complete():
+    suite = Suite("short", "two severities", grid(["fog"], (1, 2)))
+    assert mpc(Grid.of(FULL, conditions=suite)) == pytest.approx((0.45 + 0.4) / 2)
+
+
+def test_free_parameters_count_as_given():
+    blurred = Grid.of({"gaussian_blur[sigma=0.5]": 0.4, "gaussian_blur[sigma=1.0]": 0.2})
+    assert mpc(blurred) == pytest.approx(0.3)
+    with pytest.raises(InvalidCondition, match="two scores"):
+        Grid.of({"gaussian_blur[sigma=1]": 0.4, "gaussian_blur[sigma=1.0]": 0.2})
+
+
+def test_rows_may_repeat_clean_only_if_it_agrees():
+    rows = [("fog", 0, 0.5), *[("fog", s, 0.4) for s in range(1, 6)], ("snow", 0, 0.5),
+            *[("snow", s, 0.2) for s in range(1, 6)]]
+    assert rpc(Grid.from_rows(rows)) == pytest.approx(0.6)
+    with pytest.raises(InvalidCondition, match=r"clean has two scores: 0.5 and 0.6"):
+        Grid.from_rows([*rows, ("rain", 0, 0.6)])
+
+
+def test_over_expects_what_is_asked_for():
+    grid = Grid.of(FULL)
+    assert grid.over(["snow"]).corruptions == ("snow",)
+    assert grid.over(["snow", "rain"]).missing == tuple(f"rain@{s}" for s in range(1, 6))
+
+
+def errors(clean, corrupted):
+    return Grid.of({"clean": clean, **{f"{name}@{s}": value + s for name, value in corrupted.items()
+                                       for s in range(1, 6)}})
+
+
+def test_corruption_error():
+    grid = errors(40, {"fog": 50, "snow": 60})
+    assert ce(grid) == {"fog": 53, "snow": 63}
+    assert mce(grid) == 58
+    assert mce_change(grid) == 18
+
+
+def test_cross_scenario_wants_every_pair():
+    small, large = errors(40, {"fog": 42}), errors(40, {"fog": 50})
+    table = {("coco", "coco"): small, ("coco", "bdd"): large, ("bdd", "coco"): large, ("bdd", "bdd"): small}
+    assert cross_scenario(table)["coco", "bdd"] == 13
+    del table["bdd", "coco"]
+    with pytest.raises(IncompleteGrid, match="trained for bdd, tested on coco"):
+        cross_scenario(table)
+
+
+def test_enhancement_change_is_enhanced_minus_plain():
+    plain, enhanced = errors(40, {"fog": 50, "snow": 50}), errors(40, {"fog": 45, "snow": 52})
+    assert enhancement_change(plain, enhanced) == {"fog": -5, "snow": 2}
+    with pytest.raises(IncompleteGrid, match="snow enhanced"):
+        enhancement_change(plain, errors(40, {"fog": 45}))
