@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from importlib import import_module
 
 from stormproof.condition import Condition
-from stormproof.corruptions import blur, digital, light, noise, weather  # noqa: F401  (importing registers)
 from stormproof.corruptions.registry import Corruption, find, registered
 from stormproof.corruptions.suites import SUITES, find_suite
 from stormproof.randomness import Draw
 from stormproof.sample import Image, Sample, check_image
+
+# Importing a room registers its recipes; this order is the order of lists and galleries.
+for _room in ("noise", "blur", "weather", "light", "digital"):
+    import_module(f"stormproof.corruptions.{_room}")
 
 __all__ = ["SUITES", "Corruption", "apply", "corrupt_image", "find", "find_suite", "registered"]
 

@@ -121,5 +121,7 @@ def zoom_blur(image: Image, *, reach: float, step: float) -> Image:
 
     Factor 1 is among them, so the sharp picture counts twice. Enlargements are cut at the top left.
     """
-    factors = 1 + step * np.arange(round((reach - 1) / step) + 1, dtype=np.float64)
+    count = round((reach - 1) / step) + 1
+    # (1 + step) − 1 is the step NumPy's arange really takes; its last bit decides some crop sizes.
+    factors = 1 + ((1 + step) - 1) * np.arange(count, dtype=np.float64)
     return imaging.zoom_mean(image, factors)

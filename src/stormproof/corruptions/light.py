@@ -45,9 +45,9 @@ def _spread(gain: float, offset: float) -> imaging.Field:
     """spread[V, m]: what the distance to the brightest channel is multiplied by."""
     top = np.arange(256)[:, None]
     low = np.minimum(np.arange(256), top)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        saturation = np.clip(gain * (top - low) / top + offset, 0, 1)
-        return np.nan_to_num(top * saturation / (top - low)).astype(np.float32)
+    chroma = np.maximum(top - low, 1)  # greys are treated apart
+    saturation = np.clip(gain * chroma / np.maximum(top, 1) + offset, 0, 1)
+    return np.asarray(top * saturation / chroma, np.float32)
 
 
 @corruption(

@@ -12,12 +12,22 @@ from stormproof.sample import Image
 
 @kernel
 def _box_edges(small: Any, large: Any, edges: Any) -> None:
-    """First and past-last source pixel whose centre falls into each block."""
+    """First and past-last source pixel whose centre falls into each block.
+
+    A centre on the very boundary belongs to the block before; how that test rounds decides a column
+    here and there, so it is made in the terms Pillow makes it in.
+    """
     scale = large / small
+    inverse = 1 / scale
     for i in range(small):
         centre = (i + 0.5) * scale
-        edges[i, 0] = max(int(centre - scale * 0.5 + 0.5), 0)
-        edges[i, 1] = min(int(centre + scale * 0.5 + 0.5), large)
+        first = max(int(centre - scale * 0.5 + 0.5), 0)
+        last = min(int(centre + scale * 0.5 + 0.5), large)
+        if last - first > 1 and not (first - centre + 0.5) * inverse > -0.5:
+            first += 1
+        if last - first > 1 and (last - 1 - centre + 0.5) * inverse > 0.5:
+            last -= 1
+        edges[i, 0], edges[i, 1] = first, last
 
 
 @kernel

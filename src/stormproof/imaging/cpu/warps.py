@@ -15,14 +15,21 @@ from stormproof.sample import Image
 
 
 @kernel
-def _positions(count: Any, source: Any, span: Any, index: Any, fraction: Any) -> None:
-    """Corner-aligned sampling: output 0 on input 0, output span−1 on input source−1."""
+def _positions(count: Any, source: Any, span: Any, index: Any, fraction: Any) -> Any:
+    """Corner-aligned sampling: output 0 on input 0, output span−1 on input source−1.
+
+    Returns how many of the positions lie inside. At some sizes rounding puts the last one a hair
+    outside, and SciPy, hence the reference, leaves that last row or column black.
+    """
     scale = (source - 1) / (span - 1) if span > 1 else 0.0
     for i in range(count):
         position = i * scale
+        if position > source - 1:
+            return i
         base = min(int(position), max(source - 2, 0))
         index[i] = base
         fraction[i] = position - base
+    return count
 
 
 @kernel
@@ -57,9 +64,10 @@ def _zoom_mean(image: Any, crops: Any, spans: Any, guard: Any, out: Any) -> None
     down = np.empty((layers, height), np.float32)
     columns = np.empty((layers, width), np.int32)
     across = np.empty((layers, width), np.float32)
+    inside = np.empty((layers, 2), np.int64)
     for k in range(layers):
-        _positions(height, crops[k, 0], spans[k, 0], rows[k], down[k])
-        _positions(width, crops[k, 1], spans[k, 1], columns[k], across[k])
+        inside[k, 0] = _positions(height, crops[k, 0], spans[k, 0], rows[k], down[k])
+        inside[k, 1] = _positions(width, crops[k, 1], spans[k, 1], columns[k], across[k])
     total = np.empty(width * channels, np.float32)
     share = np.float32(1) / np.float32(layers + 1)
     for y in range(height):
@@ -67,12 +75,14 @@ def _zoom_mean(image: Any, crops: Any, spans: Any, guard: Any, out: Any) -> None
         for x in range(total.shape[0]):
             total[x] = source[x]
         for k in range(layers):
+            if y >= inside[k, 0]:
+                continue
             left = (width - crops[k, 1]) // 2
             top = (height - crops[k, 0]) // 2 + rows[k, y]
             line = np.empty(crops[k, 1] * channels, np.float32)
             a = image[top, left : left + crops[k, 1]].reshape(-1)
             b = image[min(top + 1, height - 1), left : left + crops[k, 1]].reshape(-1)
-            _enlarge_row(a, b, down[k, y], columns[k], across[k], channels, line, total)
+            _enlarge_row(a, b, down[k, y], columns[k, : inside[k, 1]], across[k], channels, line, total)
         target = out[y].reshape(-1)
         for x in range(total.shape[0]):
             target[x] = np.uint8(min(total[x] * share + guard, np.float32(255)))
@@ -107,13 +117,13 @@ def _enlarge(field: Any, out: Any) -> None:
     down = np.empty(height, np.float32)
     columns = np.empty(width, np.int32)
     across = np.empty(width, np.float32)
-    _positions(height, field.shape[0], height, rows, down)
-    _positions(width, field.shape[1], width, columns, across)
+    deep = _positions(height, field.shape[0], height, rows, down)
+    wide = _positions(width, field.shape[1], width, columns, across)
     line = np.empty(field.shape[1], np.float32)
-    for y in range(height):
+    out[:] = 0
+    for y in range(deep):
         below = min(rows[y] + 1, field.shape[0] - 1)
-        out[y] = 0
-        _enlarge_row(field[rows[y]], field[below], down[y], columns, across, 1, line, out[y])
+        _enlarge_row(field[rows[y]], field[below], down[y], columns[:wide], across, 1, line, out[y])
 
 
 def enlarge(field: Field, factor: float) -> Field:
