@@ -1,0 +1,262 @@
+"""Tiny, correct datasets in every format, written from the formats' public definitions."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import PIL.Image
+import pytest
+
+SHARED = Path(__file__).parents[3] / "shared" / "data"
+HEIGHT, WIDTH = 24, 32
+NAMES = ("aa_000001_000019", "aa_000002_000019")
+
+
+@pytest.fixture
+def shared() -> Path:
+    """The folder of real images and labels, which is not part of this repository."""
+    if not SHARED.is_dir():
+        pytest.skip(f"needs the real data in {SHARED}")
+    return SHARED
+
+
+@pytest.fixture
+def trees() -> ModuleType:
+    """The builders of this file."""
+    return sys.modules[__name__]
+
+
+def picture(seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, (HEIGHT, WIDTH, 3), np.uint8)
+
+
+def save(path: Path, array: np.ndarray) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    PIL.Image.fromarray(array).save(path)
+    return path
+
+
+def save_text(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def label_map(*values: int) -> np.ndarray:
+    """Vertical stripes of the values."""
+    return np.repeat(np.array(values, np.uint8), WIDTH // len(values))[None].repeat(HEIGHT, 0)
+
+
+def coco(root: Path) -> str:
+    content = {
+        "images": [
+            {"id": 7, "file_name": "sub/a.png", "height": HEIGHT, "width": WIDTH},
+            {"id": 9, "file_name": "b.png", "height": HEIGHT, "width": WIDTH},
+        ],
+        "categories": [{"id": 18, "name": "dog"}, {"id": 3, "name": "car"}],
+        "annotations": [
+            {
+                "id": 1, "image_id": 9, "category_id": 18, "bbox": [2, 3, 10, 8], "iscrowd": 0, "area": 77.5,
+                "segmentation": [[2, 3, 12, 3, 12, 11, 2, 11]],
+            },
+            {
+                "id": 2, "image_id": 7, "category_id": 3, "bbox": [0, 0, 2, 24],
+                "segmentation": {"size": [HEIGHT, WIDTH], "counts": [0, 48, HEIGHT * WIDTH - 48]},
+            },
+            {
+                "id": 5, "image_id": 9, "category_id": 3, "bbox": [4, 4, 4, 3], "iscrowd": 1,
+                "segmentation": {"size": [HEIGHT, WIDTH], "counts": "T33e000000la0"},
+            },
+        ],
+    }  # fmt: skip
+    save(root / "pictures/sub/a.png", picture(1))
+    save(root / "pictures/b.png", picture(2))
+    save_text(root / "instances_val.json", json.dumps(content))
+    return f"coco:{root}/instances_val.json,images=pictures"
+
+
+def panoptic(root: Path) -> str:
+    segments = np.zeros((HEIGHT, WIDTH, 3), np.uint8)
+    segments[:, 8:16] = (44, 1, 0)  # 44 + 256 = 300
+    segments[:, 16:] = (5, 0, 2)  # 5 + 2 · 65536
+    save(root / "panoptic_val/a.png", segments)
+    save(root / "images/a.png", picture())
+    content = {
+        "images": [{"id": 1, "file_name": "a.png", "height": HEIGHT, "width": WIDTH}],
+        "categories": [{"id": 200, "name": "rug", "isthing": 0}, {"id": 1, "name": "person", "isthing": 1}],
+        "annotations": [
+            {
+                "image_id": 1,
+                "file_name": "a.png",
+                "segments_info": [{"id": 300, "category_id": 1}, {"id": 131077, "category_id": 200}],
+            }
+        ],
+    }
+    save_text(root / "panoptic_val.json", json.dumps(content))
+    return f"panoptic:{root}/panoptic_val.json"
+
+
+def voc_object(name: str, box: tuple[float, ...], extra: str = "") -> str:
+    corners = "".join(f"<{k}>{v}</{k}>" for k, v in zip(("xmin", "ymin", "xmax", "ymax"), box, strict=True))
+    return f"<object><name>{name}</name>{extra}<bndbox>{corners}</bndbox></object>"
+
+
+def voc_xml(*objects: str) -> str:
+    size = f"<size><width>{WIDTH}</width><height>{HEIGHT}</height><depth>3</depth></size>"
+    return f"<annotation><filename>a.jpg</filename>{size}{''.join(objects)}</annotation>"
+
+
+def voc(root: Path) -> str:
+    car = voc_object("car", (1, 1, 10, 12), "<difficult>0</difficult><truncated>0</truncated>")
+    person = voc_object("person", (5.5, 2, 30, 24), "<difficult>1</difficult><truncated>1</truncated>")
+    save_text(root / "Annotations/2007_000001.xml", voc_xml(car, person))
+    save_text(root / "Annotations/2007_000002.xml", voc_xml())
+    save_text(root / "Annotations/2007_000003.xml", voc_xml())
+    save_text(root / "ImageSets/Main/val.txt", "2007_000001\n2007_000002\n")
+    save_text(root / "ImageSets/Main/car_val.txt", "2007_000001  1\n2007_000002 -1\n")
+    for i in (1, 2, 3):
+        save(root / f"JPEGImages/2007_00000{i}.jpg", picture(i))
+    return f"voc:{root},split=val"
+
+
+def voc_segmentation(root: Path) -> str:
+    stripes = PIL.Image.fromarray(label_map(0, 7, 15, 255)).convert("P")
+    (root / "SegmentationClass").mkdir()
+    stripes.save(root / "SegmentationClass/2007_000001.png")
+    save(root / "JPEGImages/2007_000001.jpg", picture())
+    save_text(root / "ImageSets/Segmentation/val.txt", "2007_000001\n")
+    return f"voc-seg:{root},split=val"
+
+
+def cityscapes(root: Path) -> str:
+    numbers = np.full((HEIGHT, WIDTH), 7, np.uint16)  # road
+    numbers[:4] = 23  # sky
+    numbers[8:12, 4:10] = 26000  # two cars
+    numbers[8:12, 12:20] = 26001
+    numbers[14:20, 2:6] = 24  # a group of persons
+    numbers[14:20, 10:14] = 30000  # a trailer
+    for i, name in enumerate(NAMES):
+        save(root / f"leftImg8bit/val/aa/{name}_leftImg8bit.png", picture(i))
+        save(root / f"gtFine/val/aa/{name}_gtFine_instanceIds.png", numbers)
+    return f"cityscapes:{root}"
+
+
+def ade20k(root: Path) -> str:
+    save(root / "images/validation/ADE_val_00000001.jpg", picture())
+    save(root / "annotations/validation/ADE_val_00000001.png", label_map(0, 1, 2, 150))
+    return f"ade20k:{root}"
+
+
+def bdd(root: Path) -> str:
+    box = {"x1": 1.5, "y1": 2, "x2": 9, "y2": 12.25}
+    frames = [
+        {
+            "name": "b1.jpg",
+            "labels": [
+                {"id": "0", "category": "person", "box2d": box, "attributes": {"occluded": False, "crowd": True}},
+                {"id": "1", "category": "other vehicle", "box2d": box, "attributes": {"occluded": True}},
+                {"id": "2", "category": "lane", "poly2d": [[[0, 0], [1, 1]]]},
+            ],
+        },
+        {"name": "b2.jpg", "labels": None},
+    ]
+    save(root / "val/b1.jpg", picture(1))
+    save(root / "val/b2.jpg", picture(2))
+    save_text(root / "det_val.json", json.dumps(frames))
+    return f"bdd:{root}/det_val.json,images=val"
+
+
+def bdd_segmentation(root: Path) -> str:
+    save(root / "images/10k/val/b1.jpg", picture())
+    save(root / "labels/sem_seg/masks/val/b1.png", label_map(0, 13, 18, 255))
+    return f"bdd-seg:{root}"
+
+
+def kitti(root: Path) -> str:
+    tail = "1.5 1.6 4.1 1.0 1.7 13.2 1.6"
+    lines = [f"Car 0.25 2 1.55 2.5 3 20 15.75 {tail}", "DontCare -1 -1 -10 1 1 5 6 -1 -1 -1 -1000 -1000 -1000 -10"]
+    save_text(root / "training/label_2/000000.txt", "\n".join(lines) + "\n")
+    save_text(root / "training/label_2/000001.txt", "")
+    for i in (0, 1):
+        save(root / f"training/image_2/00000{i}.png", picture(i))
+    return f"kitti:{root}"
+
+
+def camvid(root: Path) -> str:
+    save(root / "test/0001TP_008550.png", picture())
+    save(root / "testannot/0001TP_008550.png", label_map(0, 8, 10, 11))
+    return f"camvid:{root},split=test"
+
+
+def yolo(root: Path) -> str:
+    save_text(root / "data.yaml", "path: .\ntrain: images/train\nval: images/val\nnames:\n  0: cat\n  1: dog\n")
+    save_text(root / "labels/val/a.txt", "1 0.5 0.5 0.25 0.5\n0 0.25 0.25 0.5 0.5\n")
+    save(root / "images/val/a.png", picture(1))
+    save(root / "images/val/b.png", picture(2))
+    save(root / "images/train/c.png", picture(3))
+    return f"yolo:{root}/data.yaml"
+
+
+def images(root: Path) -> str:
+    save(root / "b.png", picture(1))
+    save(root / "deeper/a.jpg", picture(2))
+    save(root / "grey.bmp", picture(3)[..., 0])
+    return f"images:{root}"
+
+
+def png(array: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    PIL.Image.fromarray(array).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def write_tar(path: Path, members: dict[str, bytes]) -> Path:
+    with tarfile.open(path, "w") as archive:
+        for name, content in members.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return path
+
+
+def tar(root: Path) -> str:
+    polygon = [[2, 3, 12, 3, 12, 11, 2, 11]]
+    row = {"category": "dog", "bbox": [2, 3, 10, 8], "segmentation": polygon, "iscrowd": 0}
+    members = {
+        "set/a.png": png(picture(1)),
+        "set/a.json": json.dumps({"annotations": [row]}).encode(),
+        "set/a.semantic.png": png(label_map(0, 1, 255, 0)),
+        "set/b.png": png(picture(2)),
+        "set/b.json": json.dumps([]).encode(),
+    }
+    write_tar(root / "val-0000.tar", members)
+    save_text(root / "areas.txt", "ground\nwall\n")
+    return f"tar:{root}/val-0000.tar,semantic_classes=areas.txt"
+
+
+BUILDERS: dict[str, Callable[[Path], str]] = {
+    "coco": coco, "panoptic": panoptic, "voc": voc, "voc-seg": voc_segmentation, "cityscapes": cityscapes,
+    "ade20k": ade20k, "bdd": bdd, "bdd-seg": bdd_segmentation, "kitti": kitti, "camvid": camvid, "yolo": yolo,
+    "images": images, "tar": tar,
+}  # fmt: skip
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Iterator[Callable[..., str]]:
+    """Write a tiny dataset of a kind, and return the spec that opens it."""
+
+    def make(kind: str, where: str = "tree") -> str:
+        if kind not in BUILDERS:
+            pytest.fail(f"kind {kind!r} is registered but has no tiny example here; add one to BUILDERS")
+        root = tmp_path / where
+        root.mkdir()
+        return BUILDERS[kind](root)
+
+    yield make
