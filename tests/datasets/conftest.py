@@ -6,7 +6,7 @@ import io
 import json
 import sys
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -160,7 +160,12 @@ def bdd(root: Path) -> str:
         {
             "name": "b1.jpg",
             "labels": [
-                {"id": "0", "category": "person", "box2d": box, "attributes": {"occluded": False, "crowd": True}},
+                {
+                    "id": "0",
+                    "category": "person",
+                    "box2d": box,
+                    "attributes": {"occluded": False, "crowd": True},
+                },
                 {"id": "1", "category": "other vehicle", "box2d": box, "attributes": {"occluded": True}},
                 {"id": "2", "category": "lane", "poly2d": [[[0, 0], [1, 1]]]},
             ],
@@ -181,7 +186,10 @@ def bdd_segmentation(root: Path) -> str:
 
 def kitti(root: Path) -> str:
     tail = "1.5 1.6 4.1 1.0 1.7 13.2 1.6"
-    lines = [f"Car 0.25 2 1.55 2.5 3 20 15.75 {tail}", "DontCare -1 -1 -10 1 1 5 6 -1 -1 -1 -1000 -1000 -1000 -10"]
+    lines = [
+        f"Car 0.25 2 1.55 2.5 3 20 15.75 {tail}",
+        "DontCare -1 -1 -10 1 1 5 6 -1 -1 -1 -1000 -1000 -1000 -10",
+    ]
     save_text(root / "training/label_2/000000.txt", "\n".join(lines) + "\n")
     save_text(root / "training/label_2/000001.txt", "")
     for i in (0, 1):
@@ -196,7 +204,9 @@ def camvid(root: Path) -> str:
 
 
 def yolo(root: Path) -> str:
-    save_text(root / "data.yaml", "path: .\ntrain: images/train\nval: images/val\nnames:\n  0: cat\n  1: dog\n")
+    save_text(
+        root / "data.yaml", "path: .\ntrain: images/train\nval: images/val\nnames:\n  0: cat\n  1: dog\n"
+    )
     save_text(root / "labels/val/a.txt", "1 0.5 0.5 0.25 0.5\n0 0.25 0.25 0.5 0.5\n")
     save(root / "images/val/a.png", picture(1))
     save(root / "images/val/b.png", picture(2))
@@ -249,7 +259,7 @@ BUILDERS: dict[str, Callable[[Path], str]] = {
 
 
 @pytest.fixture
-def build(tmp_path: Path) -> Iterator[Callable[..., str]]:
+def build(tmp_path: Path) -> Callable[..., str]:
     """Write a tiny dataset of a kind, and return the spec that opens it."""
 
     def make(kind: str, where: str = "tree") -> str:
@@ -259,4 +269,4 @@ def build(tmp_path: Path) -> Iterator[Callable[..., str]]:
         root.mkdir()
         return BUILDERS[kind](root)
 
-    yield make
+    return make

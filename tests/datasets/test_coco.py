@@ -21,7 +21,11 @@ from stormproof.datasets import open_dataset
 from stormproof.datasets.masks import decompress, mask_box, masks_by_id, polygon_mask, segmentation_mask
 from stormproof.sample import RLE
 
-REAL = ["coco/instances_val2017.json", "coco_train/instances_train2017.json", "coco_panoptic/instances_val2017.json"]
+REAL = [
+    "coco/instances_val2017.json",
+    "coco_train/instances_train2017.json",
+    "coco_panoptic/instances_val2017.json",
+]
 
 
 def quietly(path: Path) -> COCO:
@@ -68,7 +72,9 @@ def test_every_kind_of_segmentation(build: Callable[..., str], tmp_path: Path) -
             if isinstance(row["segmentation"], dict) and isinstance(row["segmentation"]["counts"], str):
                 expected = oracle.decode(row["segmentation"])
             else:
-                expected = oracle.decode(oracle.merge(_as_list(oracle.frPyObjects(row["segmentation"], 24, 32))))
+                expected = oracle.decode(
+                    oracle.merge(_as_list(oracle.frPyObjects(row["segmentation"], 24, 32)))
+                )
             np.testing.assert_array_equal(mask.to_mask(), expected)
 
 
@@ -108,7 +114,13 @@ def test_big_files_open_fast(tmp_path: Path) -> None:
         "images": [{"id": i, "file_name": f"{i}.jpg", "height": 480, "width": 640} for i in range(5000)],
         "categories": [{"id": i, "name": str(i)} for i in range(80)],
         "annotations": [
-            {"id": i, "image_id": i % 5000, "category_id": i % 80, "bbox": [1, 2, 3, 4], "segmentation": [ring]}
+            {
+                "id": i,
+                "image_id": i % 5000,
+                "category_id": i % 80,
+                "bbox": [1, 2, 3, 4],
+                "segmentation": [ring],
+            }
             for i in range(36_000)
         ],
     }

@@ -109,7 +109,9 @@ def test_survives_pickling(dataset: Dataset) -> None:
     same_truth(again.truth(0), dataset.truth(0))
 
 
-def test_fingerprint_does_not_depend_on_the_place(dataset: Dataset, spec: str, kind: str, tmp_path: Path) -> None:
+def test_fingerprint_does_not_depend_on_the_place(
+    dataset: Dataset, spec: str, kind: str, tmp_path: Path
+) -> None:
     if kind == "world":
         pytest.skip("the world lies in no place")
     shutil.copytree(tmp_path / "tree", tmp_path / "elsewhere")

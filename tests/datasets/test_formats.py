@@ -139,8 +139,12 @@ def test_cityscapes_polygons_say_the_same_as_instance_ids(build: Build, tmp_path
         )
 
 
-@pytest.mark.parametrize(("kind", "values"), [("labelIds", (7, 26, 24, 4)), ("labelTrainIds", (0, 13, 11, 255))])
-def test_cityscapes_with_label_ids_only(tmp_path: Path, trees: ModuleType, kind: str, values: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    ("kind", "values"), [("labelIds", (7, 26, 24, 4)), ("labelTrainIds", (0, 13, 11, 255))]
+)
+def test_cityscapes_with_label_ids_only(
+    tmp_path: Path, trees: ModuleType, kind: str, values: tuple[int, ...]
+) -> None:
     trees.save(tmp_path / f"gtFine/val/aa/aa_1_1_gtFine_{kind}.png", trees.label_map(*values))
     dataset = open_dataset(f"cityscapes:{tmp_path}")
     assert dataset.classes == ()

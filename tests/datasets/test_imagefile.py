@@ -1,0 +1,96 @@
+"""Reading and writing image files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from stormproof.errors import InvalidImage, OutputError
+from stormproof.imagefile import image_size, read_image, write_image
+
+RGB = np.random.default_rng(0).integers(0, 256, (5, 7, 3), np.uint8)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".bmp"])
+@pytest.mark.parametrize("image", [RGB, RGB[..., 0], RGB[..., :1]], ids=["rgb", "grey", "one channel"])
+def test_lossless_formats_return_every_pixel(tmp_path: Path, suffix: str, image: np.ndarray) -> None:
+    path = tmp_path / f"a{suffix}"
+    write_image(path, image)
+    np.testing.assert_array_equal(read_image(path), image.squeeze(-1) if image.shape[-1] == 1 else image)
+    assert image_size(path) == (5, 7)
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+
+
+def test_jpeg_is_of_quality_95(tmp_path: Path) -> None:
+    smooth = np.tile(np.arange(64, dtype=np.uint8)[None, :, None] * 4, (64, 1, 3))
+    write_image(tmp_path / "a.jpg", smooth)
+    assert np.abs(read_image(tmp_path / "a.jpg").astype(int) - smooth).max() <= 4
+
+
+@pytest.mark.parametrize("mode", ["P", "1", "CMYK"])
+def test_other_8_bit_modes_are_converted(tmp_path: Path, mode: str) -> None:
+    suffix = "tif" if mode == "CMYK" else "png"
+    PIL.Image.fromarray(RGB).convert(mode).save(tmp_path / f"a.{suffix}")
+    image = read_image(tmp_path / f"a.{suffix}")
+    assert (image.dtype, image.shape) == (np.uint8, (5, 7) if mode == "1" else (5, 7, 3))
+
+
+def test_stored_pixels_are_not_turned(tmp_path: Path) -> None:
+    exif = PIL.Image.Exif()
+    exif[0x0112] = 6  # "turn by 90 degrees"
+    PIL.Image.fromarray(RGB).save(tmp_path / "a.jpg", exif=exif)
+    assert read_image(tmp_path / "a.jpg").shape == (5, 7, 3)
+    assert image_size(tmp_path / "a.jpg") == (5, 7)
+
+
+@pytest.mark.parametrize(
+    ("array", "part"),
+    [
+        (np.zeros((4, 4, 4), np.uint8), "transparency"),
+        (np.zeros((4, 4), np.uint16), "not 8-bit"),
+        (np.zeros((4, 4), np.float32), "not 8-bit"),
+    ],
+)
+def test_what_has_no_obvious_conversion_is_refused(tmp_path: Path, array: np.ndarray, part: str) -> None:
+    path = tmp_path / "a.tif"
+    PIL.Image.fromarray(array).save(path)
+    with pytest.raises(InvalidImage, match=rf"a\.tif.*{part}"):
+        read_image(path)
+
+
+@pytest.mark.parametrize("keep", [0.98, 0.5, 0.1])
+@pytest.mark.parametrize("suffix", ["png", "jpg"])
+def test_truncated_files_are_named(tmp_path: Path, suffix: str, keep: float) -> None:
+    noise = np.random.default_rng(1).integers(0, 256, (80, 80, 3), np.uint8)
+    path = tmp_path / f"a.{suffix}"
+    write_image(path, noise)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * keep)])
+    with pytest.raises(InvalidImage, match=rf"a\.{suffix}"):
+        read_image(path)
+
+
+def test_missing_and_foreign_files(tmp_path: Path) -> None:
+    with pytest.raises(InvalidImage, match="no such image file"):
+        read_image(tmp_path / "absent.png")
+    (tmp_path / "a.png").write_text("hello")
+    with pytest.raises(InvalidImage, match="not an image"):
+        image_size(tmp_path / "a.png")
+    with pytest.raises(InvalidImage, match="frame 3"):
+        read_image(b"hello", "frame 3")
+
+
+def test_writing_fails_readably_and_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="unknown extension"):
+        write_image(tmp_path / "a.gif", RGB)
+    with pytest.raises(OutputError, match="folder exists"):
+        write_image(tmp_path / "absent/a.png", RGB)
+    with pytest.raises(InvalidImage):
+        write_image(tmp_path / "a.png", RGB.astype(np.float64))
+    (tmp_path / "taken.png").mkdir()
+    with pytest.raises(OutputError):
+        write_image(tmp_path / "taken.png", RGB)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["taken.png"]

@@ -1,0 +1,79 @@
+"""`stormproof inspect`: what it prints and how it exits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from stormproof.cli import app
+from stormproof.datasets import READERS
+
+Build = Callable[..., str]
+
+
+def inspect(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["inspect", *arguments], env={"COLUMNS": "200"})
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.stdout
+
+
+@pytest.mark.parametrize("kind", sorted(set(READERS) - {"world"}))
+def test_every_tiny_example_passes_its_check(build: Build, kind: str) -> None:
+    code, text = inspect(build(kind), "--check", "--json")
+    found = json.loads(text)
+    assert (code, found["problems"]) == (0, [])
+    assert found["images"] == found["looked_at"]
+
+
+def test_what_it_says_of_a_dataset(build: Build) -> None:
+    code, text = inspect(build("coco"))
+    assert code == 0
+    for part in (
+        "instances_val",
+        "32×24",
+        "boxes (2 images), masks (2 images)",
+        "2, and 1 crowds",
+        "dog",
+        "car",
+    ):
+        assert part in text
+
+
+def test_json_counts(build: Build) -> None:
+    found = json.loads(inspect(build("kitti"), "--json")[1])
+    assert (found["objects"]["Car"], found["excused"], found["images"]) == (1, 1, 2)
+    assert len(found["fingerprint"]) == 32
+    assert found["sizes"] == [{"height": 24, "width": 32, "images": 2}]
+
+
+def test_check_lists_every_problem_and_fails(build: Build, tmp_path: Path) -> None:
+    spec = build("voc")
+    for name in ("2007_000001", "2007_000002"):
+        path = tmp_path / f"tree/JPEGImages/{name}.jpg"
+        path.write_bytes(path.read_bytes()[:-300])
+    assert inspect(spec)[0] == 0  # without --check no image is opened
+    code, text = inspect(spec, "--check")
+    assert code == 1
+    assert text.count("problem ") == 2
+    assert "2007_000001.jpg" in text
+    assert "2007_000002.jpg" in text
+
+
+def test_check_lists_every_problem_of_a_file_that_does_not_open(build: Build, tmp_path: Path) -> None:
+    spec = build("coco")
+    path = tmp_path / "tree/instances_val.json"
+    path.write_text(path.read_text().replace('"bbox": [', '"bbox": [NaN, '))
+    code, text = inspect(spec, "--check", "--json")
+    assert code == 1
+    assert len(json.loads(text)["problems"]) == 3
+
+
+def test_missing_pictures_are_said_without_opening_any(build: Build, tmp_path: Path) -> None:
+    spec = build("coco")
+    (tmp_path / "tree/pictures/b.png").unlink()
+    assert "1 of 2 are missing" in inspect(spec)[1]

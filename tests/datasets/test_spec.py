@@ -1,0 +1,113 @@
+"""The spec grammar, plug-ins by entry point, and datasets by module and attribute."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stormproof import datasets
+from stormproof.datasets import open_dataset
+from stormproof.datasets.images import open_images
+from stormproof.datasets.spec import Spec, call
+from stormproof.errors import InvalidOption, UnknownName
+
+words = st.text(st.characters(codec="utf-8", exclude_characters="\\,=:\n\r"), min_size=1).filter(
+    lambda w: w.strip() == w
+)
+
+
+@given(words, words.map(lambda w: w + ",x"), st.dictionaries(words, words, max_size=3))
+def test_a_spec_survives_being_written(kind: str, main: str, options: dict[str, str]) -> None:
+    spec = Spec(kind, main, options)
+    assert Spec.parse(str(spec)) == spec
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("instances.json", "write kind:main"),
+        (":x", "write kind:main"),
+        ("coco:", "Nothing follows"),
+        ("coco:a.json,val", "key=value"),
+        ("coco:a.json,images=x,images=y", "twice"),
+    ],
+)
+def test_what_is_not_a_spec(text: str, part: str) -> None:
+    with pytest.raises(InvalidOption, match=part):
+        Spec.parse(text)
+
+
+def test_unknown_kinds_and_options_suggest_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match="Did you mean 'coco'"):
+        open_dataset("cocoo:x.json")
+    with pytest.raises(UnknownName, match="Did you mean 'images'"):
+        open_dataset("coco:x.json,image=y")
+
+
+def opener(
+    main: str, *, count: int = 1, ratio: float | None = None, flag: bool = False, where: Path | None = None
+) -> Any:
+    return main, count, ratio, flag, where
+
+
+def test_options_become_what_they_are_declared_to_be() -> None:
+    found = call(opener, Spec.parse("k:m,count=3,ratio=0.5,flag=yes,where=a/b"))
+    assert found == ("m", 3, 0.5, True, Path("a/b"))
+    for text in ("k:m,count=three", "k:m,ratio=x", "k:m,flag=perhaps"):
+        with pytest.raises(InvalidOption, match="in k:m"):
+            call(opener, Spec.parse(text))
+
+
+@pytest.fixture
+def pictures(tmp_path: Path, trees: ModuleType) -> Path:
+    trees.images(tmp_path)
+    return tmp_path
+
+
+def open_pictures(main: str, *, depth: str = "own") -> Any:
+    return open_images(main)
+
+
+def test_plug_ins_by_entry_point(pictures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("a_plug_in")
+    module.open_pictures = open_pictures  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "a_plug_in", module)
+    point = EntryPoint("pictures", "a_plug_in:open_pictures", "stormproof.datasets")
+    monkeypatch.setattr(datasets, "entry_points", lambda group: EntryPoints([point]).select(group=group))
+    assert len(open_dataset(f"pictures:{pictures}")) == 3
+    # An option that the plug-in declares is the plug-in's own, even if context has one of the name.
+    assert len(open_dataset(f"pictures:{pictures},depth=anything")) == 3
+    with pytest.raises(UnknownName, match="pictures"):
+        open_dataset("picturs:x")
+
+
+def test_datasets_by_module_and_attribute(pictures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(*, where: str = str(pictures)) -> Any:
+        return open_images(where)
+
+    module = ModuleType("a_package.module")
+    contents = {"ready": open_images(str(pictures)), "make": make, "nonsense": 3, "picky": lambda path: path}
+    for name, value in contents.items():
+        setattr(module, name, value)
+    monkeypatch.setitem(sys.modules, "a_package", ModuleType("a_package"))
+    monkeypatch.setitem(sys.modules, "a_package.module", module)
+    assert open_dataset("a_package.module:ready") is contents["ready"]
+    assert len(open_dataset("a_package.module:make")) == 3
+    assert len(open_dataset(f"a_package.module:make,where={pictures}/deeper")) == 1
+    with pytest.raises(UnknownName, match="wher"):
+        open_dataset("a_package.module:make,wher=x")
+    with pytest.raises(UnknownName):
+        open_dataset("a_package.module:ready,where=x")
+    with pytest.raises(InvalidOption, match="int, which lacks name, ids"):
+        open_dataset("a_package.module:nonsense")
+    with pytest.raises(InvalidOption, match="path"):
+        open_dataset("a_package.module:picky")
+    with pytest.raises(InvalidOption, match="Cannot load 'a_package"):
+        open_dataset("a_package.module:absent")
