@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from stormproof.errors import InvalidPrediction, InvalidTruth
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
@@ -145,24 +144,25 @@ def _scores(truth: DetectionTruth, index: hotcoco.COCO, results: hotcoco.COCO, k
     run.accumulate()
     tables = run.eval
     assert tables is not None  # accumulate() has just filled it
-    precision, recall = tables["precision"], tables["recall"]
-    overall = _summary(precision, recall)
-    per_class = {name: _summary(precision[:, :, k : k + 1], recall[:, k : k + 1])
+    by_class = _numbers(tables["precision"], tables["recall"])
+    overall = {name: _mean(column) for name, column in by_class.items()}
+    per_class = {name: {number: float(column[k]) for number, column in by_class.items()}
                  for k, name in enumerate(truth.classes)}
     return DetectionScores(**overall, per_class=per_class)
 
 
-def _summary(precision: npt.NDArray[Any], recall: npt.NDArray[Any]) -> dict[str, float]:
-    """Precision is IoU × recall point × class × size × cap, recall lacks the second axis; −1 is no truth."""
+def _numbers(precision: Floats, recall: Floats) -> dict[str, Floats]:
+    """Each number for every class. Precision is IoU × recall point × class × size × cap, recall lacks the
+    second axis; a class without truths of a size holds −1 throughout, here NaN."""
     numbers = {}
     for name, (threshold, size, cap) in _PRECISIONS.items():
         ious = slice(None) if threshold is None else np.isclose(_IOUS, threshold)
-        numbers[name] = _mean(precision[ious, :, :, size, cap])
+        numbers[name] = precision[ious, :, :, size, cap].mean(axis=(0, 1))
     for name, (size, cap) in _RECALLS.items():
-        numbers[name] = _mean(recall[:, :, size, cap])
-    return numbers
+        numbers[name] = recall[:, :, size, cap].mean(axis=0)
+    return {name: np.where(column > -0.5, column, np.nan) for name, column in numbers.items()}
 
 
-def _mean(values: npt.NDArray[Any]) -> float:
-    kept = values[values > -1]
+def _mean(values: Floats) -> float:
+    kept = values[~np.isnan(values)]
     return float(kept.mean()) if kept.size else float("nan")
