@@ -143,8 +143,13 @@ def test_compressed_runs_decode_as_pycocotools_encodes_them(mask: np.ndarray) ->
     np.testing.assert_array_equal(segmentation_mask(text, *mask.shape).to_mask(), mask)
 
 
-@given(st.lists(st.lists(st.floats(-20, 60, width=32), min_size=6, max_size=12).filter(lambda p: len(p) % 2 == 0),
-                min_size=1, max_size=3))  # fmt: skip
+points = st.tuples(st.floats(-20, 60, width=32), st.floats(-20, 60, width=32))
+rings = st.lists(points, min_size=3, max_size=6).map(
+    lambda ring: [value for point in ring for value in point]
+)
+
+
+@given(st.lists(rings, min_size=1, max_size=3))
 @settings(deadline=None)
 def test_polygons_fill_as_pycocotools_fills_them(polygons: list[list[float]]) -> None:
     expected = oracle.decode(oracle.merge(oracle.frPyObjects(polygons, 31, 37)))
