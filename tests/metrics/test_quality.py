@@ -207,3 +207,25 @@ def test_quality_by_object_size():
     assert np.isnan(object_quality(clean, worse, objects, rmse)[3])
     nothing = quality_by_size([(clean, worse, Instances(np.zeros((0, 4)), []))], rmse)
     assert math.isnan(nothing.small)
+
+
+@pytest.mark.parametrize(("box", "expected"), [
+    ([10, 10, 20, 20], (0, 36)), ([0, 0, 5, 5], (0, 36)), ([95, 75, 100, 80], (44, 80)),
+    ([2, 2, 78, 78], (2, 78))])
+def test_crops_grow_to_what_a_measure_needs(box, expected):
+    seen = []
+
+    def watch(clean, corrupted):
+        seen.append(clean)
+        return 0.0
+
+    rows = np.broadcast_to(np.arange(80, dtype=np.uint8)[:, None], (80, 100))
+    object_quality(rows, rows, Instances([box], [0]), watch, least=36)
+    assert min(seen[0].shape) >= 36
+    assert (seen[0][0, 0], seen[0][-1, 0] + 1) == expected
+
+
+def test_information_of_small_objects():
+    objects = Instances([[5, 5, 15, 15], [100, 100, 128, 112]], [0, 0])
+    values = object_quality(CLEAN, DAMAGED["noise"], objects, vifp, least=41)
+    assert ((values > 0) & (values < 1)).all()

@@ -162,11 +162,11 @@ def _refuse(bad: Bools | np.bool_, found: Detections, truth: DetectionTruth, col
             noun: str, rule: str) -> None:
     if bad.any():
         i = int(np.flatnonzero(bad)[0])
-        first = int(np.flatnonzero(found.image == found.image[i])[0])
+        rank = int((found.image[:i] == found.image[i]).sum())
         name = truth.ids[int(found.image[i])]
         more = f" ({int(bad.sum())} such detections in all)" if bad.sum() > 1 else ""
         value = column[i].tolist()
-        raise InvalidPrediction(f"Image {name!r}, detection {i - first}: {noun} {value}; {rule}{more}.")
+        raise InvalidPrediction(f"Image {name!r}, detection {rank}: {noun} {value}; {rule}{more}.")
 
 
 def _names(names: Sequence[str]) -> str:

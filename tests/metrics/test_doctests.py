@@ -1,0 +1,24 @@
+"""The examples in the docstrings of metrics and aggregates hold.
+
+They run on the modules as installed: collected from their files they would be imported under another
+name, and Numba would keep that name in its cache.
+"""
+
+from __future__ import annotations
+
+import doctest
+from importlib import import_module
+from pkgutil import iter_modules
+
+import pytest
+
+import stormproof.metrics
+import stormproof.robustness
+
+MODULES = [f"{room.__name__}.{module.name}" for room in (stormproof.metrics, stormproof.robustness)
+           for module in iter_modules(room.__path__)]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples(name):
+    assert doctest.testmod(import_module(name)).failed == 0
