@@ -1,0 +1,8 @@
+"""The built-in street: rendered scenes whose truth is exact because it comes with the geometry."""
+
+from __future__ import annotations
+
+from stormproof.world.classes import OBJECTS, SEMANTIC
+from stormproof.world.samples import SPLITS, render
+
+__all__ = ["OBJECTS", "SEMANTIC", "SPLITS", "render"]

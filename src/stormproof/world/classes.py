@@ -1,0 +1,20 @@
+"""What is told apart.
+
+Objects carry names of COCO, so that detectors trained there need no translation; a cyclist is a person
+and a bicycle, as in COCO. Semantic classes carry names of Cityscapes. Traffic lights count as traffic
+signs and lawns as vegetation there, fences and walls as buildings; bins, benches and other clutter have
+no class and are ignored.
+"""
+
+from __future__ import annotations
+
+PERSON, BICYCLE, CAR, BUS, TRUCK, LIGHT, STOP = range(7)
+OBJECTS = ("person", "bicycle", "car", "bus", "truck", "traffic light", "stop sign")
+
+SEMANTIC = ("road", "sidewalk", "building", "pole", "traffic sign", "vegetation", "sky", "person", "car", "truck",
+            "bus", "bicycle")
+ROAD, SIDEWALK, BUILDING, POLE, SIGN, VEGETATION, SKY = range(7)
+VOID = 255
+
+# The semantic class of each object class.
+SEMANTIC_OF = tuple(SEMANTIC.index({"traffic light": "traffic sign", "stop sign": "traffic sign"}.get(name, name)) for name in OBJECTS)

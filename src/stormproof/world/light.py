@@ -1,0 +1,131 @@
+"""Sun, sky and shadow: what falls on a surface, and what the sky looks like in a direction.
+
+Colours are linear light; a picture's grey level is the square root of it, because a square root is the
+same on every machine and a power is not.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from stormproof.world.kernel import inlined, kernel
+from stormproof.world.noise import smooth
+
+Colour = tuple[float, float, float]
+
+
+class Light(NamedTuple):
+    """The hour of the day. Directions are unit vectors in the world: x right, y ahead, z up."""
+
+    sun: Colour  # direction towards the sun
+    beam: Colour  # what the sun gives to a surface that faces it
+    zenith: Colour
+    horizon: Colour
+    ambient: Colour  # what the whole sky gives to a surface that faces up
+    bounce: Colour  # what the ground gives to a surface that faces down
+    clouds: float  # how much of the sky they cover, 0 to 1
+    glow: float  # how strongly lamps and lit windows shine
+    exposure: float
+    seed: int
+
+
+class Shadows(NamedTuple):
+    """Heights the sun's rays and the vertical meet first, on square cells of the ground.
+
+    `near` and `far` are sun maps, `above` looks straight down. (x, y) is the ground position of the
+    first cell and `cell` its side in metres.
+    """
+
+    near: Any
+    near_x: float
+    near_y: float
+    near_cell: float
+    far: Any
+    far_x: float
+    far_y: float
+    far_cell: float
+    above: Any
+    above_x: float
+    above_y: float
+    above_cell: float
+
+
+@inlined
+def sky(dx: float, dy: float, dz: float, light: Light) -> Colour:
+    """The clear sky in a direction: pale at the horizon, deep overhead, bright around the sun."""
+    up = min(1.0, max(0.0, dz))
+    k = (1.0 - up) * (1.0 - up)
+    k = k * k * (0.6 + 0.4 * k)
+    toward = max(0.0, dx * light.sun[0] + dy * light.sun[1] + dz * light.sun[2])
+    halo = toward * toward
+    halo = halo * halo
+    halo = halo * halo
+    wide = 0.10 * toward * toward + 0.35 * halo
+    r = light.zenith[0] * (1.0 - k) + light.horizon[0] * k + wide * light.beam[0] * 0.30
+    g = light.zenith[1] * (1.0 - k) + light.horizon[1] * k + wide * light.beam[1] * 0.28
+    b = light.zenith[2] * (1.0 - k) + light.horizon[2] * k + wide * light.beam[2] * 0.25
+    return r, g, b
+
+
+@kernel
+def cloudy_sky(dx: float, dy: float, dz: float, light: Light) -> Colour:
+    """The sky with its clouds, which lie on a plane far above."""
+    r, g, b = sky(dx, dy, dz, light)
+    if dz <= 0.015 or light.clouds <= 0.0:
+        return r, g, b
+    u, v = dx / (dz + 0.12), dy / (dz + 0.12)
+    form = 0.52 * smooth(u * 1.3, v * 1.3, light.seed) + 0.27 * smooth(u * 2.9, v * 2.9, light.seed + 1)
+    form += 0.14 * smooth(u * 6.3, v * 6.3, light.seed + 2) + 0.07 * smooth(u * 13.7, v * 13.7, light.seed + 3)
+    cover = min(1.0, max(0.0, (form - (0.78 - 0.62 * light.clouds)) * 4.0))
+    cover *= min(1.0, dz * 9.0)
+    shade = 1.0 - 0.5 * min(1.0, max(0.0, (form - 0.45) * 2.2))
+    lit = 0.55 + 0.6 * shade
+    white = (light.ambient[0] + light.ambient[1] + light.ambient[2]) * 0.34
+    cr, cg, cb = (white + 0.30 * light.beam[0]) * lit, (white + 0.28 * light.beam[1]) * lit, (white + 0.27 * light.beam[2]) * lit
+    return r + (cr - r) * cover, g + (cg - g) * cover, b + (cb - b) * cover
+
+
+@inlined
+def _blocked(heights: Any, u: float, v: float, z: float) -> float:
+    """How much of the four cells around (u, v) rises above z, weighed by nearness."""
+    i, j = int(math.floor(v)), int(math.floor(u))
+    if i < 0 or j < 0 or i + 1 >= heights.shape[0] or j + 1 >= heights.shape[1]:
+        return -1.0
+    a, b = v - i, u - j
+    total = (1.0 - a) * (1.0 - b) if heights[i, j] > z else 0.0
+    total += (1.0 - a) * b if heights[i, j + 1] > z else 0.0
+    total += a * (1.0 - b) if heights[i + 1, j] > z else 0.0
+    return total + (a * b if heights[i + 1, j + 1] > z else 0.0)
+
+
+@inlined
+def shadow(x: float, y: float, z: float, nx: float, ny: float, nz: float, light: Light, maps: Shadows) -> float:
+    """The fraction of the sun that something hides from a surface with the given normal."""
+    lx, ly = light.sun[0] / light.sun[2], light.sun[1] / light.sun[2]
+    off = 1.6 * maps.near_cell
+    px, py, pz = x + nx * off, y + ny * off, z + nz * off
+    u, v = (px - lx * pz - maps.near_x) / maps.near_cell, (py - ly * pz - maps.near_y) / maps.near_cell
+    hidden = _blocked(maps.near, u, v, pz + 0.03)
+    if hidden >= 0.0:
+        return hidden
+    off = 1.6 * maps.far_cell
+    px, py, pz = x + nx * off, y + ny * off, z + nz * off
+    u, v = (px - lx * pz - maps.far_x) / maps.far_cell, (py - ly * pz - maps.far_y) / maps.far_cell
+    return max(0.0, _blocked(maps.far, u, v, pz + 0.10))
+
+
+@inlined
+def openness(x: float, y: float, z: float, nx: float, ny: float, maps: Shadows) -> float:
+    """How much of the sky a place sees past its neighbours: 1 in the open, less under and beside things."""
+    rows, columns = maps.above.shape
+    closed = 0.0
+    cx, cy = x + 0.35 * nx, y + 0.35 * ny
+    for k in range(8):
+        reach = 0.30 if k < 4 else 1.3
+        side = reach if k % 2 == 0 else -reach
+        ox, oy = (side, 0.0) if k % 4 < 2 else (0.0, side)
+        j, i = int((cx + ox - maps.above_x) / maps.above_cell), int((cy + oy - maps.above_y) / maps.above_cell)
+        if 0 <= i < rows and 0 <= j < columns:
+            closed += min(1.0, max(0.0, (maps.above[i, j] - z - 0.12) / (1.5 * reach)))
+    return 1.0 - 0.085 * closed

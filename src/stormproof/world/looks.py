@@ -1,0 +1,168 @@
+"""What the ground, leaves, walls of boxes and cloth look like close up.
+
+Each look takes a place on the surface and the size of a pixel there in metres, and gives a factor or a
+colour. Patterns finer than a pixel fade to their mean, so that distant surfaces do not sparkle.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from stormproof.world.kernel import kernel
+from stormproof.world.noise import band, chance, past, smooth, visible
+
+Colour = tuple[float, float, float]
+
+
+class Marks(NamedTuple):
+    """What is painted on the road; lengths in metres, t to the right of the middle, s along the street."""
+
+    half: float  # half the carriageway
+    middle: float  # where the opposite directions meet
+    lane: float  # lane width
+    left: int  # lanes on the left of `middle`
+    right: int
+    centre: int  # 0 dashed, 1 solid, 2 double, 3 none
+    edge: float  # 1 when a line runs along the kerb
+    parking: float  # width of the parking strips, 0 for none
+    crossing: float  # s of the cross street's middle, far away when there is none
+    crossing_half: float
+    zebra: float  # s of a crossing for people, far away when there is none
+    stripes: float  # 1 when crossings are striped, 0 when they are two thin lines
+    tint: float  # brightness of the asphalt
+    worn: float  # how much of the paint has gone, 0 to 1
+    yellow: float  # 1 when the middle line is yellow
+    bike: float  # width of bicycle lanes, 0 for none
+    seed: int
+
+
+@kernel
+def _zebra(s: float, t: float, at: float, reach: float, m: Marks, ds: float, dt: float) -> float:
+    """A crossing for people over a road: `s` runs along that road, `t` across it."""
+    if abs(s - at) > 2.5 or abs(t) > reach:
+        return 0.0
+    if m.stripes > 0.5:
+        stripe = t - math.floor(t)
+        return band(s, at - 1.6, at + 1.6, ds) * band(stripe, 0.22, 0.72, dt)
+    return band(s, at - 1.6, at - 1.4, ds) + band(s, at + 1.4, at + 1.6, ds)
+
+
+@kernel
+def _lines(s: float, t: float, m: Marks, ds: float, dt: float) -> tuple[float, float]:
+    """Lines along the road: paint coverage, and how much of it is the middle line."""
+    dash = band(s - 9.0 * math.floor(s / 9.0), 0.0, 3.5, ds)
+    paint = 0.0
+    for k in range(1, m.right):
+        paint += dash * band(t - (m.middle + k * m.lane), -0.06, 0.06, dt)
+    for k in range(1, m.left):
+        paint += dash * band(t - (m.middle - k * m.lane), -0.06, 0.06, dt)
+    if m.edge > 0.5:
+        paint += band(abs(t) - (m.half - m.parking - 0.25), -0.06, 0.06, dt)
+    if m.bike > 0.0:
+        paint += band(abs(t) - (m.half - m.parking - m.bike), -0.07, 0.07, dt)
+    if m.parking > 0.0:
+        bay = abs(s - 6.0 * math.floor(s / 6.0) - 3.0)
+        paint += band(bay, 0.0, 0.05, ds) * past(abs(t), m.half - m.parking, dt)
+    middle = 0.0
+    if m.left > 0 and m.right > 0:
+        if m.centre == 0:
+            middle = dash * band(t - m.middle, -0.07, 0.07, dt)
+        elif m.centre == 1:
+            middle = band(t - m.middle, -0.07, 0.07, dt)
+        elif m.centre == 2:
+            middle = band(abs(t - m.middle), 0.08, 0.20, dt)
+    return paint, middle
+
+
+@kernel
+def road(s: float, t: float, m: Marks, ds: float, dt: float) -> Colour:
+    """Asphalt with patches, tracks, covers and paint."""
+    pixel = max(ds * 0.4, dt)
+    coarse = smooth(s * 0.23, t * 0.35, m.seed) - 0.5
+    fine = (smooth(s * 9.0, t * 9.0, m.seed + 1) - 0.5) * visible(0.11, pixel)
+    grain = (chance(int(math.floor(s * 45.0)), int(math.floor(t * 45.0)), m.seed) - 0.5) * visible(0.03, pixel)
+    tone = m.tint * (1.0 + 0.30 * coarse + 0.16 * fine + 0.25 * grain)
+    px, py = int(math.floor(s / 7.3)), int(math.floor(t / 2.7 + 0.4))
+    if chance(px, py, m.seed + 2) < 0.10:
+        inset = band(s / 7.3 - px, 0.15, 0.8, ds / 7.3) * band(t / 2.7 + 0.4 - py, 0.1, 0.75, dt / 2.7)
+        tone *= 1.0 - 0.28 * inset
+    crack = abs(smooth(s * 0.5, t * 1.3, m.seed + 5) - 0.5)
+    tone *= 1.0 - 0.35 * visible(0.05, pixel) * max(0.0, 1.0 - crack * 70.0)
+    across = abs(s - m.crossing) < m.crossing_half
+    if not across:
+        lane_at = abs((t - m.middle) / m.lane - math.floor((t - m.middle) / m.lane) - 0.5)
+        tone *= 1.0 - 0.10 * max(0.0, 1.0 - abs(lane_at - 0.25) * 8.0)
+    cx, cy = s - 31.0 * math.floor(s / 31.0) - 12.0, t - m.middle - 0.45 * m.lane
+    if abs(cy) < 0.4 and abs(cx) < 0.4 and cx * cx + cy * cy < 0.1225:
+        tone *= 0.62
+    paint, middle = 0.0, 0.0
+    if across:
+        if abs(t) > m.half:
+            paint = _zebra(abs(t), s - m.crossing, m.half + 3.0, m.crossing_half, m, dt, ds)
+            dash = band(t - 9.0 * math.floor(t / 9.0), 0.0, 3.5, dt)
+            if abs(t) > m.half + 6.0:
+                paint += dash * band(s - m.crossing, -0.07, 0.07, ds)
+    else:
+        free = abs(s - m.crossing) > m.crossing_half + 6.0
+        if abs(t) < m.half:
+            if free and abs(s - m.zebra) > 3.2:
+                paint, middle = _lines(s, t, m, ds, dt)
+            paint += _zebra(s, t, m.zebra, m.half, m, ds, dt)
+            paint += _zebra(abs(s - m.crossing), t, m.crossing_half + 2.6, m.half, m, ds, dt)
+            stop = abs(s - m.crossing) - (m.crossing_half + 5.4)
+            if (s < m.crossing) == (t > m.middle):
+                paint += band(stop, -0.2, 0.2, ds)
+    wear = smooth(s * 3.1, t * 3.1, m.seed + 3)
+    strength = min(1.0, max(0.0, 1.0 - m.worn * (0.35 + 1.3 * wear)))
+    paint, middle = min(1.0, paint) * strength, min(1.0, middle) * strength
+    white = 0.62
+    r = tone * (1.0 - paint - middle) + white * (paint + middle)
+    g = tone * (1.0 - paint - middle) + white * (paint + middle * (1.0 - 0.35 * m.yellow))
+    b = tone * 1.03 * (1.0 - paint - middle) + white * (paint + middle * (1.0 - 0.85 * m.yellow))
+    return r, g, b
+
+
+@kernel
+def paving(s: float, t: float, pixel: float, slab: float, seed: int) -> float:
+    """Slabs with joints: a factor around 1."""
+    row = math.floor(s / slab)
+    shift = 0.5 * (row - 2.0 * math.floor(row / 2.0))
+    column = math.floor(t / slab + shift)
+    u, v = s / slab - row, t / slab + shift - column
+    keep = visible(slab * 0.5, pixel)
+    tone = 1.0 + 0.16 * keep * (chance(int(row), int(column), seed) - 0.5)
+    joint = max(band(u, 0.0, 0.035, pixel / slab), band(v, 0.0, 0.035, pixel / slab))
+    tone *= 1.0 - 0.35 * joint * visible(0.02, pixel * 0.12)
+    return tone * (1.0 + 0.25 * (smooth(s * 0.4, t * 0.4, seed + 1) - 0.5) + 0.12 * visible(0.1, pixel) * (smooth(s * 8, t * 8, seed) - 0.5))
+
+
+@kernel
+def grass(s: float, t: float, pixel: float, seed: int) -> float:
+    """Lawn and rough ground: a factor around 1."""
+    tone = 1.0 + 0.5 * (smooth(s * 0.35, t * 0.5, seed) - 0.5)
+    tone += 0.5 * visible(0.25, pixel) * (smooth(s * 3.0, t * 4.0, seed + 1) - 0.5)
+    return tone + 0.7 * visible(0.05, pixel) * (smooth(s * 17.0, t * 23.0, seed + 2) - 0.5)
+
+
+@kernel
+def hedge(x: float, y: float, z: float, pixel: float, seed: int) -> float:
+    """Dense clipped leaves: a factor around 1, with dark gaps."""
+    u, v = x + 0.6 * y, z + 0.3 * y
+    tone = 0.85 + 0.7 * visible(0.3, pixel) * (smooth(u * 2.7, v * 2.7, seed) - 0.5)
+    tone += 1.0 * visible(0.1, pixel) * (smooth(u * 9.0, v * 9.0, seed + 1) - 0.5)
+    return max(0.15, tone + 0.25 * (smooth(u * 0.2, v * 0.3, seed + 2) - 0.5))
+
+
+@kernel
+def cloth(x: float, z: float, pixel: float, pattern: int) -> float:
+    """Plain, striped across, striped down or checked clothing: 0 for the first colour, 1 for the second."""
+    if pattern == 1:
+        return band(z * 9.0 - math.floor(z * 9.0), 0.0, 0.5, pixel * 9.0)
+    if pattern == 2:
+        return band(x * 14.0 - math.floor(x * 14.0), 0.0, 0.4, pixel * 14.0)
+    if pattern == 3:
+        a = band(z * 8.0 - math.floor(z * 8.0), 0.0, 0.5, pixel * 8.0)
+        b = band(x * 8.0 - math.floor(x * 8.0), 0.0, 0.5, pixel * 8.0)
+        return a + b - 2.0 * a * b
+    return 0.0

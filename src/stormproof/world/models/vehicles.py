@@ -1,0 +1,176 @@
+"""Cars, vans, pick-ups, trucks and buses. Slots: body, glass, trim, tyre, hub, head light, tail light, second colour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from stormproof.world.materials import BOARD, GLASS, LAMP, MATTE, PAINT
+from stormproof.world.mesh import Corners, Mesh, Point, box, circle, disc, join, loft, paint, quads, tube
+
+BODY, PANE, TRIM, TYRE, HUB, HEAD, TAIL, SECOND = range(8)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A car's side view in metres: overall size, then lengths from the nose to the tail."""
+
+    length: float
+    width: float
+    height: float
+    hood: float
+    screen: float  # windscreen, horizontally
+    roof: float
+    rear: float  # rear window, horizontally
+    belt: float = 0.92  # where the windows begin
+    nose: float = 0.72
+    tail: float = 0.95
+    wheel: float = 0.33
+    cargo: bool = False  # no glass behind the doors
+    bed: bool = False  # an open bed behind the cabin
+
+
+CARS = (
+    Shape(4.55, 1.80, 1.45, 1.15, 0.75, 1.45, 0.65),  # saloon
+    Shape(4.85, 1.86, 1.42, 1.35, 0.80, 1.35, 0.75, belt=0.90),  # long saloon
+    Shape(4.00, 1.72, 1.50, 0.85, 0.70, 1.80, 0.45, belt=0.93, tail=1.05),  # hatchback
+    Shape(3.60, 1.64, 1.52, 0.65, 0.65, 1.80, 0.40, belt=0.92, tail=1.05, wheel=0.29),  # city car
+    Shape(4.60, 1.88, 1.70, 1.00, 0.70, 2.30, 0.45, belt=1.05, nose=0.92, tail=1.15, wheel=0.37),  # off-roader
+    Shape(4.70, 1.82, 1.47, 1.10, 0.75, 2.25, 0.45, tail=1.02),  # estate
+    Shape(4.30, 1.82, 1.30, 1.45, 0.75, 0.85, 0.85, belt=0.84, nose=0.64, tail=0.90, wheel=0.34),  # coupé
+    Shape(4.45, 1.80, 1.85, 0.75, 0.75, 2.45, 0.30, belt=1.02, nose=0.90, tail=1.2),  # people carrier
+    Shape(4.90, 1.92, 2.05, 0.70, 0.70, 3.20, 0.15, belt=1.15, nose=0.95, tail=1.6, cargo=True),  # van
+    Shape(5.30, 1.92, 1.80, 1.25, 0.70, 1.45, 0.15, belt=1.10, nose=1.0, tail=1.10, wheel=0.40, bed=True),  # pick-up
+)
+
+
+def _stations(s: Shape) -> list[tuple[float, float, float, float, float]]:
+    """From tail to nose: y, underside, belt height, top height, half width at the top."""
+    front, w = s.length / 2, s.width / 2
+    cowl = front - s.hood - 0.15
+    roof_front = cowl - s.screen
+    roof_back = roof_front - s.roof
+    boot = roof_back - s.rear
+    back = -front
+    roof_w = w * (0.70 if s.height < 1.6 else 0.80)
+    deck = max(s.tail, s.belt + 0.02)
+    low = 0.19 if s.height < 1.6 else 0.27
+    rows = [(back, 0.42, deck - 0.12, deck - 0.10, w * 0.74), (back + 0.07, low + 0.08, deck - 0.03, deck, w * 0.82)]
+    if boot > back + 0.2:
+        rows.append((boot, low, s.belt + 0.03, deck + 0.03, w * 0.84))
+    middle = roof_front - 0.52 * s.roof
+    rows += [
+        (max(roof_back, back + 0.12), low, s.belt + 0.02, s.height - 0.05, roof_w * 0.97),
+        (middle, low, s.belt + 0.01, s.height, roof_w),
+        (roof_front, low, s.belt, s.height - 0.06, roof_w * 0.95),
+        (cowl, low, s.belt, s.belt + 0.05, w * 0.84),
+        (front - 0.45, low, s.nose + 0.05, s.nose + 0.13, w * 0.80),
+        (front - 0.10, low + 0.05, s.nose - 0.12, s.nose - 0.02, w * 0.74),
+        (front, low + 0.14, s.nose - 0.22, s.nose - 0.14, w * 0.66),
+    ]
+    return rows
+
+
+def _ring(y: float, low: float, belt: float, top: float, half_top: float, half: float) -> list[Point]:
+    """One cross-section, from the left edge of the top clockwise as seen from behind."""
+    sill = half * 0.95
+    waist = low + 0.55 * (belt - low)
+    right = [(half_top, y, top), (half * 0.985, y, belt), (half, y, waist), (sill, y, low)]
+    left = [(-x, yy, z) for x, yy, z in reversed(right)]
+    return [(0.0, y, top + 0.035 * (top > belt + 0.1)), *right, *left]
+
+
+def _arch(x: float, y: float, radius: float) -> Corners:
+    """The dark half-round of a wheel arch on the side at x."""
+    rim = [(y + radius * c, radius * s) for c, s in circle(16)[:9]]
+    rim = [(a, max(0.16, b + radius - 0.06)) for a, b in rim]
+    hub = (x, y, 0.2)
+    side = 1 if x > 0 else -1
+    fan = [[hub, (x, *rim[k]), (x, *rim[k + 1])][::side] for k in range(len(rim) - 1)]
+    return np.array(fan, np.float64)
+
+
+def wheel(x: float, y: float, radius: float, width: float) -> Mesh:
+    """A tyre with its hub, its outer face towards the side it is on."""
+    out = 1.0 if x > 0 else -1.0
+    inner, outer = (x - out * width, y, radius), (x, y, radius)
+    tyre = tube(inner, outer, radius, radius, MATTE, TYRE, sides=12)
+    face = disc((x + out * 0.012, y, radius), radius * 0.62, (out, 0, 0), PAINT, HUB, sides=8)
+    cap = disc((x + out * 0.02, y, radius), radius * 0.2, (out, 0, 0), MATTE, TRIM, sides=6)
+    return join([tyre, face, cap])
+
+
+def _shell(s: Shape) -> Iterator[Mesh]:
+    rows = _stations(s)
+    half = s.width / 2
+    narrow = {0: 0.90, 1: 0.96, len(rows) - 2: 0.93, len(rows) - 1: 0.84}
+    rings = np.array([_ring(*row, half * narrow.get(k, 1.0)) for k, row in enumerate(rows)])
+    skin = loft(rings).reshape(len(rows) - 1, 9, 2, 3, 3)
+    cabin = range(len(rows) - 7, len(rows) - 4)  # intervals from the rear window to the windscreen
+    glass = np.zeros((len(rows) - 1, 9), bool)
+    for k in cabin:
+        behind_doors = s.cargo and rows[k + 1][0] < rows[-5][0] - 0.3
+        if not behind_doors and not (s.bed and k == cabin[0]):
+            glass[k, [1, 7]] = True
+    windscreen, rear = len(rows) - 5, len(rows) - 8
+    glass[windscreen, [0, 8, 1, 7]] = True
+    if rear >= 1 and not s.cargo:
+        glass[rear, [0, 8]] = True
+        if rear == 1 or s.height > 1.6:
+            glass[rear, [1, 7]] = False
+    yield paint(skin[~glass].reshape(-1, 3, 3), PAINT, BODY)
+    yield paint(skin[glass].reshape(-1, 3, 3), GLASS, PANE)
+    for ring, order in ((rings[0], -1), (rings[-1], 1)):
+        middle = ring.mean(axis=0)
+        fan = [[middle, ring[k], ring[(k + 1) % len(ring)]][::order] for k in range(len(ring))]
+        yield paint(np.array(fan), PAINT, BODY)
+    yield from _pillars(rows, half)
+
+
+def _pillars(rows: list[tuple[float, float, float, float, float]], half: float) -> Iterator[Mesh]:
+    """Thin posts that divide the glass."""
+    cowl, roof_front, middle, roof_back = rows[-4], rows[-5], rows[-6], rows[-7]
+    for side in (-1, 1):
+        for low, high, r, slot in ((cowl, roof_front, 0.035, BODY), (middle, middle, 0.035, TRIM),
+                                   (roof_back, roof_back, 0.045, BODY)):
+            foot = (side * half * 0.97, low[0], low[2])
+            head = (side * (high[4] + 0.01), high[0], high[3])
+            yield tube(foot, head, r, r, MATTE if slot == TRIM else PAINT, slot, sides=4)
+
+
+def _lights(s: Shape) -> Iterator[Mesh]:
+    front, half, deck = s.length / 2, s.width / 2, s.tail
+    for side in (-1.0, 1.0):
+        a, b = sorted((side * half * 0.48, side * half * 0.84))
+        yield paint(box((a, front - 0.30, s.nose - 0.20), (b, front - 0.035, s.nose - 0.06)), LAMP, HEAD)
+        a, b = sorted((side * half * 0.58, side * half * 0.90))
+        tall = 0.35 if s.height > 1.6 else 0.16
+        yield paint(box((a, -front + 0.0, deck - 0.10 - tall), (b, -front + 0.3, deck - 0.10)), LAMP, TAIL)
+        a, b = sorted((side * half * 0.99, side * (half + 0.17)))
+        y = front - s.hood - 0.30 - s.screen * 0.3
+        yield paint(box((a, y, s.belt + 0.02), (b, y + 0.10, s.belt + 0.16)), PAINT, BODY)
+    yield paint(box((-half * 0.42, front - 0.1, s.nose - 0.30), (half * 0.42, front + 0.008, s.nose - 0.18)), MATTE, TRIM)
+    yield paint(box((-half * 0.80, front - 0.16, 0.24), (half * 0.80, front + 0.015, 0.42)), MATTE, TRIM)
+    yield paint(box((-half * 0.85, -front - 0.015, 0.26), (half * 0.85, -front + 0.2, 0.44)), MATTE, TRIM)
+    yield paint(box((-0.25, -front - 0.03, 0.60), (0.25, -front + 0.05, 0.71)), MATTE, SECOND)
+    yield paint(box((-0.25, front - 0.05, 0.37), (0.25, front + 0.03, 0.47)), MATTE, SECOND)
+
+
+@lru_cache(maxsize=len(CARS))
+def car(kind: int) -> Mesh:
+    """One of CARS; it drives towards +y."""
+    s = CARS[kind]
+    half, r = s.width / 2, s.wheel
+    axles = (s.length / 2 - 0.82 - 0.1 * (s.hood > 1.2), -s.length / 2 + 0.82)
+    parts = [*_shell(s), *_lights(s)]
+    for y in axles:
+        for side in (-1, 1):
+            parts.append(paint(_arch(side * (half + 0.006), y, r + 0.07), MATTE, TRIM))
+            parts.append(wheel(side * (half + 0.012), y, r, 0.22))
+    if s.bed:
+        back = -s.length / 2
+        parts.append(paint(box((-half * 0.82, back + 0.12, s.tail - 0.3), (half * 0.82, -0.25, s.tail + 0.025)), MATTE, TRIM))
+    return join(parts)

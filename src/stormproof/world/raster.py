@@ -1,0 +1,197 @@
+"""From triangles in the world to which triangle each pixel sees.
+
+One rasteriser serves three views: the camera (nearest wins), the sun (highest along its rays wins) and
+straight down (highest wins). All three hand over screen triangles whose third coordinate is affine on
+the screen and larger where the surface should win: 1/depth for the camera, height for the other two.
+A pixel's centre lies at whole numbers, and an edge shared by two triangles is computed from the same
+two points in the same order, so neither a gap nor a double hit can open along it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from stormproof.world.kernel import kernel
+
+NEAR = 0.25  # metres; surfaces nearer to the camera are cut away
+
+# Where the extra colour samples of a pixel lie, relative to its centre: a rotated grid.
+OFFSETS = ((0.125, 0.375), (0.375, -0.125), (-0.125, -0.375), (-0.375, 0.125))
+
+
+@kernel
+def _faces_away(view: Any) -> bool:
+    """Whether a triangle in camera coordinates shows its back to the camera at the origin."""
+    ax, ay, az = view[1, 0] - view[0, 0], view[1, 1] - view[0, 1], view[1, 2] - view[0, 2]
+    bx, by, bz = view[2, 0] - view[0, 0], view[2, 1] - view[0, 1], view[2, 2] - view[0, 2]
+    nx, ny, nz = ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
+    return bool((nx * view[0, 0] + ny * view[0, 1]) + nz * view[0, 2] >= 0.0)
+
+
+@kernel
+def _clip(view: Any, cut: Any) -> int:
+    """Keep what lies beyond NEAR; a triangle becomes three or four corners in `cut`."""
+    count = 0
+    for k in range(3):
+        n = (k + 1) % 3
+        here, there = view[k, 2] - NEAR, view[n, 2] - NEAR
+        if here > 0.0:
+            cut[count, 0], cut[count, 1], cut[count, 2] = view[k, 0], view[k, 1], view[k, 2]
+            count += 1
+        if (here > 0.0) != (there > 0.0):
+            f = here / (here - there)
+            cut[count, 0] = view[k, 0] + f * (view[n, 0] - view[k, 0])
+            cut[count, 1] = view[k, 1] + f * (view[n, 1] - view[k, 1])
+            cut[count, 2] = NEAR
+            count += 1
+    return count
+
+
+@kernel
+def _emit(cut: Any, b: int, c: int, window: Any, out: Any, count: int) -> int:
+    """Append triangle (0, b, c) of a clipped polygon unless it misses the window (x0, y0, x1, y1)."""
+    if max(cut[0, 0], cut[b, 0], cut[c, 0]) < window[0] or min(cut[0, 0], cut[b, 0], cut[c, 0]) > window[2]:
+        return count
+    if max(cut[0, 1], cut[b, 1], cut[c, 1]) < window[1] or min(cut[0, 1], cut[b, 1], cut[c, 1]) > window[3]:
+        return count
+    for axis in range(3):
+        out[count, 0, axis] = cut[0, axis]
+        out[count, 1, axis] = cut[b, axis]
+        out[count, 2, axis] = cut[c, axis]
+    return count + 1
+
+
+@kernel
+def project(corners: Any, two_sided: Any, camera: Any, window: Any, out: Any, source: Any) -> int:
+    """Perspective: triangles in the world to (x, y, 1/depth) in pixels; returns how many there are.
+
+    `camera` holds its position [0:3], the directions right, down and forward [3:12], the focal length
+    in pixels [12] and the principal point [13:15]. Triangles that face away are left out, those that
+    reach behind the camera are cut at NEAR.
+    """
+    count = 0
+    view = np.empty((3, 3))
+    cut = np.empty((4, 3))
+    for t in range(corners.shape[0]):
+        inside = 0
+        for k in range(3):
+            x = corners[t, k, 0] - camera[0]
+            y = corners[t, k, 1] - camera[1]
+            z = corners[t, k, 2] - camera[2]
+            for axis in range(3):
+                view[k, axis] = (x * camera[3 + 3 * axis] + y * camera[4 + 3 * axis]) + z * camera[5 + 3 * axis]
+            if view[k, 2] > NEAR:
+                inside += 1
+        if inside == 0 or (not two_sided[t] and _faces_away(view)):
+            continue
+        sides = _clip(view, cut)
+        for k in range(sides):
+            w = 1.0 / cut[k, 2]
+            cut[k, 0] = camera[13] + camera[12] * cut[k, 0] * w
+            cut[k, 1] = camera[14] + camera[12] * cut[k, 1] * w
+            cut[k, 2] = w
+        for k in range(1, sides - 1):
+            grown = _emit(cut, k, k + 1, window, out, count)
+            if grown > count:
+                source[count] = t
+                count = grown
+    return count
+
+
+@kernel
+def drop(corners: Any, lean_x: float, lean_y: float, x0: float, y0: float, cell: float, out: Any) -> None:
+    """Parallel rays onto the ground: triangles to (column, row, height) in cells of `cell` metres.
+
+    A point slides down along the ray by (lean_x, lean_y) metres per metre of height; no lean is
+    straight down. (x0, y0) is the ground position of the map's first cell.
+    """
+    for t in range(corners.shape[0]):
+        for k in range(3):
+            z = float(corners[t, k, 2])
+            out[t, k, 0] = (corners[t, k, 0] - lean_x * z - x0) / cell
+            out[t, k, 1] = (corners[t, k, 1] - lean_y * z - y0) / cell
+            out[t, k, 2] = z
+
+
+@kernel
+def _edge(y: float, xa: float, ya: float, xb: float, yb: float) -> float:
+    return xa + (y - ya) * ((xb - xa) / (yb - ya))
+
+
+@kernel
+def _by_height(screen: Any, t: int) -> tuple[int, int, int]:
+    """A triangle's corners from top to bottom; ties go left to right."""
+    a, b, c = 0, 1, 2
+    if screen[t, b, 1] < screen[t, a, 1] or (screen[t, b, 1] == screen[t, a, 1] and screen[t, b, 0] < screen[t, a, 0]):
+        a, b = b, a
+    if screen[t, c, 1] < screen[t, b, 1] or (screen[t, c, 1] == screen[t, b, 1] and screen[t, c, 0] < screen[t, b, 0]):
+        b, c = c, b
+    if screen[t, b, 1] < screen[t, a, 1] or (screen[t, b, 1] == screen[t, a, 1] and screen[t, b, 0] < screen[t, a, 0]):
+        a, b = b, a
+    return a, b, c
+
+
+@kernel
+def fill(screen: Any, count: int, dx: float, dy: float, nearness: Any, winner: Any) -> None:
+    """For every cell, the largest third coordinate and the position in `screen` it came from.
+
+    (dx, dy) is where in the pixel the sample lies, relative to its centre. The earlier triangle keeps
+    a tie.
+    """
+    height, width = nearness.shape
+    for t in range(count):
+        a, b, c = _by_height(screen, t)
+        xa, ya, wa = screen[t, a, 0] - dx, screen[t, a, 1] - dy, screen[t, a, 2]
+        xb, yb, wb = screen[t, b, 0] - dx, screen[t, b, 1] - dy, screen[t, b, 2]
+        xc, yc, wc = screen[t, c, 0] - dx, screen[t, c, 1] - dy, screen[t, c, 2]
+        if yc < 0.0 or ya > height - 1 or max(xa, xb, xc) < 0.0 or min(xa, xb, xc) > width - 1:
+            continue
+        first, last = math.ceil(max(ya, 0.0)), math.ceil(min(yc, float(height)))
+        det = (xb - xa) * (yc - ya) - (xc - xa) * (yb - ya)
+        if first >= last or det == 0.0:
+            continue
+        wx = ((wb - wa) * (yc - ya) - (wc - wa) * (yb - ya)) / det
+        wy = ((xb - xa) * (wc - wa) - (xc - xa) * (wb - wa)) / det
+        for y in range(first, last):
+            one = _edge(y, xa, ya, xc, yc)
+            two = _edge(y, xa, ya, xb, yb) if y < yb else _edge(y, xb, yb, xc, yc)
+            left = math.ceil(max(min(one, two), 0.0))
+            right = math.ceil(min(max(one, two), float(width)))
+            base = (wa + wy * (y - ya)) - wx * xa
+            for x in range(left, right):
+                w = np.float32(base + wx * x)
+                if w > nearness[y, x]:
+                    nearness[y, x] = w
+                    winner[y, x] = t
+
+
+@kernel
+def cover(screen: Any, count: int, owner: Any, stamp: Any, margin_x: int, margin_y: int, whole: Any, framed: Any) -> None:
+    """Count the pixels each instance would cover with nothing in front of it.
+
+    `owner` is the instance of each screen triangle (0: none), contiguous per instance. `stamp` is a
+    canvas of zeros that extends the frame by the margins on every side; `whole` counts on all of it,
+    `framed` inside the frame.
+    """
+    height, width = stamp.shape
+    for t in range(count):
+        instance = owner[t]
+        if instance == 0:
+            continue
+        a, b, c = _by_height(screen, t)
+        xa, ya = screen[t, a, 0] + margin_x, screen[t, a, 1] + margin_y
+        xb, yb = screen[t, b, 0] + margin_x, screen[t, b, 1] + margin_y
+        xc, yc = screen[t, c, 0] + margin_x, screen[t, c, 1] + margin_y
+        for y in range(math.ceil(max(ya, 0.0)), math.ceil(min(yc, float(height)))):
+            one = _edge(y, xa, ya, xc, yc)
+            two = _edge(y, xa, ya, xb, yb) if y < yb else _edge(y, xb, yb, xc, yc)
+            inside = margin_y <= y < height - margin_y
+            for x in range(math.ceil(max(min(one, two), 0.0)), math.ceil(min(max(one, two), float(width)))):
+                if stamp[y, x] != instance:
+                    stamp[y, x] = instance
+                    whole[instance] += 1
+                    if inside and margin_x <= x < width - margin_x:
+                        framed[instance] += 1

@@ -1,0 +1,65 @@
+"""Looking at a scene: the picture, and for every pixel what is seen there and how far away it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from stormproof.sample import Camera, Image
+from stormproof.world.classes import SKY
+from stormproof.world.mesh import Corners
+from stormproof.world.raster import OFFSETS, cover, fill, project
+from stormproof.world.scene import Scene, camera_at
+from stormproof.world.shade import shade
+
+PLANES = np.array([(0.0, 0.0), *OFFSETS])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """One look at a scene, all maps H×W."""
+
+    depth: npt.NDArray[np.float32]  # metres along the optical axis, infinite for the sky
+    instance: npt.NDArray[np.int32]  # 0 for none
+    semantic: npt.NDArray[np.uint8]
+    whole: npt.NDArray[np.int64]  # per instance, pixels it would cover on a frame three times as wide and high
+    framed: npt.NDArray[np.int64]  # per instance, pixels it would cover in the frame with nothing before it
+    camera: Camera
+    image: Image | None
+
+
+def _projected(scene: Scene, camera: Corners, width: int, height: int) -> tuple[Corners, npt.NDArray[np.int32], int]:
+    corners = scene.stage.surfaces.corners
+    screen = np.empty((2 * len(corners), 3, 3))
+    source = np.empty(2 * len(corners), np.int32)
+    window = np.array([-width, -height, 2 * width, 2 * height], np.float64)
+    return screen, source, project(corners, scene.stage.two_sided, camera, window, screen, source)
+
+
+def look(scene: Scene, width: int, height: int, *, shift: float = 0.0, baseline: float | None = None, colour: bool = True) -> View:
+    """See the scene from its camera, or from `shift` metres to the right of it."""
+    camera, eye = camera_at(scene.plan, width, height, shift), camera_at(scene.plan, width, height)[:3]
+    screen, source, count = _projected(scene, camera, width, height)
+    planes = len(PLANES) if colour else 1
+    nearness = np.zeros((planes, height, width), np.float32)
+    winners = np.full((planes, height, width), -1, np.int32)
+    for k in range(planes):
+        fill(screen, count, PLANES[k, 0], PLANES[k, 1], nearness[k], winners[k])
+    image = None
+    if colour:
+        image = shade(winners, nearness, source, PLANES, camera, eye, scene.stage.surfaces, scene.plan.light,
+                      scene.shadows, scene.plan.street.marks)
+    place = scene.stage.surfaces.place[source[:count]]
+    owner = scene.stage.instance[place]
+    seen = winners[0] >= 0
+    hit = np.where(seen, winners[0], 0)
+    whole, framed = np.zeros((2, int(scene.stage.instance.max(initial=0)) + 1), np.int64)
+    stamp = np.zeros((3 * height, 3 * width), np.int32)
+    cover(screen, count, owner, stamp, width, height, whole, framed)
+    with np.errstate(divide="ignore"):
+        depth = np.float32(1.0) / nearness[0]
+    pinhole = Camera(float(camera[12]), float(camera[12]), float(camera[13]), float(camera[14]), baseline)
+    return View(depth, np.where(seen, owner[hit], 0).astype(np.int32), np.where(seen, scene.stage.semantic[place[hit]], SKY).astype(np.uint8),
+                whole, framed, pinhole, image)

@@ -1,0 +1,141 @@
+"""A rendered scene as a Sample: picture, boxes, masks, semantic and panoptic maps, depth, camera, stereo partner."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from stormproof.errors import InvalidOption, UnknownName
+from stormproof.sample import RLE, Camera, Context, Image, Instances, Sample, SemanticMap, Truth
+from stormproof.world.classes import VOID
+from stormproof.world.render import View, look
+from stormproof.world.scene import Scene, compose
+from stormproof.world.solids import Solid, solids
+
+# How many scenes each split has. A scene's random numbers are keyed by its split's name, so no two
+# splits share one.
+SPLITS: Mapping[str, int] = {"train": 2**31, "val": 200, "test": 500}
+
+MIN_SIDE, MAX_SIDE = 32, 8192  # pixels
+FEW = 12  # visible pixels under which an object is marked `ignore`
+BASELINE = 0.54  # metres between stereo partners, as on KITTI's car
+PANOPTIC_BASE = 1000  # panoptic id = semantic class × 1000 + the object's number, 0 for stuff
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rendered:
+    """A sample, and what only some formats on disk have a place for."""
+
+    sample: Sample
+    instance: npt.NDArray[np.int32]  # per pixel: 0, or 1 + position in the sample's instances
+    solids: tuple[Solid, ...]  # one per instance: its box in space
+    groups: tuple[int, ...]  # one per instance: riders and their bicycles share a number, -1 for others
+
+
+def scene_id(split: str, index: int) -> str:
+    return f"world-{split}-{index:06d}"
+
+
+def check_scene(split: str, index: int, width: int, height: int, baseline: float) -> None:
+    """Refuse what no scene can have, once, at the boundary."""
+    if split not in SPLITS:
+        raise UnknownName("split of the world", split, SPLITS, f"Splits: {', '.join(SPLITS)}.")
+    if not 0 <= index < SPLITS[split]:
+        raise InvalidOption(f"Scene {index} of split {split!r}: it has scenes 0 to {SPLITS[split] - 1}.")
+    if not (MIN_SIDE <= width <= MAX_SIDE and MIN_SIDE <= height <= MAX_SIDE):
+        raise InvalidOption(f"Size {width}x{height}: each side must be {MIN_SIDE} to {MAX_SIDE} pixels, for example 512x320.")
+    if not 0.0 < baseline <= 5.0:
+        raise InvalidOption(f"Baseline {baseline}: it must be more than 0 and at most 5 metres; KITTI's is {BASELINE}.")
+
+
+def _instances(view: View, labels: npt.NDArray[np.int64]) -> tuple[Instances, npt.NDArray[np.int64]]:
+    """The visible objects, in scene order; and their numbers in the scene."""
+    flat = view.instance.ravel()
+    visible = np.bincount(flat, minlength=len(view.framed))
+    numbers = np.flatnonzero(visible[1:]) + 1
+    boxes = np.zeros((len(numbers), 4))
+    masks = []
+    rows_of, columns_of = _extents(view.instance, len(view.framed))
+    for k, n in enumerate(numbers):
+        (y1, y2), (x1, x2) = rows_of[n], columns_of[n]
+        boxes[k] = x1, y1, x2, y2
+        masks.append(_encode(view.instance, int(n), int(x1), int(y1), int(x2), int(y2)))
+    area = visible[numbers]
+    framed, whole = view.framed[numbers], view.whole[numbers]
+    return Instances(boxes, labels[numbers - 1], tuple(masks), ignore=area < FEW, ids=np.arange(1, len(numbers) + 1),
+                     occlusion=1 - area / framed, truncation=1 - framed / whole), numbers
+
+
+def _extents(instance: npt.NDArray[np.int32], count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """First and one past the last row and column of every instance."""
+    out = []
+    for lines in (instance, instance.T):
+        low, high = np.full(count, -1, np.int64), np.zeros(count, np.int64)
+        present = [np.unique(line) for line in lines]
+        for k, here in enumerate(present):
+            high[here] = k + 1
+            low[here[low[here] < 0]] = k
+        out.append(np.stack([low, high], axis=1))
+    return out[0], out[1]
+
+
+def _encode(instance: npt.NDArray[np.int32], number: int, x1: int, y1: int, x2: int, y2: int) -> RLE:
+    """The mask of one instance, found inside its box."""
+    height, width = instance.shape
+    inside = np.zeros((x2 - x1, height), np.bool_)
+    inside[:, y1:y2] = instance[y1:y2, x1:x2].T == number
+    flat = inside.ravel()
+    turns = np.flatnonzero(flat[1:] != flat[:-1]) + 1
+    edges = np.concatenate(([0] if flat[0] else [], turns, [flat.size] if flat[-1] else [])) + x1 * height
+    runs = np.diff(np.concatenate(([0], edges, [height * width])))
+    return RLE((height, width), runs.astype(np.uint32))
+
+
+def _panoptic(semantic: npt.NDArray[np.uint8], instance: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Semantic class × 1000 + object number; -1 where there is no class."""
+    return np.where(semantic == VOID, -1, semantic.astype(np.int32) * PANOPTIC_BASE + instance).astype(np.int32)
+
+
+def _seen(scene: Scene, view: View) -> tuple[Truth, npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    labels = np.array([p.label for p in scene.stage.placements if p.label >= 0], np.int64)
+    instances, numbers = _instances(view, labels)
+    renumber = np.zeros(len(view.framed), np.int32)
+    renumber[numbers] = np.arange(1, len(numbers) + 1)
+    instance = renumber[view.instance]
+    return Truth(instances, SemanticMap(view.semantic, VOID), _panoptic(view.semantic, instance)), instance, numbers
+
+
+def render(seed: int, split: str, index: int, *, width: int = 512, height: int = 320, stereo: bool = False,
+           baseline: float = BASELINE) -> Rendered:
+    """The scene's picture and everything that is true about it.
+
+    >>> render(0, "val", 0, width=64, height=48).sample.image.shape
+    (48, 64, 3)
+    """
+    check_scene(split, index, width, height, baseline)
+    scene = compose(seed, split, index)
+    view = look(scene, width, height)
+    truth, instance, numbers = _seen(scene, view)
+    image = view.image
+    right = disparity = None
+    camera = view.camera
+    if stereo:
+        right = look(scene, width, height, shift=baseline).image
+        disparity = (np.float32(camera.fx * baseline) / view.depth).astype(np.float32)
+        camera = Camera(camera.fx, camera.fy, camera.cx, camera.cy, baseline)
+    sample = Sample(scene_id(split, index), image, truth, Context(view.depth, camera, right, disparity))
+    things = [p for p in scene.stage.placements if p.label >= 0]
+    shown = [things[n - 1] for n in numbers]
+    return Rendered(sample, instance, solids(scene, shown), tuple(p.group for p in shown))
+
+
+def render_truth(seed: int, split: str, index: int, *, width: int, height: int) -> Truth:
+    """The truth alone, without painting the picture."""
+    check_scene(split, index, width, height, BASELINE)
+    scene = compose(seed, split, index, shadows=False)
+    return _seen(scene, look(scene, width, height, colour=False))[0]
+
+

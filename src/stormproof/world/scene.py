@@ -1,0 +1,104 @@
+"""A scene is a pure function of (seed, split, index): the same place at every picture size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from stormproof.randomness import Draw
+from stormproof.world import crowd, roadside, signs, traffic
+from stormproof.world.dice import Dice
+from stormproof.world.light import Shadows
+from stormproof.world.materials import LEAF
+from stormproof.world.mesh import Corners
+from stormproof.world.plan import Plan, make_plan
+from stormproof.world.raster import drop, fill
+from stormproof.world.stage import Placement, Stage, assemble, tones
+from stormproof.world.street import ground
+
+SLABS = tones("9a9690 a8a298 8a8884 b4aca0 7c7a78 a89888")
+KERBS = tones("b0aca4 9a9892 c4c0b8")
+YARDS = tones("8c8880 9c9080 77746e a89c8c")
+FIELDS = tones("5c7a3c 6a8444 4e6c34 7a8450 6c7440")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scene:
+    """A furnished street and its shadows, ready to be looked at."""
+
+    plan: Plan
+    stage: Stage
+    shadows: Shadows | None
+
+
+def furnish(draw: Draw, plan: Plan) -> list[Placement]:
+    """Everything that stands, moves or grows in the scene."""
+    floor, taken = Dice(draw, "ground"), list[traffic.Spot]()
+    things = [*ground(plan.street, floor.pick(SLABS), floor.pick(KERBS), floor.pick(FIELDS), floor.pick(YARDS), floor.between(0.3, 1.0), floor.integer(1 << 20))]
+    for side, name in ((-1, "left"), (1, "right")):
+        things += roadside.plots(Dice(draw, f"plots-{name}"), plan, side)
+        things += roadside.kerbside(Dice(draw, f"kerb-{name}"), plan, side)
+    things += roadside.skyline(Dice(draw, "skyline"), plan)
+    things += signs.junction(Dice(draw, "junction"), plan)
+    things += signs.along(Dice(draw, "signs"), plan)
+    vehicles = Dice(draw, "traffic")
+    things += traffic.moving(vehicles, plan, taken)
+    things += traffic.parked(vehicles, plan, taken)
+    things += traffic.crossing(vehicles, plan, taken)
+    people = Dice(draw, "people")
+    things += crowd.cyclists(people, plan, taken)
+    things += crowd.walkers(people, plan)
+    things += crowd.crossers(people, plan)
+    things += crowd.racks(people, plan)
+    return things
+
+
+def _map(corners: Corners, rows: int, columns: int, x: float, y: float, cell: float, lean: tuple[float, float]) -> Corners:
+    """Height of what a family of parallel rays meets first, on a grid of the ground."""
+    flat = np.empty((len(corners), 3, 3))
+    drop(corners, lean[0], lean[1], x, y, cell, flat)
+    heights = np.full((rows, columns), -100.0, np.float32)
+    fill(flat, len(flat), 0.0, 0.0, heights, np.empty((rows, columns), np.int32))
+    return heights
+
+
+def cast(plan: Plan, stage: Stage) -> Shadows:
+    """Sun maps, fine near the camera and coarse beyond, and a map from above."""
+    corners, material = stage.surfaces.corners, stage.surfaces.material
+    sun = plan.light.sun
+    lean = (sun[0] / sun[2], sun[1] / sun[2])
+    shade = plan.light.beam[0] > 0.0
+    x = plan.street.point(plan.lens.s, plan.lens.t)[0]
+    near, far, above = (x - 21.0, -4.0, 0.045), (x - 75.0, -20.0, 0.2), (x - 36.0, -4.0, 0.25)
+    none = np.full((1, 1), -100.0, np.float32)
+    return Shadows(_map(corners, 850, 930, *near, lean) if shade else none, *near,
+                   _map(corners, 700, 750, *far, lean) if shade else none, *far,
+                   _map(corners[material != LEAF], 400, 290, *above, (0.0, 0.0)), *above)
+
+
+def compose(seed: int, split: str, index: int, *, shadows: bool = True) -> Scene:
+    """The scene with this identity; without shadows when only its geometry is wanted."""
+    draw = Draw.keyed(seed, "world", split, index)
+    plan = make_plan(Dice(draw, "plan"))
+    stage = assemble(furnish(draw, plan))
+    return Scene(plan, stage, cast(plan, stage) if shadows else None)
+
+
+def camera_at(plan: Plan, width: int, height: int, shift: float = 0.0) -> Corners:
+    """The camera's 15 numbers (see `raster.project`), moved `shift` metres to its own right."""
+    lens = plan.lens
+    x, y, z = plan.street.point(lens.s, lens.t)
+    hx, hy = plan.street.ahead(lens.s)
+    fx, fy = hx + lens.yaw * hy, hy - lens.yaw * hx
+    flat = sqrt(fx * fx + fy * fy)
+    fx, fy = fx / flat, fy / flat
+    size = sqrt(1.0 + lens.pitch * lens.pitch)
+    forward = np.array([fx / size, fy / size, -lens.pitch / size])
+    right = np.array([fy, -fx, 0.0])
+    down = np.cross(forward, right)
+    tilt = sqrt(1.0 + lens.roll * lens.roll)
+    right, down = (right + lens.roll * down) / tilt, (down - lens.roll * right) / tilt
+    eye = np.array([x, y, z + plan.street.ground(lens.t) + lens.height]) + shift * right
+    return np.concatenate([eye, right, down, forward, [lens.focal * width, (width - 1) / 2, (height - 1) / 2]])

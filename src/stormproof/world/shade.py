@@ -1,0 +1,248 @@
+"""From which triangle each pixel sees to its colour.
+
+A surface's colour depends on where in the world it is, never on where in the picture, and mirrored sky
+is computed for one eye; so both pictures of a stereo pair show the same surfaces.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stormproof.world.facade import facade
+from stormproof.world.kernel import inlined, kernel
+from stormproof.world.lettering import poster, sign
+from stormproof.world.light import Light, Shadows, cloudy_sky, openness, shadow, sky
+from stormproof.world.looks import Marks, cloth, grass, hedge, paving, road
+from stormproof.world.materials import (BARK, BOARD, CLOTH, FACADE, GLASS, GRASS, GRAVEL, HEDGE, LAMP, LEAF, PAINT,
+                                        PAVING, ROAD, SIGN, TILES)
+from stormproof.world.noise import band, chance, smooth, visible
+
+Look = tuple[float, float, float, float, float]  # red, green, blue, gloss, glow
+
+
+class Surfaces(NamedTuple):
+    """Every triangle of a scene, and what the placements they belong to look like."""
+
+    corners: Any  # n×3×3, metres
+    normals: Any
+    texture: Any
+    material: Any  # n
+    slot: Any
+    place: Any  # n: index of the placement
+    duals: Any  # n×2×3: gradients of the second and third corner's weight
+    palette: Any  # placements×8×3
+    params: Any  # placements×8
+    seed: Any  # placements
+
+
+@kernel
+def weigh(corners: Any, duals: Any) -> None:
+    """Fill the gradients that turn a point on a triangle into the weights of its corners."""
+    for t in range(corners.shape[0]):
+        ax, ay, az = corners[t, 1, 0] - corners[t, 0, 0], corners[t, 1, 1] - corners[t, 0, 1], corners[t, 1, 2] - corners[t, 0, 2]
+        bx, by, bz = corners[t, 2, 0] - corners[t, 0, 0], corners[t, 2, 1] - corners[t, 0, 1], corners[t, 2, 2] - corners[t, 0, 2]
+        aa, ab, bb = ax * ax + ay * ay + az * az, ax * bx + ay * by + az * bz, bx * bx + by * by + bz * bz
+        det = aa * bb - ab * ab
+        if det <= 0.0:
+            det = 1.0
+        p, q, r = bb / det, ab / det, aa / det
+        duals[t, 0, 0], duals[t, 0, 1], duals[t, 0, 2] = p * ax - q * bx, p * ay - q * by, p * az - q * bz
+        duals[t, 1, 0], duals[t, 1, 1], duals[t, 1, 2] = r * bx - q * ax, r * by - q * ay, r * bz - q * az
+
+
+@inlined
+def _look(material: int, u: float, v: float, w: float, place: int, slot: int, surfaces: Surfaces, marks: Marks,
+          pixel: float, along: float) -> Look:
+    """A surface's own colour, gloss and glow. `along` is the pixel's extent in the viewing direction on the ground."""
+    r, g, b = surfaces.palette[place, slot, 0], surfaces.palette[place, slot, 1], surfaces.palette[place, slot, 2]
+    seed = int(surfaces.seed[place])
+    if material == ROAD:
+        cr, cg, cb = road(u, v, marks, along, pixel)
+        return cr, cg, cb, 0.0, 0.0
+    if material == PAVING:
+        k = paving(u, v, max(pixel, along * 0.5), surfaces.params[place, 0], seed)
+        return r * k, g * k, b * k, 0.0, 0.0
+    if material == GRASS or material == GRAVEL:
+        k = grass(u, v, max(pixel, along * 0.4), seed)
+        if material == GRAVEL:
+            k = 1.0 + 0.4 * (k - 1.0)
+            return r * k, g * k, b * k, 0.0, 0.0
+        dry = smooth(u * 0.11, v * 0.13, seed + 4)
+        return r * k * (0.8 + 0.8 * dry), g * k, b * k * (0.9 + 0.2 * dry), 0.0, 0.0
+    if material == FACADE:
+        return facade(u + v, w, surfaces.params, surfaces.palette, place, pixel, seed)
+    if material == LEAF:
+        k = (0.25 + 0.75 * u * u) * (0.65 + 0.7 * v) * (0.75 + 0.35 * w)
+        return r * k * (0.85 + 0.3 * v), g * k, b * k, 0.0, 0.0
+    if material == HEDGE:
+        k = hedge(u, v, w, pixel, seed)
+        return r * k, g * k, b * k, 0.0, 0.0
+    if material == LAMP:
+        return r, g, b, 0.15, 1.0
+    if material == SIGN:
+        cr, cg, cb = sign(int(surfaces.params[place, 0]), u, v, seed, pixel)
+        return cr, cg, cb, 0.02, 0.0
+    if material == CLOTH:
+        k = cloth(u + v, w, pixel, int(surfaces.params[place, 0]) if slot == 2 else 0)
+        fold = 0.88 + 0.26 * smooth(u * 11.0 + v * 7.0, w * 7.0, seed)
+        r, g, b = r + (surfaces.palette[place, 6, 0] - r) * k, g + (surfaces.palette[place, 6, 1] - g) * k, b + (surfaces.palette[place, 6, 2] - b) * k
+        return r * fold, g * fold, b * fold, 0.0, 0.0
+    if material == BOARD:
+        one = (float(r), float(g), float(b))
+        two = (float(surfaces.palette[place, 6, 0]), float(surfaces.palette[place, 6, 1]), float(surfaces.palette[place, 6, 2]))
+        cr, cg, cb = poster(u * 1.3 + v + 50.0, w, seed, one, two, pixel)
+        return cr, cg, cb, 0.02, 0.0
+    if material == TILES:
+        row = w * 3.2 + 0.0
+        k = 1.0 - 0.35 * band(row - math.floor(row), 0.0, 0.3, pixel * 3.2) * visible(0.2, pixel)
+        k *= 0.85 + 0.3 * smooth(u * 1.1 + w, v * 1.1, seed) + 0.25 * visible(0.2, pixel) * (chance(int(math.floor(row)), int(math.floor((u + v) * 4.0)), seed) - 0.5)
+        return r * k, g * k, b * k, 0.0, 0.0
+    if material == GLASS:
+        return r, g, b, 1.0, 0.0
+    if material == PAINT:
+        dirt = 0.8 + 0.2 * min(1.0, max(0.0, w * 1.5))
+        return r * dirt, g * dirt, b * dirt, 0.35, 0.0
+    k = 0.92 + 0.16 * smooth((u + v) * 3.0, w * 3.0, seed)
+    if material == BARK:
+        k = 0.6 + 0.8 * smooth((u + v) * 14.0, w * 2.5, seed)
+    return r * k, g * k, b * k, 0.0, 0.0
+
+
+@inlined
+def _surface(t: int, x: float, y: float, nearness: float, camera: Any, eye: Any, surfaces: Surfaces, light: Light,
+             maps: Shadows, marks: Marks) -> tuple[float, float, float]:
+    """The light that triangle t sends along the ray through picture position (x, y)."""
+    depth = 1.0 / nearness
+    a, c = (x - camera[13]) / camera[12] * depth, (y - camera[14]) / camera[12] * depth
+    px = camera[0] + a * camera[3] + c * camera[6] + depth * camera[9]
+    py = camera[1] + a * camera[4] + c * camera[7] + depth * camera[10]
+    pz = camera[2] + a * camera[5] + c * camera[8] + depth * camera[11]
+    corners, duals, normals, texture = surfaces.corners, surfaces.duals, surfaces.normals, surfaces.texture
+    ox, oy, oz = px - corners[t, 0, 0], py - corners[t, 0, 1], pz - corners[t, 0, 2]
+    b1 = ox * duals[t, 0, 0] + oy * duals[t, 0, 1] + oz * duals[t, 0, 2]
+    b2 = ox * duals[t, 1, 0] + oy * duals[t, 1, 1] + oz * duals[t, 1, 2]
+    b0 = 1.0 - b1 - b2
+    nx = b0 * normals[t, 0, 0] + b1 * normals[t, 1, 0] + b2 * normals[t, 2, 0]
+    ny = b0 * normals[t, 0, 1] + b1 * normals[t, 1, 1] + b2 * normals[t, 2, 1]
+    nz = b0 * normals[t, 0, 2] + b1 * normals[t, 1, 2] + b2 * normals[t, 2, 2]
+    size = math.sqrt(nx * nx + ny * ny + nz * nz) + 1e-9
+    nx, ny, nz = nx / size, ny / size, nz / size
+    u = b0 * texture[t, 0, 0] + b1 * texture[t, 1, 0] + b2 * texture[t, 2, 0]
+    v = b0 * texture[t, 0, 1] + b1 * texture[t, 1, 1] + b2 * texture[t, 2, 1]
+    w = b0 * texture[t, 0, 2] + b1 * texture[t, 1, 2] + b2 * texture[t, 2, 2]
+    vx, vy, vz = px - eye[0], py - eye[1], pz - eye[2]
+    far = math.sqrt(vx * vx + vy * vy + vz * vz)
+    vx, vy, vz = vx / far, vy / far, vz / far
+    facing = -(vx * nx + vy * ny + vz * nz)
+    material = int(surfaces.material[t])
+    if material == LEAF and facing < 0.0 and nx * light.sun[0] + ny * light.sun[1] + nz * light.sun[2] < 0.0:
+        nx, ny = -0.5 * nx, -0.5 * ny
+    pixel = depth / camera[12]
+    along = pixel / max(0.02, abs(facing))
+    place = int(surfaces.place[t])
+    r, g, b, gloss, glow = _look(material, u, v, w, place, int(surfaces.slot[t]), surfaces, marks, pixel, along)
+    free = openness(px, py, pz, nx, ny, maps) if material != LEAF and depth < 70.0 else 1.0
+    direct = nx * light.sun[0] + ny * light.sun[1] + nz * light.sun[2]
+    if material == LEAF:
+        direct = 0.25 + 0.75 * direct  # light seeps through leaves
+    if direct > 0.0 and light.beam[0] > 0.0:
+        direct *= 1.0 - shadow(px, py, pz, nx, ny, nz, light, maps)
+    direct = max(0.0, direct)
+    up = 0.5 + 0.5 * nz
+    shine = glow * light.glow
+    out_r = r * (direct * light.beam[0] + free * (up * light.ambient[0] + (1.0 - up) * light.bounce[0]) + shine * 1.6)
+    out_g = g * (direct * light.beam[1] + free * (up * light.ambient[1] + (1.0 - up) * light.bounce[1]) + shine * 1.4)
+    out_b = b * (direct * light.beam[2] + free * (up * light.ambient[2] + (1.0 - up) * light.bounce[2]) + shine * 1.0)
+    if gloss > 0.0:
+        mx, my, mz = vx + 2.0 * facing * nx, vy + 2.0 * facing * ny, vz + 2.0 * facing * nz
+        grazing = 1.0 - min(1.0, max(0.0, facing))
+        mirror = gloss * (0.10 + 0.90 * grazing * grazing * grazing) * (0.4 + 0.6 * free)
+        sr, sg, sb = sky(mx, my, mz, light)
+        dim = min(1.0, max(0.12, 0.35 + 2.5 * mz))  # low reflections show the other side of the street
+        spot = max(0.0, mx * light.sun[0] + my * light.sun[1] + mz * light.sun[2])
+        spot = spot * spot
+        spot = spot * spot
+        spot = spot * spot
+        spot = 1.5 * spot * spot * spot * min(1.0, direct * 4.0)
+        out_r += mirror * (sr * dim + spot * light.beam[0])
+        out_g += mirror * (sg * dim + spot * light.beam[1])
+        out_b += mirror * (sb * dim + spot * light.beam[2])
+    return out_r, out_g, out_b
+
+
+@inlined
+def _alike(one: int, two: int, source: Any, surfaces: Surfaces) -> bool:
+    """Whether two screen triangles are the same smooth surface, so that a border between them shows no edge."""
+    if one == two:
+        return True
+    if one < 0 or two < 0:
+        return False
+    a, b = source[one], source[two]
+    if surfaces.place[a] != surfaces.place[b] or surfaces.material[a] != surfaces.material[b] or surfaces.slot[a] != surfaces.slot[b]:
+        return False
+    n = surfaces.normals
+    return bool(n[a, 0, 0] * n[b, 0, 0] + n[a, 0, 1] * n[b, 0, 1] + n[a, 0, 2] * n[b, 0, 2] > 0.9)
+
+
+@inlined
+def _sample(hit: int, x: float, y: float, nearness: float, source: Any, camera: Any, eye: Any, surfaces: Surfaces,
+            light: Light, maps: Shadows, marks: Marks) -> tuple[float, float, float]:
+    """Colour on the display's scale, 0 to 1, of what is seen at one picture position."""
+    if hit >= 0:
+        r, g, b = _surface(source[hit], x, y, nearness, camera, eye, surfaces, light, maps, marks)
+    else:
+        a, c = (x - camera[13]) / camera[12], (y - camera[14]) / camera[12]
+        dx, dy, dz = a * camera[3] + c * camera[6] + camera[9], a * camera[4] + c * camera[7] + camera[10], a * camera[5] + c * camera[8] + camera[11]
+        size = math.sqrt(dx * dx + dy * dy + dz * dz)
+        r, g, b = cloudy_sky(dx / size, dy / size, dz / size, light)
+    r, g, b = r * light.exposure, g * light.exposure, b * light.exposure
+    # Reinhard's curve with white at 2.5: bright things saturate gently.
+    r, g, b = r * (1.0 + r * 0.16) / (1.0 + r), g * (1.0 + g * 0.16) / (1.0 + g), b * (1.0 + b * 0.16) / (1.0 + b)
+    return math.sqrt(min(1.0, r)), math.sqrt(min(1.0, g)), math.sqrt(min(1.0, b))
+
+
+@kernel
+def _edges(winners: Any, source: Any, surfaces: Surfaces, work: Any) -> int:
+    """List the samples to shade as (plane, row, column): every pixel's centre, and all planes where surfaces meet."""
+    planes, height, width = winners.shape
+    count = 0
+    for y in range(height):
+        for x in range(width):
+            last = 1
+            for k in range(1, planes):
+                if last == 1 and not _alike(winners[0, y, x], winners[k, y, x], source, surfaces):
+                    last = planes
+            for k in range(last):
+                work[count, 0], work[count, 1], work[count, 2] = k, y, x
+                count += 1
+    return count
+
+
+@kernel
+def _paint(work: Any, count: int, winners: Any, nearness: Any, source: Any, offsets: Any, camera: Any, eye: Any,
+           surfaces: Surfaces, light: Light, maps: Shadows, marks: Marks, out: Any) -> None:
+    """Shade the samples in order; a pixel is the mean of its own."""
+    r, g, b, n = 0.0, 0.0, 0.0, 0
+    for i in range(count):
+        k, y, x = work[i, 0], work[i, 1], work[i, 2]
+        p, q, s = _sample(winners[k, y, x], x + offsets[k, 0], y + offsets[k, 1], nearness[k, y, x], source, camera, eye,
+                          surfaces, light, maps, marks)
+        r, g, b, n = r + p, g + q, b + s, n + 1
+        if i + 1 == count or work[i + 1, 0] == 0:
+            out[y, x, 0] = int(r / n * 255.0 + 0.5)
+            out[y, x, 1] = int(g / n * 255.0 + 0.5)
+            out[y, x, 2] = int(b / n * 255.0 + 0.5)
+            r, g, b, n = 0.0, 0.0, 0.0, 0
+
+
+def shade(winners: Any, nearness: Any, source: Any, offsets: Any, camera: Any, eye: Any, surfaces: Surfaces, light: Light,
+          maps: Shadows, marks: Marks) -> Any:
+    """Paint the picture. Plane 0 holds the pixel centres; where other planes see another surface, all are mixed."""
+    work = np.empty((winners.size, 3), np.int16)
+    count = _edges(winners, source, surfaces, work)
+    out = np.empty((*winners.shape[1:], 3), np.uint8)
+    _paint(work, count, winners, nearness, source, offsets, camera, eye, surfaces, light, maps, marks, out)
+    return out

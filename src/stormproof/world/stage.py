@@ -1,0 +1,110 @@
+"""Things put in their places, and all of them together as one list of triangles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stormproof.world.classes import VOID
+from stormproof.world.kernel import kernel
+from stormproof.world.materials import TWO_SIDED
+from stormproof.world.mesh import Mesh
+from stormproof.world.shade import Surfaces, weigh
+
+Colour = tuple[float, float, float]
+SLOTS = 8
+
+
+def tone(code: str) -> Colour:
+    """Linear light of a colour written as six hexadecimal digits."""
+    red, green, blue = (int(code[k : k + 2], 16) / 255 for k in (0, 2, 4))
+    return red * red, green * green, blue * blue
+
+
+def tones(codes: str) -> tuple[Colour, ...]:
+    return tuple(tone(code) for code in codes.split())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placement:
+    """One mesh in the world: where it stands, where it heads, how it is scaled and coloured, what it is.
+
+    `ahead` is the unit direction its y axis points to; `tilt` the slope it stands on, along that
+    direction. `label` is its object class, or -1; `group` joins a rider and a bicycle.
+    """
+
+    mesh: Mesh
+    at: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    ahead: tuple[float, float] = (0.0, 1.0)
+    scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    colours: Sequence[Colour] = ()
+    params: Sequence[float] = ()
+    semantic: int = VOID
+    label: int = -1
+    tilt: float = 0.0
+    seed: int = 0
+    group: int = -1
+
+
+@kernel
+def _put(mesh: Any, start: int, at: Any, ahead: Any, scale: Any, tilt: float, out: Any) -> None:
+    """Write one placed mesh into the scene's arrays from triangle `start` on."""
+    corners, normals, texture = mesh
+    to_corners, to_normals, to_texture = out
+    hx, hy = ahead
+    sx, sy, sz = scale
+    for t in range(corners.shape[0]):
+        for k in range(3):
+            x, y, z = corners[t, k, 0] * sx, corners[t, k, 1] * sy, corners[t, k, 2] * sz
+            to_corners[start + t, k, 0] = at[0] + x * hy + y * hx
+            to_corners[start + t, k, 1] = at[1] - x * hx + y * hy
+            to_corners[start + t, k, 2] = at[2] + z + tilt * y
+            to_texture[start + t, k, 0] = texture[t, k, 0] * sx
+            to_texture[start + t, k, 1] = texture[t, k, 1] * sy
+            to_texture[start + t, k, 2] = texture[t, k, 2] * sz
+            x, y, z = normals[t, k, 0] / sx, normals[t, k, 1] / sy, normals[t, k, 2] / sz
+            to_normals[start + t, k, 0] = x * hy + y * hx
+            to_normals[start + t, k, 1] = -x * hx + y * hy
+            to_normals[start + t, k, 2] = z
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """Every triangle of a scene with its looks, and per placement what it is."""
+
+    surfaces: Surfaces
+    two_sided: npt.NDArray[np.bool_]
+    semantic: npt.NDArray[np.uint8]  # per placement
+    instance: npt.NDArray[np.int32]  # per placement: 0 for none, else 1, 2, …
+    placements: tuple[Placement, ...]
+
+
+def assemble(placements: Sequence[Placement]) -> Stage:
+    """All placements as one list of triangles, in order."""
+    sizes = [len(p.mesh) for p in placements]
+    total, count = sum(sizes), len(placements)
+    solid = tuple(np.empty((total, 3, 3), np.float32) for _ in range(3))
+    palette = np.zeros((count, SLOTS, 3), np.float32)
+    params = np.zeros((count, SLOTS), np.float32)
+    start = 0
+    for k, p in enumerate(placements):
+        _put((p.mesh.corners, p.mesh.normals, p.mesh.texture), start, p.at, p.ahead, p.scale, p.tilt, solid)
+        start += sizes[k]
+        if len(p.colours):
+            palette[k, : len(p.colours)] = p.colours
+        if len(p.params):
+            params[k, : len(p.params)] = p.params
+    duals = np.empty((total, 2, 3), np.float32)
+    weigh(solid[0], duals)
+    material = np.concatenate([p.mesh.material for p in placements])
+    labels = np.array([p.label for p in placements])
+    surfaces = Surfaces(*solid, material, np.concatenate([p.mesh.slot for p in placements]),
+                        np.repeat(np.arange(count, dtype=np.int32), sizes), duals, palette, params,
+                        np.array([p.seed for p in placements], np.int64))
+    instance = np.where(labels >= 0, np.cumsum(labels >= 0), 0).astype(np.int32)
+    return Stage(surfaces, np.isin(material, TWO_SIDED), np.array([p.semantic for p in placements], np.uint8),
+                 instance, tuple(placements))
