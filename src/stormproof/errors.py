@@ -78,3 +78,18 @@ class DatasetError(StormproofError, ValueError):
 
     def __reduce__(self) -> tuple[type[DatasetError], tuple[object, ...]]:
         return type(self), (self.file, self.problem, self.record, self.others)
+
+
+class MissingExtra(StormproofError, ImportError):
+    """A framework that was asked for is not installed; the message holds the command that installs it."""
+
+    def __init__(self, package: str, install: str) -> None:
+        self.package, self.install = package, install
+        super().__init__(f"{package} is not installed; install it with: {install}")
+
+    def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str]]:
+        return type(self), (self.package, self.install)
+
+
+class ModelError(StormproofError, ValueError):
+    """A model's files, card or answers are broken, or are refused because reading them is not safe."""

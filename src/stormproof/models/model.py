@@ -1,10 +1,12 @@
-"""What a model is to Stormproof: a callable from images to predictions, with a name and its classes."""
+"""What a model is to Stormproof: a callable from images to predictions, or predictions made beforehand."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
+from stormproof.condition import Condition
+from stormproof.datasets.dataset import Dataset
 from stormproof.sample import Image, Prediction
 
 
@@ -28,4 +30,34 @@ class Model(Protocol):
 
     def __call__(self, images: Sequence[Image]) -> list[Prediction]:
         """One prediction per image, in order."""
+        ...
+
+
+@runtime_checkable
+class Precomputed(Protocol):
+    """Predictions that were made elsewhere and are looked up: no image file is ever opened.
+
+    Tell it from a `Model` by `isinstance(model, Precomputed)`. Call `bind` once with the dataset, then
+    `lookup` for every image id and condition; `conditions` says beforehand which ones are there.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def classes(self) -> tuple[str, ...]: ...
+    @property
+    def semantic_classes(self) -> tuple[str, ...]: ...
+    @property
+    def fingerprint(self) -> str: ...
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """The conditions that predictions exist for."""
+        ...
+
+    def bind(self, dataset: Dataset) -> Self:
+        """The same predictions, read with this dataset's image ids and category numbers."""
+        ...
+
+    def lookup(self, image_id: str, condition: Condition) -> Prediction:
+        """What was predicted for an image; an image without any detection has an empty prediction."""
         ...
