@@ -1,0 +1,44 @@
+# Two commands for a newcomer: `make demo` and `make test`. Each makes the virtual environment it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= 2
+
+.PHONY: demo test lint bench docs clean
+
+$(VENV)/.run: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+$(VENV)/.test: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@
+
+$(VENV)/.lint: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test,lint]'
+	touch $@
+
+demo: $(VENV)/.run  ## render every corruption of a built-in street scene
+	$(BIN)/stormproof world --split val --count 12 --format coco --out demo/street --overwrite
+	$(BIN)/stormproof gallery demo/street/val2017/000000000003.png --out demo/gallery.png --overwrite
+	@echo "Look at demo/gallery.png"
+
+test: $(VENV)/.test  ## every test that needs no GPU
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "not gpu" --doctest-modules tests src/stormproof
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.test  ## ours beside its peers, in one run
+	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+docs: $(VENV)/.test  ## remake the generated pages
+	@for file in docs/make_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+clean:
+	rm -rf $(VENV) demo

@@ -1,0 +1,241 @@
+"""`corrupt`, `verify`, `gallery`, `list` as a person types them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stormproof import corrupt_image
+from stormproof.corruptions import SUITES, registered
+from stormproof.imagefile import read_image, write_image
+
+
+def stormproof(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
+    command = [sys.executable, "-c", "from stormproof.cli import main; main()", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
+
+
+def picture(seed: int, shape: tuple[int, ...] = (36, 48, 3)) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8)
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    folder = tmp_path / "photos"
+    (folder / "more").mkdir(parents=True)
+    for i, name in enumerate(["a.png", "b.jpg", "more/c.png", "more/d.bmp", "more/grey.png"]):
+        write_image(folder / name, picture(i, (36, 48) if "grey" in name else (36, 48, 3)))
+    (folder / "notes.txt").write_text("not an image")
+    return folder
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def test_one_image_to_one_file(tmp_path: Path, photos: Path) -> None:
+    out = tmp_path / "foggy.png"
+    run = stormproof("corrupt", photos / "a.png", out, "--corruption", "fog", "--severity", 3)
+    assert run.returncode == 0, run.stderr
+    assert (read_image(out) == corrupt_image(read_image(photos / "a.png"), "fog@3", image_id="a.png")).all()
+    again = stormproof("corrupt", photos / "a.png", out, "--corruption", "fog", "--severity", 3)
+    assert again.returncode == 2
+    assert "exists" in again.stderr
+
+
+def test_the_same_bytes_for_any_number_of_workers(tmp_path: Path, photos: Path) -> None:
+    trees = []
+    for workers in (1, 2, 8):
+        out = tmp_path / f"out{workers}"
+        run = stormproof("corrupt", photos, out, "--suite", "weather", "--workers", workers, "--seed", 5)
+        assert run.returncode == 0, run.stderr
+        trees.append(tree(out))
+    assert trees[0] == trees[1] == trees[2]
+    assert len(trees[0]) == 5 * 20 + 1
+    expected = corrupt_image(read_image(photos / "more/c.png"), "snow@2", seed=5, image_id="more/c.png")
+    assert (read_image(tmp_path / "out8" / "snow@2" / "more" / "c.png") == expected).all()
+    grey = read_image(tmp_path / "out1" / "fog@1" / "more" / "grey.png")
+    assert grey.ndim == 2
+
+
+def test_verify_finds_what_changed(tmp_path: Path, photos: Path) -> None:
+    out = tmp_path / "out"
+    assert (
+        stormproof("corrupt", photos, out, "--corruption", "contrast", "--severity", 2, "-j", 1).returncode
+        == 0
+    )
+    assert stormproof("verify", out).returncode == 0
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert {f["path"] for f in manifest["files"]} == {
+        "a.png",
+        "b.png",
+        "more/c.png",
+        "more/d.png",
+        "more/grey.png",
+    }
+    assert all(len(f["sha256"]) == len(f["pixels_sha256"]) == 64 for f in manifest["files"])
+    (out / "a.png").write_bytes(b"something else")
+    (out / "b.png").unlink()
+    run = stormproof("verify", out)
+    assert run.returncode == 1
+    assert "a.png: changed" in run.stderr
+    assert "b.png: missing" in run.stderr
+    assert stormproof("verify", photos).returncode == 2
+
+
+def test_verify_does_not_look_outside_its_folder(tmp_path: Path) -> None:
+    record = {"path": "../secret", "source": "", "condition": "clean", "sha256": "", "pixels_sha256": ""}
+    (tmp_path / "manifest.json").write_text(json.dumps({"files": [record]}))
+    run = stormproof("verify", tmp_path)
+    assert run.returncode == 1
+    assert "points outside" in run.stderr
+
+
+def test_unreadable_files_are_named_counted_and_passed_over(tmp_path: Path, photos: Path) -> None:
+    write_image(photos / "whole.jpg", picture(1, (300, 300, 3)))
+    (photos / "cut.jpg").write_bytes((photos / "whole.jpg").read_bytes()[:9000])
+    (photos / "text.png").write_text("hello")
+    out = tmp_path / "out"
+    run = stormproof("corrupt", photos, out, "-c", "fog", "-s", 1, "-j", 2)
+    assert run.returncode == 1
+    assert "cut.jpg" in run.stderr
+    assert "text.png" in run.stderr
+    assert "2 of 8 images could not be read" in run.stderr
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert len(manifest["files"]) == 6
+    assert [f["source"] for f in manifest["failed"]] == ["cut.jpg", "text.png"]
+    assert stormproof("verify", out).returncode == 0
+
+
+def test_names_that_would_collide_keep_their_extension(tmp_path: Path) -> None:
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    write_image(folder / "a.png", picture(0))
+    write_image(folder / "a.jpg", picture(1))
+    write_image(folder / "b.jpg", picture(2))
+    assert stormproof("corrupt", folder, tmp_path / "out", "-c", "fog", "-s", 1).returncode == 0
+    assert set(tree(tmp_path / "out")) == {"a.png.png", "a.jpg.png", "b.png", "manifest.json"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--corruption", "fogg", "--severity", "3"), "Did you mean 'fog'?"),
+        (("--corruption", "fog", "--severity", "0"), "from 1 to 5"),
+        (("--corruption", "fog", "--severity", "6"), "from 1 to 5"),
+        (("--suite", "imagenet"), "Did you mean 'imagenet-c'?"),
+        (("--condition", "fog"), "needs a severity"),
+        (("--condition", "gaussian_noise[sigma=nan]"), "finite"),
+        (("--condition", "gaussian_noise[sigma=-1]"), "sigma must lie in"),
+        (("--condition", "frost@1[textures=no/such/folder]"), "no/such/folder"),
+        ((), "exactly one of"),
+        (("--suite", "noise", "--corruption", "fog"), "exactly one of"),
+        (("--corruption", "fog", "--workers", "-1"), "--workers -1"),
+    ],
+)
+def test_mistakes_get_one_clear_error_and_change_nothing(
+    tmp_path: Path, photos: Path, arguments: tuple[str, ...], says: str
+) -> None:
+    out = tmp_path / "out"
+    run = stormproof("corrupt", photos, out, *arguments)
+    assert run.returncode == 2
+    assert says in run.stderr
+    assert "Traceback" not in run.stderr
+    assert not out.exists() or not any(out.iterdir())
+
+
+def test_a_folder_in_use_is_left_alone(tmp_path: Path, photos: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "mine.txt").write_text("mine")
+    run = stormproof("corrupt", photos, out, "-c", "fog", "-s", 1)
+    assert run.returncode == 2
+    assert "not empty" in run.stderr
+    assert set(tree(out)) == {"mine.txt"}
+    assert stormproof("corrupt", photos, out, "-c", "fog", "-s", 1, "--overwrite").returncode == 0
+
+
+def test_missing_sources_and_empty_folders(tmp_path: Path) -> None:
+    run = stormproof("corrupt", tmp_path / "nothing", tmp_path / "out", "-c", "fog")
+    assert run.returncode == 2
+    assert "does not exist" in run.stderr
+    (tmp_path / "empty").mkdir()
+    run = stormproof("corrupt", tmp_path / "empty", tmp_path / "out", "-c", "fog")
+    assert run.returncode == 2
+    assert "holds no images" in run.stderr
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self").exists(), reason="needs a folder nobody can write to, such as /proc"
+)
+def test_no_permission_is_one_line(photos: Path) -> None:
+    run = stormproof("corrupt", photos, "/proc/out", "-c", "fog", "-s", 1)
+    assert run.returncode == 2
+    assert "Cannot make /proc/out" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+@pytest.mark.skipif(shutil.which("mount") is None or os.geteuid() != 0, reason="needs to mount a small tmpfs")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_full_disk_is_one_line(tmp_path: Path, workers: int) -> None:
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for i in range(8):
+        write_image(folder / f"{i}.png", picture(i, (400, 400, 3)))
+    small = tmp_path / "small"
+    small.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", small], check=False).returncode:
+        pytest.skip("mounting a tmpfs is not permitted here")
+    try:
+        run = stormproof("corrupt", folder, small / "out", "-c", "gaussian_noise", "-s", 1, "-j", workers)
+        assert run.returncode == 2
+        assert "No space left" in run.stderr
+        assert "Traceback" not in run.stderr
+        assert not list(small.rglob("*.part"))
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
+def test_gallery_shows_every_corruption(tmp_path: Path, photos: Path) -> None:
+    out = tmp_path / "gallery.png"
+    run = stormproof("gallery", photos / "a.png", "--out", out, "--width", 48)
+    assert run.returncode == 0, run.stderr
+    sheet = read_image(out)
+    assert sheet.shape[0] > 36 * len(registered())
+    assert sheet.shape[1] > 48 * 6
+    assert stormproof("gallery", photos / "a.png", "--out", out).returncode == 2
+    weather = stormproof(
+        "gallery", photos / "a.png", "--out", tmp_path / "w.png", "--suite", "weather", "--width", 48
+    )
+    assert "4 corruptions" in weather.stdout
+    assert (
+        "--width 5"
+        in stormproof("gallery", photos / "a.png", "--out", tmp_path / "x.png", "--width", 5).stderr
+    )
+
+
+def test_list_names_everything() -> None:
+    corruptions = json.loads(stormproof("list", "corruptions", "--json").stdout)
+    assert [c["name"] for c in corruptions] == list(registered())
+    assert all(c["parameters"] and c["description"] for c in corruptions)
+    suites = json.loads(stormproof("list", "suites", "--json").stdout)
+    assert [s["name"] for s in suites] == list(SUITES)
+    table = stormproof("list", "corruptions").stdout
+    assert all(name in table for name in registered())
+    assert "imagenet-c" in stormproof("list", "suites").stdout
+
+
+def test_help_has_examples() -> None:
+    for verb in ("corrupt", "verify", "gallery", "list"):
+        run = stormproof(verb, "--help")
+        assert run.returncode == 0
+        assert "Examples:" in run.stdout
+        assert f"stormproof {verb}" in run.stdout

@@ -1,0 +1,86 @@
+"""Samples, truth and predictions are checked once, when they are made."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from pycocotools import mask as coco_mask
+
+from stormproof.errors import InvalidImage, InvalidTruth
+from stormproof.sample import RLE, Context, Instances, Prediction, Sample, SemanticMap, Truth, check_image
+
+
+@pytest.mark.parametrize(
+    ("image", "says"),
+    [
+        ([[1, 2]], "numpy array"),
+        (np.zeros((4, 4, 3), np.float32), "uint8, not float32"),
+        (np.zeros((4, 4, 3), np.uint16), "uint8, not uint16"),
+        (np.zeros((4, 4, 3), bool), "uint8, not bool"),
+        (np.zeros((4, 4, 4), np.uint8), "alpha"),
+        (np.zeros((4, 4, 2), np.uint8), "H×W×3"),
+        (np.zeros(4, np.uint8), "H×W×3"),
+        (np.zeros((0, 4, 3), np.uint8), "empty"),
+        (np.zeros((4, 0), np.uint8), "empty"),
+    ],
+)
+def test_what_is_not_a_picture_is_refused(image: object, says: str) -> None:
+    with pytest.raises(InvalidImage, match=says):
+        check_image(image)
+
+
+@given(arrays(np.bool_, st.tuples(st.integers(1, 12), st.integers(1, 12))))
+def test_rle_is_what_coco_makes_it(mask: np.ndarray) -> None:
+    rle = RLE.from_mask(mask)
+    assert (rle.to_mask() == mask).all()
+    assert rle.area == mask.sum()
+    uncompressed = {"size": list(rle.size), "counts": rle.counts.tolist()}
+    theirs = coco_mask.decode(coco_mask.frPyObjects(uncompressed, *rle.size))
+    assert (theirs.astype(bool) == mask).all()
+
+
+def test_rle_of_the_wrong_size_is_refused() -> None:
+    with pytest.raises(InvalidTruth, match=r"9 pixels.*4×4 has 16"):
+        RLE((4, 4), np.array([4, 5]))
+
+
+def test_missing_fields_are_filled_in() -> None:
+    mask = RLE.from_mask(np.eye(4, dtype=bool))
+    plain = Instances([[0, 0, 3, 2]], [1])
+    assert plain.area.tolist() == [6]
+    assert plain.crowd.tolist() == [False]
+    assert np.isnan(plain.occlusion).all()
+    assert Instances([[0, 0, 4, 4]], [1], masks=(mask,)).area.tolist() == [4]
+    assert len(Instances(np.zeros((0, 4)), [])) == 0
+
+
+@pytest.mark.parametrize("box", [[0, 0, np.nan, 1], [2, 0, 1, 1], [0, 3, 1, 1], [0, 0, np.inf, 1]])
+def test_impossible_boxes_are_refused(box: list[float]) -> None:
+    with pytest.raises(InvalidTruth, match="Box 1"):
+        Instances([[0, 0, 1, 1], box], [0, 0])
+
+
+def test_lengths_must_agree() -> None:
+    with pytest.raises(InvalidTruth, match="labels"):
+        Instances([[0, 0, 1, 1]], [0, 1])
+    with pytest.raises(InvalidTruth, match="1 boxes but 0 masks"):
+        Instances([[0, 0, 1, 1]], [0], masks=())
+
+
+@pytest.mark.parametrize("score", [np.nan, -0.1, 1.1])
+def test_scores_must_be_probabilities(score: float) -> None:
+    with pytest.raises(InvalidTruth, match=r"Score 0 .*\[0, 1\]"):
+        Prediction([[0, 0, 1, 1]], [score], [0])
+
+
+def test_maps_must_have_the_images_size() -> None:
+    image = np.zeros((4, 6, 3), np.uint8)
+    with pytest.raises(InvalidTruth, match=r"'a'.*semantic map is \(4, 5\)"):
+        Sample("a", image, Truth(semantic=SemanticMap(np.zeros((4, 5), np.uint8))))
+    with pytest.raises(InvalidTruth, match="depth map"):
+        Sample("a", image, context=Context(depth=np.zeros((6, 4), np.float32)))
+    with pytest.raises(InvalidTruth, match="uint8 or uint16"):
+        SemanticMap(np.zeros((4, 5), np.int32))  # type: ignore[arg-type]
