@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -29,11 +30,16 @@ def coco_reference() -> dict[str, tuple[DetectionTruth, Detections]]:
     for row in truth["annotations"]:
         by_image[row["image_id"]].append(row)
 
+    def decoded(segmentation) -> RLE:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # pycocotools' own, of NumPy's copy keyword
+            return RLE.from_mask(coder.decode(segmentation))
+
     def rle(segmentation, size) -> RLE:
         if isinstance(segmentation, list) or isinstance(segmentation["counts"], list):
             segmentation = coder.frPyObjects(segmentation, *size)
         merged = coder.merge(segmentation) if isinstance(segmentation, list) else segmentation
-        return RLE.from_mask(coder.decode(merged))
+        return decoded(merged)
 
     pairs = []
     for image in images:
@@ -55,7 +61,7 @@ def coco_reference() -> dict[str, tuple[DetectionTruth, Detections]]:
 
     def results(name: str) -> Detections:
         rows = json.loads((REFERENCE / name).read_text())
-        masks = tuple(RLE.from_mask(coder.decode(r["segmentation"])) for r in rows if "segmentation" in r)
+        masks = tuple(decoded(r["segmentation"]) for r in rows if "segmentation" in r)
         boxes = _xyxy([r["bbox"] for r in rows]) if "bbox" in rows[0] else np.zeros((len(rows), 4))
         return Detections(
             np.array([place[r["image_id"]] for r in rows]),

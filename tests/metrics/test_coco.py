@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,11 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from oracle import coco_evaluation, twelve
 from scenes import scenes
 
+from stormproof.datasets import open_dataset
 from stormproof.errors import InvalidPrediction, InvalidTruth
 from stormproof.metrics.coco import NUMBERS, box_scores, mask_scores
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.sample import RLE, Instances, Prediction
 
+REFERENCE = Path(__file__).parents[3] / "shared/data/metric_refs/cocoapi_val2014_100"
 SCORED = {"bbox": box_scores, "segm": mask_scores}
 
 
@@ -90,6 +94,30 @@ def one_truth(**more) -> DetectionTruth:
         [("a.png", Instances([[0, 0, 40, 40]], [0], **more)), ("b.png", Instances(np.zeros((0, 4)), []))],
         ["cat", "dog"],
     )
+
+
+def test_ties_follow_the_number_of_the_image_not_its_place_in_the_file():
+    rng = np.random.default_rng(3)
+    truth, found = crowded_set(rng, images=30, truths=200, detections=2000)
+    found = replace(found, scores=found.scores.round(1))
+    expected = twelve(coco_evaluation(truth, found, "bbox"))
+    shuffle = rng.permutation(30)  # place in the file → number
+    place = np.argsort(shuffle)
+    moved = replace(truth, ids=tuple(str(10 * n) for n in shuffle), image=place[truth.image])
+    equal(box_scores(moved, replace(found, image=place[found.image])).numbers(), expected)
+    named = replace(moved, ids=tuple(f"image {n}" for n in shuffle))
+    assert pytest.approx(expected["AP"], abs=1e-9) != box_scores(named, replace(found, image=place[found.image])).AP
+
+
+def test_reader_and_metric_together(coco_reference):
+    _, found = coco_reference["bbox"]
+    dataset = open_dataset(f"coco:{REFERENCE / 'instances_val2014_100.json'}")
+    truth = DetectionTruth.of(((name, dataset.truth(i).instances) for i, name in enumerate(dataset.ids)),
+                              dataset.classes)
+    numbers = np.argsort([int(name) for name in dataset.ids])
+    assert pytest.approx(0.5045806987249628) == box_scores(truth, replace(found, image=numbers[found.image])).AP
+    masks = coco_reference["segm"][1]
+    assert pytest.approx(0.3195452758576433) == mask_scores(truth, replace(masks, image=numbers[masks.image])).AP
 
 
 def test_ignored_truth_absorbs_detections():

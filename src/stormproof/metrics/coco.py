@@ -70,7 +70,7 @@ def box_scores(truth: DetectionTruth, predictions: Predictions) -> DetectionScor
     """
     found = lay_out(predictions, truth)
     index = _index(truth, "_coco_boxes", None)
-    return _scores(truth, index, index.load_res(_result_rows(found)), "bbox")
+    return _scores(truth, index, index.load_res(_result_rows(found, truth)), "bbox")
 
 
 def mask_scores(truth: DetectionTruth, predictions: Predictions) -> DetectionScores:
@@ -81,7 +81,7 @@ def mask_scores(truth: DetectionTruth, predictions: Predictions) -> DetectionSco
         if mask is None:
             raise InvalidTruth(f"Image {truth.owner(i)!r}: a truth has no mask; score boxes or read masks.")
     index = _index(truth, "_coco_masks", [_rle(mask) for mask in truth.masks if mask is not None])
-    results = index.load_res(_result_rows(found), segmentation=[_rle(mask) for mask in masks])
+    results = index.load_res(_result_rows(found, truth), segmentation=[_rle(mask) for mask in masks])
     if masks:
         # With both a box and a mask at hand the protocol would bin by the box's area.
         areas = np.array([mask.area for mask in masks], np.float64)
@@ -112,16 +112,16 @@ def _index(truth: DetectionTruth, slot: str, masks: list[Any] | None) -> hotcoco
         kept = hotcoco.COCO.from_arrays(
             [{"id": i + 1, "width": 0, "height": 0} for i in range(len(truth.ids))],
             [{"id": i + 1, "name": name} for i, name in enumerate(truth.classes)],
-            truth.image + 1, truth.labels + 1, _xywh(truth.boxes),
+            truth.rank[truth.image] + 1, truth.labels + 1, _xywh(truth.boxes),
             area=truth.area, iscrowd=truth.excused, segmentation=masks,
         )
         truth.__dict__[slot] = kept
     return kept
 
 
-def _result_rows(found: Detections) -> Floats:
+def _result_rows(found: Detections, truth: DetectionTruth) -> Floats:
     rows = np.empty((len(found), 7))
-    rows[:, 0] = found.image + 1
+    rows[:, 0] = truth.rank[found.image] + 1
     rows[:, 1:5] = _xywh(found.boxes)
     rows[:, 5] = found.scores
     rows[:, 6] = found.labels + 1

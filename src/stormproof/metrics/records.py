@@ -24,7 +24,7 @@ _NAMED = 5  # ids spelled out in an error before "and n more"
 class DetectionTruth:
     """The objects of every image of a set. Make it with `DetectionTruth.of`.
 
-    `image` holds positions in `ids`. Scores that tie are taken in the order of `ids`.
+    `image` holds positions in `ids`. Scores that tie are taken in the order of `rank`.
     """
 
     ids: tuple[str, ...]
@@ -74,6 +74,14 @@ class DetectionTruth:
     @cached_property
     def position(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self.ids)}
+
+    @cached_property
+    def rank(self) -> Ints:
+        """Each image's place when scores tie: by number if all ids are numbers (COCO's are), else as given."""
+        place = np.arange(len(self.ids))
+        if all(name.isdecimal() for name in self.ids):
+            place[sorted(range(len(self.ids)), key=lambda i: int(self.ids[i]))] = np.arange(len(self.ids))
+        return place
 
     @property
     def excused(self) -> Bools:
