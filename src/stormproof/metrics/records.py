@@ -77,7 +77,7 @@ class DetectionTruth:
 
     @cached_property
     def rank(self) -> Ints:
-        """Each image's place when scores tie: by number if all ids are numbers (COCO's are), else as given."""
+        """Each image's place when scores tie: by number if every id is one (COCO's are), else as given."""
         place = np.arange(len(self.ids))
         if all(name.isdecimal() for name in self.ids):
             place[sorted(range(len(self.ids)), key=lambda i: int(self.ids[i]))] = np.arange(len(self.ids))
