@@ -66,7 +66,8 @@ def fog(size: tuple[int, int], seed: int, *, decay: float, **_: object) -> Repla
     side = 1 << (max(size) - 1).bit_length()
     fields, n, w = {}, 1, 100.0
     while n < side:
-        fields[f"wobble{n}"] = np.stack([np.random.uniform(-w, w, (n, n)) for _ in range(3)])
+        for part in ("centre", "row", "column"):
+            fields[f"wobble{n}{part}"] = np.random.uniform(-w, w, (n, n))
         n, w = 2 * n, w / decay
     return Replay(fields)
 

@@ -108,8 +108,9 @@ def plasma(draw: Draw, side: int, decay: float) -> imaging.Field:
     cloud = np.zeros((1, 1), np.float32)
     w = 100.0
     while len(cloud) < side:
-        shape = (3, len(cloud), len(cloud))
-        cloud = imaging.subdivide(cloud, draw.uniform_field(f"wobble{len(cloud)}", shape, -w, w), w)
+        n = len(cloud)
+        wobbles = (draw.uniform_field(f"wobble{n}{new}", (n, n), -w, w) for new in ("centre", "row", "column"))
+        cloud = imaging.subdivide(cloud, wobbles, w)
         w /= decay
     cloud -= cloud.min()
     cloud /= cloud.max() or 1

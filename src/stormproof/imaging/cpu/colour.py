@@ -112,7 +112,7 @@ def _mix(image: Any, other: Any, top: Any, left: Any, a: Any, b: Any, out: Any) 
     for y in range(image.shape[0]):
         p, q, t = image[y], other[top + y][left : left + n], out[y]
         for x in range(n):
-            # In doubles and without a guard: weights like 0.7 make many exact ties, cut as the reference cuts.
+            # Doubles and no guard: weights like 0.7 make many exact ties, cut here as the reference cuts.
             t[x] = np.uint8(min(a * p[x] + b * q[x], 255.0))
 
 

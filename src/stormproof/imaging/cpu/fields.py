@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import cv2
@@ -13,38 +14,54 @@ from stormproof.imaging.cpu.kernel import kernel
 
 
 @kernel
-def _subdivide(coarse: Any, wobble: Any, amplitude: Any, out: Any) -> None:
+def _centres(coarse: Any, wobble: Any, amplitude: Any, out: Any) -> None:
+    """Keep the coarse points and put a new one into the middle of each square."""
     n = coarse.shape[0]
-    quarter = np.float32(0.25)
     for i in range(n):
         here, below = coarse[i], coarse[(i + 1) % n]
-        centres = out[2 * i + 1]
+        top, middle = out[2 * i], out[2 * i + 1]
         for j in range(n):
             k = j + 1 if j + 1 < n else 0
             total = (here[j] + below[j]) + (here[k] + below[k])
-            centres[2 * j + 1] = total * quarter + amplitude * wobble[0, i, j]
+            top[2 * j] = here[j]
+            middle[2 * j + 1] = total * np.float32(0.25) + amplitude * wobble[i, j]
+
+
+@kernel
+def _across(coarse: Any, wobble: Any, amplitude: Any, out: Any) -> None:
+    """New points between two coarse ones side by side, with the centres above and below."""
+    n = coarse.shape[0]
     for i in range(n):
-        here, below = coarse[i], coarse[(i + 1) % n]
+        here = coarse[i]
         top, middle, above = out[2 * i], out[2 * i + 1], out[(2 * i - 1) % (2 * n)]
         for j in range(n):
             k = j + 1 if j + 1 < n else 0
+            total = (middle[2 * j + 1] + above[2 * j + 1]) + (here[j] + here[k])
+            top[2 * j + 1] = total * np.float32(0.25) + amplitude * wobble[i, j]
+
+
+@kernel
+def _down(coarse: Any, wobble: Any, amplitude: Any, out: Any) -> None:
+    """New points between two coarse ones one above the other, with the centres left and right."""
+    n = coarse.shape[0]
+    for i in range(n):
+        here, below, middle = coarse[i], coarse[(i + 1) % n], out[2 * i + 1]
+        for j in range(n):
             before = 2 * j - 1 if j > 0 else 2 * n - 1
-            top[2 * j] = here[j]
-            across = (middle[2 * j + 1] + above[2 * j + 1]) + (here[j] + here[k])
-            top[2 * j + 1] = across * quarter + amplitude * wobble[1, i, j]
-            down = (middle[2 * j + 1] + middle[before]) + (here[j] + below[j])
-            middle[2 * j] = down * quarter + amplitude * wobble[2, i, j]
+            total = (middle[2 * j + 1] + middle[before]) + (here[j] + below[j])
+            middle[2 * j] = total * np.float32(0.25) + amplitude * wobble[i, j]
 
 
-def subdivide(coarse: Field, wobble: Field, amplitude: float) -> Field:
+def subdivide(coarse: Field, wobbles: Iterable[Field], amplitude: float) -> Field:
     """One step of diamond–square on a torus: n×n to 2n×2n.
 
-    New points are the mean of their four neighbours plus amplitude·wobble; wobble is 3×n×n: square
-    centres, then midpoints along the rows, then down the columns.
+    New points are the mean of their four neighbours plus amplitude·wobble. `wobbles` yields three n×n
+    fields, one at a time to spare memory: for square centres, for midpoints of rows, of columns.
     """
     n = coarse.shape[0]
     out = np.empty((2 * n, 2 * n), np.float32)
-    _subdivide(coarse, wobble, np.float32(amplitude), out)
+    for step, wobble in zip((_centres, _across, _down), wobbles, strict=True):
+        step(coarse, wobble, np.float32(amplitude), out)
     return out
 
 
