@@ -43,8 +43,9 @@ def made_up_set(scale: int) -> tuple[DetectionTruth, Detections]:
     labels = rng.integers(0, CLASSES, truths)
     none = np.zeros(truths, bool)
     ids, classes = tuple(f"{i:06}" for i in range(images)), tuple(map(str, range(CLASSES)))
-    truth = DetectionTruth(ids, classes, image, boxes, labels, none, none,
-                           sides.prod(axis=1), (None,) * truths)
+    truth = DetectionTruth(
+        ids, classes, image, boxes, labels, none, none, sides.prod(axis=1), (None,) * truths
+    )
     source = np.sort(rng.integers(0, truths, detections))
     moved = boxes[source] + rng.normal(0, 0.15, (detections, 4)) * np.tile(sides[source], (1, 2))
     moved[:, 2:] = np.maximum(moved[:, 2:], moved[:, :2] + 2)
@@ -99,18 +100,26 @@ def faster_coco_eval(truth: DetectionTruth, found: Detections) -> list[float]:
 
 
 CONTENDERS: dict[str, Callable[[DetectionTruth, Detections], list[float]]] = {
-    "stormproof": ours, "stormproof, from Prediction objects": ours_from_predictions, "hotcoco": hotcoco,
-    "faster-coco-eval": faster_coco_eval, "pycocotools": pycocotools,
+    "stormproof": ours,
+    "stormproof, from Prediction objects": ours_from_predictions,
+    "hotcoco": hotcoco,
+    "faster-coco-eval": faster_coco_eval,
+    "pycocotools": pycocotools,
 }
 
 
 def _dataset(truth: DetectionTruth) -> dict[str, object]:
     boxes = np.concatenate([truth.boxes[:, :2], truth.boxes[:, 2:] - truth.boxes[:, :2]], axis=1).tolist()
     columns = zip(truth.image.tolist(), truth.labels.tolist(), boxes, truth.area.tolist(), strict=True)
-    return {"info": {}, "images": [{"id": i + 1, "width": 640, "height": 640} for i in range(len(truth.ids))],
-            "categories": [{"id": i + 1, "name": name} for i, name in enumerate(truth.classes)],
-            "annotations": [{"id": k + 1, "image_id": i + 1, "category_id": c + 1, "bbox": box, "area": area,
-                             "iscrowd": 0} for k, (i, c, box, area) in enumerate(columns)]}
+    return {
+        "info": {},
+        "images": [{"id": i + 1, "width": 640, "height": 640} for i in range(len(truth.ids))],
+        "categories": [{"id": i + 1, "name": name} for i, name in enumerate(truth.classes)],
+        "annotations": [
+            {"id": k + 1, "image_id": i + 1, "category_id": c + 1, "bbox": box, "area": area, "iscrowd": 0}
+            for k, (i, c, box, area) in enumerate(columns)
+        ],
+    }
 
 
 def _rows(found: Detections) -> np.ndarray:
@@ -138,8 +147,11 @@ def grid(scale: int) -> dict[str, object]:
     started = time.perf_counter()
     for _ in range(CONDITIONS):
         box_scores(truth, Detections(found.image, found.boxes, rng.permutation(found.scores), found.labels))
-    return {"seconds": time.perf_counter() - started,
-            "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, "numbers": []}
+    return {
+        "seconds": time.perf_counter() - started,
+        "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
+        "numbers": [],
+    }
 
 
 def in_process(*arguments: str) -> dict[str, object]:
@@ -154,18 +166,31 @@ def detection_table(console: Console, scale: int) -> None:
     flag = [f"--scale={scale}"]
     results = {name: in_process("--contender", name, *flag) for name in CONTENDERS}
     base = results["pycocotools"]
-    table = Table(title=f"bbox AP: {IMAGES // scale:,} images, {TRUTHS // scale:,} truths, "
-                        f"{DETECTIONS // scale:,} detections", title_justify="left")
+    table = Table(
+        title=f"bbox AP: {IMAGES // scale:,} images, {TRUTHS // scale:,} truths, "
+        f"{DETECTIONS // scale:,} detections",
+        title_justify="left",
+    )
     for head in ("evaluator", "seconds", "× pycocotools", "peak GB", "largest difference of the 12"):
         table.add_column(head, justify="left" if head == "evaluator" else "right")
     for name, result in results.items():
         off = max(abs(a - b) for a, b in zip(result["numbers"], base["numbers"], strict=True))
-        table.add_row(name, f"{result['seconds']:.2f}", f"{base['seconds'] / result['seconds']:.1f}",
-                      f"{result['peak_gb']:.2f}", f"{off:.1e}")
+        table.add_row(
+            name,
+            f"{result['seconds']:.2f}",
+            f"{base['seconds'] / result['seconds']:.1f}",
+            f"{result['peak_gb']:.2f}",
+            f"{off:.1e}",
+        )
     whole = in_process("--grid", *flag)
     table.add_section()
-    table.add_row(f"stormproof, {CONDITIONS} conditions, truth indexed once", f"{whole['seconds']:.1f}",
-                  f"{CONDITIONS * base['seconds'] / whole['seconds']:.1f}", f"{whole['peak_gb']:.2f}", "")
+    table.add_row(
+        f"stormproof, {CONDITIONS} conditions, truth indexed once",
+        f"{whole['seconds']:.1f}",
+        f"{CONDITIONS * base['seconds'] / whole['seconds']:.1f}",
+        f"{whole['peak_gb']:.2f}",
+        "",
+    )
     console.print(table)
     assert len(base["numbers"]) == len(NUMBERS)
 

@@ -37,8 +37,11 @@ FILES = {
     ("coco", "Faster", "x101-64x4d-dcn"): "faster_rcnn_dconv_c3-c5_x101_32x4d_fpn_1x",
     ("coco", "Mask", "r50-dcn"): "mask_rcnn_dconv_c3-c5_r50_fpn_1x",
 }
-SUFFIX = {"pascal_voc": ("voc0712", "svoc0712", "vocsvoc0712"), "coco": ("coco", "scoco", "cocoscoco"),
-          "cityscapes": ("city", "scity", "cityscity")}
+SUFFIX = {
+    "pascal_voc": ("voc0712", "svoc0712", "vocsvoc0712"),
+    "coco": ("coco", "scoco", "cocoscoco"),
+    "cityscapes": ("city", "scity", "cityscity"),
+}
 NUMBERS = ("clean_p", "mpc", "rpc_percent")
 TRAINING = ("standard", "stylized", "combined")
 
@@ -51,8 +54,11 @@ def michaelis_cases():
         yield row, f"{R50.format(net)}_{SUFFIX[row['dataset']][TRAINING.index(row['train_data'])]}"
 
 
-@pytest.mark.parametrize(("row", "file"), list(michaelis_cases()),
-                         ids=lambda v: f"table{v['table']:.0f}" if not isinstance(v, str) else v)
+@pytest.mark.parametrize(
+    ("row", "file"),
+    list(michaelis_cases()),
+    ids=lambda v: f"table{v['table']:.0f}" if not isinstance(v, str) else v,
+)
 def test_michaelis_tables_1_to_6(row, file):
     task = "bbox" if row["task"] == "detection" else "segm"
     metric = "AP50" if row["dataset"] == "pascal_voc" else "AP"
@@ -75,9 +81,13 @@ def test_michaelis_tables_are_the_golden_ones(name):
 
 def kamann(table):
     """Degradations of a table of mIoU in percent, by architecture."""
-    return {row["architecture"]: Degradation(1 - row["clean"] / 100, {
-        name: 1 - value / 100 for name, value in row.items() if name not in ("architecture", "clean")})
-        for row in published("kamann").tables[table]}
+    return {
+        row["architecture"]: Degradation(
+            1 - row["clean"] / 100,
+            {name: 1 - value / 100 for name, value in row.items() if name not in ("architecture", "clean")},
+        )
+        for row in published("kamann").tables[table]
+    }
 
 
 NOISE = ("gaussian_noise", "impulse_noise", "shot_noise", "speckle_noise", "intensity_noise")
@@ -95,14 +105,21 @@ def test_kamann_ablation_cds():
     assert max(100 * gap[name] for name in NOISE) == pytest.approx(109, abs=0.5)
 
 
-@pytest.mark.parametrize(("backbone", "corruption", "loss", "quoted"), [
-    ("ResNet-101", "defocus_blur", 3.8, 109), ("MobileNet-V2", "defocus_blur", 6.8, 113),
-    ("Xception-65", "defocus_blur", 4.1, 110), ("MobileNet-V2", "defocus_blur", 5.1, 110),
-    ("MobileNet-V2", "geometric_distortion", 4.6, 113)])
+@pytest.mark.parametrize(
+    ("backbone", "corruption", "loss", "quoted"),
+    [
+        ("ResNet-101", "defocus_blur", 3.8, 109),
+        ("MobileNet-V2", "defocus_blur", 6.8, 113),
+        ("Xception-65", "defocus_blur", 4.1, 110),
+        ("MobileNet-V2", "defocus_blur", 5.1, 110),
+        ("MobileNet-V2", "geometric_distortion", 4.6, 113),
+    ],
+)
 def test_kamann_cds_quoted_with_a_loss(backbone, corruption, loss, quoted):
     reference = kamann("cityscapes")[backbone]
-    ablated = Degradation(reference.clean, {**reference.corrupted,
-                                            corruption: reference.corrupted[corruption] + loss / 100})
+    ablated = Degradation(
+        reference.clean, {**reference.corrupted, corruption: reference.corrupted[corruption] + loss / 100}
+    )
     assert 100 * cd(ablated, reference)[corruption] == pytest.approx(quoted, abs=0.5)
 
 
@@ -140,8 +157,11 @@ def test_the_literal_rcd_would_contradict_the_paper():
 
     def literal(model):
         count = {name: 3 if name in NOISE else 5 for name in model.corrupted}
-        return fmean((count[name] * d - model.clean) / (count[name] * icnet.corrupted[name] - icnet.clean)
-                     for name, d in model.corrupted.items() if name not in WITHOUT)
+        return fmean(
+            (count[name] * d - model.clean) / (count[name] * icnet.corrupted[name] - icnet.clean)
+            for name, d in model.corrupted.items()
+            if name not in WITHOUT
+        )
 
     read_so = [100 * literal(models[name]) for name in OTHERS]
     assert read_so == pytest.approx([102.3, 97.9, 90.0, 92.3, 85.1], abs=0.06)
@@ -177,8 +197,11 @@ def test_liu_mce_by_architecture():
     mce = {row["detector"]: fmean(row[name] for name in names if name != "clean") for row in detectors}
     assert fmean(mce.values()) == pytest.approx(59.32, abs=0.005)
     assert fmean(mce[row["detector"]] - row["clean"] for row in detectors) == pytest.approx(10.37, abs=0.005)
-    for category, clean, corrupted in (("two_stage", 44.7, 55.7), ("one_stage", 58.2, 66.8),
-                                       ("transformer", 43.3, 55.1)):
+    for category, clean, corrupted in (
+        ("two_stage", 44.7, 55.7),
+        ("one_stage", 58.2, 66.8),
+        ("transformer", 43.3, 55.1),
+    ):
         rows = [row for row in detectors if row["category"] == category]
         assert fmean(row["clean"] for row in rows) == pytest.approx(clean, abs=0.051)
         assert fmean(mce[row["detector"]] for row in rows) == pytest.approx(corrupted, abs=0.051)
@@ -203,8 +226,13 @@ def test_liu_correlations():
 def pezzementi(rfcn_baseline=None):
     rows = published("pezzementi").tables["adr"]
     systems = [name for name in rows[0] if name not in ("mutator", "parameters")]
-    scores = {system: {"clean" if row["mutator"] == "Baseline" else f"{row['mutator']} {row['parameters']}":
-                       row[system] for row in rows} for system in systems}
+    scores = {
+        system: {
+            "clean" if row["mutator"] == "Baseline" else f"{row['mutator']} {row['parameters']}": row[system]
+            for row in rows
+        }
+        for system in systems
+    }
     if rfcn_baseline is not None:
         scores["deformable_rfcnn"]["clean"] = rfcn_baseline
     return normalise(scores)
@@ -217,8 +245,13 @@ def starting(scores, *mutators):
 CASES = [  # what from what, the baseline of D-RFCN, pooled R², R² per system as recomputed from Table IV
     ("Defocus", ("Gaussian Blur",), None, 0.983, (0.970, 0.992, 0.935, 0.993, 0.993, 0.991, 0.994, 0.968)),
     ("Defocus", ("Gaussian Blur",), 0.63, 0.9825, (0.970, 0.992, 0.935, 0.993, 0.993, 0.992, 0.994, 0.968)),
-    ("Defocus", ("Gaussian Blur", "clean"), 0.63, 0.991,
-     (0.994, 0.990, 0.972, 0.993, 0.994, 0.996, 0.994, 0.976)),
+    (
+        "Defocus",
+        ("Gaussian Blur", "clean"),
+        0.63,
+        0.991,
+        (0.994, 0.990, 0.972, 0.993, 0.994, 0.996, 0.994, 0.976),
+    ),
     ("Haze", ("Alpha Blend",), None, 0.884, (0.914, 0.843, 0.904, 0.819, -2.29, 0.608, 0.729, 0.291)),
     ("Haze", ("Alpha Blend", "clean"), 0.63, 0.893, (0.918, 0.846, 0.913, 0.948, -2.23, 0.603, 0.987, 0.682)),
 ]

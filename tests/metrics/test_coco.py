@@ -113,8 +113,9 @@ def test_ties_follow_the_number_of_the_image_not_its_place_in_the_file():
 def test_reader_and_metric_together(coco_reference):
     _, found = coco_reference["bbox"]
     dataset = open_dataset(f"coco:{REFERENCE / 'instances_val2014_100.json'}")
-    truth = DetectionTruth.of(((name, dataset.truth(i).instances) for i, name in enumerate(dataset.ids)),
-                              dataset.classes)
+    truth = DetectionTruth.of(
+        ((name, dataset.truth(i).instances) for i, name in enumerate(dataset.ids)), dataset.classes
+    )
     numbers = np.argsort([int(name) for name in dataset.ids])
     boxes = box_scores(truth, replace(found, image=numbers[found.image])).numbers()
     assert boxes["AP"] == pytest.approx(0.5045806987249628, abs=1e-9)
@@ -181,7 +182,7 @@ def flat(image=(0, 1), boxes=((0, 0, 1, 1), (0, 0, 2, 2)), scores=(0.5, 0.5), la
         (flat(boxes=((0, 0, 1, 1), (5, 0, 2, 2))), r"'b.png', detection 0: box \[5.0, 0.0, 2.0, 2.0\]"),
         (flat(boxes=((0, 0, np.inf, 1), (5, 0, 7, 2))), "'a.png', detection 0: box"),
         (flat(image=(1, 1), scores=(0.5, 7)), "'b.png', detection 1: score 7.0"),
-    (flat(image=(0, 7)), "image number 7"),
+        (flat(image=(0, 7)), "image number 7"),
         (flat(labels=(0,)), "2 boxes, but labels has shape"),
         (flat(masks=(None,)), "1 masks"),
     ],

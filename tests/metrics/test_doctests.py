@@ -15,8 +15,11 @@ import pytest
 import stormproof.metrics
 import stormproof.robustness
 
-MODULES = [f"{room.__name__}.{module.name}" for room in (stormproof.metrics, stormproof.robustness)
-           for module in iter_modules(room.__path__)]
+MODULES = [
+    f"{room.__name__}.{module.name}"
+    for room in (stormproof.metrics, stormproof.robustness)
+    for module in iter_modules(room.__path__)
+]
 
 
 @pytest.mark.parametrize("name", MODULES)

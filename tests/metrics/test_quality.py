@@ -209,9 +209,15 @@ def test_quality_by_object_size():
     assert math.isnan(nothing.small)
 
 
-@pytest.mark.parametrize(("box", "expected"), [
-    ([10, 10, 20, 20], (0, 36)), ([0, 0, 5, 5], (0, 36)), ([95, 75, 100, 80], (44, 80)),
-    ([2, 2, 78, 78], (2, 78))])
+@pytest.mark.parametrize(
+    ("box", "expected"),
+    [
+        ([10, 10, 20, 20], (0, 36)),
+        ([0, 0, 5, 5], (0, 36)),
+        ([95, 75, 100, 80], (44, 80)),
+        ([2, 2, 78, 78], (2, 78)),
+    ],
+)
 def test_crops_grow_to_what_a_measure_needs(box, expected):
     seen = []
 

@@ -16,8 +16,16 @@ from stormproof.robustness.sequences import distance_matrix, relative_performanc
 
 
 def scores(clean, **corruptions):
-    return Grid.of({"clean": clean, **{f"{name}@{s}": value for name, values in corruptions.items()
-                                       for s, value in enumerate(values, 1)}})
+    return Grid.of(
+        {
+            "clean": clean,
+            **{
+                f"{name}@{s}": value
+                for name, values in corruptions.items()
+                for s, value in enumerate(values, 1)
+            },
+        }
+    )
 
 
 def test_noise_counts_with_three_severities():
@@ -125,15 +133,20 @@ def test_r_squared():
 
 
 def test_gains_and_correlations():
-    grids = {name: scores(clean, fog=(level,) * 5)
-             for name, clean, level in (("base", 0.4, 0.2), ("deep", 0.5, 0.28), ("wide", 0.42, 0.21))}
+    grids = {
+        name: scores(clean, fog=(level,) * 5)
+        for name, clean, level in (("base", 0.4, 0.2), ("deep", 0.5, 0.28), ("wide", 0.42, 0.21))
+    }
     table = gains(grids, "base")
     assert table["deep"].delta_p == pytest.approx(0.1)
     assert table["deep"].delta_mpc == pytest.approx(0.08)
     with pytest.raises(UnknownName, match="Did you mean 'base'"):
         gains(grids, "bas")
-    columns = {"p": {"a": 1, "b": 2, "c": 3, "d": 4}, "q": {"a": 8, "b": 4, "c": 2, "d": 1},
-               "flat": dict.fromkeys("abcd", 5)}
+    columns = {
+        "p": {"a": 1, "b": 2, "c": 3, "d": 4},
+        "q": {"a": 8, "b": 4, "c": 2, "d": 1},
+        "flat": dict.fromkeys("abcd", 5),
+    }
     pairs = correlation_table(columns)
     assert pairs["p", "q"].spearman == pytest.approx(-1)
     assert pairs["p", "q"].pearson == pytest.approx(np.corrcoef([1, 2, 3, 4], [8, 4, 2, 1])[0, 1])

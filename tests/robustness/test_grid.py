@@ -24,8 +24,11 @@ from stormproof.robustness.performance import (
     rpc_by_severity,
 )
 
-FULL = {"clean": 0.5, **{f"fog@{s}": 0.5 - s / 20 for s in range(1, 6)},
-        **{f"snow@{s}": 0.1 for s in range(1, 6)}}
+FULL = {
+    "clean": 0.5,
+    **{f"fog@{s}": 0.5 - s / 20 for s in range(1, 6)},
+    **{f"snow@{s}": 0.1 for s in range(1, 6)},
+}
 
 
 def test_p_mpc_rpc():
@@ -89,8 +92,12 @@ def test_free_parameters_count_as_given():
 
 
 def test_rows_may_repeat_clean_only_if_it_agrees():
-    rows = [("fog", 0, 0.5), *[("fog", s, 0.4) for s in range(1, 6)], ("snow", 0, 0.5),
-            *[("snow", s, 0.2) for s in range(1, 6)]]
+    rows = [
+        ("fog", 0, 0.5),
+        *[("fog", s, 0.4) for s in range(1, 6)],
+        ("snow", 0, 0.5),
+        *[("snow", s, 0.2) for s in range(1, 6)],
+    ]
     assert rpc(Grid.from_rows(rows)) == pytest.approx(0.6)
     with pytest.raises(InvalidCondition, match=r"clean has two scores: 0.5 and 0.6"):
         Grid.from_rows([*rows, ("rain", 0, 0.6)])
@@ -103,8 +110,12 @@ def test_over_expects_what_is_asked_for():
 
 
 def errors(clean, corrupted):
-    return Grid.of({"clean": clean, **{f"{name}@{s}": value + s for name, value in corrupted.items()
-                                       for s in range(1, 6)}})
+    return Grid.of(
+        {
+            "clean": clean,
+            **{f"{name}@{s}": value + s for name, value in corrupted.items() for s in range(1, 6)},
+        }
+    )
 
 
 def test_corruption_error():

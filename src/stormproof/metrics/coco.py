@@ -21,11 +21,20 @@ if TYPE_CHECKING:
 
 # name → (IoU threshold or all, size bin, detections per image), in the order pycocotools prints them
 _PRECISIONS: dict[str, tuple[float | None, int, int]] = {
-    "AP": (None, 0, 2), "AP50": (0.5, 0, 2), "AP75": (0.75, 0, 2),
-    "APs": (None, 1, 2), "APm": (None, 2, 2), "APl": (None, 3, 2),
+    "AP": (None, 0, 2),
+    "AP50": (0.5, 0, 2),
+    "AP75": (0.75, 0, 2),
+    "APs": (None, 1, 2),
+    "APm": (None, 2, 2),
+    "APl": (None, 3, 2),
 }
 _RECALLS: dict[str, tuple[int, int]] = {
-    "AR1": (0, 0), "AR10": (0, 1), "AR100": (0, 2), "ARs": (1, 2), "ARm": (2, 2), "ARl": (3, 2),
+    "AR1": (0, 0),
+    "AR10": (0, 1),
+    "AR100": (0, 2),
+    "ARs": (1, 2),
+    "ARm": (2, 2),
+    "ARl": (3, 2),
 }
 NUMBERS = (*_PRECISIONS, *_RECALLS)
 _IOUS = np.linspace(0.5, 0.95, 10)
@@ -97,8 +106,10 @@ def _given_masks(found: Detections, truth: DetectionTruth) -> list[RLE]:
         if mask is None:
             raise InvalidPrediction(f"Image {truth.ids[i]!r}: a detection has no mask; score boxes instead.")
         if mask.size != sizes.get(i, mask.size):
-            raise InvalidPrediction(f"Image {truth.ids[i]!r}: a predicted mask has size {mask.size}, the "
-                                    f"truth's {sizes[i]} (height, width); resize it to the image.")
+            raise InvalidPrediction(
+                f"Image {truth.ids[i]!r}: a predicted mask has size {mask.size}, the "
+                f"truth's {sizes[i]} (height, width); resize it to the image."
+            )
         given.append(mask)
     return given
 
@@ -112,8 +123,12 @@ def _index(truth: DetectionTruth, slot: str, masks: list[Any] | None) -> hotcoco
         kept = hotcoco.COCO.from_arrays(
             [{"id": i + 1, "width": 0, "height": 0} for i in range(len(truth.ids))],
             [{"id": i + 1, "name": name} for i, name in enumerate(truth.classes)],
-            truth.rank[truth.image] + 1, truth.labels + 1, _xywh(truth.boxes),
-            area=truth.area, iscrowd=truth.excused, segmentation=masks,
+            truth.rank[truth.image] + 1,
+            truth.labels + 1,
+            _xywh(truth.boxes),
+            area=truth.area,
+            iscrowd=truth.excused,
+            segmentation=masks,
         )
         truth.__dict__[slot] = kept
     return kept
@@ -146,8 +161,10 @@ def _scores(truth: DetectionTruth, index: hotcoco.COCO, results: hotcoco.COCO, k
     assert tables is not None  # accumulate() has just filled it
     by_class = _numbers(tables["precision"], tables["recall"])
     overall = {name: _mean(column) for name, column in by_class.items()}
-    per_class = {name: {number: float(column[k]) for number, column in by_class.items()}
-                 for k, name in enumerate(truth.classes)}
+    per_class = {
+        name: {number: float(column[k]) for number, column in by_class.items()}
+        for k, name in enumerate(truth.classes)
+    }
     return DetectionScores(**overall, per_class=per_class)
 
 

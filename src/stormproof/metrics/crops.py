@@ -24,8 +24,9 @@ class QualityBySize:
     large: float
 
 
-def object_quality(clean: Image, corrupted: Image, objects: Instances, measure: Measure, *,
-                   least: int = 1) -> Floats:
+def object_quality(
+    clean: Image, corrupted: Image, objects: Instances, measure: Measure, *, least: int = 1
+) -> Floats:
     """`measure` on each object's bounding-box crop, edges rounded outwards; NaN for a box off the picture.
 
     Crops grow evenly, within the picture, to `least` pixels a side, for measures that need an area
@@ -56,8 +57,9 @@ def _extent(low: float, high: float, size: int, least: int) -> tuple[int, int] |
     return start, min(size, max(stop, start + least))
 
 
-def quality_by_size(pairs: Iterable[tuple[Image, Image, Instances]], measure: Measure, *,
-                    least: int = 1) -> QualityBySize:
+def quality_by_size(
+    pairs: Iterable[tuple[Image, Image, Instances]], measure: Measure, *, least: int = 1
+) -> QualityBySize:
     """The mean over a set of (clean, corrupted, objects): pictures for `whole`, objects for the sizes.
 
     Objects are binned by `area` at COCO's bounds 32² and 96²; `least` as in `object_quality`.

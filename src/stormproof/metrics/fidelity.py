@@ -72,8 +72,10 @@ def _bands(clean: Image, corrupted: Image) -> list[tuple[Floats, Floats, Floats,
     check_pair(clean, corrupted)
     _require_side(clean, _MIN_WAVELET_SIDE, "Wavelet VIF")
     crop = tuple(slice(0, n - n % 2**_LEVELS) for n in clean.shape[:2])
-    pyramids = [oriented_bands(grey(image)[crop], levels=_LEVELS, orientations=(0, 3), of=6)
-                for image in (clean, corrupted)]
+    pyramids = [
+        oriented_bands(grey(image)[crop], levels=_LEVELS, orientations=(0, 3), of=6)
+        for image in (clean, corrupted)
+    ]
     bands = []
     for level, (ours, theirs) in enumerate(zip(*pyramids, strict=True)):
         window = 2 ** (_LEVELS - level) + 1  # widest at the finest level, so that all see the same area
@@ -103,6 +105,7 @@ def _scale_mixture(band: Floats) -> tuple[Floats, Floats]:
 
 def _local_channel(a: Floats, b: Floats, window: int) -> tuple[Floats, Floats]:
     """Gain and noise of corrupted = gain · clean + noise, at the centre of every block."""
+
     def mean(values: Floats) -> Floats:
         averaged = cv2.blur(values, (window, window), borderType=cv2.BORDER_REFLECT_101)
         return np.asarray(averaged, np.float64)[_BLOCK // 2 :: _BLOCK, _BLOCK // 2 :: _BLOCK]
@@ -113,8 +116,9 @@ def _local_channel(a: Floats, b: Floats, window: int) -> tuple[Floats, Floats]:
     return _channel(variance_a, variance_b, mean(a * b) - mean_a * mean_b, 1e-15)
 
 
-def _channel(variance_a: Floats, variance_b: Floats, covariance: Floats,
-             tiny: float) -> tuple[Floats, Floats]:
+def _channel(
+    variance_a: Floats, variance_b: Floats, covariance: Floats, tiny: float
+) -> tuple[Floats, Floats]:
     """Least-squares gain and residual variance, never negative; a flat or reversed patch carries nothing."""
     gain = covariance / (variance_a + tiny)
     noise = variance_b - gain * covariance
@@ -141,5 +145,6 @@ def _whole_blocks(band: Floats) -> Floats:
 
 def _require_side(image: Image, least: int, what: str) -> None:
     if min(image.shape[:2]) < least:
-        raise InvalidImage(f"{what} needs at least {least} pixels a side; this picture is "
-                           f"{image.shape[0]}×{image.shape[1]}.")
+        raise InvalidImage(
+            f"{what} needs at least {least} pixels a side; this picture is {image.shape[0]}×{image.shape[1]}."
+        )

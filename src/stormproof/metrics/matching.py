@@ -36,8 +36,11 @@ def by_class_and_image(truth: DetectionTruth, found: Detections) -> Groups:
     truths = np.argsort(of_truth, kind="stable")
     detections = np.lexsort((-found.scores, of_found))
     keys = np.unique(np.concatenate([of_truth, of_found]))
-    starts = [np.searchsorted(column, keys, side) for column in (of_truth[truths], of_found[detections])
-              for side in ("left", "right")]
+    starts = [
+        np.searchsorted(column, keys, side)
+        for column in (of_truth[truths], of_found[detections])
+        for side in ("left", "right")
+    ]
     return Groups(truths, detections, np.stack(starts, axis=1))
 
 
@@ -48,8 +51,15 @@ def judge_voc(truth: DetectionTruth, found: Detections, *, iou: float) -> Verdic
     """
     verdicts = np.zeros(len(found), np.uint8)
     groups = by_class_and_image(truth, found)
-    _voc(groups.starts, truth.boxes[groups.truths], truth.excused[groups.truths],
-         found.boxes[groups.detections], iou, groups.detections, verdicts)
+    _voc(
+        groups.starts,
+        truth.boxes[groups.truths],
+        truth.excused[groups.truths],
+        found.boxes[groups.detections],
+        iou,
+        groups.detections,
+        verdicts,
+    )
     return verdicts
 
 
@@ -62,8 +72,17 @@ def judge_nrec(truth: DetectionTruth, found: Detections, *, iou: float) -> tuple
     verdicts = np.zeros(len(found), np.uint8)
     hits = np.full(len(found), -1, np.int64)
     groups = by_class_and_image(truth, found)
-    _nrec(groups.starts, truth.boxes[groups.truths], truth.excused[groups.truths],
-          found.boxes[groups.detections], iou, groups.detections, groups.truths, verdicts, hits)
+    _nrec(
+        groups.starts,
+        truth.boxes[groups.truths],
+        truth.excused[groups.truths],
+        found.boxes[groups.detections],
+        iou,
+        groups.detections,
+        groups.truths,
+        verdicts,
+        hits,
+    )
     return verdicts, hits
 
 
@@ -106,8 +125,17 @@ def _voc(starts: Any, truths: Any, excused: Any, boxes: Any, iou: Any, order: An
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _nrec(starts: Any, truths: Any, excused: Any, boxes: Any, iou: Any, order: Any, owner: Any, verdicts: Any,
-          hits: Any) -> None:
+def _nrec(
+    starts: Any,
+    truths: Any,
+    excused: Any,
+    boxes: Any,
+    iou: Any,
+    order: Any,
+    owner: Any,
+    verdicts: Any,
+    hits: Any,
+) -> None:
     taken = np.zeros(len(truths), np.bool_)
     for g in range(len(starts)):
         t0, t1, d0, d1 = starts[g]
@@ -115,8 +143,9 @@ def _nrec(starts: Any, truths: Any, excused: Any, boxes: Any, iou: Any, order: A
             best, at, hidden = 0.0, -1, False
             for t in range(t0, t1):
                 if excused[t]:
-                    hidden = hidden or (_area(boxes[d]) > 0
-                                        and _shared(boxes[d], truths[t]) >= iou * _area(boxes[d]))
+                    hidden = hidden or (
+                        _area(boxes[d]) > 0 and _shared(boxes[d], truths[t]) >= iou * _area(boxes[d])
+                    )
                 elif not taken[t]:
                     overlap = _iou(boxes[d], truths[t])
                     if overlap >= iou and overlap > best:

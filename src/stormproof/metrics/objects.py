@@ -95,8 +95,9 @@ class ObjectErrors:
         return table
 
 
-def object_errors(truth: DetectionTruth, predictions: Predictions, *,
-                  rule: MatchingRule | None = None) -> ObjectErrors:
+def object_errors(
+    truth: DetectionTruth, predictions: Predictions, *, rule: MatchingRule | None = None
+) -> ObjectErrors:
     """Judge every countable truth of a set under one condition.
 
     >>> from stormproof.sample import Instances, Prediction
@@ -113,8 +114,11 @@ def object_errors(truth: DetectionTruth, predictions: Predictions, *,
     loud = loud[np.argsort(found.image[loud], kind="stable")]
     images = np.unique(truth.image[counted])
     truth_ends = np.searchsorted(truth.image[counted], images, "right").tolist()
-    bounds = zip(np.searchsorted(found.image[loud], images, "left").tolist(),
-                 np.searchsorted(found.image[loud], images, "right").tolist(), strict=True)
+    bounds = zip(
+        np.searchsorted(found.image[loud], images, "left").tolist(),
+        np.searchsorted(found.image[loud], images, "right").tolist(),
+        strict=True,
+    )
     errors = np.ones(len(counted))
     symptoms: list[Symptom] = []
     start = 0
@@ -124,12 +128,14 @@ def object_errors(truth: DetectionTruth, predictions: Predictions, *,
         errors[start:end] = 1 - overlap
         symptoms.extend(_symptoms(overlap, same, rule.tolerance))
         start = end
-    return ObjectErrors(truth.image[counted], truth.labels[counted], errors, tuple(symptoms),
-                        truth.classes, truth.ids)
+    return ObjectErrors(
+        truth.image[counted], truth.labels[counted], errors, tuple(symptoms), truth.classes, truth.ids
+    )
 
 
-def _judge_image(truth: DetectionTruth, found: Detections, own: Ints, said: Ints,
-                 rule: MatchingRule) -> tuple[Floats, Bools]:
+def _judge_image(
+    truth: DetectionTruth, found: Detections, own: Ints, said: Ints, rule: MatchingRule
+) -> tuple[Floats, Bools]:
     """For each truth the overlap with its prediction, and whether the classes agree."""
     if not said.size:
         return np.zeros(len(own)), np.zeros(len(own), bool)
@@ -165,10 +171,16 @@ def _one_to_one(overlap: Floats, same: Bools, scores: Floats) -> Ints:
 
 def _symptoms(overlap: Floats, same: Bools, tolerance: float) -> list[Symptom]:
     missed = Symptom.MD if not (overlap > 0).any() else Symptom.PMD
-    by_case = {(True, True): Symptom.CORRECT, (True, False): Symptom.CBWO,
-               (False, True): Symptom.WBCO, (False, False): Symptom.WBWO}
-    return [missed if value == 0 else by_case[1 - value < tolerance, agrees]
-            for value, agrees in zip(overlap.tolist(), same.tolist(), strict=True)]
+    by_case = {
+        (True, True): Symptom.CORRECT,
+        (True, False): Symptom.CBWO,
+        (False, True): Symptom.WBCO,
+        (False, False): Symptom.WBWO,
+    }
+    return [
+        missed if value == 0 else by_case[1 - value < tolerance, agrees]
+        for value, agrees in zip(overlap.tolist(), same.tolist(), strict=True)
+    ]
 
 
 def _means(column: Ints, values: Floats, names: tuple[str, ...]) -> dict[str, float]:

@@ -18,8 +18,9 @@ from stormproof.sample import Floats
 Spectrum = npt.NDArray[np.complex128]
 
 
-def oriented_bands(picture: Floats, *, levels: int, orientations: tuple[int, ...],
-                   of: int) -> Iterator[list[Floats]]:
+def oriented_bands(
+    picture: Floats, *, levels: int, orientations: tuple[int, ...], of: int
+) -> Iterator[list[Floats]]:
     """Per level, finest first, the bands at some `of` equally spaced orientations (0: vertical edges).
 
     Sides must be multiples of 2^(levels − 1); each level halves them.

@@ -22,8 +22,10 @@ def check_pair(clean: Image, corrupted: Image) -> None:
     check_image(clean, "the clean image")
     check_image(corrupted, "the corrupted image")
     if clean.shape != corrupted.shape:
-        raise InvalidImage(f"The clean image is {clean.shape}, the corrupted one {corrupted.shape}; "
-                           "compare pictures of one size.")
+        raise InvalidImage(
+            f"The clean image is {clean.shape}, the corrupted one {corrupted.shape}; "
+            "compare pictures of one size."
+        )
 
 
 def grey(image: Image) -> Floats:
@@ -81,8 +83,11 @@ def colour_wasserstein(clean: Image, corrupted: Image) -> float:
     """
     check_pair(clean, corrupted)
     channels = 1 if clean.ndim == 2 else clean.shape[2]
-    pairs = zip(np.split(clean.reshape(-1, channels), channels, axis=1),
-                np.split(corrupted.reshape(-1, channels), channels, axis=1), strict=True)
+    pairs = zip(
+        np.split(clean.reshape(-1, channels), channels, axis=1),
+        np.split(corrupted.reshape(-1, channels), channels, axis=1),
+        strict=True,
+    )
     return float(np.mean([np.abs(_cumulative(a) - _cumulative(b))[:-1].sum() / 255 for a, b in pairs]))
 
 

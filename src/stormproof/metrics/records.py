@@ -49,7 +49,9 @@ class DetectionTruth:
         for _, objects in pairs:
             masks.extend(objects.masks or [None] * len(objects))
         truth = cls(
-            ids, tuple(classes), _image_column([len(o) for _, o in pairs]),
+            ids,
+            tuple(classes),
+            _image_column([len(o) for _, o in pairs]),
             _stack([o.boxes for _, o in pairs], np.zeros((0, 4))),
             _stack([o.labels for _, o in pairs], np.zeros(0, np.int64)),
             _stack([o.crowd for _, o in pairs], np.zeros(0, bool)),
@@ -60,8 +62,10 @@ class DetectionTruth:
         bad = (truth.labels < 0) | (truth.labels >= len(truth.classes))
         if bad.any():
             i = int(np.flatnonzero(bad)[0])
-            raise InvalidTruth(f"Image {truth.owner(i)!r}: a truth has label {truth.labels[i]}, but there "
-                               f"are {len(truth.classes)} classes (0 to {len(truth.classes) - 1}).")
+            raise InvalidTruth(
+                f"Image {truth.owner(i)!r}: a truth has label {truth.labels[i]}, but there "
+                f"are {len(truth.classes)} classes (0 to {len(truth.classes) - 1})."
+            )
         return truth
 
     def __len__(self) -> int:
@@ -143,31 +147,56 @@ def lay_out(predictions: Predictions, truth: DetectionTruth) -> Detections:
     stray = (found.image < 0) | (found.image >= len(truth.ids))
     if stray.any():
         i = int(np.flatnonzero(stray)[0])
-        raise InvalidPrediction(f"Detection {i} belongs to image number {found.image[i]}, but the set has "
-                                f"{len(truth.ids)} images (0 to {len(truth.ids) - 1}).")
-    _refuse(~((found.scores >= 0) & (found.scores <= 1)), found, truth, found.scores, "score",
-            "scores must lie in [0, 1]")
+        raise InvalidPrediction(
+            f"Detection {i} belongs to image number {found.image[i]}, but the set has "
+            f"{len(truth.ids)} images (0 to {len(truth.ids) - 1})."
+        )
+    _refuse(
+        ~((found.scores >= 0) & (found.scores <= 1)),
+        found,
+        truth,
+        found.scores,
+        "score",
+        "scores must lie in [0, 1]",
+    )
     unsound = ~np.isfinite(found.boxes).all(axis=1) | (found.boxes[:, 2:] < found.boxes[:, :2]).any(axis=1)
-    _refuse(unsound, found, truth, found.boxes, "box",
-            "boxes are x1 y1 x2 y2, finite, with x2 ≥ x1 and y2 ≥ y1")
-    _refuse((found.labels < 0) | (found.labels >= len(truth.classes)), found, truth, found.labels, "label",
-            f"the set has {len(truth.classes)} classes (0 to {len(truth.classes) - 1})")
+    _refuse(
+        unsound, found, truth, found.boxes, "box", "boxes are x1 y1 x2 y2, finite, with x2 ≥ x1 and y2 ≥ y1"
+    )
+    _refuse(
+        (found.labels < 0) | (found.labels >= len(truth.classes)),
+        found,
+        truth,
+        found.labels,
+        "label",
+        f"the set has {len(truth.classes)} classes (0 to {len(truth.classes) - 1})",
+    )
     return found
 
 
 def _check_images(predictions: Mapping[str, Prediction], truth: DetectionTruth) -> None:
     strangers = [name for name in predictions if name not in truth.position]
     if strangers:
-        raise InvalidPrediction(f"Predictions for images that are not in the set: {_names(strangers)}. "
-                                "Check that ids are the dataset's, extension included.")
+        raise InvalidPrediction(
+            f"Predictions for images that are not in the set: {_names(strangers)}. "
+            "Check that ids are the dataset's, extension included."
+        )
     holes = [name for name in truth.ids if name not in predictions]
     if holes:
-        raise InvalidPrediction(f"No prediction for {len(holes)} of {len(truth.ids)} images: "
-                                f"{_names(holes)}. Give an empty Prediction() where the model found nothing.")
+        raise InvalidPrediction(
+            f"No prediction for {len(holes)} of {len(truth.ids)} images: "
+            f"{_names(holes)}. Give an empty Prediction() where the model found nothing."
+        )
 
 
-def _refuse(bad: Bools | np.bool_, found: Detections, truth: DetectionTruth, column: npt.NDArray[Any],
-            noun: str, rule: str) -> None:
+def _refuse(
+    bad: Bools | np.bool_,
+    found: Detections,
+    truth: DetectionTruth,
+    column: npt.NDArray[Any],
+    noun: str,
+    rule: str,
+) -> None:
     if bad.any():
         i = int(np.flatnonzero(bad)[0])
         rank = int((found.image[:i] == found.image[i]).sum())

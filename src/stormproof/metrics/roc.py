@@ -103,9 +103,13 @@ def roc(truth: DetectionTruth, predictions: Predictions, *, iou: float = 0.5) ->
     return Roc(scores[points], hits / people, errors / len(truth.ids))
 
 
-def fix_sensitivities(truth: DetectionTruth, clean: Predictions, *,
-                      ious: tuple[float, ...] = IOUS,
-                      fppi: tuple[float, ...] = REFERENCE_FPPI) -> Sensitivities:
+def fix_sensitivities(
+    truth: DetectionTruth,
+    clean: Predictions,
+    *,
+    ious: tuple[float, ...] = IOUS,
+    fppi: tuple[float, ...] = REFERENCE_FPPI,
+) -> Sensitivities:
     """Thresholds that reach the reference FPPI on clean data, per IoU. 10⁻³ needs a thousand images."""
     found = lay_out(clean, truth)
     curves = [roc(truth, found, iou=level) for level in ious]
@@ -113,19 +117,24 @@ def fix_sensitivities(truth: DetectionTruth, clean: Predictions, *,
     return Sensitivities(thresholds, ious, fppi)
 
 
-def detection_rates(truth: DetectionTruth, predictions: Predictions,
-                    sensitivities: Sensitivities) -> DetectionRates:
+def detection_rates(
+    truth: DetectionTruth, predictions: Predictions, sensitivities: Sensitivities
+) -> DetectionRates:
     """Rates and reached FPPI at sensitivities fixed on clean data (*pezzementi*, section II-A)."""
     found = lay_out(predictions, truth)
     curves = [roc(truth, found, iou=level) for level in sensitivities.ious]
-    reached = np.array([[curve.at(threshold) for threshold in row]
-                        for curve, row in zip(curves, sensitivities.thresholds.tolist(), strict=True)])
+    reached = np.array(
+        [
+            [curve.at(threshold) for threshold in row]
+            for curve, row in zip(curves, sensitivities.thresholds.tolist(), strict=True)
+        ]
+    )
     return DetectionRates(reached[:, :, 0], reached[:, :, 1])
 
 
-def worst_images(truth: DetectionTruth, clean: Predictions,
-                 mutated: Predictions, *, count: int = 10,
-                 iou: float = 0.5) -> list[Worsening]:
+def worst_images(
+    truth: DetectionTruth, clean: Predictions, mutated: Predictions, *, count: int = 10, iou: float = 0.5
+) -> list[Worsening]:
     """Images whose required FPPI to still find an object rises most (*pezzementi*, Fig. 6), worst first.
 
     A score's FPPI is read off the clean curve, where sensitivities are fixed. Rates below one false
@@ -136,8 +145,10 @@ def worst_images(truth: DetectionTruth, clean: Predictions,
     before, after = lay_out(clean, truth), lay_out(mutated, truth)
     curve = roc(truth, before, iou=iou)
     required = [_required_fppi(truth, found, curve, iou) for found in (before, after)]
-    rows = [Worsening(truth.owner(i), float(required[0][i]), float(required[1][i]))
-            for i in np.flatnonzero(np.isfinite(required[0])).tolist()]
+    rows = [
+        Worsening(truth.owner(i), float(required[0][i]), float(required[1][i]))
+        for i in np.flatnonzero(np.isfinite(required[0])).tolist()
+    ]
     hardest: dict[str, Worsening] = {}
     for row in sorted(rows, key=lambda r: (-r.orders, r.before, r.id)):
         hardest.setdefault(row.id, row)

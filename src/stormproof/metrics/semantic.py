@@ -40,8 +40,10 @@ class Confusion:
     def of(cls, truth: SemanticMap, predicted: LabelMap, *, classes: int, name: str = "image") -> Self:
         """Count one image; `name` is what errors call it."""
         if predicted.shape != truth.labels.shape:
-            raise InvalidPrediction(f"{name}: the predicted map is {predicted.shape}, the truth "
-                                    f"{truth.labels.shape}; resize with nearest neighbour first.")
+            raise InvalidPrediction(
+                f"{name}: the predicted map is {predicted.shape}, the truth "
+                f"{truth.labels.shape}; resize with nearest neighbour first."
+            )
         if predicted.dtype not in (np.uint8, np.uint16):
             raise InvalidPrediction(f"{name}: the predicted map is {predicted.dtype}, not uint8 or uint16.")
         return cls(_count(truth.labels, predicted, truth.ignore, classes, name))
@@ -89,8 +91,9 @@ def _count(truth: LabelMap, predicted: LabelMap, ignore: int, classes: int, name
     _tally(np.ascontiguousarray(truth).ravel(), np.ascontiguousarray(predicted).ravel(), skip, table, wide)
     if wide[classes].any():
         value = int(truth[(skip[truth] == classes)][0])
-        raise InvalidTruth(f"{name}: the truth holds class {value}, but there are {classes} classes and "
-                           f"{ignore} is ignored.")
+        raise InvalidTruth(
+            f"{name}: the truth holds class {value}, but there are {classes} classes and {ignore} is ignored."
+        )
     if wide[:classes, classes].any():
         value = int(predicted[(table[predicted] == classes) & (skip[truth] < classes)][0])
         raise InvalidPrediction(f"{name}: the prediction holds class {value} of {classes} classes.")

@@ -26,8 +26,7 @@ class VocScores:
     per_class: Mapping[str, float]
 
 
-def voc07_scores(truth: DetectionTruth, predictions: Predictions, *,
-                 iou: float = 0.5) -> VocScores:
+def voc07_scores(truth: DetectionTruth, predictions: Predictions, *, iou: float = 0.5) -> VocScores:
     """VOC 2007: precision sampled at recall 0, 0.1, …, 1 (Everingham et al. 2010).
 
     >>> from stormproof.sample import Instances, Prediction
@@ -38,8 +37,7 @@ def voc07_scores(truth: DetectionTruth, predictions: Predictions, *,
     return _scores(truth, predictions, eleven_points, iou)
 
 
-def voc10_scores(truth: DetectionTruth, predictions: Predictions, *,
-                 iou: float = 0.5) -> VocScores:
+def voc10_scores(truth: DetectionTruth, predictions: Predictions, *, iou: float = 0.5) -> VocScores:
     """VOC 2010 and later: the whole area under the monotone precision-recall curve."""
     return _scores(truth, predictions, area_under, iou)
 
@@ -56,8 +54,7 @@ def area_under(recall: Floats, precision: Floats) -> float:
     return float((np.diff(recall, prepend=0.0) * envelope).sum())
 
 
-def _scores(truth: DetectionTruth, predictions: Predictions, rule: Rule,
-            iou: float) -> VocScores:
+def _scores(truth: DetectionTruth, predictions: Predictions, rule: Rule, iou: float) -> VocScores:
     found = lay_out(predictions, truth)
     verdicts = judge_voc(truth, found, iou=iou)
     order = np.argsort(-found.scores, kind="stable")
@@ -67,7 +64,8 @@ def _scores(truth: DetectionTruth, predictions: Predictions, rule: Rule,
     for k, name in enumerate(truth.classes):
         right = verdicts[order[found.labels[order] == k]] == TRUE
         hits = np.cumsum(right)
-        per_class[name] = (rule(hits / positives[k], hits / np.arange(1, len(hits) + 1))
-                           if positives[k] else float("nan"))
+        per_class[name] = (
+            rule(hits / positives[k], hits / np.arange(1, len(hits) + 1)) if positives[k] else float("nan")
+        )
     present = [value for value in per_class.values() if not np.isnan(value)]
     return VocScores(float(np.mean(present)) if present else float("nan"), per_class)

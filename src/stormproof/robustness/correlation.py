@@ -38,8 +38,11 @@ def gains(grids: Mapping[str, Grid], baseline: str) -> dict[str, Gain]:
     if baseline not in grids:
         raise UnknownName("model", baseline, grids)
     base = grids[baseline]
-    return {name: Gain(p(grid) - p(base), mpc(grid) - mpc(base)) for name, grid in grids.items()
-            if name != baseline}
+    return {
+        name: Gain(p(grid) - p(base), mpc(grid) - mpc(base))
+        for name, grid in grids.items()
+        if name != baseline
+    }
 
 
 def correlate(a: Mapping[str, float], b: Mapping[str, float]) -> Correlation:
@@ -50,8 +53,10 @@ def correlate(a: Mapping[str, float], b: Mapping[str, float]) -> Correlation:
     """
     holes = sorted(a.keys() ^ b.keys())
     if holes:
-        raise IncompleteGrid((f"{key} in the {'second' if key in a else 'first'} column" for key in holes),
-                             len(a.keys() | b.keys()))
+        raise IncompleteGrid(
+            (f"{key} in the {'second' if key in a else 'first'} column" for key in holes),
+            len(a.keys() | b.keys()),
+        )
     if len(a) < 3:
         raise InvalidOption(f"A correlation of {len(a)} rows says nothing; give at least 3.")
     x, y = np.array([a[key] for key in a]), np.array([b[key] for key in a])
@@ -59,8 +64,9 @@ def correlate(a: Mapping[str, float], b: Mapping[str, float]) -> Correlation:
         nan = float("nan")
         return Correlation(nan, nan, nan, nan, len(a))
     linear, ranked = pearsonr(x, y), spearmanr(x, y)
-    return Correlation(float(linear.statistic), float(linear.pvalue),
-                       float(ranked.statistic), float(ranked.pvalue), len(a))
+    return Correlation(
+        float(linear.statistic), float(linear.pvalue), float(ranked.statistic), float(ranked.pvalue), len(a)
+    )
 
 
 def correlation_table(columns: Mapping[str, Mapping[str, float]]) -> dict[tuple[str, str], Correlation]:

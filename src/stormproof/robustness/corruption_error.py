@@ -36,8 +36,11 @@ def cross_scenario(grids: Mapping[tuple[str, str], Grid]) -> dict[tuple[str, str
     """Change of mCE by (scenario trained for, scenario tested on), for every pair of the scenarios given."""
     scenarios = list(dict.fromkeys(name for pair in grids for name in pair))
     pairs = [(trained, tested) for trained in scenarios for tested in scenarios]
-    holes = [f"trained for {trained}, tested on {tested}" for trained, tested in pairs
-             if (trained, tested) not in grids]
+    holes = [
+        f"trained for {trained}, tested on {tested}"
+        for trained, tested in pairs
+        if (trained, tested) not in grids
+    ]
     if holes:
         raise IncompleteGrid(holes, len(pairs))
     return {pair: mce_change(grids[pair]) for pair in pairs}
@@ -51,6 +54,8 @@ def enhancement_change(plain: Grid, enhanced: Grid) -> dict[str, float]:
     with_it, without = ce(enhanced), ce(plain)
     holes = sorted(with_it.keys() ^ without.keys())
     if holes:
-        raise IncompleteGrid((f"{name} {'plain' if name in with_it else 'enhanced'}" for name in holes),
-                             len(with_it.keys() | without.keys()))
+        raise IncompleteGrid(
+            (f"{name} {'plain' if name in with_it else 'enhanced'}" for name in holes),
+            len(with_it.keys() | without.keys()),
+        )
     return {name: with_it[name] - without[name] for name in without}

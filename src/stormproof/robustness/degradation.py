@@ -38,8 +38,11 @@ def degradation(grid: Grid, *, noise: Collection[str] = KAMANN["noise"]) -> Degr
     >>> {name: round(d, 3) for name, d in degradation(clear).corrupted.items()}
     {'snow': 0.7}
     """
-    kept = tuple(c for c in grid.expected
-                 if c.corruption not in noise or c.severity is None or c.severity in NOISE_SEVERITIES)
+    kept = tuple(
+        c
+        for c in grid.expected
+        if c.corruption not in noise or c.severity is None or c.severity in NOISE_SEVERITIES
+    )
     cut = Grid(grid.scores, kept)
     cut.require_complete()
     return Degradation(1 - grid.clean, {name: 1 - fmean(cut.levels(name)) for name in cut.corruptions})
@@ -59,8 +62,10 @@ def rcd(model: Degradation, reference: Degradation, *, least: float = 0.01) -> d
     own Fig. 10d (docs/adr/0021).
     """
     _require_same(model, reference)
-    return {name: _ratio(d - model.clean, reference.corrupted[name] - reference.clean, least)
-            for name, d in model.corrupted.items()}
+    return {
+        name: _ratio(d - model.clean, reference.corrupted[name] - reference.clean, least)
+        for name, d in model.corrupted.items()
+    }
 
 
 def mean_over(values: Mapping[str, float], *, without: Collection[str] = ()) -> float:
@@ -68,11 +73,14 @@ def mean_over(values: Mapping[str, float], *, without: Collection[str] = ()) -> 
     return _spread(values[name] for name in values if name not in without).mean
 
 
-def by_category(values: Mapping[str, float], categories: Groups = KAMANN, *,
-                without: Collection[str] = ()) -> dict[str, Spread]:
+def by_category(
+    values: Mapping[str, float], categories: Groups = KAMANN, *, without: Collection[str] = ()
+) -> dict[str, Spread]:
     """Mean and standard deviation per category, over its corruptions that have a value (Fig. 11)."""
-    return {category: _spread(values[name] for name in members if name in values and name not in without)
-            for category, members in categories.items()}
+    return {
+        category: _spread(values[name] for name in members if name in values and name not in without)
+        for category, members in categories.items()
+    }
 
 
 def _spread(values: Iterable[float]) -> Spread:
@@ -87,5 +95,7 @@ def _ratio(above: float, below: float, least: float) -> float:
 def _require_same(model: Degradation, reference: Degradation) -> None:
     missing = sorted(model.corrupted.keys() ^ reference.corrupted.keys())
     if missing:
-        raise IncompleteGrid((f"{name} of the {'model' if name in reference.corrupted else 'reference'}"
-                              for name in missing), len(model.corrupted.keys() | reference.corrupted.keys()))
+        raise IncompleteGrid(
+            (f"{name} of the {'model' if name in reference.corrupted else 'reference'}" for name in missing),
+            len(model.corrupted.keys() | reference.corrupted.keys()),
+        )

@@ -28,8 +28,12 @@ class Grid:
     expected: tuple[Condition, ...]
 
     @classmethod
-    def of(cls, scores: Mapping[str, float] | Mapping[Condition, float], *,
-           conditions: Iterable[Condition] | None = None) -> Self:
+    def of(
+        cls,
+        scores: Mapping[str, float] | Mapping[Condition, float],
+        *,
+        conditions: Iterable[Condition] | None = None,
+    ) -> Self:
         """From condition (or its text) to score.
 
         `conditions` (a suite, say) are what a complete grid holds, and select among the scores. Without
@@ -44,8 +48,9 @@ class Grid:
         return cls(held, _corrupted(_implied(held) if conditions is None else conditions))
 
     @classmethod
-    def from_rows(cls, rows: Iterable[tuple[str, int, float]], *,
-                  conditions: Iterable[Condition] | None = None) -> Self:
+    def from_rows(
+        cls, rows: Iterable[tuple[str, int, float]], *, conditions: Iterable[Condition] | None = None
+    ) -> Self:
         """From (corruption, severity, score); severity 0 is clean and may be repeated if it agrees."""
         scores: dict[Condition, float] = {}
         for corruption, severity, score in rows:

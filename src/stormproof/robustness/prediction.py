@@ -52,17 +52,24 @@ def normalise(scores: Scores, baseline: str = "clean") -> dict[str, dict[str, fl
     flat = [system for system, row in scores.items() if not row.get(baseline)]
     if flat:
         raise IncompleteGrid((f"{system}: a {baseline} score above 0" for system in flat), len(scores))
-    return {system: {name: value / row[baseline] for name, value in row.items()}
-            for system, row in scores.items()}
+    return {
+        system: {name: value / row[baseline] for name, value in row.items()} for system, row in scores.items()
+    }
 
 
 def foretell(scores: Scores, simple: Sequence[str], contextual: Sequence[str]) -> Foretelling:
     """Predict each system's contextual scores from the other systems' fits (Fig. 7) with weights (Fig. 8)."""
     if len(scores) < 2 or not simple or not contextual:
-        raise InvalidOption("Leaving one system out needs 2 systems, 1 simple and 1 contextual condition; "
-                            f"given {len(scores)}, {len(simple)} and {len(contextual)}.")
-    holes = [f"{system}: {name}" for system, row in scores.items() for name in (*simple, *contextual)
-             if not np.isfinite(row.get(name, np.nan))]
+        raise InvalidOption(
+            "Leaving one system out needs 2 systems, 1 simple and 1 contextual condition; "
+            f"given {len(scores)}, {len(simple)} and {len(contextual)}."
+        )
+    holes = [
+        f"{system}: {name}"
+        for system, row in scores.items()
+        for name in (*simple, *contextual)
+        if not np.isfinite(row.get(name, np.nan))
+    ]
     if holes:
         raise IncompleteGrid(holes, len(scores) * (len(simple) + len(contextual)))
     x = np.array([[row[name] for name in simple] for row in scores.values()])

@@ -40,8 +40,12 @@ class Grids(Mapping[GridKey, Grid]):
     def __getitem__(self, key: tuple[str, str, str, str]) -> Grid:
         known = GridKey(*key)
         if known not in self._cells:
-            raise UnknownName("published grid", "/".join(known), ("/".join(k) for k in self._cells),
-                              "List them with list(published('michaelis').grids).")
+            raise UnknownName(
+                "published grid",
+                "/".join(known),
+                ("/".join(k) for k in self._cells),
+                "List them with list(published('michaelis').grids).",
+            )
         return Grid.from_rows(self._cells[known])
 
     def __iter__(self) -> Iterator[GridKey]:
@@ -82,26 +86,31 @@ _SOURCES: Mapping[str, _Source] = {
         "files, 19 corruptions, 5 severities. Tables 1 to 6 in percent: `models` (1, 3, 5, 6) and "
         "`stylized_training` (2, 4). The tables' plain COCO Faster R-CNN is faster_rcnn_r50_fpn_1x_coco, and "
         "their deformable x101-64x4d is the file named dconv_c3-c5_x101_32x4d.",
-        ("models", "stylized_training"), "michaelis_grid.csv.xz"),
+        ("models", "stylized_training"),
+        "michaelis_grid.csv.xz",
+    ),
     "kamann": _Source(
         "C. Kamann, C. Rother: Benchmarking the Robustness of Semantic Segmentation Models with Respect to "
         "Common Corruptions. International Journal of Computer Vision 129, 2021.",
         "mIoU in percent, averaged over severities (noise: the first three): Table 1 `cityscapes`, Table 2 "
         "`ablation_xception71`, Table 3 `pascal_voc` (its last row reordered), Table 4 `ade20k`.",
-        ("cityscapes", "ablation_xception71", "pascal_voc", "ade20k")),
+        ("cityscapes", "ablation_xception71", "pascal_voc", "ade20k"),
+    ),
     "liu": _Source(
         "J. Liu, Z. Wang, L. Ma, C. Fang, T. Bai, X. Zhang, J. Liu, Z. Chen: Benchmarking Object Detection "
         "Robustness against Real-World Corruptions. International Journal of Computer Vision, 2024.",
         "In percent: CE per detector and damage with the printed average (`ce`), mAP (`map`), change of mCE "
         "across scenarios (`cross_scenario`), change of CE under an enhancement, positive is worse "
         "(`enhancement`). `quality`: SSIM, IFC and VIF per damage.",
-        ("ce", "quality", "map", "cross_scenario", "enhancement")),
+        ("ce", "quality", "map", "cross_scenario", "enhancement"),
+    ),
     "pezzementi": _Source(
         "Z. Pezzementi, T. Tabor, S. Yim, J. K. Chang, B. Drozd, D. Guttendorf, M. Wagner, P. Koopman: "
         "Putting Image Manipulations in Context: Robustness Testing for Safe Perception. IEEE SSRR, 2018.",
         "Average detection rate as a fraction, 8 systems under 47 mutations and the baseline (Table IV). The "
         "baseline .71 of deformable_rfcnn is probably a slip for .63, where its near-identity rows sit.",
-        ("adr",)),
+        ("adr",),
+    ),
 }
 
 
@@ -123,8 +132,10 @@ def published(name: str) -> Published:
 
 def _table(file: str) -> tuple[Row, ...]:
     text = (files("stormproof.robustness") / "data" / file).read_text("utf-8")
-    return tuple(MappingProxyType({key: _value(cell) for key, cell in row.items()})
-                 for row in csv.DictReader(io.StringIO(text)))
+    return tuple(
+        MappingProxyType({key: _value(cell) for key, cell in row.items()})
+        for row in csv.DictReader(io.StringIO(text))
+    )
 
 
 def _cells(file: str) -> dict[GridKey, list[tuple[str, int, float]]]:
@@ -134,7 +145,8 @@ def _cells(file: str) -> dict[GridKey, list[tuple[str, int, float]]]:
     next(rows)
     for dataset, model, task, corruption, severity, metric, value in rows:
         cells.setdefault(GridKey(dataset, model, task, metric), []).append(
-            (corruption, int(severity), float(value)))
+            (corruption, int(severity), float(value))
+        )
     return cells
 
 

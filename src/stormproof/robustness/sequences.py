@@ -22,20 +22,27 @@ class Distances:
     matrix: Floats
 
 
-def relative_performance(sequence: AlphaScores, clean: Mapping[str, float], *,
-                         names: tuple[str, ...] = SIZES) -> dict[str, dict[float, float]]:
+def relative_performance(
+    sequence: AlphaScores, clean: Mapping[str, float], *, names: tuple[str, ...] = SIZES
+) -> dict[str, dict[float, float]]:
     """rP_α = P_α / P per score and α, as fractions; NaN where the clean score is 0.
 
     >>> relative_performance({0.5: {"AP": 0.2}}, {"AP": 0.4}, names=("AP",))
     {'AP': {0.5: 0.5}}
     """
-    holes = [f"{name} at α {alpha}" for alpha, scores in sequence.items() for name in names
-             if name not in scores]
+    holes = [
+        f"{name} at α {alpha}" for alpha, scores in sequence.items() for name in names if name not in scores
+    ]
     holes += [f"{name} when clean" for name in names if name not in clean]
     if holes or not sequence:
         raise IncompleteGrid(holes or ("every α",), len(names) * (len(sequence) + 1))
-    return {name: {alpha: scores[name] / clean[name] if clean[name] else float("nan")
-                   for alpha, scores in sorted(sequence.items())} for name in names}
+    return {
+        name: {
+            alpha: scores[name] / clean[name] if clean[name] else float("nan")
+            for alpha, scores in sorted(sequence.items())
+        }
+        for name in names
+    }
 
 
 def distance_matrix(models: Mapping[str, Mapping[str, Mapping[float, float]]]) -> Distances:
@@ -43,15 +50,21 @@ def distance_matrix(models: Mapping[str, Mapping[str, Mapping[float, float]]]) -
 
     `models` holds each model's `relative_performance`; all must cover the same scores and α.
     """
-    cells = dict.fromkeys((name, alpha) for scores in models.values() for name, row in scores.items()
-                          for alpha in row)
-    holes = [f"{model}: {name} at α {alpha}" for model, scores in models.items() for name, alpha in cells
-             if alpha not in scores.get(name, {})]
+    cells = dict.fromkeys(
+        (name, alpha) for scores in models.values() for name, row in scores.items() for alpha in row
+    )
+    holes = [
+        f"{model}: {name} at α {alpha}"
+        for model, scores in models.items()
+        for name, alpha in cells
+        if alpha not in scores.get(name, {})
+    ]
     if holes or not cells:
         raise IncompleteGrid(holes or ("every model",), len(cells) * len(models))
     names = dict.fromkeys(name for name, _ in cells)
-    rows = {name: [[row[name][alpha] for alpha in sorted(row[name])] for row in models.values()]
-            for name in names}
+    rows = {
+        name: [[row[name][alpha] for alpha in sorted(row[name])] for row in models.values()] for name in names
+    }
     tables = [np.array(rows[name]) for name in names]
     per_score = [np.linalg.norm(table[:, None] - table[None, :], axis=2) for table in tables]
     return Distances(tuple(models), np.mean(per_score, axis=0))
