@@ -251,10 +251,14 @@ def tar(root: Path) -> str:
     return f"tar:{root}/val-0000.tar,semantic_classes=areas.txt"
 
 
+def world(root: Path) -> str:
+    return "world:val,count=2,size=128x80"
+
+
 BUILDERS: dict[str, Callable[[Path], str]] = {
     "coco": coco, "panoptic": panoptic, "voc": voc, "voc-seg": voc_segmentation, "cityscapes": cityscapes,
     "ade20k": ade20k, "bdd": bdd, "bdd-seg": bdd_segmentation, "kitti": kitti, "camvid": camvid, "yolo": yolo,
-    "images": images, "tar": tar,
+    "images": images, "tar": tar, "world": world,
 }  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from pycocotools.coco import COCO
 
 from stormproof.datasets import open_dataset
 from stormproof.datasets.masks import decompress, mask_box, masks_by_id, polygon_mask, segmentation_mask
+from stormproof.errors import DatasetError
 from stormproof.sample import RLE
 
 REAL = [
@@ -95,6 +96,19 @@ def test_boxes_only_when_asked_and_when_there_are_no_masks(build: Callable[..., 
     plain = open_dataset(spec)
     assert plain.truth(1).instances.masks is None
     assert plain.truth(0).instances.area.tolist() == [48]
+
+
+def test_truth_without_file_names(build: Callable[..., str], tmp_path: Path) -> None:
+    spec = build("coco")
+    path = tmp_path / "tree/instances_val.json"
+    content = json.loads(path.read_text())
+    for image in content["images"]:
+        del image["file_name"]
+    path.write_text(json.dumps(content))
+    dataset = open_dataset(spec)
+    assert len(dataset.truth(1).instances) == 2
+    with pytest.raises(DatasetError, match="no such image file"):
+        dataset[1]
 
 
 def test_usual_image_folders_are_found(tmp_path: Path, trees: ModuleType) -> None:

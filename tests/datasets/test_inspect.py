@@ -22,7 +22,7 @@ def inspect(*arguments: str) -> tuple[int, str]:
     return result.exit_code, result.stdout
 
 
-@pytest.mark.parametrize("kind", sorted(set(READERS) - {"world"}))
+@pytest.mark.parametrize("kind", sorted(READERS))
 def test_every_tiny_example_passes_its_check(build: Build, kind: str) -> None:
     code, text = inspect(build(kind), "--check", "--json")
     found = json.loads(text)
@@ -77,3 +77,22 @@ def test_missing_pictures_are_said_without_opening_any(build: Build, tmp_path: P
     spec = build("coco")
     (tmp_path / "tree/pictures/b.png").unlink()
     assert "1 of 2 are missing" in inspect(spec)[1]
+
+
+def test_an_endless_dataset_is_glanced_at() -> None:
+    found = json.loads(inspect("world:train,size=128x80", "--json")[1])
+    assert found["images"] > 10**6
+    assert found["looked_at"] == 200
+
+
+def test_ids_that_occur_twice_are_a_problem(build: Build) -> None:
+    from dataclasses import replace
+
+    from stormproof.datasets import open_dataset
+    from stormproof.datasets.survey import check
+
+    dataset = open_dataset(build("images"))
+    found = check(replace(dataset, ids=("b", "a", "b")))  # type: ignore[type-var]
+    assert [(problem.where, problem.what) for problem in found.problems] == [
+        ("sample 'b'", "the id occurs twice.")
+    ]

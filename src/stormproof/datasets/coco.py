@@ -43,13 +43,18 @@ def open_coco(main: str, *, images: str | None = None, masks: bool = True) -> Fi
         name=path.stem,
         root=path.parent,
         ids=distinct(map(str, numbers), path, "image id"),
-        images=tuple(directory / file_name(record, path, f"image {record['id']}") for record in records),
+        images=tuple(directory / _picture(record, path) for record in records),
         labels=index_annotations(annotations, records, [*categories], path, masks=masks),
         sources=(path,),
         classes=class_names(categories.values(), path),
         category_ids=tuple(categories),
         variant="" if masks else "boxes only",
     )
+
+
+def _picture(record: Mapping[str, Any], path: Path) -> Path:
+    """The image's file; ground truth made only for scoring may name none, and then no file is found."""
+    return file_name(record, path, f"image {record['id']}") if "file_name" in record else Path(str(record["id"]))
 
 
 def read_categories(content: object, path: Path) -> dict[int, str]:

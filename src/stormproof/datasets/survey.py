@@ -42,6 +42,7 @@ class Survey:
     excused: int = 0  # crowds and ignored regions
     outside: int = 0  # boxes that reach beyond their image, as some datasets mean them to
     problems: list[Problem] = field(default_factory=list)
+    ids: set[str] = field(default_factory=set)  # those looked at
 
     def summary(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
@@ -106,9 +107,6 @@ def problems_of(error: StormproofError) -> list[Problem]:
 def _begin(dataset: Dataset) -> Survey:
     found = Survey(dataset.name, len(dataset), dataset.classes, dataset.semantic_classes)
     found.missing_files = sum(not image.exists() for image in _image_files(dataset))
-    for name, times in Counter(dataset.ids).items():
-        if times > 1:
-            found.problems.append(Problem(f"sample {name!r}", f"the id occurs {times} times."))
     return found
 
 
@@ -122,6 +120,9 @@ def _image_files(dataset: Dataset) -> Sequence[Path]:
 def _noting(found: Survey, name: str) -> Iterator[None]:
     """Turns an error about one image into a problem, so that the next image is still looked at."""
     found.looked_at += 1
+    if name in found.ids:
+        found.problems.append(Problem(f"sample {name!r}", "the id occurs twice."))
+    found.ids.add(name)
     try:
         yield
     except StormproofError as error:
