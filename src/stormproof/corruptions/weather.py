@@ -64,7 +64,9 @@ def snow(
     return imaging.whiten(image, layer + layer[::-1, ::-1], keep)
 
 
-@lru_cache(maxsize=8)
+_KEPT = 4_000_000  # pixels; larger textures are resized anew each time rather than held in memory
+
+
 def _fitted(source: str, index: int, size: tuple[int, int], grey: bool) -> Image:
     """One texture, enlarged to cover an image of `size` with a tenth to spare for a random crop.
 
@@ -77,6 +79,9 @@ def _fitted(source: str, index: int, size: tuple[int, int], grey: bool) -> Image
     target = (ceil(texture.shape[0] * scale), ceil(texture.shape[1] * scale))
     resized = imaging.resize_cubic(texture, target)
     return imaging.grey_of(resized) if grey else resized
+
+
+_fitted_once = lru_cache(maxsize=8)(_fitted)
 
 
 @corruption(
@@ -94,7 +99,8 @@ def frost(image: Image, draw: Draw, *, picture: float, ice: float, textures: str
     """
     count = len(frost_textures.load(textures))
     height, width, channels = image.shape
-    texture = _fitted(textures, draw.integer("texture", count), (height, width), channels == 1)
+    fit = _fitted_once if height * width <= _KEPT else _fitted
+    texture = fit(textures, draw.integer("texture", count), (height, width), channels == 1)
     corner = draw.integer("top", texture.shape[0] - height), draw.integer("left", texture.shape[1] - width)
     return imaging.mix(image, picture, texture, ice, corner=corner)
 
@@ -109,7 +115,8 @@ def plasma(draw: Draw, side: int, decay: float) -> imaging.Field:
     w = 100.0
     while len(cloud) < side:
         n = len(cloud)
-        wobbles = (draw.uniform_field(f"wobble{n}{new}", (n, n), -w, w) for new in ("centre", "row", "column"))
+        parts = ("centre", "row", "column")
+        wobbles = (draw.uniform_field(f"wobble{n}{part}", (n, n), -w, w) for part in parts)
         cloud = imaging.subdivide(cloud, wobbles, w)
         w /= decay
     cloud -= cloud.min()
