@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -144,6 +145,42 @@ def test_big_files_open_fast(tmp_path: Path) -> None:
     dataset = open_dataset(f"coco:{path}")
     assert time.perf_counter() - start < 5
     assert len(dataset.truth(4999).instances) == 7
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("bbox", 0.5045806987249628), ("segm", 0.3195452758576433)])
+def test_scores_of_the_reference_results_are_exact(shared: Path, kind: str, expected: float) -> None:
+    """The COCO API's own example, read here and scored here, gives pycocotools' numbers."""
+    from stormproof.metrics.coco import box_scores, mask_scores
+    from stormproof.metrics.records import DetectionTruth
+    from stormproof.sample import Prediction
+
+    root = shared / "metric_refs/cocoapi_val2014_100"
+    if not root.is_dir():
+        pytest.skip(f"needs {root}")
+    dataset = open_dataset(f"coco:{root}/instances_val2014_100.json")
+    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in dataset.ids}
+    for row in json.loads((root / f"instances_val2014_fake{kind}100_results.json").read_text()):
+        rows[str(row["image_id"])].append(row)
+    label = {number: i for i, number in enumerate(dataset.category_ids)}  # type: ignore[attr-defined]
+    found = {}
+    for i, (name, mine) in enumerate(rows.items()):
+        masks = tuple(
+            segmentation_mask(row["segmentation"], *dataset.size(i)) for row in mine if kind == "segm"
+        )
+        xywh = [row["bbox"] if kind == "bbox" else coco_box(row) for row in mine]
+        boxes = np.array([[x, y, x + w, y + h] for x, y, w, h in xywh]).reshape(-1, 4)
+        labels = np.array([label[row["category_id"]] for row in mine], np.int64)
+        scores = np.array([row["score"] for row in mine])
+        found[name] = Prediction(boxes, scores, labels, masks if kind == "segm" else None)
+    truth = DetectionTruth.of(
+        ((n, dataset.truth(i).instances) for i, n in enumerate(dataset.ids)), dataset.classes
+    )
+    scores_of = box_scores if kind == "bbox" else mask_scores
+    assert abs(scores_of(truth, found).AP - expected) < 1e-9
+
+
+def coco_box(row: dict[str, Any]) -> list[float]:
+    return oracle.toBbox(row["segmentation"]).tolist()
 
 
 masks = arrays(np.bool_, st.tuples(st.integers(1, 40), st.integers(1, 40)))

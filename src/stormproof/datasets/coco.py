@@ -54,7 +54,9 @@ def open_coco(main: str, *, images: str | None = None, masks: bool = True) -> Fi
 
 def _picture(record: Mapping[str, Any], path: Path) -> Path:
     """The image's file; ground truth made only for scoring may name none, and then no file is found."""
-    return file_name(record, path, f"image {record['id']}") if "file_name" in record else Path(str(record["id"]))
+    if "file_name" not in record:
+        return Path(str(record["id"]))
+    return file_name(record, path, f"image {record['id']}")
 
 
 def read_categories(content: object, path: Path) -> dict[int, str]:
