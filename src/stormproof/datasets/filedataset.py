@@ -99,9 +99,3 @@ def fingerprint_of(identity: bytes, sources: Iterable[Path]) -> str:
             raise DatasetError(path, f"cannot be read: {error.strerror}.") from None
         total.update(path.name.encode() + b"\0" + content)
     return total.hexdigest()
-
-
-def category_ids(dataset: object, count: int) -> tuple[int, ...]:
-    """The numbers by which a dataset's own files know its `count` classes; 0, 1, 2 … if it does not say."""
-    known: tuple[int, ...] = getattr(dataset, "category_ids", ())
-    return known or tuple(range(count))
