@@ -49,7 +49,7 @@ def walkers(dice: Dice, plan: Plan) -> Iterator[Placement]:
         profile = street.side(side)
         near = m.half + profile.verge
         busy = d.people * dice.between(0.3, 1.7)
-        for _ in range(int(busy * 5 + dice.unit())):
+        for _ in range(int(busy * 3.2 + dice.unit())):
             u = dice.unit()
             s = 3.2 + 62.0 * u * u * u + 10.0 * u
             width = max(0.4, profile.pavement - 0.7)
@@ -70,7 +70,7 @@ def crossers(dice: Dice, plan: Plan) -> Iterator[Placement]:
     if dice.chance(0.25):
         spots.append(dice.between(10, 50))
     for s in spots:
-        for _ in range(dice.integer(5)):
+        for _ in range(dice.integer(4)):
             t = dice.between(-m.half, m.half)
             hx, hy = street.ahead(s)
             sign = 1 if dice.chance(0.5) else -1

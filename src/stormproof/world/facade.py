@@ -16,30 +16,28 @@ Look = tuple[float, float, float, float, float]  # red, green, blue, gloss, glow
 
 
 @kernel
-def _wall(u: float, z: float, params: Any, k: int, pixel: float, seed: int) -> float:
+def _wall(u: float, z: float, params: Any, k: int, sharp: float, seed: int) -> float:
     """Bare wall: a factor around 1."""
-    tone = 1.0 + 0.22 * (smooth(u * 0.3, z * 0.2, seed) - 0.5) + 0.10 * visible(0.2, pixel) * (smooth(u * 4, z * 4, seed + 1) - 0.5)
-    streak = smooth(u * 1.7, z * 0.07, seed + 2)
-    tone *= 1.0 - 0.14 * max(0.0, streak - 0.55)
+    tone = 1.0 + 0.24 * (smooth(u * 0.9, z * 0.2, seed) - 0.5)
     if params[k, STYLE] == 1.0:  # brick
         row = math.floor(z / 0.09)
         shift = 0.5 * (row - 2.0 * math.floor(row / 2.0))
         column = math.floor(u / 0.26 + shift)
-        keep = visible(0.08, pixel)
-        joint = max(band(z / 0.09 - row, 0.0, 0.14, pixel / 0.09), band(u / 0.26 + shift - column, 0.0, 0.05, pixel / 0.26))
+        keep = visible(0.08, sharp)
+        joint = max(band(z / 0.09 - row, 0.0, 0.14, sharp * 0.09), band(u / 0.26 + shift - column, 0.0, 0.05, sharp * 0.26))
         tone *= 1.0 + keep * (0.35 * (chance(int(row), int(column), seed) - 0.5) + 0.30 * joint)
     elif params[k, STYLE] == 2.0:  # panels
-        joint = max(band(z % params[k, STOREY], 0.0, 0.05, pixel), band(u % params[k, PITCH], 0.0, 0.05, pixel))
+        joint = max(band(z % params[k, STOREY], 0.0, 0.05, sharp), band(u % params[k, PITCH], 0.0, 0.05, sharp))
         tone *= 1.0 - 0.4 * joint
         tone *= 1.0 + 0.10 * (chance(int(u / params[k, PITCH]), int(z / params[k, STOREY]), seed) - 0.5)
     elif params[k, STYLE] == 4.0:  # boards
-        joint = band(z / 0.22 - math.floor(z / 0.22), 0.0, 0.2, pixel / 0.22)
-        tone *= 1.0 - 0.25 * joint * visible(0.15, pixel)
+        joint = band(z / 0.22 - math.floor(z / 0.22), 0.0, 0.2, sharp * 0.22)
+        tone *= 1.0 - 0.25 * joint * visible(0.15, sharp)
     return tone
 
 
 @kernel
-def _shop(u: float, z: float, params: Any, palette: Any, k: int, pixel: float, seed: int) -> Look:
+def _shop(u: float, z: float, params: Any, palette: Any, k: int, sharp: float, seed: int) -> Look:
     """Ground floor: plinth, panes, a door, a name board above."""
     span = params[k, PITCH] * 3.0
     unit = math.floor(u / span)
@@ -54,14 +52,14 @@ def _shop(u: float, z: float, params: Any, palette: Any, k: int, pixel: float, s
         if z > top - 0.08 or at < 0.06:
             return 0.08, 0.08, 0.08, 0.0, 0.0
         ink = word((at - span * 0.15) / (span * 0.7), (z - top + 0.62) / 0.42, 7, mine)
-        keep = visible(0.12, pixel) * (1.0 if ink else 0.0) + (1.0 - visible(0.12, pixel)) * 0.25
+        keep = visible(0.12, sharp) * (1.0 if ink else 0.0) + (1.0 - visible(0.12, sharp)) * 0.25
         bright = 0.75 if r + g + b < 0.9 else 0.03
         return r + (bright - r) * keep, g + (bright - g) * keep, b + (bright - b) * keep, 0.0, 0.25 * params[k, LIT] * keep
     door = span * (0.38 + 0.3 * chance(int(unit), 5, seed))
-    frame = band(at, 0.0, 0.16, pixel) + band(at, door, door + 0.08, pixel) + band(at, door + 1.0, door + 1.08, pixel)
-    frame += band(at, span * 0.5, span * 0.5 + 0.06, pixel) + band(z, top - 0.85, top - 0.75, pixel)
+    frame = band(at, 0.0, 0.16, sharp) + band(at, door, door + 0.08, sharp) + band(at, door + 1.0, door + 1.08, sharp)
+    frame += band(at, span * 0.5, span * 0.5 + 0.06, sharp) + band(z, top - 0.85, top - 0.75, sharp)
     if not door < at < door + 1.0:
-        frame += band(z, 0.0, 0.45, pixel)
+        frame += band(z, 0.0, 0.45, sharp)
     frame = min(1.0, frame)
     inside = 0.05 + 0.20 * smooth(at * 2.2, z * 2.2, mine) * chance(int(at * 1.5), int(z * 1.2), mine)
     glow = 0.5 * params[k, LIT] * (1.0 - frame)
@@ -70,10 +68,10 @@ def _shop(u: float, z: float, params: Any, palette: Any, k: int, pixel: float, s
 
 
 @kernel
-def facade(u: float, z: float, params: Any, palette: Any, k: int, pixel: float, seed: int) -> Look:
+def facade(u: float, z: float, params: Any, palette: Any, k: int, sharp: float, seed: int) -> Look:
     """The wall at u metres along and z metres up."""
     if params[k, SHOP] > 0.5 and z < params[k, GROUND]:
-        return _shop(u, z, params, palette, k, pixel, seed)
+        return _shop(u, z, params, palette, k, sharp, seed)
     storey = math.floor((z - params[k, GROUND]) / params[k, STOREY])
     column = math.floor(u / params[k, PITCH])
     a, c = u - column * params[k, PITCH], z - params[k, GROUND] - storey * params[k, STOREY]
@@ -84,15 +82,15 @@ def facade(u: float, z: float, params: Any, palette: Any, k: int, pixel: float, 
         c = z
         if chance(int(column), 9, seed) < 0.3:
             z0, tall = 0.1, params[k, GROUND] - 0.7
-    opening = band(a, x0, x0 + wide, pixel) * band(c, z0, z0 + tall, pixel)
-    border = band(a, x0 - 0.10, x0 + wide + 0.10, pixel) * band(c, z0 - 0.12, z0 + tall + 0.06, pixel)
-    tone = _wall(u, z, params, k, pixel, seed)
-    if params[k, STYLE] != 3.0 and visible(0.1, pixel) > 0.0:  # a soffit's shadow under each lintel
-        opening_top = band(c, z0 + tall - 0.12, z0 + tall, pixel)
+    opening = band(a, x0, x0 + wide, sharp) * band(c, z0, z0 + tall, sharp)
+    border = band(a, x0 - 0.10, x0 + wide + 0.10, sharp) * band(c, z0 - 0.12, z0 + tall + 0.06, sharp)
+    tone = _wall(u, z, params, k, sharp, seed)
+    if params[k, STYLE] != 3.0 and visible(0.1, sharp) > 0.0:  # a soffit's shadow under each lintel
+        opening_top = band(c, z0 + tall - 0.12, z0 + tall, sharp)
     else:
         opening_top = 0.0
-    bars = band(a - x0 - 0.5 * wide, -0.03, 0.03, pixel) + band(c - z0 - 0.6 * tall, -0.03, 0.03, pixel)
-    frame = min(1.0, bars + band(a - x0, 0.0, 0.06, pixel) + band(a - x0 - wide, -0.06, 0.0, pixel))
+    bars = band(a - x0 - 0.5 * wide, -0.03, 0.03, sharp) + band(c - z0 - 0.6 * tall, -0.03, 0.03, sharp)
+    frame = min(1.0, bars + band(a - x0, 0.0, 0.06, sharp) + band(a - x0 - wide, -0.06, 0.0, sharp))
     who = chance(int(column), int(storey), seed + 7)
     drawn = 1.0 if (c - z0) > tall * (0.35 + 0.6 * who) and who < 0.75 else 0.0
     shade = 0.03 + 0.30 * drawn * chance(int(column), int(storey), seed + 8)

@@ -14,9 +14,10 @@ def kernel(function: Function) -> Function:
     """Compile a loop once per machine, without fast maths and without threads.
 
     Plain IEEE additions, products, quotients and square roots in a fixed order are what make a
-    picture the same bytes everywhere.
+    picture the same bytes everywhere. No loop allocates or keeps an array, so reference counts, which
+    would cost as much as the shading itself, are left out.
     """
-    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False)(function))
 
 
 def inlined(function: Function) -> Function:

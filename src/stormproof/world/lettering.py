@@ -46,11 +46,11 @@ def _blend(ink: bool, keep: float, on: Colour, off: Colour, mean: float) -> Colo
 
 
 @kernel
-def sign(kind: int, u: float, v: float, seed: int, pixel: float) -> Colour:
+def sign(kind: int, u: float, v: float, seed: int, sharp: float) -> Colour:
     """A traffic sign's face; kinds as in `models.furniture`."""
     red, white, blue = (0.48, 0.02, 0.025), (0.75, 0.75, 0.72), (0.02, 0.10, 0.42)
     black, yellow, green = (0.02, 0.02, 0.02), (0.75, 0.48, 0.02), (0.01, 0.20, 0.09)
-    keep = visible(0.07, pixel)
+    keep = visible(0.07, sharp)
     r2 = u * u + v * v
     if kind == 0:  # stop
         reach = max(max(abs(u), abs(v)), (abs(u) + abs(v)) * 0.7071)
@@ -96,7 +96,7 @@ def sign(kind: int, u: float, v: float, seed: int, pixel: float) -> Colour:
 
 
 @kernel
-def poster(u: float, v: float, seed: int, one: Colour, two: Colour, pixel: float) -> Colour:
+def poster(u: float, v: float, seed: int, one: Colour, two: Colour, sharp: float) -> Colour:
     """A board or lorry side in metres: a ground colour, a stripe or panel, a line of lettering."""
     style = int(chance(1, 1, seed) * 4.0)
     third = (chance(2, 1, seed) * 0.7, chance(2, 2, seed) * 0.6, chance(2, 3, seed) * 0.6)
@@ -108,5 +108,5 @@ def poster(u: float, v: float, seed: int, one: Colour, two: Colour, pixel: float
     line = v % 1.9
     if 1.15 < line < 1.7 and style != 1:
         ink = word((u % 4.0 - 0.3) / 3.2, (line - 1.2) / 0.45, 6, seed + int(v / 1.9))
-        return _blend(ink, visible(0.14, pixel), third if style != 2 else two, colour, 0.3)
+        return _blend(ink, visible(0.14, sharp), third if style != 2 else two, colour, 0.3)
     return colour

@@ -19,6 +19,7 @@ class Light(NamedTuple):
     """The hour of the day. Directions are unit vectors in the world: x right, y ahead, z up."""
 
     sun: Colour  # direction towards the sun
+    lean: tuple[float, float]  # how far its rays slide over the ground per metre of height
     beam: Colour  # what the sun gives to a surface that faces it
     zenith: Colour
     horizon: Colour
@@ -33,22 +34,14 @@ class Light(NamedTuple):
 class Shadows(NamedTuple):
     """Heights the sun's rays and the vertical meet first, on square cells of the ground.
 
-    `near` and `far` are sun maps, `above` looks straight down. (x, y) is the ground position of the
-    first cell and `cell` its side in metres.
+    `near` and `far` are sun maps, `above` looks straight down. `frames` holds for each of the three the
+    ground position (x, y) of its first cell and how many cells there are to a metre.
     """
 
     near: Any
-    near_x: float
-    near_y: float
-    near_cell: float
     far: Any
-    far_x: float
-    far_y: float
-    far_cell: float
     above: Any
-    above_x: float
-    above_y: float
-    above_cell: float
+    frames: Any
 
 
 @inlined
@@ -74,9 +67,10 @@ def cloudy_sky(dx: float, dy: float, dz: float, light: Light) -> Colour:
     r, g, b = sky(dx, dy, dz, light)
     if dz <= 0.015 or light.clouds <= 0.0:
         return r, g, b
-    u, v = dx / (dz + 0.12), dy / (dz + 0.12)
-    form = 0.52 * smooth(u * 1.3, v * 1.3, light.seed) + 0.27 * smooth(u * 2.9, v * 2.9, light.seed + 1)
-    form += 0.14 * smooth(u * 6.3, v * 6.3, light.seed + 2) + 0.07 * smooth(u * 13.7, v * 13.7, light.seed + 3)
+    wide = 1.0 / (dz + 0.12)
+    u, v = dx * wide, dy * wide
+    form = 0.55 * smooth(u * 1.3, v * 1.3, light.seed) + 0.28 * smooth(u * 3.1, v * 3.1, light.seed + 1)
+    form += 0.17 * smooth(u * 7.9, v * 7.9, light.seed + 2)
     cover = min(1.0, max(0.0, (form - (0.78 - 0.62 * light.clouds)) * 4.0))
     cover *= min(1.0, dz * 9.0)
     shade = 1.0 - 0.5 * min(1.0, max(0.0, (form - 0.45) * 2.2))
@@ -100,32 +94,33 @@ def _blocked(heights: Any, u: float, v: float, z: float) -> float:
 
 
 @inlined
-def shadow(x: float, y: float, z: float, nx: float, ny: float, nz: float, light: Light, maps: Shadows) -> float:
+def shadow(x: float, y: float, z: float, nx: float, ny: float, nz: float, light: Light, near: Any,
+           far: Any, frames: Any) -> float:
     """The fraction of the sun that something hides from a surface with the given normal."""
-    lx, ly = light.sun[0] / light.sun[2], light.sun[1] / light.sun[2]
-    off = 1.6 * maps.near_cell
+    lx, ly = light.lean
+    off = 0.09
     px, py, pz = x + nx * off, y + ny * off, z + nz * off
-    u, v = (px - lx * pz - maps.near_x) / maps.near_cell, (py - ly * pz - maps.near_y) / maps.near_cell
-    hidden = _blocked(maps.near, u, v, pz + 0.03)
+    u, v = (px - lx * pz - frames[0, 0]) * frames[0, 2], (py - ly * pz - frames[0, 1]) * frames[0, 2]
+    hidden = _blocked(near, u, v, pz + 0.03)
     if hidden >= 0.0:
         return hidden
-    off = 1.6 * maps.far_cell
+    off = 0.4
     px, py, pz = x + nx * off, y + ny * off, z + nz * off
-    u, v = (px - lx * pz - maps.far_x) / maps.far_cell, (py - ly * pz - maps.far_y) / maps.far_cell
-    return max(0.0, _blocked(maps.far, u, v, pz + 0.10))
+    u, v = (px - lx * pz - frames[1, 0]) * frames[1, 2], (py - ly * pz - frames[1, 1]) * frames[1, 2]
+    return max(0.0, _blocked(far, u, v, pz + 0.10))
 
 
 @inlined
-def openness(x: float, y: float, z: float, nx: float, ny: float, maps: Shadows) -> float:
+def openness(x: float, y: float, z: float, nx: float, ny: float, above: Any, frames: Any) -> float:
     """How much of the sky a place sees past its neighbours: 1 in the open, less under and beside things."""
-    rows, columns = maps.above.shape
+    rows, columns = above.shape
     closed = 0.0
-    cx, cy = x + 0.35 * nx, y + 0.35 * ny
+    u, v = (x + 0.35 * nx - frames[2, 0]) * frames[2, 2], (y + 0.35 * ny - frames[2, 1]) * frames[2, 2]
     for k in range(8):
-        reach = 0.30 if k < 4 else 1.3
+        reach, steep = (1.2, 2.2) if k < 4 else (5.2, 0.5)  # cells, and how fast what is higher closes the sky
         side = reach if k % 2 == 0 else -reach
         ox, oy = (side, 0.0) if k % 4 < 2 else (0.0, side)
-        j, i = int((cx + ox - maps.above_x) / maps.above_cell), int((cy + oy - maps.above_y) / maps.above_cell)
+        j, i = int(u + ox), int(v + oy)
         if 0 <= i < rows and 0 <= j < columns:
-            closed += min(1.0, max(0.0, (maps.above[i, j] - z - 0.12) / (1.5 * reach)))
+            closed += min(1.0, max(0.0, (above[i, j] - z - 0.12) * steep))
     return 1.0 - 0.085 * closed

@@ -1,7 +1,7 @@
 """What the ground, leaves, walls of boxes and cloth look like close up.
 
-Each look takes a place on the surface and the size of a pixel there in metres, and gives a factor or a
-colour. Patterns finer than a pixel fade to their mean, so that distant surfaces do not sparkle.
+Each look takes a place on the surface and how sharply it is seen there, in pixels per metre, and gives
+a factor or a colour. Patterns finer than a sharp fade to their mean, so that distant surfaces do not sparkle.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _zebra(s: float, t: float, at: float, reach: float, m: Marks, ds: float, dt:
 @kernel
 def _lines(s: float, t: float, m: Marks, ds: float, dt: float) -> tuple[float, float]:
     """Lines along the road: paint coverage, and how much of it is the middle line."""
-    dash = band(s - 9.0 * math.floor(s / 9.0), 0.0, 3.5, ds)
+    dash = band(s - 9.0 * math.floor(s * (1.0 / 9.0)), 0.0, 3.5, ds)
     paint = 0.0
     for k in range(1, m.right):
         paint += dash * band(t - (m.middle + k * m.lane), -0.06, 0.06, dt)
@@ -78,22 +78,26 @@ def _lines(s: float, t: float, m: Marks, ds: float, dt: float) -> tuple[float, f
 @kernel
 def road(s: float, t: float, m: Marks, ds: float, dt: float) -> Colour:
     """Asphalt with patches, tracks, covers and paint."""
-    pixel = max(ds * 0.4, dt)
+    sharp = min(ds * 2.5, dt)
     coarse = smooth(s * 0.23, t * 0.35, m.seed) - 0.5
-    fine = (smooth(s * 9.0, t * 9.0, m.seed + 1) - 0.5) * visible(0.11, pixel)
-    grain = (chance(int(math.floor(s * 45.0)), int(math.floor(t * 45.0)), m.seed) - 0.5) * visible(0.03, pixel)
-    tone = m.tint * (1.0 + 0.30 * coarse + 0.16 * fine + 0.25 * grain)
-    px, py = int(math.floor(s / 7.3)), int(math.floor(t / 2.7 + 0.4))
+    tone = m.tint * (1.0 + 0.30 * coarse)
+    keep = visible(0.11, sharp)
+    if keep > 0.0:
+        fine = smooth(s * 9.0, t * 9.0, m.seed + 1) - 0.5
+        grain = (chance(int(math.floor(s * 45.0)), int(math.floor(t * 45.0)), m.seed) - 0.5) * visible(0.03, sharp)
+        crack = abs(smooth(s * 0.5, t * 1.3, m.seed + 5) - 0.5)
+        tone *= 1.0 + keep * (0.16 * fine + 0.25 * grain - 0.35 * visible(0.05, sharp) * max(0.0, 1.0 - crack * 70.0))
+    pu, pv = s * 0.137, t * 0.37 + 0.4
+    px, py = int(math.floor(pu)), int(math.floor(pv))
     if chance(px, py, m.seed + 2) < 0.10:
-        inset = band(s / 7.3 - px, 0.15, 0.8, ds / 7.3) * band(t / 2.7 + 0.4 - py, 0.1, 0.75, dt / 2.7)
+        inset = band(pu - px, 0.15, 0.8, ds * 7.3) * band(pv - py, 0.1, 0.75, dt * 2.7)
         tone *= 1.0 - 0.28 * inset
-    crack = abs(smooth(s * 0.5, t * 1.3, m.seed + 5) - 0.5)
-    tone *= 1.0 - 0.35 * visible(0.05, pixel) * max(0.0, 1.0 - crack * 70.0)
     across = abs(s - m.crossing) < m.crossing_half
     if not across:
-        lane_at = abs((t - m.middle) / m.lane - math.floor((t - m.middle) / m.lane) - 0.5)
+        lanes = (t - m.middle) / m.lane
+        lane_at = abs(lanes - math.floor(lanes) - 0.5)
         tone *= 1.0 - 0.10 * max(0.0, 1.0 - abs(lane_at - 0.25) * 8.0)
-    cx, cy = s - 31.0 * math.floor(s / 31.0) - 12.0, t - m.middle - 0.45 * m.lane
+    cx, cy = s - 31.0 * math.floor(s * (1.0 / 31.0)) - 12.0, t - m.middle - 0.45 * m.lane
     if abs(cy) < 0.4 and abs(cx) < 0.4 and cx * cx + cy * cy < 0.1225:
         tone *= 0.62
     paint, middle = 0.0, 0.0
@@ -113,6 +117,8 @@ def road(s: float, t: float, m: Marks, ds: float, dt: float) -> Colour:
             stop = abs(s - m.crossing) - (m.crossing_half + 5.4)
             if (s < m.crossing) == (t > m.middle):
                 paint += band(stop, -0.2, 0.2, ds)
+    if paint + middle <= 0.0:
+        return tone, tone, tone * 1.03
     wear = smooth(s * 3.1, t * 3.1, m.seed + 3)
     strength = min(1.0, max(0.0, 1.0 - m.worn * (0.35 + 1.3 * wear)))
     paint, middle = min(1.0, paint) * strength, min(1.0, middle) * strength
@@ -124,45 +130,48 @@ def road(s: float, t: float, m: Marks, ds: float, dt: float) -> Colour:
 
 
 @kernel
-def paving(s: float, t: float, pixel: float, slab: float, seed: int) -> float:
+def paving(s: float, t: float, sharp: float, slab: float, seed: int) -> float:
     """Slabs with joints: a factor around 1."""
     row = math.floor(s / slab)
     shift = 0.5 * (row - 2.0 * math.floor(row / 2.0))
     column = math.floor(t / slab + shift)
     u, v = s / slab - row, t / slab + shift - column
-    keep = visible(slab * 0.5, pixel)
+    keep = visible(slab * 0.5, sharp)
     tone = 1.0 + 0.16 * keep * (chance(int(row), int(column), seed) - 0.5)
-    joint = max(band(u, 0.0, 0.035, pixel / slab), band(v, 0.0, 0.035, pixel / slab))
-    tone *= 1.0 - 0.35 * joint * visible(0.02, pixel * 0.12)
-    return tone * (1.0 + 0.25 * (smooth(s * 0.4, t * 0.4, seed + 1) - 0.5) + 0.12 * visible(0.1, pixel) * (smooth(s * 8, t * 8, seed) - 0.5))
+    joint = max(band(u, 0.0, 0.035, sharp * slab), band(v, 0.0, 0.035, sharp * slab))
+    tone *= 1.0 - 0.35 * joint * visible(0.17, sharp)
+    return tone * (1.0 + 0.25 * (smooth(s * 0.4, t * 0.4, seed + 1) - 0.5))
 
 
 @kernel
-def grass(s: float, t: float, pixel: float, seed: int) -> float:
+def grass(s: float, t: float, sharp: float, seed: int) -> float:
     """Lawn and rough ground: a factor around 1."""
     tone = 1.0 + 0.5 * (smooth(s * 0.35, t * 0.5, seed) - 0.5)
-    tone += 0.5 * visible(0.25, pixel) * (smooth(s * 3.0, t * 4.0, seed + 1) - 0.5)
-    return tone + 0.7 * visible(0.05, pixel) * (smooth(s * 17.0, t * 23.0, seed + 2) - 0.5)
+    keep = visible(0.25, sharp)
+    if keep > 0.0:
+        tone += 0.5 * keep * (smooth(s * 3.0, t * 4.0, seed + 1) - 0.5)
+        tone += 0.7 * visible(0.05, sharp) * (smooth(s * 17.0, t * 23.0, seed + 2) - 0.5)
+    return tone
 
 
 @kernel
-def hedge(x: float, y: float, z: float, pixel: float, seed: int) -> float:
+def hedge(x: float, y: float, z: float, sharp: float, seed: int) -> float:
     """Dense clipped leaves: a factor around 1, with dark gaps."""
     u, v = x + 0.6 * y, z + 0.3 * y
-    tone = 0.85 + 0.7 * visible(0.3, pixel) * (smooth(u * 2.7, v * 2.7, seed) - 0.5)
-    tone += 1.0 * visible(0.1, pixel) * (smooth(u * 9.0, v * 9.0, seed + 1) - 0.5)
+    tone = 0.85 + 0.7 * visible(0.3, sharp) * (smooth(u * 2.7, v * 2.7, seed) - 0.5)
+    tone += 1.0 * visible(0.1, sharp) * (smooth(u * 9.0, v * 9.0, seed + 1) - 0.5)
     return max(0.15, tone + 0.25 * (smooth(u * 0.2, v * 0.3, seed + 2) - 0.5))
 
 
 @kernel
-def cloth(x: float, z: float, pixel: float, pattern: int) -> float:
+def cloth(x: float, z: float, sharp: float, pattern: int) -> float:
     """Plain, striped across, striped down or checked clothing: 0 for the first colour, 1 for the second."""
     if pattern == 1:
-        return band(z * 9.0 - math.floor(z * 9.0), 0.0, 0.5, pixel * 9.0)
+        return band(z * 9.0 - math.floor(z * 9.0), 0.0, 0.5, sharp * (1.0 / 9.0))
     if pattern == 2:
-        return band(x * 14.0 - math.floor(x * 14.0), 0.0, 0.4, pixel * 14.0)
+        return band(x * 14.0 - math.floor(x * 14.0), 0.0, 0.4, sharp * (1.0 / 14.0))
     if pattern == 3:
-        a = band(z * 8.0 - math.floor(z * 8.0), 0.0, 0.5, pixel * 8.0)
-        b = band(x * 8.0 - math.floor(x * 8.0), 0.0, 0.5, pixel * 8.0)
+        a = band(z * 8.0 - math.floor(z * 8.0), 0.0, 0.5, sharp * 0.125)
+        b = band(x * 8.0 - math.floor(x * 8.0), 0.0, 0.5, sharp * 0.125)
         return a + b - 2.0 * a * b
     return 0.0

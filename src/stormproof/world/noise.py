@@ -29,18 +29,18 @@ def smooth(u: float, v: float, seed: int) -> float:
 
 
 @kernel
-def visible(size: float, pixel: float) -> float:
-    """How much of a pattern with features of `size` metres survives in pixels of `pixel` metres: 1 to 0."""
-    return min(1.0, max(0.0, size / pixel - 0.7))
+def visible(size: float, sharp: float) -> float:
+    """How much of a pattern with features of `size` metres survives at `sharp` pixels per metre: 1 to 0."""
+    return min(1.0, max(0.0, size * sharp - 0.7))
 
 
 @kernel
-def past(x: float, edge: float, pixel: float) -> float:
+def past(x: float, edge: float, sharp: float) -> float:
     """The fraction of a pixel at x that lies beyond an edge."""
-    return min(1.0, max(0.0, (x - edge) / pixel + 0.5))
+    return min(1.0, max(0.0, (x - edge) * sharp + 0.5))
 
 
 @kernel
-def band(x: float, low: float, high: float, pixel: float) -> float:
+def band(x: float, low: float, high: float, sharp: float) -> float:
     """The fraction of a pixel at x that lies between two edges."""
-    return max(0.0, past(x, low, pixel) - past(x, high, pixel))
+    return max(0.0, past(x, low, sharp) - past(x, high, sharp))

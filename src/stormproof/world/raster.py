@@ -18,8 +18,8 @@ from stormproof.world.kernel import kernel
 
 NEAR = 0.25  # metres; surfaces nearer to the camera are cut away
 
-# Where the extra colour samples of a pixel lie, relative to its centre: a rotated grid.
-OFFSETS = ((0.125, 0.375), (0.375, -0.125), (-0.125, -0.375), (-0.375, 0.125))
+# Where the extra colour samples of a pixel lie, relative to its centre: a slanted triangle.
+OFFSETS = ((0.10, 0.36), (0.28, -0.26), (-0.36, -0.06))
 
 
 @kernel
@@ -65,16 +65,14 @@ def _emit(cut: Any, b: int, c: int, window: Any, out: Any, count: int) -> int:
 
 
 @kernel
-def project(corners: Any, two_sided: Any, camera: Any, window: Any, out: Any, source: Any) -> int:
+def project(corners: Any, two_sided: Any, camera: Any, window: Any, out: Any, source: Any, view: Any, cut: Any) -> int:
     """Perspective: triangles in the world to (x, y, 1/depth) in pixels; returns how many there are.
 
     `camera` holds its position [0:3], the directions right, down and forward [3:12], the focal length
-    in pixels [12] and the principal point [13:15]. Triangles that face away are left out, those that
+    in pixels [12], the principal point [13:15] and the focal length's reciprocal [15]. Triangles that face away are left out, those that
     reach behind the camera are cut at NEAR.
     """
     count = 0
-    view = np.empty((3, 3))
-    cut = np.empty((4, 3))
     for t in range(corners.shape[0]):
         inside = 0
         for k in range(3):
@@ -102,8 +100,8 @@ def project(corners: Any, two_sided: Any, camera: Any, window: Any, out: Any, so
 
 
 @kernel
-def drop(corners: Any, lean_x: float, lean_y: float, x0: float, y0: float, cell: float, out: Any) -> None:
-    """Parallel rays onto the ground: triangles to (column, row, height) in cells of `cell` metres.
+def drop(corners: Any, lean_x: float, lean_y: float, x0: float, y0: float, scale: float, out: Any) -> None:
+    """Parallel rays onto the ground: triangles to (column, row, height), with `scale` cells to a metre.
 
     A point slides down along the ray by (lean_x, lean_y) metres per metre of height; no lean is
     straight down. (x0, y0) is the ground position of the map's first cell.
@@ -111,14 +109,9 @@ def drop(corners: Any, lean_x: float, lean_y: float, x0: float, y0: float, cell:
     for t in range(corners.shape[0]):
         for k in range(3):
             z = float(corners[t, k, 2])
-            out[t, k, 0] = (corners[t, k, 0] - lean_x * z - x0) / cell
-            out[t, k, 1] = (corners[t, k, 1] - lean_y * z - y0) / cell
+            out[t, k, 0] = (corners[t, k, 0] - lean_x * z - x0) * scale
+            out[t, k, 1] = (corners[t, k, 1] - lean_y * z - y0) * scale
             out[t, k, 2] = z
-
-
-@kernel
-def _edge(y: float, xa: float, ya: float, xb: float, yb: float) -> float:
-    return xa + (y - ya) * ((xb - xa) / (yb - ya))
 
 
 @kernel
@@ -150,14 +143,17 @@ def fill(screen: Any, count: int, dx: float, dy: float, nearness: Any, winner: A
         if yc < 0.0 or ya > height - 1 or max(xa, xb, xc) < 0.0 or min(xa, xb, xc) > width - 1:
             continue
         first, last = math.ceil(max(ya, 0.0)), math.ceil(min(yc, float(height)))
-        det = (xb - xa) * (yc - ya) - (xc - xa) * (yb - ya)
-        if first >= last or det == 0.0:
+        if first >= last:
             continue
+        det = (xb - xa) * (yc - ya) - (xc - xa) * (yb - ya)
+        if det == 0.0:
+            continue
+        long, upper, lower = (xc - xa) / (yc - ya), (xb - xa) / (yb - ya), (xc - xb) / (yc - yb)
         wx = ((wb - wa) * (yc - ya) - (wc - wa) * (yb - ya)) / det
         wy = ((xb - xa) * (wc - wa) - (xc - xa) * (wb - wa)) / det
         for y in range(first, last):
-            one = _edge(y, xa, ya, xc, yc)
-            two = _edge(y, xa, ya, xb, yb) if y < yb else _edge(y, xb, yb, xc, yc)
+            one = xa + (y - ya) * long
+            two = xa + (y - ya) * upper if y < yb else xb + (y - yb) * lower
             left = math.ceil(max(min(one, two), 0.0))
             right = math.ceil(min(max(one, two), float(width)))
             base = (wa + wy * (y - ya)) - wx * xa
@@ -185,9 +181,12 @@ def cover(screen: Any, count: int, owner: Any, stamp: Any, margin_x: int, margin
         xa, ya = screen[t, a, 0] + margin_x, screen[t, a, 1] + margin_y
         xb, yb = screen[t, b, 0] + margin_x, screen[t, b, 1] + margin_y
         xc, yc = screen[t, c, 0] + margin_x, screen[t, c, 1] + margin_y
+        if yc < 0.0 or ya > height - 1:
+            continue
+        long, upper, lower = (xc - xa) / (yc - ya), (xb - xa) / (yb - ya), (xc - xb) / (yc - yb)
         for y in range(math.ceil(max(ya, 0.0)), math.ceil(min(yc, float(height)))):
-            one = _edge(y, xa, ya, xc, yc)
-            two = _edge(y, xa, ya, xb, yb) if y < yb else _edge(y, xb, yb, xc, yc)
+            one = xa + (y - ya) * long
+            two = xa + (y - ya) * upper if y < yb else xb + (y - yb) * lower
             inside = margin_y <= y < height - margin_y
             for x in range(math.ceil(max(min(one, two), 0.0)), math.ceil(min(max(one, two), float(width)))):
                 if stamp[y, x] != instance:

@@ -101,11 +101,16 @@ def _boundary(dice: Dice, street: Street, side: int, s: float, long: float, at: 
         yield Placement(furniture.fence(kind), (x, y, z + KERB - 0.03), street.ahead(mid), colours=tints, semantic=BUILDING, tilt=street.tilt(mid))
 
 
+def _grain(s: float) -> tuple[float, float]:
+    """How finely a tree's leaves need to be drawn s metres down the street."""
+    return plants.NEAR if s < 22 else plants.MIDDLE if s < 55 else plants.FAR
+
+
 def _plant(dice: Dice, street: Street, s: float, t: float, size: float, green: Colour) -> Placement:
     x, y, z = street.point(s, t)
     k = size * dice.between(0.75, 1.2)
     tint = tuple(c * dice.between(0.8, 1.25) for c in green)
-    return Placement(plants.tree(dice.integer(plants.TREES)), (x, y, z + street.ground(t) - 0.05), _spin(dice), (k, k, k),
+    return Placement(plants.tree(dice.integer(plants.TREES), _grain(s)), (x, y, z + street.ground(t) - 0.05), _spin(dice), (k, k, k),
                      (tint, dice.pick(BARKS)), semantic=VEGETATION, seed=dice.integer(1 << 20))  # type: ignore[arg-type]
 
 
@@ -174,7 +179,7 @@ def kerbside(dice: Dice, plan: Plan, side: int) -> Iterator[Placement]:
         if what < d.trees * 0.8:
             tree = _plant(dice, street, s, t, size, green)
             if tree_kind:
-                tree = Placement(plants.tree(species), tree.at, tree.ahead, tree.scale, tree.colours, semantic=VEGETATION, seed=tree.seed)
+                tree = Placement(plants.tree(species, _grain(s)), tree.at, tree.ahead, tree.scale, tree.colours, semantic=VEGETATION, seed=tree.seed)
             yield tree
         elif what < d.trees * 0.8 + 0.12:
             yield Placement(furniture.street_lamp(lamp), (x, y, z), _turned(street, s, -side), colours=(metal, glow), semantic=POLE)

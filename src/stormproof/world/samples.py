@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,8 @@ import numpy.typing as npt
 from stormproof.errors import InvalidOption, UnknownName
 from stormproof.sample import RLE, Camera, Context, Image, Instances, Sample, SemanticMap, Truth
 from stormproof.world.classes import VOID
-from stormproof.world.render import View, look
+from stormproof.world.view import View, look
+from stormproof.world.kernel import kernel
 from stormproof.world.scene import Scene, compose
 from stormproof.world.solids import Solid, solids
 
@@ -22,7 +24,7 @@ SPLITS: Mapping[str, int] = {"train": 2**31, "val": 200, "test": 500}
 MIN_SIDE, MAX_SIDE = 32, 8192  # pixels
 FEW = 12  # visible pixels under which an object is marked `ignore`
 BASELINE = 0.54  # metres between stereo partners, as on KITTI's car
-PANOPTIC_BASE = 1000  # panoptic id = semantic class × 1000 + the object's number, 0 for stuff
+PANOPTIC_BASE = 1000  # panoptic id = (semantic class + 1) × 1000 + the object's number, which is 0 for stuff
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,33 +55,31 @@ def check_scene(split: str, index: int, width: int, height: int, baseline: float
 
 def _instances(view: View, labels: npt.NDArray[np.int64]) -> tuple[Instances, npt.NDArray[np.int64]]:
     """The visible objects, in scene order; and their numbers in the scene."""
-    flat = view.instance.ravel()
-    visible = np.bincount(flat, minlength=len(view.framed))
-    numbers = np.flatnonzero(visible[1:]) + 1
-    boxes = np.zeros((len(numbers), 4))
-    masks = []
-    rows_of, columns_of = _extents(view.instance, len(view.framed))
-    for k, n in enumerate(numbers):
-        (y1, y2), (x1, x2) = rows_of[n], columns_of[n]
-        boxes[k] = x1, y1, x2, y2
-        masks.append(_encode(view.instance, int(n), int(x1), int(y1), int(x2), int(y2)))
-    area = visible[numbers]
+    extent, visible = np.zeros((len(view.framed), 4), np.int64), np.zeros(len(view.framed), np.int64)
+    _measure(view.instance, extent, visible)
+    numbers = np.flatnonzero(visible)
+    boxes, area = extent[numbers], visible[numbers]
+    masks = [_encode(view.instance, n, *box) for n, box in zip(numbers.tolist(), boxes.tolist(), strict=True)]
     framed, whole = view.framed[numbers], view.whole[numbers]
     return Instances(boxes, labels[numbers - 1], tuple(masks), ignore=area < FEW, ids=np.arange(1, len(numbers) + 1),
                      occlusion=1 - area / framed, truncation=1 - framed / whole), numbers
 
 
-def _extents(instance: npt.NDArray[np.int32], count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """First and one past the last row and column of every instance."""
-    out = []
-    for lines in (instance, instance.T):
-        low, high = np.full(count, -1, np.int64), np.zeros(count, np.int64)
-        present = [np.unique(line) for line in lines]
-        for k, here in enumerate(present):
-            high[here] = k + 1
-            low[here[low[here] < 0]] = k
-        out.append(np.stack([low, high], axis=1))
-    return out[0], out[1]
+@kernel
+def _measure(instance: Any, extent: Any, visible: Any) -> None:
+    """Box (x1, y1, x2, y2; the ends exclusive) and visible pixels of every instance."""
+    height, width = instance.shape
+    for y in range(height):
+        for x in range(width):
+            n = instance[y, x]
+            if n == 0:
+                continue
+            if visible[n] == 0:
+                extent[n, 0], extent[n, 1], extent[n, 2] = x, y, x + 1
+            visible[n] += 1
+            extent[n, 0] = min(extent[n, 0], x)
+            extent[n, 2] = max(extent[n, 2], x + 1)
+            extent[n, 3] = y + 1
 
 
 def _encode(instance: npt.NDArray[np.int32], number: int, x1: int, y1: int, x2: int, y2: int) -> RLE:
@@ -95,8 +95,8 @@ def _encode(instance: npt.NDArray[np.int32], number: int, x1: int, y1: int, x2: 
 
 
 def _panoptic(semantic: npt.NDArray[np.uint8], instance: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Semantic class × 1000 + object number; -1 where there is no class."""
-    return np.where(semantic == VOID, -1, semantic.astype(np.int32) * PANOPTIC_BASE + instance).astype(np.int32)
+    """(Semantic class + 1) × 1000 + object number; 0 where there is no class."""
+    return np.where(semantic == VOID, 0, (semantic.astype(np.int32) + 1) * PANOPTIC_BASE + instance).astype(np.int32)
 
 
 def _seen(scene: Scene, view: View) -> tuple[Truth, npt.NDArray[np.int32], npt.NDArray[np.int64]]:

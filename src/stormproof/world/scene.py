@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import sqrt
 
 import numpy as np
@@ -12,7 +13,7 @@ from stormproof.world import crowd, roadside, signs, traffic
 from stormproof.world.dice import Dice
 from stormproof.world.light import Shadows
 from stormproof.world.materials import LEAF
-from stormproof.world.mesh import Corners
+from stormproof.world.mesh import Corners, Mesh
 from stormproof.world.plan import Plan, make_plan
 from stormproof.world.raster import drop, fill
 from stormproof.world.stage import Placement, Stage, assemble, tones
@@ -35,8 +36,7 @@ class Scene:
 
 def furnish(draw: Draw, plan: Plan) -> list[Placement]:
     """Everything that stands, moves or grows in the scene."""
-    floor, taken = Dice(draw, "ground"), list[traffic.Spot]()
-    things = [*ground(plan.street, floor.pick(SLABS), floor.pick(KERBS), floor.pick(FIELDS), floor.pick(YARDS), floor.between(0.3, 1.0), floor.integer(1 << 20))]
+    things, taken = list[Placement](), list[traffic.Spot]()
     for side, name in ((-1, "left"), (1, "right")):
         things += roadside.plots(Dice(draw, f"plots-{name}"), plan, side)
         things += roadside.kerbside(Dice(draw, f"kerb-{name}"), plan, side)
@@ -55,10 +55,45 @@ def furnish(draw: Draw, plan: Plan) -> list[Placement]:
     return things
 
 
-def _map(corners: Corners, rows: int, columns: int, x: float, y: float, cell: float, lean: tuple[float, float]) -> Corners:
+def floor(draw: Draw, plan: Plan) -> list[Placement]:
+    """The ground everything stands on."""
+    dice = Dice(draw, "ground")
+    return [*ground(plan.street, dice.pick(SLABS), dice.pick(KERBS), dice.pick(FIELDS), dice.pick(YARDS),
+                    dice.between(0.3, 1.0), dice.integer(1 << 20))]
+
+
+@lru_cache(maxsize=1024)
+def extent(mesh: Mesh) -> tuple[list[float], list[float]]:
+    """A mesh's least and greatest coordinates."""
+    corners = mesh.corners.reshape(-1, 3)
+    return corners.min(axis=0).tolist(), corners.max(axis=0).tolist()
+
+
+@lru_cache(maxsize=1024)
+def _reach(mesh: Mesh) -> float:
+    """How far a mesh extends from its own origin, on its longest axis."""
+    low, high = extent(mesh)
+    return max(-min(low), max(high))
+
+
+def in_sight(things: list[Placement], plan: Plan) -> list[Placement]:
+    """Those that may be seen or may throw a shadow into the picture; the rule knows nothing of its size."""
+    camera = camera_at(plan, 2, 2).tolist()
+    (ex, ey), (rx, ry), (fx, fy) = camera[0:2], camera[3:5], camera[9:11]
+    slope = 0.5 / plan.lens.focal
+    kept = []
+    for p in things:
+        x, y, reach = p.at[0] - ex, p.at[1] - ey, 1.5 * _reach(p.mesh) * max(p.scale)
+        ahead, aside = x * fx + y * fy, abs(x * rx + y * ry)
+        if ahead > -reach - 6.0 and aside < slope * max(0.0, ahead) + reach + 9.0:
+            kept.append(p)
+    return kept
+
+
+def _map(corners: Corners, rows: int, columns: int, x: float, y: float, scale: float, lean: tuple[float, float]) -> Corners:
     """Height of what a family of parallel rays meets first, on a grid of the ground."""
     flat = np.empty((len(corners), 3, 3))
-    drop(corners, lean[0], lean[1], x, y, cell, flat)
+    drop(corners, lean[0], lean[1], x, y, scale, flat)
     heights = np.full((rows, columns), -100.0, np.float32)
     fill(flat, len(flat), 0.0, 0.0, heights, np.empty((rows, columns), np.int32))
     return heights
@@ -67,27 +102,25 @@ def _map(corners: Corners, rows: int, columns: int, x: float, y: float, cell: fl
 def cast(plan: Plan, stage: Stage) -> Shadows:
     """Sun maps, fine near the camera and coarse beyond, and a map from above."""
     corners, material = stage.surfaces.corners, stage.surfaces.material
-    sun = plan.light.sun
-    lean = (sun[0] / sun[2], sun[1] / sun[2])
+    lean = plan.light.lean
     shade = plan.light.beam[0] > 0.0
     x = plan.street.point(plan.lens.s, plan.lens.t)[0]
-    near, far, above = (x - 21.0, -4.0, 0.045), (x - 75.0, -20.0, 0.2), (x - 36.0, -4.0, 0.25)
+    near, far, above = (x - 20.0, -4.0, 17.0), (x - 75.0, -20.0, 4.0), (x - 36.0, -4.0, 4.0)  # and cells per metre
     none = np.full((1, 1), -100.0, np.float32)
-    return Shadows(_map(corners, 850, 930, *near, lean) if shade else none, *near,
-                   _map(corners, 700, 750, *far, lean) if shade else none, *far,
-                   _map(corners[material != LEAF], 400, 290, *above, (0.0, 0.0)), *above)
+    return Shadows(_map(corners, 640, 680, *near, lean) if shade else none, _map(corners, 560, 600, *far, lean) if shade else none,
+                   _map(corners[material != LEAF], 400, 290, *above, (0.0, 0.0)), np.array([near, far, above]))
 
 
 def compose(seed: int, split: str, index: int, *, shadows: bool = True) -> Scene:
     """The scene with this identity; without shadows when only its geometry is wanted."""
     draw = Draw.keyed(seed, "world", split, index)
     plan = make_plan(Dice(draw, "plan"))
-    stage = assemble(furnish(draw, plan))
+    stage = assemble(floor(draw, plan) + in_sight(furnish(draw, plan), plan))
     return Scene(plan, stage, cast(plan, stage) if shadows else None)
 
 
 def camera_at(plan: Plan, width: int, height: int, shift: float = 0.0) -> Corners:
-    """The camera's 15 numbers (see `raster.project`), moved `shift` metres to its own right."""
+    """The camera's 16 numbers (see `raster.project`), moved `shift` metres to its own right."""
     lens = plan.lens
     x, y, z = plan.street.point(lens.s, lens.t)
     hx, hy = plan.street.ahead(lens.s)
@@ -101,4 +134,4 @@ def camera_at(plan: Plan, width: int, height: int, shift: float = 0.0) -> Corner
     tilt = sqrt(1.0 + lens.roll * lens.roll)
     right, down = (right + lens.roll * down) / tilt, (down - lens.roll * right) / tilt
     eye = np.array([x, y, z + plan.street.ground(lens.t) + lens.height]) + shift * right
-    return np.concatenate([eye, right, down, forward, [lens.focal * width, (width - 1) / 2, (height - 1) / 2]])
+    return np.concatenate([eye, right, down, forward, [lens.focal * width, (width - 1) / 2, (height - 1) / 2, 1.0 / (lens.focal * width)]])

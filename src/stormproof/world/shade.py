@@ -54,73 +54,76 @@ def weigh(corners: Any, duals: Any) -> None:
 
 
 @inlined
-def _look(material: int, u: float, v: float, w: float, place: int, slot: int, surfaces: Surfaces, marks: Marks,
-          pixel: float, along: float) -> Look:
-    """A surface's own colour, gloss and glow. `along` is the pixel's extent in the viewing direction on the ground."""
-    r, g, b = surfaces.palette[place, slot, 0], surfaces.palette[place, slot, 1], surfaces.palette[place, slot, 2]
-    seed = int(surfaces.seed[place])
+def _look(material: int, u: float, v: float, w: float, place: int, slot: int, palette: Any, params: Any,
+          seeds: Any, marks: Marks, sharp: float, along: float) -> Look:
+    """A surface's own colour, gloss and glow. `sharp` is pixels per metre, `along` the same in the viewing direction on the ground."""
+    r, g, b = palette[place, slot, 0], palette[place, slot, 1], palette[place, slot, 2]
+    seed = int(seeds[place])
     if material == ROAD:
-        cr, cg, cb = road(u, v, marks, along, pixel)
+        cr, cg, cb = road(u, v, marks, along, sharp)
         return cr, cg, cb, 0.0, 0.0
     if material == PAVING:
-        k = paving(u, v, max(pixel, along * 0.5), surfaces.params[place, 0], seed)
+        k = paving(u, v, min(sharp, along * 2.0), params[place, 0], seed)
         return r * k, g * k, b * k, 0.0, 0.0
     if material == GRASS or material == GRAVEL:
-        k = grass(u, v, max(pixel, along * 0.4), seed)
+        k = grass(u, v, min(sharp, along * 2.5), seed)
         if material == GRAVEL:
             k = 1.0 + 0.4 * (k - 1.0)
             return r * k, g * k, b * k, 0.0, 0.0
         dry = smooth(u * 0.11, v * 0.13, seed + 4)
         return r * k * (0.8 + 0.8 * dry), g * k, b * k * (0.9 + 0.2 * dry), 0.0, 0.0
     if material == FACADE:
-        return facade(u + v, w, surfaces.params, surfaces.palette, place, pixel, seed)
+        return facade(u + v, w, params, palette, place, sharp, seed)
     if material == LEAF:
         k = (0.25 + 0.75 * u * u) * (0.65 + 0.7 * v) * (0.75 + 0.35 * w)
         return r * k * (0.85 + 0.3 * v), g * k, b * k, 0.0, 0.0
     if material == HEDGE:
-        k = hedge(u, v, w, pixel, seed)
+        k = hedge(u, v, w, sharp, seed)
         return r * k, g * k, b * k, 0.0, 0.0
     if material == LAMP:
         return r, g, b, 0.15, 1.0
     if material == SIGN:
-        cr, cg, cb = sign(int(surfaces.params[place, 0]), u, v, seed, pixel)
+        cr, cg, cb = sign(int(params[place, 0]), u, v, seed, sharp)
         return cr, cg, cb, 0.02, 0.0
     if material == CLOTH:
-        k = cloth(u + v, w, pixel, int(surfaces.params[place, 0]) if slot == 2 else 0)
+        k = cloth(u + v, w, sharp, int(params[place, 0]) if slot == 2 else 0)
         fold = 0.88 + 0.26 * smooth(u * 11.0 + v * 7.0, w * 7.0, seed)
-        r, g, b = r + (surfaces.palette[place, 6, 0] - r) * k, g + (surfaces.palette[place, 6, 1] - g) * k, b + (surfaces.palette[place, 6, 2] - b) * k
+        r, g, b = r + (palette[place, 6, 0] - r) * k, g + (palette[place, 6, 1] - g) * k, b + (palette[place, 6, 2] - b) * k
         return r * fold, g * fold, b * fold, 0.0, 0.0
     if material == BOARD:
         one = (float(r), float(g), float(b))
-        two = (float(surfaces.palette[place, 6, 0]), float(surfaces.palette[place, 6, 1]), float(surfaces.palette[place, 6, 2]))
-        cr, cg, cb = poster(u * 1.3 + v + 50.0, w, seed, one, two, pixel)
+        two = (float(palette[place, 6, 0]), float(palette[place, 6, 1]), float(palette[place, 6, 2]))
+        cr, cg, cb = poster(u * 1.3 + v + 50.0, w, seed, one, two, sharp)
         return cr, cg, cb, 0.02, 0.0
     if material == TILES:
         row = w * 3.2 + 0.0
-        k = 1.0 - 0.35 * band(row - math.floor(row), 0.0, 0.3, pixel * 3.2) * visible(0.2, pixel)
-        k *= 0.85 + 0.3 * smooth(u * 1.1 + w, v * 1.1, seed) + 0.25 * visible(0.2, pixel) * (chance(int(math.floor(row)), int(math.floor((u + v) * 4.0)), seed) - 0.5)
+        k = 1.0 - 0.35 * band(row - math.floor(row), 0.0, 0.3, sharp * 0.3125) * visible(0.2, sharp)
+        k *= 0.85 + 0.3 * smooth(u * 1.1 + w, v * 1.1, seed) + 0.25 * visible(0.2, sharp) * (chance(int(math.floor(row)), int(math.floor((u + v) * 4.0)), seed) - 0.5)
         return r * k, g * k, b * k, 0.0, 0.0
     if material == GLASS:
         return r, g, b, 1.0, 0.0
     if material == PAINT:
         dirt = 0.8 + 0.2 * min(1.0, max(0.0, w * 1.5))
         return r * dirt, g * dirt, b * dirt, 0.35, 0.0
-    k = 0.92 + 0.16 * smooth((u + v) * 3.0, w * 3.0, seed)
+    k = 1.0
     if material == BARK:
         k = 0.6 + 0.8 * smooth((u + v) * 14.0, w * 2.5, seed)
+    elif sharp > 8.0:
+        k = 0.92 + 0.16 * smooth((u + v) * 3.0, w * 3.0, seed)
     return r * k, g * k, b * k, 0.0, 0.0
 
 
 @inlined
-def _surface(t: int, x: float, y: float, nearness: float, camera: Any, eye: Any, surfaces: Surfaces, light: Light,
-             maps: Shadows, marks: Marks) -> tuple[float, float, float]:
+def _surface(t: int, x: float, y: float, nearness: float, camera: Any, eye: Any, corners: Any, normals: Any, texture: Any, materials: Any,
+             slots: Any, places: Any, duals: Any, palette: Any, params: Any, seeds: Any,
+             near: Any, far: Any, above: Any, frames: Any, light: Light, marks: Marks) -> tuple[float, float, float]:
     """The light that triangle t sends along the ray through picture position (x, y)."""
     depth = 1.0 / nearness
-    a, c = (x - camera[13]) / camera[12] * depth, (y - camera[14]) / camera[12] * depth
+    wide = depth * camera[15]
+    a, c = (x - camera[13]) * wide, (y - camera[14]) * wide
     px = camera[0] + a * camera[3] + c * camera[6] + depth * camera[9]
     py = camera[1] + a * camera[4] + c * camera[7] + depth * camera[10]
     pz = camera[2] + a * camera[5] + c * camera[8] + depth * camera[11]
-    corners, duals, normals, texture = surfaces.corners, surfaces.duals, surfaces.normals, surfaces.texture
     ox, oy, oz = px - corners[t, 0, 0], py - corners[t, 0, 1], pz - corners[t, 0, 2]
     b1 = ox * duals[t, 0, 0] + oy * duals[t, 0, 1] + oz * duals[t, 0, 2]
     b2 = ox * duals[t, 1, 0] + oy * duals[t, 1, 1] + oz * duals[t, 1, 2]
@@ -128,28 +131,28 @@ def _surface(t: int, x: float, y: float, nearness: float, camera: Any, eye: Any,
     nx = b0 * normals[t, 0, 0] + b1 * normals[t, 1, 0] + b2 * normals[t, 2, 0]
     ny = b0 * normals[t, 0, 1] + b1 * normals[t, 1, 1] + b2 * normals[t, 2, 1]
     nz = b0 * normals[t, 0, 2] + b1 * normals[t, 1, 2] + b2 * normals[t, 2, 2]
-    size = math.sqrt(nx * nx + ny * ny + nz * nz) + 1e-9
-    nx, ny, nz = nx / size, ny / size, nz / size
+    size = 1.0 / (math.sqrt(nx * nx + ny * ny + nz * nz) + 1e-9)
+    nx, ny, nz = nx * size, ny * size, nz * size
     u = b0 * texture[t, 0, 0] + b1 * texture[t, 1, 0] + b2 * texture[t, 2, 0]
     v = b0 * texture[t, 0, 1] + b1 * texture[t, 1, 1] + b2 * texture[t, 2, 1]
     w = b0 * texture[t, 0, 2] + b1 * texture[t, 1, 2] + b2 * texture[t, 2, 2]
     vx, vy, vz = px - eye[0], py - eye[1], pz - eye[2]
-    far = math.sqrt(vx * vx + vy * vy + vz * vz)
-    vx, vy, vz = vx / far, vy / far, vz / far
+    size = 1.0 / math.sqrt(vx * vx + vy * vy + vz * vz)
+    vx, vy, vz = vx * size, vy * size, vz * size
     facing = -(vx * nx + vy * ny + vz * nz)
-    material = int(surfaces.material[t])
+    material = int(materials[t])
     if material == LEAF and facing < 0.0 and nx * light.sun[0] + ny * light.sun[1] + nz * light.sun[2] < 0.0:
         nx, ny = -0.5 * nx, -0.5 * ny
-    pixel = depth / camera[12]
-    along = pixel / max(0.02, abs(facing))
-    place = int(surfaces.place[t])
-    r, g, b, gloss, glow = _look(material, u, v, w, place, int(surfaces.slot[t]), surfaces, marks, pixel, along)
-    free = openness(px, py, pz, nx, ny, maps) if material != LEAF and depth < 70.0 else 1.0
+    sharp = camera[12] * nearness
+    along = sharp * max(0.02, abs(facing))
+    place = int(places[t])
+    r, g, b, gloss, glow = _look(material, u, v, w, place, int(slots[t]), palette, params, seeds, marks, sharp, along)
+    free = openness(px, py, pz, nx, ny, above, frames) if material != LEAF and depth < 70.0 else 1.0
     direct = nx * light.sun[0] + ny * light.sun[1] + nz * light.sun[2]
     if material == LEAF:
         direct = 0.25 + 0.75 * direct  # light seeps through leaves
     if direct > 0.0 and light.beam[0] > 0.0:
-        direct *= 1.0 - shadow(px, py, pz, nx, ny, nz, light, maps)
+        direct *= 1.0 - shadow(px, py, pz, nx, ny, nz, light, near, far, frames)
     direct = max(0.0, direct)
     up = 0.5 + 0.5 * nz
     shine = glow * light.glow
@@ -174,38 +177,42 @@ def _surface(t: int, x: float, y: float, nearness: float, camera: Any, eye: Any,
 
 
 @inlined
-def _alike(one: int, two: int, source: Any, surfaces: Surfaces) -> bool:
+def _alike(one: int, two: int, source: Any, normals: Any, materials: Any, slots: Any, places: Any) -> bool:
     """Whether two screen triangles are the same smooth surface, so that a border between them shows no edge."""
     if one == two:
         return True
     if one < 0 or two < 0:
         return False
     a, b = source[one], source[two]
-    if surfaces.place[a] != surfaces.place[b] or surfaces.material[a] != surfaces.material[b] or surfaces.slot[a] != surfaces.slot[b]:
+    if places[a] != places[b] or materials[a] != materials[b] or slots[a] != slots[b]:
         return False
-    n = surfaces.normals
-    return bool(n[a, 0, 0] * n[b, 0, 0] + n[a, 0, 1] * n[b, 0, 1] + n[a, 0, 2] * n[b, 0, 2] > 0.9)
+    if materials[a] == LEAF:
+        return True
+    return bool(normals[a, 0, 0] * normals[b, 0, 0] + normals[a, 0, 1] * normals[b, 0, 1] + normals[a, 0, 2] * normals[b, 0, 2] > 0.9)
 
 
 @inlined
-def _sample(hit: int, x: float, y: float, nearness: float, source: Any, camera: Any, eye: Any, surfaces: Surfaces,
-            light: Light, maps: Shadows, marks: Marks) -> tuple[float, float, float]:
+def _sample(hit: int, x: float, y: float, nearness: float, source: Any, camera: Any, eye: Any,
+            corners: Any, normals: Any, texture: Any, materials: Any,
+            slots: Any, places: Any, duals: Any, palette: Any, params: Any, seeds: Any,
+            near: Any, far: Any, above: Any, frames: Any, light: Light, marks: Marks) -> tuple[float, float, float]:
     """Colour on the display's scale, 0 to 1, of what is seen at one picture position."""
     if hit >= 0:
-        r, g, b = _surface(source[hit], x, y, nearness, camera, eye, surfaces, light, maps, marks)
+        r, g, b = _surface(source[hit], x, y, nearness, camera, eye, corners, normals, texture, materials, slots, places,
+                           duals, palette, params, seeds, near, far, above, frames, light, marks)
     else:
-        a, c = (x - camera[13]) / camera[12], (y - camera[14]) / camera[12]
+        a, c = (x - camera[13]) * camera[15], (y - camera[14]) * camera[15]
         dx, dy, dz = a * camera[3] + c * camera[6] + camera[9], a * camera[4] + c * camera[7] + camera[10], a * camera[5] + c * camera[8] + camera[11]
-        size = math.sqrt(dx * dx + dy * dy + dz * dz)
-        r, g, b = cloudy_sky(dx / size, dy / size, dz / size, light)
-    r, g, b = r * light.exposure, g * light.exposure, b * light.exposure
-    # Reinhard's curve with white at 2.5: bright things saturate gently.
-    r, g, b = r * (1.0 + r * 0.16) / (1.0 + r), g * (1.0 + g * 0.16) / (1.0 + g), b * (1.0 + b * 0.16) / (1.0 + b)
-    return math.sqrt(min(1.0, r)), math.sqrt(min(1.0, g)), math.sqrt(min(1.0, b))
+        size = 1.0 / math.sqrt(dx * dx + dy * dy + dz * dz)
+        r, g, b = cloudy_sky(dx * size, dy * size, dz * size, light)
+    # Reinhard's curve with white at 2.5, by the strongest channel: bright things saturate gently, with their hue.
+    most = max(r, g, b) * light.exposure
+    k = light.exposure * (1.0 + most * 0.16) / (1.0 + most)
+    return math.sqrt(min(1.0, r * k)), math.sqrt(min(1.0, g * k)), math.sqrt(min(1.0, b * k))
 
 
 @kernel
-def _edges(winners: Any, source: Any, surfaces: Surfaces, work: Any) -> int:
+def _edges(winners: Any, source: Any, normals: Any, materials: Any, slots: Any, places: Any, work: Any) -> int:
     """List the samples to shade as (plane, row, column): every pixel's centre, and all planes where surfaces meet."""
     planes, height, width = winners.shape
     count = 0
@@ -213,7 +220,7 @@ def _edges(winners: Any, source: Any, surfaces: Surfaces, work: Any) -> int:
         for x in range(width):
             last = 1
             for k in range(1, planes):
-                if last == 1 and not _alike(winners[0, y, x], winners[k, y, x], source, surfaces):
+                if last == 1 and not _alike(winners[0, y, x], winners[k, y, x], source, normals, materials, slots, places):
                     last = planes
             for k in range(last):
                 work[count, 0], work[count, 1], work[count, 2] = k, y, x
@@ -223,13 +230,16 @@ def _edges(winners: Any, source: Any, surfaces: Surfaces, work: Any) -> int:
 
 @kernel
 def _paint(work: Any, count: int, winners: Any, nearness: Any, source: Any, offsets: Any, camera: Any, eye: Any,
-           surfaces: Surfaces, light: Light, maps: Shadows, marks: Marks, out: Any) -> None:
+           corners: Any, normals: Any, texture: Any, materials: Any,
+           slots: Any, places: Any, duals: Any, palette: Any, params: Any, seeds: Any,
+           near: Any, far: Any, above: Any, frames: Any, light: Light, marks: Marks, out: Any) -> None:
     """Shade the samples in order; a pixel is the mean of its own."""
     r, g, b, n = 0.0, 0.0, 0.0, 0
     for i in range(count):
         k, y, x = work[i, 0], work[i, 1], work[i, 2]
         p, q, s = _sample(winners[k, y, x], x + offsets[k, 0], y + offsets[k, 1], nearness[k, y, x], source, camera, eye,
-                          surfaces, light, maps, marks)
+                          corners, normals, texture, materials, slots, places, duals, palette, params, seeds, near, far, above,
+                          frames, light, marks)
         r, g, b, n = r + p, g + q, b + s, n + 1
         if i + 1 == count or work[i + 1, 0] == 0:
             out[y, x, 0] = int(r / n * 255.0 + 0.5)
@@ -242,7 +252,7 @@ def shade(winners: Any, nearness: Any, source: Any, offsets: Any, camera: Any, e
           maps: Shadows, marks: Marks) -> Any:
     """Paint the picture. Plane 0 holds the pixel centres; where other planes see another surface, all are mixed."""
     work = np.empty((winners.size, 3), np.int16)
-    count = _edges(winners, source, surfaces, work)
+    count = _edges(winners, source, surfaces.normals, surfaces.material, surfaces.slot, surfaces.place, work)
     out = np.empty((*winners.shape[1:], 3), np.uint8)
-    _paint(work, count, winners, nearness, source, offsets, camera, eye, surfaces, light, maps, marks, out)
+    _paint(work, count, winners, nearness, source, offsets, camera, eye, *surfaces, *maps, light, marks, out)
     return out

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import atan2
 
-from stormproof.world.scene import Scene, camera_at
+from stormproof.world.scene import Scene, camera_at, extent
 from stormproof.world.stage import Placement
 
 
@@ -37,8 +37,7 @@ def solids(scene: Scene, placements: Sequence[Placement]) -> tuple[Solid, ...]:
     eye, right, down, forward = (camera[k : k + 3].tolist() for k in (0, 3, 6, 9))
     out = []
     for p in placements:
-        corners = p.mesh.corners.reshape(-1, 3)
-        low, high = corners.min(axis=0).tolist(), corners.max(axis=0).tolist()
+        low, high = extent(p.mesh)
         sx, sy, sz = p.scale
         mx, my, mz = (low[0] + high[0]) / 2 * sx, (low[1] + high[1]) / 2 * sy, low[2] * sz
         hx, hy = p.ahead

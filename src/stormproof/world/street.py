@@ -89,12 +89,12 @@ def _breaks(street: Street) -> list[float]:
     return sorted(set(cuts))
 
 
-def _grid(street: Street, cuts: list[float], lanes: list[float], lift: float) -> Corners:
-    """World positions of every cut × lane, `lift` metres above the road."""
-    return np.array([[(*p[:2], p[2] + lift) for p in (street.point(s, t) for t in lanes)] for s in cuts])
+def _grid(street: Street, cuts: list[float], lanes: list[float]) -> Corners:
+    """World positions of every cut × lane, at road level."""
+    return np.array([[street.point(s, t) for t in lanes] for s in cuts])
 
 
-def _faces(grid: Corners, lower: Corners, s: Corners, t: Corners, pick: Corners) -> tuple[Corners, Corners]:
+def _faces(grid: Corners, s: Corners, t: Corners, pick: Corners) -> tuple[Corners, Corners]:
     """Triangles of the picked cells, and their texture (s, t, 0)."""
     rows, columns = np.nonzero(pick)
     source = [(0, 0), (0, 1), (1, 1), (1, 0)]
@@ -126,7 +126,8 @@ def ground(street: Street, paving: Colour, kerb: Colour, grass: Colour, yard: Co
     left, right = street.left, street.right
     lanes = sorted({-EDGE, -m.half - left.verge - left.pavement, -m.half - left.verge, -m.half, m.half, m.half + right.verge,
                     m.half + right.verge + right.pavement, EDGE})
-    low, high = _grid(street, cuts, lanes, 0.0), _grid(street, cuts, lanes, KERB)
+    low = _grid(street, cuts, lanes)
+    high = low + np.array([0.0, 0.0, KERB])
     s, t = np.array(cuts), np.array(lanes)
     mid_s, mid_t = (s[1:] + s[:-1]) / 2, (t[1:] + t[:-1]) / 2
     across = np.array([street.crosses(x) for x in mid_s])
@@ -139,16 +140,16 @@ def ground(street: Street, paving: Colour, kerb: Colour, grass: Colour, yard: Co
     pave = ~on_road & ((walk & ~verge)[None, :] | corner[:, None])
     lawn = ~on_road & ~pave & (verge | (green & ~walk))[None, :]
     yards = ~on_road & ~pave & ~lawn
-    corners, texture = _faces(low, low, s, t, on_road)
+    corners, texture = _faces(low, s, t, on_road)
     yield Placement(paint(corners, ASPHALT, texture=texture), semantic=ROAD)
-    corners, texture = _faces(high, low, s, t, pave)
+    corners, texture = _faces(high, s, t, pave)
     walks = join([paint(corners, PAVING, 0, texture=texture), paint(_kerbs(low, high, ~on_road), MATTE, 1)])
     yield Placement(walks, colours=(paving, kerb), params=(slab,), semantic=SIDEWALK, seed=seed)
     if lawn.any():
-        corners, texture = _faces(high, low, s, t, lawn)
+        corners, texture = _faces(high, s, t, lawn)
         yield Placement(paint(corners, GRASS, texture=texture), colours=(grass,), semantic=VEGETATION, seed=seed + 1)
     if yards.any():
-        corners, texture = _faces(high, low, s, t, yards)
+        corners, texture = _faces(high, s, t, yards)
         yield Placement(paint(corners, GRAVEL, texture=texture), colours=(yard,), semantic=SIDEWALK, seed=seed + 2)
     yield Placement(_country(street), colours=(grass,), semantic=VEGETATION, seed=seed + 3)
 

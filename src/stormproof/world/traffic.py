@@ -57,13 +57,13 @@ def _kind(dice: Dice) -> int:
 def moving(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
     """Traffic in every lane; gaps grow where the street is calm."""
     street, m, lens = plan.street, plan.street.marks, plan.lens
-    calm = dice.between(8, 45)
+    calm = dice.between(12, 110)
     lanes = [(m.middle + (k + 0.5) * m.lane, False) for k in range(m.right)]
     lanes += [(m.middle - (k + 0.5) * m.lane, True) for k in range(m.left)]
     for t, backwards in lanes:
         s = dice.between(1.0, 6.0) + (dice.between(5, 16) if abs(t - lens.t) < 2.2 else dice.between(-4, 4))
         s += dice.between(0, calm)
-        while s < 150:
+        while s < 100:
             label = _kind(dice)
             long = LENGTHS[label]
             at = s + long / 2
@@ -83,14 +83,14 @@ def parked(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
             continue
         inset = m.parking / 2 if m.parking else 1.05
         t = side * (m.half - inset)
-        s = dice.between(-2, 8)
+        s, full = dice.between(-2, 8), dice.between(0.3, 1.1)
         if abs(plan.lens.t - t) < 1.8:
             s = max(s, 6.0)
-        while s < 110:
+        while s < 70:
             s += 5.4 + dice.between(0, 0.8)
             free = not street.crosses(s, 9.0) and abs(s - m.zebra) > 6 and not any(
                 a < s + 2.7 and s - 2.7 < b and c < t + 0.95 and t - 0.95 < e for a, b, c, e in taken)
-            if free and dice.chance(d.parked + 0.1):
+            if free and dice.chance(d.parked * full):
                 truck = dice.chance(0.05)
                 yield vehicle(dice, street, s, t + dice.between(-0.12, 0.12), TRUCK if truck else CAR, (side < 0) != dice.chance(0.08), dice.between(-0.03, 0.03))
                 taken.append((s - 2.7, s + 2.7, t - 1.0, t + 1.0))

@@ -43,19 +43,24 @@ def _clumps(draw: Draw, name: str, centre: Point, radii: Point, count: int, size
     return paint(corners, LEAF, LEAVES, normals=normals, texture=np.repeat(facts[:, None], 3, axis=1))
 
 
-@lru_cache(maxsize=TREES)
-def tree(kind: int) -> Mesh:
+# Leaf clumps by how near a tree is seen: how many, against how large.
+NEAR, MIDDLE, FAR = (2.2, 0.62), (0.8, 1.0), (0.25, 1.7)
+
+
+@lru_cache(maxsize=3 * TREES)
+def tree(kind: int, grain: tuple[float, float] = MIDDLE) -> Mesh:
     """Broad, tall, coniferous or young, by kind; about 5 to 13 m high."""
+    many, large = grain
     draw = Draw.keyed(0, "world-tree", kind)
     u = draw.uniforms("form", 8).tolist()
     habit = kind % 6
     if habit == 4:  # a fir
         height, spread = 7 + 5 * u[0], 1.6 + 0.9 * u[1]
-        crown = _clumps(draw, "crown", (0, 0, height * 0.55), (spread, spread, height * 0.47), 330, 0.42, taper=0.85)
+        crown = _clumps(draw, "crown", (0, 0, height * 0.55), (spread, spread, height * 0.47), int(400 * many), 0.40 * large, taper=0.85)
         return join([tube((0, 0, 0), (0, 0, height * 0.5), 0.16, 0.1, BARK, WOOD, sides=6), crown])
     if habit == 5:  # a poplar or cypress
         height, spread = 9 + 4 * u[0], 1.1 + 0.6 * u[1]
-        crown = _clumps(draw, "crown", (0, 0, height * 0.56), (spread, spread, height * 0.44), 340, 0.42)
+        crown = _clumps(draw, "crown", (0, 0, height * 0.56), (spread, spread, height * 0.44), int(420 * many), 0.38 * large)
         return join([tube((0, 0, 0), (0, 0, height * 0.5), 0.17, 0.1, BARK, WOOD, sides=6), crown])
     young = habit == 3
     clear = 1.9 + 0.8 * u[0] if young else 2.4 + 1.6 * u[0]
@@ -71,7 +76,7 @@ def tree(kind: int) -> Mesh:
                          clear + spread * (0.35 + 1.1 * c))
         size = spread * (0.55 + 0.25 * d)
         parts.append(tube(fork, centre, thick * 0.5, thick * 0.15, BARK, WOOD, sides=4))
-        parts.append(_clumps(draw, f"lobe{k}", centre, (size, size, size * 0.8), 55 if young else 95, 0.30 if young else 0.40))
+        parts.append(_clumps(draw, f"lobe{k}", centre, (size, size, size * 0.8), int((70 if young else 120) * many), (0.26 if young else 0.38) * large))
     return join(parts)
 
 

@@ -35,7 +35,8 @@ def _projected(scene: Scene, camera: Corners, width: int, height: int) -> tuple[
     screen = np.empty((2 * len(corners), 3, 3))
     source = np.empty(2 * len(corners), np.int32)
     window = np.array([-width, -height, 2 * width, 2 * height], np.float64)
-    return screen, source, project(corners, scene.stage.two_sided, camera, window, screen, source)
+    return screen, source, project(corners, scene.stage.two_sided, camera, window, screen, source, np.empty((3, 3)),
+                                   np.empty((4, 3)))
 
 
 def look(scene: Scene, width: int, height: int, *, shift: float = 0.0, baseline: float | None = None, colour: bool = True) -> View:
@@ -56,7 +57,7 @@ def look(scene: Scene, width: int, height: int, *, shift: float = 0.0, baseline:
     seen = winners[0] >= 0
     hit = np.where(seen, winners[0], 0)
     whole, framed = np.zeros((2, int(scene.stage.instance.max(initial=0)) + 1), np.int64)
-    stamp = np.zeros((3 * height, 3 * width), np.int32)
+    stamp = np.zeros((3 * height, 3 * width), np.uint16)
     cover(screen, count, owner, stamp, width, height, whole, framed)
     with np.errstate(divide="ignore"):
         depth = np.float32(1.0) / nearness[0]
