@@ -124,27 +124,37 @@ def convolve(image: Image, weights: npt.NDArray[np.float64]) -> Image:
 
 
 @kernel
-def _line(source: Any, channels: Any, weights: Any, shifts: Any, guard: Any, out: Any) -> None:
-    height, n = source.shape
+def _tap(padded: Any, inset: Any, channels: Any, y: Any, shift: Any, n: Any) -> Any:
+    """The row a tap reads for output row y, shifted; rows beyond the image repeat its edge."""
+    row = padded[min(max(y + shift[0], 0), padded.shape[0] - 1)]
+    start = inset + shift[1] * channels
+    return row[start : start + n]
+
+
+@kernel
+def _line(padded: Any, inset: Any, channels: Any, weights: Any, shifts: Any, guard: Any, out: Any) -> None:
+    """Four taps a pass, so that the running total is loaded and stored a quarter as often."""
+    n = out.shape[1]
     total = np.empty(n, np.float32)
-    for y in range(height):
-        total[:] = 0
-        for i in range(weights.shape[0]):
-            row = source[min(max(y + shifts[i, 0], 0), height - 1)]
-            w = weights[i]
-            dx = shifts[i, 1] * channels
-            inside = max(n - abs(dx), 0)
-            a = row[max(dx, 0) : max(dx, 0) + inside]
-            t = total[max(-dx, 0) : max(-dx, 0) + inside]
-            for x in range(inside):
-                t[x] += w * np.float32(a[x])
-            edge = row[n - channels :] if dx > 0 else row[:channels]
-            start = inside if dx > 0 else 0
-            for x in range(start, start + n - inside):
-                total[x] += w * np.float32(edge[x % channels])
+    for y in range(out.shape[0]):
+        total[:] = guard
+        for i in range(0, weights.shape[0], 4):
+            a = _tap(padded, inset, channels, y, shifts[i], n)
+            b = _tap(padded, inset, channels, y, shifts[i + 1], n)
+            c = _tap(padded, inset, channels, y, shifts[i + 2], n)
+            d = _tap(padded, inset, channels, y, shifts[i + 3], n)
+            p, q, r, s = weights[i], weights[i + 1], weights[i + 2], weights[i + 3]
+            for x in range(n):
+                total[x] += (p * a[x] + q * b[x]) + (r * c[x] + s * d[x])
         target = out[y]
         for x in range(n):
-            target[x] = min(total[x] + guard, np.float32(255))
+            target[x] = min(total[x], np.float32(255))
+
+
+@kernel
+def _pad_rows(source: Any, channels: Any, columns: Any, out: Any) -> None:
+    for y in range(source.shape[0]):
+        pad(source[y], channels, columns, out[y])
 
 
 def line_blur(image: Image, weights: npt.NDArray[np.float64], shifts: npt.NDArray[np.int64]) -> Image:
@@ -165,7 +175,19 @@ def _lines(
 ) -> npt.NDArray[Any]:
     height, width = source.shape[:2]
     channels = source.size // (height * width)
-    out = np.empty_like(source, order="C")
+    reach = int(np.abs(shifts[:, 1]).max(initial=0))
+    spare = -len(weights) % 4  # taps of weight zero fill the last four
     flat = np.ascontiguousarray(source).reshape(height, width * channels)
-    _line(flat, channels, weights.astype(np.float32), shifts, guard, out.reshape(height, width * channels))
+    padded = np.empty((height, (width + 2 * reach) * channels), np.float32)
+    _pad_rows(flat, channels, border(width, reach, "nearest"), padded)
+    out = np.empty_like(source, order="C")
+    _line(
+        padded,
+        reach * channels,
+        channels,
+        np.pad(weights, (0, spare)).astype(np.float32),
+        np.pad(shifts, ((0, spare), (0, 0))),
+        guard,
+        out.reshape(height, width * channels),
+    )
     return out
