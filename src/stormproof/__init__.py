@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from stormproof.datasets import open_dataset
     from stormproof.dropin import corrupt, get_corruption_names
     from stormproof.errors import StormproofError
+    from stormproof.robustness.published import published
     from stormproof.sample import Context, Instances, Prediction, Sample, SemanticMap, Truth
 
 __version__ = "0.1.0"
@@ -34,6 +35,7 @@ _HOMES = {
     "corrupt_image": "corruptions",
     "get_corruption_names": "dropin",
     "open_dataset": "datasets",
+    "published": "robustness.published",
 }
 
 __all__ = [
@@ -52,6 +54,7 @@ __all__ = [
     "corrupt_image",
     "get_corruption_names",
     "open_dataset",
+    "published",
 ]
 
 
