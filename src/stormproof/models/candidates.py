@@ -1,0 +1,172 @@
+"""From what a decoder read out of a network to a prediction: threshold, suppress, carry back to the image."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from stormproof.errors import ModelError
+from stormproof.models.geometry import Fit
+from stormproof.sample import RLE, Bools, Ints, Prediction
+
+Array = npt.NDArray[Any]
+
+# Suppression takes time with the square of the boxes; nobody's hundred best lie beyond the best 3000.
+_CONSIDERED = 3000
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Boxes in input pixels, before thresholds.
+
+    `scores` are n×classes with no `labels`, or one per box with them. Masks cover the whole input, either
+    as n `masks` of probabilities or as `coefficients` (n×k) of k `prototypes` that give logits.
+    """
+
+    boxes: Array
+    scores: Array
+    labels: Array | None = None
+    masks: Array | None = None
+    coefficients: Array | None = None
+    prototypes: Array | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Least score; most boxes per image; overlap from which the weaker of two boxes of a class goes, or
+    None where the network has seen to that itself."""
+
+    score: float
+    keep: int
+    iou: float | None = None
+
+
+def to_prediction(found: Candidates, fit: Fit, limits: Limits, *, offset: int = 0) -> Prediction:
+    """The best candidates, in image pixels; `offset` is added to labels, and those below 0 go."""
+    rows, labels, scores = _above(found, limits.score)
+    best = _best(scores)
+    rows, labels, scores = rows[best], labels[best] + offset, scores[best]
+    boxes = fit.boxes_to_image(found.boxes[rows])
+    seen = (boxes[:, 2] > boxes[:, 0]) & (boxes[:, 3] > boxes[:, 1]) & (labels >= 0)
+    rows, labels, scores, boxes = rows[seen], labels[seen], scores[seen], boxes[seen]
+    if limits.iou is None:
+        stay = np.arange(min(len(boxes), limits.keep))
+    else:
+        stay = nms(boxes, scores, labels, iou=limits.iou, keep=limits.keep)
+    masks = _masks(found, rows[stay], fit, boxes[stay])
+    return Prediction(boxes[stay], scores[stay], labels[stay], masks)
+
+
+def _best(scores: Array) -> Ints:
+    """Positions of the best few thousand scores, best first; equal ones in their order."""
+    among = np.arange(len(scores))
+    if len(scores) > _CONSIDERED:
+        among = np.flatnonzero(scores >= np.partition(scores, -_CONSIDERED)[-_CONSIDERED])
+    return among[np.argsort(-scores[among], kind="stable")][:_CONSIDERED]
+
+
+def _above(found: Candidates, least: float) -> tuple[Ints, Ints, Array]:
+    """Rows, labels and scores of every (box, class) whose score is at least `least`."""
+    scores = np.asarray(found.scores, np.float64)
+    if not np.isfinite(scores).all() or not np.isfinite(found.boxes).all():
+        raise ModelError("The network's output is NaN or infinite; check the input's mean and std in its card.")
+    if scores.size and (scores.max() > 1.001 or scores.min() < -0.001):
+        fix = "set options: {logits: true} in its card, or choose another decoder"
+        raise ModelError(f"Scores run from {scores.min():.3g} to {scores.max():.3g}, not 0 to 1; {fix}.")
+    scores = np.clip(scores, 0, 1)
+    if found.labels is not None:
+        rows = np.flatnonzero(scores >= least)
+        return rows, found.labels[rows].astype(np.int64), scores[rows]
+    rows, labels = np.nonzero(scores >= least)
+    return rows, labels, scores[rows, labels]
+
+
+def nms(boxes: Array, scores: Array, labels: Array, *, iou: float, keep: int) -> Ints:
+    """Greedy suppression within each class: the at most `keep` rows that stay, best first.
+
+    >>> boxes = np.array([[0, 0, 10, 10], [1, 0, 11, 10], [1, 0, 11, 10]], float)
+    >>> nms(boxes, np.array([0.9, 0.8, 0.7]), np.array([0, 0, 1]), iou=0.5, keep=100).tolist()
+    [0, 2]
+    """
+    order = np.argsort(-scores, kind="stable")
+    stay = _suppress(boxes[order].astype(np.float64), labels[order].astype(np.int64), iou, keep)
+    return order[stay]
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _suppress(boxes: Any, labels: Any, iou: float, keep: int) -> Any:
+    # A box is compared with those that stay only, and all is over once enough do: thousands of
+    # candidates cost less than a millisecond.
+    stay = np.empty(keep, np.int64)
+    count = 0
+    for i in range(len(boxes)):
+        x1, y1, x2, y2 = boxes[i]
+        area = (x2 - x1) * (y2 - y1)
+        good = True
+        for k in range(count):
+            j = stay[k]
+            if labels[j] != labels[i]:
+                continue
+            across = min(x2, boxes[j, 2]) - max(x1, boxes[j, 0])
+            down = min(y2, boxes[j, 3]) - max(y1, boxes[j, 1])
+            if across > 0 and down > 0:
+                shared = across * down
+                other = (boxes[j, 2] - boxes[j, 0]) * (boxes[j, 3] - boxes[j, 1])
+                if shared > iou * (area + other - shared):
+                    good = False
+                    break
+        if good:
+            stay[count] = i
+            count += 1
+            if count == keep:
+                break
+    return stay[:count]
+
+
+def _masks(found: Candidates, rows: Ints, fit: Fit, boxes: Array) -> tuple[RLE, ...] | None:
+    if found.coefficients is not None and found.prototypes is not None:
+        count, height, width = found.prototypes.shape
+        flat = found.coefficients[rows] @ found.prototypes.reshape(count, -1)
+        planes, threshold, crop = flat.reshape(-1, height, width), 0.0, True
+    elif found.masks is not None:
+        planes, threshold, crop = found.masks[rows], 0.5, False
+    else:
+        return None
+    masks = [fit.plane_to_image(np.asarray(plane, np.float32)) > threshold for plane in planes]
+    if crop:  # prototypes are shared by all objects, so they are lit outside the box too
+        masks = [mask & _inside(mask, box) for mask, box in zip(masks, boxes, strict=True)]
+    return tuple(RLE.from_mask(mask) for mask in masks)
+
+
+def _inside(mask: Bools, box: Array) -> Bools:
+    x, y = np.arange(mask.shape[1]) + 0.5, np.arange(mask.shape[0]) + 0.5
+    across: Bools = (x >= box[0]) & (x <= box[2])
+    down: Bools = (y >= box[1]) & (y <= box[3])
+    return down[:, None] & across[None, :]
+
+
+def to_semantic(plane: Array, fit: Fit) -> Prediction:
+    """A semantic prediction from an h×w map of classes or c×h×w scores over the whole input."""
+    if plane.ndim == 2:
+        wide = np.uint8 if plane.max(initial=0) < 256 else np.uint16
+        return Prediction(semantic=fit.plane_to_image(plane.astype(wide), "nearest"))
+    if not np.isfinite(plane).all():
+        raise ModelError("The network's output is NaN or infinite; check the input's mean and std in its card.")
+    if len(plane) == 1:  # one channel: foreground against background
+        return Prediction(semantic=(fit.plane_to_image(plane[0].astype(np.float32)) > 0).astype(np.uint8))
+    return Prediction(semantic=_arg_max(plane, fit))
+
+
+def _arg_max(scores: Array, fit: Fit) -> Array:
+    """The best class of each image pixel; one resized plane at a time, so that memory stays flat."""
+    best = fit.plane_to_image(scores[0].astype(np.float32))
+    labels = np.zeros(fit.image, np.uint8 if len(scores) <= 256 else np.uint16)
+    for label, plane in enumerate(scores[1:], start=1):
+        resized = fit.plane_to_image(plane.astype(np.float32))
+        better = resized > best
+        labels[better], best[better] = label, resized[better]
+    return labels

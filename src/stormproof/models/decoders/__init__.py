@@ -1,0 +1,65 @@
+"""Decoders: pure functions from a network's outputs for one image to candidates in input pixels.
+
+Adding one means writing a function (outputs, input size, *, options) and one row here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from stormproof.models.decoders import anchors, points, queries, semantic, yolo
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """A decoder, the outputs it wants in order, and what is usual for its networks: from which overlap on
+    boxes are suppressed (None: no need), and the input. A card can change both."""
+
+    function: Callable[..., Any]
+    wants: tuple[str, ...]
+    iou: float | None = None
+    task: Literal["detection", "semantic"] = "detection"
+    usual: Mapping[str, Any] = field(default_factory=dict)
+
+
+IMAGENET = {"mean": (123.675, 116.28, 103.53), "std": (58.395, 57.12, 57.375)}
+UNIT = {"std": 255}
+SYMMETRIC = {"mean": 127.5, "std": 127.5}
+LETTERBOX = {"resize": "letterbox", "pad": 114}
+NANODET = {
+    "channels": "BGR", "mean": (103.53, 116.28, 123.675), "std": (57.375, 57.12, 58.395),
+    "resize": "letterbox", "pad": 0,
+}  # fmt: skip
+CENTERNET = {
+    "channels": "BGR", "mean": (104.0, 114.0, 119.9), "std": (73.7, 69.9, 70.9),
+    "resize": "letterbox", "pad": 0,
+}  # fmt: skip
+_HEADS = ("boxes", "scores")
+
+DECODERS: dict[str, Decoder] = {
+    "yolox": Decoder(yolo.yolox, ("rows",), 0.65, usual={"channels": "BGR", **LETTERBOX, "align": "top-left"}),
+    "yolov5": Decoder(yolo.yolov5, ("rows", "prototypes?"), 0.65, usual={**UNIT, **LETTERBOX}),
+    "yolov8": Decoder(yolo.yolov8, ("columns", "prototypes?"), 0.7, usual={**UNIT, **LETTERBOX}),
+    "yolov10": Decoder(yolo.rows, ("rows", "prototypes?"), usual={**UNIT, **LETTERBOX}),
+    "postprocessed": Decoder(anchors.postprocessed, ("boxes", "classes", "scores", "count?"), usual=SYMMETRIC),
+    "ssd": Decoder(anchors.ssd, _HEADS, 0.6, usual=SYMMETRIC),
+    "boxes": Decoder(anchors.boxes, _HEADS, 0.45, usual=UNIT),
+    "efficientdet": Decoder(
+        anchors.efficientdet, _HEADS, 0.5, usual={**IMAGENET, "resize": "letterbox", "align": "top-left", "pad": 0}
+    ),
+    "efficientdet-rows": Decoder(anchors.efficientdet_rows, ("rows",)),
+    "nanodet": Decoder(points.nanodet, ("classes and distances per stride",), 0.6, usual=NANODET),
+    "nanodet-plus": Decoder(points.nanodet_plus, ("rows",), 0.6, usual=NANODET),
+    "fastestdet": Decoder(points.fastestdet, ("map",), 0.45, usual={"channels": "BGR", **UNIT}),
+    "centernet": Decoder(points.centernet, ("heat", "sides", "offsets?"), usual=CENTERNET),
+    "detr": Decoder(queries.detr, ("logits", "boxes"), usual=IMAGENET),
+    "rtdetr": Decoder(queries.rtdetr, ("logits", "boxes"), usual=UNIT),
+    "labelled": Decoder(queries.labelled, ("labels", "boxes", "scores"), usual=UNIT),
+    "torchvision": Decoder(
+        queries.torchvision, ("boxes", "labels", "scores", "masks?"), usual={**UNIT, "resize": "none"}
+    ),
+    "logits": Decoder(semantic.logits, ("scores",), task="semantic", usual=IMAGENET),
+    "argmax": Decoder(semantic.argmax, ("map",), task="semantic", usual=IMAGENET),
+}

@@ -1,0 +1,70 @@
+"""SSD and EfficientDet: boxes from anchors, raw or already decoded, with or without suppression inside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from stormproof.models.candidates import Candidates
+from stormproof.models.decoders.arrays import Array, centred, flat, grids, in_pixels, sigmoid
+from stormproof.models.geometry import Size
+
+_YXYX = [1, 0, 3, 2]
+
+
+def postprocessed(outputs: Sequence[Array], size: Size) -> Candidates:
+    """TensorFlow's detection post-process: boxes y1 x1 y2 x2 as fractions, classes, scores, count."""
+    boxes, labels, scores = flat(outputs[0], 4), outputs[1].ravel(), outputs[2].ravel()
+    count = round(float(outputs[3].ravel()[0])) if len(outputs) > 3 else len(scores)
+    boxes = in_pixels(boxes[:count, _YXYX], size)
+    return Candidates(boxes, scores[:count], labels[:count].round().astype(np.int64))
+
+
+def ssd(outputs: Sequence[Array], size: Size, *, logits: bool = False, background: bool = False) -> Candidates:
+    """SSD with its boxes decoded (y1 x1 y2 x2 as fractions) and n×classes scores.
+
+    With `background`, the first column of scores stands for nothing and is left out.
+    """
+    boxes, scores = in_pixels(flat(outputs[0], 4)[:, _YXYX], size), flat(outputs[1])
+    scores = scores[:, 1:] if background else scores
+    return Candidates(boxes, sigmoid(scores) if logits else scores)
+
+
+def boxes(outputs: Sequence[Array], size: Size, *, logits: bool = False, fractions: bool = False) -> Candidates:
+    """Anything that gives n×4 boxes x1 y1 x2 y2, in input pixels or fractions, and n×classes scores."""
+    corners, scores = flat(outputs[0], 4), flat(outputs[1])
+    return Candidates(in_pixels(corners, size) if fractions else corners, sigmoid(scores) if logits else scores)
+
+
+def efficientdet_rows(outputs: Sequence[Array], size: Size) -> Candidates:
+    """EfficientDet (automl): n×7 of image number, y1 x1 y2 x2 in pixels, score, class."""
+    table = flat(outputs[0], 7)
+    return Candidates(table[:, [2, 1, 4, 3]], table[:, 5], table[:, 6].round().astype(np.int64))
+
+
+def efficientdet(
+    outputs: Sequence[Array],
+    size: Size,
+    *,
+    logits: bool = False,
+    strides: tuple[int, ...] = (8, 16, 32, 64, 128),
+    anchor_scale: float = 4.0,
+) -> Candidates:
+    """EfficientDet's raw heads: n×4 of dy dx log h log w relative to anchors, and n×classes scores."""
+    offsets, scores = flat(outputs[0], 4), flat(outputs[1])
+    anchors = efficientdet_anchors(size, strides, anchor_scale)
+    sides = anchors[:, 2:] * np.exp(offsets[:, [3, 2]])
+    middle = anchors[:, :2] + anchors[:, 2:] * offsets[:, [1, 0]]
+    return Candidates(centred(np.hstack([middle, sides])), sigmoid(scores) if logits else scores)
+
+
+def efficientdet_anchors(size: Size, strides: Sequence[int], anchor_scale: float) -> Array:
+    """Nine anchors per cell (three sizes by three shapes), as centre x, y and sides: n×4."""
+    shapes = [(1.0, 1.0), (1.4, 0.7), (0.7, 1.4)]  # width and height at aspect ratios 1, 2 and 1/2
+    scales = [2 ** (octave / 3) for octave in range(3)]
+    kinds = np.array([[w * s, h * s] for s in scales for w, h in shapes], np.float32) * anchor_scale
+    cells, steps = grids(size, strides)
+    middle = np.repeat((cells + 0.5) * steps, len(kinds), axis=0)
+    sides = (steps[:, None] * kinds[None]).reshape(-1, 2)
+    return np.hstack([middle, sides])

@@ -1,0 +1,106 @@
+"""How a picture is fitted into a network's input, and how what the network says is carried back.
+
+Pixel centres lie at half integers: a box edge at x in the image lies at x·scale + offset in the input.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from stormproof.sample import Floats, Image
+
+Size = tuple[int, int]  # height, width
+Resize = Literal["stretch", "letterbox", "shortest", "none"]
+Align = Literal["centre", "top-left"]
+INTERPOLATIONS = {
+    "nearest": cv2.INTER_NEAREST, "linear": cv2.INTER_LINEAR, "area": cv2.INTER_AREA, "cubic": cv2.INTER_CUBIC,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Where an image lies in a network's input: `inner` pixels of it, starting at `offset`."""
+
+    image: Size
+    canvas: Size
+    inner: Size
+    offset: tuple[int, int] = (0, 0)
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """Input pixels per image pixel, down and across."""
+        return self.inner[0] / self.image[0], self.inner[1] / self.image[1]
+
+    def boxes_to_image(self, boxes: npt.NDArray[Any]) -> Floats:
+        """Boxes in input pixels as boxes in image pixels, cut at the image's border.
+
+        >>> fit = plan_fit((100, 200), (50, 50), "letterbox", "top-left")
+        >>> fit.boxes_to_image(np.array([[10.0, 10.0, 60.0, 20.0]])).tolist()
+        [[40.0, 40.0, 200.0, 80.0]]
+        """
+        (down, across), (top, left), (height, width) = self.scale, self.offset, self.image
+        shift, scale = np.array([left, top, left, top]), np.array([across, down, across, down])
+        limit = np.array([width, height, width, height], np.float64)
+        placed: Floats = np.clip((boxes.astype(np.float64) - shift) / scale, 0, limit)
+        return placed
+
+    def plane_to_image(self, plane: npt.NDArray[Any], interpolation: str = "linear") -> npt.NDArray[Any]:
+        """An h×w plane that covers the whole input (at any resolution) as one of the image's size."""
+        ratio = np.array([plane.shape[0] / self.canvas[0], plane.shape[1] / self.canvas[1]])
+        step = ratio * self.scale  # plane pixels per image pixel
+        start = ratio * self.offset
+        matrix = np.array([[step[1], 0, start[1] + step[1] / 2 - 0.5], [0, step[0], start[0] + step[0] / 2 - 0.5]])
+        flags = INTERPOLATIONS[interpolation] | cv2.WARP_INVERSE_MAP
+        size = (self.image[1], self.image[0])
+        return cv2.warpAffine(plane, matrix, size, flags=flags, borderMode=cv2.BORDER_REPLICATE)
+
+
+def plan_fit(image: Size, size: Size, resize: Resize, align: Align = "centre", multiple: int = 1) -> Fit:
+    """Where an image of a size goes.
+
+    `stretch` fills the input; `letterbox` keeps proportions and pads; `shortest` scales the short side
+    to size[0] unless the long one would pass size[1]; `none` keeps the pixels. The last two round the
+    input up to a multiple of `multiple`.
+    """
+    height, width = image
+    if resize == "stretch":
+        return Fit(image, size, size)
+    if resize == "letterbox":
+        ratio = min(size[0] / height, size[1] / width)
+        inner = _scaled(image, ratio)
+        free = size[0] - inner[0], size[1] - inner[1]
+        return Fit(image, size, inner, (free[0] // 2, free[1] // 2) if align == "centre" else (0, 0))
+    ratio = 1.0 if resize == "none" else min(size[0] / min(image), size[1] / max(image))
+    inner = _scaled(image, ratio)
+    canvas = -(-inner[0] // multiple) * multiple, -(-inner[1] // multiple) * multiple
+    return Fit(image, canvas, inner)
+
+
+def _scaled(image: Size, ratio: float) -> Size:
+    return max(1, round(image[0] * ratio)), max(1, round(image[1] * ratio))
+
+
+def place(image: Image, fit: Fit, pad: int, interpolation: str = "linear") -> Image:
+    """The RGB image resized and padded as planned."""
+    height, width = fit.inner
+    inner = image if fit.inner == fit.image else cv2.resize(
+        image, (width, height), interpolation=INTERPOLATIONS[interpolation]
+    )  # fmt: skip
+    if fit.inner == fit.canvas:
+        return np.asarray(inner, np.uint8)
+    canvas = np.full((*fit.canvas, 3), pad, np.uint8)
+    top, left = fit.offset
+    canvas[top : top + height, left : left + width] = inner
+    return canvas
+
+
+def as_rgb(image: Image) -> Image:
+    """Three channels whatever the picture has; grey is repeated."""
+    if image.ndim == 3 and image.shape[2] == 3:
+        return image
+    return np.repeat(image.reshape(*image.shape[:2], 1), 3, axis=2)

@@ -1,0 +1,196 @@
+"""What a network's graph tells about itself: layout, size and type of its input, and its family by its outputs.
+
+Each family is recognised by the shapes and names that its exporters write. Nothing is guessed from pixels.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from stormproof.errors import ModelError
+from stormproof.models.vocabulary import of_count
+
+Shape = tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """An input or output of a graph; None stands for a length that varies."""
+
+    name: str
+    shape: Shape
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The outside of a network. `channels` is the number of classes where the graph's inside tells it."""
+
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    channels: int | None = None
+
+
+def guess_card(graph: Graph) -> dict[str, Any]:
+    """As much of a card as the graph shows; keys it does not show are left out."""
+    known = guess_input(graph)
+    found = {**guess_output(graph, known.get("size")), "input": known}
+    names = _metadata_classes(graph.metadata)
+    if names:
+        found["classes"] = names
+    size_input = next((t.name for t in graph.inputs[1:] if t.name in ("orig_target_sizes", "orig_size")), None)
+    if size_input:
+        found["size_input"] = size_input
+    return found
+
+
+def image_input(graph: Graph) -> Tensor:
+    """The input that takes the picture: the first of four axes."""
+    found = next((tensor for tensor in graph.inputs if len(tensor.shape) in (3, 4)), None)
+    if found is None:
+        shapes = {tensor.name: tensor.shape for tensor in graph.inputs}
+        raise ModelError(f"The network takes no picture: its inputs are {shapes}.")
+    return found
+
+
+def guess_input(graph: Graph) -> dict[str, Any]:
+    tensor = image_input(graph)
+    shape = tensor.shape[-3:]
+    last = shape[2] in (1, 3) and shape[0] not in (1, 3)
+    height, width = (shape[0], shape[1]) if last else (shape[1], shape[2])
+    found: dict[str, Any] = {"layout": "NHWC" if last else "NCHW", "dtype": tensor.dtype}
+    if height and width:
+        found["size"] = (height, width)
+    elif "imgsz" in graph.metadata:
+        found["size"] = tuple(_literal(graph.metadata["imgsz"], "imgsz"))
+    return found
+
+
+def guess_output(graph: Graph, size: Sequence[int] | None) -> dict[str, Any]:
+    """The decoder and the classes, by the outputs."""
+    shapes = [tensor.shape[1:] if len(tensor.shape) > 1 else tensor.shape for tensor in graph.outputs]
+    names = [tensor.name for tensor in graph.outputs]
+    for rule in (_by_names, _semantic, _post_processed, _pairs, _levels, _table, _torchvision):
+        found = rule(graph, names, shapes, size)
+        if found:
+            return found
+    return {}
+
+
+Shapes = Sequence[Shape]
+
+
+def _classes(count: int | None) -> dict[str, Any]:
+    vocabulary = of_count(count) if count else None
+    return {"classes": vocabulary} if vocabulary else {}
+
+
+def _by_names(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
+    """Exporters that name their outputs: transformers and RT-DETR."""
+    if {"logits", "pred_boxes"} <= {*names}:
+        count = shapes[names.index("logits")][-1]
+        order = {"outputs": ["logits", "pred_boxes"]}
+        # DETR has one class more, for nothing; the others say each class yes or no.
+        if count in (80, 365) or not count:
+            return {"decoder": "rtdetr", **order, **_classes(count)}
+        return {"decoder": "detr", **order, **_classes(count - 1)}
+    if {"labels", "boxes", "scores"} <= {*names} and len(graph.inputs) > 1:
+        return {"decoder": "labelled", "outputs": ["labels", "boxes", "scores"]}
+    return {}
+
+
+def _semantic(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
+    """One map of whole numbers as large as the input, or one stack of score planes."""
+    if len(shapes) == 1 and graph.outputs[0].dtype.startswith(("int", "uint")) and len(shapes[0]) in (2, 3):
+        return {"decoder": "argmax", **_classes(graph.channels)}
+    shape = shapes[0]
+    if not (names[0] in ("out", "logits") or len(shapes) == 1) or len(shape) != 3 or not size:
+        return {}
+    if shape[0] and size[0] == 16 * (shape[1] or 0) and shape[0] - 5 in (80, 20):
+        return {"decoder": "fastestdet", **_classes(shape[0] - 5)}
+    last = shape[2] is not None and shape[1] is not None and shape[2] < min(shape[1], shape[0] or 0)
+    found = {"decoder": "logits", "outputs": [names[0]], **_classes(shape[2] if last else shape[0])}
+    return {**found, "options": {"channels_last": True}} if last else found
+
+
+def _post_processed(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
+    """Boxes, two lists and a count."""
+    ranks = [len([side for side in shape if side != 1]) for shape in shapes]
+    four = len(shapes) == 4 and shapes[0][-1:] == (4,) and ranks[1] == ranks[2] == 1 and ranks[3] == 0
+    return {"decoder": "postprocessed"} if four else {}
+
+
+def _pairs(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
+    """n×4 boxes with n×classes scores; TensorFlow's are fractions y1 x1 y2 x2, others x1 y1 x2 y2 in pixels."""
+    if len(shapes) != 2:
+        return {}
+    first = next((i for i, shape in enumerate(shapes) if shape[-1] == 4 and len(shape) in (2, 3)), None)
+    if first is None or len(shapes[1 - first]) != 2:
+        return {}
+    order = {"outputs": [names[first], names[1 - first]]}
+    tensorflow = guess_input(graph)["layout"] == "NHWC" or any("Postprocessor" in name for name in names)
+    return {"decoder": "ssd" if tensorflow else "boxes", **order, **_classes(shapes[1 - first][-1])}
+
+
+def _levels(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
+    """NanoDet: for every stride one output of classes and one of distances, as long as the grid."""
+    cells = _cells(size, (8, 16, 32))
+    if len(shapes) != 6 or not cells or any(len(shape) != 2 for shape in shapes):
+        return {}
+    if sorted(shape[0] or 0 for shape in shapes) != sorted([*cells, *cells]):
+        return {}
+    return {"decoder": "nanodet", **_classes(shapes[0][1])}
+
+
+def _table(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
+    """One table of boxes: which family by how many rows the input's size gives it; masks with a second."""
+    shape, masks = shapes[0], len(shapes[1]) == 3 if len(shapes) == 2 else False
+    if len(shape) != 2 or len(shapes) > 1 + masks:
+        return {}
+    extra = (shapes[1][0] or 0) if masks else 0
+    long, wide = shape
+    if wide == 6 + extra:
+        return {"decoder": "yolov10"}
+    if wide == 7:
+        return {"decoder": "efficientdet-rows"}
+    cells = sum(_cells(size, (8, 16, 32)))
+    if cells and wide == cells and long:
+        return {"decoder": "yolov8", **_classes(long - 4 - extra)}
+    if cells and long == 3 * cells and wide:
+        return {"decoder": "yolov5", **_classes(wide - 5 - extra)}
+    if cells and long == cells and wide:
+        return {"decoder": "yolox", **_classes(wide - 5)}
+    return {}
+
+
+def _torchvision(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
+    """Boxes of varying number, whole-number labels, scores, perhaps masks: no axis for the batch."""
+    tensors = graph.outputs
+    if len(tensors) not in (3, 4) or tensors[0].shape[-1:] != (4,) or len(tensors[0].shape) != 2:
+        return {}
+    found = {"decoder": "torchvision", "label_offset": -1} if tensors[1].dtype.startswith("int") else {}
+    return found
+
+
+def _cells(size: Any, strides: Iterable[int]) -> list[int]:
+    return [-(-size[0] // stride) * -(-size[1] // stride) for stride in strides] if size else []
+
+
+def _metadata_classes(metadata: Mapping[str, str]) -> list[str]:
+    """Class names as Ultralytics writes them: a Python dict {0: 'person', …} as text."""
+    if "names" not in metadata:
+        return []
+    names = _literal(metadata["names"], "names")
+    values = [names[key] for key in sorted(names)] if isinstance(names, dict) else names
+    return [str(value) for value in values] if isinstance(values, list) else []
+
+
+def _literal(text: str, key: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        raise ModelError(f"The network's metadata {key} is {text!r:.60}, which cannot be read.") from None

@@ -1,0 +1,125 @@
+"""A network with its card: pictures in, predictions out; how the network itself is run is the adapter's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stormproof.errors import ModelError, StormproofError
+from stormproof.models.candidates import to_prediction, to_semantic
+from stormproof.models.card import Card, InputCard
+from stormproof.models.decoders import DECODERS, Decoder
+from stormproof.models.fingerprint import fingerprint
+from stormproof.models.geometry import Fit, as_rgb, place, plan_fit
+from stormproof.sample import Image, Prediction
+
+Array = npt.NDArray[Any]
+# A batch as the network wants it → its outputs in the order the decoder wants them, each with a batch axis.
+Forward = Callable[[Array], Sequence[Array]]
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """One of the adapters that need a card: ONNX Runtime, TorchScript, LiteRT.
+
+    `names` are the class names (None: the card does not say). Pictures are run `batch` at a time; at 1, the
+    default, a prediction cannot depend on which pictures happen to share its batch.
+    """
+
+    name: str
+    card: Card
+    forward: Forward
+    files: tuple[Path, ...]
+    names: tuple[str, ...]
+    batch: int = 1
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return self.names if self._decoder.task == "detection" else ()
+
+    @property
+    def semantic_classes(self) -> tuple[str, ...]:
+        return self.names if self._decoder.task == "semantic" else ()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return fingerprint(self.files, {"card": self.card.model_dump(mode="json"), "classes": self.names})
+
+    @property
+    def _decoder(self) -> Decoder:
+        return DECODERS[self.card.decoder]
+
+    def __call__(self, images: Sequence[Image]) -> list[Prediction]:
+        predictions: list[Prediction] = []
+        fits = [plan_input(image, self.card.input) for image in images]
+        for group in _batches(fits, self.batch):
+            stack = np.stack([prepare(images[i], fits[i], self.card.input) for i in group])
+            outputs = self.forward(stack)
+            predictions.extend(self._read(outputs, row, fits[i]) for row, i in enumerate(group))
+        return predictions
+
+    def _read(self, outputs: Sequence[Array], row: int, fit: Fit) -> Prediction:
+        """What one picture of a batch shows."""
+        decoder = self._decoder
+        mine = [_row(output, row) for output in outputs]
+        try:
+            found = decoder.function(mine, fit.canvas, **self.card.options)
+            if decoder.task == "semantic":
+                return to_semantic(found, fit)
+            return to_prediction(found, fit, self.card.limits, offset=self.card.label_offset)
+        except StormproofError:
+            raise
+        except (ValueError, IndexError, TypeError) as error:
+            shapes = ", ".join(str(output.shape) for output in mine)
+            raise ModelError(
+                f"{self.name}: decoder {self.card.decoder!r} cannot read outputs of shapes {shapes} ({error}); "
+                f"it wants {', '.join(decoder.wants)}. Choose another decoder or order outputs in the card."
+            ) from error
+
+
+def _row(output: Array, row: int) -> Array:
+    """One picture's part of an output."""
+    return output[row] if output.ndim > 1 else output[row : row + 1]
+
+
+def _batches(fits: Sequence[Fit], most: int) -> Iterator[list[int]]:
+    """Positions of neighbouring pictures whose inputs have one size, at most `most` together."""
+    for _, group in groupby(range(len(fits)), key=lambda i: fits[i].canvas):
+        members = list(group)
+        yield from (members[i : i + most] for i in range(0, len(members), most))
+
+
+def plan_input(image: Image, card: InputCard) -> Fit:
+    """Where a picture goes in the network's input."""
+    size = (image.shape[0], image.shape[1])
+    return plan_fit(size, card.size or size, card.resize, card.align, card.multiple)
+
+
+def prepare(image: Image, fit: Fit, card: InputCard) -> Array:
+    """A picture as the network wants it: placed, ordered, normalised; one item of a batch."""
+    pixels: Array = place(as_rgb(image), fit, card.pad, card.interpolation)
+    if card.channels == "BGR":
+        pixels = pixels[..., ::-1]
+    if card.dtype == "int8":
+        pixels = (pixels.astype(np.int16) - 128).astype(np.int8)
+    elif card.dtype != "uint8":
+        pixels = (pixels.astype(np.float32) - np.float32(card.mean)) / np.float32(card.std)
+        pixels = pixels.astype(card.dtype)
+    return np.ascontiguousarray(pixels.transpose(2, 0, 1) if card.layout == "NCHW" else pixels)
+
+
+def settled_classes(names: tuple[str, ...] | None, name: str) -> tuple[str, ...]:
+    """The class names, which must have been said or shown somewhere."""
+    if names is None:
+        raise ModelError(
+            f"{name}: the graph does not tell its classes; add ,classes=coco80 (or coco91, voc21, cityscapes19, "
+            "a text file) or write classes: in the card; ,classes=dataset if its labels are the dataset's."
+        )
+    return names

@@ -1,0 +1,113 @@
+"""ONNX models through ONNX Runtime: `onnx:model.onnx[,card=card.yaml,classes=coco80,…]`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stormproof.errors import InvalidOption, ModelError
+from stormproof.models.card import Card, complete_card, read_card
+from stormproof.models.files import framework, model_file
+from stormproof.models.guess import Graph, Tensor, guess_card, image_input
+from stormproof.models.network import Array, Forward, Network, settled_classes
+from stormproof.models.onnxfile import inspect_onnx
+from stormproof.models.vocabulary import resolve_classes
+
+_DTYPES = {
+    "tensor(float)": "float32", "tensor(float16)": "float16", "tensor(uint8)": "uint8", "tensor(int8)": "int8",
+    "tensor(int64)": "int64", "tensor(int32)": "int32", "tensor(double)": "float64",
+}  # fmt: skip
+_PROVIDERS = {
+    "cpu": ["CPUExecutionProvider"],
+    "cuda": ["CUDAExecutionProvider", "CPUExecutionProvider"],
+    "openvino": ["OpenVINOExecutionProvider", "CPUExecutionProvider"],
+    "coreml": ["CoreMLExecutionProvider", "CPUExecutionProvider"],
+}
+
+
+def open_onnx(
+    main: str,
+    *,
+    card: str | None = None,
+    classes: str | None = None,
+    threads: int = 1,
+    batch: int = 1,
+    device: str = "cpu",
+    score: float | None = None,
+    iou: float | None = None,
+    keep: int | None = None,
+    decoder: str | None = None,
+) -> Network:
+    """Open a model file; `card` defaults to the YAML file of the same name beside it, if there is one."""
+    path = model_file(main, "an ONNX model")
+    runtime = framework("onnxruntime", extra="onnx")
+    inside = inspect_onnx(path)
+    session = _session(runtime, path, threads, device)
+    graph = _graph(session, inside.classes)
+    given, where = read_card(path, card)
+    settings = {"decoder": decoder, "classes": classes, "score": score, "iou": iou, "keep": keep}
+    given |= {key: value for key, value in settings.items() if value is not None}
+    whole = complete_card(guess_card(graph), given, where or path)
+    near = where.parent if where and classes is None else None
+    names = settled_classes(resolve_classes(whole.classes, near), path.name)
+    fixed = image_input(graph).shape[0] == 1
+    return Network(
+        name=whole.name or path.stem,
+        card=whole,
+        forward=_forward(session, graph, whole),
+        files=(path, *inside.files),
+        names=names,
+        batch=1 if fixed else batch,
+    )
+
+
+def _session(runtime: Any, path: Path, threads: int, device: str) -> Any:
+    if device not in _PROVIDERS:
+        raise InvalidOption(f"device={device}: choose one of {', '.join(_PROVIDERS)}.")
+    if threads < 1:
+        raise InvalidOption(f"threads={threads}: at least 1 is needed.")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.log_severity_level = 3  # errors only; a run prints its own progress
+    available = set(runtime.get_available_providers())
+    if _PROVIDERS[device][0] not in available:
+        raise InvalidOption(f"device={device}: this onnxruntime offers {', '.join(sorted(available))}.")
+    try:
+        return runtime.InferenceSession(str(path), options, providers=_PROVIDERS[device])
+    except Exception as error:  # onnxruntime's exceptions have no common root of their own
+        raise ModelError(f"{path}: onnxruntime cannot load it ({str(error).splitlines()[0]}).") from error
+
+
+def _graph(session: Any, classes: int | None) -> Graph:
+    def read(node: Any) -> Tensor:
+        shape = tuple(side if isinstance(side, int) and side > 0 else None for side in node.shape)
+        return Tensor(node.name, shape, _DTYPES.get(node.type, node.type))
+
+    metadata = dict(session.get_modelmeta().custom_metadata_map)
+    return Graph(tuple(map(read, session.get_inputs())), tuple(map(read, session.get_outputs())), metadata, classes)
+
+
+def _forward(session: Any, graph: Graph, card: Card) -> Forward:
+    """Run the session; outputs come in the order of the card, else of the graph, always with a batch axis."""
+    known = [tensor.name for tensor in graph.outputs]
+    outputs = card.outputs or known
+    missing = [name for name in outputs if name not in known]
+    if missing:
+        raise ModelError(f"outputs: {missing} are not in the graph, which has {known}.")
+    picture = image_input(graph)
+    unbatched = len(picture.shape) == 3
+    # torchvision's exports return one picture's boxes without an axis for the batch.
+    bare = [unbatched or card.decoder == "torchvision" for _ in outputs]
+
+    def forward(batch: Array) -> Sequence[Array]:
+        feed = {picture.name: batch[0] if unbatched else batch}
+        if card.size_input:
+            height, width = batch.shape[-2:] if card.input.layout == "NCHW" else batch.shape[1:3]
+            feed[card.size_input] = np.array([[width, height]] * len(batch), np.int64)
+        found = session.run(outputs, feed)
+        return [value[None] if alone else value for value, alone in zip(found, bare, strict=True)]
+
+    return forward
