@@ -33,3 +33,5 @@ from stormproof.cli import corrupt as corrupt  # noqa: E402
 from stormproof.cli import gallery as gallery  # noqa: E402
 from stormproof.cli import inspect as inspect  # noqa: E402
 from stormproof.cli import list as list  # noqa: E402, A004
+from stormproof.cli import world as world  # noqa: E402
+from stormproof.cli import run as run  # noqa: E402

@@ -1,0 +1,105 @@
+"""Write many scenes, in several processes; the files are the same however many there are."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+from stormproof.errors import InvalidOption, OutputError, UnknownName
+from stormproof.world.samples import BASELINE, SPLITS, check_scene, render
+from stormproof.world.writers.camvid import CAMVID
+from stormproof.world.writers.cityscapes import CITYSCAPES
+from stormproof.world.writers.coco import COCO
+from stormproof.world.writers.format import Format, Job, Record
+from stormproof.world.writers.kitti import KITTI
+from stormproof.world.writers.voc import VOC
+from stormproof.world.writers.yolo import YOLO
+
+FORMATS: Mapping[str, Format] = {
+    "coco": COCO, "voc": VOC, "cityscapes": CITYSCAPES, "yolo": YOLO, "kitti": KITTI, "camvid": CAMVID,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What to write: scenes 0 … count-1 of a split, at a size, in a format."""
+
+    split: str
+    count: int
+    format: str
+    width: int = 512
+    height: int = 320
+    seed: int = 0
+    stereo: bool = False
+    baseline: float = BASELINE
+    suffix: str = ".png"
+
+    def check(self) -> None:
+        if self.format not in FORMATS:
+            raise UnknownName("format", self.format, FORMATS, f"Formats: {', '.join(FORMATS)}.")
+        check_scene(self.split, 0, self.width, self.height, self.baseline)
+        if not 0 < self.count <= SPLITS[self.split]:
+            raise InvalidOption(f"Count {self.count}: split {self.split!r} has 1 to {SPLITS[self.split]} scenes.")
+
+
+def _write(task: tuple[Order, Path, int]) -> Record:
+    """Render and write one scene; runs in a worker."""
+    order, root, index = task
+    rendered = render(order.seed, order.split, index, width=order.width, height=order.height, stereo=order.stereo, baseline=order.baseline)
+    return FORMATS[order.format].scene(Job(root, order.split, order.suffix), index, rendered)
+
+
+def _records(order: Order, root: Path, workers: int) -> Iterator[Record]:
+    tasks = [(order, root, index) for index in range(order.count)]
+    if workers == 1:
+        yield from map(_write, tasks)
+        return
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(_write, tasks, chunksize=4)
+
+
+def _check_destination(out: Path, overwrite: bool) -> None:
+    if out.is_dir():
+        if any(out.iterdir()) and not overwrite:
+            raise OutputError(f"{out} is not empty; choose another folder, or add --overwrite to replace it.")
+    elif out.exists():
+        raise OutputError(f"{out} is a file; choose a folder.")
+
+
+def export(order: Order, out: Path, *, workers: int = 1, overwrite: bool = False, advance: Callable[[], None] = lambda: None) -> None:
+    """Write the scenes to a new folder `out`, which appears only once it is complete.
+
+    `advance` is called after every scene. Interrupted, it leaves no half-written dataset behind.
+    """
+    order.check()
+    if workers < 0:
+        raise InvalidOption(f"Workers {workers}: give 0 for one per core, or how many processes to use.")
+    workers = min(workers or os.cpu_count() or 1, max(1, order.count // 4))
+    try:
+        _check_destination(out, overwrite)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+        try:
+            records = []
+            for record in _records(order, partial, workers):
+                records.append(record)
+                advance()
+            FORMATS[order.format].finish(Job(partial, order.split, order.suffix), records)
+            partial.chmod(0o755)
+            if out.exists():
+                shutil.rmtree(out)
+            partial.rename(out)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+    except (PermissionError, FileExistsError, NotADirectoryError) as error:
+        raise OutputError(f"Cannot write to {out}: {error.strerror}; choose a folder you may write to.") from error
+    except OSError as error:
+        if isinstance(error, OutputError):
+            raise
+        raise OutputError(f"Cannot write to {out}: {error}.") from error

@@ -1,0 +1,54 @@
+"""What a writer is: a way to put one scene on disk, and what to add when all are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
+
+from stormproof.sample import Image
+from stormproof.world.samples import Rendered
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Where and how scenes are written."""
+
+    root: Path
+    split: str
+    suffix: str = ".png"  # of pictures: .png keeps every pixel, .jpg is smaller
+
+    def picture(self, folder: str, name: str, image: Image) -> str:
+        """Write a picture below the root; returns its file name."""
+        path = self.file(folder, name + self.suffix)
+        PIL.Image.fromarray(image).save(path, **({"quality": 95, "subsampling": 0} if self.suffix == ".jpg" else {}))
+        return path.name
+
+    def file(self, folder: str, name: str) -> Path:
+        """The path of a file below the root, whose folder exists from now on."""
+        directory = self.root / folder
+        directory.mkdir(parents=True, exist_ok=True)
+        return directory / name
+
+    def numbers(self, folder: str, name: str, values: npt.NDArray[np.uint8] | npt.NDArray[np.uint16], palette: Sequence[int] = ()) -> None:
+        """Write a map of 8- or 16-bit numbers as PNG, with colours for its values where given."""
+        picture = PIL.Image.fromarray(values)
+        if len(palette):
+            picture.putpalette(bytes(palette))
+        picture.save(self.file(folder, name + ".png"))
+
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """`scene` writes one scene (in any process) and returns what `finish` needs to know of it, if anything."""
+
+    scene: Callable[[Job, int, Rendered], Record]
+    finish: Callable[[Job, Sequence[Record]], None]
