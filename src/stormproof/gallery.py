@@ -11,7 +11,7 @@ import PIL.ImageDraw
 import PIL.ImageFont
 
 from stormproof.condition import SEVERITIES, Condition
-from stormproof.corruptions import corrupt_image
+from stormproof.corruptions import corrupt_image, find
 from stormproof.sample import Image
 
 _INK, _PAPER, _FAINT = (25, 28, 33), (250, 250, 248), (120, 124, 130)
@@ -27,7 +27,7 @@ def tiles(image: Image, names: Sequence[str], *, seed: int, width: int) -> Itera
     """
     working = _to_width(image, min(2 * width, image.shape[1]))
     for row, name in enumerate(names):
-        for column in (0, *SEVERITIES):
+        for column in (0, *find(name).severities):
             condition = Condition.of(name, column) if column else Condition()
             yield (
                 row,

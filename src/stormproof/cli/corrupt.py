@@ -30,7 +30,7 @@ def corrupt(
     ],
     corruption: Annotated[str | None, typer.Option("--corruption", "-c", help="A corruption's name.")] = None,
     severity: Annotated[
-        int | None, typer.Option("--severity", "-s", help="1 to 5; all five when not given.")
+        int | None, typer.Option("--severity", "-s", help="1 to 5; every one there is when not given.")
     ] = None,
     suite: Annotated[str | None, typer.Option(help="Every condition of a suite.")] = None,
     condition: Annotated[
@@ -68,7 +68,7 @@ def corrupt(
 def _conditions(
     corruption: str | None, severity: int | None, suite: str | None, texts: list[str]
 ) -> tuple[Condition, ...]:
-    from stormproof.condition import SEVERITIES, Condition
+    from stormproof.condition import Condition
     from stormproof.corruptions import find, find_suite
 
     if sum((corruption is not None, suite is not None, bool(texts))) != 1:
@@ -78,7 +78,9 @@ def _conditions(
     if suite is not None:
         return find_suite(suite).conditions
     if corruption is not None:
-        levels = SEVERITIES if severity is None else (severity,)
+        levels = find(corruption).severities if severity is None else (severity,)
+        if not levels:
+            raise InvalidOption(f"{corruption} has no severities; give its parameters with --condition.")
         return tuple(Condition.of(find(corruption).name, level) for level in levels)
     return tuple(dict.fromkeys(map(Condition.parse, texts)))
 

@@ -30,7 +30,7 @@ def gallery(
 
         stormproof gallery street.jpg --suite weather --out weather.png --width 400
     """
-    from stormproof.corruptions import find_suite, registered
+    from stormproof.corruptions import find, find_suite, registered
     from stormproof.gallery import Sheet, tiles
     from stormproof.imagefile import read_image, write_image
 
@@ -38,14 +38,18 @@ def gallery(
         raise InvalidOption(f"--width {width}: a tile is from 32 to 2048 pixels wide.")
     if out.exists() and not overwrite:
         raise OutputError(f"{out} exists; give another name with --out, or --overwrite.")
-    names = find_suite(suite).corruptions if suite else tuple(registered())
+    listed = find_suite(suite).corruptions if suite else tuple(registered())
+    # What has no severities has no row of them; what needs depth cannot be made from a picture alone.
+    names = tuple(name for name in listed if find(name).severities and not find(name).needs)
+    if not names:
+        raise InvalidOption(f"--suite {suite}: nothing in it has severities that a picture alone can show.")
     picture = read_image(image)
     height = max(round(picture.shape[0] * width / picture.shape[1]), 1)
     sheet = Sheet(names, (height, width))
     with console.progress("tiles") as bar:
-        task = bar.add_task("rendering", total=6 * len(names))
+        task = bar.add_task("rendering", total=sum(1 + len(find(name).severities) for name in names))
         for row, column, tile in tiles(picture, names, seed=seed, width=width):
             sheet.paste(row, column, tile)
             bar.advance(task)
     write_image(out, sheet.image())
-    console.out.print(f"{out}: {len(names)} corruptions × 5 severities", markup=False, soft_wrap=True)
+    console.out.print(f"{out}: {len(names)} corruptions at every severity", markup=False, soft_wrap=True)

@@ -1,21 +1,33 @@
-"""Corruptions: recipes by what goes wrong in the world, and the two ways to apply one."""
+"""Corruptions: recipes by what goes wrong in the world, and the ways to apply one."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from importlib import import_module
 
 from stormproof.condition import Condition
-from stormproof.corruptions.registry import Corruption, find, registered
+from stormproof.corruptions.geometry import move_sample, move_truth
+from stormproof.corruptions.partial import compose, part_mask
+from stormproof.corruptions.registry import Corruption, find, part_of, refuse_part, registered
 from stormproof.corruptions.suites import SUITES, find_suite
 from stormproof.randomness import Draw
-from stormproof.sample import Image, Sample, check_image
+from stormproof.sample import Context, Image, Sample, Truth, check_image
 
 # Importing a room registers its recipes; this order is the order of lists and galleries.
-for _room in ("noise", "blur", "weather", "light", "digital"):
+for _room in ("noise", "blur", "weather", "light", "digital", "optics", "mutators", "contextual"):
     import_module(f"stormproof.corruptions.{_room}")
 
-__all__ = ["SUITES", "Corruption", "apply", "corrupt_image", "find", "find_suite", "registered"]
+__all__ = [
+    "SUITES",
+    "Corruption",
+    "apply",
+    "corrupt_image",
+    "find",
+    "find_suite",
+    "registered",
+    "truth_under",
+]
 
 
 def corrupt_image(image: Image, condition: Condition | str, *, seed: int = 0, image_id: str = "") -> Image:
@@ -30,15 +42,56 @@ def corrupt_image(image: Image, condition: Condition | str, *, seed: int = 0, im
     """
     check_image(image)
     condition = Condition.parse(condition) if isinstance(condition, str) else condition
+    refuse_part(condition)
+    return _corrupted(image, condition, seed, image_id, Context())
+
+
+def apply(
+    sample: Sample,
+    condition: Condition | str,
+    *,
+    seed: int = 0,
+    classes: Sequence[str] = (),
+    semantic_classes: Sequence[str] = (),
+) -> Sample:
+    """The sample under a condition; its id is the identity of the draw.
+
+    Where the corruption moves pixels and `labels=moved` holds, truth and depth move with them. With
+    `on=…` only that part of the image changes; class names in it are looked up in `classes` (of objects)
+    and `semantic_classes` (of semantic maps), as the dataset lists them.
+    """
+    condition = Condition.parse(condition) if isinstance(condition, str) else condition
+    part = part_of(condition)
+    mask = None
+    if part is not None:
+        mask = part_mask(sample, part, classes=classes, semantic_classes=semantic_classes)
+    image = _corrupted(sample.image, condition, seed, sample.id, sample.context)
+    if mask is not None:
+        image = compose(image, sample, mask)
+    if condition.corruption is not None and find(condition.corruption).moves_labels(condition):
+        size = (image.shape[0], image.shape[1])
+        field = find(condition.corruption).field(size, condition, _draw(seed, sample.id, condition))
+        sample = move_sample(sample, *field)
+    return dataclasses.replace(sample, image=image)
+
+
+def truth_under(
+    truth: Truth, size: tuple[int, int], condition: Condition, *, seed: int = 0, image_id: str = ""
+) -> Truth:
+    """The truth about an image of that (height, width) under a condition; no pixels needed."""
+    if condition.corruption is None or not find(condition.corruption).moves_labels(condition):
+        return truth
+    field = find(condition.corruption).field(size, condition, _draw(seed, image_id, condition))
+    return move_truth(truth, *field)
+
+
+def _corrupted(image: Image, condition: Condition, seed: int, image_id: str, context: Context) -> Image:
     if condition.corruption is None:
         return image.copy()
-    found = find(condition.corruption)
-    draw = Draw.keyed(seed, image_id, found.name, condition.severity or 0)
     pixels = image if image.ndim == 3 else image[..., None]
-    return found.apply(pixels, condition, draw).reshape(image.shape)
+    draw = _draw(seed, image_id, condition)
+    return find(condition.corruption).apply(pixels, condition, draw, context).reshape(image.shape)
 
 
-def apply(sample: Sample, condition: Condition | str, *, seed: int = 0) -> Sample:
-    """The sample with its image under a condition; its id is the identity of the draw."""
-    image = corrupt_image(sample.image, condition, seed=seed, image_id=sample.id)
-    return dataclasses.replace(sample, image=image)
+def _draw(seed: int, image_id: str, condition: Condition) -> Draw:
+    return Draw.keyed(seed, image_id, condition.corruption or "", condition.severity or 0)

@@ -110,9 +110,35 @@ def motion_blur(image: Image, draw: Draw, *, radius: int, sigma: float) -> Image
     return imaging.line_blur(image, weights, shifts)
 
 
+def _factors(reach: float, step: float) -> npt.NDArray[np.float64]:
+    """The enlargements of a zoom, 1 among them."""
+    count = round((reach - 1) / step) + 1
+    # (1 + step) − 1 is the step NumPy's arange really takes; its last bit decides some crop sizes.
+    return 1 + ((1 + step) - 1) * np.arange(count, dtype=np.float64)
+
+
+def zoom_field(size: tuple[int, int], *, reach: float, step: float) -> tuple[imaging.Field, imaging.Field]:
+    """(dy, dx) of the mean enlargement: where, on average, the light at each pixel comes from."""
+    shares = np.append(_factors(reach, step), 1.0)  # the sharp picture once more
+    crops = np.array([imaging.crop_for_zoom(size, z) for z in shares])
+    spans = np.rint(crops * shares[:, None])
+    starts = (np.array(size) - crops) // 2
+    slopes = (crops - 1) / np.maximum(spans - 1, 1)
+    fields = []
+    for axis in (0, 1):
+        place = np.arange(size[axis])
+        source = (starts[:, axis, None] + slopes[:, axis, None] * place).mean(axis=0)
+        fields.append((source - place).astype(np.float32))
+    return (
+        np.ascontiguousarray(np.broadcast_to(fields[0][:, None], size)),
+        np.ascontiguousarray(np.broadcast_to(fields[1], size)),
+    )
+
+
 @corruption(
     family="blur",
     cite="hendrycks2019",
+    moves=zoom_field,
     reach=ladder(1.11, 1.15, 1.20, 1.24, 1.30, low=1, high=10),
     step=ladder(0.01, 0.01, 0.02, 0.02, 0.03, low=0.001, high=5),
 )
@@ -120,8 +146,6 @@ def zoom_blur(image: Image, *, reach: float, step: float) -> Image:
     """The camera rushes forward: mean of enlargements from 1 to `reach` in steps.
 
     Factor 1 is among them, so the sharp picture counts twice. Enlargements are cut at the top left.
+    Labels stay where they are, as in the papers; `labels=moved` enlarges them by the mean zoom.
     """
-    count = round((reach - 1) / step) + 1
-    # (1 + step) − 1 is the step NumPy's arange really takes; its last bit decides some crop sizes.
-    factors = 1 + ((1 + step) - 1) * np.arange(count, dtype=np.float64)
-    return imaging.zoom_mean(image, factors)
+    return imaging.zoom_mean(image, _factors(reach, step))

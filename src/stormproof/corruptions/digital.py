@@ -8,18 +8,28 @@ from stormproof.randomness import Draw
 from stormproof.sample import Image
 
 
+def elastic_field(
+    size: tuple[int, int], draw: Draw, *, strength: float
+) -> tuple[imaging.Field, imaging.Field]:
+    """(dy, dx): uniform noise smoothed over 1 % of each side, both amplitudes by the height."""
+    dx, dy = (_waves(draw, axis, *size, strength) for axis in ("dx", "dy"))
+    return dy, dx
+
+
 @corruption(
-    family="digital", cite="michaelis2019", strength=ladder(12.5, 16.25, 21.25, 25.0, 30.0, low=0, high=1000)
+    family="digital",
+    cite="michaelis2019",
+    moves=elastic_field,
+    strength=ladder(12.5, 16.25, 21.25, 25.0, 30.0, low=0, high=1000),
 )
 def elastic_transform(image: Image, draw: Draw, *, strength: float) -> Image:
     """The picture stretched and squeezed like a rubber sheet, by about 1 to 2 pixels.
 
     Displacements are uniform noise smoothed over 1 % of each side. Both amplitudes go by the height,
-    as in the reference; labels are not warped.
+    as in the reference. As there, labels stay where they are; `labels=moved` moves them too.
     """
     height, width = image.shape[:2]
-    dx, dy = (_waves(draw, axis, height, width, strength) for axis in ("dx", "dy"))
-    return imaging.displace(image, dy, dx)
+    return imaging.displace(image, *elastic_field((height, width), draw, strength=strength))
 
 
 def _waves(draw: Draw, axis: str, height: int, width: int, strength: float) -> imaging.Field:

@@ -3,71 +3,36 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from stormproof.condition import SEVERITIES, Condition, Value
-from stormproof.errors import InvalidCondition, UnknownName
+from stormproof.corruptions.ladder import Ladder, constant, free, ladder
+from stormproof.corruptions.scene import needed
+from stormproof.errors import InvalidCondition, MissingContext, UnknownName
+from stormproof.imaging import Field
 from stormproof.randomness import Draw
-from stormproof.sample import Image
+from stormproof.sample import Context, Image
+
+__all__ = ["Corruption", "Ladder", "constant", "corruption", "find", "free", "ladder", "registered"]
 
 Recipe = Callable[..., Image]
+Mover = Callable[..., tuple[Field, Field]]
+Rule = Callable[..., float]
 
-
-@dataclass(frozen=True, slots=True)
-class Ladder:
-    """A parameter's five values, one per severity, and the values it may take freely."""
-
-    values: tuple[Value, ...]
-    low: float = -math.inf
-    high: float = math.inf
-    choices: tuple[str, ...] = ()
-
-    @property
-    def kind(self) -> type[int] | type[float] | type[str]:
-        if isinstance(self.values[0], str):
-            return str
-        return int if all(isinstance(v, int) for v in self.values) else float
-
-    def check(self, name: str, value: Value, where: str) -> Value:
-        """The value in the parameter's own type, or an error that says what it may be."""
-        if (self.kind is str) != isinstance(value, str):
-            raise InvalidCondition(
-                f"{where}: {name} must be a {'text' if self.kind is str else 'number'}, not {value!r}."
-            )
-        if isinstance(value, str):
-            if self.choices and value not in self.choices:
-                raise InvalidCondition(
-                    f"{where}: {name} must be one of {', '.join(self.choices)}, not {value!r}."
-                )
-            return value
-        if self.kind is int and value != int(value):
-            raise InvalidCondition(f"{where}: {name} must be a whole number, not {value!r}.")
-        if not self.low <= value <= self.high:
-            raise InvalidCondition(
-                f"{where}: {name} must lie in {self.low:g} … {self.high:g}, not {value!r}."
-            )
-        return self.kind(value)
-
-
-def ladder(
-    *values: Value, low: float = -math.inf, high: float = math.inf, choices: tuple[str, ...] = ()
-) -> Ladder:
-    """Severities 1 to 5 of a parameter."""
-    if len(values) != len(SEVERITIES):
-        raise ValueError(f"a ladder has {len(SEVERITIES)} rungs, not {len(values)}")
-    return Ladder(tuple(values), low, high, choices)
-
-
-def constant(value: Value, *, low: float = -math.inf, high: float = math.inf) -> Ladder:
-    """A parameter that severity does not change."""
-    return Ladder((value,) * len(SEVERITIES), low, high)
+LABELS = ("moved", "fixed")
+RESERVED = ("labels", "on")  # parameters of any condition: they say what is treated, not how, and no draw
 
 
 @dataclass(frozen=True, slots=True)
 class Corruption:
-    """A recipe and its declaration."""
+    """A recipe and its declaration.
+
+    `needs` names the context the recipe takes as keywords. `moves` gives the field (dy, dx) of where
+    each output pixel is read from, by size, draw and parameters; `labels` says whether truth follows it
+    unless a condition says otherwise. `derived` maps a parameter to a function of the quantities that
+    may be given in its stead.
+    """
 
     name: str
     family: str
@@ -75,6 +40,10 @@ class Corruption:
     version: int
     recipe: Recipe
     ladders: Mapping[str, Ladder] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
+    moves: Mover | None = None
+    labels: str = "fixed"
+    derived: Mapping[str, Rule] = field(default_factory=dict)
 
     @property
     def doc(self) -> str:
@@ -84,48 +53,143 @@ class Corruption:
     @property
     def is_random(self) -> bool:
         """Whether the recipe draws: only then does the image's identity matter."""
-        return "draw" in inspect.signature(self.recipe).parameters
+        return _draws(self.recipe)
+
+    @property
+    def severities(self) -> tuple[int, ...]:
+        """The severities it has: 1 to 5, fewer, or none where only parameters describe it."""
+        return SEVERITIES[
+            : max((len(rungs.values) for rungs in self.ladders.values() if rungs.rises), default=0)
+        ]
 
     def parameters(self, condition: Condition) -> dict[str, Value]:
         """Every parameter's value under a condition; all of them are needed when no severity is given."""
-        given = dict(condition.params)
-        for key in given:
-            if key not in self.ladders:
-                raise UnknownName(
-                    f"parameter of {self.name}", key, self.ladders, f"It takes: {', '.join(self.ladders)}."
-                )
-        values: dict[str, Value] = {}
-        for key, rungs in self.ladders.items():
-            if key in given:
-                values[key] = rungs.check(key, given[key], str(condition))
-            elif condition.severity is not None:
-                values[key] = rungs.values[condition.severity - 1]
-            elif len(set(rungs.values)) == 1:
-                values[key] = rungs.values[0]
-            else:
-                raise InvalidCondition(
-                    f"{condition} lacks {key}: without a severity every parameter is needed "
-                    f"({', '.join(self.ladders)}); or write {self.name}@3[{key}=…]."
-                )
-        return values
+        self._check_severity(condition)
+        self.moves_labels(condition)
+        part_of(condition)
+        given = {key: value for key, value in condition.params if key not in RESERVED}
+        given = self._derive(given, condition)
+        return {key: self._value(key, given, condition) for key in self.ladders}
 
-    def apply(self, image: Image, condition: Condition, draw: Draw) -> Image:
+    def moves_labels(self, condition: Condition) -> bool:
+        """Whether truth and depth follow the pixels under a condition."""
+        chosen = dict(condition.params).get("labels", self.labels)
+        if "labels" in dict(condition.params):
+            if self.moves is None:
+                raise InvalidCondition(f"{condition}: {self.name} moves nothing, so it takes no labels=….")
+            if chosen not in LABELS:
+                raise InvalidCondition(f"{condition}: labels must be {' or '.join(LABELS)}, not {chosen!r}.")
+        if chosen == "moved" and part_of(condition) is not None:
+            fix = "add labels=fixed, or leave out on=…"
+            raise InvalidCondition(f"{condition}: truth cannot move on part of the image only; {fix}.")
+        return chosen == "moved"
+
+    def field(self, size: tuple[int, int], condition: Condition, draw: Draw) -> tuple[Field, Field]:
+        """(dy, dx) such that output pixel (y, x) is read from (y + dy, x + dx)."""
+        assert self.moves is not None, f"{self.name} declares no field"
+        values = self.parameters(condition)
+        return self.moves(size, draw, **values) if _draws(self.moves) else self.moves(size, **values)
+
+    def apply(self, image: Image, condition: Condition, draw: Draw, context: Context | None = None) -> Image:
         """Corrupt an H×W×C image."""
         values = self.parameters(condition)
-        return self.recipe(image, draw, **values) if self.is_random else self.recipe(image, **values)
+        scene = {kind: needed(kind, self.name, image, context or Context()) for kind in self.needs}
+        if self.is_random:
+            return self.recipe(image, draw, **scene, **values)
+        return self.recipe(image, **scene, **values)
+
+    def _check_severity(self, condition: Condition) -> None:
+        if condition.severity is None or condition.severity in self.severities:
+            return
+        allowed = ", ".join(map(str, self.severities))
+        names = ",".join(f"{key}=…" for key in self.ladders)
+        fix = f"its severities are {allowed}" if allowed else f"it has none; write {self.name}[{names}]"
+        raise InvalidCondition(f"{condition}: {self.name} has no severity {condition.severity}; {fix}.")
+
+    def _derive(self, given: dict[str, Value], condition: Condition) -> dict[str, Value]:
+        """Quantities a parameter follows from, replaced by the parameter."""
+        for key, rule in self.derived.items():
+            inputs = tuple(inspect.signature(rule).parameters)
+            if not any(name in given for name in inputs):
+                continue
+            if key in given or any(name not in given for name in inputs):
+                fix = f"give either {key} or all of {', '.join(inputs)}"
+                raise InvalidCondition(f"{condition}: {fix}.")
+            numbers = {name: given.pop(name) for name in inputs}
+            wrong = [name for name, value in numbers.items() if isinstance(value, str) or value <= 0]
+            if wrong:
+                raise InvalidCondition(
+                    f"{condition}: {wrong[0]} must be a number > 0, not {numbers[wrong[0]]!r}."
+                )
+            given[key] = rule(**numbers)
+        known = [
+            *self.ladders,
+            *(name for rule in self.derived.values() for name in inspect.signature(rule).parameters),
+        ]
+        for key in given:
+            if key not in self.ladders:
+                hint = f"It takes: {', '.join(known)}; and on{', labels' if self.moves else ''}."
+                raise UnknownName(f"parameter of {self.name}", key, known, hint)
+        return given
+
+    def _value(self, key: str, given: Mapping[str, Value], condition: Condition) -> Value:
+        rungs = self.ladders[key]
+        if key in given:
+            return rungs.check(key, given[key], str(condition))
+        if condition.severity is not None or len(set(rungs.values)) == 1:
+            return rungs.at(condition.severity or 1)
+        fix = f"; or write {self.name}@{self.severities[-1]}[{key}=…]" if self.severities else ""
+        raise InvalidCondition(
+            f"{condition} lacks {key}: without a severity every parameter is needed "
+            f"({', '.join(self.ladders)}){fix}."
+        )
+
+
+def part_of(condition: Condition) -> str | None:
+    """The part of the image a condition is confined to: objects, background or classes; None is all of it."""
+    part = dict(condition.params).get("on")
+    if part is not None and (not isinstance(part, str) or not all(part.split("+"))):
+        fix = "write on=objects, on=background or class names joined by +, as in on=car+person"
+        raise InvalidCondition(f"{condition}: {fix}.")
+    return part
+
+
+def refuse_part(condition: Condition) -> None:
+    """Say what is missing when a plain image is to be corrupted in part."""
+    if part_of(condition) is not None:
+        fix = "apply it to a Sample with truth, from a dataset with masks or boxes"
+        raise MissingContext(f"{condition} needs to know where objects are; {fix}.")
+
+
+def _draws(function: Callable[..., object]) -> bool:
+    return "draw" in inspect.signature(function).parameters
 
 
 _REGISTRY: dict[str, Corruption] = {}
 
 
-def corruption(*, family: str, cite: str, version: int = 1, **ladders: Ladder) -> Callable[[Recipe], Recipe]:
+def corruption(
+    *,
+    family: str,
+    cite: str,
+    version: int = 1,
+    needs: tuple[str, ...] = (),
+    moves: Mover | None = None,
+    labels: str = "fixed",
+    derived: Mapping[str, Rule] | None = None,
+    **ladders: Ladder,
+) -> Callable[[Recipe], Recipe]:
     """Register a recipe under its function's name."""
+    if len({len(rungs.values) for rungs in ladders.values() if rungs.rises}) > 1:
+        raise ValueError("the ladders of a corruption have as many rungs as each other")
 
     def register(recipe: Recipe) -> Recipe:
         name = recipe.__name__
         if name in _REGISTRY and _REGISTRY[name].recipe.__module__ != recipe.__module__:
             raise ValueError(f"two corruptions are called {name!r}")
-        _REGISTRY[name] = Corruption(name, family, cite, version, recipe, ladders)
+        _REGISTRY[name] = Corruption(
+            name, family, cite, version, recipe, ladders, needs, moves, labels, derived or {}
+        )
         return recipe
 
     return register

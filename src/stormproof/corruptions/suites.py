@@ -12,6 +12,28 @@ DIGITAL = ("contrast", "elastic_transform", "pixelate", "jpeg_compression")
 IMAGENET_C = NOISE + BLUR + WEATHER + DIGITAL
 HOLDOUT = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
 
+# Every parameter of the paper's text and tables (Pezzementi et al. 2018, Sections III-A and IV).
+MUTATORS: tuple[Condition, ...] = (
+    *(Condition.of("gaussian_blur", params={"sigma": s}) for s in (0.5, 1.0, 1.5, 2.0, 2.5, 3.0)),
+    *(Condition.of("brightness_shift", params={"factor": b}) for b in (0.5, 0.75, 0.875, 1.143, 1.333, 2.0)),
+    *(Condition.of("alpha_blend", params={"alpha": a}) for a in (0.1, 0.25, 0.5, 0.75)),
+    *(Condition.of("jpeg_compression", params={"quality": q}) for q in (60, 40, 20, 10)),
+    *(Condition.of("salt_and_pepper", params={"amount": s}) for s in (0.01, 0.02, 0.05, 0.10)),
+    *(Condition.of("channel_drop", params={"channel": c}) for c in ("R", "G", "B", "Cb", "Cr")),
+    *(
+        Condition.of("additive_noise", params={"zeta_w": w, "zeta_u": u, "psi": p})
+        for w, u, p in ((5, 0.5, 0.5), (5, 0.5, 0.7), (5, 1.5, 0.5), (15, 0.5, 0.5), (5, 2.5, 0.5))
+    ),
+)
+CONTEXTUAL: tuple[Condition, ...] = (
+    *(Condition.of("haze", params={"beta": beta}) for beta in (0.004, 0.012, 0.04)),
+    *(
+        Condition.of("defocus", params={"kappa": kappa, "focus": focus})
+        for kappa in (2.0, 2.8, 3.6)
+        for focus in (10, 5, 2, 1)
+    ),
+)
+
 
 def _suite(name: str, doc: str, corruptions: tuple[str, ...], cite: str = "hendrycks2019") -> Suite:
     return Suite(name, doc, grid(corruptions), cite)
@@ -26,6 +48,18 @@ SUITES: dict[str, Suite] = {
         _suite("blur", "The blur group of imagenet-c", BLUR),
         _suite("weather", "The weather group of imagenet-c", WEATHER),
         _suite("digital", "The digital group of imagenet-c", DIGITAL),
+        Suite(
+            "optics",
+            "Sensor noise, lens blur and lens distortion of a real camera",
+            (
+                *grid(("intensity_noise",)),
+                *grid(("psf_blur",), (1, 2, 3)),
+                *grid(("geometric_distortion",)),
+            ),
+            "kamann2020",
+        ),
+        Suite("mutators", "34 simple mutations that need no context", MUTATORS, "pezzementi2018"),
+        Suite("contextual", "Haze and defocus, which need depth", CONTEXTUAL, "pezzementi2018"),
     )
 }
 

@@ -19,9 +19,17 @@ from stormproof.imaging.cpu.colour import (
     whiten,
 )
 from stormproof.imaging.cpu.convolution import convolve, line_blur, line_blur_field
+from stormproof.imaging.cpu.depth import fade, fill_holes, survey
+from stormproof.imaging.cpu.drops import refract
 from stormproof.imaging.cpu.fields import relief, subdivide
 from stormproof.imaging.cpu.gaussian import Field, gaussian_blur, gaussian_field
+from stormproof.imaging.cpu.mosaic import demosaic, mosaic
+from stormproof.imaging.cpu.moves import move
 from stormproof.imaging.cpu.noise import add_noise, noise_by_table, salt_and_pepper
+from stormproof.imaging.cpu.patches import blur_patches, patch_centres, spread_kernels
+from stormproof.imaging.cpu.pixels import black_and_white_pixels, noise_within, transform_colours
+from stormproof.imaging.cpu.radial import radial
+from stormproof.imaging.cpu.scattering import scatter_gaussian
 from stormproof.imaging.cpu.warps import (
     crop_for_zoom,
     displace,
@@ -30,19 +38,27 @@ from stormproof.imaging.cpu.warps import (
     scatter,
     zoom_mean,
 )
+from stormproof.imaging.cpu.yuv import dissolve, from_yuv, to_yuv
 
 __all__ = [
     "LUMA",
     "Field",
     "add_layer",
     "add_noise",
+    "black_and_white_pixels",
+    "blur_patches",
     "by_brightest",
     "channel_means",
     "convolve",
     "cover",
     "crop_for_zoom",
+    "demosaic",
     "displace",
+    "dissolve",
     "enlarge",
+    "fade",
+    "fill_holes",
+    "from_yuv",
     "gaussian_blur",
     "gaussian_field",
     "grey_of",
@@ -51,14 +67,25 @@ __all__ = [
     "line_blur_field",
     "look_up",
     "mix",
+    "mosaic",
+    "move",
     "noise_by_table",
+    "noise_within",
+    "patch_centres",
     "pixelate",
+    "radial",
+    "refract",
     "relief",
     "resaturate",
     "resize_cubic",
     "salt_and_pepper",
     "scatter",
+    "scatter_gaussian",
+    "spread_kernels",
     "subdivide",
+    "survey",
+    "to_yuv",
+    "transform_colours",
     "whiten",
     "zoom_mean",
 ]

@@ -1,0 +1,187 @@
+"""Truth that follows the picture: boxes, masks, label maps and depth moved by one displacement field.
+
+A field (dy, dx) says where each output pixel is read from: output (y, x) shows input (y + dy, x + dx).
+Label maps, masks and depth read the nearest input pixel of that same field. Where the input lies outside
+the frame there is no truth: label maps hold their ignore value there, panoptic maps 0, depth NaN, masks
+nothing.
+
+A box becomes the box of its moved mask; without a mask, the extent of its moved outline within the frame.
+Objects of which nothing is left are dropped. Areas shrink or grow as the mask (or box) does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stormproof.imaging import Field
+from stormproof.sample import RLE, Context, Floats, Instances, Sample, Truth
+
+VOID = 0  # panoptic: nobody's pixel
+_SAMPLES = 33  # points along each side of a box
+_STEPS = 20  # Newton steps at most; four suffice for a smooth field
+
+Index = npt.NDArray[np.int64]
+
+
+def move_sample(sample: Sample, dy: Field, dx: Field) -> Sample:
+    """The sample with truth, depth and disparity moved; image, camera and right-hand image as they were."""
+    index = sources(dy, dx)
+    return dataclasses.replace(
+        sample, truth=move_truth(sample.truth, dy, dx), context=_move_context(sample.context, index)
+    )
+
+
+def move_truth(truth: Truth, dy: Field, dx: Field) -> Truth:
+    """Everything known about an image, moved."""
+    index = sources(dy, dx)
+    semantic = truth.semantic
+    if semantic is not None:
+        semantic = dataclasses.replace(semantic, labels=move_map(semantic.labels, index, semantic.ignore))
+    return Truth(
+        instances=None if truth.instances is None else move_instances(truth.instances, dy, dx, index),
+        semantic=semantic,
+        panoptic=None if truth.panoptic is None else move_map(truth.panoptic, index, VOID),
+    )
+
+
+def sources(dy: Field, dx: Field) -> Index:
+    """For each output pixel the flat index of the nearest input pixel; H·W where there is none."""
+    height, width = dy.shape
+    rows = np.floor(np.arange(height, dtype=np.float32)[:, None] + dy + np.float32(0.5)).astype(np.int64)
+    columns = np.floor(np.arange(width, dtype=np.float32) + dx + np.float32(0.5)).astype(np.int64)
+    inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
+    index: Index = np.where(inside, rows * width + columns, height * width)
+    return index
+
+
+def move_map(labels: npt.NDArray[Any], index: Index, outside: float) -> npt.NDArray[Any]:
+    """A map of one value a pixel, read at `index`; `outside` where there is no source."""
+    return np.append(np.ravel(labels), labels.dtype.type(outside))[index]
+
+
+def move_instances(objects: Instances, dy: Field, dx: Field, index: Index) -> Instances:
+    """Objects moved; those that have left the picture are gone."""
+    boxes = move_boxes(objects.boxes, dy, dx)
+    masks = None
+    before, after = _areas(objects.boxes), _areas(boxes)
+    if objects.masks is not None:
+        moved = [move_map(mask.to_mask(), index, False) for mask in objects.masks]
+        boxes = np.array([box_of(mask) for mask in moved], np.float64).reshape(-1, 4)
+        masks = tuple(RLE.from_mask(mask) for mask in moved)
+        before = np.array([mask.area for mask in objects.masks], np.float64)
+        after = np.array([mask.area for mask in masks], np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        area = np.where(before > 0, objects.area * after / before, after)
+    moved_objects = dataclasses.replace(objects, boxes=boxes, masks=masks, area=area)
+    return select(moved_objects, np.flatnonzero(after > 0))
+
+
+def select(objects: Instances, keep: npt.NDArray[np.int64]) -> Instances:
+    """Some of the objects, in the order given."""
+    arrays = {
+        item.name: getattr(objects, item.name)[keep]
+        for item in dataclasses.fields(objects)
+        if item.name != "masks"
+    }
+    masks = None if objects.masks is None else tuple(objects.masks[int(i)] for i in keep)
+    return Instances(masks=masks, **arrays)
+
+
+def box_of(mask: npt.NDArray[np.bool_]) -> tuple[int, int, int, int]:
+    """The box x1 y1 x2 y2 around a mask's pixels; all zeros if there are none."""
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    if not len(rows):
+        return 0, 0, 0, 0
+    return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1
+
+
+def move_boxes(boxes: Floats, dy: Field, dx: Field) -> Floats:
+    """The extent of each box's moved outline, cut at the frame."""
+    if not len(boxes):
+        return boxes.reshape(-1, 4).copy()
+    along = np.linspace(0, 1, _SAMPLES)
+    ends = np.zeros_like(along), np.ones_like(along)
+    u = np.concatenate((along, along, ends[0], ends[1]))
+    v = np.concatenate((ends[0], ends[1], along, along))
+    x = boxes[:, :1] + u * (boxes[:, 2:3] - boxes[:, :1])
+    y = boxes[:, 1:2] + v * (boxes[:, 3:4] - boxes[:, 1:2])
+    moved = move_points(np.stack((x, y), axis=-1).reshape(-1, 2), dy, dx).reshape(len(boxes), -1, 2)
+    height, width = dy.shape
+    extent = np.concatenate((moved.min(axis=1), moved.max(axis=1)), axis=1)
+    cut: Floats = np.clip(extent, 0, (width, height, width, height))
+    return cut
+
+
+def move_points(points: Floats, dy: Field, dx: Field) -> Floats:
+    """Where the points (x, y) of the input appear in the output: a polygon's corners, for example.
+
+    A field tells where output pixels come from; going the other way means solving p + d(p) = q, here by
+    Newton's method. Pixel (0, 0) reaches from 0 to 1, so its centre is the point (0.5, 0.5).
+    """
+    target = np.asarray(points, np.float64) - 0.5
+    place = target.copy()
+    for _ in range(_STEPS):
+        error = target - place - _displacement(place, dy, dx)
+        if not len(error) or np.abs(error).max() < 1e-3:
+            break
+        place += _newton(place, error, dy, dx)
+    return place + 0.5
+
+
+def inverse_field(dy: Field, dx: Field) -> tuple[Field, Field]:
+    """The field that undoes a field, as far as the frame holds what is needed."""
+    height, width = dy.shape
+    y, x = np.mgrid[:height, :width]
+    centres = np.stack((x, y), axis=-1).reshape(-1, 2) + 0.5
+    moved = (move_points(centres, dy, dx) - centres).reshape(height, width, 2).astype(np.float32)
+    return np.ascontiguousarray(moved[..., 1]), np.ascontiguousarray(moved[..., 0])
+
+
+def _newton(place: Floats, error: Floats, dy: Field, dx: Field) -> Floats:
+    """The step that would remove the error if the field were linear."""
+    step = np.array([0.5, 0.0])
+    across = _displacement(place + step, dy, dx) - _displacement(place - step, dy, dx)
+    down = _displacement(place + step[::-1], dy, dx) - _displacement(place - step[::-1], dy, dx)
+    a, b, c, d = 1 + across[:, 0], down[:, 0], across[:, 1], 1 + down[:, 1]
+    determinant = a * d - b * c
+    # A field that folds the picture has no inverse there; a plain step keeps the iteration bounded.
+    folded = determinant < 0.05
+    a, d = np.where(folded, 1, a), np.where(folded, 1, d)
+    b, c = np.where(folded, 0, b), np.where(folded, 0, c)
+    determinant = np.where(folded, 1, determinant)
+    x = (d * error[:, 0] - b * error[:, 1]) / determinant
+    y = (a * error[:, 1] - c * error[:, 0]) / determinant
+    return np.stack((x, y), axis=-1)
+
+
+def _displacement(place: Floats, dy: Field, dx: Field) -> Floats:
+    """(dx, dy) at points between pixel centres, bilinear; beyond the frame as at its edge."""
+    height, width = dy.shape
+    x, y = np.clip(place[:, 0], 0, width - 1), np.clip(place[:, 1], 0, height - 1)
+    j, i = (
+        np.minimum(x.astype(np.int64), max(width - 2, 0)),
+        np.minimum(y.astype(np.int64), max(height - 2, 0)),
+    )
+    g, f = x - j, y - i
+    j1, i1 = np.minimum(j + 1, width - 1), np.minimum(i + 1, height - 1)
+    weights = ((1 - f) * (1 - g), (1 - f) * g, f * (1 - g), f * g)
+    corners = ((i, j), (i, j1), (i1, j), (i1, j1))
+    parts = [sum(w * field[at] for w, at in zip(weights, corners, strict=True)) for field in (dx, dy)]
+    return np.stack(parts, axis=-1)
+
+
+def _areas(boxes: Floats) -> Floats:
+    areas: Floats = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
+    return areas
+
+
+def _move_context(context: Context, index: Index) -> Context:
+    depth, disparity = (
+        None if values is None else move_map(values, index, np.nan)
+        for values in (context.depth, context.disparity)
+    )
+    return dataclasses.replace(context, depth=depth, disparity=disparity)

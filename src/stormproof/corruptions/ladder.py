@@ -1,0 +1,78 @@
+"""Parameters of corruptions: their values by severity, and the values they may take freely."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from stormproof.condition import SEVERITIES, Value
+from stormproof.errors import InvalidCondition
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """A parameter's values, one per severity, and the values it may take freely.
+
+    A single value holds at every severity; a parameter without any must always be given.
+    """
+
+    values: tuple[Value, ...]
+    low: float = -math.inf
+    high: float = math.inf
+    choices: tuple[str, ...] = ()
+
+    @property
+    def rises(self) -> bool:
+        """Whether the parameter changes with severity, which is what gives a corruption severities."""
+        return len(self.values) > 1
+
+    @property
+    def kind(self) -> type[int] | type[float] | type[str]:
+        if self.choices or any(isinstance(v, str) for v in self.values):
+            return str
+        return int if self.values and all(isinstance(v, int) for v in self.values) else float
+
+    def at(self, severity: int) -> Value:
+        """The value at a severity."""
+        return self.values[severity - 1 if self.rises else 0]
+
+    def check(self, name: str, value: Value, where: str) -> Value:
+        """The value in the parameter's own type, or an error that says what it may be."""
+        if (self.kind is str) != isinstance(value, str):
+            raise InvalidCondition(
+                f"{where}: {name} must be a {'text' if self.kind is str else 'number'}, not {value!r}."
+            )
+        if isinstance(value, str):
+            if self.choices and value not in self.choices:
+                raise InvalidCondition(
+                    f"{where}: {name} must be one of {', '.join(self.choices)}, not {value!r}."
+                )
+            return value
+        if self.kind is int and value != int(value):
+            raise InvalidCondition(f"{where}: {name} must be a whole number, not {value!r}.")
+        if not self.low <= value <= self.high:
+            raise InvalidCondition(
+                f"{where}: {name} must lie in {self.low:g} … {self.high:g}, not {value!r}."
+            )
+        return self.kind(value)
+
+
+def ladder(
+    *values: Value, low: float = -math.inf, high: float = math.inf, choices: tuple[str, ...] = ()
+) -> Ladder:
+    """A parameter's values at severities 1, 2, 3 …; five as a rule, fewer where a paper has fewer."""
+    if not 2 <= len(values) <= len(SEVERITIES):
+        raise ValueError(f"a ladder has 2 to {len(SEVERITIES)} rungs, not {len(values)}")
+    return Ladder(tuple(values), low, high, choices)
+
+
+def constant(
+    value: Value, *, low: float = -math.inf, high: float = math.inf, choices: tuple[str, ...] = ()
+) -> Ladder:
+    """A parameter that severity does not change."""
+    return Ladder((value,), low, high, choices)
+
+
+def free(*, low: float = -math.inf, high: float = math.inf, choices: tuple[str, ...] = ()) -> Ladder:
+    """A parameter every condition must give: a text if it has choices, else a number."""
+    return Ladder((), low, high, choices)

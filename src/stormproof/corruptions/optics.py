@@ -1,0 +1,99 @@
+"""Optics and sensor of a real camera (Kamann & Rother 2020): noise, aberrations, distortion."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from stormproof import imaging
+from stormproof.corruptions.lens import LENSES, Lens, read_lens
+from stormproof.corruptions.registry import corruption, ladder
+from stormproof.randomness import Draw, normal_quantiles
+from stormproof.sample import Image
+
+_ONE = 1 << 16  # steps of the linear domain from 1 to 2
+
+
+@lru_cache(maxsize=1)
+def _linear() -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+    """2^Φ − 1 of each grey level in steps of 1/65536, and the grey level of each such step."""
+    forward = np.rint((2 ** (np.arange(256) / 255) - 1) * _ONE).astype(np.int32)
+    back = np.rint(255 * np.log2(1 + np.arange(_ONE + 1) / _ONE)).astype(np.uint8)
+    return forward, back
+
+
+@lru_cache(maxsize=16)
+def _linear_steps(weight: float) -> npt.NDArray[np.int32]:
+    return np.rint(weight * normal_quantiles() * _ONE).astype(np.int32)
+
+
+@corruption(family="noise", cite="kamann2020", weight=ladder(0.04, 0.055, 0.08, 0.11, 0.15, low=0, high=10))
+def intensity_noise(image: Image, draw: Draw, *, weight: float) -> Image:
+    """A CMOS sensor's noise: luminance and chrominance noise in the linear domain, weaker where it is bright.
+
+    With Φ in 0..1, log2(2^Φ + w·(N_lum + N_chrom)): N_lum is one standard normal draw a pixel, N_chrom one
+    a channel. It is twice as strong at black as at white. The paper does not publish w; these are set so
+    that severity 3 stands where its figures put it, near the first severity of Gaussian and shot noise.
+    """
+    forward, back = _linear()
+    luminance, chrominance = draw.bits("luminance", image.shape[:2]), draw.bits("chrominance", image.shape)
+    return imaging.noise_within(image, forward, _linear_steps(weight), luminance, chrominance, back)
+
+
+@lru_cache(maxsize=4)
+def _lens_kernels(size: tuple[int, int], lens: Lens) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+    """The point spread function in the middle of each patch, and the radius that holds it."""
+    rows, columns = imaging.patch_centres(size)
+    y, x = np.meshgrid(rows - (size[0] - 1) / 2, columns - (size[1] - 1) / 2, indexing="ij")
+    radial, tangential = lens.spread(np.hypot(y, x), size[1])
+    return imaging.spread_kernels(np.arctan2(y, x), radial, tangential)
+
+
+@corruption(family="blur", cite="kamann2020", lens=ladder(*LENSES))
+def psf_blur(image: Image, *, lens: str) -> Image:
+    """A lens's aberrations: the point spread function widens with the distance from the image centre.
+
+    Three severities: lenses of a front camera with a 90° horizontal view, whose blur goes from (σ centre,
+    σ at 45°) = (0.5, 1.2), (0.8, 2.4) to (1.2, 4.0) px at 2048 px width, 1.3 times as much across the
+    radius as along it. The paper's own were made with Zemax and are not published. `lens` may also name
+    a table of your own: see `stormproof.corruptions.lens`. Each 16×16 patch has its own kernel; a pixel
+    gives and takes light evenly over its square.
+    """
+    chosen = LENSES[lens] if lens in LENSES else read_lens(lens)
+    return imaging.blur_patches(image, *_lens_kernels((image.shape[0], image.shape[1]), chosen))
+
+
+_CUBIC, _QUADRATIC = 0.8, 0.2  # shares of δ in r³ and r²: r_src = r·(1 + δ·(0.8·r² + 0.2·r))
+
+
+@lru_cache(maxsize=2)
+def radial_field(size: tuple[int, int], *, delta: float) -> tuple[imaging.Field, imaging.Field]:
+    """(dy, dx) of a radial distortion; r is 1 at the frame's corners, and δ moves them by that share."""
+    height, width = size
+    y = (np.arange(height, dtype=np.float32) - np.float32((height - 1) / 2))[:, None]
+    x = np.arange(width, dtype=np.float32) - np.float32((width - 1) / 2)
+    r2 = (y * y + x * x) / np.float32((height**2 + width**2) / 4)
+    gain = np.float32(delta) * (np.float32(_CUBIC) * r2 + np.float32(_QUADRATIC) * np.sqrt(r2))
+    dy, dx = gain * y, gain * x
+    dy.setflags(write=False)
+    dx.setflags(write=False)
+    return dy, dx
+
+
+@corruption(
+    family="optics",
+    cite="kamann2020",
+    moves=radial_field,
+    labels="moved",
+    delta=ladder(0.03, 0.06, 0.10, 0.15, 0.20, low=-0.3, high=2),
+)
+def geometric_distortion(image: Image, *, delta: float) -> Image:
+    """A lens that bends straight lines: barrel distortion, pincushion for negative δ. Labels move too.
+
+    An output pixel at radius r shows the scene at r·(1 + δ·(0.8·r² + 0.2·r)), a polynomial without its
+    term of degree 4; r is 1 in the corners. What a barrel leaves uncovered is black and, in the labels,
+    ignored. The paper's coefficients are not published. `labels=fixed` leaves labels where they were.
+    """
+    return imaging.move(image, *radial_field((image.shape[0], image.shape[1]), delta=delta))

@@ -1,0 +1,61 @@
+"""What a corruption may need to know about the scene, and when it is fit for use.
+
+Depth is metres along the optical axis, one number a pixel. Infinity is the sky; NaN is unknown. Up to
+half the pixels may be unknown: each takes the depth of the nearest known one. Fewer known pixels are a
+sparse map, which is refused, since haze painted from it would be a guess. Zero, negative depths and
+depths with a median beyond a kilometre are refused: they are missing values and millimetres.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stormproof import imaging
+from stormproof.errors import InvalidTruth, MissingContext
+from stormproof.sample import Context, Image
+
+DENSE = 0.5  # share of the pixels whose depth must be known
+FARTHEST_MEDIAN = 1000.0  # metres; beyond it the numbers are more likely millimetres
+
+_HOW = (
+    "open the dataset with depth=FOLDER (or disparity=FOLDER,calib=FOLDER), "
+    "or compute it once with 'stormproof depth DATASET --out FOLDER'"
+)
+
+
+def needed(kind: str, corruption: str, image: Image, context: Context) -> imaging.Field:
+    """The context of that kind, checked and without holes, or an error that says how to get it."""
+    if kind != "depth":
+        raise ValueError(f"{corruption} needs {kind!r}; scenes have depth")
+    if context.depth is None:
+        raise MissingContext(f"{corruption} needs the depth of every pixel, and there is none; {_HOW}.")
+    return usable_depth(context.depth, image.shape[:2], corruption)
+
+
+def usable_depth(depth: object, size: tuple[int, ...], user: str) -> imaging.Field:
+    """`depth` as a float32 map of metres without holes; it is never written to.
+
+    >>> usable_depth(np.array([[5.0, np.nan]]), (1, 2), "haze").tolist()
+    [[5.0, 5.0]]
+    """
+    if not isinstance(depth, np.ndarray) or depth.dtype.kind != "f" or depth.shape != tuple(size):
+        found = f"{depth.dtype} {depth.shape}" if isinstance(depth, np.ndarray) else type(depth).__name__
+        raise InvalidTruth(f"Depth for {user} must be floats of the image's size {tuple(size)}, not {found}.")
+    metres = np.asarray(depth, np.float32)
+    lowest, known, finite, beyond = imaging.survey(metres, FARTHEST_MEDIAN)
+    if lowest <= 0:
+        where = tuple(int(i) for i in np.argwhere(metres <= 0)[0])
+        fix = "mark unknown depth as NaN and the sky as infinity"
+        raise InvalidTruth(f"Depth for {user} is {lowest:g} m at (row, column) {where}; {fix}.")
+    if 2 * beyond > finite:
+        fix = "if they are millimetres, open the dataset with depth_scale=1000"
+        raise InvalidTruth(
+            f"Depth for {user}: the median lies beyond {FARTHEST_MEDIAN:g} m; depth is in metres, {fix}."
+        )
+    if known == metres.size:
+        return metres
+    if known < DENSE * metres.size:
+        fix = "fill it with fill_depth=true, or with 'stormproof depth DATASET --from given --out FOLDER'"
+        share = 100 * known / metres.size
+        raise MissingContext(f"{user} needs dense depth; only {share:.1f} % of the pixels have one: {fix}.")
+    return imaging.fill_holes(metres)

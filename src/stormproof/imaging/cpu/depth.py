@@ -1,0 +1,90 @@
+"""Fields of distances: what they hold, holes in them, and light that fades with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from stormproof.imaging.cpu.gaussian import Field
+from stormproof.imaging.cpu.kernel import kernel
+from stormproof.sample import Image
+
+
+@kernel
+def _survey(values: Any, limit: Any) -> Any:
+    lowest = np.float32(np.inf)
+    known = finite = beyond = 0
+    for i in range(values.shape[0]):
+        value = values[i]
+        known += value == value
+        finite += abs(value) < np.float32(np.inf)
+        beyond += (value > limit) & (value < np.float32(np.inf))
+        lowest = value if value < lowest else lowest
+    return lowest, known, finite, beyond
+
+
+def survey(field: Field, limit: float) -> tuple[float, int, int, int]:
+    """The lowest value, and how many are known (not NaN), finite, and finite but beyond `limit`."""
+    lowest, known, finite, beyond = _survey(np.ravel(field), np.float32(limit))
+    return float(lowest), int(known), int(finite), int(beyond)
+
+
+def fill_holes(field: Field) -> Field:
+    """A copy in which each NaN has become the nearest known value (Euclidean, to a few per cent)."""
+    holes = np.isnan(field)
+    if holes.all() or not holes.any():
+        return field.copy()
+    _, nearest = cv2.distanceTransformWithLabels(
+        holes.astype(np.uint8), cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL
+    )
+    known = np.empty(int(nearest.max()) + 1, np.float32)
+    known[nearest[~holes]] = field[~holes]
+    filled: Field = known[nearest]
+    return filled
+
+
+@kernel
+def _fade(image: Any, field: Any, table: Any, scale: Any, colour: Any, out: Any) -> None:
+    n = image.shape[1]
+    width = field.shape[1]
+    last = np.float32(table.shape[0] - 2)
+    share = np.empty(width, np.float32)
+    for y in range(image.shape[0]):
+        row, source, target = field[y], image[y], out[y]
+        for x in range(width):
+            place = min(row[x] * scale, last)
+            i = np.int32(place)
+            share[x] = table[i] + (place - np.float32(i)) * (table[i + 1] - table[i])
+        if n == width:
+            for x in range(width):
+                target[x] = np.uint8(
+                    colour[0] + share[x] * (np.float32(source[x]) - colour[0]) + np.float32(0.5)
+                )
+        else:
+            for x in range(width):
+                s = share[x]
+                for c in range(3):
+                    h = colour[c]
+                    target[3 * x + c] = np.uint8(
+                        h + s * (np.float32(source[3 * x + c]) - h) + np.float32(0.5)
+                    )
+
+
+def fade(
+    image: Image, field: Field, table: npt.NDArray[np.float32], scale: float, colour: tuple[float, ...]
+) -> Image:
+    """colour + t·(image − colour), rounded, where t is `table` read at field·scale, linear in between."""
+    height = image.shape[0]
+    out = np.empty_like(image, order="C")
+    _fade(
+        np.ascontiguousarray(image).reshape(height, -1),
+        np.ascontiguousarray(field),
+        table,
+        np.float32(scale),
+        np.array(colour, np.float32),
+        out.reshape(height, -1),
+    )
+    return out
