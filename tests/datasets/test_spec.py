@@ -49,6 +49,8 @@ def test_unknown_kinds_and_options_suggest_the_nearest(tmp_path: Path) -> None:
         open_dataset("cocoo:x.json")
     with pytest.raises(UnknownName, match="Did you mean 'images'"):
         open_dataset("coco:x.json,image=y")
+    with pytest.raises(UnknownName, match="Did you mean 'depth'"):
+        open_dataset("coco:x.json,depht=y")
 
 
 def opener(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -55,10 +55,18 @@ class Spec:
 
     def split(self, opener: Callable[..., Any], other: Callable[..., Any]) -> tuple[Self, Self]:
         """The spec for `opener`, and one with the options that only `other` knows."""
-        theirs = keyword_options(other).keys() - keyword_options(opener).keys()
-        mine = {key: value for key, value in self.options.items() if key not in theirs}
-        rest = {key: value for key, value in self.options.items() if key in theirs}
-        return replace(self, options=mine), replace(self, options=rest)
+        mine, others = keyword_options(opener), keyword_options(other)
+        _refuse_unknown(self, [*mine, *others])
+        own = {key: value for key, value in self.options.items() if key in mine}
+        rest = {key: value for key, value in self.options.items() if key not in mine}
+        return replace(self, options=own), replace(self, options=rest)
+
+
+def _refuse_unknown(spec: Spec, known: Collection[str]) -> None:
+    for key in spec.options:
+        if key not in known:
+            options = ", ".join(dict.fromkeys(known)) or "none"
+            raise UnknownName(f"option of {spec.kind!r}", key, known, f"It takes: {options}.")
 
 
 def keyword_options(opener: Callable[..., Any]) -> dict[str, inspect.Parameter]:
@@ -79,12 +87,11 @@ def call(opener: Callable[..., Any], spec: Spec) -> Any:
 def read_options(opener: Callable[..., Any], spec: Spec) -> dict[str, Any]:
     """The options of a spec as the values that `opener` declares."""
     known = keyword_options(opener)
-    arguments: dict[str, Any] = {}
-    for key, text in spec.options.items():
-        if key not in known:
-            options = ", ".join(known) or "none"
-            raise UnknownName(f"option of {spec.kind!r}", key, known, f"It takes: {options}.")
-        arguments[key] = _convert(text, known[key].annotation, f"{key}={text} in {spec}")
+    _refuse_unknown(spec, known)
+    arguments = {
+        key: _convert(text, known[key].annotation, f"{key}={text} in {spec}")
+        for key, text in spec.options.items()
+    }
     missing = [n for n, p in known.items() if p.default is inspect.Parameter.empty and n not in arguments]
     if missing:
         raise InvalidOption(f"{spec} lacks {', '.join(missing)}; add ,{missing[0]}=…")
