@@ -93,3 +93,11 @@ class MissingExtra(StormproofError, ImportError):
 
 class ModelError(StormproofError, ValueError):
     """A model's files, card or answers are broken, or are refused because reading them is not safe."""
+
+
+class StoreError(StormproofError, ValueError):
+    """A run folder is broken, of another version, or belongs to another model, dataset or seed."""
+
+
+class RunError(StormproofError, RuntimeError):
+    """A run cannot go on: workers die, a cluster is out of reach, or everything fails alike."""

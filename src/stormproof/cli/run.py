@@ -1,0 +1,208 @@
+"""`stormproof run`: a model on a dataset under every condition, resumable."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from stormproof.cli import app, console
+from stormproof.errors import InvalidOption, StormproofError
+
+if TYPE_CHECKING:
+    from stormproof.engine.plan import Plan
+    from stormproof.engine.run import Summary, Watch
+
+
+@app.command()
+def run(
+    model: Annotated[
+        str | None, typer.Option(help="kind:file, package.module:attribute or script.py:function.")
+    ] = None,
+    data: Annotated[str | None, typer.Option(help="The dataset, e.g. coco:val.json,images=val2017.")] = None,
+    out: Annotated[str | None, typer.Option(help="The run folder; the same one continues a run.")] = None,
+    suite: Annotated[list[str] | None, typer.Option(help="Every condition of a suite; repeatable.")] = None,
+    conditions: Annotated[
+        list[str] | None, typer.Option(help="Such as 'fog@3,snow' or 'haze[beta=0.04]'; repeatable.")
+    ] = None,
+    benchmark: Annotated[
+        str | None, typer.Option(help="A paper's benchmark, e.g. coco-c; with --root.")
+    ] = None,
+    root: Annotated[str | None, typer.Option(help="The folder of the benchmark's dataset.")] = None,
+    enhance: Annotated[
+        list[str] | None, typer.Option(help="Enhance images first: clahe, nlm; repeatable.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Another seed gives other noise. Default 0.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Only the first so many images.")] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", "-j", help="Processes, or Slurm jobs. Default: one per core.")
+    ] = None,
+    batch: Annotated[int | None, typer.Option(help="Images per call of the model. Default 8.")] = None,
+    chunk: Annotated[
+        int | None, typer.Option(help="Images per part file: the most a kill loses. Default 8.")
+    ] = None,
+    engine: Annotated[str | None, typer.Option(help="pool (default), local, ray or slurm.")] = None,
+    address: Annotated[str | None, typer.Option(help="A Ray cluster's address.")] = None,
+    gpus: Annotated[float | None, typer.Option(help="GPUs per Ray task.")] = None,
+    slurm: Annotated[
+        list[str] | None, typer.Option(help="A submitit option, e.g. slurm_partition=gpu; repeatable.")
+    ] = None,
+    shard: Annotated[
+        str | None, typer.Option(help="i/n: every n-th chunk; join with 'stormproof merge'.")
+    ] = None,
+    timeout: Annotated[float | None, typer.Option(help="Seconds a call of the model may take.")] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option(help="key=value, for grouping reports; repeatable.")
+    ] = None,
+    track: Annotated[list[str] | None, typer.Option(help="mlflow, wandb or tensorboard; repeatable.")] = None,
+    config: Annotated[Path | None, typer.Option(help="A run.yaml; flags go before its settings.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and its size.")] = False,
+) -> None:  # fmt: skip
+    """Run a model on a dataset, clean and under every condition, and keep its predictions.
+
+    Stop it at any time: the same command continues where it was, and the rows do not depend on how often
+    it was stopped, on workers, batch size or engine. 'stormproof score' turns the folder into scores.
+
+    Examples:
+
+        stormproof run --model onnx:yolox.onnx --data coco:val.json --suite imagenet-c --out runs/yolox
+
+        stormproof run --model mine.py:detect --benchmark coco-c --root /data/coco --out runs/mine
+
+        stormproof run --config run.yaml --workers 16
+    """
+    from stormproof.engine.config import make_config, read_settings
+    from stormproof.engine.plan import make_plan
+
+    flags: dict[str, Any] = {
+        "model": model, "data": data, "out": out, "suite": suite, "conditions": conditions,
+        "benchmark": benchmark, "root": root, "enhance": enhance, "seed": seed, "limit": limit,
+        "workers": workers, "batch": batch, "chunk": chunk, "engine": engine, "address": address,
+        "gpus": gpus, "slurm": _pairs("--slurm", slurm), "shard": shard, "timeout": timeout,
+        "tags": _pairs("--tag", tag), "track": track,
+    }  # fmt: skip
+    settings = read_settings(config) if config else {}
+    settings |= {name: value for name, value in flags.items() if value is not None}
+    plan = make_plan(make_config(settings, str(config) if config else ""))
+    if dry_run:
+        _show(plan)
+        return
+    _run(plan)
+
+
+def _run(plan: Plan) -> None:
+    from stormproof.engine.progress import watch_on
+    from stormproof.engine.run import execute, executor_for
+    from stormproof.trackers import open_tracker
+
+    _print_classes(plan)
+    watches: list[Watch] = [watch_on(console.err), *(open_tracker(name) for name in plan.config.track)]
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        summary = execute(plan, executor_for(plan.config, plan), watches)
+    except KeyboardInterrupt:
+        console.fail("Stopped; what was finished is kept.")
+        _say_continue()
+        raise typer.Exit(130) from None
+    except StormproofError as error:
+        console.fail(str(error))
+        _say_continue()
+        raise typer.Exit(2) from None
+    _report(plan, summary)
+
+
+def _interrupt(signum: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _report(plan: Plan, summary: Summary) -> None:
+    if summary.failures:
+        _list_failures(summary)
+        _say_continue()
+        raise typer.Exit(1)
+    out, share = plan.config.out, plan.config.share
+    _say(f"{out}: {summary.survey.cells} cells, all done.")
+    if share[1] > 1:
+        _say(f"This was shard {plan.config.shard}; when all are done: stormproof merge OUT SHARD…")
+    else:
+        _say(f"Score it with: stormproof score {shlex.quote(out)}")
+
+
+def _list_failures(summary: Summary) -> None:
+    """Failures by what went wrong; the cells themselves are in the log above and in the failures folder."""
+    for failure in summary.failures[:20]:
+        console.err.print(f"failed: {failure}", markup=False, soft_wrap=True)
+    more = len(summary.failures) - 20
+    if more > 0:
+        console.err.print(f"… and {more} more, in the folder 'failures'.", markup=False)
+    console.fail(
+        f"{len(summary.failures)} cells failed; {summary.done.total()} were done and are kept. "
+        "The failed ones are tried again by the same command."
+    )
+
+
+def _say_continue() -> None:
+    command = shlex.join(["stormproof", *sys.argv[1:]])
+    console.err.print(f"Continue with: {command}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _say(text: str) -> None:
+    console.out.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _print_classes(plan: Plan) -> None:
+    """What did not match between the model's class names and the dataset's."""
+    from stormproof.models.classes import class_table, match_classes
+
+    model, dataset = plan.record.model, plan.record.dataset
+    sides = {"Classes": (model.classes, dataset.classes),
+             "Semantic classes": (model.semantic_classes, dataset.semantic_classes)}  # fmt: skip
+    for title, (theirs, ours) in sides.items():
+        match = match_classes(theirs, ours)
+        if theirs and ours and (match.unmatched_model or match.unmatched_dataset):
+            console.err.print(class_table(match, title))
+
+
+def _show(plan: Plan) -> None:
+    """The plan and its size."""
+    from stormproof.engine.plan import survey
+    from stormproof.store.record import RECORD, claim_check
+
+    if (plan.work.out / RECORD).exists():
+        claim_check(plan.work.out, plan.record)
+    left = survey(plan)
+    work, record = plan.work, plan.record
+    table = Table(show_header=False, box=None)
+    calls = -(-left.cells_left // work.batch)
+    facts = {
+        "model": f"{record.model.name} ({record.model.fingerprint[:16]})",
+        "dataset": f"{record.dataset.name} ({record.dataset.fingerprint[:16]}), {work.images} of "
+        f"{record.dataset.images} images",
+        "conditions": f"{len(work.conditions)}: {', '.join(record.conditions)}",
+        "seed": str(work.seed),
+        "shard": plan.config.shard,
+        "cells": f"{left.cells:,}, of which {left.cells_left:,} are left",
+        "to do": f"{len(left.chunks):,} chunks of {work.chunk} images: {left.images_left:,} to decode, "
+        f"about {calls:,} calls of {work.batch} images",
+        "engine": str(plan.config.engine),
+        "out": plan.config.out,
+    }
+    for name, value in facts.items():
+        table.add_row(name, value)
+    console.out.print(table, markup=False)
+
+
+def _pairs(flag: str, texts: list[str] | None) -> dict[str, str] | None:
+    if texts is None:
+        return None
+    pairs = [text.partition("=") for text in texts]
+    for text, (key, equals, _) in zip(texts, pairs, strict=True):
+        if not key or not equals:
+            raise InvalidOption(f"{flag} {text}: write key=value.")
+    return {key.strip(): value.strip() for key, _, value in pairs}

@@ -1,0 +1,8 @@
+"""The engine: plan, chunks, part files.
+
+- `config`: what a run is asked to do, from flags or `run.yaml`; `presets`: the papers' benchmarks as data
+- `plan`: which chunks of images are still to do
+- `work`, `bench`, `cells`, `chunk`: what a worker gets, opens, predicts and writes
+- `executors`: in-process, process pool, Ray, Slurm; each runs chunks and yields their results
+- `run`: all of it together
+"""

@@ -1,0 +1,76 @@
+"""A worker's bench: the model and the dataset, opened once per process and checked against the plan."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from stormproof.datasets import open_dataset
+from stormproof.datasets.dataset import Dataset
+from stormproof.engine.work import Work
+from stormproof.errors import RunError
+from stormproof.models import open_model
+from stormproof.models.enhance import enhanced
+from stormproof.models.model import Model, Precomputed
+
+# One thread per worker everywhere: parallel sums depend on the number of threads, rows must not.
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    model: Model | Precomputed
+    dataset: Dataset
+
+
+def settle(folder: str, modules: tuple[str, ...]) -> None:
+    """Make this process see the user's modules and relative paths, with one thread for each library."""
+    one_thread()
+    if Path(folder).is_dir() and Path.cwd() != Path(folder):
+        os.chdir(folder)
+    sys.path[:] = [*sys.path, *(place for place in modules if place not in sys.path)]
+
+
+def one_thread() -> None:
+    """Keep numerical libraries to one thread, unless the environment says otherwise."""
+    for name in _THREADS:
+        os.environ.setdefault(name, "1")
+    import cv2
+
+    cv2.setNumThreads(int(os.environ["OMP_NUM_THREADS"]))
+
+
+def open_pair(model: str, enhance: tuple[str, ...], data: str) -> Bench:
+    """The dataset, and the model bound to it where its predictions were made beforehand."""
+    dataset = open_dataset(data)
+    opened = enhanced(open_model(model), enhance)
+    return Bench(opened.bind(dataset) if isinstance(opened, Precomputed) else opened, dataset)
+
+
+@lru_cache(maxsize=1)
+def _opened(model: str, enhance: tuple[str, ...], data: str, fingerprints: tuple[str, str]) -> Bench:
+    bench = open_pair(model, enhance, data)
+    found = (bench.model.fingerprint, bench.dataset.fingerprint)
+    for what, spec, here, planned in zip(
+        ("model", "dataset"), (model, data), found, fingerprints, strict=True
+    ):
+        if here != planned:
+            raise RunError(
+                f"The {what} {spec} has fingerprint {here[:16]} on {os.uname().nodename}, but {planned[:16]} "
+                "where the run was started; give every machine the same files."
+            )
+    return bench
+
+
+def bench_for(work: Work) -> Bench:
+    """The bench of this process for a run."""
+    settle(work.folder, work.modules)
+    return _opened(work.model, work.enhance, work.data, work.fingerprints)
+
+
+def clear_bench() -> None:
+    """Forget the opened model, whose state cannot be trusted after it was interrupted."""
+    _opened.cache_clear()

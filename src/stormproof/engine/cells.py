@@ -1,0 +1,173 @@
+"""From images to answers: decode once, corrupt under every condition, ask the model in batches.
+
+Cells go through in the order of rows: image by image, conditions by their text. One bad cell costs only
+itself: a batch that fails is asked again image by image.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from time import perf_counter
+
+from stormproof.condition import Condition
+from stormproof.corruptions import apply
+from stormproof.engine.bench import Bench, bench_for, clear_bench
+from stormproof.engine.guard import ModelTimeout, ask, check_prediction, describe
+from stormproof.engine.notes import take_note
+from stormproof.engine.work import Attempt, Failure, Times, Work
+from stormproof.metrics.semantic import Confusion
+from stormproof.models.model import Model, Precomputed
+from stormproof.sample import Image, Prediction, Sample, Truth
+from stormproof.store.schema import Row
+
+Wanted = Mapping[int, Sequence[Condition]]
+PATIENCE = 3  # calls that may hang on one image before its other conditions are left untried
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ready:
+    """A cell whose image is waiting for the model."""
+
+    index: int
+    id: str
+    condition: Condition
+    image: Image
+    truth: Truth
+
+    def failed(self, kind: str, error: str) -> Failure:
+        return Failure(self.index, self.id, str(self.condition), kind, error)
+
+
+def answers(
+    work: Work, bench: Bench, attempt: Attempt, wanted: Wanted, times: Times
+) -> Iterator[Row | Failure]:
+    """Every wanted cell's answer or failure, in the order of rows."""
+    if isinstance(bench.model, Precomputed):
+        return _looked_up(work, bench, bench.model, wanted, times)
+    return _Asking(work, bench, bench.model, attempt, times).answers(wanted)
+
+
+def _looked_up(
+    work: Work, bench: Bench, model: Precomputed, wanted: Wanted, times: Times
+) -> Iterator[Row | Failure]:
+    """Answers that were made beforehand: no image is decoded."""
+    for index, conditions in wanted.items():
+        name = bench.dataset.ids[index]
+        for condition in conditions:
+            start = perf_counter()
+            try:
+                said = model.lookup(name, condition)
+                size = bench.dataset.size(index)
+                times.model += perf_counter() - start
+                truth = bench.dataset.truth(index)
+                yield _row(work, bench, index, name, condition, size, said, truth)
+            except Exception as error:
+                yield Failure(index, name, str(condition), "model", describe(error))
+
+
+class _Asking:
+    """One attempt at a chunk with a model that must be asked."""
+
+    def __init__(self, work: Work, bench: Bench, model: Model, attempt: Attempt, times: Times) -> None:
+        self._work, self._bench, self._model, self._attempt, self._times = work, bench, model, attempt, times
+        self._hung: Counter[int] = Counter()
+
+    def answers(self, wanted: Wanted) -> Iterator[Row | Failure]:
+        size = 1 if self._attempt.one_by_one else self._work.batch
+        prepared = self._prepared(wanted)
+        while batch := list(islice(prepared, size)):
+            waiting = [cell for cell in batch if isinstance(cell, Ready)]
+            answered = iter(self._predicted(waiting)) if waiting else iter(())
+            for cell in batch:
+                yield cell if isinstance(cell, Failure) else next(answered)
+
+    def _prepared(self, wanted: Wanted) -> Iterator[Ready | Failure]:
+        """The corrupted images; at most a batch of them exists at any time."""
+        for index, conditions in wanted.items():
+            sample = self._decoded(index)
+            for condition in conditions:
+                guilty = self._attempt.skip.get((index, str(condition)))
+                if guilty is not None:
+                    kind, error = "death", guilty
+                elif isinstance(sample, str):
+                    kind, error = "image", sample
+                else:
+                    yield self._corrupted(sample, index, condition)
+                    continue
+                yield Failure(index, self._bench.dataset.ids[index], str(condition), kind, error)
+
+    def _decoded(self, index: int) -> Sample | str:
+        """The sample, or why there is none."""
+        start = perf_counter()
+        try:
+            return self._bench.dataset[index]
+        except Exception as error:
+            return describe(error)
+        finally:
+            self._times.decode += perf_counter() - start
+            self._times.decoded += 1
+
+    def _corrupted(self, sample: Sample, index: int, condition: Condition) -> Ready | Failure:
+        start = perf_counter()
+        try:
+            changed = apply(sample, condition, seed=self._work.seed)
+        except Exception as error:
+            return Failure(index, sample.id, str(condition), "corruption", describe(error))
+        finally:
+            self._times.corrupt += perf_counter() - start
+        return Ready(index, sample.id, condition, changed.image, changed.truth)
+
+    def _predicted(self, cells: Sequence[Ready]) -> list[Row | Failure]:
+        tired = self._hung[cells[0].index] >= PATIENCE
+        if len(cells) == 1 and tired:
+            return [cells[0].failed("timeout", f"not tried: {PATIENCE} calls on this image hung")]
+        take_note(self._work.out, self._attempt.chunk, [(cell.index, str(cell.condition)) for cell in cells])
+        start = perf_counter()
+        try:
+            said = ask(self._model, [cell.image for cell in cells], self._work.timeout)
+        except Exception as error:
+            if isinstance(error, ModelTimeout):
+                self._reopen()
+            if len(cells) > 1:
+                return [answer for cell in cells for answer in self._predicted([cell])]
+            self._hung[cells[0].index] += isinstance(error, ModelTimeout)
+            kind = "timeout" if isinstance(error, ModelTimeout) else "model"
+            return [cells[0].failed(kind, describe(error))]
+        finally:
+            self._times.model += perf_counter() - start
+        return [self._checked(cell, answer) for cell, answer in zip(cells, said, strict=True)]
+
+    def _checked(self, cell: Ready, said: Prediction) -> Row | Failure:
+        size = (cell.image.shape[0], cell.image.shape[1])
+        try:
+            return _row(self._work, self._bench, cell.index, cell.id, cell.condition, size, said, cell.truth)
+        except Exception as error:
+            return cell.failed("model", describe(error))
+
+    def _reopen(self) -> None:
+        # A call that was cut off may have left the model in any state.
+        clear_bench()
+        self._bench = bench_for(self._work)
+        assert isinstance(self._bench.model, Model)
+        self._model = self._bench.model
+
+
+def _row(
+    work: Work, bench: Bench, index: int, name: str, condition: Condition, size: tuple[int, int],
+    said: object, truth: Truth,
+) -> Row:  # fmt: skip
+    """A checked row, with the confusion of its label map where the truth has one."""
+    model, dataset = bench.model, bench.dataset
+    known, semantic = (
+        len(model.classes or dataset.classes),
+        len(model.semantic_classes or dataset.semantic_classes),
+    )
+    answer = check_prediction(said, size, known, semantic)
+    confusion = None
+    if answer.semantic is not None and truth.semantic is not None:
+        side = max(len(dataset.semantic_classes), semantic)
+        confusion = Confusion.of(truth.semantic, answer.semantic, classes=side, name=name)
+    return Row(index, name, condition, work.recipe(condition), size, answer, confusion)

@@ -1,0 +1,80 @@
+"""Doing one chunk: find what is missing, answer it, write the part file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import groupby
+from time import perf_counter
+
+import pyarrow as pa
+
+from stormproof.engine.bench import bench_for
+from stormproof.engine.cells import answers
+from stormproof.engine.notes import drop_note
+from stormproof.engine.work import Attempt, Cell, ChunkResult, Failure, Times, Work
+from stormproof.errors import OutputError, RunError, StormproofError
+from stormproof.store.files import sweep
+from stormproof.store.parts import (
+    failures_path,
+    held_cells,
+    image_rows,
+    part_path,
+    write_failures,
+    writing_part,
+)
+from stormproof.store.schema import Row, table_of
+
+
+def missing_cells(work: Work, chunk: int, held: set[Cell]) -> dict[int, list[Cell]]:
+    """The cells of a chunk that its part does not hold, by image."""
+    texts = [str(condition) for condition in work.conditions]
+    wanted = {
+        index: [(index, text) for text in texts if (index, text) not in held] for index in work.indices(chunk)
+    }
+    return {index: cells for index, cells in wanted.items() if cells}
+
+
+def do_chunk(work: Work, attempt: Attempt) -> ChunkResult:
+    """Answer the missing cells of a chunk and write its part anew, old rows included."""
+    path, times = part_path(work.out, attempt.chunk), Times()
+    held = held_cells(path, work.key)
+    missing = missing_cells(work, attempt.chunk, held)
+    if not missing:
+        return ChunkResult(attempt.chunk, {})
+    bench = bench_for(work)
+    start = perf_counter()  # opening the model is not the chunk's cost
+    sweep(path)
+    by_text = {str(condition): condition for condition in work.conditions}
+    wanted = {index: [by_text[text] for _, text in cells] for index, cells in missing.items()}
+    answered = _by_image(answers(work, bench, attempt, wanted, times))
+    done: Counter[str] = Counter()
+    failures: list[Failure] = []
+    with writing_part(path, work.key) as part:
+        for index in sorted({*missing, *(index for index, _ in held)}):
+            outcomes = next(answered) if index in missing else []
+            rows = [outcome for outcome in outcomes if isinstance(outcome, Row)]
+            failures += [outcome for outcome in outcomes if isinstance(outcome, Failure)]
+            done.update(str(row.condition) for row in rows)
+            old = [image_rows(path, index)] if held else []
+            part.add_image(pa.concat_tables([*old, table_of(rows)]))
+        # Before the part takes its name: a kill in between leaves a chunk that is simply done again.
+        write_failures(failures_path(work.out, attempt.chunk), [failure.as_dict() for failure in failures])
+    drop_note(work.out, attempt.chunk)
+    times.total = perf_counter() - start
+    return ChunkResult(attempt.chunk, dict(done), tuple(failures), times)
+
+
+def do_chunk_remotely(work: Work, attempt: Attempt) -> ChunkResult:
+    """`do_chunk`, with errors that survive the way back from another process."""
+    try:
+        return do_chunk(work, attempt)
+    except OutputError as error:
+        raise OutputError(str(error)) from None
+    except StormproofError as error:
+        raise RunError(str(error)) from None
+
+
+def _by_image(outcomes: Iterator[Row | Failure]) -> Iterator[list[Row | Failure]]:
+    for _, group in groupby(outcomes, key=lambda outcome: outcome.index):
+        yield list(group)

@@ -1,0 +1,172 @@
+"""What a run is asked to do: the settings of `run.yaml`, which are the flags of `stormproof run`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from stormproof.condition import CLEAN, SEVERITIES, Condition, grid
+from stormproof.corruptions import SUITES, find, find_suite, registered
+from stormproof.engine.presets import Preset, find_preset
+from stormproof.errors import InvalidOption, OutputError
+from stormproof.store.files import whole_file
+
+
+class Engine(StrEnum):
+    """Where chunks are done."""
+
+    local = "local"
+    pool = "pool"
+    ray = "ray"
+    slurm = "slurm"
+
+
+class RunConfig(BaseModel):
+    """Settings of a run. Each has a flag of the same name; unknown ones are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+    model: str
+    out: str
+    data: str | None = None
+    benchmark: str | None = None
+    root: str | None = None
+    suite: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
+    enhance: tuple[str, ...] = ()
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    limit: Annotated[int | None, Field(ge=1)] = None
+    workers: Annotated[int, Field(ge=0)] = 0
+    batch: Annotated[int, Field(ge=1)] = 8
+    chunk: Annotated[int, Field(ge=1)] = 8
+    engine: Engine = Engine.pool
+    address: str | None = None
+    gpus: Annotated[float, Field(ge=0)] = 0.0
+    slurm: dict[str, str | int] = {}
+    shard: Annotated[str, Field(pattern=r"^[1-9]\d*/[1-9]\d*$")] = "1/1"
+    timeout: Annotated[float | None, Field(gt=0)] = None
+    tags: dict[str, str] = {}
+    track: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> RunConfig:
+        if (self.data is None) == (self.benchmark is None):
+            raise ValueError("give either data (--data) or a benchmark (--benchmark with --root)")
+        if (self.benchmark is None) != (self.root is None):
+            raise ValueError("benchmark and root go together: --benchmark coco-c --root FOLDER")
+        if self.benchmark is not None and (self.suite or self.conditions):
+            raise ValueError("a benchmark has its own suite; leave out --suite and --conditions")
+        turn, turns = self.share
+        if turn > turns:
+            raise ValueError(f"shard {self.shard}: the first number must not exceed the second")
+        if self.address is not None and self.engine is not Engine.ray:
+            raise ValueError("address (--address) goes with --engine ray")
+        if self.slurm and self.engine is not Engine.slurm:
+            raise ValueError("slurm options (--slurm) go with --engine slurm")
+        return self
+
+    @property
+    def share(self) -> tuple[int, int]:
+        turn, _, turns = self.shard.partition("/")
+        return int(turn), int(turns)
+
+    @property
+    def preset(self) -> Preset | None:
+        return None if self.benchmark is None else find_preset(self.benchmark)
+
+    def data_spec(self) -> str:
+        """The dataset, as named or as the benchmark finds it below its root."""
+        if self.preset is not None and self.root is not None:
+            return self.preset.locate(Path(self.root))
+        return str(self.data)
+
+    def asked(self) -> tuple[Condition, ...]:
+        """The conditions named, clean first; none if nothing is named."""
+        if self.preset is not None:
+            return self.preset.conditions()
+        named = [c for name in self.suite for c in find_suite(name).conditions]
+        named += [c for text in self.conditions for c in read_conditions(text)]
+        for condition in named:
+            if condition.corruption is not None:
+                find(condition.corruption).parameters(condition)  # a mistake must not wait for a worker
+        return tuple(dict.fromkeys((CLEAN, *named))) if named else ()
+
+
+def read_conditions(text: str) -> list[Condition]:
+    """Conditions separated by commas; a suite or a bare corruption stands for all of its own.
+
+    >>> [str(c) for c in read_conditions("fog@3, gaussian_noise[sigma=0.1]")]
+    ['fog@3', 'gaussian_noise[sigma=0.1]']
+    """
+    found: list[Condition] = []
+    for part in re.split(r",(?![^\[]*\])", text):
+        name = part.strip()
+        if name in SUITES:
+            found += SUITES[name].conditions
+        elif name in registered():
+            found += grid([name], SEVERITIES)
+        else:
+            found.append(Condition.parse(name))
+    return found
+
+
+def make_config(settings: Mapping[str, Any], source: str = "") -> RunConfig:
+    """Checked settings; every complaint in one line, with `source` in front."""
+    try:
+        return RunConfig.model_validate(dict(settings))
+    except ValidationError as error:
+        complaints = "; ".join(_complaint(problem) for problem in error.errors())
+        raise InvalidOption(f"{source + ': ' if source else ''}{complaints}.") from None
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """The settings of a `run.yaml`, not yet checked: flags may add to them."""
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidOption(f"Cannot read {path}: {error.strerror}.") from None
+    except yaml.YAMLError as error:
+        raise InvalidOption(f"{path} is not YAML: {' '.join(str(error).split())}.") from None
+    if not isinstance(content, dict):
+        raise InvalidOption(f"{path} must hold settings (model: …, data: …), not a {type(content).__name__}.")
+    unknown = [str(key) for key in content if key not in RunConfig.model_fields]
+    if unknown:
+        raise InvalidOption(f"{path}: {'; '.join(map(_unknown, unknown))}.")
+    return content
+
+
+def write_settings(path: Path, config: RunConfig) -> None:
+    """The settings, all of them, so that defaults of a later version do not change the run."""
+    content = config.model_dump(mode="json", exclude_none=True)
+    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+    if path.exists() and path.read_text(encoding="utf-8") == text:
+        return
+    try:
+        with whole_file(path) as file:
+            file.write(text.encode())
+    except OSError as error:
+        if isinstance(error, OutputError):
+            raise
+        raise OutputError(f"Cannot write {path}: {error.strerror}.") from error
+
+
+def _complaint(problem: Any) -> str:
+    name = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "missing":
+        return f"{name} is missing (--{name})"
+    if problem["type"] == "extra_forbidden":
+        return _unknown(name)
+    words = str(problem["msg"]).removeprefix("Value error, ")
+    return f"{name} is {problem['input']!r}: {words}" if name else words
+
+
+def _unknown(name: str) -> str:
+    near = get_close_matches(name, RunConfig.model_fields, n=1)
+    return f"{name!r} is not a setting" + (f"; did you mean {near[0]!r}?" if near else "")

@@ -1,0 +1,17 @@
+"""Engines behind one small interface: take chunks, yield their results in any order.
+
+An executor owns its processes, nothing else: what a chunk is and how it is done is the same for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+from stormproof.engine.work import ChunkResult, Work
+
+
+class Executor(Protocol):
+    def run(self, work: Work, chunks: Iterable[int]) -> Iterator[ChunkResult]:
+        """Do the chunks; closing the iterator stops the work and loses at most the chunks in hand."""
+        ...

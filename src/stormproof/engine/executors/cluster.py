@@ -1,0 +1,93 @@
+"""Ray: chunks as tasks on a cluster. Ray starts a task again when its worker or node is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from stormproof.engine.chunk import do_chunk_remotely
+from stormproof.engine.deaths import after_death
+from stormproof.engine.guard import may_be_ended
+from stormproof.engine.work import Attempt, ChunkResult, Work
+from stormproof.errors import MissingExtra, RunError, StormproofError
+from stormproof.store.parts import part_path
+
+RETRIES = 3  # by Ray itself, on another node if need be
+
+
+@dataclass(frozen=True, slots=True)
+class RayCluster:
+    """`address` as ray.init takes it; None starts Ray on this machine. `gpus` is per task."""
+
+    address: str | None = None
+    gpus: float = 0.0
+
+    def run(self, work: Work, chunks: Iterable[int]) -> Iterator[ChunkResult]:
+        ray = _ray()
+        mine = not ray.is_initialized()
+        if mine:
+            _connect(ray, self.address)
+        task = ray.remote(num_cpus=1, num_gpus=self.gpus, max_retries=RETRIES)(_task)
+        shared = ray.put(work)
+        # As many again as can run at once wait ready; more would only fill Ray's memory.
+        ahead = 2 * max(1, int(ray.cluster_resources().get("CPU", 1)))
+        fresh = map(Attempt, chunks)
+        busy: dict[Any, Attempt] = {task.remote(shared, attempt): attempt for attempt in islice(fresh, ahead)}
+        try:
+            while busy:
+                done, _ = ray.wait(list(busy), num_returns=1)
+                for reference in done:
+                    outcome = _collect(ray, work, reference, busy.pop(reference))
+                    if isinstance(outcome, Attempt):
+                        busy[task.remote(shared, outcome)] = outcome
+                        continue
+                    busy |= {task.remote(shared, attempt): attempt for attempt in islice(fresh, 1)}
+                    yield outcome
+        finally:
+            for reference in busy:
+                ray.cancel(reference, force=True)
+            if mine:
+                ray.shutdown()
+
+
+def _task(work: Work, attempt: Attempt) -> ChunkResult:
+    may_be_ended()
+    return do_chunk_remotely(work, attempt)
+
+
+def _collect(ray: Any, work: Work, reference: Any, attempt: Attempt) -> ChunkResult | Attempt:
+    try:
+        result: ChunkResult = ray.get(reference)
+    except ray.exceptions.RayTaskError as error:
+        cause = error.cause
+        raise cause if isinstance(cause, StormproofError) else RunError(str(error)) from None
+    except ray.exceptions.RayError as error:
+        # Ray has tried on other workers already, so this is not the first death.
+        again = Attempt(attempt.chunk, max(1, attempt.deaths), attempt.one_by_one, attempt.skip)
+        return after_death(work, again, f"the Ray worker died ({type(error).__name__})")
+    if result.done and not part_path(work.out, result.chunk).exists():
+        raise RunError(
+            f"A Ray worker wrote part {result.chunk}, but it is not in {work.out} here; "
+            "--out must be a folder that all nodes share."
+        )
+    return result
+
+
+def _ray() -> Any:
+    try:
+        import ray
+    except ImportError:
+        raise MissingExtra("Ray", "pip install 'stormproof[ray]'") from None
+    return ray
+
+
+def _connect(ray: Any, address: str | None) -> None:
+    try:
+        ray.init(address=address, log_to_driver=False, include_dashboard=False if address is None else None)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise RunError(
+            f"No Ray cluster at {address!r}: {error}; "
+            "start one with 'ray start --head', or leave --address out."
+        ) from error

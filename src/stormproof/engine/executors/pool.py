@@ -1,0 +1,84 @@
+"""A process per worker on this machine; one that dies takes only its own chunk with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import get_context, parent_process
+
+from stormproof.engine.bench import settle
+from stormproof.engine.chunk import do_chunk_remotely
+from stormproof.engine.deaths import after_death
+from stormproof.engine.guard import may_be_ended
+from stormproof.engine.work import Attempt, ChunkResult, Work
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """`workers` single-process pools: the standard pool breaks as a whole when one process dies."""
+
+    workers: int
+
+    def run(self, work: Work, chunks: Iterable[int]) -> Iterator[ChunkResult]:
+        fresh = map(Attempt, chunks)
+        again: deque[Attempt] = deque()
+        idle = [_seat(work) for _ in range(self.workers)]
+        busy: dict[Future[ChunkResult], tuple[ProcessPoolExecutor, Attempt]] = {}
+        try:
+            while True:
+                while idle and (attempt := again.popleft() if again else next(fresh, None)):
+                    seat = idle.pop()
+                    busy[seat.submit(do_chunk_remotely, work, attempt)] = seat, attempt
+                if not busy:
+                    return
+                for future in wait(busy, return_when=FIRST_COMPLETED).done:
+                    seat, attempt = busy.pop(future)
+                    try:
+                        result = future.result()
+                    except BrokenProcessPool:
+                        seat.shutdown(wait=False)
+                        idle.append(_seat(work))
+                        outcome = after_death(work, attempt, "the worker died")
+                        if isinstance(outcome, Attempt):
+                            again.append(outcome)
+                            continue
+                        result = outcome
+                    else:
+                        idle.append(seat)
+                    yield result
+        finally:
+            _leave([*idle, *(seat for seat, _ in busy.values())])
+
+
+def _seat(work: Work) -> ProcessPoolExecutor:
+    # A fresh interpreter: forking a process that has run compiled kernels or a GPU is not safe.
+    arguments = (work.folder, work.modules)
+    return ProcessPoolExecutor(1, get_context("spawn"), initializer=_start, initargs=arguments)
+
+
+def _start(folder: str, modules: tuple[str, ...]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the planner's to handle
+    may_be_ended()
+    threading.Thread(target=_follow_parent, daemon=True).start()
+    settle(folder, modules)
+
+
+def _follow_parent() -> None:
+    """End with the planner, even when it was killed: an orphan would hold memory and files for ever."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _leave(seats: list[ProcessPoolExecutor]) -> None:
+    for seat in seats:
+        for process in list((seat._processes or {}).values()):
+            process.kill()  # whatever is in hand is lost by design; waiting for it helps nobody
+        seat.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,79 @@
+"""Slurm through submitit: a job array whose jobs each take a share of the chunks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from stormproof.engine.chunk import do_chunk_remotely
+from stormproof.engine.guard import may_be_ended
+from stormproof.engine.work import Attempt, ChunkResult, Work
+from stormproof.errors import MissingExtra, RunError
+from stormproof.store.files import make_folder
+
+FOLDER = "slurm"  # submitit's scripts and logs, in the run folder
+_POLL = 1.0  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Slurm:
+    """`jobs` run at a time at most; `options` are submitit's, `slurm_partition` and so on.
+
+    `cluster` is submitit's name of where jobs go: slurm, or local for processes on this machine.
+    """
+
+    jobs: int
+    options: Mapping[str, str | int] = field(default_factory=dict)
+    cluster: str = "slurm"
+
+    def run(self, work: Work, chunks: Iterable[int]) -> Iterator[ChunkResult]:
+        todo = list(chunks)
+        shares = [todo[start :: self.jobs] for start in range(min(self.jobs, len(todo)))]
+        executor = self._executor(work)
+        with executor.batch():
+            jobs = [executor.submit(_share, work, share) for share in shares]
+        try:
+            yield from _collect(jobs)
+        finally:
+            for job in jobs:
+                if not job.done():
+                    job.cancel(check=False)
+
+    def _executor(self, work: Work) -> Any:
+        try:
+            import submitit
+        except ImportError:
+            raise MissingExtra("submitit", "pip install 'stormproof[slurm]'") from None
+        folder = make_folder(work.out / FOLDER)
+        try:
+            executor = submitit.AutoExecutor(folder=folder, cluster=self.cluster)
+            executor.update_parameters(name="stormproof", slurm_array_parallelism=self.jobs, **self.options)
+        except (RuntimeError, ValueError, TypeError, AssertionError, NameError) as error:
+            raise RunError(f"Slurm does not take the jobs: {error}.") from error
+        return executor
+
+
+def _share(work: Work, chunks: list[int]) -> list[ChunkResult]:
+    may_be_ended()
+    return [do_chunk_remotely(work, Attempt(chunk)) for chunk in chunks]
+
+
+def _collect(jobs: list[Any]) -> Iterator[ChunkResult]:
+    """Results as jobs end. Chunks of a job that was lost stay undone, and the next run does them."""
+    waiting, lost = list(jobs), []
+    while waiting:
+        ended = [job for job in waiting if job.done()]
+        for job in ended:
+            waiting.remove(job)
+            error = job.exception()
+            if error is None:
+                yield from job.result()
+            else:
+                reason = str(error).strip().splitlines()[-1]
+                lost.append(f"job {job.job_id}: {reason} (log {job.paths.stderr})")
+        if waiting and not ended:
+            time.sleep(_POLL)
+    if lost:
+        raise RunError(f"{len(lost)} of {len(jobs)} jobs were lost: {'; '.join(lost)}.")

@@ -1,0 +1,127 @@
+"""The plan of a run: what it is, what is done already, what is left."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from stormproof.condition import CLEAN, Condition
+from stormproof.corruptions import find
+from stormproof.engine.bench import Bench, one_thread, open_pair
+from stormproof.engine.chunk import missing_cells
+from stormproof.engine.config import RunConfig
+from stormproof.engine.provenance import provenance
+from stormproof.engine.work import Work
+from stormproof.errors import InvalidOption
+from stormproof.models.model import Precomputed
+from stormproof.store.parts import held_cells, part_path
+from stormproof.store.record import DatasetRecord, ModelRecord, RunRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A run as asked for: its record, the workers' orders, and this shard's chunks."""
+
+    config: RunConfig
+    record: RunRecord
+    work: Work
+    chunks: range
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Where a run stands: chunks left, and cells left and in all by condition."""
+
+    chunks: tuple[int, ...]
+    left: Mapping[str, int]
+    total: Mapping[str, int]
+    images_left: int
+
+    @property
+    def cells_left(self) -> int:
+        return sum(self.left.values())
+
+    @property
+    def cells(self) -> int:
+        return sum(self.total.values())
+
+
+def make_plan(config: RunConfig) -> Plan:
+    """Open model and dataset, and lay out the run; nothing is written."""
+    one_thread()
+    spec = config.data_spec()
+    bench = open_pair(config.model, config.enhance, spec)
+    conditions = _conditions(config, bench)
+    images = min(len(bench.dataset), config.limit or len(bench.dataset))
+    if not images:
+        raise InvalidOption(f"{spec} holds no images.")
+    record = _record(config, bench, spec, conditions, images)
+    work = Work(
+        model=config.model, enhance=config.enhance, data=spec,
+        conditions=tuple(sorted(conditions, key=str)), recipes=record.recipes, seed=config.seed,
+        batch=config.batch, timeout=config.timeout, chunk=config.chunk, images=images,
+        out=Path(config.out).absolute(), key=record.key,
+        fingerprints=(record.model.fingerprint, record.dataset.fingerprint),
+        folder=str(Path.cwd()), modules=tuple(place for place in sys.path if place),
+    )  # fmt: skip
+    turn, turns = config.share
+    return Plan(config, record, work, range(turn - 1, -(-images // config.chunk), turns))
+
+
+def survey(plan: Plan) -> Survey:
+    """What the parts on disk leave to do of this shard."""
+    work, left, total = plan.work, Counter[str](), Counter[str]()
+    chunks, images = [], 0
+    for chunk in plan.chunks:
+        missing = missing_cells(work, chunk, held_cells(part_path(work.out, chunk), work.key))
+        total.update({str(condition): len(work.indices(chunk)) for condition in work.conditions})
+        left.update(text for cells in missing.values() for _, text in cells)
+        images += len(missing)
+        if missing:
+            chunks.append(chunk)
+    return Survey(tuple(chunks), dict(left), dict(total), images)
+
+
+def _conditions(config: RunConfig, bench: Bench) -> tuple[Condition, ...]:
+    asked = config.asked()
+    if not isinstance(bench.model, Precomputed):
+        if not asked:
+            raise InvalidOption(
+                "Say what to test: --suite imagenet-c, --conditions fog@3 or --benchmark coco-c "
+                "(--conditions clean for the clean images alone)."
+            )
+        return asked
+    offered = bench.model.conditions
+    missing = [str(condition) for condition in asked if condition not in offered]
+    if missing:
+        raise InvalidOption(
+            f"{config.model} has no predictions for {', '.join(missing)}; "
+            f"it has: {', '.join(map(str, offered))}."
+        )
+    # Clean predictions come first whenever there are any: every relative score needs them.
+    return asked or tuple(dict.fromkeys((*(c for c in offered if c == CLEAN), *offered)))
+
+
+def _record(
+    config: RunConfig, bench: Bench, spec: str, conditions: tuple[Condition, ...], images: int
+) -> RunRecord:
+    model, dataset = bench.model, bench.dataset
+    names = dict.fromkeys(c.corruption for c in conditions if c.corruption)
+    return RunRecord(
+        model=ModelRecord(
+            spec=config.model, enhance=config.enhance, name=model.name, fingerprint=model.fingerprint,
+            classes=model.classes, semantic_classes=model.semantic_classes,
+        ),
+        dataset=DatasetRecord(
+            spec=spec, name=dataset.name, fingerprint=dataset.fingerprint, images=len(dataset),
+            classes=dataset.classes, semantic_classes=dataset.semantic_classes,
+        ),
+        seed=config.seed, chunk=config.chunk, images=images,
+        conditions=tuple(map(str, conditions)),
+        recipes={name: find(name).version for name in names},
+        benchmark=config.benchmark, metric=config.preset.metric if config.preset else None,
+        tags=config.tags, provenance=provenance(),
+    )  # fmt: skip

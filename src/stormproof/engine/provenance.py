@@ -1,0 +1,78 @@
+"""What a run was made with: versions, hardware, decoder; for the record, never part of its identity."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from PIL import features
+
+import stormproof
+
+PACKAGES = (
+    "numpy", "opencv-python-headless", "pillow", "numba", "scipy", "pyarrow", "torch", "torchvision",
+    "transformers", "onnxruntime", "ultralytics", "mmdet", "detectron2", "ray", "submitit",
+)  # fmt: skip
+
+
+def provenance() -> dict[str, Any]:
+    """Versions of everything that touches pixels or predictions, and the machine."""
+    return {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "stormproof": stormproof.__version__,
+        "python": platform.python_version(),
+        "packages": {name: found for name in PACKAGES if (found := _version(name))},
+        "decoder": decoder(),
+        "hardware": {
+            "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+            "cpu": _cpu(),
+            "cores": os.cpu_count(),
+            "memory_gib": _memory(),
+            "gpus": _gpus(),
+        },
+        "folder": str(Path.cwd()),
+        "command": sys.argv,
+    }
+
+
+def decoder() -> dict[str, str]:
+    """The libraries that turn files into pixels; JPEG decoders differ by a grey level or two."""
+    libraries = {"libjpeg-turbo": "libjpeg_turbo", "zlib": "zlib", "webp": "webp"}
+    found = {
+        name: features.version(key) for name, key in libraries.items() if features.check(key)
+    }  # by feature: Pillow may be built without any of them
+    return {"pillow": _version("pillow") or "?", **{name: text for name, text in found.items() if text}}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _cpu() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+def _memory() -> float | None:
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _gpus() -> list[str]:
+    cards = sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"))
+    lines = [line for card in cards for line in card.read_text(encoding="utf-8").splitlines()]
+    return [line.partition(":")[2].strip() for line in lines if line.startswith("Model")]

@@ -1,0 +1,113 @@
+"""A run from plan to parts."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Protocol, cast
+
+from stormproof.engine.config import Engine, RunConfig, write_settings
+from stormproof.engine.executors import Executor
+from stormproof.engine.notes import IN_HAND
+from stormproof.engine.plan import Plan, Survey, make_plan, survey
+from stormproof.engine.work import ChunkResult, Failure, Times
+from stormproof.errors import RunError
+from stormproof.store.files import make_folder
+from stormproof.store.lock import sole_writer
+from stormproof.store.record import RunRecord, claim
+
+SETTINGS = "run.yaml"
+
+
+class Watch(Protocol):
+    """Told what happens during a run: progress on a terminal, a log, an experiment tracker."""
+
+    def started(self, record: RunRecord, survey: Survey) -> None: ...
+    def advanced(self, result: ChunkResult) -> None: ...
+    def ended(self, summary: Summary) -> None: ...
+
+
+@dataclass(slots=True)
+class Summary:
+    """What a run did: cells by condition, failures, time by what it was spent on (over all workers)."""
+
+    survey: Survey
+    done: Counter[str] = field(default_factory=Counter)
+    failures: list[Failure] = field(default_factory=list)
+    times: Times = field(default_factory=Times)
+
+    def add(self, result: ChunkResult) -> None:
+        self.done.update(result.done)
+        self.failures += result.failures
+        self.times += result.times
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing of this shard is left."""
+        return self.done.total() == self.survey.cells_left
+
+
+def run(config: RunConfig, watches: Sequence[Watch] = ()) -> Summary:
+    """Plan and execute a run; the same call continues one that was stopped."""
+    plan = make_plan(config)
+    return execute(plan, executor_for(config, plan), watches)
+
+
+def execute(plan: Plan, executor: Executor, watches: Sequence[Watch] = ()) -> Summary:
+    """Do what is left of a plan."""
+    out = plan.work.out
+    record = claim(out, plan.record)
+    make_folder(out / IN_HAND)
+    write_settings(out / SETTINGS, plan.config)
+    with sole_writer(out, plan.config.shard):
+        left = survey(plan)
+        summary = Summary(left)
+        for watch in watches:
+            watch.started(record, left)
+        try:
+            with closing(cast(Generator[ChunkResult], executor.run(plan.work, left.chunks))) as results:
+                for result in _checked(results, summary):
+                    for watch in watches:
+                        watch.advanced(result)
+        finally:
+            for watch in watches:
+                watch.ended(summary)
+    return summary
+
+
+def executor_for(config: RunConfig, plan: Plan) -> Executor:
+    """The engine a run asked for; frameworks are imported only when named."""
+    workers = config.workers or os.cpu_count() or 1
+    if config.engine is Engine.ray:
+        from stormproof.engine.executors.cluster import RayCluster
+
+        return RayCluster(config.address, config.gpus)
+    if config.engine is Engine.slurm:
+        from stormproof.engine.executors.slurm import Slurm
+
+        options = dict(config.slurm)
+        return Slurm(workers, options, str(options.pop("cluster", "slurm")))
+    if config.engine is Engine.local:
+        from stormproof.engine.executors.local import Local
+
+        return Local()
+    from stormproof.engine.executors.pool import Pool
+
+    return Pool(max(1, min(workers, len(plan.chunks))))
+
+
+def _checked(results: Iterator[ChunkResult], summary: Summary) -> Iterator[ChunkResult]:
+    """Pass results on, and stop a run that never began to work: the first chunk of all fails entirely."""
+    begun = summary.survey.cells_left < summary.survey.cells
+    for result in results:
+        summary.add(result)
+        yield result
+        begun = begun or bool(result.done)
+        if not begun and result.failures:
+            raise RunError(
+                f"All {len(result.failures)} cells of the first chunk failed, so the run stops here. "
+                f"The first: {result.failures[0]}"
+            )

@@ -1,0 +1,96 @@
+"""What travels between the process that plans and the workers: small, frozen, picklable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from stormproof.condition import Condition
+
+Cell = tuple[int, str]  # image index, condition
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Everything a worker must know to do any chunk of a run; workers open model and dataset by name."""
+
+    model: str
+    enhance: tuple[str, ...]
+    data: str
+    conditions: tuple[Condition, ...]  # sorted by text, the order of rows
+    recipes: Mapping[str, int]
+    seed: int
+    batch: int
+    timeout: float | None
+    chunk: int
+    images: int
+    out: Path
+    key: str
+    fingerprints: tuple[str, str]  # model, dataset
+    folder: str  # where relative paths start
+    modules: tuple[str, ...]  # where user modules are imported from
+
+    def indices(self, chunk: int) -> range:
+        """The images of a chunk."""
+        return range(chunk * self.chunk, min((chunk + 1) * self.chunk, self.images))
+
+    def recipe(self, condition: Condition) -> int:
+        return self.recipes[condition.corruption] if condition.corruption else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try at a chunk. After workers have died of it, it goes image by image, past the guilty cells."""
+
+    chunk: int
+    deaths: int = 0
+    one_by_one: bool = False
+    skip: Mapping[Cell, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A cell without an answer: what happened, in the words of whoever complained."""
+
+    index: int
+    image: str
+    condition: str
+    kind: str  # image, corruption, model, timeout, death
+    error: str
+
+    def as_dict(self) -> dict[str, str | int]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return f"{self.image} under {self.condition}: {self.error}"
+
+
+@dataclass(slots=True)
+class Times:
+    """Seconds spent, by what they were spent on; the rest of `total` is the engine's own."""
+
+    decode: float = 0.0
+    corrupt: float = 0.0
+    model: float = 0.0
+    total: float = 0.0
+    decoded: int = 0
+
+    def __add__(self, other: Times) -> Times:
+        return Times(
+            self.decode + other.decode,
+            self.corrupt + other.corrupt,
+            self.model + other.model,
+            self.total + other.total,
+            self.decoded + other.decoded,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkResult:
+    """What became of a chunk: new cells by condition, failures, time."""
+
+    chunk: int
+    done: Mapping[str, int]
+    failures: tuple[Failure, ...] = ()
+    times: Times = field(default_factory=Times)

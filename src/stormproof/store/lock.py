@@ -1,0 +1,28 @@
+"""One writer per share of a run: a lock that the system drops when its holder dies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from stormproof.errors import OutputError
+
+
+@contextmanager
+def sole_writer(run: Path, share: str) -> Iterator[None]:
+    """Hold `share` of a run folder; another process that wants the same is told so."""
+    try:
+        import fcntl
+    except ImportError:  # Windows: parts are still whole, only the warning is lost
+        yield
+        return
+    path = run / f".lock-{share.replace('/', '-of-')}"
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OutputError(f"Another process is writing to {run}; wait for it, or stop it.") from None
+        except OSError:  # file systems without locks: as on Windows
+            pass
+        yield

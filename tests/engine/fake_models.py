@@ -1,0 +1,113 @@
+"""Models made of a few lines of arithmetic: fast, deterministic, and broken in every way that matters."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from stormproof.sample import RLE, Image, Prediction
+
+
+def _boxes(image: Image, count: int = 3) -> Prediction:
+    """A few boxes whose place, score and label follow from the pixels, so that every condition differs."""
+    height, width = image.shape[:2]
+    means = image.reshape(-1, image.shape[2]).mean(axis=0, dtype=np.float64)
+    at = np.arange(count)
+    x = (means[0] * (at + 1)) % (width - 8)
+    y = (means[1] * (at + 1)) % (height - 8)
+    sides = 4 + (means[2] + at) % 4
+    scores = ((means.sum() * (at + 1)) % 97) / 97
+    return Prediction(np.stack([x, y, x + sides, y + sides], 1), scores, at % 2)
+
+
+def brightness_boxes(images: Sequence[Image]) -> list[Prediction]:
+    """Boxes from the mean colours."""
+    return [_boxes(image) for image in images]
+
+
+def brightness_masks(images: Sequence[Image]) -> list[Prediction]:
+    """The same with a mask of the bright pixels each."""
+    found = []
+    for image in images:
+        boxes = _boxes(image, 2)
+        masks = tuple(RLE.from_mask(image[..., 0] > level) for level in (96, 160))
+        found.append(Prediction(boxes.boxes, boxes.scores, boxes.labels, masks))
+    return found
+
+
+def thresholds(images: Sequence[Image]) -> list[Prediction]:
+    """A label map of three grey levels."""
+    return [Prediction(semantic=(image.mean(axis=2) // 86).astype(np.uint8)) for image in images]
+
+
+def slow_boxes(images: Sequence[Image]) -> list[Prediction]:
+    time.sleep(0.02)
+    return brightness_boxes(images)
+
+
+def is_marked(image: Image) -> bool:
+    """The images the broken models stumble over: the red channel of the first pixel is 255."""
+    return bool(image[0, 0, 0] == 255 and image[0, 0, 1] == 0)
+
+
+def raises_on_marked(images: Sequence[Image]) -> list[Prediction]:
+    if any(is_marked(image) for image in images) and not os.environ.get("MENDED"):
+        raise ArithmeticError("cannot divide by cheese")
+    return brightness_boxes(images)
+
+
+def nan_on_marked(images: Sequence[Image]) -> list[Prediction]:
+    found = []
+    for image in images:
+        said = _boxes(image)
+        found.append(Prediction(said.boxes * np.nan, said.scores, said.labels) if is_marked(image) else said)
+    return found
+
+
+def drops_marked(images: Sequence[Image]) -> list[Prediction]:
+    return [_boxes(image) for image in images if not is_marked(image)]
+
+
+def wrong_label_on_marked(images: Sequence[Image]) -> list[Prediction]:
+    return [
+        Prediction([[0, 0, 1, 1]], [0.5], [99]) if is_marked(image) else _boxes(image) for image in images
+    ]
+
+
+def hangs_on_marked(images: Sequence[Image]) -> list[Prediction]:
+    if any(is_marked(image) for image in images):
+        time.sleep(3600)
+    return brightness_boxes(images)
+
+
+def hangs_hard_on_marked(images: Sequence[Image]) -> list[Prediction]:
+    """Hangs with every signal blocked, as code that never returns to Python does."""
+    if any(is_marked(image) for image in images):
+        import signal
+
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+        time.sleep(3600)
+    return brightness_boxes(images)
+
+
+def dies_on_marked(images: Sequence[Image]) -> list[Prediction]:
+    if any(is_marked(image) for image in images):
+        os.kill(os.getpid(), 9)
+    return brightness_boxes(images)
+
+
+def dies_once(images: Sequence[Image]) -> list[Prediction]:
+    """Kills its process the first time it is called at all; a file remembers."""
+    token = Path(os.environ["DIES_ONCE"])
+    if not token.exists():
+        token.touch()
+        os.kill(os.getpid(), 9)
+    return brightness_boxes(images)
+
+
+def always_raises(images: Sequence[Image]) -> list[Prediction]:
+    raise KeyError("weights")

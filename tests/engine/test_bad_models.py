@@ -1,0 +1,94 @@
+"""Models that raise, answer nonsense, hang or die: the cell is named, everything else is kept."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.conftest import MODELS, Configure, all_bytes, all_rows
+from engine.scenes import MARKED
+from stormproof.engine import guard
+from stormproof.engine.run import run
+from stormproof.store.parts import read_failures
+
+BAD = {
+    "raises_on_marked": "ArithmeticError: cannot divide by cheese (fake_models.py:",
+    "nan_on_marked": "Box 0 is [nan",
+    "drops_marked": "0 predictions for 1 images",
+    "wrong_label_on_marked": "label 99",
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "engine"), [*((model, "local") for model in BAD), ("raises_on_marked", "pool")]
+)
+def test_one_bad_cell_costs_only_itself(configure: Configure, model: str, engine: str) -> None:
+    config = configure(model, engine=engine, workers=2)
+    summary = run(config)
+    assert [(f.index, f.condition, f.kind) for f in summary.failures] == [(MARKED, "clean", "model")]
+    assert BAD[model] in summary.failures[0].error
+    assert len(all_rows(Path(config.out))) == 12 * 3 - 1
+    recorded = read_failures(Path(config.out))
+    assert [(row["image"], row["condition"]) for row in recorded] == [(str(MARKED + 1), "clean")]
+
+
+def test_failed_cells_are_tried_again(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
+    config, whole = configure("raises_on_marked"), configure("raises_on_marked", out="whole")
+    assert len(run(config).failures) == 1
+    assert len(run(config).failures) == 1
+    monkeypatch.setenv("MENDED", "1")
+    assert run(config).done == {"clean": 1}
+    run(whole)
+    assert all_bytes(Path(config.out)) == all_bytes(Path(whole.out))
+    assert read_failures(Path(config.out)) == []
+
+
+@pytest.mark.parametrize("engine", ["local", "pool"])
+def test_a_hanging_call_is_cut_off(configure: Configure, engine: str) -> None:
+    summary = run(configure("hangs_on_marked", engine=engine, workers=1, timeout=0.3, limit=8))
+    assert [(f.index, f.condition, f.kind) for f in summary.failures] == [(MARKED, "clean", "timeout")]
+    assert "no answer within 0.3 s" in summary.failures[0].error
+    assert summary.done.total() == 8 * 3 - 1
+
+
+@pytest.mark.slow
+def test_a_call_that_cannot_be_interrupted_ends_its_worker(configure: Configure) -> None:
+    assert guard.GRACE < 10
+    summary = run(configure("hangs_hard_on_marked", engine="pool", workers=1, timeout=0.2, limit=8))
+    assert [(f.index, f.condition, f.kind) for f in summary.failures] == [(MARKED, "clean", "death")]
+    assert summary.done.total() == 8 * 3 - 1
+
+
+def test_a_cell_that_kills_its_worker_is_found(configure: Configure) -> None:
+    config = configure("dies_on_marked", engine="pool", workers=2)
+    summary = run(config)
+    assert [(f.index, f.condition, f.kind) for f in summary.failures] == [(MARKED, "clean", "death")]
+    assert "the worker died on this image" in summary.failures[0].error
+    assert len(all_rows(Path(config.out))) == 12 * 3 - 1
+
+
+def test_a_worker_that_dies_once_is_replaced(
+    configure: Configure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DIES_ONCE", str(tmp_path / "died"))
+    config = configure("dies_once", engine="pool", workers=2)
+    assert run(config).complete
+    assert (tmp_path / "died").exists()
+    assert len(all_rows(Path(config.out))) == 12 * 3
+
+
+def test_the_command_line_names_cell_and_way_on(scene: str, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    command = ["run", "--model", f"{MODELS}:raises_on_marked", "--data", scene, "--conditions", "fog@2",
+               "--out", str(out), "--engine", "local"]  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", "from stormproof.cli import main; main()", *command],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert f"failed: {MARKED + 1} under clean: ArithmeticError: cannot divide by cheese" in done.stderr
+    assert "1 cells failed; 23 were done and are kept" in done.stderr
+    assert f"Continue with: stormproof run --model {MODELS}:raises_on_marked --data" in done.stderr

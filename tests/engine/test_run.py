@@ -1,0 +1,165 @@
+"""The same rows, whatever the way there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.conftest import Configure, all_bytes, all_rows
+from stormproof.corruptions import corrupt_image
+from stormproof.datasets import open_dataset
+from stormproof.engine.plan import make_plan, survey
+from stormproof.engine.run import run
+from stormproof.errors import InvalidOption, RunError, StoreError
+from stormproof.store.parts import read_failures
+from stormproof.store.record import read_record
+
+
+def test_rows_hold_what_the_model_said(configure: Configure) -> None:
+    from engine.fake_models import brightness_boxes
+
+    config = configure()
+    summary = run(config)
+    assert summary.complete
+    assert not summary.failures
+    rows = all_rows(Path(config.out)).to_pylist()
+    assert len(rows) == 12 * 3
+    dataset = open_dataset(str(config.data))
+    for row in rows[::7]:
+        sample = dataset[row["index"]]
+        image = corrupt_image(sample.image, row["condition"], seed=0, image_id=sample.id)
+        said = brightness_boxes([image])[0]
+        assert row["image"] == sample.id
+        np.testing.assert_array_equal(np.array(row["boxes"]), said.boxes)
+        np.testing.assert_array_equal(row["scores"], said.scores)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"batch": 1},
+        {"batch": 5},
+        {"batch": 64},
+        {"engine": "pool", "workers": 2},
+        {"chunk": 12},
+        {"chunk": 5},
+    ],
+    ids=str,
+)
+def test_rows_do_not_depend_on_the_way(configure: Configure, other: dict[str, object]) -> None:
+    one, two = configure(out="one"), configure(out="two", **other)
+    run(one)
+    run(two)
+    assert all_rows(Path(one.out)).equals(all_rows(Path(two.out)))
+    if "chunk" not in other:
+        assert all_bytes(Path(one.out)) == all_bytes(Path(two.out))
+
+
+def test_grown_runs_equal_whole_ones(configure: Configure) -> None:
+    whole = configure(out="whole")
+    run(whole)
+    run(configure(out="grown", limit=3, conditions=["contrast@4"]))
+    run(configure(out="grown", limit=7, conditions=["fog@2"]))
+    run(configure(out="grown"))
+    grown = Path(whole.out).with_name("grown")
+    assert all_bytes(grown) == all_bytes(Path(whole.out))
+    record = read_record(grown)
+    assert (record.images, set(record.conditions)) == (12, {"clean", "contrast@4", "fog@2"})
+
+
+def test_shrinking_a_run_loses_nothing(configure: Configure) -> None:
+    config = configure()
+    run(config)
+    before = all_bytes(Path(config.out))
+    assert survey(make_plan(configure(limit=2, conditions=["clean"]))).cells_left == 0
+    run(configure(limit=2, conditions=["clean", "snow@1"]))
+    assert len(all_rows(Path(config.out))) == 12 * 3 + 2
+    assert list(all_bytes(Path(config.out)).values())[1:] == list(before.values())[1:]
+
+
+def test_images_are_decoded_once(configure: Configure) -> None:
+    summary = run(configure(suite=["noise", "blur"]))
+    assert summary.times.decoded == 12
+    assert run(configure(suite=["noise", "blur"])).times.decoded == 0
+
+
+def test_shards_are_disjoint_and_cover(configure: Configure) -> None:
+    chunks = [c for i in (1, 2, 3) for c in make_plan(configure(shard=f"{i}/3", chunk=2)).chunks]
+    assert sorted(chunks) == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"model": "brightness_masks"}, "the model was brightness_boxes"),
+        ({"seed": 1}, "the seed was 0, now 1"),
+        ({"chunk": 3}, "the chunk size was 4, now 3"),
+        ({"enhance": ["clahe"]}, "now brightness_boxes+clahe"),
+    ],
+    ids=str,
+)
+def test_another_run_is_refused(configure: Configure, change: dict[str, object], words: str) -> None:
+    run(configure(limit=2))
+    with pytest.raises(StoreError, match="holds a different run") as refusal:
+        run(configure(limit=2, **change))  # type: ignore[arg-type]
+    assert words in str(refusal.value)
+    assert "Give another --out" in str(refusal.value)
+
+
+def test_a_changed_dataset_is_refused(configure: Configure, tmp_path: Path) -> None:
+    from engine.scenes import write_scene
+
+    run(configure(limit=2, data=write_scene(tmp_path / "a", images=4)))
+    with pytest.raises(StoreError, match="the dataset was instances"):
+        run(configure(limit=2, data=write_scene(tmp_path / "b", images=5)))
+
+
+def test_a_changed_recipe_is_refused(configure: Configure) -> None:
+    config = configure(limit=2)
+    run(config)
+    path = Path(config.out) / "run.json"
+    record = json.loads(path.read_text())
+    record["recipes"]["fog"] = 99
+    path.write_text(json.dumps(record))
+    with pytest.raises(StoreError, match="the recipe of fog was version 99, now version 1"):
+        run(config)
+
+
+def test_a_folder_of_other_things_is_refused(configure: Configure, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "thesis.tex").touch()
+    with pytest.raises(StoreError, match="exists and is not a run folder"):
+        run(configure())
+
+
+def test_a_broken_part_is_named(configure: Configure) -> None:
+    config = configure()
+    run(config)
+    (Path(config.out) / "parts" / "part-000001.parquet").write_bytes(b"PAR1 rubbish")
+    with pytest.raises(StoreError, match=r"part-000001.parquet is not a readable part file"):
+        run(config)
+
+
+def test_a_run_that_never_works_stops_at_once(configure: Configure) -> None:
+    with pytest.raises(RunError, match="All 12 cells of the first chunk failed.*KeyError: 'weights'"):
+        run(configure("always_raises"))
+
+
+def test_nothing_to_test_is_an_error(configure: Configure) -> None:
+    with pytest.raises(InvalidOption, match="Say what to test"):
+        run(configure(conditions=[]))
+
+
+def test_missing_pictures_fail_alone(configure: Configure, tmp_path: Path) -> None:
+    from engine.scenes import write_scene
+
+    spec = write_scene(tmp_path / "holes", images=4)
+    (tmp_path / "holes" / "images" / "002.png").unlink()
+    config = configure(data=spec)
+    summary = run(config)
+    assert summary.done.total() == 9
+    assert {failure.kind for failure in summary.failures} == {"image"}
+    assert {row["image"] for row in read_failures(Path(config.out))} == {"3"}
