@@ -66,7 +66,8 @@ def haze(image: Image, *, depth: imaging.Field, beta: float) -> Image:
 def blur_radius(depth: imaging.Field, kappa: float, focus: float) -> imaging.Field:
     """ρ in pixels: κ·|D − u_f| / (D·u_f), which is κ / u_f for the sky."""
     radius = np.float32(kappa) * np.abs(np.float32(1 / focus) - np.float32(1) / depth)
-    return np.minimum(radius, np.float32(_WIDEST))
+    capped: imaging.Field = np.minimum(radius, np.float32(_WIDEST))
+    return capped
 
 
 @corruption(

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stormproof import imaging
 from stormproof.imaging import Field
 from stormproof.sample import RLE, Context, Floats, Instances, Sample, Truth
 
@@ -29,15 +30,22 @@ Index = npt.NDArray[np.int64]
 
 def move_sample(sample: Sample, dy: Field, dx: Field) -> Sample:
     """The sample with truth, depth and disparity moved; image, camera and right-hand image as they were."""
-    index = sources(dy, dx)
+    truth, context = sample.truth, sample.context
+    known = (truth.instances, truth.semantic, truth.panoptic, context.depth, context.disparity)
+    if all(part is None for part in known):
+        return sample
+    index = imaging.sources(dy, dx)
     return dataclasses.replace(
-        sample, truth=move_truth(sample.truth, dy, dx), context=_move_context(sample.context, index)
+        sample, truth=_move_truth(truth, dy, dx, index), context=_move_context(context, index)
     )
 
 
 def move_truth(truth: Truth, dy: Field, dx: Field) -> Truth:
     """Everything known about an image, moved."""
-    index = sources(dy, dx)
+    return _move_truth(truth, dy, dx, imaging.sources(dy, dx))
+
+
+def _move_truth(truth: Truth, dy: Field, dx: Field, index: Index) -> Truth:
     semantic = truth.semantic
     if semantic is not None:
         semantic = dataclasses.replace(semantic, labels=move_map(semantic.labels, index, semantic.ignore))
@@ -46,16 +54,6 @@ def move_truth(truth: Truth, dy: Field, dx: Field) -> Truth:
         semantic=semantic,
         panoptic=None if truth.panoptic is None else move_map(truth.panoptic, index, VOID),
     )
-
-
-def sources(dy: Field, dx: Field) -> Index:
-    """For each output pixel the flat index of the nearest input pixel; H·W where there is none."""
-    height, width = dy.shape
-    rows = np.floor(np.arange(height, dtype=np.float32)[:, None] + dy + np.float32(0.5)).astype(np.int64)
-    columns = np.floor(np.arange(width, dtype=np.float32) + dx + np.float32(0.5)).astype(np.int64)
-    inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
-    index: Index = np.where(inside, rows * width + columns, height * width)
-    return index
 
 
 def move_map(labels: npt.NDArray[Any], index: Index, outside: float) -> npt.NDArray[Any]:

@@ -9,7 +9,6 @@ wide that sees `view` degrees horizontally, given in comment lines such as `# wi
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -63,7 +62,7 @@ LENSES: dict[str, Lens] = {
 def read_lens(path: str) -> Lens:
     """The lens a CSV file describes."""
     try:
-        stamp = os.stat(path).st_mtime_ns
+        stamp = Path(path).stat().st_mtime_ns
     except OSError as error:
         names = ", ".join(LENSES)
         raise InvalidOption(f"lens={path}: {error.strerror}; name a CSV table or one of {names}.") from None
@@ -89,7 +88,8 @@ def _read_lens(path: str, stamp: int) -> Lens:
         raise InvalidOption(
             f"lens={path}: width={width:g} must be positive, view={view:g} between 0 and 180."
         )
-    return Lens(*(tuple(column.tolist()) for column in table.T), width=width, view=view)
+    angles, radial, tangential = (tuple(column.tolist()) for column in table.T)
+    return Lens(angles, radial, tangential, width, view)
 
 
 def _note(line: str) -> tuple[str, str]:

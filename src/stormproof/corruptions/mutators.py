@@ -87,7 +87,7 @@ def _additive_table(zeta_w: float, zeta_u: float, psi: float) -> npt.NDArray[np.
     levels = np.arange(256.0)[:, None]
     sd = np.hypot(zeta_w, levels**psi * zeta_u)
     normal = normal_quantiles().reshape(_LEVELS, -1).mean(axis=1)
-    return np.clip(np.rint(levels + sd * normal / normal.std()), 0, 255).astype(np.uint8)
+    return np.asarray(np.clip(np.rint(levels + sd * normal / normal.std()), 0, 255), np.uint8)
 
 
 @corruption(

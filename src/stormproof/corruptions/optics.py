@@ -68,18 +68,9 @@ def psf_blur(image: Image, *, lens: str) -> Image:
 _CUBIC, _QUADRATIC = 0.8, 0.2  # shares of δ in r³ and r²: r_src = r·(1 + δ·(0.8·r² + 0.2·r))
 
 
-@lru_cache(maxsize=2)
 def radial_field(size: tuple[int, int], *, delta: float) -> tuple[imaging.Field, imaging.Field]:
-    """(dy, dx) of a radial distortion; r is 1 at the frame's corners, and δ moves them by that share."""
-    height, width = size
-    y = (np.arange(height, dtype=np.float32) - np.float32((height - 1) / 2))[:, None]
-    x = np.arange(width, dtype=np.float32) - np.float32((width - 1) / 2)
-    r2 = (y * y + x * x) / np.float32((height**2 + width**2) / 4)
-    gain = np.float32(delta) * (np.float32(_CUBIC) * r2 + np.float32(_QUADRATIC) * np.sqrt(r2))
-    dy, dx = gain * y, gain * x
-    dy.setflags(write=False)
-    dx.setflags(write=False)
-    return dy, dx
+    """(dy, dx) of a radial distortion that moves the frame's corners by the share δ of their radius."""
+    return imaging.radial_field(size, delta, _CUBIC, _QUADRATIC)
 
 
 @corruption(

@@ -24,7 +24,7 @@ from stormproof.imaging.cpu.drops import refract
 from stormproof.imaging.cpu.fields import relief, subdivide
 from stormproof.imaging.cpu.gaussian import Field, gaussian_blur, gaussian_field
 from stormproof.imaging.cpu.mosaic import demosaic, mosaic
-from stormproof.imaging.cpu.moves import move
+from stormproof.imaging.cpu.moves import move, radial_field, sources
 from stormproof.imaging.cpu.noise import add_noise, noise_by_table, salt_and_pepper
 from stormproof.imaging.cpu.patches import blur_patches, patch_centres, spread_kernels
 from stormproof.imaging.cpu.pixels import black_and_white_pixels, noise_within, transform_colours
@@ -74,6 +74,7 @@ __all__ = [
     "patch_centres",
     "pixelate",
     "radial",
+    "radial_field",
     "refract",
     "relief",
     "resaturate",
@@ -81,6 +82,7 @@ __all__ = [
     "salt_and_pepper",
     "scatter",
     "scatter_gaussian",
+    "sources",
     "spread_kernels",
     "subdivide",
     "survey",

@@ -64,6 +64,8 @@ def _splat(cos: Any, sin: Any, radial: Any, tangential: Any, nodes: Any, weights
     reach = np.float64(out.shape[0] // 2)
     for a in range(nodes.shape[0]):
         for b in range(nodes.shape[0]):
+            if nodes[a] ** 2 + nodes[b] ** 2 > nodes[0] ** 2:
+                continue
             along, across = radial * nodes[a], tangential * nodes[b]
             y = reach + sin * along + cos * across
             x = reach + cos * along - sin * across
@@ -94,13 +96,12 @@ def spread_kernels(
     """
     nodes = np.linspace(-3, 3, 25)
     weights = np.exp(-0.5 * nodes**2)
-    nodes /= np.sqrt((weights * nodes**2).sum() / weights.sum())  # the cut at 3σ must not narrow it
-    weights /= weights.sum()
-    radii = np.ceil(nodes[-1] * np.maximum(radial, tangential) * np.sqrt(2)).astype(np.int64) + 1
+    radii = np.ceil(nodes[-1] * np.maximum(radial, tangential)).astype(np.int64) + 1
     side = 2 * int(radii.max()) + 1
-    kernels = np.zeros((*angle.shape, side, side))
+    kernels = np.zeros((*angle.shape, side, side), np.float32)
     _splat_all(angle, radial, tangential, nodes, weights, kernels)
-    return kernels.astype(np.float32), radii
+    kernels /= kernels.sum(axis=(2, 3), keepdims=True)
+    return kernels, radii
 
 
 def blur_patches(image: Image, kernels: npt.NDArray[np.float32], radii: npt.NDArray[np.int64]) -> Image:
