@@ -15,7 +15,19 @@ from stormproof.randomness import Draw
 from stormproof.sample import Context, Image, Sample, Truth, check_image
 
 # Importing a room registers its recipes; this order is the order of lists and galleries.
-for _room in ("noise", "blur", "weather", "light", "digital", "optics", "mutators", "contextual"):
+for _room in (
+    "noise",
+    "blur",
+    "weather",
+    "light",
+    "digital",
+    "optics",
+    "mutators",
+    "contextual",
+    "camera",
+    "isp",
+    "board",
+):
     import_module(f"stormproof.corruptions.{_room}")
 
 __all__ = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stormproof.condition import Condition, Suite, grid
+from stormproof.corruptions.pipeline import CAMERA, VARIANTS
 from stormproof.errors import UnknownName
 
 NOISE = ("gaussian_noise", "shot_noise", "impulse_noise")
@@ -59,6 +60,8 @@ SUITES: dict[str, Suite] = {
             "kamann2020",
         ),
         Suite("mutators", "34 simple mutations that need no context", MUTATORS, "pezzementi2018"),
+        Suite("camera", "16 damages of lens, sensor, image processor and board", CAMERA, "liu2024"),
+        Suite("camera-variants", "Other readings of the camera's damages", VARIANTS, "liu2024"),
         Suite("contextual", "Haze and defocus, which need depth", CONTEXTUAL, "pezzementi2018"),
     )
 }

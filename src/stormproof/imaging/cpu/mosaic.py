@@ -1,0 +1,120 @@
+"""The colour filter array: one colour per sensor site, and how the other two are filled in.
+
+The filter is RGGB: even rows go red, green, red …, odd rows green, blue, green …
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stormproof.imaging.cpu.kernel import kernel
+from stormproof.sample import Image
+
+Raw = npt.NDArray[np.uint8]
+
+_REACH = 2  # how far interpolation that follows edges looks, in sites
+
+
+def mosaic(image: Image) -> Raw:
+    """The one colour that each site's filter lets through, as H×W; a grey picture is its own raw.
+
+    >>> mosaic(np.arange(12, dtype=np.uint8).reshape(2, 2, 3)).tolist()
+    [[0, 4], [7, 11]]
+    """
+    if image.shape[2] == 1:
+        return image[..., 0].copy()
+    raw = np.empty(image.shape[:2], np.uint8)
+    raw[0::2, 0::2] = image[0::2, 0::2, 0]
+    raw[0::2, 1::2] = image[0::2, 1::2, 1]
+    raw[1::2, 0::2] = image[1::2, 0::2, 1]
+    raw[1::2, 1::2] = image[1::2, 1::2, 2]
+    return raw
+
+
+@kernel
+def _mark_row(raw: Any, picture: Any, first: Any, second: Any, faults: Any) -> None:
+    """Where a row, whose sites see colours first, second, first, …, reads other than the picture."""
+    for x in range(raw.shape[0]):
+        faults[x] = raw[x] != picture[x, second if x % 2 else first]
+
+
+@kernel
+def _near(faults: Any, y: Any, across: Any, out: Any) -> None:
+    """Whether a fault lies within the reach of each site of row y; `across` has the reach to spare."""
+    width = out.shape[0]
+    across[:] = 0
+    for row in range(max(y - _REACH, 0), min(y + _REACH + 1, faults.shape[0])):
+        line = faults[row]
+        for x in range(width):
+            across[x + _REACH] |= line[x]
+    out[:] = 0
+    for shift in range(2 * _REACH + 1):
+        line = across[shift : shift + width]
+        for x in range(width):
+            out[x] |= line[x]
+
+
+@kernel
+def _read_row(raw: Any, out: Any) -> None:
+    """A row with one mirrored site at either end: mirroring about a site keeps the pattern of colours."""
+    width = raw.shape[0]
+    for x in range(width):
+        out[x + 1] = raw[x]
+    out[0] = out[2]
+    out[width + 1] = out[width - 1]
+
+
+@kernel
+def _fill_row(up: Any, here: Any, down: Any, outer: Any, inner: Any, start: Any, near: Any, out: Any) -> None:
+    """Sites of colour `outer` at start, start + 2, … with green between; other rows have `inner`."""
+    width = out.shape[0]
+    for x in range(start, width, 2):  # the red or blue sites of this row
+        if near[x]:
+            out[x, outer] = here[x + 1]
+            out[x, 1] = (here[x] + here[x + 2] + up[x + 1] + down[x + 1] + 2) >> 2
+            out[x, inner] = (up[x] + up[x + 2] + down[x] + down[x + 2] + 2) >> 2
+    for x in range(1 - start, width, 2):  # its green sites
+        if near[x]:
+            out[x, outer] = (here[x] + here[x + 2] + 1) >> 1
+            out[x, 1] = here[x + 1]
+            out[x, inner] = (up[x + 1] + down[x + 1] + 1) >> 1
+
+
+@kernel
+def _demosaic(raw: Any, picture: Any, out: Any) -> None:
+    """`out` starts as the picture."""
+    height, width = raw.shape
+    faults = np.empty((height, width), np.uint8)
+    for y in range(height):
+        _mark_row(raw[y], picture[y], y % 2, y % 2 + 1, faults[y])
+    up, here, down = np.empty((3, width + 2), np.int32)
+    across, near = np.empty(width + 2 * _REACH, np.uint8), np.empty(width, np.uint8)
+    for y in range(height):
+        _near(faults, y, across, near)
+        _read_row(raw[y - 1 if y > 0 else 1], up)
+        _read_row(raw[y], here)
+        _read_row(raw[y + 1 if y + 1 < height else height - 2], down)
+        if y % 2 == 0:
+            _fill_row(up, here, down, 0, 2, 0, near, out[y])
+        else:
+            _fill_row(up, here, down, 2, 0, 1, near, out[y])
+
+
+def demosaic(raw: Raw, picture: Image) -> Image:
+    """Develop a raw again whose sites partly read other than when `picture` was made of it.
+
+    A pixel with such a site in its 5×5, which is what interpolation that follows edges looks at, takes its
+    missing colours from its neighbours bilinearly; every other one keeps the picture's. So the picture's
+    own raw gives the picture, and against a black picture all of the raw is interpolated. Both sides must
+    be at least 2: a smaller picture lacks a colour.
+
+    >>> picture = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
+    >>> bool((demosaic(mosaic(picture), picture) == picture).all())
+    True
+    """
+    out = np.array(picture, order="C")
+    _demosaic(raw, picture, out)
+    return out
