@@ -13,7 +13,7 @@ from stormproof.models.model import Model, Precomputed
 # kind → where its opener lives; loaded only when named, so that no framework is imported unasked.
 ADAPTERS: dict[str, str] = {
     "onnx": "stormproof.models.onnx:open_onnx",
-    "torch": "stormproof.models.torchscript:open_torch",
+    "torch": "stormproof.models.torch:open_torch",
     "torchvision": "stormproof.models.torchvision:open_torchvision",
     "hf": "stormproof.models.huggingface:open_huggingface",
     "ultralytics": "stormproof.models.ultralytics:open_ultralytics",

@@ -73,7 +73,9 @@ def _above(found: Candidates, least: float) -> tuple[Ints, Ints, Array]:
     """Rows, labels and scores of every (box, class) whose score is at least `least`."""
     scores = np.asarray(found.scores, np.float64)
     if not np.isfinite(scores).all() or not np.isfinite(found.boxes).all():
-        raise ModelError("The network's output is NaN or infinite; check the input's mean and std in its card.")
+        raise ModelError(
+            "The network's output is NaN or infinite; check the input's mean and std in its card."
+        )
     if scores.size and (scores.max() > 1.001 or scores.min() < -0.001):
         fix = "set options: {logits: true} in its card, or choose another decoder"
         raise ModelError(f"Scores run from {scores.min():.3g} to {scores.max():.3g}, not 0 to 1; {fix}.")
@@ -94,7 +96,8 @@ def nms(boxes: Array, scores: Array, labels: Array, *, iou: float, keep: int) ->
     """
     order = np.argsort(-scores, kind="stable")
     stay = _suppress(boxes[order].astype(np.float64), labels[order].astype(np.int64), iou, keep)
-    return order[stay]
+    kept: Ints = order[stay]
+    return kept
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
@@ -155,7 +158,9 @@ def to_semantic(plane: Array, fit: Fit) -> Prediction:
         wide = np.uint8 if plane.max(initial=0) < 256 else np.uint16
         return Prediction(semantic=fit.plane_to_image(plane.astype(wide), "nearest"))
     if not np.isfinite(plane).all():
-        raise ModelError("The network's output is NaN or infinite; check the input's mean and std in its card.")
+        raise ModelError(
+            "The network's output is NaN or infinite; check the input's mean and std in its card."
+        )
     if len(plane) == 1:  # one channel: foreground against background
         return Prediction(semantic=(fit.plane_to_image(plane[0].astype(np.float32)) > 0).astype(np.uint8))
     return Prediction(semantic=_arg_max(plane, fit))

@@ -11,7 +11,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+    field_validator,
+    model_validator,
+)
 
 from stormproof.datasets.files import read_yaml
 from stormproof.errors import ModelError, UnknownName
@@ -105,14 +113,16 @@ def _options_of(decoder: str) -> type[BaseModel]:
     return made
 
 
-def read_card(model: Path, card: str | None) -> tuple[dict[str, Any], Path | None]:
+def read_card(model: Path | None, card: str | None) -> tuple[dict[str, Any], Path | None]:
     """The card given, else `model.yaml` beside `model.onnx`, else nothing; and where it was found."""
-    path = Path(card).expanduser() if card is not None else model.with_suffix(".yaml")
-    if card is None and not path.is_file():
+    path = Path(card).expanduser() if card is not None else model and model.with_suffix(".yaml")
+    if path is None or (card is None and not path.is_file()):
         return {}, None
     content = read_yaml(path)
     if not isinstance(content, dict):
-        raise ModelError(f"{path}: a model card is a YAML mapping, not {type(content).__name__}; see docs/models.md.")
+        raise ModelError(
+            f"{path}: a model card is a YAML mapping, not {type(content).__name__}; see docs/models.md."
+        )
     return content, path
 
 
@@ -145,4 +155,3 @@ def _first(error: ValidationError) -> str:
     details = error.errors()
     lines = [f"{'.'.join(map(str, d['loc'])) or 'card'}: {d['msg']}, not {d['input']!r:.60}" for d in details]
     return "; ".join(lines[:3]) + "."
-

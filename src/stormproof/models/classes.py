@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from rich.table import Table
 
 from stormproof.errors import InvalidOption, UnknownName
 from stormproof.models.vocabulary import ALIASES, NOTHING
-from stormproof.sample import Ints, Prediction
+from stormproof.sample import Bools, Ints, Prediction
 
 NO_CLASS = -1
 NO_PIXEL = 255  # what a semantic map holds where the model saw a class that the dataset does not have
@@ -51,15 +53,15 @@ class ClassMatch:
             semantic = self._lookup(semantic.dtype.type)[semantic]
         return Prediction(prediction.boxes[kept], prediction.scores[kept], labels[kept], masks, semantic)
 
-    def _objects(self, labels: Ints) -> tuple[Ints, np.ndarray]:
+    def _objects(self, labels: Ints) -> tuple[Ints, Bools]:
         beyond = labels[(labels < 0) | (labels >= len(self.labels))]
         if beyond.size:
             raise InvalidOption(f"The model gave label {beyond[0]}, but names {len(self.labels)} classes.")
         mapped = np.asarray(self.labels, np.int64)[labels] if len(labels) else labels
         return mapped, mapped != NO_CLASS
 
-    def _lookup(self, kind: type) -> np.ndarray:
-        table = np.full(256 if kind is np.uint8 else 65536, NO_PIXEL, kind)
+    def _lookup(self, kind: type[np.generic]) -> npt.NDArray[Any]:
+        table: npt.NDArray[Any] = np.full(256 if kind is np.uint8 else 65536, NO_PIXEL, kind)
         known = np.asarray(self.labels[: len(table)])
         table[: len(known)] = np.where(known == NO_CLASS, NO_PIXEL, known)
         return table

@@ -18,7 +18,8 @@ Size = tuple[int, int]  # height, width
 Resize = Literal["stretch", "letterbox", "shortest", "none"]
 Align = Literal["centre", "top-left"]
 INTERPOLATIONS = {
-    "nearest": cv2.INTER_NEAREST, "linear": cv2.INTER_LINEAR, "area": cv2.INTER_AREA, "cubic": cv2.INTER_CUBIC,
+    "nearest": cv2.INTER_NEAREST, "linear": cv2.INTER_LINEAR,
+    "area": cv2.INTER_AREA, "cubic": cv2.INTER_CUBIC,
 }  # fmt: skip
 
 
@@ -54,7 +55,9 @@ class Fit:
         ratio = np.array([plane.shape[0] / self.canvas[0], plane.shape[1] / self.canvas[1]])
         step = ratio * self.scale  # plane pixels per image pixel
         start = ratio * self.offset
-        matrix = np.array([[step[1], 0, start[1] + step[1] / 2 - 0.5], [0, step[0], start[0] + step[0] / 2 - 0.5]])
+        matrix = np.array(
+            [[step[1], 0, start[1] + step[1] / 2 - 0.5], [0, step[0], start[0] + step[0] / 2 - 0.5]]
+        )
         flags = INTERPOLATIONS[interpolation] | cv2.WARP_INVERSE_MAP
         size = (self.image[1], self.image[0])
         return cv2.warpAffine(plane, matrix, size, flags=flags, borderMode=cv2.BORDER_REPLICATE)

@@ -1,4 +1,4 @@
-"""What a network's graph tells about itself: layout, size and type of its input, and its family by its outputs.
+"""What a network's graph tells about itself: layout, size and type of its input, its family by its outputs.
 
 Each family is recognised by the shapes and names that its exporters write. Nothing is guessed from pixels.
 """
@@ -42,7 +42,9 @@ def guess_card(graph: Graph) -> dict[str, Any]:
     names = _metadata_classes(graph.metadata)
     if names:
         found["classes"] = names
-    size_input = next((t.name for t in graph.inputs[1:] if t.name in ("orig_target_sizes", "orig_size")), None)
+    size_input = next(
+        (t.name for t in graph.inputs[1:] if t.name in ("orig_target_sizes", "orig_size")), None
+    )
     if size_input:
         found["size_input"] = size_input
     return found
@@ -125,7 +127,7 @@ def _post_processed(graph: Graph, names: list[str], shapes: Shapes, size: Any) -
 
 
 def _pairs(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
-    """n×4 boxes with n×classes scores; TensorFlow's are fractions y1 x1 y2 x2, others x1 y1 x2 y2 in pixels."""
+    """n×4 boxes with n×classes scores; TensorFlow's are fractions y1 x1 y2 x2, others pixels x1 y1 x2 y2."""
     if len(shapes) != 2:
         return {}
     first = next((i for i, shape in enumerate(shapes) if shape[-1] == 4 and len(shape) in (2, 3)), None)
@@ -172,8 +174,7 @@ def _torchvision(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> d
     tensors = graph.outputs
     if len(tensors) not in (3, 4) or tensors[0].shape[-1:] != (4,) or len(tensors[0].shape) != 2:
         return {}
-    found = {"decoder": "torchvision", "label_offset": -1} if tensors[1].dtype.startswith("int") else {}
-    return found
+    return {"decoder": "torchvision", "label_offset": -1} if tensors[1].dtype.startswith("int") else {}
 
 
 def _cells(size: Any, strides: Iterable[int]) -> list[int]:

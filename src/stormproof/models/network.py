@@ -79,7 +79,7 @@ class Network:
         except (ValueError, IndexError, TypeError) as error:
             shapes = ", ".join(str(output.shape) for output in mine)
             raise ModelError(
-                f"{self.name}: decoder {self.card.decoder!r} cannot read outputs of shapes {shapes} ({error}); "
+                f"{self.name}: decoder {self.card.decoder!r} cannot read outputs {shapes} ({error}); "
                 f"it wants {', '.join(decoder.wants)}. Choose another decoder or order outputs in the card."
             ) from error
 
@@ -110,7 +110,8 @@ def prepare(image: Image, fit: Fit, card: InputCard) -> Array:
     if card.dtype == "int8":
         pixels = (pixels.astype(np.int16) - 128).astype(np.int8)
     elif card.dtype != "uint8":
-        pixels = (pixels.astype(np.float32) - np.float32(card.mean)) / np.float32(card.std)
+        mean, std = np.array(card.mean, np.float32), np.array(card.std, np.float32)
+        pixels = (pixels.astype(np.float32) - mean) / std
         pixels = pixels.astype(card.dtype)
     return np.ascontiguousarray(pixels.transpose(2, 0, 1) if card.layout == "NCHW" else pixels)
 
@@ -119,7 +120,8 @@ def settled_classes(names: tuple[str, ...] | None, name: str) -> tuple[str, ...]
     """The class names, which must have been said or shown somewhere."""
     if names is None:
         raise ModelError(
-            f"{name}: the graph does not tell its classes; add ,classes=coco80 (or coco91, voc21, cityscapes19, "
-            "a text file) or write classes: in the card; ,classes=dataset if its labels are the dataset's."
+            f"{name}: the graph does not tell its classes; add ,classes=coco80 (or coco91, voc21, "
+            "cityscapes19, a text file) or write classes: in the card; classes=dataset says that its labels "
+            "are the dataset's."
         )
     return names

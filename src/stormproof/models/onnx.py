@@ -17,8 +17,8 @@ from stormproof.models.onnxfile import inspect_onnx
 from stormproof.models.vocabulary import resolve_classes
 
 _DTYPES = {
-    "tensor(float)": "float32", "tensor(float16)": "float16", "tensor(uint8)": "uint8", "tensor(int8)": "int8",
-    "tensor(int64)": "int64", "tensor(int32)": "int32", "tensor(double)": "float64",
+    "tensor(float)": "float32", "tensor(float16)": "float16", "tensor(double)": "float64",
+    "tensor(uint8)": "uint8", "tensor(int8)": "int8", "tensor(int64)": "int64", "tensor(int32)": "int32",
 }  # fmt: skip
 _PROVIDERS = {
     "cpu": ["CPUExecutionProvider"],
@@ -87,7 +87,9 @@ def _graph(session: Any, classes: int | None) -> Graph:
         return Tensor(node.name, shape, _DTYPES.get(node.type, node.type))
 
     metadata = dict(session.get_modelmeta().custom_metadata_map)
-    return Graph(tuple(map(read, session.get_inputs())), tuple(map(read, session.get_outputs())), metadata, classes)
+    return Graph(
+        tuple(map(read, session.get_inputs())), tuple(map(read, session.get_outputs())), metadata, classes
+    )
 
 
 def _forward(session: Any, graph: Graph, card: Card) -> Forward:

@@ -37,15 +37,24 @@ def confine(model: Path, location: str) -> Path:
     its weights. Links count as where they lead, except that model and weights may be linked from one place.
     """
     posix, windows = PurePosixPath(location), PureWindowsPath(location)
-    leads_out = posix.is_absolute() or windows.is_absolute() or windows.drive or ".." in {*posix.parts, *windows.parts}
+    leads_out = (
+        posix.is_absolute()
+        or windows.is_absolute()
+        or windows.drive
+        or ".." in {*posix.parts, *windows.parts}
+    )
     if leads_out or not location:
         raise ModelError(f"{model} keeps weights in {location!r}, outside its folder; that is refused.")
     target = (model.parent / posix).resolve()
     homes = (model.parent.resolve(), model.resolve().parent)
     if not any(target.is_relative_to(home) for home in homes):
-        raise ModelError(f"{model} keeps weights in {location!r}, a link that leads outside its folder to {target}.")
+        raise ModelError(
+            f"{model} keeps weights in {location!r}, a link that leads outside its folder to {target}."
+        )
     if not target.is_file():
-        raise ModelError(f"{model} keeps weights in {location!r}, which is not there; copy it beside the model.")
+        raise ModelError(
+            f"{model} keeps weights in {location!r}, which is not there; copy it beside the model."
+        )
     return target
 
 

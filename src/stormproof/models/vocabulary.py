@@ -72,7 +72,7 @@ NOTHING = frozenset({"", "?", "n/a", "na", "none", "__background__", "background
 
 
 def resolve_classes(value: str | list[str] | None, near: Path | None) -> tuple[str, ...] | None:
-    """Class names from a card: a vocabulary's name, a list, or a text file (beside the card) of one per line."""
+    """Class names from a card: a vocabulary's name, a list, or a text file beside the card, one per line."""
     if value is None:
         return None
     if isinstance(value, list):
@@ -95,4 +95,12 @@ def of_count(count: int) -> str | None:
     >>> of_count(80), of_count(7)
     ('coco80', None)
     """
-    return {80: "coco80", 90: "coco91", 91: "coco91", 20: "voc20", 21: "voc21", 19: "cityscapes19", 150: "ade150"}.get(count)
+    return {
+        80: "coco80",
+        90: "coco91",
+        91: "coco91",
+        20: "voc20",
+        21: "voc21",
+        19: "cityscapes19",
+        150: "ade150",
+    }.get(count)

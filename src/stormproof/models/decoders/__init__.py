@@ -39,15 +39,22 @@ CENTERNET = {
 _HEADS = ("boxes", "scores")
 
 DECODERS: dict[str, Decoder] = {
-    "yolox": Decoder(yolo.yolox, ("rows",), 0.65, usual={"channels": "BGR", **LETTERBOX, "align": "top-left"}),
+    "yolox": Decoder(
+        yolo.yolox, ("rows",), 0.65, usual={"channels": "BGR", **LETTERBOX, "align": "top-left"}
+    ),
     "yolov5": Decoder(yolo.yolov5, ("rows", "prototypes?"), 0.65, usual={**UNIT, **LETTERBOX}),
     "yolov8": Decoder(yolo.yolov8, ("columns", "prototypes?"), 0.7, usual={**UNIT, **LETTERBOX}),
     "yolov10": Decoder(yolo.rows, ("rows", "prototypes?"), usual={**UNIT, **LETTERBOX}),
-    "postprocessed": Decoder(anchors.postprocessed, ("boxes", "classes", "scores", "count?"), usual=SYMMETRIC),
+    "postprocessed": Decoder(
+        anchors.postprocessed, ("boxes", "classes", "scores", "count?"), usual=SYMMETRIC
+    ),
     "ssd": Decoder(anchors.ssd, _HEADS, 0.6, usual=SYMMETRIC),
     "boxes": Decoder(anchors.boxes, _HEADS, 0.45, usual=UNIT),
     "efficientdet": Decoder(
-        anchors.efficientdet, _HEADS, 0.5, usual={**IMAGENET, "resize": "letterbox", "align": "top-left", "pad": 0}
+        anchors.efficientdet,
+        _HEADS,
+        0.5,
+        usual={**IMAGENET, "resize": "letterbox", "align": "top-left", "pad": 0},
     ),
     "efficientdet-rows": Decoder(anchors.efficientdet_rows, ("rows",)),
     "nanodet": Decoder(points.nanodet, ("classes and distances per stride",), 0.6, usual=NANODET),

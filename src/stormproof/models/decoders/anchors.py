@@ -21,7 +21,9 @@ def postprocessed(outputs: Sequence[Array], size: Size) -> Candidates:
     return Candidates(boxes, scores[:count], labels[:count].round().astype(np.int64))
 
 
-def ssd(outputs: Sequence[Array], size: Size, *, logits: bool = False, background: bool = False) -> Candidates:
+def ssd(
+    outputs: Sequence[Array], size: Size, *, logits: bool = False, background: bool = False
+) -> Candidates:
     """SSD with its boxes decoded (y1 x1 y2 x2 as fractions) and n×classes scores.
 
     With `background`, the first column of scores stands for nothing and is left out.
@@ -31,10 +33,14 @@ def ssd(outputs: Sequence[Array], size: Size, *, logits: bool = False, backgroun
     return Candidates(boxes, sigmoid(scores) if logits else scores)
 
 
-def boxes(outputs: Sequence[Array], size: Size, *, logits: bool = False, fractions: bool = False) -> Candidates:
+def boxes(
+    outputs: Sequence[Array], size: Size, *, logits: bool = False, fractions: bool = False
+) -> Candidates:
     """Anything that gives n×4 boxes x1 y1 x2 y2, in input pixels or fractions, and n×classes scores."""
     corners, scores = flat(outputs[0], 4), flat(outputs[1])
-    return Candidates(in_pixels(corners, size) if fractions else corners, sigmoid(scores) if logits else scores)
+    return Candidates(
+        in_pixels(corners, size) if fractions else corners, sigmoid(scores) if logits else scores
+    )
 
 
 def efficientdet_rows(outputs: Sequence[Array], size: Size) -> Candidates:

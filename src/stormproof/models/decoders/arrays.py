@@ -43,7 +43,8 @@ def centred(boxes: Array) -> Array:
 def in_pixels(boxes: Array, size: Size) -> Array:
     """Boxes x1 y1 x2 y2 given as fractions of the input, in its pixels."""
     height, width = size
-    return boxes * np.array([width, height, width, height], boxes.dtype)
+    scaled: Array = boxes * np.array([width, height, width, height], boxes.dtype)
+    return scaled
 
 
 def grid(size: Size, stride: int) -> Array:

@@ -21,10 +21,14 @@ def nanodet(outputs: Sequence[Array], size: Size, *, strides: tuple[int, ...] = 
     levels = [flat(output) for output in outputs]
     pairs = [[level for level in levels if len(level) == len(grid(size, stride))] for stride in strides]
     if any(len(pair) != 2 for pair in pairs):
-        raise ValueError(f"two outputs per stride {strides} are wanted, got {[level.shape for level in levels]}")
+        raise ValueError(
+            f"two outputs per stride {strides} are wanted, got {[level.shape for level in levels]}"
+        )
     scores = np.concatenate([pair[0] for pair in pairs])
     cells, steps = grids(size, strides)
-    return Candidates(_from_distances((cells + 0.5) * steps - 0.5, np.concatenate([p[1] for p in pairs]), steps), scores)
+    return Candidates(
+        _from_distances((cells + 0.5) * steps - 0.5, np.concatenate([p[1] for p in pairs]), steps), scores
+    )
 
 
 def nanodet_plus(
@@ -59,9 +63,7 @@ def fastestdet(outputs: Sequence[Array], size: Size) -> Candidates:
     return Candidates(centred(np.hstack([middle, sides])), scores)
 
 
-def centernet(
-    outputs: Sequence[Array], size: Size, *, logits: bool = True, peaks: int = 100
-) -> Candidates:
+def centernet(outputs: Sequence[Array], size: Size, *, logits: bool = True, peaks: int = 100) -> Candidates:
     """CenterNet: classes×h×w heat map, 2×h×w sides and 2×h×w offsets, in cells; the peaks are objects.
 
     A cell is a peak where no neighbour is hotter, which takes the place of suppression.

@@ -1,4 +1,4 @@
-"""The YOLO family: one row per grid cell or anchor, with a box, class scores and perhaps mask coefficients."""
+"""The YOLO family: a row per grid cell or anchor, with a box, class scores and perhaps mask coefficients."""
 
 from __future__ import annotations
 

@@ -1,0 +1,177 @@
+"""A model behind HTTP: `http://host:port/path` or `https://…`; the protocol is in docs/models.md.
+
+GET describes the model, POST predicts. Timeouts, retries with growing pauses, a bound on the size of an
+answer, and no redirect to another host: a server can be slow, wrong or hostile, and the run goes on.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+import PIL.Image
+
+from stormproof.errors import InvalidImage, InvalidOption, ModelError
+from stormproof.imagefile import opened
+from stormproof.models.answers import read_answers
+from stormproof.models.fingerprint import fingerprint
+from stormproof.sample import Image, Prediction
+
+_AGAIN = frozenset({429, 500, 502, 503, 504})  # answers that another try may change
+_PAUSE = 0.5  # seconds before the second try; doubled each time
+
+
+class _SameHost(urllib.request.HTTPRedirectHandler):
+    """Follows redirects on one host only, so that pictures and tokens go nowhere else."""
+
+    def redirect_request(self, req: Any, fp: Any, code: Any, msg: Any, headers: Any, newurl: str) -> Any:
+        old, new = urlsplit(req.full_url), urlsplit(newurl)
+        if (old.scheme, old.netloc) != (new.scheme, new.netloc):
+            raise ModelError(
+                f"{req.full_url} redirects to {newurl}, another host; name that one if it is meant."
+            )
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Asks one address, patiently but not forever; `limit` is the most bytes an answer may have."""
+
+    url: str
+    timeout: float
+    retries: int
+    limit: int
+    token: str | None = None
+    sleep: Callable[[float], None] = time.sleep
+
+    def ask(self, question: Mapping[str, object] | None = None) -> Any:
+        """The JSON answer to a POST of `question`, or to a GET without one."""
+        for attempt in range(self.retries + 1):
+            try:
+                return self._parse(self._once(question))
+            except urllib.error.HTTPError as error:
+                if error.code not in _AGAIN or attempt == self.retries:
+                    said = error.read(200).decode("utf-8", "replace").strip()
+                    raise ModelError(f"{self.url} answered {error.code} {error.reason}: {said}") from None
+            except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+                if attempt == self.retries:
+                    reason = getattr(error, "reason", error)
+                    tries = f"{self.retries + 1} tries of {self.timeout:g} s"
+                    raise ModelError(f"{self.url} cannot be reached: {reason} ({tries}).") from None
+            self.sleep(_PAUSE * 2**attempt)
+        raise AssertionError
+
+    def _once(self, question: Mapping[str, object] | None) -> bytes:
+        body = None if question is None else json.dumps(question).encode()
+        headers = {"Accept": "application/json", "Content-Type": "application/json"}
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        request = urllib.request.Request(self.url, body, headers)
+        with urllib.request.build_opener(_SameHost).open(request, timeout=self.timeout) as response:
+            content: bytes = response.read(self.limit + 1)
+        if len(content) > self.limit:
+            fix = "raise it with limit_mb=…"
+            raise ModelError(f"{self.url} answered with more than {self.limit / 1e6:g} MB; {fix}.")
+        return content
+
+    def _parse(self, content: bytes) -> Any:
+        try:
+            return json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise ModelError(f"{self.url} answered with something that is not JSON: {error}.") from None
+
+
+@dataclass(frozen=True, eq=False)
+class Endpoint:
+    """A model that answers over HTTP; it says itself what it is called and which weights it runs."""
+
+    client: Client
+    name: str
+    classes: tuple[str, ...]
+    semantic_classes: tuple[str, ...]
+    version: str
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def fingerprint(self) -> str:
+        said = [self.name, self.version, self.classes, self.semantic_classes]
+        return fingerprint((), {"url": self.client.url, "model": said})
+
+    def __call__(self, images: Sequence[Image]) -> list[Prediction]:
+        answer = self.client.ask({"images": [{"png": _png(image)} for image in images]})
+        found = answer.get("predictions") if isinstance(answer, Mapping) else None
+        if not isinstance(found, list):
+            raise ModelError(f"{self.client.url} answered without a list 'predictions'.")
+        sizes = [(image.shape[0], image.shape[1]) for image in images]
+        return read_answers([_with_map(item, self.client.url) for item in found], sizes, self.name)
+
+
+def open_http(
+    main: str,
+    *,
+    timeout: float = 30.0,
+    retries: int = 3,
+    limit_mb: float = 64.0,
+    token_env: str | None = None,
+) -> Endpoint:
+    """Ask an endpoint what it is; `token_env` names the environment variable with its bearer token."""
+    return _open(f"http:{main}", timeout, retries, limit_mb, token_env)
+
+
+def open_https(
+    main: str,
+    *,
+    timeout: float = 30.0,
+    retries: int = 3,
+    limit_mb: float = 64.0,
+    token_env: str | None = None,
+) -> Endpoint:
+    return _open(f"https:{main}", timeout, retries, limit_mb, token_env)
+
+
+def _open(url: str, timeout: float, retries: int, limit_mb: float, token_env: str | None) -> Endpoint:
+    if not urlsplit(url).netloc:
+        raise InvalidOption(f"{url!r} names no host; write http://host:port/path.")
+    if timeout <= 0 or retries < 0 or limit_mb <= 0:
+        raise InvalidOption(
+            f"timeout={timeout}, retries={retries}, limit_mb={limit_mb}: give positive numbers."
+        )
+    token = os.environ.get(token_env) if token_env else None
+    if token_env and not token:
+        raise InvalidOption(f"token_env={token_env}: that environment variable is not set.")
+    client = Client(url, timeout, retries, int(limit_mb * 1e6), token)
+    said = client.ask()
+    if not isinstance(said, Mapping) or not isinstance(said.get("name"), str):
+        raise ModelError(f"{url} answered GET without a 'name'; see docs/models.md for the protocol.")
+    names = [tuple(map(str, said.get(key) or ())) for key in ("classes", "semantic_classes")]
+    return Endpoint(client, said["name"], names[0], names[1], str(said.get("version", "")))
+
+
+def _png(image: Image) -> str:
+    """The picture without loss, as text."""
+    buffer = BytesIO()
+    plane = image[..., 0] if image.ndim == 3 and image.shape[2] == 1 else image
+    PIL.Image.fromarray(plane).save(buffer, "PNG", compress_level=1)
+    return base64.b64encode(buffer.getvalue()).decode("ascii")
+
+
+def _with_map(item: object, url: str) -> object:
+    """A prediction whose semantic map, if any, is decoded from a PNG in base64."""
+    if not isinstance(item, Mapping) or not isinstance(item.get("semantic"), str):
+        return item
+    try:
+        content = base64.b64decode(item["semantic"], validate=True)
+        with opened(content, f"semantic map from {url}") as picture:
+            return {**item, "semantic": np.array(picture)}
+    except (ValueError, InvalidImage) as error:
+        raise ModelError(f"{url} sent a semantic map that is not a PNG in base64: {error}") from None

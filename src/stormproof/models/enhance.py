@@ -1,0 +1,93 @@
+"""Picture enhancement before a model: does it win back what a corruption took? (liu 2024, RQ4)
+
+An enhanced model is another model: the steps are part of its name and fingerprint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from stormproof.errors import InvalidOption, UnknownName
+from stormproof.models.fingerprint import fingerprint
+from stormproof.models.geometry import as_rgb
+from stormproof.models.model import Model, Precomputed
+from stormproof.sample import Image, Prediction
+
+
+def clahe(image: Image, *, clip: float = 2.0, tiles: int = 8) -> Image:
+    """Contrast-limited adaptive histogram equalisation of the luma; colours keep their chroma.
+
+    `clip` bounds how steep a tile's histogram may make the contrast; the picture has tiles×tiles of them.
+    """
+    luma = cv2.createCLAHE(clipLimit=clip, tileGridSize=(tiles, tiles))
+    if image.ndim == 2 or image.shape[2] == 1:
+        return np.asarray(luma.apply(image.reshape(image.shape[:2])), np.uint8).reshape(image.shape)
+    planes = cv2.cvtColor(image, cv2.COLOR_RGB2YCrCb)
+    planes[..., 0] = luma.apply(np.ascontiguousarray(planes[..., 0]))
+    return np.asarray(cv2.cvtColor(planes, cv2.COLOR_YCrCb2RGB), np.uint8)
+
+
+def nlm(image: Image, *, strength: float = 3.0, template: int = 7, search: int = 21) -> Image:
+    """Non-local means: a pixel becomes the mean of those whose surroundings look alike.
+
+    `template` and `search` are the sides in pixels of the surroundings and of the area searched;
+    the defaults are OpenCV's, as the paper keeps its methods' own settings.
+    """
+    # OpenCV takes BGR for its conversion to CIELAB, where it tells luma from colour.
+    reverse = np.ascontiguousarray(as_rgb(image)[..., ::-1])
+    cleaned = cv2.fastNlMeansDenoisingColored(reverse, None, strength, strength, template, search)
+    return np.ascontiguousarray(cleaned[..., ::-1])
+
+
+STEPS: dict[str, Callable[[Image], Image]] = {"clahe": clahe, "nlm": nlm}
+# Raised when a step's defaults change, since then its pictures do.
+_VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Enhanced:
+    """A model that sees every picture after some steps of enhancement, first to last."""
+
+    model: Model
+    steps: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return "+".join((self.model.name, *self.steps))
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return self.model.classes
+
+    @property
+    def semantic_classes(self) -> tuple[str, ...]:
+        return self.model.semantic_classes
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint((), {"model": self.model.fingerprint, "steps": self.steps, "version": _VERSION})
+
+    def __call__(self, images: Sequence[Image]) -> list[Prediction]:
+        return self.model([self._prepare(image) for image in images])
+
+    def _prepare(self, image: Image) -> Image:
+        for step in self.steps:
+            image = STEPS[step](image)
+        return image
+
+
+def enhanced(model: Model | Precomputed, steps: Sequence[str]) -> Model | Precomputed:
+    """`model` behind the named steps; none leaves it as it is."""
+    for step in steps:
+        if step not in STEPS:
+            raise UnknownName("enhancement", step, STEPS, f"Known: {', '.join(STEPS)}.")
+    if not steps:
+        return model
+    if isinstance(model, Precomputed):
+        fix = "there is no picture to enhance"
+        raise InvalidOption(f"{model.name} holds predictions made beforehand; {fix}.")
+    return Enhanced(model, tuple(steps))

@@ -1,0 +1,131 @@
+"""Hugging Face transformers: `hf:path_or_name[,task=detection|instance|semantic]`.
+
+Files are looked for on this machine only, unless `download=true`. No code out of a repository is run, and
+weights are read as safetensors, or as a state dict with weights_only=True.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from stormproof.datasets.masks import mask_box
+from stormproof.errors import InvalidOption, ModelError
+from stormproof.models.answers import as_array, label_map
+from stormproof.models.files import framework
+from stormproof.models.perimage import PerImage
+from stormproof.sample import RLE, Image, Prediction
+
+Task = Literal["detection", "instance", "semantic"]
+Reader = Callable[[Any, Any, tuple[int, int], float], Prediction]
+
+# What an architecture's name ends in → the class that loads it, and the task it is there for.
+_ENDINGS: dict[str, tuple[str, Task]] = {
+    "ForObjectDetection": ("AutoModelForObjectDetection", "detection"),
+    "ForSemanticSegmentation": ("AutoModelForSemanticSegmentation", "semantic"),
+    "ForUniversalSegmentation": ("AutoModelForUniversalSegmentation", "instance"),
+    "ForInstanceSegmentation": ("AutoModelForInstanceSegmentation", "instance"),
+}
+
+
+def open_huggingface(
+    main: str,
+    *,
+    task: str | None = None,
+    download: bool = False,
+    revision: str | None = None,
+    score: float = 0.01,
+    threads: int = 1,
+    device: str = "cpu",
+) -> PerImage:
+    """Open a folder that `save_pretrained` wrote, or a model in the local cache (or the hub) by name.
+
+    `task` chooses for models that do several, as Mask2Former does; by default the architecture decides.
+    """
+    torch, transformers = framework("torch", extra="hf"), framework("transformers", extra="hf")
+    torch.set_num_threads(threads)
+    where = {"local_files_only": not download, "revision": revision, "trust_remote_code": False}
+    config = _load(transformers.AutoConfig, main, where, download)
+    loader, usual = _architecture(config, main)
+    reader = _reader(task or usual)
+    net = _load(getattr(transformers, loader), main, where, download).to(device).eval()
+    processor = _load(transformers.AutoImageProcessor, main, where, download)
+
+    def predict(image: Image) -> Prediction:
+        size = (image.shape[0], image.shape[1])
+        inputs = processor(images=image, return_tensors="pt", input_data_format="channels_last").to(device)
+        with torch.inference_mode():
+            outputs = net(**inputs)
+        return reader(processor, outputs, size, score)
+
+    names = tuple(str(config.id2label[i]) for i in sorted(config.id2label))
+    semantic = (task or usual) == "semantic"
+    folder = Path(main).expanduser()
+    return PerImage(
+        name=folder.name if folder.is_dir() else main.replace("/", "--"),
+        predict=predict,
+        classes=() if semantic else names,
+        semantic_classes=names if semantic else (),
+        files=(folder,) if folder.is_dir() else (),
+        settings={"task": task or usual, "score": score, **_identity(main, config, folder)},
+    )
+
+
+def _load(kind: Any, main: str, where: dict[str, Any], download: bool) -> Any:
+    try:
+        return kind.from_pretrained(main, **where)
+    except (OSError, ValueError) as error:
+        fix = "" if download else " Files are looked for on this machine only; download=true fetches them."
+        raise ModelError(f"hf:{main} cannot be opened: {str(error).splitlines()[0]}.{fix}") from error
+
+
+def _architecture(config: Any, main: str) -> tuple[str, Task]:
+    for name in config.architectures or ():
+        for ending, found in _ENDINGS.items():
+            if name.endswith(ending):
+                return found
+    raise ModelError(
+        f"hf:{main} is {config.architectures}; its name must end in one of {', '.join(_ENDINGS)}."
+    )
+
+
+def _identity(main: str, config: Any, folder: Path) -> dict[str, object]:
+    """What stands for the weights of a model that is not a folder: the commit they were fetched at."""
+    return {} if folder.is_dir() else {"name": main, "commit": getattr(config, "_commit_hash", None)}
+
+
+def _reader(task: str) -> Reader:
+    if task not in _READERS:
+        raise InvalidOption(f"task={task}: choose one of {', '.join(_READERS)}.")
+    return _READERS[task]
+
+
+def _detection(processor: Any, outputs: Any, size: tuple[int, int], score: float) -> Prediction:
+    (found,) = processor.post_process_object_detection(outputs, threshold=score, target_sizes=[size])
+    height, width = size
+    boxes = np.clip(as_array(found["boxes"]), 0, [width, height, width, height])
+    return Prediction(boxes, as_array(found["scores"]), as_array(found["labels"]))
+
+
+def _instance(processor: Any, outputs: Any, size: tuple[int, int], score: float) -> Prediction:
+    """Every query's own mask; the default, one map of objects that do not overlap, would lose some."""
+    (found,) = processor.post_process_instance_segmentation(
+        outputs, threshold=score, target_sizes=[size], return_binary_maps=True
+    )
+    segments = found["segments_info"]
+    planes = as_array(found["segmentation"]) if segments else np.zeros((0, *size))
+    masks = tuple(RLE.from_mask(plane > 0.5) for plane in planes)
+    boxes = np.array([mask_box(mask) for mask in masks]).reshape(-1, 4)
+    scores = np.clip([segment["score"] for segment in segments], 0, 1)
+    return Prediction(boxes, scores, np.array([s["label_id"] for s in segments], np.int64), masks)
+
+
+def _semantic(processor: Any, outputs: Any, size: tuple[int, int], score: float) -> Prediction:
+    (found,) = processor.post_process_semantic_segmentation(outputs, target_sizes=[size])
+    return Prediction(semantic=label_map(as_array(found), "the model"))
+
+
+_READERS: dict[str, Reader] = {"detection": _detection, "instance": _instance, "semantic": _semantic}

@@ -1,0 +1,81 @@
+"""LiteRT (TensorFlow Lite) models: `tflite:model.tflite[,card=card.yaml,classes=coco91]`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stormproof.errors import ModelError
+from stormproof.models.card import Card, complete_card, read_card
+from stormproof.models.files import framework, model_file
+from stormproof.models.guess import Graph, Tensor, guess_card
+from stormproof.models.network import Array, Forward, Network, settled_classes
+from stormproof.models.vocabulary import resolve_classes
+
+
+def open_tflite(
+    main: str,
+    *,
+    card: str | None = None,
+    classes: str | None = None,
+    decoder: str | None = None,
+    threads: int = 1,
+    score: float | None = None,
+) -> Network:
+    """Open a model file; as with ONNX, a card fills in what the graph does not tell."""
+    path = model_file(main, "a LiteRT model")
+    package = framework("ai_edge_litert.interpreter", extra="litert")
+    try:
+        interpreter = package.Interpreter(model_path=str(path), num_threads=threads)
+        interpreter.allocate_tensors()
+    except (ValueError, RuntimeError) as error:
+        raise ModelError(f"{path}: LiteRT cannot load it ({str(error).splitlines()[0]}).") from None
+    graph = _graph(interpreter)
+    given, where = read_card(path, card)
+    settings = {"classes": classes, "decoder": decoder, "score": score}
+    given |= {key: value for key, value in settings.items() if value is not None}
+    whole = complete_card(guess_card(graph), given, where or path)
+    near = where.parent if where and classes is None else None
+    return Network(
+        name=whole.name or path.stem,
+        card=whole,
+        forward=_forward(interpreter, whole),
+        files=(path,),
+        names=settled_classes(resolve_classes(whole.classes, near), path.name),
+    )
+
+
+def _graph(interpreter: Any) -> Graph:
+    def read(detail: Any) -> Tensor:
+        shape = tuple(int(side) if side > 0 else None for side in detail["shape"])
+        return Tensor(detail["name"], shape, np.dtype(detail["dtype"]).name)
+
+    inputs, outputs = interpreter.get_input_details(), interpreter.get_output_details()
+    return Graph(tuple(map(read, inputs)), tuple(map(read, outputs)))
+
+
+def _forward(interpreter: Any, card: Card) -> Forward:
+    """Run the interpreter; quantised outputs are turned into the numbers they stand for."""
+    (first, *_) = interpreter.get_input_details()
+    details = {detail["name"]: detail for detail in interpreter.get_output_details()}
+    missing = [name for name in card.outputs or () if name not in details]
+    if missing:
+        raise ModelError(f"outputs: {missing} are not in the graph, which has {list(details)}.")
+    wanted = [details[name] for name in card.outputs or details]
+
+    def forward(batch: Array) -> Sequence[Array]:
+        interpreter.set_tensor(first["index"], batch)
+        interpreter.invoke()
+        return [_real(interpreter.get_tensor(detail["index"]), detail) for detail in wanted]
+
+    return forward
+
+
+def _real(value: Array, detail: Any) -> Array:
+    scale, zero = detail["quantization"]
+    if not scale or value.dtype.kind == "f":
+        return value
+    real: Array = (value.astype(np.float32) - zero) * np.float32(scale)
+    return real

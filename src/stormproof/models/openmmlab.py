@@ -1,0 +1,65 @@
+"""MMDetection and MMSegmentation: `mmdet:config.py,weights=checkpoint.pth`, `mmseg:config.py,weights=…`.
+
+The config is Python code and is run, as OpenMMLab does; the checkpoint is read with weights_only=True.
+Both toolboxes take BGR arrays.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from stormproof.errors import ModelError
+from stormproof.models.answers import as_array, label_map, read_mask
+from stormproof.models.files import framework, model_file
+from stormproof.models.perimage import PerImage, bgr
+from stormproof.models.torch import fill, load_weights
+from stormproof.models.vocabulary import resolve_classes
+from stormproof.sample import Image, Prediction
+
+
+def open_mmdet(
+    main: str, *, weights: str, classes: str | None = None, score: float = 0.01, device: str = "cpu"
+) -> PerImage:
+    """A detector or instance segmenter; `classes` are needed only where the config does not name them."""
+    package = framework("mmdet.apis", install="pip install mmdet mmengine mmcv")
+    config, path = model_file(main, "a config"), model_file(weights, "a checkpoint")
+    net = package.init_detector(str(config), checkpoint=None, device=device)
+    fill(net, load_weights(framework("torch", extra="torch"), path), path)
+
+    def predict(image: Image) -> Prediction:
+        found = package.inference_detector(net, bgr(image)).pred_instances
+        scores = as_array(found.scores)
+        kept = scores >= score
+        size = (image.shape[0], image.shape[1])
+        masks = None
+        if "masks" in found:
+            masks = tuple(read_mask(mask, size) for mask in as_array(found.masks)[kept])
+        return Prediction(as_array(found.bboxes)[kept], scores[kept], as_array(found.labels)[kept], masks)
+
+    names = _names(net, classes, config)
+    return PerImage(config.stem, predict, names, files=(config, path), settings={"score": score})
+
+
+def open_mmseg(main: str, *, weights: str, classes: str | None = None, device: str = "cpu") -> PerImage:
+    """A semantic segmenter."""
+    package = framework("mmseg.apis", install="pip install mmsegmentation mmengine mmcv")
+    config, path = model_file(main, "a config"), model_file(weights, "a checkpoint")
+    net = package.init_model(str(config), checkpoint=None, device=device)
+    fill(net, load_weights(framework("torch", extra="torch"), path), path)
+
+    def predict(image: Image) -> Prediction:
+        answer = package.inference_model(net, bgr(image))
+        return Prediction(semantic=label_map(as_array(answer.pred_sem_seg.data)[0], config.stem))
+
+    return PerImage(config.stem, predict, semantic_classes=_names(net, classes, config), files=(config, path))
+
+
+def _names(net: Any, classes: str | None, config: Path) -> tuple[str, ...]:
+    if classes is not None:
+        return resolve_classes(classes, None) or ()
+    meta = getattr(net, "dataset_meta", None) or {}
+    names = tuple(meta.get("classes") or meta.get("CLASSES") or ())
+    if not names:
+        raise ModelError(f"{config} names no classes; add ,classes=coco80 or a text file of one per line.")
+    return names

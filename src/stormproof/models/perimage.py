@@ -1,0 +1,43 @@
+"""A model that is asked about one picture at a time, whatever framework answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from stormproof.models.fingerprint import fingerprint
+from stormproof.models.geometry import as_rgb
+from stormproof.sample import Image, Prediction
+
+
+@dataclass(frozen=True, eq=False)
+class PerImage:
+    """`predict` takes one H×W×3 RGB picture. `files` and `settings` make the fingerprint.
+
+    One picture at a time, because a picture that shares its batch with larger ones is padded to their
+    size by most frameworks, and then its prediction depends on its neighbours.
+    """
+
+    name: str
+    predict: Callable[[Image], Prediction]
+    classes: tuple[str, ...] = ()
+    semantic_classes: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        names = {"classes": self.classes, "semantic_classes": self.semantic_classes}
+        return fingerprint(self.files, {**self.settings, **names})
+
+    def __call__(self, images: Sequence[Image]) -> list[Prediction]:
+        return [self.predict(as_rgb(image)) for image in images]
+
+
+def bgr(image: Image) -> Image:
+    """A picture with its channels the other way round, as OpenCV and the frameworks built on it want it."""
+    return np.ascontiguousarray(image[..., ::-1])

@@ -1,0 +1,229 @@
+"""Predictions made elsewhere: `results:detections.json`, or a folder with one file or folder per condition.
+
+    results:detections.json              COCO results for the clean images
+    results:folder                       clean.json, fog@3.json, …; or clean/ID.png, fog@3/ID.png, …
+    results:folder (ID.png in it)        semantic maps for the clean images
+
+No image file is needed, and no framework.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from stormproof.condition import CLEAN, Condition
+from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.files import list_files, locate, read_json
+from stormproof.datasets.masks import mask_box, segmentation_mask
+from stormproof.errors import InvalidCondition, InvalidPrediction, InvalidTruth, ModelError
+from stormproof.imagefile import opened
+from stormproof.models.answers import label_map
+from stormproof.models.fingerprint import fingerprint
+from stormproof.models.vocabulary import COCO_IDS, VOCABULARIES, resolve_classes
+from stormproof.sample import Prediction
+
+_MAPS = frozenset({".png"})
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """COCO results by condition. Until `bind` or `classes` says otherwise, labels are category numbers."""
+
+    name: str
+    files: Mapping[Condition, Path]
+    classes: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()  # category_id of each label
+    ids: frozenset[str] | None = None
+
+    semantic_classes: tuple[str, ...] = ()
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        return tuple(self.files)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return fingerprint(self.files.values(), {"classes": self.classes, "numbers": self.numbers})
+
+    def bind(self, dataset: Dataset) -> Self:
+        """Category numbers are the dataset's own, unless classes were given; ids are checked against it."""
+        if self.classes:
+            return replace(self, ids=frozenset(dataset.ids))
+        numbers = getattr(dataset, "category_ids", ()) or tuple(range(len(dataset.classes)))
+        return replace(self, numbers=numbers, ids=frozenset(dataset.ids))
+
+    def lookup(self, image_id: str, condition: Condition) -> Prediction:
+        return self._table(condition).get(image_id) or Prediction()
+
+    def _table(self, condition: Condition) -> Mapping[str, Prediction]:
+        found: Mapping[str, Prediction] = self._read(_of(condition, self.files, self.name))
+        return found
+
+    @cached_property
+    def _read(self) -> Any:
+        # Conditions are scored one after another; two tables bound the memory.
+        return lru_cache(maxsize=2)(self._read_file)
+
+    def _read_file(self, path: Path) -> Mapping[str, Prediction]:
+        rows = read_json(path)
+        if isinstance(rows, Mapping):
+            rows = rows.get("annotations")
+        if not isinstance(rows, list):
+            raise ModelError(f"{path} is not COCO results: a list of {{image_id, category_id, bbox, score}}.")
+        labels = {number: label for label, number in enumerate(self.numbers)}
+        by_image: dict[str, list[int]] = {}
+        for i, row in enumerate(rows):
+            _check(row, i, path, labels, self.ids)
+            by_image.setdefault(str(row["image_id"]), []).append(i)
+        return {image: _prediction([rows[i] for i in mine], labels, path) for image, mine in by_image.items()}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__ if name in self.__dict__}
+
+
+@dataclass(frozen=True, eq=False)
+class SemanticResults:
+    """Semantic maps as PNG files, by condition and image id; values index `semantic_classes`, or where
+    there are none, the dataset's."""
+
+    name: str
+    folders: Mapping[Condition, Path]
+    semantic_classes: tuple[str, ...] = ()
+
+    classes: tuple[str, ...] = field(default=())
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        return tuple(self.folders)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return fingerprint(self.folders.values(), {"classes": self.semantic_classes})
+
+    def bind(self, dataset: Dataset) -> Self:
+        return self
+
+    def lookup(self, image_id: str, condition: Condition) -> Prediction:
+        folder = _of(condition, self.folders, self.name)
+        path = folder / f"{image_id}.png"
+        if not path.resolve().is_relative_to(folder.resolve()):
+            raise InvalidPrediction(f"Image id {image_id!r} leads out of {folder}.")
+        if not path.is_file():
+            raise InvalidPrediction(
+                f"{path} is missing: no semantic map for image {image_id!r} under {condition}."
+            )
+        with opened(path) as picture:
+            plane = np.array(picture)
+        if plane.ndim != 2:
+            raise InvalidPrediction(f"{path} must be a PNG of class numbers: palette, 8-bit or 16-bit grey.")
+        return Prediction(semantic=label_map(plane, str(path)))
+
+
+def open_results(
+    main: str, *, classes: str | None = None, annotations: str | None = None
+) -> Results | SemanticResults:
+    """Open a results file or folder.
+
+    `annotations` is a COCO file whose categories the results use; `classes` a vocabulary or text file: then
+    category numbers count from 1 (COCO's own for coco80), and values of semantic maps from 0. Without
+    either, both are the dataset's.
+    """
+    path = locate(main)
+    name = path.stem if path.is_file() else path.name
+    names = resolve_classes(classes, None) or ()
+    if path.is_file():
+        return _with_classes(Results(name, {CLEAN: path}), names, annotations)
+    tables = {_condition(file): file for file in sorted(path.glob("*.json"))}
+    if tables:
+        return _with_classes(Results(name, tables), names, annotations)
+    inner = [entry for entry in sorted(path.iterdir()) if entry.is_dir() and list_files(entry, _MAPS)]
+    named = {_condition(entry): entry for entry in inner if _is_condition(entry.name)}
+    if named:
+        return SemanticResults(name, named, names)
+    if list_files(path, _MAPS):
+        return SemanticResults(name, {CLEAN: path}, names)
+    raise ModelError(f"{path} holds neither results such as clean.json nor maps such as clean/ID.png.")
+
+
+def _with_classes(results: Results, names: tuple[str, ...], annotations: str | None) -> Results:
+    if annotations is not None:
+        from stormproof.datasets.coco import read_categories
+
+        path = locate(annotations)
+        found = read_categories(read_json(path), path)
+        return replace(results, classes=tuple(found.values()), numbers=tuple(found))
+    if not names:
+        return results
+    numbers = COCO_IDS if names == VOCABULARIES["coco80"] else tuple(range(1, len(names) + 1))
+    return replace(results, classes=names, numbers=numbers)
+
+
+def _is_condition(text: str) -> bool:
+    try:
+        Condition.parse(text)
+    except InvalidCondition:
+        return False
+    return True
+
+
+def _condition(path: Path) -> Condition:
+    text = path.name.removesuffix(".json")
+    try:
+        return Condition.parse(text)
+    except InvalidCondition as error:
+        raise ModelError(f"{path} is not named after a condition, such as clean or fog@3: {error}") from None
+
+
+def _of(condition: Condition, found: Mapping[Condition, Path], name: str) -> Path:
+    if condition not in found:
+        there = ", ".join(map(str, found))
+        raise InvalidPrediction(f"{name} holds no predictions for {condition}; it has {there}.")
+    return found[condition]
+
+
+def _check(row: object, i: int, path: Path, labels: Mapping[int, int], ids: frozenset[str] | None) -> None:
+    """One row of COCO results, as far as every kind needs it."""
+    if not isinstance(row, Mapping):
+        raise ModelError(f"{path}, result {i}: is {row!r:.60}, not an object.")
+    missing = [key for key in ("image_id", "category_id", "score") if key not in row]
+    if missing or not ({"bbox", "segmentation"} & {*row}):
+        raise ModelError(f"{path}, result {i}: lacks {', '.join(missing) or 'bbox or segmentation'}.")
+    if labels and row["category_id"] not in labels:
+        known = f"{min(labels)} to {max(labels)}"
+        raise ModelError(
+            f"{path}, result {i}: category_id {row['category_id']!r} is not one of the dataset's ({known})."
+        )
+    if ids is not None and str(row["image_id"]) not in ids:
+        raise ModelError(f"{path}, result {i}: image_id {row['image_id']!r} is not in the dataset.")
+
+
+def _prediction(rows: Sequence[Mapping[str, Any]], labels: Mapping[int, int], path: Path) -> Prediction:
+    """One image's rows, in their order."""
+    try:
+        masks = None
+        if all("segmentation" in row for row in rows):
+            masks = tuple(segmentation_mask(row["segmentation"], *_size(row)) for row in rows)
+        if all("bbox" in row for row in rows):
+            corners = np.array([row["bbox"] for row in rows], np.float64).reshape(-1, 4)
+            boxes = np.hstack([corners[:, :2], corners[:, :2] + corners[:, 2:]])
+        else:
+            boxes = np.array([mask_box(mask) for mask in masks or ()]).reshape(-1, 4)
+        numbers = [labels.get(row["category_id"], row["category_id"]) for row in rows]
+        return Prediction(
+            boxes, np.array([row["score"] for row in rows], np.float64), np.array(numbers), masks
+        )
+    except (InvalidTruth, ValueError, TypeError) as error:
+        raise ModelError(f"{path}, image {rows[0]['image_id']!r}: {error}") from None
+
+
+def _size(row: Mapping[str, Any]) -> tuple[int, int]:
+    shape = row["segmentation"]
+    if not isinstance(shape, Mapping) or len(shape.get("size", ())) != 2:
+        raise InvalidTruth("segmentation must be run lengths with a size, as COCO results have.")
+    return int(shape["size"][0]), int(shape["size"][1])

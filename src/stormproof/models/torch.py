@@ -1,0 +1,161 @@
+"""torch: TorchScript files, and modules that Python code builds, with weights from a state dict.
+
+    torch:model.pt,card=card.yaml                      TorchScript (torch.jit.load)
+    torch:weights.pth,module=package.module:factory    a state dict, loaded with weights_only=True
+    torch:package.module:factory                       a module with its weights in it
+
+Weights are never unpickled: a pickle can run any code when it is opened.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stormproof.datasets.spec import load_attribute
+from stormproof.errors import InvalidOption, ModelError
+from stormproof.models.answers import as_array
+from stormproof.models.card import Card, complete_card, read_card
+from stormproof.models.files import framework, model_file
+from stormproof.models.network import Array, Forward, Network, settled_classes
+from stormproof.models.vocabulary import resolve_classes
+
+_DETECTIONS = ("boxes", "labels", "scores", "masks")
+
+
+def open_torch(
+    main: str,
+    *,
+    module: str | None = None,
+    card: str | None = None,
+    classes: str | None = None,
+    decoder: str | None = None,
+    threads: int = 1,
+    batch: int = 1,
+    device: str = "cpu",
+    score: float | None = None,
+) -> Network:
+    """Open a module; its card says how it is fed and read, since a module does not."""
+    torch = framework("torch", extra="torch")
+    torch.set_num_threads(threads)
+    built = module or (main if _is_attribute(main) else None)
+    weights = None if built == main else model_file(main, "a torch model")
+    net = load_script(torch, weights, device) if built is None else _build(torch, built, weights, device)
+    settings = {"classes": classes, "decoder": decoder, "score": score}
+    given, where = read_card(weights, card)
+    given |= {key: value for key, value in settings.items() if value is not None}
+    whole = complete_card({"input": {}}, given, where or main)
+    near = where.parent if where and classes is None else None
+    name = weights.stem if weights else main.rpartition(":")[2]
+    return Network(
+        name=whole.name or name,
+        card=whole,
+        forward=module_forward(torch, net, whole, device),
+        files=tuple(path for path in (weights, _source(built)) if path),
+        names=settled_classes(resolve_classes(whole.classes, near), name),
+        batch=1 if whole.decoder == "torchvision" else batch,
+    )
+
+
+def _is_attribute(main: str) -> bool:
+    return ":" in main and not Path(main).exists()
+
+
+def load_script(torch: Any, path: Path | None, device: str) -> Any:
+    """A TorchScript module; its own reader builds tensors and code of TorchScript only."""
+    try:
+        return torch.jit.load(str(path), map_location=device).eval()
+    except RuntimeError as error:
+        raise ModelError(
+            f"{path} is not TorchScript ({str(error).splitlines()[0]:.120}). For a state dict add "
+            ",module=package.module:factory; a pickled module is refused, as opening it can run any code."
+        ) from None
+
+
+def load_weights(torch: Any, path: Path, device: str = "cpu") -> Mapping[str, Any]:
+    """A state dict, from a file that holds tensors and plain containers only."""
+    if path.suffix == ".safetensors":
+        found: Mapping[str, Any] = framework("safetensors.torch", extra="hf").load_file(
+            str(path), device=device
+        )
+        return found
+    try:
+        found = torch.load(str(path), map_location=device, weights_only=True)
+    except Exception as error:  # torch raises UnpicklingError, RuntimeError or EOFError, by what is wrong
+        fix = "save it again with torch.save(model.state_dict(), path)"
+        raise ModelError(f"{path} holds more than weights, or is broken; it is not opened. {fix}.") from error
+    if not isinstance(found, Mapping):
+        raise ModelError(f"{path} holds {type(found).__name__}, not a state dict.")
+    for key in ("state_dict", "model", "model_state_dict"):
+        if isinstance(found.get(key), Mapping):
+            return dict(found[key])
+    return found
+
+
+def _build(torch: Any, attribute: str, weights: Path | None, device: str) -> Any:
+    """The module that Python code is or makes, with its weights."""
+    found = load_attribute(attribute)
+    net = found if isinstance(found, torch.nn.Module) else found()
+    if not isinstance(net, torch.nn.Module):
+        raise InvalidOption(f"{attribute} made {type(net).__name__}, not a torch.nn.Module.")
+    if weights is not None:
+        fill(net, load_weights(torch, weights), weights)
+    return net.to(device).eval()
+
+
+def fill(net: Any, weights: Mapping[str, Any], path: Path) -> None:
+    """Load weights into a module; a wrong name is an error, never left at random values."""
+    try:
+        net.load_state_dict(weights, strict=True)
+    except RuntimeError as error:
+        lines = str(error).splitlines()
+        raise ModelError(
+            f"{path} does not fit the module: {' '.join(line.strip() for line in lines[1:3])}"
+        ) from None
+
+
+def _source(attribute: str | None) -> Path | None:
+    found = load_attribute(attribute) if attribute else None
+    try:
+        file = inspect.getsourcefile(found if inspect.isroutine(found) else type(found)) if found else None
+    except TypeError:
+        return None
+    return Path(file) if file else None
+
+
+def module_forward(torch: Any, net: Any, card: Card, device: str) -> Forward:
+    """Run a module; torchvision's detectors take a list of pictures, all others a batch."""
+
+    def forward(batch: Array) -> Sequence[Array]:
+        tensor = torch.from_numpy(np.ascontiguousarray(batch)).to(device)
+        with torch.inference_mode():
+            answer = net(list(tensor) if card.decoder == "torchvision" else tensor)
+        return flatten(answer, card.outputs)
+
+    return forward
+
+
+def flatten(answer: Any, names: Sequence[str] | None) -> list[Array]:
+    """The tensors of a module's answer in order: of `names`, else as they come."""
+    if (
+        isinstance(answer, tuple | list)
+        and answer
+        and isinstance(answer[-1], list)
+        and isinstance(answer[0], Mapping)
+    ):
+        answer = answer[-1]  # scripted torchvision detectors return their losses first
+    if isinstance(answer, list) and answer and isinstance(answer[0], Mapping):
+        found = answer[0]
+        return [as_array(found[key])[None] for key in _DETECTIONS if key in found]
+    if isinstance(answer, Mapping):
+        missing = [name for name in names or () if name not in answer]
+        if missing:
+            raise ModelError(f"outputs: {missing} are not in the module's answer, which has {list(answer)}.")
+        return [as_array(answer[name]) for name in names or answer]
+    if isinstance(answer, tuple | list):
+        return [array for part in answer for array in flatten(part, None)]
+    return [as_array(answer)]

@@ -1,0 +1,80 @@
+"""torchvision's detectors and segmenters: `torchvision:fasterrcnn_resnet50_fpn[,weights=path.pth]`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from stormproof.errors import InvalidOption, UnknownName
+from stormproof.models.card import complete_card
+from stormproof.models.files import framework, model_file
+from stormproof.models.network import Network
+from stormproof.models.torch import fill, load_weights, module_forward
+from stormproof.models.vocabulary import resolve_classes
+
+# By task: the card, the classes of the published weights, and how many outputs a class list stands for.
+_TASKS: dict[str, tuple[dict[str, Any], str, int]] = {
+    "detection": ({"decoder": "torchvision", "label_offset": -1}, "coco91", 1),
+    "segmentation": (
+        {"decoder": "logits", "outputs": ["out"], "input": {"resize": "shortest", "size": [520, 4096]}},
+        "voc21",
+        0,
+    ),
+}
+
+
+def open_torchvision(
+    main: str,
+    *,
+    weights: str | None = None,
+    classes: str | None = None,
+    download: bool = False,
+    threads: int = 1,
+    device: str = "cpu",
+    score: float | None = None,
+) -> Network:
+    """Build a model by torchvision's name for it; `weights` is a state dict on disk.
+
+    Without weights, `download=true` fetches torchvision's own. `classes` names those of your weights,
+    without background for detectors; the published ones know COCO's or VOC's.
+    """
+    torch, vision = framework("torch", extra="torchvision"), framework("torchvision", extra="torchvision")
+    torch.set_num_threads(threads)
+    task = _task(vision, main)
+    card, usual, extra = _TASKS[task]
+    names = resolve_classes(classes or usual, None) or ()
+    count = 91 if task == "detection" and classes is None else len(names) + extra
+    net, path = _build(torch, vision, main, weights, download, count)
+    given = {**card, **({} if score is None else {"score": score})}
+    whole = complete_card({}, given, main)
+    return Network(
+        name=main if path is None else f"{main}-{path.stem}",
+        card=whole,
+        forward=module_forward(torch, net.to(device).eval(), whole, device),
+        files=() if path is None else (path,),
+        names=names,
+    )
+
+
+def _task(vision: Any, name: str) -> str:
+    known = {task: vision.models.list_models(module=getattr(vision.models, task)) for task in _TASKS}
+    for task, models in known.items():
+        if name in models:
+            return task
+    everything = [model for models in known.values() for model in models]
+    raise UnknownName("torchvision model", name, everything, "Detection and segmentation models are read.")
+
+
+def _build(
+    torch: Any, vision: Any, name: str, weights: str | None, download: bool, count: int
+) -> tuple[Any, Path | None]:
+    """The module with its weights, and the file they came from."""
+    if weights is not None:
+        path = model_file(weights, "a state dict")
+        net = vision.models.get_model(name, weights=None, weights_backbone=None, num_classes=count)
+        fill(net, load_weights(torch, path), path)
+        return net, path
+    if not download:
+        fix = "give weights=path.pth, or download=true to let torchvision fetch its own"
+        raise InvalidOption(f"torchvision:{name} has no weights; {fix}.")
+    return vision.models.get_model(name, weights="DEFAULT"), None

@@ -1,0 +1,55 @@
+"""Ultralytics' YOLO models, `ultralytics:yolo11n.pt,trust=true`, where the user has that package.
+
+It is licensed under the AGPL and never a dependency of Stormproof. Its `.pt` files are pickles, which
+can run any code when opened; exported to ONNX, the same model needs neither the package nor trust.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stormproof.errors import ModelError
+from stormproof.models.answers import as_array, read_mask
+from stormproof.models.files import framework, model_file
+from stormproof.models.perimage import PerImage, bgr
+from stormproof.sample import Image, Prediction
+
+_INSTALL = "pip install ultralytics  (AGPL-3.0; not part of Stormproof)"
+
+
+def open_ultralytics(
+    main: str,
+    *,
+    trust: bool = False,
+    score: float = 0.01,
+    iou: float = 0.7,
+    keep: int = 100,
+    device: str = "cpu",
+) -> PerImage:
+    """Open a weights file; a `.pt` only with trust=true, which says that its maker may run code here."""
+    path = model_file(
+        main, "an Ultralytics model"
+    )  # checked first: the package would download what is missing
+    if path.suffix == ".pt" and not trust:
+        raise ModelError(
+            f"{path} is a pickle, which can run any code when opened. Export it (yolo export format=onnx) "
+            f"and use onnx:{path.with_suffix('.onnx')}, or add ,trust=true if you trust whoever made it."
+        )
+    net = framework("ultralytics", install=_INSTALL).YOLO(str(path))
+    limits = {"conf": score, "iou": iou, "max_det": keep}
+
+    def predict(image: Image) -> Prediction:
+        # With retina_masks, masks come in the picture's own pixels.
+        (result,) = net.predict(bgr(image), device=device, retina_masks=True, verbose=False, **limits)
+        size = (image.shape[0], image.shape[1])
+        masks = (
+            None if result.masks is None else tuple(read_mask(m, size) for m in as_array(result.masks.data))
+        )
+        boxes = result.boxes
+        return Prediction(
+            as_array(boxes.xyxy), as_array(boxes.conf), as_array(boxes.cls).astype(np.int64), masks
+        )
+
+    names = net.names
+    classes = tuple(str(names[i]) for i in sorted(names)) if isinstance(names, dict) else tuple(names)
+    return PerImage(path.stem, predict, classes, files=(path,), settings=limits)
