@@ -35,3 +35,6 @@ from stormproof.cli import inspect as inspect  # noqa: E402
 from stormproof.cli import list as list  # noqa: E402, A004
 from stormproof.cli import world as world  # noqa: E402
 from stormproof.cli import run as run  # noqa: E402
+from stormproof.cli import score as score  # noqa: E402
+from stormproof.cli import merge as merge  # noqa: E402
+from stormproof.cli import export as export  # noqa: E402

@@ -29,7 +29,7 @@ def run(
     out: Annotated[str | None, typer.Option(help="The run folder; the same one continues a run.")] = None,
     suite: Annotated[list[str] | None, typer.Option(help="Every condition of a suite; repeatable.")] = None,
     conditions: Annotated[
-        list[str] | None, typer.Option(help="Such as 'fog@3,snow' or 'haze[beta=0.04]'; repeatable.")
+        list[str] | None, typer.Option(help="Such as 'fog@3,snow' or 'haze\\[beta=0.04]'; repeatable.")
     ] = None,
     benchmark: Annotated[
         str | None, typer.Option(help="A paper's benchmark, e.g. coco-c; with --root.")

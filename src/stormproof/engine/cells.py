@@ -13,7 +13,7 @@ from itertools import islice
 from time import perf_counter
 
 from stormproof.condition import Condition
-from stormproof.corruptions import apply
+from stormproof.corruptions import apply, truth_under
 from stormproof.engine.bench import Bench, bench_for, clear_bench
 from stormproof.engine.guard import ModelTimeout, ask, check_prediction, describe
 from stormproof.engine.notes import take_note
@@ -62,7 +62,8 @@ def _looked_up(
                 said = model.lookup(name, condition)
                 size = bench.dataset.size(index)
                 times.model += perf_counter() - start
-                truth = bench.dataset.truth(index)
+                known = bench.dataset.truth(index)
+                truth = truth_under(known, size, condition, seed=work.seed, image_id=name)
                 yield _row(work, bench, index, name, condition, size, said, truth)
             except Exception as error:
                 yield Failure(index, name, str(condition), "model", describe(error))
@@ -113,7 +114,13 @@ class _Asking:
     def _corrupted(self, sample: Sample, index: int, condition: Condition) -> Ready | Failure:
         start = perf_counter()
         try:
-            changed = apply(sample, condition, seed=self._work.seed)
+            changed = apply(
+                sample,
+                condition,
+                seed=self._work.seed,
+                classes=self._bench.dataset.classes,
+                semantic_classes=self._bench.dataset.semantic_classes,
+            )
         except Exception as error:
             return Failure(index, sample.id, str(condition), "corruption", describe(error))
         finally:

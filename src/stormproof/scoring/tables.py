@@ -1,0 +1,115 @@
+"""Scores as text, JSON and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from stormproof.condition import SEVERITIES, Condition
+from stormproof.scoring.measures import MEASURES
+from stormproof.scoring.score import Scores
+from stormproof.store.files import whole_file
+
+SCORES = "scores.json"
+SCORES_CSV = "scores.csv"
+
+
+def save(run: Path, scores: Scores) -> None:
+    """Keep scores beside the predictions they were derived from."""
+    for name, text in ((SCORES, as_json(scores)), (SCORES_CSV, as_csv(scores))):
+        with whole_file(run / name) as file:
+            file.write(text.encode())
+
+
+def as_json(scores: Scores) -> str:
+    """Fractions, in full precision; null where there is no number."""
+    return json.dumps(_finite(scores.as_dict()), indent=1, ensure_ascii=False) + "\n"
+
+
+def as_csv(scores: Scores) -> str:
+    """One line per measure and condition."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("measure", "condition", "corruption", "severity", "value"))
+    for measure, by_condition in scores.by_measure.items():
+        for text, value in by_condition.items():
+            condition = Condition.parse(text)
+            writer.writerow((measure, text, condition.corruption, condition.severity, _number(value)))
+    return out.getvalue()
+
+
+def summary_table(scores: Scores) -> Table:
+    """P, mPC and rPC of every measure; mCE where lower is better; CD and rCD beside a reference."""
+    columns = [("P", "P"), ("mPC", "mPC"), ("rPC", "rPC"), ("mCE", "mCE")]
+    if scores.reference is not None:
+        columns += [("mCD", "CD"), ("mrCD", "rCD"), ("delta_P", "ΔP"), ("delta_mPC", "ΔmPC")]
+    record = scores.record
+    beside = f", against {scores.reference}" if scores.reference else ""
+    title = f"{record.model.name} on {record.dataset.name}, {record.images} images{beside} (in %)"
+    table = Table(title=title, title_justify="left")
+    table.add_column("measure")
+    for _, words in columns:
+        table.add_column(words, justify="right")
+    for name, found in scores.aggregates.items():
+        if MEASURES[name].fraction:
+            cells = [_percent(found.get(key, math.nan)) for key, _ in columns]
+            table.add_row(name, *cells, style="bold" if name == scores.headline else "")
+    return table
+
+
+def grid_table(scores: Scores) -> Table:
+    """The headline measure by corruption and severity, with each corruption's mean where it is complete."""
+    values = scores.by_measure[scores.headline]
+    table = Table(title=f"{scores.headline} by corruption and severity (in %)", title_justify="left")
+    table.add_column("corruption")
+    for level in SEVERITIES:
+        table.add_column(str(level), justify="right")
+    table.add_column("mean", justify="right")
+    found = scores.aggregates.get(scores.headline, {})
+    means = found.get("by_corruption") or found.get("CE") or {}
+    graded: dict[str, dict[int, float]] = {}
+    for text, value in values.items():
+        condition = Condition.parse(text)
+        if condition.severity is None or condition.params:
+            table.add_row(text, *[""] * len(SEVERITIES), _percent(value))
+        else:
+            graded.setdefault(str(condition.corruption), {})[condition.severity] = value
+    for name, levels in graded.items():
+        cells = [_percent(levels[level]) if level in levels else "–" for level in SEVERITIES]
+        table.add_row(name, *cells, _percent(means.get(name, math.nan)))
+    return table
+
+
+def flat_numbers(scores: Scores) -> dict[str, float]:
+    """Every finite number under a name, for trackers: 'AP/fog@3', 'AP/mPC'."""
+    cells = {f"{m}/{text}": value for m, row in scores.by_measure.items() for text, value in row.items()}
+    totals = {
+        f"{measure}/{name}": value
+        for measure, found in scores.aggregates.items()
+        for name, value in found.items()
+        if isinstance(value, float)
+    }
+    return {name: value for name, value in (cells | totals).items() if math.isfinite(value)}
+
+
+def _percent(value: float) -> str:
+    return "" if math.isnan(value) else f"{100 * value:.1f}"
+
+
+def _number(value: float) -> str:
+    return "" if math.isnan(value) else repr(value)
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no NaN and no infinity."""
+    if isinstance(value, dict):
+        return {str(key): _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
