@@ -9,14 +9,15 @@ names swapped).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import cv2
 import numpy as np
 
 from stormproof.errors import InvalidImage
-from stormproof.metrics.pyramid import oriented_bands
+from stormproof.metrics.pyramid import draw_filters, filtered
 from stormproof.metrics.quality import check_pair, grey
-from stormproof.sample import Floats, Image
+from stormproof.sample import Floats, Image, check_image
 
 _EPS = 1e-10
 _PIXEL_NOISE, _WAVELET_NOISE = 2.0, 0.4  # variance of the eye's own noise, in grey levels²
@@ -45,48 +46,72 @@ def vifp(clean: Image, corrupted: Image) -> float:
 def vif(clean: Image, corrupted: Image) -> float:
     """Visual information fidelity on wavelet bands: bits the eye gets from the corrupted picture over those
     from the clean one."""
-    bands = _bands(clean, corrupted)
-    kept: float = sum(_bits(g * g, noise + _WAVELET_NOISE, energy, lam) for g, noise, energy, lam in bands)
-    said = sum(_bits(np.ones_like(g), _WAVELET_NOISE, energy, lam) for g, _, energy, lam in bands)
-    return (kept + _EPS) / (said + _EPS)
+    check_pair(clean, corrupted)
+    return Reference(clean).vif(corrupted)
 
 
 def ifc(clean: Image, corrupted: Image) -> float:
     """Information fidelity criterion: bits per pixel that the two pictures share; +∞ for equal pictures."""
     check_pair(clean, corrupted)
-    if np.array_equal(grey(clean), grey(corrupted)):
-        return math.inf
-    bands = _bands(clean, corrupted)
-    shared: float = sum(_bits(g * g, noise + _EPS, energy, lam) for g, noise, energy, lam in bands)
-    height, width = clean.shape[:2]
-    return shared / float(height * width)
+    return math.inf if _same_luma(clean, corrupted) else Reference(clean).ifc(corrupted)
+
+
+class Reference:
+    """A clean picture, analysed once, to hold many corrupted ones against: `vif` and `ifc` at a fraction
+    of the time."""
+
+    def __init__(self, clean: Image) -> None:
+        check_image(clean, "the clean image")
+        _require_side(clean, _MIN_WAVELET_SIDE, "Wavelet VIF")
+        self.clean = clean
+        self._crop = tuple(slice(0, n - n % 2**_LEVELS) for n in clean.shape[:2])
+        luma = grey(clean)[self._crop]
+        self._filters = draw_filters(luma.shape, levels=_LEVELS, orientations=(0, 3), of=6)
+        self._bands = [
+            [(band, *_scale_mixture(band)) for band in map(_whole_blocks, level)]
+            for level in filtered(luma, self._filters)
+        ]
+
+    def vif(self, corrupted: Image) -> float:
+        """`vif` of this picture and a corrupted one."""
+        return self.vif_and_ifc(corrupted)[0]
+
+    def ifc(self, corrupted: Image) -> float:
+        """`ifc` of this picture and a corrupted one."""
+        return self.vif_and_ifc(corrupted)[1]
+
+    def vif_and_ifc(self, corrupted: Image) -> tuple[float, float]:
+        """Both at once."""
+        kept = said = shared = 0.0
+        for gain, noise, energy, lam in self._channels(corrupted):
+            power = gain * gain
+            kept += _bits(power, noise + _WAVELET_NOISE, energy, lam)
+            said += _bits(np.ones_like(gain), _WAVELET_NOISE, energy, lam)
+            shared += _bits(power, noise + _EPS, energy, lam)
+        height, width = corrupted.shape[:2]
+        same = _same_luma(self.clean, corrupted)
+        return (kept + _EPS) / (said + _EPS), math.inf if same else shared / float(height * width)
+
+    def _channels(self, corrupted: Image) -> Iterator[tuple[Floats, Floats, Floats, Floats]]:
+        """Per band: the channel's gain and noise, the clean band's energy, its covariance's eigenvalues."""
+        check_pair(self.clean, corrupted)
+        levels = filtered(grey(corrupted)[self._crop], self._filters)
+        for level, (ours, theirs) in enumerate(zip(self._bands, levels, strict=True)):
+            window = 2 ** (_LEVELS - level) + 1  # widest at the finest level, so that all see the same area
+            trim = math.ceil((window - 1) / 2 / _BLOCK)
+            inner = (slice(trim, -trim), slice(trim, -trim))
+            for (band, energy, eigenvalues), theirs_band in zip(ours, theirs, strict=True):
+                gain, noise = _local_channel(band, _whole_blocks(theirs_band), window)
+                yield gain[inner], noise[inner], energy[inner], eigenvalues
+
+
+def _same_luma(clean: Image, corrupted: Image) -> bool:
+    return np.array_equal(grey(clean), grey(corrupted))
 
 
 def _bits(power_gain: Floats, noise: Floats | float, energy: Floats, eigenvalues: Floats) -> float:
     ratio = power_gain * energy / noise
     return float(np.log2(1 + ratio[..., None] * eigenvalues).sum())
-
-
-def _bands(clean: Image, corrupted: Image) -> list[tuple[Floats, Floats, Floats, Floats]]:
-    """Per band: the channel's gain and noise, the clean band's local energy, its covariance's eigenvalues."""
-    check_pair(clean, corrupted)
-    _require_side(clean, _MIN_WAVELET_SIDE, "Wavelet VIF")
-    crop = tuple(slice(0, n - n % 2**_LEVELS) for n in clean.shape[:2])
-    pyramids = [
-        oriented_bands(grey(image)[crop], levels=_LEVELS, orientations=(0, 3), of=6)
-        for image in (clean, corrupted)
-    ]
-    bands = []
-    for level, (ours, theirs) in enumerate(zip(*pyramids, strict=True)):
-        window = 2 ** (_LEVELS - level) + 1  # widest at the finest level, so that all see the same area
-        trim = math.ceil((window - 1) / 2 / _BLOCK)
-        inner = (slice(trim, -trim), slice(trim, -trim))
-        for a, b in zip(ours, theirs, strict=True):
-            a, b = _whole_blocks(a), _whole_blocks(b)
-            gain, noise = _local_channel(a, b, window)
-            energy, eigenvalues = _scale_mixture(a)
-            bands.append((gain[inner], noise[inner], energy[inner], eigenvalues))
-    return bands
 
 
 def _scale_mixture(band: Floats) -> tuple[Floats, Floats]:

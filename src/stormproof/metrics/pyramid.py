@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -18,21 +19,40 @@ from stormproof.sample import Floats
 Spectrum = npt.NDArray[np.complex128]
 
 
-def oriented_bands(
-    picture: Floats, *, levels: int, orientations: tuple[int, ...], of: int
-) -> Iterator[list[Floats]]:
-    """Per level, finest first, the bands at some `of` equally spaced orientations (0: vertical edges).
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """The filters for pictures of one shape: the first low pass, then per level the fans and the low pass."""
+
+    low: Floats
+    levels: tuple[tuple[tuple[Spectrum, ...], Floats], ...]
+
+
+def draw_filters(shape: tuple[int, ...], *, levels: int, orientations: tuple[int, ...], of: int) -> Filters:
+    """Filters of some of `of` equally spaced orientations (0: vertical edges).
 
     Sides must be multiples of 2^(levels − 1); each level halves them.
     """
-    spectrum: Spectrum = np.fft.fftshift(np.fft.fft2(picture, norm="ortho"))
-    octave, angle = _polar(spectrum.shape)
-    spectrum = spectrum * _low(octave)
-    for _ in range(levels):
-        octave, angle = _polar(spectrum.shape)
-        band = spectrum * _high(octave + 1)
-        yield [_real(band * _fan(angle, k, of)) for k in orientations]
-        spectrum = _inner_half(spectrum * _low(octave + 1))
+    drawn = []
+    for level in range(levels):
+        octave, angle = _polar(tuple(side >> level for side in shape))
+        high = _high(octave + 1)
+        drawn.append((tuple(high * _fan(angle, k, of) for k in orientations), _low(octave + 1)))
+    return Filters(_low(_polar(shape)[0]), tuple(drawn))
+
+
+def filtered(picture: Floats, filters: Filters) -> Iterator[list[Floats]]:
+    """Per level, finest first, the picture's band at each orientation."""
+    spectrum: Spectrum = np.fft.fftshift(np.fft.fft2(picture, norm="ortho")) * filters.low
+    for fans, low in filters.levels:
+        yield [_real(spectrum * fan) for fan in fans]
+        spectrum = _inner_half(spectrum * low)
+
+
+def oriented_bands(
+    picture: Floats, *, levels: int, orientations: tuple[int, ...], of: int
+) -> Iterator[list[Floats]]:
+    """`filtered` with filters drawn for this picture alone."""
+    return filtered(picture, draw_filters(picture.shape, levels=levels, orientations=orientations, of=of))
 
 
 def _polar(shape: tuple[int, ...]) -> tuple[Floats, Floats]:
