@@ -38,3 +38,4 @@ from stormproof.cli import run as run  # noqa: E402
 from stormproof.cli import score as score  # noqa: E402
 from stormproof.cli import merge as merge  # noqa: E402
 from stormproof.cli import export as export  # noqa: E402
+from stormproof.cli import quality as quality  # noqa: E402

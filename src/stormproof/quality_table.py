@@ -1,0 +1,140 @@
+"""How far each condition takes pictures from the clean ones: image quality, measured over a dataset.
+
+Perturbation size is the axis that performance is set against in *michaelis* (Fig. 6, RMSE), *kamann*
+(Fig. 20, SNR) and *liu* (Table 2, SSIM, VIF and IFC).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import NamedTuple
+
+from stormproof.condition import Condition
+from stormproof.corruptions import apply, find
+from stormproof.datasets import open_dataset
+from stormproof.datasets.dataset import Dataset
+from stormproof.errors import InvalidImage, InvalidOption
+from stormproof.metrics import fidelity, quality
+from stormproof.sample import Image, Sample
+
+
+class Quality(NamedTuple):
+    """One corrupted picture against its clean one.
+
+    `rmse` in grey levels and `snr` in dB are over all channels; `ssim`, `vif` and `ifc` look at luma.
+    Equal pictures have an infinite SNR, equal luma an infinite IFC. VIF and IFC are NaN below 80 pixels
+    a side.
+    """
+
+    rmse: float
+    snr: float
+    ssim: float
+    vif: float
+    ifc: float
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A condition's means over images; None where no image gave a finite value.
+
+    Pictures that a condition leaves as they are have no finite SNR or IFC: they count in the other means,
+    in `images` and in `unchanged`, but not in these two.
+    """
+
+    condition: str
+    images: int
+    unchanged: int
+    means: tuple[float | None, ...]
+
+    def record(self) -> dict[str, str | int | float | None]:
+        """As plain values, in the order of columns."""
+        means = dict(zip(Quality._fields, self.means, strict=True))
+        return {"condition": self.condition, **means, "images": self.images, "unchanged": self.unchanged}
+
+
+def against(clean: Image, corrupted: Iterable[Image]) -> Iterator[Quality]:
+    """The quality of each of several corrupted pictures of one clean one."""
+    try:
+        reference = fidelity.Reference(clean)
+    except InvalidImage:  # too small for wavelets
+        reference = None
+    for picture in corrupted:
+        vif, ifc = (math.nan, math.nan) if reference is None else reference.vif_and_ifc(picture)
+        rmse, snr = quality.rmse(clean, picture), quality.snr(clean, picture)
+        yield Quality(rmse, snr, quality.ssim(clean, picture), vif, ifc)
+
+
+def measure_sample(
+    sample: Sample, conditions: Sequence[Condition], *, seed: int, dataset: Dataset
+) -> list[Quality]:
+    """One image under every condition."""
+    names = {"classes": dataset.classes, "semantic_classes": dataset.semantic_classes}
+    pictures = (apply(sample, condition, seed=seed, **names).image for condition in conditions)
+    return list(against(sample.image, pictures))
+
+
+def measure(
+    spec: str, conditions: Sequence[Condition], *, indices: Sequence[int], seed: int, workers: int
+) -> Iterator[list[Quality]]:
+    """Every chosen image of a dataset under every condition, in the order of `indices`."""
+    for condition in conditions:
+        if condition.corruption is not None:
+            find(condition.corruption).parameters(condition)  # a mistake here must not wait for a worker
+    if workers < 1:
+        raise InvalidOption(f"{workers} workers: give at least 1.")
+    if workers == 1:
+        _open(spec, tuple(conditions), seed)
+        yield from map(_measure_one, indices)
+        return
+    # A fresh interpreter per worker: forking a process that has run compiled kernels is not safe.
+    pool = ProcessPoolExecutor(
+        workers,
+        mp_context=get_context("spawn"),
+        initializer=_open_alone,
+        initargs=(spec, tuple(conditions), seed),
+    )
+    try:
+        yield from pool.map(_measure_one, indices)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def average(conditions: Sequence[Condition], measured: Sequence[Sequence[Quality]]) -> list[Row]:
+    """A row per condition; `measured` has a list for each image, with an entry for each condition."""
+    return [_row(condition, [image[i] for image in measured]) for i, condition in enumerate(conditions)]
+
+
+def _row(condition: Condition, values: Sequence[Quality]) -> Row:
+    means = tuple(map(_finite_mean, zip(*values, strict=True))) if values else (None,) * len(Quality._fields)
+    return Row(str(condition), len(values), sum(value.rmse == 0 for value in values), means)
+
+
+def _finite_mean(values: Iterable[float]) -> float | None:
+    """The mean of the finite values, summed exactly, so that the order cannot show."""
+    finite = [value for value in values if math.isfinite(value)]
+    return math.fsum(finite) / len(finite) if finite else None
+
+
+_worker: tuple[Dataset, tuple[Condition, ...], int]
+
+
+def _open(spec: str, conditions: tuple[Condition, ...], seed: int) -> None:
+    global _worker
+    _worker = (open_dataset(spec), conditions, seed)
+
+
+def _open_alone(spec: str, conditions: tuple[Condition, ...], seed: int) -> None:
+    """In a process of a pool: the cores are the other processes'."""
+    import cv2
+
+    cv2.setNumThreads(1)
+    _open(spec, conditions, seed)
+
+
+def _measure_one(index: int) -> list[Quality]:
+    dataset, conditions, seed = _worker
+    return measure_sample(dataset[index], conditions, seed=seed, dataset=dataset)
