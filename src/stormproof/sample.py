@@ -179,13 +179,17 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class Camera:
-    """A pinhole camera: focal lengths and principal point in pixels; stereo `baseline` in metres."""
+    """A pinhole camera: focal lengths and principal point in pixels; stereo `baseline` in metres.
+
+    `offset` is added to a disparity before triangulating: how far apart the two principal points are.
+    """
 
     fx: float
     fy: float
     cx: float
     cy: float
     baseline: float | None = None
+    offset: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

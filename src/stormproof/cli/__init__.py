@@ -30,6 +30,7 @@ def main() -> None:
 
 # Importing a verb's file registers it; the order is the order of the help page.
 from stormproof.cli import corrupt as corrupt  # noqa: E402
+from stormproof.cli import depth as depth  # noqa: E402
 from stormproof.cli import gallery as gallery  # noqa: E402
 from stormproof.cli import inspect as inspect  # noqa: E402
 from stormproof.cli import list as list  # noqa: E402, A004

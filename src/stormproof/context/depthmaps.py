@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,15 @@ class Calibration:
 
     camera: Camera
     offset: float = 0.0
+
+
+def stem_of(sample_id: str) -> str:
+    """A sample's id as the name of its map's file, which no other id shares.
+
+    >>> stem_of("aachen/000001")
+    'aachen%2F000001'
+    """
+    return quote(sample_id, safe=" +,=@()[]")
 
 
 def read_depth(path: Path, scale: float | None = None) -> Map:
@@ -150,8 +160,10 @@ def _from_middlebury(text: str) -> Calibration:
     """`cam0=[f 0 cx; 0 f cy; 0 0 1]`, `doffs` in pixels and `baseline` in millimetres."""
     fields = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
     matrix = [float(number) for number in re.findall(r"[-+\d.eE]+", fields["cam0"])]
-    camera = Camera(matrix[0], matrix[4], matrix[2], matrix[5], float(fields["baseline"]) / 1000)
-    return Calibration(camera, offset=float(fields.get("doffs", 0)))
+    offset = float(fields.get("doffs", 0))
+    baseline = float(fields["baseline"]) / 1000
+    camera = Camera(matrix[0], matrix[4], matrix[2], matrix[5], baseline, offset)
+    return Calibration(camera, offset)
 
 
 def _from_kitti(text: str) -> Calibration:

@@ -17,6 +17,7 @@ from stormproof.context.depthmaps import (
     read_calibration,
     read_depth,
     read_disparity,
+    stem_of,
 )
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.filedataset import fingerprint_of
@@ -90,7 +91,7 @@ def _companions(dataset: Dataset, text: str | None, suffixes: Iterable[str], nou
 def _names(name: str, image: Path | None) -> list[str]:
     """What a sample's companion files may be called, without suffix."""
     stem = PurePosixPath(name).name
-    candidates = [name, stem]
+    candidates = [stem_of(name), name, stem]
     if image is not None:
         candidates.append(image.stem)
     for ending in _ENDINGS:

@@ -1,0 +1,106 @@
+"""What is known beforehand: the vehicle's hood, the sky, and other regions of fixed depth.
+
+A file of priors is JSON, a list of regions that hold for every image of a dataset:
+
+    [{"polygon": [[0, 430], [640, 430], [640, 480], [0, 480]], "depth": 1.5},
+     {"class": "sky", "depth": "inf"},
+     {"above": 170, "depth": "inf"}]
+
+A region is a polygon of x, y pixels, a class of the semantic map, or all rows above one; its depth is in
+metres, or "inf" for what is infinitely far. Later regions lie over earlier ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from stormproof.errors import InvalidOption, MissingContext, UnknownName
+from stormproof.sample import Bools, Sample
+
+Map = npt.NDArray[np.float32]
+
+_KINDS = ("polygon", "class", "above")
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A part of the image whose depth, in metres, is known; exactly one of the three ways says which."""
+
+    depth: float
+    polygon: tuple[tuple[float, float], ...] = ()
+    semantic_class: str = ""
+    above: float | None = None
+
+    def mask(self, sample: Sample, semantic_classes: Sequence[str]) -> Bools:
+        height, width = sample.image.shape[:2]
+        if self.above is not None:
+            return np.broadcast_to((np.arange(height) + 0.5 < self.above)[:, None], (height, width))
+        if self.polygon:
+            mask = np.zeros((height, width), np.uint8)
+            # Corners are in pixels from the frame's corner; OpenCV counts from pixel centres, in 1/256.
+            corners = np.rint((np.array(self.polygon) - 0.5) * 256).astype(np.int32)
+            cv2.fillPoly(mask, [corners], (1,), shift=8)
+            return mask.astype(bool)
+        return self._of_class(sample, semantic_classes)
+
+    def _of_class(self, sample: Sample, semantic_classes: Sequence[str]) -> Bools:
+        if sample.truth.semantic is None:
+            fix = "give it as a polygon or as rows above one"
+            raise MissingContext(
+                f"Sample {sample.id!r} has no semantic map to find {self.semantic_class!r} in; {fix}."
+            )
+        if self.semantic_class not in semantic_classes:
+            listed = f"Classes: {', '.join(semantic_classes)}."
+            raise UnknownName("class in priors", self.semantic_class, semantic_classes, listed)
+        found: Bools = sample.truth.semantic.labels == semantic_classes.index(self.semantic_class)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Priors:
+    """Regions of known depth, laid over estimates."""
+
+    regions: tuple[Region, ...] = ()
+
+    def over(self, depth: Map, sample: Sample, semantic_classes: Sequence[str] = ()) -> Map:
+        """`depth` with every region's own in place."""
+        if not self.regions:
+            return depth
+        depth = depth.copy()
+        for region in self.regions:
+            depth[region.mask(sample, semantic_classes)] = region.depth
+        return depth
+
+
+def read_priors(path: Path) -> Priors:
+    """The regions a JSON file lists."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidOption(f"{path} cannot be read as priors: {error}.") from None
+    if not isinstance(content, list):
+        raise InvalidOption(f"{path}: priors are a list of regions, not {type(content).__name__}.")
+    return Priors(tuple(_region(entry, f"{path}, region {i}") for i, entry in enumerate(content)))
+
+
+def _region(entry: Any, where: str) -> Region:
+    if not isinstance(entry, dict) or sum(kind in entry for kind in _KINDS) != 1 or len(entry) != 2:
+        raise InvalidOption(f"{where}: give depth and exactly one of {', '.join(_KINDS)}, not {entry!r:.80}.")
+    try:
+        depth = float(entry["depth"])
+        corners = tuple((float(x), float(y)) for x, y in entry.get("polygon", ()))
+        above = float(entry["above"]) if "above" in entry else None
+    except (KeyError, TypeError, ValueError):
+        fix = 'depth is metres or "inf", a polygon a list of [x, y], above a row'
+        raise InvalidOption(f"{where}: cannot read {entry!r:.80}; {fix}.") from None
+    if not depth > 0 or ("polygon" in entry and len(corners) < 3):
+        raise InvalidOption(f"{where}: depth must be above 0, a polygon have three corners or more.")
+    return Region(depth, corners, str(entry.get("class", "")), above)

@@ -1,0 +1,131 @@
+"""Depth from a rectified stereo pair: semi-global matching, checked both ways, filled and refined.
+
+OpenCV's matcher leaves holes where the two views disagree and pulls edges off the picture's. Here both
+views are matched; pixels on which they disagree are dropped; what only one camera sees takes the depth
+of what lies behind; and a smoother guided by the picture lays the edges where the picture has them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from stormproof.context.depthmaps import Calibration, depth_from_disparity
+from stormproof.context.refine import refine
+from stormproof.errors import InvalidOption, InvalidTruth
+from stormproof.sample import Camera, Image
+
+Map = npt.NDArray[np.float32]
+
+_BLOCK = 5  # px
+_TOLERANCE = 1.0  # px by which the two views may disagree
+_JUMP = 0.5  # px a neighbour may differ by and still half belong to the same surface
+_FILLED = np.float32(0.1)  # how much a filled pixel counts beside a matched one
+_RIM = np.float32(0.05)  # and one beside a step, where the matcher's blocks straddle two surfaces
+_STEP = 2.0  # px of disparity that make a step
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """How far to search, in pixels; None takes a fifth of the image's width."""
+
+    max_disparity: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_disparity is not None and self.max_disparity < 1:
+            raise InvalidOption(f"max_disparity={self.max_disparity}: it is a number of pixels, at least 1.")
+
+    def reach(self, width: int) -> int:
+        """The search range, a multiple of 16 as the matcher wants it."""
+        wanted = self.max_disparity or width / 5
+        return max(int(np.ceil(wanted / 16)) * 16, 16)
+
+
+def stereo_depth(left: Image, right: Image, camera: Camera, matching: Matching = Matching()) -> Map:  # noqa: B008
+    """Dense depth in metres of the left image; infinity where there is no parallax."""
+    if camera.baseline is None:
+        raise InvalidTruth("Depth from stereo needs the camera's baseline; add it to the calibration.")
+    disparity = stereo_disparity(left, right, matching)
+    return depth_from_disparity(disparity, Calibration(camera, camera.offset))
+
+
+def stereo_disparity(left: Image, right: Image, matching: Matching = Matching()) -> Map:  # noqa: B008
+    """Dense disparity in pixels of the left image of a rectified pair."""
+    if left.shape[:2] != right.shape[:2]:
+        raise InvalidTruth(
+            f"The left image is {left.shape[:2]}, the right {right.shape[:2]}; a pair has one size."
+        )
+    reach = matching.reach(left.shape[1])
+    ours, theirs = match(left, right, reach), _match_right(left, right, reach)
+    checked = agree(ours, theirs)
+    filled = np.asarray(cv2.medianBlur(fill_behind(checked), 5), np.float32)
+    confidence = np.where(np.isnan(checked), _FILLED, np.float32(1))
+    confidence[_rims(filled)] = _RIM
+    return np.maximum(refine(filled, confidence, left, jump=_JUMP), 0)
+
+
+def match(left: Image, right: Image, reach: int) -> Map:
+    """Plain semi-global matching, the left edge included; NaN where it finds nothing."""
+    channels = 1 if left.ndim == 2 else left.shape[2]
+    matcher = cv2.StereoSGBM.create(
+        minDisparity=0,
+        numDisparities=reach,
+        blockSize=_BLOCK,
+        P1=8 * channels * _BLOCK**2,
+        P2=32 * channels * _BLOCK**2,
+        disp12MaxDiff=-1,
+        uniquenessRatio=5,
+        speckleWindowSize=100,
+        speckleRange=2,
+        preFilterCap=31,
+        mode=cv2.STEREO_SGBM_MODE_HH,
+    )
+    pair = [cv2.copyMakeBorder(view, 0, 0, reach, 0, cv2.BORDER_REPLICATE) for view in (left, right)]
+    found = matcher.compute(*pair)[:, reach:].astype(np.float32) / 16
+    return np.where(found >= 0, found, np.float32(np.nan)).astype(np.float32)
+
+
+def _match_right(left: Image, right: Image, reach: int) -> Map:
+    """The same for the right image: mirrored, the right camera is the left one of a pair."""
+    mirrored = match(np.ascontiguousarray(right[:, ::-1]), np.ascontiguousarray(left[:, ::-1]), reach)
+    return np.ascontiguousarray(mirrored[:, ::-1])
+
+
+def agree(left: Map, right: Map) -> Map:
+    """The left disparities that the right view confirms; NaN elsewhere."""
+    height, width = left.shape
+    columns = np.arange(width) - np.nan_to_num(left, nan=0.0)
+    nearest = np.rint(columns).astype(np.int64)
+    inside = (nearest >= 0) & ~np.isnan(left)
+    partner = right[np.arange(height)[:, None], np.clip(nearest, 0, width - 1)]
+    with np.errstate(invalid="ignore"):
+        same = np.abs(partner - left) <= _TOLERANCE
+    return np.where(inside & same, left, np.float32(np.nan)).astype(np.float32)
+
+
+def _rims(disparity: Map) -> npt.NDArray[np.bool_]:
+    """Pixels beside a step in disparity."""
+    around = np.ones((3, 3), np.uint8)
+    rims: npt.NDArray[np.bool_] = cv2.dilate(disparity, around) - cv2.erode(disparity, around) > _STEP
+    return rims
+
+
+def fill_behind(disparity: Map) -> Map:
+    """Holes filled along rows with the farther of their two neighbours."""
+    holes = np.isnan(disparity)
+    ahead, behind = _carry(disparity), _carry(disparity[:, ::-1])[:, ::-1]
+    filled = np.fmin(ahead, behind)
+    rest = np.float32(0 if holes.all() else np.nanmedian(disparity))  # rows in which nothing was matched
+    filled = np.where(np.isnan(filled), rest, filled)
+    return np.where(holes, filled, disparity).astype(np.float32)
+
+
+def _carry(disparity: Map) -> Map:
+    """Each hole takes the last known value to its left; NaN if there is none."""
+    known = ~np.isnan(disparity)
+    last = np.maximum.accumulate(np.where(known, np.arange(disparity.shape[1]), 0), axis=1)
+    carried: Map = np.take_along_axis(disparity, last, axis=1)
+    return carried
