@@ -49,15 +49,15 @@ def walkers(dice: Dice, plan: Plan) -> Iterator[Placement]:
         profile = street.side(side)
         near = m.half + profile.verge
         busy = d.people * dice.between(0.3, 1.7)
-        for _ in range(int(busy * 3.2 + dice.unit())):
+        for _ in range(int(busy * 2.6 + dice.unit())):
             u = dice.unit()
-            s = 3.2 + 62.0 * u * u * u + 10.0 * u
+            s = 2.6 + 34.0 * u * u * u + 6.0 * u
             width = max(0.4, profile.pavement - 0.7)
             t = near + 0.45 + width * dice.unit()
             ahead = _facing(dice, street, s)
             for k in range(1 + (dice.integer(3) if dice.chance(0.35) else 0)):
                 off = 0.62 * k
-                if abs(side * (t + off * 0.8) - plan.lens.t) > 0.8 or s > 5:
+                if abs(side * (t + off * 0.8) - plan.lens.t) > 0.9 or s > 5:
                     yield _person(dice, street, s + off * 0.4, side * (t + off * 0.8 if t + off * 0.8 < near + profile.pavement else t - off * 0.8), ahead)
 
 
@@ -68,7 +68,7 @@ def crossers(dice: Dice, plan: Plan) -> Iterator[Placement]:
     if m.crossing < 500:
         spots += [m.crossing - m.crossing_half - 2.6, m.crossing + m.crossing_half + 2.6]
     if dice.chance(0.25):
-        spots.append(dice.between(10, 50))
+        spots.append(dice.between(7, 30))
     for s in spots:
         for _ in range(dice.integer(4)):
             t = dice.between(-m.half, m.half)
@@ -89,7 +89,7 @@ def cyclists(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
     for group in range(dice.integer(4 if m.bike > 0 else 3)):
         side = 1 if dice.chance(0.6) else -1
         u = dice.unit()
-        s = 5.0 + 45.0 * u * u + 8.0 * u
+        s = 4.0 + 24.0 * u * u + 5.0 * u
         t = side * (m.half - m.parking - (m.bike / 2 if m.bike else dice.between(0.5, 0.9)))
         if any(a < s + 1 and s - 1 < b and c < t + 0.4 and t - 0.4 < e for a, b, c, e in taken) or (abs(t - plan.lens.t) < 1 and s < 6):
             continue
@@ -110,7 +110,7 @@ def racks(dice: Dice, plan: Plan) -> Iterator[Placement]:
         if not dice.chance(0.22):
             continue
         profile = street.side(side)
-        s = dice.between(6, 30)
+        s = dice.between(4, 18)
         hx, hy = street.ahead(s)
         for k in range(1 + dice.integer(4)):
             q = dice.between(-0.2, 0.2)

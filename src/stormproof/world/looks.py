@@ -85,8 +85,8 @@ def road(s: float, t: float, m: Marks, ds: float, dt: float) -> Colour:
     if keep > 0.0:
         fine = smooth(s * 9.0, t * 9.0, m.seed + 1) - 0.5
         grain = (chance(int(math.floor(s * 45.0)), int(math.floor(t * 45.0)), m.seed) - 0.5) * visible(0.03, sharp)
-        crack = abs(smooth(s * 0.5, t * 1.3, m.seed + 5) - 0.5)
-        tone *= 1.0 + keep * (0.16 * fine + 0.25 * grain - 0.35 * visible(0.05, sharp) * max(0.0, 1.0 - crack * 70.0))
+        crack = abs(smooth(s * 0.35 + 0.2 * fine, t * 1.1 + 0.3 * fine, m.seed + 5) - 0.5)
+        tone *= 1.0 + keep * (0.16 * fine + 0.25 * grain - 0.18 * visible(0.05, sharp) * max(0.0, 1.0 - crack * 110.0))
     pu, pv = s * 0.137, t * 0.37 + 0.4
     px, py = int(math.floor(pu)), int(math.floor(pv))
     if chance(px, py, m.seed + 2) < 0.10:

@@ -68,6 +68,12 @@ def paint(corners: Corners, material: int, slot: int = 0, *,
                 np.full(count, material, np.uint8), np.full(count, slot, np.uint8))
 
 
+def wrapped(corners: Corners) -> Corners:
+    """Texture for upright faces: u + v runs from left to right as seen from outside, w is height."""
+    normal = flat_normals(corners)
+    return np.stack([-normal[..., 1] * corners[..., 0], normal[..., 0] * corners[..., 1], corners[..., 2]], axis=-1)
+
+
 def join(parts: Iterable[Mesh]) -> Mesh:
     """Several meshes as one."""
     every = list(parts)
@@ -124,8 +130,8 @@ def _frame(axis: Corners) -> tuple[Corners, Corners]:
 
 
 def tube(start: Point, end: Point, radius: float, end_radius: float, material: int, slot: int = 0, *,
-         sides: int = 6, flatness: float = 1.0) -> Mesh:
-    """A round limb from `start` to `end`, smoothly shaded, closed by flat caps.
+         sides: int = 6, flatness: float = 1.0, capped: bool = True) -> Mesh:
+    """A round limb from `start` to `end`, smoothly shaded, closed by flat caps unless joints hide its ends.
 
     `flatness` scales the cross-section across the model's forward direction, for bodies wider than deep.
     """
@@ -138,6 +144,8 @@ def tube(start: Point, end: Point, radius: float, end_radius: float, material: i
     skin = loft(rings)
     outward = _unit(np.stack([spokes, spokes]))
     normals = loft(outward)
+    if not capped:
+        return paint(skin, material, slot, normals=normals)
     caps = [[a, rings[0, (k + 1) % sides], rings[0, k]] for k in range(sides)]
     caps += [[b, rings[1, k], rings[1, (k + 1) % sides]] for k in range(sides)]
     caps_at = np.array(caps)

@@ -1,30 +1,36 @@
-"""Texture noise from integer hashes: the same value for the same place on every machine."""
+"""Texture noise from a table of random numbers: the same value for the same place on every machine."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
+
+from stormproof.randomness import Draw
 from stormproof.world.kernel import kernel
+
+
+# One tile of random numbers in [0, 1), repeated over the plane; seeds shift it.
+_SIDE = 128
+_TILE = Draw.keyed(0, "world-noise").uniforms("tile", _SIDE * _SIDE).astype(np.float32).reshape(_SIDE, _SIDE)
 
 
 @kernel
 def chance(x: int, y: int, seed: int) -> float:
     """A number in [0, 1) that belongs to a cell of the integer grid."""
-    h = (x * 374761393 + y * 668265263 + seed * 1274126177) & 0xFFFFFFFF
-    h = ((h ^ (h >> 13)) * 1274126177) & 0xFFFFFFFF
-    h = ((h ^ (h >> 15)) * 1103515245) & 0xFFFFFFFF
-    return float(h ^ (h >> 16)) * (1.0 / 4294967296.0)
+    return float(_TILE[(x + 37 * seed) & (_SIDE - 1), (y + 101 * seed + (seed >> 7)) & (_SIDE - 1)])
 
 
 @kernel
 def smooth(u: float, v: float, seed: int) -> float:
     """Value noise in [0, 1) with features one unit wide."""
     fu, fv = math.floor(u), math.floor(v)
-    x, y = int(fu), int(fv)
     a, b = u - fu, v - fv
     a, b = a * a * (3.0 - 2.0 * a), b * b * (3.0 - 2.0 * b)
-    low = chance(x, y, seed) * (1.0 - a) + chance(x + 1, y, seed) * a
-    high = chance(x, y + 1, seed) * (1.0 - a) + chance(x + 1, y + 1, seed) * a
+    x, y = int(fu) + 37 * seed, int(fv) + 101 * seed + (seed >> 7)
+    x0, y0, x1, y1 = x & (_SIDE - 1), y & (_SIDE - 1), (x + 1) & (_SIDE - 1), (y + 1) & (_SIDE - 1)
+    low = _TILE[x0, y0] * (1.0 - a) + _TILE[x1, y0] * a
+    high = _TILE[x0, y1] * (1.0 - a) + _TILE[x1, y1] * a
     return low * (1.0 - b) + high * b
 
 

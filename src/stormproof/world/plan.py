@@ -86,7 +86,7 @@ _HOURS = {
     "golden": ((0.28, 0.45), "ffc680", 2.2, "6c8fc4", 0.62, "f4cf9c", 0.95, "a8b4d2", 0.50, "a88868", 0.34, (0.1, 0.7)),
     "overcast": ((1.0, 1.6), "ffffff", 0.0, "b4bcc6", 0.85, "ced3d8", 0.90, "d8dee6", 1.10, "a8a6a0", 0.55, (0.75, 1.0)),
     "bright": ((0.7, 1.4), "fffaf0", 0.9, "9cb4d2", 0.85, "dfe4e8", 0.95, "cdd6e2", 0.95, "aaa69c", 0.5, (0.5, 0.9)),
-    "dusk": ((0.3, 0.5), "ff9a60", 0.35, "46609a", 0.60, "f0a878", 0.75, "8c98c4", 0.55, "7c6c70", 0.30, (0.2, 0.7)),
+    "dusk": ((0.3, 0.5), "ffb070", 0.40, "4c6a9c", 0.60, "f2c096", 0.75, "96a0b6", 0.55, "7c7268", 0.30, (0.2, 0.7)),
 }
 _WHEN = ("noon", "noon", "morning", "morning", "golden", "overcast", "overcast", "bright", "bright", "dusk")
 
@@ -103,7 +103,7 @@ def _light(dice: Dice) -> Light:
     beam_at = _scaled(beam, bk * dice.between(0.8, 1.1))
     return Light(sun, (sun[0] / sun[2], sun[1] / sun[2]), (beam_at[0] * warm, beam_at[1], beam_at[2] / warm), _scaled(zenith, zk), _scaled(horizon, hk),
                  _scaled(ambient, ak), _scaled(bounce, gk), dice.between(*clouds), 1.0 if hour == "dusk" else 0.25,
-                 dice.between(0.85, 1.2) * (1.5 if hour == "dusk" else 1.0), dice.integer(1 << 20))
+                 dice.between(1.1, 1.65) * (1.7 if hour == "dusk" else 1.0), dice.integer(1 << 20))
 
 
 def _side(dice: Dice, d: District) -> Side:
@@ -122,15 +122,15 @@ def _marks(dice: Dice, d: District) -> Marks:
     half = (left + right) * lane / 2 + parking + bike
     middle = (left - right) * lane / 2
     has_cross = dice.chance(0.55)
-    crossing = dice.between(12.0, 70.0) if has_cross else FAR
-    zebra = dice.between(7.0, 45.0) if not has_cross and dice.chance(0.4) else FAR
+    crossing = dice.between(10.0, 48.0) if has_cross else FAR
+    zebra = dice.between(6.0, 32.0) if not has_cross and dice.chance(0.4) else FAR
     return Marks(half, middle, lane, left, right, dice.pick((0, 0, 1, 2, 3)), float(dice.chance(0.3)), parking, crossing,
-                 dice.between(3.2, 6.5), zebra, float(dice.chance(0.75)), dice.between(0.045, 0.15), dice.between(0.1, 0.75),
+                 dice.between(3.2, 6.5), zebra, float(dice.chance(0.75)), dice.between(0.05, 0.16), dice.between(0.1, 0.75),
                  float(dice.chance(0.25)), bike, dice.integer(1 << 20))
 
 
 def _lens(dice: Dice, m: Marks, street: Street) -> Lens:
-    focal = dice.between(0.62, 1.15)
+    focal = dice.between(0.66, 1.4)
     bend_ahead = street.bend * 14.0
     where = dice.unit()
     if where < 0.62:  # in a car

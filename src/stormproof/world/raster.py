@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from stormproof.world.kernel import kernel
+from stormproof.world.materials import LEAF
 
 NEAR = 0.25  # metres; surfaces nearer to the camera are cut away
 
-# Where the extra colour samples of a pixel lie, relative to its centre: a slanted triangle.
-OFFSETS = ((0.10, 0.36), (0.28, -0.26), (-0.36, -0.06))
+# Where the extra colour samples of a pixel lie, relative to its centre.
+OFFSETS = ((0.36, 0.20), (-0.20, -0.36))
 
 
 @kernel
@@ -100,18 +101,25 @@ def project(corners: Any, two_sided: Any, camera: Any, window: Any, out: Any, so
 
 
 @kernel
-def drop(corners: Any, lean_x: float, lean_y: float, x0: float, y0: float, scale: float, out: Any) -> None:
+def drop(corners: Any, lean_x: float, lean_y: float, x0: float, y0: float, scale: float, out: Any, material: Any, left_out: int) -> int:
     """Parallel rays onto the ground: triangles to (column, row, height), with `scale` cells to a metre.
 
     A point slides down along the ray by (lean_x, lean_y) metres per metre of height; no lean is
-    straight down. (x0, y0) is the ground position of the map's first cell.
+    straight down. (x0, y0) is the ground position of the map's first cell. Only what faces the source
+    of the rays is kept, and leaves, which face both ways; one material can be left out.
     """
+    count = 0
     for t in range(corners.shape[0]):
         for k in range(3):
             z = float(corners[t, k, 2])
-            out[t, k, 0] = (corners[t, k, 0] - lean_x * z - x0) * scale
-            out[t, k, 1] = (corners[t, k, 1] - lean_y * z - y0) * scale
-            out[t, k, 2] = z
+            out[count, k, 0] = (corners[t, k, 0] - lean_x * z - x0) * scale
+            out[count, k, 1] = (corners[t, k, 1] - lean_y * z - y0) * scale
+            out[count, k, 2] = z
+        ax, ay = out[count, 1, 0] - out[count, 0, 0], out[count, 1, 1] - out[count, 0, 1]
+        bx, by = out[count, 2, 0] - out[count, 0, 0], out[count, 2, 1] - out[count, 0, 1]
+        if material[t] != left_out and (ax * by - ay * bx > 0.0 or material[t] == LEAF):
+            count += 1
+    return count
 
 
 @kernel
@@ -128,40 +136,39 @@ def _by_height(screen: Any, t: int) -> tuple[int, int, int]:
 
 
 @kernel
-def fill(screen: Any, count: int, dx: float, dy: float, nearness: Any, winner: Any) -> None:
-    """For every cell, the largest third coordinate and the position in `screen` it came from.
+def fill(screen: Any, count: int, offsets: Any, nearness: Any, winner: Any) -> None:
+    """For every cell of every plane, the largest third coordinate and the position in `screen` it came from.
 
-    (dx, dy) is where in the pixel the sample lies, relative to its centre. The earlier triangle keeps
-    a tie.
+    A plane's row of `offsets` is where in the pixel its samples lie, relative to the centre. The earlier
+    triangle keeps a tie.
     """
-    height, width = nearness.shape
+    planes, height, width = nearness.shape
     for t in range(count):
         a, b, c = _by_height(screen, t)
-        xa, ya, wa = screen[t, a, 0] - dx, screen[t, a, 1] - dy, screen[t, a, 2]
-        xb, yb, wb = screen[t, b, 0] - dx, screen[t, b, 1] - dy, screen[t, b, 2]
-        xc, yc, wc = screen[t, c, 0] - dx, screen[t, c, 1] - dy, screen[t, c, 2]
-        if yc < 0.0 or ya > height - 1 or max(xa, xb, xc) < 0.0 or min(xa, xb, xc) > width - 1:
-            continue
-        first, last = math.ceil(max(ya, 0.0)), math.ceil(min(yc, float(height)))
-        if first >= last:
-            continue
+        xa, ya, wa = screen[t, a, 0], screen[t, a, 1], screen[t, a, 2]
+        xb, yb, wb = screen[t, b, 0], screen[t, b, 1], screen[t, b, 2]
+        xc, yc, wc = screen[t, c, 0], screen[t, c, 1], screen[t, c, 2]
         det = (xb - xa) * (yc - ya) - (xc - xa) * (yb - ya)
-        if det == 0.0:
+        if yc < -1.0 or ya > height or max(xa, xb, xc) < -1.0 or min(xa, xb, xc) > width or det == 0.0:
             continue
+        scale = 1.0 / det
+        wx = ((wb - wa) * (yc - ya) - (wc - wa) * (yb - ya)) * scale
+        wy = ((xb - xa) * (wc - wa) - (xc - xa) * (wb - wa)) * scale
         long, upper, lower = (xc - xa) / (yc - ya), (xb - xa) / (yb - ya), (xc - xb) / (yc - yb)
-        wx = ((wb - wa) * (yc - ya) - (wc - wa) * (yb - ya)) / det
-        wy = ((xb - xa) * (wc - wa) - (xc - xa) * (wb - wa)) / det
-        for y in range(first, last):
-            one = xa + (y - ya) * long
-            two = xa + (y - ya) * upper if y < yb else xb + (y - yb) * lower
-            left = math.ceil(max(min(one, two), 0.0))
-            right = math.ceil(min(max(one, two), float(width)))
-            base = (wa + wy * (y - ya)) - wx * xa
-            for x in range(left, right):
-                w = np.float32(base + wx * x)
-                if w > nearness[y, x]:
-                    nearness[y, x] = w
-                    winner[y, x] = t
+        for k in range(planes):
+            dx, dy = offsets[k, 0], offsets[k, 1]
+            for y in range(math.ceil(max(ya - dy, 0.0)), math.ceil(min(yc - dy, float(height)))):
+                row = y + dy
+                one = xa + (row - ya) * long
+                two = xa + (row - ya) * upper if row < yb else xb + (row - yb) * lower
+                left = math.ceil(max(min(one, two) - dx, 0.0))
+                right = math.ceil(min(max(one, two) - dx, float(width)))
+                base = (wa + wy * (row - ya)) + wx * (dx - xa)
+                for x in range(left, right):
+                    w = np.float32(base + wx * x)
+                    if w > nearness[k, y, x]:
+                        nearness[k, y, x] = w
+                        winner[k, y, x] = t
 
 
 @kernel

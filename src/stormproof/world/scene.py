@@ -13,7 +13,7 @@ from stormproof.world import crowd, roadside, signs, traffic
 from stormproof.world.dice import Dice
 from stormproof.world.light import Shadows
 from stormproof.world.materials import LEAF
-from stormproof.world.mesh import Corners, Mesh
+from stormproof.world.mesh import Corners, Floats, Mesh
 from stormproof.world.plan import Plan, make_plan
 from stormproof.world.raster import drop, fill
 from stormproof.world.stage import Placement, Stage, assemble, tones
@@ -22,7 +22,7 @@ from stormproof.world.street import ground
 SLABS = tones("9a9690 a8a298 8a8884 b4aca0 7c7a78 a89888")
 KERBS = tones("b0aca4 9a9892 c4c0b8")
 YARDS = tones("8c8880 9c9080 77746e a89c8c")
-FIELDS = tones("5c7a3c 6a8444 4e6c34 7a8450 6c7440")
+FIELDS = tones("56683c 626f42 4c5e38 70724c 666844 5c6440")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,25 +90,24 @@ def in_sight(things: list[Placement], plan: Plan) -> list[Placement]:
     return kept
 
 
-def _map(corners: Corners, rows: int, columns: int, x: float, y: float, scale: float, lean: tuple[float, float]) -> Corners:
+def _map(stage: Stage, rows: int, columns: int, frame: tuple[float, float, float], lean: tuple[float, float], left_out: int = -1) -> Floats:
     """Height of what a family of parallel rays meets first, on a grid of the ground."""
-    flat = np.empty((len(corners), 3, 3))
-    drop(corners, lean[0], lean[1], x, y, scale, flat)
-    heights = np.full((rows, columns), -100.0, np.float32)
-    fill(flat, len(flat), 0.0, 0.0, heights, np.empty((rows, columns), np.int32))
-    return heights
+    flat = np.empty((len(stage.corners) + 1, 3, 3))
+    count = drop(stage.corners, *lean, *frame, flat, stage.material, left_out)
+    heights = np.full((1, rows, columns), -100.0, np.float32)
+    fill(flat, count, np.zeros((1, 2)), heights, np.empty((1, rows, columns), np.int32))
+    return heights[0]
 
 
 def cast(plan: Plan, stage: Stage) -> Shadows:
     """Sun maps, fine near the camera and coarse beyond, and a map from above."""
-    corners, material = stage.surfaces.corners, stage.surfaces.material
     lean = plan.light.lean
     shade = plan.light.beam[0] > 0.0
     x = plan.street.point(plan.lens.s, plan.lens.t)[0]
     near, far, above = (x - 20.0, -4.0, 17.0), (x - 75.0, -20.0, 4.0), (x - 36.0, -4.0, 4.0)  # and cells per metre
     none = np.full((1, 1), -100.0, np.float32)
-    return Shadows(_map(corners, 640, 680, *near, lean) if shade else none, _map(corners, 560, 600, *far, lean) if shade else none,
-                   _map(corners[material != LEAF], 400, 290, *above, (0.0, 0.0)), np.array([near, far, above]))
+    return Shadows(_map(stage, 640, 680, near, lean) if shade else none, _map(stage, 560, 600, far, lean) if shade else none,
+                   _map(stage, 400, 290, above, (0.0, 0.0), LEAF), np.array([near, far, above]))
 
 
 def compose(seed: int, split: str, index: int, *, shadows: bool = True) -> Scene:

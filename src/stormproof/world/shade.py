@@ -23,34 +23,39 @@ from stormproof.world.noise import band, chance, smooth, visible
 Look = tuple[float, float, float, float, float]  # red, green, blue, gloss, glow
 
 
+# Columns of `Surfaces.facts`: one triangle's 32 numbers lie together, so that shading fetches them at once.
+_ORIGIN, _DUALS, _NORMALS, _TEXTURE, MATERIAL, SLOT, PLACE = 0, 3, 9, 18, 27, 28, 29
+
+
 class Surfaces(NamedTuple):
     """Every triangle of a scene, and what the placements they belong to look like."""
 
-    corners: Any  # n×3×3, metres
-    normals: Any
-    texture: Any
-    material: Any  # n
-    slot: Any
-    place: Any  # n: index of the placement
-    duals: Any  # n×2×3: gradients of the second and third corner's weight
+    facts: Any  # n×32: first corner, gradients of the other corners' weights, normals, texture, material, slot, placement
     palette: Any  # placements×8×3
     params: Any  # placements×8
     seed: Any  # placements
 
 
 @kernel
-def weigh(corners: Any, duals: Any) -> None:
-    """Fill the gradients that turn a point on a triangle into the weights of its corners."""
+def gather(corners: Any, normals: Any, texture: Any, facts: Any) -> None:
+    """Fill all columns of `facts` that follow from a triangle's shape.
+
+    The gradients turn a point on the triangle into the weights of its second and third corner.
+    """
     for t in range(corners.shape[0]):
         ax, ay, az = corners[t, 1, 0] - corners[t, 0, 0], corners[t, 1, 1] - corners[t, 0, 1], corners[t, 1, 2] - corners[t, 0, 2]
         bx, by, bz = corners[t, 2, 0] - corners[t, 0, 0], corners[t, 2, 1] - corners[t, 0, 1], corners[t, 2, 2] - corners[t, 0, 2]
         aa, ab, bb = ax * ax + ay * ay + az * az, ax * bx + ay * by + az * bz, bx * bx + by * by + bz * bz
         det = aa * bb - ab * ab
-        if det <= 0.0:
-            det = 1.0
-        p, q, r = bb / det, ab / det, aa / det
-        duals[t, 0, 0], duals[t, 0, 1], duals[t, 0, 2] = p * ax - q * bx, p * ay - q * by, p * az - q * bz
-        duals[t, 1, 0], duals[t, 1, 1], duals[t, 1, 2] = r * bx - q * ax, r * by - q * ay, r * bz - q * az
+        det = 1.0 / det if det > 0.0 else 0.0
+        p, q, r = bb * det, ab * det, aa * det
+        facts[t, 0], facts[t, 1], facts[t, 2] = corners[t, 0, 0], corners[t, 0, 1], corners[t, 0, 2]
+        facts[t, 3], facts[t, 4], facts[t, 5] = p * ax - q * bx, p * ay - q * by, p * az - q * bz
+        facts[t, 6], facts[t, 7], facts[t, 8] = r * bx - q * ax, r * by - q * ay, r * bz - q * az
+        for k in range(3):
+            for axis in range(3):
+                facts[t, _NORMALS + 3 * k + axis] = normals[t, k, axis]
+                facts[t, _TEXTURE + 3 * k + axis] = texture[t, k, axis]
 
 
 @inlined
@@ -93,7 +98,7 @@ def _look(material: int, u: float, v: float, w: float, place: int, slot: int, pa
     if material == BOARD:
         one = (float(r), float(g), float(b))
         two = (float(palette[place, 6, 0]), float(palette[place, 6, 1]), float(palette[place, 6, 2]))
-        cr, cg, cb = poster(u * 1.3 + v + 50.0, w, seed, one, two, sharp)
+        cr, cg, cb = poster(u + v + 50.0, w, seed, one, two, sharp)
         return cr, cg, cb, 0.02, 0.0
     if material == TILES:
         row = w * 3.2 + 0.0
@@ -114,8 +119,7 @@ def _look(material: int, u: float, v: float, w: float, place: int, slot: int, pa
 
 
 @inlined
-def _surface(t: int, x: float, y: float, nearness: float, camera: Any, eye: Any, corners: Any, normals: Any, texture: Any, materials: Any,
-             slots: Any, places: Any, duals: Any, palette: Any, params: Any, seeds: Any,
+def _surface(t: int, x: float, y: float, nearness: float, camera: Any, eye: Any, facts: Any, palette: Any, params: Any, seeds: Any,
              near: Any, far: Any, above: Any, frames: Any, light: Light, marks: Marks) -> tuple[float, float, float]:
     """The light that triangle t sends along the ray through picture position (x, y)."""
     depth = 1.0 / nearness
@@ -124,29 +128,29 @@ def _surface(t: int, x: float, y: float, nearness: float, camera: Any, eye: Any,
     px = camera[0] + a * camera[3] + c * camera[6] + depth * camera[9]
     py = camera[1] + a * camera[4] + c * camera[7] + depth * camera[10]
     pz = camera[2] + a * camera[5] + c * camera[8] + depth * camera[11]
-    ox, oy, oz = px - corners[t, 0, 0], py - corners[t, 0, 1], pz - corners[t, 0, 2]
-    b1 = ox * duals[t, 0, 0] + oy * duals[t, 0, 1] + oz * duals[t, 0, 2]
-    b2 = ox * duals[t, 1, 0] + oy * duals[t, 1, 1] + oz * duals[t, 1, 2]
+    ox, oy, oz = px - facts[t, 0], py - facts[t, 1], pz - facts[t, 2]
+    b1 = ox * facts[t, 3] + oy * facts[t, 4] + oz * facts[t, 5]
+    b2 = ox * facts[t, 6] + oy * facts[t, 7] + oz * facts[t, 8]
     b0 = 1.0 - b1 - b2
-    nx = b0 * normals[t, 0, 0] + b1 * normals[t, 1, 0] + b2 * normals[t, 2, 0]
-    ny = b0 * normals[t, 0, 1] + b1 * normals[t, 1, 1] + b2 * normals[t, 2, 1]
-    nz = b0 * normals[t, 0, 2] + b1 * normals[t, 1, 2] + b2 * normals[t, 2, 2]
+    nx = b0 * facts[t, 9] + b1 * facts[t, 12] + b2 * facts[t, 15]
+    ny = b0 * facts[t, 10] + b1 * facts[t, 13] + b2 * facts[t, 16]
+    nz = b0 * facts[t, 11] + b1 * facts[t, 14] + b2 * facts[t, 17]
     size = 1.0 / (math.sqrt(nx * nx + ny * ny + nz * nz) + 1e-9)
     nx, ny, nz = nx * size, ny * size, nz * size
-    u = b0 * texture[t, 0, 0] + b1 * texture[t, 1, 0] + b2 * texture[t, 2, 0]
-    v = b0 * texture[t, 0, 1] + b1 * texture[t, 1, 1] + b2 * texture[t, 2, 1]
-    w = b0 * texture[t, 0, 2] + b1 * texture[t, 1, 2] + b2 * texture[t, 2, 2]
+    u = b0 * facts[t, 18] + b1 * facts[t, 21] + b2 * facts[t, 24]
+    v = b0 * facts[t, 19] + b1 * facts[t, 22] + b2 * facts[t, 25]
+    w = b0 * facts[t, 20] + b1 * facts[t, 23] + b2 * facts[t, 26]
     vx, vy, vz = px - eye[0], py - eye[1], pz - eye[2]
     size = 1.0 / math.sqrt(vx * vx + vy * vy + vz * vz)
     vx, vy, vz = vx * size, vy * size, vz * size
     facing = -(vx * nx + vy * ny + vz * nz)
-    material = int(materials[t])
+    material = int(facts[t, MATERIAL])
     if material == LEAF and facing < 0.0 and nx * light.sun[0] + ny * light.sun[1] + nz * light.sun[2] < 0.0:
         nx, ny = -0.5 * nx, -0.5 * ny
     sharp = camera[12] * nearness
     along = sharp * max(0.02, abs(facing))
-    place = int(places[t])
-    r, g, b, gloss, glow = _look(material, u, v, w, place, int(slots[t]), palette, params, seeds, marks, sharp, along)
+    place = int(facts[t, PLACE])
+    r, g, b, gloss, glow = _look(material, u, v, w, place, int(facts[t, SLOT]), palette, params, seeds, marks, sharp, along)
     free = openness(px, py, pz, nx, ny, above, frames) if material != LEAF and depth < 70.0 else 1.0
     direct = nx * light.sun[0] + ny * light.sun[1] + nz * light.sun[2]
     if material == LEAF:
@@ -177,29 +181,28 @@ def _surface(t: int, x: float, y: float, nearness: float, camera: Any, eye: Any,
 
 
 @inlined
-def _alike(one: int, two: int, source: Any, normals: Any, materials: Any, slots: Any, places: Any) -> bool:
+def _alike(one: int, two: int, source: Any, facts: Any) -> bool:
     """Whether two screen triangles are the same smooth surface, so that a border between them shows no edge."""
     if one == two:
         return True
     if one < 0 or two < 0:
         return False
     a, b = source[one], source[two]
-    if places[a] != places[b] or materials[a] != materials[b] or slots[a] != slots[b]:
+    if facts[a, PLACE] != facts[b, PLACE] or facts[a, MATERIAL] != facts[b, MATERIAL] or facts[a, SLOT] != facts[b, SLOT]:
         return False
-    if materials[a] == LEAF:
+    if facts[a, MATERIAL] == LEAF:
         return True
-    return bool(normals[a, 0, 0] * normals[b, 0, 0] + normals[a, 0, 1] * normals[b, 0, 1] + normals[a, 0, 2] * normals[b, 0, 2] > 0.9)
+    return bool(facts[a, 9] * facts[b, 9] + facts[a, 10] * facts[b, 10] + facts[a, 11] * facts[b, 11] > 0.9)
 
 
 @inlined
 def _sample(hit: int, x: float, y: float, nearness: float, source: Any, camera: Any, eye: Any,
-            corners: Any, normals: Any, texture: Any, materials: Any,
-            slots: Any, places: Any, duals: Any, palette: Any, params: Any, seeds: Any,
+            facts: Any, palette: Any, params: Any, seeds: Any,
             near: Any, far: Any, above: Any, frames: Any, light: Light, marks: Marks) -> tuple[float, float, float]:
     """Colour on the display's scale, 0 to 1, of what is seen at one picture position."""
     if hit >= 0:
-        r, g, b = _surface(source[hit], x, y, nearness, camera, eye, corners, normals, texture, materials, slots, places,
-                           duals, palette, params, seeds, near, far, above, frames, light, marks)
+        r, g, b = _surface(source[hit], x, y, nearness, camera, eye, facts, palette, params, seeds, near, far, above, frames,
+                           light, marks)
     else:
         a, c = (x - camera[13]) * camera[15], (y - camera[14]) * camera[15]
         dx, dy, dz = a * camera[3] + c * camera[6] + camera[9], a * camera[4] + c * camera[7] + camera[10], a * camera[5] + c * camera[8] + camera[11]
@@ -212,7 +215,7 @@ def _sample(hit: int, x: float, y: float, nearness: float, source: Any, camera: 
 
 
 @kernel
-def _edges(winners: Any, source: Any, normals: Any, materials: Any, slots: Any, places: Any, work: Any) -> int:
+def _edges(winners: Any, source: Any, facts: Any, work: Any) -> int:
     """List the samples to shade as (plane, row, column): every pixel's centre, and all planes where surfaces meet."""
     planes, height, width = winners.shape
     count = 0
@@ -220,7 +223,7 @@ def _edges(winners: Any, source: Any, normals: Any, materials: Any, slots: Any, 
         for x in range(width):
             last = 1
             for k in range(1, planes):
-                if last == 1 and not _alike(winners[0, y, x], winners[k, y, x], source, normals, materials, slots, places):
+                if last == 1 and not _alike(winners[0, y, x], winners[k, y, x], source, facts):
                     last = planes
             for k in range(last):
                 work[count, 0], work[count, 1], work[count, 2] = k, y, x
@@ -230,16 +233,14 @@ def _edges(winners: Any, source: Any, normals: Any, materials: Any, slots: Any, 
 
 @kernel
 def _paint(work: Any, count: int, winners: Any, nearness: Any, source: Any, offsets: Any, camera: Any, eye: Any,
-           corners: Any, normals: Any, texture: Any, materials: Any,
-           slots: Any, places: Any, duals: Any, palette: Any, params: Any, seeds: Any,
+           facts: Any, palette: Any, params: Any, seeds: Any,
            near: Any, far: Any, above: Any, frames: Any, light: Light, marks: Marks, out: Any) -> None:
     """Shade the samples in order; a pixel is the mean of its own."""
     r, g, b, n = 0.0, 0.0, 0.0, 0
     for i in range(count):
         k, y, x = work[i, 0], work[i, 1], work[i, 2]
         p, q, s = _sample(winners[k, y, x], x + offsets[k, 0], y + offsets[k, 1], nearness[k, y, x], source, camera, eye,
-                          corners, normals, texture, materials, slots, places, duals, palette, params, seeds, near, far, above,
-                          frames, light, marks)
+                          facts, palette, params, seeds, near, far, above, frames, light, marks)
         r, g, b, n = r + p, g + q, b + s, n + 1
         if i + 1 == count or work[i + 1, 0] == 0:
             out[y, x, 0] = int(r / n * 255.0 + 0.5)
@@ -252,7 +253,7 @@ def shade(winners: Any, nearness: Any, source: Any, offsets: Any, camera: Any, e
           maps: Shadows, marks: Marks) -> Any:
     """Paint the picture. Plane 0 holds the pixel centres; where other planes see another surface, all are mixed."""
     work = np.empty((winners.size, 3), np.int16)
-    count = _edges(winners, source, surfaces.normals, surfaces.material, surfaces.slot, surfaces.place, work)
+    count = _edges(winners, source, surfaces.facts, work)
     out = np.empty((*winners.shape[1:], 3), np.uint8)
     _paint(work, count, winners, nearness, source, offsets, camera, eye, *surfaces, *maps, light, marks, out)
     return out

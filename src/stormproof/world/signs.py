@@ -92,10 +92,10 @@ def along(dice: Dice, plan: Plan) -> Iterator[Placement]:
              furniture.DIRECTION, furniture.NAME)
     for _ in range(2 + dice.integer(5)):
         u = dice.unit()
-        s, side = 5.0 + 60.0 * u * u, 1 if dice.chance(0.6) else -1
+        s, side = 4.0 + 40.0 * u * u, 1 if dice.chance(0.6) else -1
         kind = dice.pick(kinds)
         if not street.crosses(s, 1.0):
             yield from signpost(dice, street, s, side * (m.half + dice.between(0.35, 0.8)), kind, backwards=dice.chance(0.25))
     if dice.chance(0.25):
         side = 1 if dice.chance(0.7) else -1
-        yield from signpost(dice, street, dice.between(7, 24), side * (m.half + 0.5), furniture.STOP, backwards=False)
+        yield from signpost(dice, street, dice.between(4, 16), side * (m.half + 0.5), furniture.STOP, backwards=False)

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from stormproof.world.classes import VOID
 from stormproof.world.kernel import kernel
 from stormproof.world.materials import TWO_SIDED
-from stormproof.world.mesh import Mesh
-from stormproof.world.shade import Surfaces, weigh
+from stormproof.world.mesh import Floats, Mesh
+from stormproof.world.shade import MATERIAL, PLACE, SLOT, Surfaces, gather
 
 Colour = tuple[float, float, float]
 SLOTS = 8
@@ -76,6 +76,9 @@ def _put(mesh: Any, start: int, at: Any, ahead: Any, scale: Any, tilt: float, ou
 class Stage:
     """Every triangle of a scene with its looks, and per placement what it is."""
 
+    corners: Floats  # n×3×3, metres
+    material: npt.NDArray[np.uint8]
+    place: npt.NDArray[np.int32]  # each triangle's placement
     surfaces: Surfaces
     two_sided: npt.NDArray[np.bool_]
     semantic: npt.NDArray[np.uint8]  # per placement
@@ -98,13 +101,14 @@ def assemble(placements: Sequence[Placement]) -> Stage:
             palette[k, : len(p.colours)] = p.colours
         if len(p.params):
             params[k, : len(p.params)] = p.params
-    duals = np.empty((total, 2, 3), np.float32)
-    weigh(solid[0], duals)
+    facts = np.empty((total, 32), np.float32)
+    gather(*solid, facts)
     material = np.concatenate([p.mesh.material for p in placements])
+    place = np.repeat(np.arange(count, dtype=np.int32), sizes)
+    facts[:, MATERIAL], facts[:, PLACE] = material, place
+    facts[:, SLOT] = np.concatenate([p.mesh.slot for p in placements])
     labels = np.array([p.label for p in placements])
-    surfaces = Surfaces(*solid, material, np.concatenate([p.mesh.slot for p in placements]),
-                        np.repeat(np.arange(count, dtype=np.int32), sizes), duals, palette, params,
-                        np.array([p.seed for p in placements], np.int64))
+    surfaces = Surfaces(facts, palette, params, np.array([p.seed for p in placements], np.int64))
     instance = np.where(labels >= 0, np.cumsum(labels >= 0), 0).astype(np.int32)
-    return Stage(surfaces, np.isin(material, TWO_SIDED), np.array([p.semantic for p in placements], np.uint8),
+    return Stage(solid[0], material, place, surfaces, np.isin(material, TWO_SIDED), np.array([p.semantic for p in placements], np.uint8),
                  instance, tuple(placements))

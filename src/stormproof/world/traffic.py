@@ -51,7 +51,7 @@ def vehicle(dice: Dice, street: Street, s: float, t: float, label: int, backward
 
 def _kind(dice: Dice) -> int:
     u = dice.unit()
-    return CAR if u < 0.76 else TRUCK if u < 0.90 else BUS
+    return CAR if u < 0.72 else TRUCK if u < 0.87 else BUS
 
 
 def moving(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
@@ -61,9 +61,9 @@ def moving(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
     lanes = [(m.middle + (k + 0.5) * m.lane, False) for k in range(m.right)]
     lanes += [(m.middle - (k + 0.5) * m.lane, True) for k in range(m.left)]
     for t, backwards in lanes:
-        s = dice.between(1.0, 6.0) + (dice.between(5, 16) if abs(t - lens.t) < 2.2 else dice.between(-4, 4))
-        s += dice.between(0, calm)
-        while s < 100:
+        s = dice.between(4.5, 16) if abs(t - lens.t) < 2.2 else dice.between(-1, 7)
+        s += dice.between(0, 0.2) * calm
+        while s < 62:
             label = _kind(dice)
             long = LENGTHS[label]
             at = s + long / 2
@@ -86,7 +86,7 @@ def parked(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
         s, full = dice.between(-2, 8), dice.between(0.3, 1.1)
         if abs(plan.lens.t - t) < 1.8:
             s = max(s, 6.0)
-        while s < 70:
+        while s < 42:
             s += 5.4 + dice.between(0, 0.8)
             free = not street.crosses(s, 9.0) and abs(s - m.zebra) > 6 and not any(
                 a < s + 2.7 and s - 2.7 < b and c < t + 0.95 and t - 0.95 < e for a, b, c, e in taken)
@@ -102,9 +102,9 @@ def crossing(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
     street, m = plan.street, plan.street.marks
     if m.crossing > 500:
         return
-    for t0, s_off, direction in ((-45.0, -1.7, 1), (-45.0, 1.7, -1)):
-        t = t0 + dice.between(0, 30)
-        while t < 45:
+    for t0, s_off, direction in ((-32.0, -1.7, 1), (-32.0, 1.7, -1)):
+        t = t0 + dice.between(0, 24)
+        while t < 32:
             label = _kind(dice)
             long = LENGTHS[label]
             s = m.crossing + s_off

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from stormproof.sample import Camera, Image
 from stormproof.world.classes import SKY
+from stormproof.world.kernel import kernel
 from stormproof.world.mesh import Corners
 from stormproof.world.raster import OFFSETS, cover, fill, project
 from stormproof.world.scene import Scene, camera_at
@@ -31,12 +33,24 @@ class View:
 
 
 def _projected(scene: Scene, camera: Corners, width: int, height: int) -> tuple[Corners, npt.NDArray[np.int32], int]:
-    corners = scene.stage.surfaces.corners
+    corners = scene.stage.corners
     screen = np.empty((2 * len(corners), 3, 3))
     source = np.empty(2 * len(corners), np.int32)
     window = np.array([-width, -height, 2 * width, 2 * height], np.float64)
     return screen, source, project(corners, scene.stage.two_sided, camera, window, screen, source, np.empty((3, 3)),
                                    np.empty((4, 3)))
+
+
+@kernel
+def _resolve(winners: Any, nearness: Any, owner: Any, classes: Any, depth: Any, instance: Any, semantic: Any) -> None:
+    """What the winning triangle of every pixel says about it."""
+    height, width = winners.shape
+    for y in range(height):
+        for x in range(width):
+            hit = winners[y, x]
+            depth[y, x] = np.float32(1.0) / nearness[y, x] if hit >= 0 else np.float32(np.inf)
+            instance[y, x] = owner[hit] if hit >= 0 else 0
+            semantic[y, x] = classes[hit] if hit >= 0 else SKY
 
 
 def look(scene: Scene, width: int, height: int, *, shift: float = 0.0, baseline: float | None = None, colour: bool = True) -> View:
@@ -46,21 +60,17 @@ def look(scene: Scene, width: int, height: int, *, shift: float = 0.0, baseline:
     planes = len(PLANES) if colour else 1
     nearness = np.zeros((planes, height, width), np.float32)
     winners = np.full((planes, height, width), -1, np.int32)
-    for k in range(planes):
-        fill(screen, count, PLANES[k, 0], PLANES[k, 1], nearness[k], winners[k])
+    fill(screen, count, PLANES, nearness, winners)
     image = None
     if colour:
         image = shade(winners, nearness, source, PLANES, camera, eye, scene.stage.surfaces, scene.plan.light,
                       scene.shadows, scene.plan.street.marks)
-    place = scene.stage.surfaces.place[source[:count]]
+    place = scene.stage.place[source[:count]]
     owner = scene.stage.instance[place]
-    seen = winners[0] >= 0
-    hit = np.where(seen, winners[0], 0)
     whole, framed = np.zeros((2, int(scene.stage.instance.max(initial=0)) + 1), np.int64)
     stamp = np.zeros((3 * height, 3 * width), np.uint16)
     cover(screen, count, owner, stamp, width, height, whole, framed)
-    with np.errstate(divide="ignore"):
-        depth = np.float32(1.0) / nearness[0]
+    depth, instance, semantic = (np.empty((height, width), kind) for kind in (np.float32, np.int32, np.uint8))
+    _resolve(winners[0], nearness[0], owner, scene.stage.semantic[place], depth, instance, semantic)
     pinhole = Camera(float(camera[12]), float(camera[12]), float(camera[13]), float(camera[14]), baseline)
-    return View(depth, np.where(seen, owner[hit], 0).astype(np.int32), np.where(seen, scene.stage.semantic[place[hit]], SKY).astype(np.uint8),
-                whole, framed, pinhole, image)
+    return View(depth, instance, semantic, whole, framed, pinhole, image)

@@ -1,6 +1,6 @@
 """Buildings of unit size, to be scaled to width (x), depth (y) and height (z); the front faces -x.
 
-FACADE's texture coordinates are metres along the wall, the wall's side, and metres above the ground.
+FACADE's texture coordinates are metres along the wall, in x or in y, and metres above the ground.
 Slots: wall, trim, shop, roof, glass.
 """
 
@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-import numpy as np
-
 from stormproof.world.materials import FACADE, MATTE, TILES
-from stormproof.world.mesh import Corners, Mesh, box, join, paint, quads
+from stormproof.world.mesh import Corners, Mesh, box, join, paint, quads, wrapped
 
 WALL, TRIM, SHOP, ROOF, PANE = range(5)
 
@@ -20,21 +18,12 @@ def _walls() -> Corners:
     return box((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))[:8]
 
 
-def _wall_texture(corners: Corners) -> Corners:
-    """Along the wall in y for the sides facing ±x, in x for the others; z is height."""
-    texture = corners.copy()
-    along_x = np.ptp(corners[:, :, 1], axis=1) < 1e-9
-    texture[along_x, :, 1] = 0.0
-    texture[~along_x, :, 0] = 0.0
-    return texture
-
-
 @lru_cache(maxsize=1)
 def block() -> Mesh:
     """Walls and a flat roof."""
     walls = _walls()
     roof = box((0, 0, 0), (1, 1, 1))[8:10]
-    return join([paint(walls, FACADE, WALL, texture=_wall_texture(walls)), paint(roof, MATTE, ROOF)])
+    return join([paint(walls, FACADE, WALL, texture=wrapped(walls)), paint(roof, MATTE, ROOF)])
 
 
 @lru_cache(maxsize=4)

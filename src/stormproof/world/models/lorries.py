@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from stormproof.world.materials import BOARD, GLASS, LAMP, MATTE, PAINT
-from stormproof.world.mesh import Mesh, Point, ball, box, join, paint, quads, tube
+from stormproof.world.mesh import Mesh, Point, ball, box, join, paint, quads, tube, wrapped
 from stormproof.world.models.vehicles import BODY, HEAD, HUB, PANE, SECOND, TAIL, TRIM, wheel
 
 TRUCKS = 6
@@ -58,7 +58,8 @@ def _load(kind: int, half: float, back: float, front: float, top: float) -> Iter
     """What a truck carries behind its cab, by kind."""
     floor = 1.05
     if kind in (0, 3, 5):  # box body with lettering
-        yield paint(box((-half, back, floor), (half, front, top)), BOARD, SECOND)
+        body = box((-half, back, floor), (half, front, top))
+        yield paint(body, BOARD, SECOND, texture=wrapped(body))
         yield paint(box((-half - 0.01, back - 0.015, floor - 0.02), (half + 0.01, back + 0.1, floor + 0.12)), MATTE, TRIM)
         yield paint(box((-0.02, back - 0.02, floor), (0.02, back, top - 0.05)), MATTE, TRIM)
     elif kind == 1:  # tipper
@@ -80,7 +81,8 @@ def _load(kind: int, half: float, back: float, front: float, top: float) -> Iter
     else:  # flat bed with crates
         for k, (size, high) in enumerate(((0.28, 1.2), (0.25, 0.8), (0.3, 1.5))):
             y = back + (front - back) * (0.04 + 0.33 * k)
-            yield paint(box((-half * 0.85, y, floor), (half * 0.85, y + (front - back) * size, floor + high)), BOARD, SECOND)
+            crate = box((-half * 0.85, y, floor), (half * 0.85, y + (front - back) * size, floor + high))
+            yield paint(crate, BOARD, SECOND, texture=wrapped(crate))
     yield paint(box((-half, back, floor - 0.22), (half, front, floor)), MATTE, TRIM)
 
 

@@ -36,8 +36,8 @@ def _leg(hip: Point, thigh: float, shin: float, swing: float, bend: float, girth
     toe = (ankle[0], ankle[1] + 0.17, ankle[2] - 0.035)
     lower = SKIN if bare else LEGS
     return [
-        tube(knee, hip, 0.062 * girth, 0.088 * girth, CLOTH, LEGS),
-        tube(ankle, knee, 0.042 * girth, 0.062 * girth, CLOTH if lower == LEGS else MATTE, lower),
+        tube(knee, hip, 0.062 * girth, 0.088 * girth, CLOTH, LEGS, capped=False),
+        tube(ankle, knee, 0.042 * girth, 0.062 * girth, CLOTH if lower == LEGS else MATTE, lower, capped=False),
         tube((ankle[0], ankle[1] - 0.06, ankle[2] - 0.03), toe, 0.05, 0.035, MATTE, SHOES, sides=5),
     ]
 
@@ -49,8 +49,8 @@ def _arm(shoulder: Point, upper: float, fore: float, swing: float, bend: float, 
     c, s = turn(swing + bend)
     hand = (elbow[0] - out * 0.5, elbow[1] + fore * s, elbow[2] - fore * c)
     return [
-        tube(elbow, shoulder, 0.042 * girth, 0.055 * girth, CLOTH, TOP),
-        tube(hand, elbow, 0.033 * girth, 0.042 * girth, CLOTH if sleeve else MATTE, TOP if sleeve else SKIN),
+        tube(elbow, shoulder, 0.042 * girth, 0.055 * girth, CLOTH, TOP, capped=False),
+        tube(hand, elbow, 0.033 * girth, 0.042 * girth, CLOTH if sleeve else MATTE, TOP if sleeve else SKIN, capped=False),
         ball(hand, (0.035, 0.045, 0.05), MATTE, SKIN, sides=5, rings=3),
     ]
 
@@ -59,7 +59,7 @@ def _head(neck: Point, size: float, long_hair: bool, hat: bool) -> list[Mesh]:
     x, y, z = neck
     r = 0.095 * size
     middle = (x, y + 0.015, z + 0.17 * size)
-    parts = [tube((x, y, z - 0.04), (x, y + 0.01, z + 0.1), 0.05, 0.048, MATTE, SKIN, sides=5),
+    parts = [tube((x, y, z - 0.04), (x, y + 0.01, z + 0.1), 0.05, 0.048, MATTE, SKIN, sides=5, capped=False),
              ball(middle, (r * 0.86, r, r * 1.22), MATTE, SKIN),
              ball((x, y - 0.006, middle[2] + 0.012), (r * 0.95, r * 1.07, r * 1.25), MATTE, HAIR, bottom=0.25, rings=4),
              ball((x, y - 0.028, middle[2]), (r * 0.92, r * 0.95, r * 1.15), MATTE, HAIR, bottom=-0.5, top=0.6, rings=3)]
@@ -75,8 +75,8 @@ def _torso(hip: float, shoulder: float, girth: float, lean: float) -> list[Mesh]
     waist = hip + 0.45 * (shoulder - hip)
     a, b, c = (0.0, 0.0, hip - 0.04), (0.0, lean * 0.45, waist), (0.0, lean, shoulder)
     return [
-        tube(a, b, 0.165 * girth, 0.150 * girth, CLOTH, TOP, sides=8, flatness=0.66),
-        tube(b, c, 0.150 * girth, 0.190 * girth, CLOTH, TOP, sides=8, flatness=0.62),
+        tube(a, b, 0.165 * girth, 0.150 * girth, CLOTH, TOP, sides=8, flatness=0.66, capped=False),
+        tube(b, c, 0.150 * girth, 0.190 * girth, CLOTH, TOP, sides=8, flatness=0.62, capped=False),
         ball(c, (0.195 * girth, 0.115 * girth, 0.07), CLOTH, TOP, rings=3),
         tube((0.0, 0.0, hip - 0.12), (0.0, 0.0, hip + 0.02), 0.15 * girth, 0.165 * girth, CLOTH, LEGS, sides=8, flatness=0.66),
     ]
@@ -121,8 +121,8 @@ def walker(kind: int) -> Mesh:
 def _ring(y: float, radius: float) -> Mesh:
     """A bicycle wheel: a thin tyre with a few spokes, in the plane x = 0."""
     rim = [(y + radius * c, radius * s + radius) for c, s in circle(14)]
-    parts = [tube((0, *rim[k]), (0, *rim[(k + 1) % 14]), 0.022, 0.022, MATTE, 1, sides=4) for k in range(14)]
-    parts += [tube((0, y, radius), (0, *rim[k]), 0.006, 0.006, MATTE, 2, sides=3) for k in range(0, 14, 2)]
+    parts = [tube((0, *rim[k]), (0, *rim[(k + 1) % 14]), 0.022, 0.022, MATTE, 1, sides=4, capped=False) for k in range(14)]
+    parts += [tube((0, y, radius), (0, *rim[k]), 0.006, 0.006, MATTE, 2, sides=3, capped=False) for k in range(0, 14, 2)]
     return join(parts)
 
 

@@ -44,7 +44,7 @@ def _clumps(draw: Draw, name: str, centre: Point, radii: Point, count: int, size
 
 
 # Leaf clumps by how near a tree is seen: how many, against how large.
-NEAR, MIDDLE, FAR = (2.2, 0.62), (0.8, 1.0), (0.25, 1.7)
+NEAR, MIDDLE, FAR = (1.8, 0.68), (0.65, 1.1), (0.2, 1.9)
 
 
 @lru_cache(maxsize=3 * TREES)

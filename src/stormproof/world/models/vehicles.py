@@ -8,8 +8,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from stormproof.world.materials import BOARD, GLASS, LAMP, MATTE, PAINT
-from stormproof.world.mesh import Corners, Mesh, Point, box, circle, disc, join, loft, paint, quads, tube
+from stormproof.world.materials import GLASS, LAMP, MATTE, PAINT
+from stormproof.world.mesh import Corners, Mesh, Point, box, circle, disc, join, loft, paint, tube
 
 BODY, PANE, TRIM, TYRE, HUB, HEAD, TAIL, SECOND = range(8)
 
@@ -148,7 +148,7 @@ def _lights(s: Shape) -> Iterator[Mesh]:
         yield paint(box((a, front - 0.30, s.nose - 0.20), (b, front - 0.035, s.nose - 0.06)), LAMP, HEAD)
         a, b = sorted((side * half * 0.58, side * half * 0.90))
         tall = 0.35 if s.height > 1.6 else 0.16
-        yield paint(box((a, -front + 0.0, deck - 0.10 - tall), (b, -front + 0.3, deck - 0.10)), LAMP, TAIL)
+        yield paint(box((a, -front - 0.02, deck - 0.14 - tall), (b, -front + 0.3, deck - 0.14)), LAMP, TAIL)
         a, b = sorted((side * half * 0.99, side * (half + 0.17)))
         y = front - s.hood - 0.30 - s.screen * 0.3
         yield paint(box((a, y, s.belt + 0.02), (b, y + 0.10, s.belt + 0.16)), PAINT, BODY)
