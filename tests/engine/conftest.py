@@ -25,7 +25,7 @@ def all_rows(run: Path) -> pa.Table:
 
 
 def all_bytes(run: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted((run / "parts").glob("*"))}
+    return {path.name: path.read_bytes() for path in sorted((run / "parts").glob("part-*"))}
 
 
 @pytest.fixture(scope="session")

@@ -34,7 +34,6 @@ def export(
         stormproof export runs/yolox --format coco --out results
     """
     from stormproof.datasets import open_dataset
-    from stormproof.datasets.filedataset import category_ids
     from stormproof.models.classes import match_classes
     from stormproof.store.export import FORMATS
     from stormproof.store.record import read_record
@@ -43,7 +42,8 @@ def export(
     numbers: list[int] = []
     if file_format is ExportFormat.coco:
         dataset = open_dataset(data or record.dataset.spec)
-        known = category_ids(dataset, len(dataset.classes))
+        # The numbers by which the dataset's own files know its classes; 0, 1, 2 … if it does not say.
+        known = getattr(dataset, "category_ids", ()) or range(len(dataset.classes))
         match = match_classes(record.model.classes, dataset.classes)
         numbers = [known[label] if label >= 0 else -1 for label in match.labels]
     written = FORMATS[file_format](run, record, out or run / f"export-{file_format}", numbers)
