@@ -26,6 +26,12 @@ def _extent(draw: Draw, stream: str, share: float, side: int) -> slice:
     return slice(start, start + length)
 
 
+def _hit(draw: Draw, stream: str, shape: tuple[int, ...], share: float) -> npt.NDArray[np.bool_]:
+    """Which of some parts are hit: each with chance `share`, and at least one if any."""
+    bits = draw.bits(stream, shape)
+    return bits < max(round(share * U16), int(bits.min()) + 1 if share > 0 else 0)
+
+
 @corruption(family="board", cite="liu2024", height=ladder(0.01, 0.02, 0.03, 0.04, 0.05, low=0, high=1))
 def synchronization_exception(image: Image, draw: Draw, *, height: float) -> Image:
     """The clock skips: a horizontal band of rows never arrives and stays black.
@@ -83,10 +89,8 @@ def memory_block_loss(image: Image, draw: Draw, *, share: float, block: int) -> 
     """
     height, width = image.shape[:2]
     grid = -(-height // block), -(-width // block)
-    chances = draw.bits("blocks", grid)
-    lost = chances < max(round(share * U16), int(chances.min()) + 1 if share > 0 else 0)
     out = image.copy()
-    for row, column in np.argwhere(lost) * block:
+    for row, column in np.argwhere(_hit(draw, "blocks", grid, share)) * block:
         out[row : row + block, column : column + block] = 0
     return out
 
@@ -115,7 +119,7 @@ def transfer_harness_exception(image: Image, draw: Draw, *, share: float, wire: 
     which takes about twice the share for the same harm. On a grey picture the bytes are Y's.
     """
     rows, columns = (
-        np.flatnonzero(draw.bits(axis, (n,)) < round(share * U16))
+        np.flatnonzero(_hit(draw, axis, (n,), share))
         for axis, n in zip(("rows", "columns"), image.shape, strict=False)
     )
     out = image.copy()
@@ -140,7 +144,7 @@ def transfer_stripe_loss(image: Image, draw: Draw, *, chance: float, rows: int) 
     in three of those hit does.
     """
     stripes = -(-image.shape[0] // rows)
-    hit = draw.bits("stripes", (stripes,)) < round(chance * U16)
+    hit = _hit(draw, "stripes", (stripes,), chance)
     channel = draw.bits("channels", (stripes,)).astype(np.int64) * 3 // U16
     out = image.copy()
     for stripe in np.flatnonzero(hit & (channel < image.shape[2])):
