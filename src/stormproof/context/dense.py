@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 
@@ -13,6 +14,8 @@ from stormproof.sample import Image
 Map = npt.NDArray[np.float32]
 
 _SPREAD = 400.0  # lines of a laser lie up to ten pixels apart: far enough to bridge them
+_REACH = 20.0  # px over which a gap takes its nearest neighbour's depth rather than the surroundings
+_COARSE = 8  # the surroundings are averaged in a picture this many times smaller
 _FILLED = np.float32(0.01)  # how much a filled pixel counts beside a measured one
 
 
@@ -26,9 +29,38 @@ def densify(depth: Map, image: Image) -> Map:
         raise InvalidTruth("The depth map holds no known pixel; there is nothing to spread.")
     if known.all():
         return depth
-    with np.errstate(divide="ignore"):
-        near = np.float32(1) / fill_unknown(depth)
+    near = _first_guess(depth, known)
     confidence = np.where(known, np.float32(1), _FILLED)
     spread = refine(near, confidence, image, strength=_SPREAD)
     with np.errstate(divide="ignore"):
         return np.where(known, depth, np.float32(1) / np.maximum(spread, 0)).astype(np.float32)
+
+
+def _first_guess(depth: Map, known: npt.NDArray[np.bool_]) -> Map:
+    """Inverse depth: a small gap's is its nearest neighbour's, a large one's that of the surroundings.
+
+    A laser sees nothing above its highest line. What is up there is rarely the car below it: the
+    surroundings' root mean square depth leans to the far side.
+    """
+    with np.errstate(divide="ignore"):
+        nearest = np.float32(1) / fill_unknown(depth)
+    distance = cv2.distanceTransform((~known).astype(np.uint8), cv2.DIST_L2, 5)
+    share = np.exp(-distance / np.float32(_REACH))
+    return np.asarray(share * nearest + (1 - share) * _surroundings(depth, known), np.float32)
+
+
+def _surroundings(depth: Map, known: npt.NDArray[np.bool_]) -> Map:
+    """Inverse of the root mean square depth within about a sixteenth of the width."""
+    height, width = depth.shape
+    small = (max(width // _COARSE, 1), max(height // _COARSE, 1))
+    squares = np.where(known & np.isfinite(depth), np.nan_to_num(depth) ** 2, 0).astype(np.float32)
+    sums = [
+        cv2.resize(part, small, interpolation=cv2.INTER_AREA) for part in (squares, known.astype(np.float32))
+    ]
+    sigma = max(small[0] / 16, 0.5)
+    total, weight = (cv2.GaussianBlur(part, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE) for part in sums)
+    # Far from every measurement both vanish; a little of the overall mean keeps the ratio defined.
+    mean = squares.sum() / max(int(known.sum()), 1)
+    ratio = (total + 1e-6 * mean) / (weight + 1e-6)
+    wide = cv2.resize(ratio.astype(np.float32), (width, height), interpolation=cv2.INTER_LINEAR)
+    return np.asarray(1 / np.sqrt(np.maximum(wide, 1e-6)), np.float32)

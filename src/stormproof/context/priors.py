@@ -4,10 +4,12 @@ A file of priors is JSON, a list of regions that hold for every image of a datas
 
     [{"polygon": [[0, 430], [640, 430], [640, 480], [0, 480]], "depth": 1.5},
      {"class": "sky", "depth": "inf"},
-     {"above": 170, "depth": "inf"}]
+     {"above": 170, "depth": "inf"},
+     {"sky": "found", "depth": "inf"}]
 
-A region is a polygon of x, y pixels, a class of the semantic map, or all rows above one; its depth is in
-metres, or "inf" for what is infinitely far. Later regions lie over earlier ones.
+A region is a polygon of x, y pixels, a class of the semantic map, all rows above one, or the sky as it is
+found in the picture; its depth is in metres, or "inf" for what is infinitely far. Later regions lie over
+earlier ones.
 """
 
 from __future__ import annotations
@@ -22,25 +24,30 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from stormproof.context.sky import find_sky
 from stormproof.errors import InvalidOption, MissingContext, UnknownName
 from stormproof.sample import Bools, Sample
 
 Map = npt.NDArray[np.float32]
 
-_KINDS = ("polygon", "class", "above")
+_KINDS = ("polygon", "class", "above", "sky")
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A part of the image whose depth, in metres, is known; exactly one of the three ways says which."""
+    """A part of the image whose depth, in metres, is known; exactly one of the four ways says which."""
 
     depth: float
     polygon: tuple[tuple[float, float], ...] = ()
     semantic_class: str = ""
     above: float | None = None
+    sky: bool = False
 
     def mask(self, sample: Sample, semantic_classes: Sequence[str]) -> Bools:
         height, width = sample.image.shape[:2]
+        if self.sky:
+            given = sample.context.depth
+            return find_sky(sample.image, None if given is None else np.isfinite(given))
         if self.above is not None:
             return np.broadcast_to((np.arange(height) + 0.5 < self.above)[:, None], (height, width))
         if self.polygon:
@@ -103,4 +110,6 @@ def _region(entry: Any, where: str) -> Region:
         raise InvalidOption(f"{where}: cannot read {entry!r:.80}; {fix}.") from None
     if not depth > 0 or ("polygon" in entry and len(corners) < 3):
         raise InvalidOption(f"{where}: depth must be above 0, a polygon have three corners or more.")
-    return Region(depth, corners, str(entry.get("class", "")), above)
+    if entry.get("sky", "found") != "found":
+        raise InvalidOption(f'{where}: write "sky": "found", not {entry["sky"]!r}.')
+    return Region(depth, corners, str(entry.get("class", "")), above, "sky" in entry)

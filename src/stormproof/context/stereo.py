@@ -25,6 +25,7 @@ _TOLERANCE = 1.0  # px by which the two views may disagree
 _JUMP = 0.5  # px a neighbour may differ by and still half belong to the same surface
 _FILLED = np.float32(0.1)  # how much a filled pixel counts beside a matched one
 _RIM = np.float32(0.05)  # and one beside a step, where the matcher's blocks straddle two surfaces
+_LEAST = 1 / 16  # px; the matcher counts no finer, and less is infinitely far
 _STEP = 2.0  # px of disparity that make a step
 
 
@@ -64,7 +65,8 @@ def stereo_disparity(left: Image, right: Image, matching: Matching = Matching())
     filled = np.asarray(cv2.medianBlur(fill_behind(checked), 5), np.float32)
     confidence = np.where(np.isnan(checked), _FILLED, np.float32(1))
     confidence[_rims(filled)] = _RIM
-    return np.maximum(refine(filled, confidence, left, jump=_JUMP), 0)
+    refined = refine(filled, confidence, left, jump=_JUMP)
+    return np.where(refined < _LEAST, np.float32(0), refined)
 
 
 def match(left: Image, right: Image, reach: int) -> Map:
