@@ -125,7 +125,7 @@ def canonical(name: str) -> str:
 
 
 def is_nothing(name: str) -> bool:
-    return normalised(name) in NOTHING or name.strip().lower() in NOTHING
+    return normalised(name) in NOTHING
 
 
 def class_table(match: ClassMatch, title: str = "Classes") -> Table:
@@ -143,5 +143,5 @@ def class_table(match: ClassMatch, title: str = "Classes") -> Table:
         table.add_row("–", name, "[yellow]the model cannot say it: always missed[/]")
     for name in match.unmatched_model:
         table.add_row(name, "–", "[dim]not in the dataset: dropped[/]")
-    table.caption = f"{same} classes have the same name on both sides."
+    table.caption = f"Same name on both sides: {same}."
     return table

@@ -91,17 +91,26 @@ def _classes(count: int | None) -> dict[str, Any]:
     return {"classes": vocabulary} if vocabulary else {}
 
 
+# TensorFlow's object detection models, in the order that 'postprocessed' wants.
+_TF_OUTPUTS = ("detection_boxes", "detection_classes", "detection_scores", "num_detections")
+# DETR by its number of logits. COCO's own numbers from 0 to 90 make 91, one more stands for nothing.
+_DETR: dict[int, dict[str, Any]] = {
+    80: {"decoder": "rtdetr", "classes": "coco80"},
+    91: {"decoder": "rtdetr", "classes": "coco91", "label_offset": -1},
+    92: {"decoder": "detr", "classes": "coco91", "label_offset": -1},
+}
+
+
 def _by_names(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
-    """Exporters that name their outputs: transformers and RT-DETR."""
+    """Exporters that name their outputs: transformers, RT-DETR and TensorFlow."""
     if {"logits", "pred_boxes"} <= {*names}:
         count = shapes[names.index("logits")][-1]
-        order = {"outputs": ["logits", "pred_boxes"]}
-        # DETR has one class more, for nothing; the others say each class yes or no.
-        if count in (80, 365) or not count:
-            return {"decoder": "rtdetr", **order, **_classes(count)}
-        return {"decoder": "detr", **order, **_classes(count - 1)}
+        return {"outputs": ["logits", "pred_boxes"], **_DETR.get(count or 0, {})}
     if {"labels", "boxes", "scores"} <= {*names} and len(graph.inputs) > 1:
         return {"decoder": "labelled", "outputs": ["labels", "boxes", "scores"]}
+    plain = {name.removesuffix(":0"): name for name in names}
+    if {*_TF_OUTPUTS} <= {*plain}:  # these count classes from 1
+        return {"decoder": "postprocessed", "outputs": [plain[n] for n in _TF_OUTPUTS], "label_offset": -1}
     return {}
 
 
@@ -155,18 +164,16 @@ def _table(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[st
         return {}
     extra = (shapes[1][0] or 0) if masks else 0
     long, wide = shape
-    if wide == 6 + extra:
-        return {"decoder": "yolov10"}
-    if wide == 7:
-        return {"decoder": "efficientdet-rows"}
     cells = sum(_cells(size, (8, 16, 32)))
-    if cells and wide == cells and long:
+    if long and (wide == cells or long == 4 + extra + len(_metadata_classes(graph.metadata)) > 4 + extra):
         return {"decoder": "yolov8", **_classes(long - 4 - extra)}
     if cells and long == 3 * cells and wide:
         return {"decoder": "yolov5", **_classes(wide - 5 - extra)}
     if cells and long == cells and wide:
         return {"decoder": "yolox", **_classes(wide - 5)}
-    return {}
+    if wide == 6 + extra:
+        return {"decoder": "yolov10"}
+    return {"decoder": "efficientdet-rows"} if wide == 7 else {}
 
 
 def _torchvision(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from stormproof.errors import InvalidOption, ModelError
 from stormproof.models.card import Card, complete_card, read_card
 from stormproof.models.files import framework, model_file
-from stormproof.models.guess import Graph, Tensor, guess_card, image_input
+from stormproof.models.guess import Graph, Tensor, guess_card, guess_input, image_input
 from stormproof.models.network import Array, Forward, Network, settled_classes
 from stormproof.models.onnxfile import inspect_onnx
 from stormproof.models.vocabulary import resolve_classes
@@ -53,6 +53,7 @@ def open_onnx(
     whole = complete_card(guess_card(graph), given, where or path)
     near = where.parent if where and classes is None else None
     names = settled_classes(resolve_classes(whole.classes, near), path.name)
+    _check_inputs(graph, whole, path)
     fixed = image_input(graph).shape[0] == 1
     return Network(
         name=whole.name or path.stem,
@@ -90,6 +91,22 @@ def _graph(session: Any, classes: int | None) -> Graph:
     return Graph(
         tuple(map(read, session.get_inputs())), tuple(map(read, session.get_outputs())), metadata, classes
     )
+
+
+def _check_inputs(graph: Graph, card: Card, path: Path) -> None:
+    """What would fail with every picture is said once, before the first."""
+    picture, known = image_input(graph), guess_input(graph)
+    others = [t.name for t in graph.inputs if t.name not in (picture.name, card.size_input)]
+    if others:
+        raise ModelError(f"{path}: besides the picture it wants inputs {others}; export it without them.")
+    if len(picture.shape) == 4 and picture.shape[0] not in (None, 1):
+        raise ModelError(
+            f"{path}: it takes {picture.shape[0]} pictures at once; export it for 1, or any number."
+        )
+    for key in ("layout", "dtype", "size"):
+        said = getattr(card.input, key)
+        if key in known and said != known[key]:
+            raise ModelError(f"{path}: the card says {key} {said}, the graph wants {known[key]}.")
 
 
 def _forward(session: Any, graph: Graph, card: Card) -> Forward:

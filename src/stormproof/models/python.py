@@ -27,9 +27,9 @@ from stormproof.sample import Image, Prediction
 class PythonModel:
     """A function from images to answers, with whatever it says about itself in attributes.
 
-    `classes`, `semantic_classes`, `name` and `fingerprint` are read from the function or its module. Where
-    it states no fingerprint, that of its source file and options stands in: if the weights live
-    elsewhere and may change, state one.
+    `name`, `classes`, `semantic_classes` (else its classes) and `fingerprint` are read from the function;
+    `classes` may stand in its module too. Where it states no fingerprint, that of its source file and
+    options stands in: if the weights live elsewhere and may change, state one.
     """
 
     function: Callable[[Sequence[Image]], Any]
@@ -39,27 +39,29 @@ class PythonModel:
 
     @property
     def name(self) -> str:
-        own = getattr(self.function, "name", None)
+        own = self._stated("name")
         return own if isinstance(own, str) else self.spec.main
 
     @property
     def classes(self) -> tuple[str, ...]:
-        return self._names("classes")
+        found = self._stated("classes") or getattr(self.module, "classes", None)
+        return tuple(map(str, found)) if isinstance(found, list | tuple) else ()
 
     @property
     def semantic_classes(self) -> tuple[str, ...]:
-        return self._names("semantic_classes")
-
-    def _names(self, attribute: str) -> tuple[str, ...]:
-        function = self.function.func if isinstance(self.function, partial) else self.function
-        found = getattr(function, attribute, None) or getattr(self.module, attribute, None)
-        return tuple(map(str, found)) if isinstance(found, list | tuple) else ()
+        found = self._stated("semantic_classes")
+        return tuple(map(str, found)) if isinstance(found, list | tuple) else self.classes
 
     @cached_property
     def fingerprint(self) -> str:
-        own = getattr(self.function, "fingerprint", None)
+        own = self._stated("fingerprint")
         files = () if own is not None or self.source is None else (self.source,)
         return fingerprint(files, {"own": own, "at": self.spec.main, "options": dict(self.spec.options)})
+
+    def _stated(self, attribute: str) -> Any:
+        """What the function, or the one that options were bound to, says of itself."""
+        function = self.function.func if isinstance(self.function, partial) else self.function
+        return getattr(function, attribute, None)
 
     def __call__(self, images: Sequence[Image]) -> list[Prediction]:
         sizes = [(image.shape[0], image.shape[1]) for image in images]

@@ -64,11 +64,10 @@ ALIASES: tuple[tuple[str, ...], ...] = (
     ("pole", "column pole"),
     ("remote", "remote control"),
     ("ski", "skis"),
-    ("background", "__background__"),
 )
 
 # The output for nothing, in the spellings that models use; never an object to be found.
-NOTHING = frozenset({"", "?", "n/a", "na", "none", "__background__", "background", "void", "no object"})
+NOTHING = frozenset({"", "?", "n/a", "na", "none", "background", "void", "no object"})
 
 
 def resolve_classes(value: str | list[str] | None, near: Path | None) -> tuple[str, ...] | None:

@@ -1,0 +1,82 @@
+"""Cards: what is written, what is guessed, what is usual, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stormproof.errors import DatasetError, ModelError
+from stormproof.models.card import complete_card, read_card
+
+GUESS = {
+    "decoder": "yolox",
+    "input": {"size": (416, 416), "layout": "NCHW", "dtype": "float32"},
+    "classes": "coco80",
+}
+
+
+def test_a_card_goes_before_the_guess_and_the_guess_before_the_usual() -> None:
+    card = complete_card(GUESS, {"input": {"pad": 0}, "score": 0.1}, "card")
+    assert card.input.pad == 0
+    assert card.input.align == "top-left"  # usual for YOLOX
+    assert card.input.size == (416, 416)
+    assert card.limits.iou == 0.65
+    assert card.score == 0.1
+
+
+def test_networks_of_bytes_normalise_inside() -> None:
+    guess = {"decoder": "postprocessed", "input": {"size": (3, 3), "dtype": "uint8"}}
+    assert complete_card(guess, {}, "card").input.std == (1.0, 1.0, 1.0)
+
+
+def test_short_forms() -> None:
+    card = complete_card({}, {"decoder": "boxes", "input": {"size": 320, "mean": 127.5, "std": 2}}, "card")
+    assert card.input.size == (320, 320)
+    assert card.input.mean == (127.5, 127.5, 127.5)
+
+
+@pytest.mark.parametrize(
+    ("card", "said"),
+    [
+        ({"colour": "RGB"}, "colour: Extra inputs are not permitted"),
+        ({"input": {"chanels": "RGB"}}, "input.chanels: Extra inputs"),
+        ({"input": {"channels": "GBR"}}, "input.channels"),
+        ({"input": {"std": 0}}, "std must not be 0"),
+        ({"input": {"pad": 300}}, "input.pad"),
+        ({"input": "RGB"}, "indented keys"),
+        ({"decoder": "yolo-x"}, "Did you mean 'yolox'"),
+        ({"options": {"stride": [8]}}, "stride"),
+        ({"options": {"strides": "eight"}}, "strides"),
+        ({"score": 2}, "score"),
+        ({"keep": 0}, "keep"),
+    ],
+)
+def test_wrong_cards_say_what_is_wrong(card, said: str) -> None:
+    with pytest.raises(ModelError, match=said) as error:
+        complete_card(GUESS, card, "my.yaml")
+    assert "my.yaml" in str(error.value)
+
+
+def test_what_cannot_be_told_is_asked_for() -> None:
+    with pytest.raises(ModelError, match="decoder:"):
+        complete_card({"input": {"size": (3, 3)}}, {}, "x.onnx")
+    with pytest.raises(ModelError, match="size is missing"):
+        complete_card({}, {"decoder": "yolov8"}, "x.onnx")
+
+
+def test_the_card_beside_the_model_is_found(tmp_path: Path) -> None:
+    (tmp_path / "net.yaml").write_text("decoder: yolox\n")
+    assert read_card(tmp_path / "net.onnx", None) == ({"decoder": "yolox"}, tmp_path / "net.yaml")
+    assert read_card(tmp_path / "other.onnx", None) == ({}, None)
+
+
+def test_yaml_cannot_run_code(tmp_path: Path) -> None:
+    (tmp_path / "net.yaml").write_text("!!python/object/apply:os.system ['true']\n")
+    with pytest.raises(DatasetError, match="is not YAML"):
+        read_card(tmp_path / "net.onnx", None)
+    (tmp_path / "list.yaml").write_text("- a\n")
+    with pytest.raises(ModelError, match="mapping"):
+        read_card(tmp_path / "net.onnx", str(tmp_path / "list.yaml"))
+    with pytest.raises(DatasetError, match="no such file"):
+        read_card(tmp_path / "net.onnx", str(tmp_path / "missing.yaml"))

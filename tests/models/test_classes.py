@@ -1,0 +1,123 @@
+"""Class names of models and datasets meet by name."""
+
+from __future__ import annotations
+
+from io import StringIO
+from itertools import chain
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from stormproof.errors import InvalidOption, UnknownName
+from stormproof.models.classes import NO_CLASS, NO_PIXEL, class_table, match_classes, normalised
+from stormproof.models.vocabulary import ALIASES, COCO, COCO_IDS, VOCABULARIES, resolve_classes
+from stormproof.sample import RLE, Prediction
+from stormproof.world.classes import OBJECTS, SEMANTIC
+
+
+def test_every_voc_class_is_a_coco_class() -> None:
+    match = match_classes(VOCABULARIES["voc21"], VOCABULARIES["coco80"])
+    assert match.unmatched_model == ()
+    assert match.labels[0] == NO_CLASS  # background
+    assert {COCO[i] for i in match.labels[1:]} >= {
+        "tv",
+        "motorcycle",
+        "airplane",
+        "couch",
+        "dining table",
+        "potted plant",
+    }
+
+
+def test_coco91_is_coco80_with_holes() -> None:
+    match = match_classes(VOCABULARIES["coco91"], VOCABULARIES["coco80"])
+    assert match.unmatched_model == match.unmatched_dataset == ()
+    assert [label for label in match.labels if label != NO_CLASS] == list(range(80))
+    assert [i + 1 for i, label in enumerate(match.labels) if label != NO_CLASS] == list(COCO_IDS)
+
+
+@pytest.mark.parametrize(
+    ("model", "dataset", "missing"),
+    [
+        ("coco80", "kitti8", {"Van", "Person_sitting", "Cyclist", "Misc"}),
+        ("coco80", "bdd10", {"rider", "traffic sign"}),
+        ("coco80", "cityscapes8", {"rider"}),
+        ("cityscapes19", "camvid11", set()),
+        (
+            "voc20",
+            "coco80",
+            {*COCO} - set(map(COCO.__getitem__, match_classes(VOCABULARIES["voc20"], COCO).labels)),
+        ),
+    ],
+)
+def test_what_a_model_cannot_say(model: str, dataset: str, missing: set[str]) -> None:
+    match = match_classes(VOCABULARIES[model], VOCABULARIES[dataset])
+    assert {*match.unmatched_dataset} == missing
+
+
+def test_the_built_in_world_needs_no_translation() -> None:
+    assert match_classes(COCO, OBJECTS).unmatched_dataset == ()
+    assert match_classes(VOCABULARIES["cityscapes19"], SEMANTIC).unmatched_dataset == ()
+
+
+def test_the_same_name_goes_before_the_same_meaning() -> None:
+    match = match_classes(["person", "pedestrian"], ["pedestrian", "person"])
+    assert match.labels == (1, 0)
+    assert match_classes(["people"], ["rider", "Pedestrian", "person"]).labels == (1,)
+
+
+def test_no_names_means_the_datasets_own() -> None:
+    assert match_classes((), ["a", "b"]).labels == (0, 1)
+
+
+def test_names_can_be_said() -> None:
+    match = match_classes(["truck", "bus", "car"], ["car"], {"Truck": "car", "bus": "CAR"})
+    assert match.labels == (0, 0, 0)
+    with pytest.raises(UnknownName, match="Did you mean 'truck'"):
+        match_classes(["truck"], ["car"], {"trucks": "car"})
+    with pytest.raises(UnknownName, match="class of the dataset"):
+        match_classes(["truck"], ["car"], {"truck": "cart"})
+
+
+def test_predictions_are_relabelled() -> None:
+    match = match_classes(["background", "sofa", "zebra"], ["tv", "couch"])
+    mask = RLE.from_mask(np.ones((2, 2)))
+    boxes = np.tile([0.0, 0, 1, 1], (3, 1))
+    semantic = np.array([[0, 1, 2]], np.uint8)
+    found = match.apply(
+        Prediction(boxes, np.array([0.1, 0.2, 0.3]), np.array([2, 1, 0]), (mask,) * 3, semantic)
+    )
+    assert found.labels.tolist() == [1]
+    assert found.scores.tolist() == [0.2]
+    assert found.masks is not None
+    assert len(found.masks) == 1
+    assert found.semantic is not None
+    assert found.semantic.tolist() == [[NO_PIXEL, 1, NO_PIXEL]]
+    with pytest.raises(InvalidOption, match="label 3"):
+        match.apply(Prediction(boxes[:1], np.array([0.1]), np.array([3])))
+    assert len(match.apply(Prediction())) == 0
+
+
+def test_the_table_shows_what_did_not_match() -> None:
+    match = match_classes(["tvmonitor", "zebra", "cat"], ["tv", "bed", "cat"])
+    console = Console(width=100, file=StringIO())
+    console.print(class_table(match))
+    text = console.file.getvalue()
+    assert "same thing" in text
+    assert "always missed" in text
+    assert "dropped" in text
+    assert "Same name on both sides: 1" in text
+
+
+def test_no_alias_is_listed_twice() -> None:
+    names = [normalised(name) for name in chain.from_iterable(ALIASES)]
+    assert len(names) == len({*names})
+
+
+def test_class_lists_from_files(tmp_path) -> None:
+    (tmp_path / "names.txt").write_text("cat\n\ndog\n")
+    assert resolve_classes("names.txt", tmp_path) == ("cat", "", "dog")
+    assert resolve_classes(["a"], None) == ("a",)
+    assert resolve_classes(None, None) is None
+    assert len(COCO) == 80

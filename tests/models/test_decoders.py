@@ -1,0 +1,226 @@
+"""Each decoder on tensors made by hand: one object is written the way its network would, and read back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stormproof.models.candidates import Candidates
+from stormproof.models.decoders import DECODERS, anchors, arrays, points, queries, semantic, yolo
+
+SIZE = (64, 96)  # height, width of the input
+BOX = np.array([20.0, 10.0, 60.0, 42.0])  # centre 40, 26; 40 wide, 32 high
+CENTRE, SIDES = np.array([40.0, 26.0]), np.array([40.0, 32.0])
+LABEL, CLASSES = 2, 4
+
+
+def best(found: Candidates) -> tuple[np.ndarray, float, int]:
+    """Box, score and label of the strongest candidate."""
+    if found.labels is not None:
+        row = int(found.scores.argmax())
+        return found.boxes[row], float(found.scores[row]), int(found.labels[row])
+    row, label = np.unravel_index(found.scores.argmax(), found.scores.shape)
+    return found.boxes[row], float(found.scores[row, label]), int(label)
+
+
+def assert_found(found: Candidates, score: float, *, box: np.ndarray = BOX, label: int = LABEL) -> None:
+    where, strength, kind = best(found)
+    assert where == pytest.approx(box, abs=1e-3)
+    assert strength == pytest.approx(score, abs=1e-5)
+    assert kind == label
+
+
+def scores(rows: int, at: int, value: float) -> np.ndarray:
+    table = np.zeros((rows, CLASSES), np.float32)
+    table[at, LABEL] = value
+    return table
+
+
+def test_yolox_decodes_the_grid() -> None:
+    cells, steps = arrays.grids(SIZE, (8, 16, 32))
+    at = 100  # on stride 16
+    assert steps[at, 0] == 16
+    rows = np.full((len(cells), 5 + CLASSES), -9.0, np.float32)
+    rows[:, 4:] = 0
+    rows[at, :2], rows[at, 2:4] = CENTRE / 16 - cells[at], np.log(SIDES / 16)
+    rows[at, 4], rows[at, 5 + LABEL] = 0.9, 0.8
+    assert_found(yolo.yolox([rows], SIZE), 0.72)
+
+
+def test_yolov5_multiplies_objectness() -> None:
+    rows = np.zeros((30, 5 + CLASSES), np.float32)
+    rows[7] = [*CENTRE, *SIDES, 0.5, 0, 0, 0.8, 0]
+    assert_found(yolo.yolov5([rows], SIZE), 0.4)
+
+
+def test_yolov8_lies_on_its_side() -> None:
+    rows = np.zeros((30, 4 + CLASSES), np.float32)
+    rows[7] = [*CENTRE, *SIDES, 0, 0, 0.8, 0]
+    assert_found(yolo.yolov8([rows.T], SIZE), 0.8)
+
+
+@pytest.mark.parametrize(("decoder", "objectness"), [(yolo.yolov5, [1.0]), (yolo.yolov8, [])])
+def test_mask_coefficients_follow_the_classes(decoder, objectness) -> None:
+    prototypes = np.ones((3, 16, 24), np.float32)
+    rows = np.zeros((5, 4 + len(objectness) + CLASSES + 3), np.float32)
+    rows[2] = [*CENTRE, *SIDES, *objectness, 0, 0, 0.8, 0, 1, 2, 3]
+    table = rows.T if decoder is yolo.yolov8 else rows
+    found = decoder([table, prototypes], SIZE)
+    assert found.scores.shape == (5, CLASSES)
+    assert found.coefficients is not None
+    assert found.coefficients[2].tolist() == [1, 2, 3]
+
+
+def test_yolov10_rows_are_final() -> None:
+    rows = np.zeros((9, 6), np.float32)
+    rows[3] = [*BOX, 0.6, LABEL]
+    assert_found(yolo.rows([rows], SIZE), 0.6)
+    assert DECODERS["yolov10"].iou is None
+
+
+def test_postprocessed_reads_as_many_as_counted() -> None:
+    boxes = np.zeros((5, 4), np.float32)
+    boxes[1] = [BOX[1] / 64, BOX[0] / 96, BOX[3] / 64, BOX[2] / 96]
+    labels, strength = (
+        np.array([0, LABEL, 1, 1, 1], np.float32),
+        np.array([0.1, 0.7, 0.9, 0.9, 0.9], np.float32),
+    )
+    found = anchors.postprocessed([boxes, labels, strength, np.array([2.0])], SIZE)
+    assert len(found.boxes) == 2
+    assert_found(found, 0.7)
+
+
+def test_ssd_fractions_and_background() -> None:
+    boxes = np.zeros((6, 1, 4), np.float32)
+    boxes[4, 0] = [BOX[1] / 64, BOX[0] / 96, BOX[3] / 64, BOX[2] / 96]
+    assert_found(anchors.ssd([boxes, scores(6, 4, 0.7)], SIZE), 0.7)
+    assert_found(anchors.ssd([boxes, scores(6, 4, 0.7)], SIZE, background=True), 0.7, label=LABEL - 1)
+    logit = np.where(scores(6, 4, 1) > 0, 2.0, -20.0)
+    assert_found(anchors.ssd([boxes, logit], SIZE, logits=True), 1 / (1 + np.exp(-2)))
+
+
+def test_boxes_in_pixels_or_fractions() -> None:
+    boxes = np.zeros((6, 4), np.float32)
+    boxes[5] = BOX
+    assert_found(anchors.boxes([boxes, scores(6, 5, 0.3)], SIZE), 0.3)
+    fractions = boxes / np.array([96, 64, 96, 64], np.float32)
+    assert_found(anchors.boxes([fractions, scores(6, 5, 0.3)], SIZE, fractions=True), 0.3)
+
+
+def test_efficientdet_from_anchors() -> None:
+    grid = anchors.efficientdet_anchors(SIZE, (8, 16, 32, 64, 128), 4.0)
+    cells = sum(-(-64 // s) * -(-96 // s) for s in (8, 16, 32, 64, 128))
+    assert grid.shape == (9 * cells, 4)
+    assert grid[0].tolist() == [4, 4, 32, 32]  # first cell of stride 8: centre ½·8, side 4·8
+    at = 50
+    offsets = np.zeros((len(grid), 4), np.float32)
+    offsets[at, [1, 0]] = (CENTRE - grid[at, :2]) / grid[at, 2:]
+    offsets[at, [3, 2]] = np.log(SIDES / grid[at, 2:])
+    assert_found(anchors.efficientdet([offsets, scores(len(grid), at, 0.9)], SIZE), 0.9)
+
+
+def test_efficientdet_rows() -> None:
+    rows = np.zeros((3, 7), np.float32)
+    rows[1] = [0, BOX[1], BOX[0], BOX[3], BOX[2], 0.8, LABEL]
+    assert_found(anchors.efficientdet_rows([rows], SIZE), 0.8)
+
+
+def one_bin(value: float, bins: int = 8) -> np.ndarray:
+    """Logits whose expectation is `value`, split between the two nearest bins."""
+    low = int(value)
+    share = np.full(bins, 1e-9)
+    share[low], share[low + 1] = 1 - (value - low) + 1e-9, value - low + 1e-9
+    return np.log(share)
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_nanodet_distances(interleaved: bool) -> None:
+    levels = [len(arrays.grid(SIZE, stride)) for stride in (8, 16, 32)]
+    kinds = [np.zeros((n, CLASSES), np.float32) for n in levels]
+    bins = [np.zeros((n, 32), np.float32) for n in levels]
+    at = 8  # stride 16, six cells to a row: column 2, row 1; its centre is 39.5, 23.5
+    kinds[1][at, LABEL] = 0.6
+    distances = [39.5 - BOX[0], 23.5 - BOX[1], BOX[2] - 39.5, BOX[3] - 23.5]
+    bins[1][at] = np.concatenate([one_bin(d / 16) for d in distances])
+    outputs = (
+        [array for pair in zip(kinds, bins, strict=True) for array in pair]
+        if interleaved
+        else [*kinds, *bins]
+    )
+    assert_found(points.nanodet(outputs, SIZE), 0.6)
+
+
+def test_nanodet_plus_is_one_table() -> None:
+    cells, steps = arrays.grids(SIZE, (8, 16, 32, 64))
+    at = int(np.flatnonzero((steps[:, 0] == 16) & (cells == [2, 1]).all(axis=1))[0])
+    table = np.zeros((len(cells), CLASSES + 32), np.float32)
+    table[at, LABEL] = 0.6
+    distances = [32 - BOX[0], 16 - BOX[1], BOX[2] - 32, BOX[3] - 16]
+    table[at, CLASSES:] = np.concatenate([one_bin(d / 16) for d in distances])
+    assert_found(points.nanodet_plus([table], SIZE, classes=CLASSES), 0.6)
+
+
+def test_fastestdet_combines_scores() -> None:
+    output = np.zeros((5 + CLASSES, 4, 6), np.float32)  # stride 16
+    output[3:5] = -20
+    y, x = 1, 2
+    output[0, y, x], output[5 + LABEL, y, x] = 0.8, 0.5
+    output[1:3, y, x] = np.arctanh(CENTRE / 16 - [x, y])
+    fractions = SIDES / [96, 64]
+    output[3:5, y, x] = np.log(fractions / (1 - fractions))
+    assert_found(points.fastestdet([output], SIZE), 0.8**0.6 * 0.5**0.4)
+
+
+def test_centernet_takes_peaks_only() -> None:
+    heat = np.full((CLASSES, 16, 24), 0.01, np.float32)  # stride 4
+    heat[LABEL, 6, 10], heat[LABEL, 6, 11] = 0.9, 0.8  # the neighbour is no object of its own
+    sides, offset = np.zeros((2, 16, 24), np.float32), np.zeros((2, 16, 24), np.float32)
+    sides[:, 6, 10], offset[:, 6, 10] = SIDES / 4, CENTRE / 4 - [10, 6]
+    found = points.centernet([heat, sides, offset], SIZE, logits=False)
+    assert_found(found, 0.9)
+    assert (found.scores > 0.5).sum() == 1
+
+
+def test_detr_ignores_the_last_class() -> None:
+    logits = np.zeros((5, CLASSES + 1), np.float32)
+    logits[:, -1] = 9
+    logits[3, LABEL], logits[3, -1] = 8, 0
+    boxes = np.full((5, 4), 0.1, np.float32)
+    boxes[3] = [40 / 96, 26 / 64, 40 / 96, 32 / 64]
+    assert_found(queries.detr([logits, boxes], SIZE), np.exp(8) / (np.exp(8) + CLASSES))
+
+
+def test_rtdetr_scores_are_independent() -> None:
+    logits = np.full((5, CLASSES), -9.0, np.float32)
+    logits[3, LABEL] = 1
+    boxes = np.full((5, 4), 0.1, np.float32)
+    boxes[3] = [40 / 96, 26 / 64, 40 / 96, 32 / 64]
+    assert_found(queries.rtdetr([logits, boxes], SIZE), 1 / (1 + np.exp(-1)))
+
+
+def test_labelled_and_torchvision() -> None:
+    labels, strength = np.array([1, LABEL]), np.array([0.2, 0.5])
+    boxes = np.stack([BOX / 2, BOX])
+    assert_found(queries.labelled([labels, boxes, strength], SIZE), 0.5)
+    found = queries.torchvision([boxes, labels, strength, np.ones((2, 1, *SIZE))], SIZE)
+    assert_found(found, 0.5)
+    assert found.masks is not None
+    assert found.masks.shape == (2, *SIZE)
+
+
+def test_torchvision_without_any_box() -> None:
+    found = queries.torchvision([np.zeros((0, 4)), np.zeros(0), np.zeros(0), np.zeros((0, 1, 8, 8))], SIZE)
+    assert len(found.boxes) == 0
+
+
+def test_semantic_layouts() -> None:
+    planes = np.zeros((3, 4, 5))
+    assert semantic.logits([planes.transpose(1, 2, 0)], SIZE, channels_last=True).shape == (3, 4, 5)
+    assert semantic.argmax([np.zeros((1, 4, 5), np.int64)], SIZE).shape == (4, 5)
+    assert semantic.argmax([np.zeros((4, 5, 1), np.int64)], SIZE).shape == (4, 5)
+    assert semantic.argmax([np.zeros((1, 5), np.int64)], SIZE).shape == (1, 5)
+
+
+def test_every_decoder_says_what_it_wants() -> None:
+    assert all(decoder.wants for decoder in DECODERS.values())
+    assert all(decoder.function.__doc__ for decoder in DECODERS.values())

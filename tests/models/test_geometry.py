@@ -1,0 +1,64 @@
+"""Fitting pictures into inputs and carrying boxes and planes back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stormproof.models.geometry import as_rgb, place, plan_fit
+
+sides = st.integers(1, 400)
+ways = st.sampled_from([("stretch", "centre"), ("letterbox", "centre"), ("letterbox", "top-left")])
+
+
+@given(sides, sides, sides, sides, ways)
+def test_boxes_come_back(height: int, width: int, rows: int, columns: int, way) -> None:
+    fit = plan_fit((height, width), (rows, columns), *way)
+    (down, across), (top, left) = fit.scale, fit.offset
+    box = np.array([[0.25 * width, 0.5 * height, 0.75 * width, height]])
+    inside = box * [across, down, across, down] + [left, top, left, top]
+    assert fit.boxes_to_image(inside) == pytest.approx(box)
+    assert fit.inner[0] + top <= rows
+    assert fit.inner[1] + left <= columns
+
+
+def test_letterbox_numbers() -> None:
+    fit = plan_fit((480, 640), (416, 416), "letterbox")
+    assert (fit.inner, fit.offset) == ((312, 416), (52, 0))
+    assert plan_fit((480, 640), (416, 416), "letterbox", "top-left").offset == (0, 0)
+
+
+def test_shortest_side_and_multiples() -> None:
+    assert plan_fit((480, 640), (800, 1333), "shortest").inner == (800, 1067)
+    assert plan_fit((400, 1000), (800, 1333), "shortest").inner == (533, 1333)
+    assert plan_fit((50, 70), (1, 1), "none", multiple=32).canvas == (64, 96)
+
+
+def test_padding_and_content() -> None:
+    image = np.full((10, 20, 3), 200, np.uint8)
+    canvas = place(image, plan_fit((10, 20), (40, 40), "letterbox"), pad=114)
+    assert canvas.shape == (40, 40, 3)
+    assert (canvas[10:30] == 200).all()
+    assert (canvas[:10] == 114).all()
+    assert (canvas[30:] == 114).all()
+
+
+@pytest.mark.parametrize("resize", ["stretch", "letterbox"])
+@pytest.mark.parametrize("resolution", [1, 4])
+def test_planes_come_back(resize, resolution: int) -> None:
+    """A half-and-half picture, seen by the network at full or quarter resolution, is half-and-half again."""
+    fit = plan_fit((60, 100), (128, 128), resize)
+    truth = np.zeros((60, 100), np.uint8)
+    truth[:, 50:] = 1
+    seen = place(np.repeat(truth[..., None], 3, axis=2), fit, pad=0, interpolation="nearest")[..., 0]
+    plane = seen[::resolution, ::resolution]
+    back = fit.plane_to_image(np.ascontiguousarray(plane), "nearest")
+    assert back.shape == truth.shape
+    assert (back != truth).mean() <= 0.02 * resolution
+
+
+def test_grey_becomes_three_channels() -> None:
+    assert as_rgb(np.zeros((4, 5), np.uint8)).shape == (4, 5, 3)
+    assert as_rgb(np.zeros((4, 5, 1), np.uint8)).shape == (4, 5, 3)

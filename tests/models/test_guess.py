@@ -1,0 +1,144 @@
+"""What a graph's outside tells: one line per family of exports."""
+
+from __future__ import annotations
+
+import pytest
+
+from stormproof.errors import ModelError
+from stormproof.models.guess import Graph, Tensor, guess_card
+
+F, N = "float32", "int64"
+
+
+def graph(
+    size, *outputs, layout="NCHW", dtype=F, metadata=None, names=None, inputs=(), channels=None
+) -> Graph:
+    shape = (1, 3, *size) if layout == "NCHW" else (1, *size, 3)
+    names = names or [f"out{i}" for i in range(len(outputs))]
+    tensors = tuple(Tensor(name, *output) for name, output in zip(names, outputs, strict=True))
+    return Graph((Tensor("images", shape, dtype), *inputs), tensors, metadata or {}, channels)
+
+
+S = (640, 640)
+CASES = {
+    "yolox": (graph(S, ((1, 8400, 85), F)), "yolox", "coco80"),
+    "yolox of one class": (graph(S, ((1, 8400, 6), F)), "yolox", None),
+    "yolov5": (graph(S, ((1, 25200, 85), F)), "yolov5", "coco80"),
+    "yolov5-seg": (graph(S, ((1, 25200, 117), F), ((1, 32, 160, 160), F)), "yolov5", "coco80"),
+    "yolov8": (graph(S, ((1, 84, 8400), F)), "yolov8", "coco80"),
+    "yolov8-seg": (graph(S, ((1, 116, 8400), F), ((1, 32, 160, 160), F)), "yolov8", "coco80"),
+    "yolov10": (graph(S, ((1, 300, 6), F)), "yolov10", None),
+    "efficientdet rows": (graph(S, ((1, 100, 7), F)), "efficientdet-rows", None),
+    "tflite": (
+        graph(
+            (300, 300), ((1, 10, 4), F), ((1, 10), F), ((1, 10), F), ((1,), F), layout="NHWC", dtype="uint8"
+        ),
+        "postprocessed",
+        None,
+    ),
+    "tf zoo": (
+        graph(
+            (None, None),
+            ((1,), F),
+            ((1, None, 4), F),
+            ((1, None), F),
+            ((1, None), F),
+            layout="NHWC",
+            dtype="uint8",
+            names=["num_detections:0", "detection_boxes:0", "detection_scores:0", "detection_classes:0"],
+        ),
+        "postprocessed",
+        None,
+    ),
+    "ssd": (graph((300, 300), ((1, 1917, 1, 4), F), ((1, 1917, 90), F), layout="NHWC"), "ssd", "coco91"),
+    "boxes": (graph((320, 320), ((1, 1500, 4), F), ((1, 1500, 80), F)), "boxes", "coco80"),
+    "boxes, scores first": (graph((320, 320), ((1, 1500, 80), F), ((1, 1500, 4), F)), "boxes", "coco80"),
+    "nanodet": (
+        graph((416, 416), *[((1, n, c), F) for c in (80, 32) for n in (2704, 676, 169)]),
+        "nanodet",
+        "coco80",
+    ),
+    "fastestdet": (graph((352, 352), ((1, 85, 22, 22), F)), "fastestdet", "coco80"),
+    "detr": (
+        graph((800, 800), ((1, 100, 92), F), ((1, 100, 4), F), names=["logits", "pred_boxes"]),
+        "detr",
+        "coco91",
+    ),
+    "rt-detr": (
+        graph(S, ((1, 300, 80), F), ((1, 300, 4), F), names=["logits", "pred_boxes"]),
+        "rtdetr",
+        "coco80",
+    ),
+    "rt-detr with sizes": (
+        graph(
+            S,
+            ((1, 300), N),
+            ((1, 300, 4), F),
+            ((1, 300), F),
+            names=["labels", "boxes", "scores"],
+            inputs=(Tensor("orig_target_sizes", (1, 2), N),),
+        ),
+        "labelled",
+        None,
+    ),
+    "torchvision": (graph(S, ((None, 4), F), ((None,), N), ((None,), F)), "torchvision", None),
+    "mask r-cnn": (
+        graph(S, ((None, 4), F), ((None,), N), ((None,), F), ((None, 1, 640, 640), F)),
+        "torchvision",
+        None,
+    ),
+    "logits": (graph((512, 512), ((1, 19, 128, 128), F)), "logits", "cityscapes19"),
+    "logits and aux": (
+        graph(S, ((1, 21, 640, 640), F), ((1, 21, 640, 640), F), names=["out", "aux"]),
+        "logits",
+        "voc21",
+    ),
+    "logits, channels last": (graph((513, 513), ((1, 65, 65, 21), F), layout="NHWC"), "logits", "voc21"),
+    "arg-max": (graph((513, 513), ((1, 513, 513), N), layout="NHWC", channels=21), "argmax", "voc21"),
+    "arg-max, classes unknown": (
+        graph((513, 513), ((1, 513, 513, 1), "uint8"), layout="NHWC"),
+        "argmax",
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_families(case: str) -> None:
+    outside, decoder, classes = CASES[case]
+    found = guess_card(outside)
+    assert found.get("decoder") == decoder
+    assert found.get("classes") == classes
+
+
+def test_the_order_of_named_outputs() -> None:
+    assert guess_card(CASES["tf zoo"][0])["outputs"] == [
+        "detection_boxes:0",
+        "detection_classes:0",
+        "detection_scores:0",
+        "num_detections:0",
+    ]
+    assert guess_card(CASES["boxes, scores first"][0])["outputs"] == ["out1", "out0"]
+    assert guess_card(CASES["rt-detr with sizes"][0])["size_input"] == "orig_target_sizes"
+
+
+def test_what_ultralytics_writes_into_its_exports() -> None:
+    metadata = {"names": "{0: 'cat', 1: 'dog'}", "imgsz": "[320, 320]", "task": "detect"}
+    outside = Graph(
+        (Tensor("images", (None, 3, None, None), F),), (Tensor("output0", (None, 6, None), F),), metadata
+    )
+    found = guess_card(outside)
+    assert found["classes"] == ["cat", "dog"]
+    assert found["input"]["size"] == (320, 320)
+    assert found["decoder"] == "yolov8"
+    with pytest.raises(ModelError, match="metadata names"):
+        guess_card(graph(S, ((1, 84, 8400), F), metadata={"names": "__import__('os').system('true')"}))
+
+
+def test_what_cannot_be_told_stays_open() -> None:
+    assert "decoder" not in guess_card(graph(S, ((1, 5, 5, 5, 5), F)))
+    unsure = graph(S, ((1, 100, 4), F), ((1, 100, 7), F), names=["pred_boxes", "logits"])
+    assert guess_card(unsure)["outputs"] == ["logits", "pred_boxes"]
+    assert "decoder" not in guess_card(unsure)
+    with pytest.raises(ModelError, match="takes no picture"):
+        guess_card(Graph((Tensor("x", (1, 7), F),), (Tensor("y", (1,), F),)))

@@ -1,0 +1,50 @@
+"""OpenCV's pedestrian detector, on photographs and on pictures it cannot search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stormproof.datasets import open_dataset
+from stormproof.errors import UnknownName
+from stormproof.models import open_model
+
+
+@pytest.mark.parametrize("spec", ["hog", "hog:", "hog:people", "hog:,margin=0.2", "hog:daimler"])
+def test_every_spelling_opens(spec: str) -> None:
+    model = open_model(spec)
+    assert model.classes == ("person",)
+    assert len(model([np.zeros((30, 200, 3), np.uint8)])[0]) == 0  # lower than its window
+    assert len(model([np.zeros((200, 200), np.uint8)])[0]) == 0
+
+
+def test_settings_are_part_of_the_identity() -> None:
+    prints = {open_model(spec).fingerprint for spec in ("hog", "hog:daimler", "hog:people,margin=0.1")}
+    assert len(prints) == 3
+    with pytest.raises(UnknownName, match="people"):
+        open_model("hog:poeple")
+
+
+def test_it_finds_people(shared: Path) -> None:
+    data = open_dataset(f"coco:{shared}/data/coco/instances_val2017.json,masks=false")
+    model = open_model("hog")
+    person = data.classes.index("person")
+    hits = 0
+    for i in range(40):
+        truth = data.truth(i).instances
+        assert truth is not None
+        tall = truth.boxes[
+            (truth.labels == person) & ~truth.crowd & (truth.boxes[:, 3] - truth.boxes[:, 1] > 150)
+        ]
+        if not len(tall):
+            continue
+        (found,) = model([data[i].image])
+        assert (found.scores >= 0.5).all()
+        for box in found.boxes:
+            corner, far = np.maximum(tall[:, :2], box[:2]), np.minimum(tall[:, 2:], box[2:])
+            shared_area = np.clip(far - corner, 0, None).prod(axis=1)
+            union = (tall[:, 2:] - tall[:, :2]).prod(axis=1) + (box[2:] - box[:2]).prod() - shared_area
+            hits += bool((shared_area / union > 0.4).any())
+    assert hits >= 3

@@ -1,0 +1,77 @@
+"""LiteRT on a real flat buffer: a one-operator network that takes the arg-max over colour channels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stormproof.errors import ModelError
+from stormproof.models import open_model
+
+litert = pytest.importorskip("ai_edge_litert.interpreter", reason="needs the extra 'litert'")
+from ai_edge_litert import schema_py_generated as schema  # noqa: E402
+
+SIDE = 16
+
+
+def write_arg_max(path: Path) -> Path:
+    """A .tflite file: float NHWC picture in, index of its strongest channel out."""
+    import flatbuffers
+
+    def tensor(name: str, shape: list[int], kind: int, buffer: int) -> schema.TensorT:
+        made = schema.TensorT()
+        made.name, made.shape, made.type, made.buffer = name, shape, kind, buffer
+        return made
+
+    axis = schema.BufferT()
+    axis.data = np.frombuffer(np.array([3], np.int32).tobytes(), np.uint8)
+    code = schema.OperatorCodeT()
+    code.builtinCode = code.deprecatedBuiltinCode = schema.BuiltinOperator.ARG_MAX
+    options = schema.ArgMaxOptionsT()
+    options.outputType = schema.TensorType.INT32
+    operator = schema.OperatorT()
+    operator.inputs, operator.outputs = [0, 1], [2]
+    operator.builtinOptionsType, operator.builtinOptions = schema.BuiltinOptions.ArgMaxOptions, options
+    graph = schema.SubGraphT()
+    graph.tensors = [
+        tensor("picture", [1, SIDE, SIDE, 3], schema.TensorType.FLOAT32, 0),
+        tensor("axis", [1], schema.TensorType.INT32, 1),
+        tensor("map", [1, SIDE, SIDE], schema.TensorType.INT32, 0),
+    ]
+    graph.inputs, graph.outputs, graph.operators = [0], [2], [operator]
+    model = schema.ModelT()
+    model.version, model.operatorCodes, model.subgraphs = 3, [code], [graph]
+    model.buffers = [schema.BufferT(), axis]
+    builder = flatbuffers.Builder(1024)
+    builder.Finish(model.Pack(builder), b"TFL3")
+    path.write_bytes(bytes(builder.Output()))
+    return path
+
+
+def test_a_network_is_guessed_and_run(tmp_path: Path) -> None:
+    path = write_arg_max(tmp_path / "net.tflite")
+    (tmp_path / "names.txt").write_text("red\ngreen\nblue\n")
+    (tmp_path / "net.yaml").write_text("classes: names.txt\n")
+    model = open_model(f"tflite:{path}")
+    assert model.semantic_classes == ("red", "green", "blue")
+    image = np.zeros((40, 60, 3), np.uint8)
+    image[:, :30, 1], image[:, 30:, 2] = 255, 255
+    (found,) = model([image])
+    assert found.semantic is not None
+    assert found.semantic.shape == (40, 60)
+    assert {*found.semantic[:, :26].ravel()} == {1}
+    assert {*found.semantic[:, 34:].ravel()} == {2}
+
+
+def test_classes_must_be_said(tmp_path: Path) -> None:
+    path = write_arg_max(tmp_path / "net.tflite")
+    with pytest.raises(ModelError, match="classes=coco80"):
+        open_model(f"tflite:{path}")
+
+
+def test_a_broken_file(tmp_path: Path) -> None:
+    (tmp_path / "net.tflite").write_bytes(b"not a model")
+    with pytest.raises(ModelError, match="LiteRT cannot load"):
+        open_model(f"tflite:{tmp_path}/net.tflite")

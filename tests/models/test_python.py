@@ -1,0 +1,161 @@
+"""Python code as a model: scripts, functions, classes, factories, and answers in several forms."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stormproof.errors import InvalidOption, InvalidPrediction, InvalidTruth, UnknownName
+from stormproof.models import open_model
+from stormproof.sample import RLE
+
+IMAGES = [np.zeros((20, 30, 3), np.uint8), np.zeros((10, 12, 3), np.uint8)]
+
+FIVE_LINES = """\
+import numpy as np
+from stormproof import Prediction
+
+def my_detector(images):
+    return [Prediction(np.array([[0, 0, 5, 5]]), np.array([0.5]), np.array([0])) for _ in images]
+"""
+
+
+def script(folder: Path, text: str, name: str = "script.py") -> Path:
+    (folder / name).write_text(text)
+    return folder / name
+
+
+def answering(folder: Path, answer: str):
+    """A model that says `answer` of every picture."""
+    text = f"import numpy as np\ndef f(images):\n    return [{answer} for image in images]\n"
+    return open_model(f"{script(folder, text)}:f")
+
+
+def test_five_lines_are_a_model(tmp_path: Path) -> None:
+    model = open_model(f"{script(tmp_path, FIVE_LINES)}:my_detector")
+    first, second = model(IMAGES)
+    assert first.boxes.tolist() == second.boxes.tolist() == [[0, 0, 5, 5]]
+    assert (model.name, model.classes, model.semantic_classes) == ("my_detector", (), ())
+
+
+def test_a_module_in_the_working_directory(tmp_path: Path, monkeypatch) -> None:
+    package = tmp_path / "my_package_for_test"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    script(package, FIVE_LINES, "models.py")
+    script(tmp_path, FIVE_LINES, "my_single_module.py")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
+    for spec in ("my_package_for_test.models:my_detector", "my_single_module:my_detector"):
+        assert len(open_model(spec)(IMAGES)) == 2
+
+
+def test_files_beside_a_script_can_be_imported(tmp_path: Path) -> None:
+    script(tmp_path, "BOX = [1, 2, 3, 4]\n", "beside_the_script.py")
+    text = (
+        "from beside_the_script import BOX\n"
+        "def f(images): return [{'boxes': [BOX], 'scores': [1], 'labels': [0]} for _ in images]\n"
+    )
+    assert open_model(f"{script(tmp_path, text)}:f")(IMAGES)[0].boxes.tolist() == [[1, 2, 3, 4]]
+
+
+def test_what_a_function_says_of_itself(tmp_path: Path) -> None:
+    text = FIVE_LINES + "my_detector.classes = ['cat', 'dog']\nmy_detector.fingerprint = 'weights 7'\n"
+    model = open_model(f"{script(tmp_path, text)}:my_detector")
+    assert model.classes == ("cat", "dog")
+    stated = model.fingerprint
+    script(tmp_path, text + "# another comment\n")
+    assert open_model(f"{tmp_path}/script.py:my_detector").fingerprint == stated
+
+
+def test_the_source_is_the_fingerprint_otherwise(tmp_path: Path) -> None:
+    spec = f"{script(tmp_path, FIVE_LINES)}:my_detector"
+    first = open_model(spec).fingerprint
+    assert open_model(spec).fingerprint == first
+    script(tmp_path, FIVE_LINES.replace("0.5", "0.6"))
+    assert open_model(spec).fingerprint != first
+
+
+def test_classes_factories_and_options(tmp_path: Path) -> None:
+    text = """
+class Detector:
+    classes = ("person",)
+    def __init__(self, *, score: float = 0.5): self.score = score
+    def __call__(self, images):
+        return [{"boxes": [[0, 0, 1, 1]], "scores": [self.score], "labels": [0]} for _ in images]
+def make(*, score: float = 0.4): return Detector(score=score)
+def plain(images, *, score: float = 0.3): return Detector(score=score)(images)
+ready = Detector()
+"""
+    path = script(tmp_path, text)
+    for attribute, default in (("Detector", 0.5), ("make", 0.4), ("plain", 0.3), ("ready", 0.5)):
+        model = open_model(f"{path}:{attribute}")
+        assert model(IMAGES)[0].scores.tolist() == [default]
+        if attribute != "ready":
+            other = open_model(f"{path}:{attribute},score=0.9")
+            assert other(IMAGES)[0].scores.tolist() == [0.9]
+            assert other.fingerprint != model.fingerprint
+    assert open_model(f"{path}:make").classes == ("person",)
+    with pytest.raises(UnknownName, match="It takes: score"):
+        open_model(f"{path}:make,scor=1")
+
+
+def test_dicts_with_masks(tmp_path: Path) -> None:
+    mask = "np.pad(np.ones((2, 3)), ((1, image.shape[0] - 3), (4, image.shape[1] - 7)))"
+    (found, _) = answering(tmp_path, f"{{'scores': [0.7], 'labels': [1], 'masks': [{mask}]}}")(IMAGES)
+    assert found.boxes.tolist() == [[4, 1, 7, 3]]  # the box is the mask's
+    assert found.masks is not None
+    assert isinstance(found.masks[0], RLE)
+
+
+@pytest.mark.parametrize("kind", ["np.int64", "np.float32", "bool"])
+def test_an_array_is_a_semantic_map(tmp_path: Path, kind: str) -> None:
+    (found, _) = answering(tmp_path, f"np.ones(image.shape[:2], {kind})")(IMAGES)
+    assert found.semantic is not None
+    assert found.semantic.dtype == np.uint8
+    assert found.semantic.shape == (20, 30)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "said"),
+    [
+        ("np.zeros((3, 3), int)", InvalidPrediction, "semantic map of"),
+        ("np.full(image.shape[:2], 0.5)", InvalidPrediction, "fractions"),
+        ("np.full(image.shape[:2], -1)", InvalidPrediction, "classes are 0"),
+        ("np.full(image.shape[:2], np.nan)", InvalidPrediction, "nan"),
+        ("3", InvalidPrediction, "answered with int"),
+        ("{'box': []}", InvalidPrediction, "known are boxes"),
+        ("{'boxes': [[0, 0, 1, 1]], 'scores': [], 'labels': [0]}", InvalidPrediction, "every box needs"),
+        ("{'boxes': [[0, 0, 1, 1]], 'scores': [np.nan], 'labels': [0]}", InvalidTruth, "Score 0 is nan"),
+        ("{'boxes': [[0, 0, np.nan, 1]], 'scores': [1], 'labels': [0]}", InvalidTruth, "Box 0"),
+        ("{'scores': [1], 'labels': [0], 'masks': [np.ones((2, 2))]}", InvalidPrediction, "mask of"),
+    ],
+)
+def test_wrong_answers_say_what_is_wrong(tmp_path: Path, answer: str, error, said: str) -> None:
+    with pytest.raises(error, match=said):
+        answering(tmp_path, answer)(IMAGES)
+
+
+def test_wrong_numbers_of_answers(tmp_path: Path) -> None:
+    path = script(tmp_path, "def few(images): return []\ndef single(images): return {'boxes': []}\n")
+    with pytest.raises(InvalidPrediction, match="0 predictions for 2 images"):
+        open_model(f"{path}:few")(IMAGES)
+    with pytest.raises(InvalidPrediction, match="returned dict for 2 images"):
+        open_model(f"{path}:single")(IMAGES)
+
+
+def test_code_that_cannot_be_used(tmp_path: Path) -> None:
+    path = script(tmp_path, "number = 3\n")
+    with pytest.raises(InvalidOption, match="it has number"):
+        open_model(f"{path}:nmber")
+    with pytest.raises(InvalidOption, match="cannot be called"):
+        open_model(f"{path}:number")
+    with pytest.raises(InvalidOption, match="ZeroDivisionError"):
+        open_model(f"{script(tmp_path, '1 / 0', 'broken.py')}:f")
+    with pytest.raises(UnknownName, match="Did you mean 'onnx'"):
+        open_model("onxx:model.onnx")
+    with pytest.raises(InvalidOption, match="Cannot load"):
+        open_model("stormproof.models:nothing")

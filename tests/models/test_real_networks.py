@@ -1,0 +1,124 @@
+"""Nine pretrained networks on real photographs find what they should, by their cards and without."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stormproof.datasets import open_dataset
+from stormproof.datasets.dataset import Dataset
+from stormproof.metrics.coco import box_scores
+from stormproof.metrics.records import DetectionTruth
+from stormproof.models import open_model
+from stormproof.models.classes import NO_PIXEL, match_classes
+from stormproof.models.network import Network
+
+pytest.importorskip("onnxruntime", reason="needs the extra 'onnx'")
+
+CARDS = Path(__file__).parent / "cards"
+# What the graph does not tell, and the AP50 that the network has on all 119 photographs.
+DETECTORS = {
+    "efficientdet_lite0_coco_qdq": (",classes=coco91", 47.4),
+    "ssdlite_mobilenetv2_300_coco_w16": ("", 49.3),
+    "yolox_nano_416_coco": ("", 46.0),
+    "nanodet_m_416_coco": ("", 42.2),
+    "fastestdet_352_coco": ("", 33.0),
+    "ssd_mobilenet_v1_300_coco_qdq": (",classes=coco91", 33.8),
+    "yolo_fastest_1.1_xl_320_coco": ("", 42.5),
+}
+VOC, CITYSCAPES = "deeplabv3_mnv2_513_voc_qdq", "deeplab_edgetpuslim_513_cityscapes_qdq"
+# Cityscapes tells apart what CamVid does not.
+TO_CAMVID = {
+    "truck": "car", "bus": "car", "wall": "building", "bicycle": "bicyclist", "motorcycle": "bicyclist",
+}  # fmt: skip
+
+
+def with_card(shared: Path, name: str) -> Network:
+    found = open_model(f"onnx:{shared}/models/{name}.onnx,card={CARDS}/{name}.yaml")
+    assert isinstance(found, Network)
+    return found
+
+
+@cache
+def photographs(shared: Path) -> Dataset:
+    return open_dataset(f"coco:{shared}/data/coco/instances_val2017.json,masks=false")
+
+
+def ap50(model: Network, data: Dataset, count: int) -> float:
+    match = match_classes(model.classes, data.classes)
+    assert not match.unmatched_dataset
+    truth, said = [], {}
+    for i in range(count):
+        sample = data[i]
+        assert sample.truth.instances is not None
+        truth.append((sample.id, sample.truth.instances))
+        said[sample.id] = match.apply(model([sample.image])[0])
+    return 100 * box_scores(DetectionTruth.of(truth, data.classes), said).AP50
+
+
+def miou(model: Network, data: Dataset, count: int, names: dict[str, str] | None = None) -> float:
+    """In per cent; a class that the dataset does not have is a miss, and nobody's false alarm."""
+    match = match_classes(model.semantic_classes, data.semantic_classes, names)
+    kinds = len(data.semantic_classes)
+    table = np.zeros((kinds, kinds + 1), np.int64)
+    for i in range(count):
+        sample = data[i]
+        truth, said = sample.truth.semantic, match.apply(model([sample.image])[0]).semantic
+        assert truth is not None
+        assert said is not None
+        valid = truth.labels != truth.ignore
+        column = np.where(said == NO_PIXEL, kinds, said)[valid]
+        table += np.bincount(
+            truth.labels[valid] * np.int64(kinds + 1) + column, minlength=table.size
+        ).reshape(table.shape)
+    hits = np.diagonal(table)
+    union = table.sum(axis=1) + table[:, :kinds].sum(axis=0) - hits
+    return 100 * float(np.mean(hits[union > 0] / union[union > 0]))
+
+
+@pytest.mark.parametrize("name", [*DETECTORS, VOC, CITYSCAPES])
+def test_what_is_guessed_is_what_the_card_says(shared: Path, name: str) -> None:
+    options = DETECTORS.get(name, ("", 0))[0]
+    guessed, written = open_model(f"onnx:{shared}/models/{name}.onnx{options}"), with_card(shared, name)
+    assert isinstance(guessed, Network)
+    assert guessed.card.input == written.card.input
+    assert guessed.card.decoder == written.card.decoder
+    assert guessed.card.limits == written.card.limits
+    assert guessed.names == written.names
+    assert guessed.name == name  # without a card, the file's
+
+
+@pytest.mark.parametrize("name", DETECTORS)
+def test_detectors_find_things(shared: Path, name: str) -> None:
+    """On eight photographs: enough to tell a wrong channel order, box format or class list."""
+    assert ap50(with_card(shared, name), photographs(shared), 8) > 20
+
+
+def test_deeplab_on_voc(shared: Path) -> None:
+    assert miou(with_card(shared, VOC), open_dataset(f"voc-seg:{shared}/data/voc2012"), 8) > 50
+
+
+def test_deeplab_on_camvid(shared: Path) -> None:
+    data = open_dataset(f"camvid:{shared}/data/camvid")
+    assert miou(with_card(shared, CITYSCAPES), data, 6, TO_CAMVID) > 35
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DETECTORS)
+def test_average_precision_on_all_photographs(shared: Path, name: str) -> None:
+    found = ap50(with_card(shared, name), photographs(shared), len(photographs(shared)))
+    print(f"{name}: AP50 {found:.1f}")
+    assert found == pytest.approx(DETECTORS[name][1], abs=1.5)
+
+
+@pytest.mark.slow
+def test_mean_iou_on_all_scenes(shared: Path) -> None:
+    voc, camvid = open_dataset(f"voc-seg:{shared}/data/voc2012"), open_dataset(f"camvid:{shared}/data/camvid")
+    on_voc = miou(with_card(shared, VOC), voc, len(voc))
+    on_camvid = miou(with_card(shared, CITYSCAPES), camvid, len(camvid), TO_CAMVID)
+    print(f"VOC mIoU {on_voc:.1f}, CamVid mIoU {on_camvid:.1f}")
+    assert on_voc == pytest.approx(81.1, abs=2)
+    assert on_camvid == pytest.approx(50.7, abs=2)

@@ -1,0 +1,146 @@
+"""Predictions made beforehand: COCO results and folders of maps, by condition, without any picture."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from stormproof.condition import CLEAN, Condition
+from stormproof.datasets import open_dataset
+from stormproof.datasets.dataset import Dataset
+from stormproof.errors import InvalidPrediction, ModelError
+from stormproof.models import open_model
+from stormproof.models.model import Model, Precomputed
+
+FOG = Condition.parse("fog@3")
+ROW = {"image_id": 7, "category_id": 18, "bbox": [1, 2, 3, 4], "score": 0.5}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Dataset:
+    """Two images, no picture files; categories are numbered 3 and 18."""
+    content = {
+        "images": [{"id": i, "file_name": f"{i}.jpg", "height": 10, "width": 12} for i in (7, 8)],
+        "categories": [{"id": 3, "name": "car"}, {"id": 18, "name": "dog"}],
+        "annotations": [],
+    }
+    (tmp_path / "truth").mkdir()
+    (tmp_path / "truth/instances.json").write_text(json.dumps(content))
+    return open_dataset(f"coco:{tmp_path}/truth/instances.json")
+
+
+def results(folder: Path, **rows) -> str:
+    folder.mkdir(exist_ok=True)
+    for name, content in rows.items():
+        (folder / f"{name.replace('_at_', '@')}.json").write_text(json.dumps(content))
+    return f"results:{folder}"
+
+
+def test_one_file_is_the_clean_condition(tmp_path: Path, data: Dataset) -> None:
+    (tmp_path / "detections.json").write_text(json.dumps([ROW]))
+    model = open_model(f"results:{tmp_path}/detections.json")
+    assert isinstance(model, Precomputed)
+    assert not isinstance(model, Model)
+    bound = model.bind(data)
+    found = bound.lookup("7", CLEAN)
+    assert found.boxes.tolist() == [[1, 2, 4, 6]]
+    assert found.labels.tolist() == [1]  # dog, by the dataset's numbers
+    assert len(bound.lookup("8", CLEAN)) == 0  # nothing was found there
+    assert bound.conditions == (CLEAN,)
+    assert bound.classes == ()
+    with pytest.raises(InvalidPrediction, match=r"no predictions for fog@3; it has clean"):
+        bound.lookup("7", FOG)
+
+
+def test_one_file_per_condition(tmp_path: Path, data: Dataset) -> None:
+    spec = results(tmp_path / "runs", clean=[ROW], fog_at_3=[{**ROW, "score": 0.1}])
+    model = open_model(spec).bind(data)
+    assert {*model.conditions} == {CLEAN, FOG}
+    assert model.lookup("7", FOG).scores.tolist() == [0.1]
+    copied = pickle.loads(pickle.dumps(model))  # as it goes to a worker
+    assert copied.lookup("7", CLEAN).scores.tolist() == [0.5]
+    assert copied.fingerprint == model.fingerprint
+    first = model.fingerprint
+    results(tmp_path / "runs", fog_at_3=[])
+    assert open_model(spec).bind(data).fingerprint != first
+
+
+def test_numbers_by_a_vocabulary_or_an_annotation_file(tmp_path: Path, data: Dataset) -> None:
+    spec = results(tmp_path / "runs", clean=[ROW])
+    model = open_model(f"{spec},classes=coco80").bind(data)
+    assert model.classes[model.lookup("7", CLEAN).labels[0]] == "dog"  # COCO's own number 18
+    model = open_model(f"{spec},annotations={tmp_path}/truth/instances.json")
+    assert model.classes == ("car", "dog")
+    assert model.lookup("7", CLEAN).labels.tolist() == [1]
+
+
+def test_masks(tmp_path: Path, data: Dataset) -> None:
+    mask = {"size": [10, 12], "counts": [21, 3, 96]}
+    row = {key: value for key, value in ROW.items() if key != "bbox"} | {"segmentation": mask}
+    found = open_model(results(tmp_path / "runs", clean=[row])).bind(data).lookup("7", CLEAN)
+    assert found.masks is not None
+    assert found.masks[0].area == 3
+    assert found.boxes.tolist() == [[2, 1, 3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ({"a": 1}, "is not COCO results"),
+        ([3], "result 0: is 3"),
+        ([{**ROW, "image_id": 99}], "image_id 99 is not in the dataset"),
+        ([{**ROW, "category_id": 4}], "category_id 4"),
+        ([{"image_id": 7, "category_id": 3, "score": 1}], "lacks bbox or segmentation"),
+        ([{"image_id": 7, "bbox": [0, 0, 1, 1]}], "lacks category_id, score"),
+        ([{**ROW, "score": 3}], r"image 7: Score 0 is 3"),
+        ([{**ROW, "bbox": [0, 0, -1, 1]}], "image 7: Box 0"),
+        ([{**ROW, "bbox": "x"}], "image 7"),
+        ([{**ROW, "segmentation": [[0, 0, 1, 1, 2, 2]]}], "run lengths"),
+    ],
+)
+def test_wrong_rows_name_file_and_row(tmp_path: Path, data: Dataset, rows, said: str) -> None:
+    model = open_model(results(tmp_path / "runs", clean=rows)).bind(data)
+    with pytest.raises(ModelError, match=said) as error:
+        model.lookup("7", CLEAN)
+    assert "clean.json" in str(error.value)
+
+
+def maps(folder: Path, value: int = 3, mode=np.uint8) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    PIL.Image.fromarray(np.full((10, 12), value, mode)).save(folder / "a.png")
+    return folder
+
+
+def test_folders_of_semantic_maps(tmp_path: Path) -> None:
+    maps(tmp_path / "runs/clean")
+    maps(tmp_path / "runs/fog@3", 300, np.uint16)
+    model = open_model(f"results:{tmp_path}/runs,classes=voc21")
+    assert isinstance(model, Precomputed)
+    assert {*model.conditions} == {CLEAN, FOG}
+    assert len(model.semantic_classes) == 21
+    assert model.lookup("a", CLEAN).semantic.dtype == np.uint8
+    assert model.lookup("a", FOG).semantic.max() == 300
+    with pytest.raises(InvalidPrediction, match="no semantic map for image 'b'"):
+        model.lookup("b", CLEAN)
+    with pytest.raises(InvalidPrediction, match="leads out"):
+        model.lookup("../fog@3/a", CLEAN)
+
+
+def test_a_folder_of_maps_is_the_clean_condition(tmp_path: Path) -> None:
+    maps(tmp_path / "city/frankfurt")
+    model = open_model(f"results:{tmp_path}/city")
+    assert model.conditions == (CLEAN,)
+    assert model.lookup("frankfurt/a", CLEAN).semantic.shape == (10, 12)
+
+
+def test_folders_that_hold_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"neither results such as clean.json"):
+        open_model(f"results:{tmp_path}")
+    (tmp_path / "Fog 3.json").write_text("[]")
+    with pytest.raises(ModelError, match="not named after a condition"):
+        open_model(f"results:{tmp_path}")
