@@ -12,8 +12,8 @@ import os
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 from urllib.parse import urlsplit
@@ -52,7 +52,6 @@ class Client:
     retries: int
     limit: int
     token: str | None = None
-    sleep: Callable[[float], None] = time.sleep
 
     def ask(self, question: Mapping[str, object] | None = None) -> Any:
         """The JSON answer to a POST of `question`, or to a GET without one."""
@@ -68,7 +67,7 @@ class Client:
                     reason = getattr(error, "reason", error)
                     tries = f"{self.retries + 1} tries of {self.timeout:g} s"
                     raise ModelError(f"{self.url} cannot be reached: {reason} ({tries}).") from None
-            self.sleep(_PAUSE * 2**attempt)
+            time.sleep(_PAUSE * 2**attempt)
         raise AssertionError
 
     def _once(self, question: Mapping[str, object] | None) -> bytes:
@@ -100,7 +99,6 @@ class Endpoint:
     classes: tuple[str, ...]
     semantic_classes: tuple[str, ...]
     version: str
-    settings: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def fingerprint(self) -> str:

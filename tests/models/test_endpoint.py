@@ -1,0 +1,193 @@
+"""The HTTP adapter against a server on this machine that is friendly, slow, broken or hostile."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from stormproof.errors import InvalidOption, InvalidPrediction, ModelError
+from stormproof.models import endpoint, open_model
+
+IMAGES = [np.full((10, 12, 3), value, np.uint8) for value in (7, 9)]
+DESCRIPTION = {"name": "remote", "classes": ["cat"], "version": "3"}
+
+
+class Server(ThreadingHTTPServer):
+    """`answers` holds what to do with each POST in turn, the last one from then on."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.answers: list = []
+        self.posts: list = []
+        self.tokens: list = []
+        self.description: object = DESCRIPTION
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/predict"
+
+
+class Handler(BaseHTTPRequestHandler):
+    def log_message(self, *args) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        self.server.tokens.append(self.headers.get("Authorization"))
+        self.reply(200, json.dumps(self.server.description).encode())
+
+    def do_POST(self) -> None:
+        self.server.posts.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        answers = self.server.answers
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        answer(self)
+
+    def reply(self, status: int, body: bytes, **headers: str) -> None:
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(body)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def says(predictions) -> object:
+    return lambda handler: handler.reply(200, json.dumps({"predictions": predictions}).encode())
+
+
+def status(code: int):
+    return lambda handler: handler.reply(code, b"no luck")
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as made:
+        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield made
+        made.shutdown()
+        thread.join()
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch) -> list[float]:
+    pauses: list[float] = []
+    monkeypatch.setattr(endpoint.time, "sleep", pauses.append)
+    return pauses
+
+
+BOX = {"boxes": [[1, 2, 3, 4]], "scores": [0.5], "labels": [0]}
+
+
+def test_boxes_over_http(server: Server) -> None:
+    model = open_model(server.url)
+    assert (model.name, model.classes) == ("remote", ("cat",))
+    server.answers = [says([BOX, {"boxes": [], "scores": [], "labels": []}])]
+    first, second = model(IMAGES)
+    assert first.boxes.tolist() == [[1, 2, 3, 4]]
+    assert len(second) == 0
+    sent = [
+        np.array(PIL.Image.open(BytesIO(base64.b64decode(item["png"])))) for item in server.posts[0]["images"]
+    ]
+    assert all(np.array_equal(a, b) for a, b in zip(sent, IMAGES, strict=True))
+
+
+def test_maps_and_masks_over_http(server: Server) -> None:
+    buffer = BytesIO()
+    PIL.Image.fromarray(np.full((10, 12), 4, np.uint8)).save(buffer, "PNG")
+    plane = base64.b64encode(buffer.getvalue()).decode()
+    mask = {"size": [10, 12], "counts": [21, 3, 96]}
+    server.answers = [says([{"semantic": plane}, {"scores": [1], "labels": [0], "masks": [mask]}])]
+    first, second = open_model(server.url)(IMAGES)
+    assert (first.semantic == 4).all()
+    assert second.masks[0].area == 3
+
+
+def test_the_server_says_which_weights_it_runs(server: Server) -> None:
+    first = open_model(server.url).fingerprint
+    server.description = {**DESCRIPTION, "version": "4"}
+    assert open_model(server.url).fingerprint != first
+
+
+def test_passing_trouble_is_tried_again_with_growing_pauses(server: Server, no_waiting: list[float]) -> None:
+    server.answers = [status(503), lambda handler: handler.connection.close(), status(429), says([BOX, BOX])]
+    assert len(open_model(server.url)(IMAGES)) == 2
+    assert len(server.posts) == 4
+    assert no_waiting == [0.5, 1.0, 2.0]
+
+
+def test_it_gives_up(server: Server) -> None:
+    server.answers = [status(503)]
+    with pytest.raises(ModelError, match="answered 503"):
+        open_model(f"{server.url},retries=1")(IMAGES)
+    assert len(server.posts) == 2
+    server.answers = [status(400)]  # asking again would change nothing
+    with pytest.raises(ModelError, match="400 Bad Request: no luck"):
+        open_model(server.url)(IMAGES)
+    assert len(server.posts) == 3
+
+
+def test_a_server_that_hangs(server: Server) -> None:
+    release = threading.Event()
+    server.answers = [lambda handler: release.wait(5)]
+    with pytest.raises(ModelError, match="cannot be reached"):
+        open_model(f"{server.url},timeout=0.1,retries=0")(IMAGES)
+    release.set()
+
+
+def test_answers_are_bounded(server: Server) -> None:
+    server.answers = [lambda handler: handler.reply(200, b"x" * 2_000_000)]
+    with pytest.raises(ModelError, match="more than 1 MB"):
+        open_model(f"{server.url},limit_mb=1")(IMAGES)
+
+
+def test_redirects_stay_on_the_host(server: Server) -> None:
+    elsewhere = f"http://localhost:{server.server_port}/stolen"
+    server.answers = [lambda handler: handler.reply(302, b"", Location=elsewhere)]
+    with pytest.raises(ModelError, match="another host"):
+        open_model(server.url)(IMAGES)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "said"),
+    [
+        (lambda handler: handler.reply(200, b"{"), ModelError, "not JSON"),
+        (lambda handler: handler.reply(200, b"[]"), ModelError, "without a list 'predictions'"),
+        (says([BOX]), InvalidPrediction, "1 predictions for 2 images"),
+        (says([BOX, 3]), InvalidPrediction, "answered with int"),
+        (says([BOX, {"semantic": "!"}]), ModelError, "not a PNG in base64"),
+    ],
+)
+def test_wrong_answers(server: Server, answer, error, said: str) -> None:
+    server.answers = [answer]
+    with pytest.raises(error, match=said):
+        open_model(server.url)(IMAGES)
+
+
+def test_tokens_come_from_the_environment(server: Server, monkeypatch) -> None:
+    with pytest.raises(InvalidOption, match="not set"):
+        open_model(f"{server.url},token_env=MODEL_TOKEN")
+    monkeypatch.setenv("MODEL_TOKEN", "open sesame")
+    model = open_model(f"{server.url},token_env=MODEL_TOKEN")
+    assert server.tokens == ["Bearer open sesame"]
+    assert model.fingerprint == open_model(server.url).fingerprint
+
+
+def test_addresses_that_are_none(server: Server) -> None:
+    with pytest.raises(InvalidOption, match="names no host"):
+        open_model("http:predict")
+    with pytest.raises(InvalidOption, match="positive"):
+        open_model(f"{server.url},timeout=0")
+    server.description = []
+    with pytest.raises(ModelError, match="without a 'name'"):
+        open_model(server.url)
+    with pytest.raises(ModelError, match="cannot be reached"):
+        open_model("http://127.0.0.1:9/predict,retries=0")

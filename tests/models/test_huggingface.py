@@ -1,0 +1,169 @@
+"""transformers: tiny networks built from configs, nothing to fetch, saved and opened like real ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stormproof.errors import InvalidOption, ModelError
+from stormproof.models import open_model
+
+torch = pytest.importorskip("torch", reason="needs the extra 'hf'")
+T = pytest.importorskip("transformers", reason="needs the extra 'hf'")
+
+IMAGE = np.random.default_rng(0).integers(0, 255, (45, 60, 3), dtype=np.uint8)
+STAGES = ["stage1", "stage2", "stage3", "stage4"]
+EDGES = {"shortest_edge": 64, "longest_edge": 96}
+
+
+def detr(folder: Path) -> Path:
+    backbone = T.ResNetConfig(
+        embedding_size=8, hidden_sizes=[8, 16, 16, 16], depths=[1, 1, 1, 1], out_features=STAGES
+    )
+    config = T.DetrConfig(
+        use_timm_backbone=False,
+        use_pretrained_backbone=False,
+        backbone=None,
+        backbone_config=backbone,
+        d_model=16,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_ffn_dim=16,
+        decoder_ffn_dim=16,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        num_queries=10,
+        id2label={0: "N/A", 1: "person", 2: "car"},
+    )
+    return save(folder, T.DetrForObjectDetection(config), T.DetrImageProcessor(size=EDGES))
+
+
+def mask2former(folder: Path) -> Path:
+    backbone = T.SwinConfig(
+        image_size=64,
+        embed_dim=8,
+        depths=[1, 1, 1, 1],
+        num_heads=[1, 1, 2, 2],
+        window_size=4,
+        out_features=STAGES,
+    )
+    config = T.Mask2FormerConfig(
+        backbone_config=backbone,
+        use_pretrained_backbone=False,
+        feature_size=32,
+        mask_feature_size=32,
+        hidden_dim=32,
+        encoder_feedforward_dim=16,
+        encoder_layers=1,
+        decoder_layers=2,
+        num_attention_heads=2,
+        dim_feedforward=16,
+        num_queries=8,
+        id2label={0: "cat", 1: "dog"},
+    )
+    processor = T.Mask2FormerImageProcessor(size=EDGES, ignore_index=255)
+    return save(folder, T.Mask2FormerForUniversalSegmentation(config), processor)
+
+
+def segformer(folder: Path) -> Path:
+    config = T.SegformerConfig(
+        hidden_sizes=[8, 8, 16, 16],
+        depths=[1, 1, 1, 1],
+        decoder_hidden_size=8,
+        num_attention_heads=[1, 1, 2, 2],
+        id2label={0: "road", 1: "sky", 2: "car"},
+    )
+    processor = T.SegformerImageProcessor(size={"height": 64, "width": 64})
+    return save(folder, T.SegformerForSemanticSegmentation(config), processor)
+
+
+def save(folder: Path, net, processor) -> Path:
+    net.save_pretrained(folder)
+    processor.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    torch.manual_seed(0)
+
+
+def test_detr(tmp_path: Path) -> None:
+    model = open_model(f"hf:{detr(tmp_path / 'detr')},score=0")
+    assert model.name == "detr"
+    assert model.classes == ("N/A", "person", "car")
+    assert model.semantic_classes == ()
+    first, second = model([IMAGE, IMAGE[:30]])
+    assert len(first) == 10
+    assert first.boxes.min() >= 0
+    assert (first.boxes.max(axis=0) <= [60, 45, 60, 45]).all()
+    (alone,) = model([IMAGE[:30]])  # a neighbour in the batch changes nothing
+    assert np.array_equal(second.boxes, alone.boxes)
+    assert np.array_equal(second.scores, alone.scores)
+
+
+def test_boxes_are_the_networks_own(tmp_path: Path) -> None:
+    """Read without the adapter: centre and sides as fractions, the last class standing for nothing."""
+    folder = detr(tmp_path / "detr")
+    (found,) = open_model(f"hf:{folder},score=0")([IMAGE])
+    net = T.AutoModelForObjectDetection.from_pretrained(folder).eval()
+    inputs = T.AutoImageProcessor.from_pretrained(folder)(images=IMAGE, return_tensors="pt")
+    with torch.inference_mode():
+        outputs = net(**inputs)
+    scores = outputs.logits.softmax(-1)[0, :, :-1].max(-1).values.numpy()
+    x, y, w, h = (outputs.pred_boxes[0].numpy() * [60, 45, 60, 45]).T
+    assert np.sort(found.scores) == pytest.approx(np.sort(scores), abs=1e-6)
+    assert found.boxes == pytest.approx(
+        np.stack([x - w / 2, y - h / 2, x + w / 2, y + h / 2], axis=1), abs=1e-3
+    )
+
+
+def test_mask2former_as_instances_and_as_a_map(tmp_path: Path) -> None:
+    folder = mask2former(tmp_path / "m2f")
+    model = open_model(f"hf:{folder},score=0")
+    assert model.classes == ("cat", "dog")
+    (found,) = model([IMAGE])
+    assert found.masks is not None
+    assert len(found) > 0
+    assert all(mask.size == (45, 60) for mask in found.masks)
+    semantic = open_model(f"hf:{folder},task=semantic")
+    assert semantic.semantic_classes == ("cat", "dog")
+    assert semantic([IMAGE])[0].semantic.shape == (45, 60)
+    assert semantic.fingerprint != model.fingerprint
+
+
+def test_segformer(tmp_path: Path) -> None:
+    model = open_model(f"hf:{segformer(tmp_path / 'segformer')}")
+    assert model.semantic_classes == ("road", "sky", "car")
+    (found,) = model([IMAGE])
+    assert found.semantic.shape == (45, 60)
+    assert found.semantic.max() <= 2
+
+
+def test_the_fingerprint_follows_the_files(tmp_path: Path) -> None:
+    folder = segformer(tmp_path / "segformer")
+    first = open_model(f"hf:{folder}").fingerprint
+    assert open_model(f"hf:{folder}").fingerprint == first
+    torch.manual_seed(1)
+    segformer(folder)
+    assert open_model(f"hf:{folder}").fingerprint != first
+
+
+def test_nothing_is_fetched_unasked(monkeypatch, tmp_path: Path) -> None:
+    def refuse(*args, **kwargs):
+        raise AssertionError("the network was used")
+
+    monkeypatch.setattr("socket.socket.connect", refuse)
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    with pytest.raises(ModelError, match="download=true"):
+        open_model("hf:nobody/no-such-model")
+
+
+def test_what_is_not_for_us(tmp_path: Path) -> None:
+    with pytest.raises(InvalidOption, match="task=depth"):
+        open_model(f"hf:{segformer(tmp_path / 's')},task=depth")
+    T.ResNetConfig(architectures=["ResNetForImageClassification"]).save_pretrained(tmp_path / "r")
+    with pytest.raises(ModelError, match="ResNetForImageClassification"):
+        open_model(f"hf:{tmp_path}/r")

@@ -1,0 +1,335 @@
+"""Frameworks that are not dependencies, with stand-ins that answer in their manner.
+
+A stand-in has the few names that an adapter calls, with the signatures and result types of the real
+package; pictures reach it as the real one wants them (BGR), and what it says comes back as predictions.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+
+from stormproof.errors import InvalidOption, MissingExtra, ModelError, UnknownName
+from stormproof.models import open_model
+
+torch = pytest.importorskip("torch", reason="needs torch")
+
+IMAGE = np.zeros((20, 30, 3), np.uint8)
+IMAGE[..., 0] = 255  # red
+
+
+def install(monkeypatch, **modules) -> None:
+    """Put stand-ins where `import` finds them; dots in names are written as two underscores."""
+    for name, members in modules.items():
+        module = ModuleType(name.replace("__", "."))
+        module.__dict__.update(members)
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+
+
+class Weighted(torch.nn.Module):
+    """A module with one weight, as a network is to a loader of state dicts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(1))
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
+    torch.save({"state_dict": {"weight": torch.ones(1)}, "meta": {"epoch": 3}}, tmp_path / "weights.pth")
+    return tmp_path / "weights.pth"
+
+
+def file(folder: Path, name: str, text: str = "") -> Path:
+    (folder / name).write_text(text)
+    return folder / name
+
+
+# Ultralytics
+
+
+class YOLO:
+    names = {0: "cat", 1: "dog"}  # noqa: RUF012
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def predict(self, source, *, conf, iou, max_det, device, retina_masks, verbose):
+        assert source[0, 0].tolist() == [0, 0, 255]  # BGR
+        assert retina_masks
+        boxes = SimpleNamespace(
+            xyxy=torch.tensor([[1.0, 2, 3, 4]]), conf=torch.tensor([conf + 0.1]), cls=torch.tensor([1.0])
+        )
+        masks = SimpleNamespace(data=torch.ones(1, *source.shape[:2])) if "seg" in self.path else None
+        return [SimpleNamespace(boxes=boxes, masks=masks)]
+
+
+def test_ultralytics(monkeypatch, tmp_path: Path) -> None:
+    install(monkeypatch, ultralytics={"YOLO": YOLO})
+    model = open_model(f"ultralytics:{file(tmp_path, 'yolo11n.onnx')},score=0.2")
+    assert model.classes == ("cat", "dog")
+    (found,) = model([IMAGE])
+    assert (found.boxes.tolist(), found.labels.tolist()) == ([[1, 2, 3, 4]], [1])
+    assert found.scores[0] == pytest.approx(0.3)
+    assert found.masks is None
+    (found,) = open_model(f"ultralytics:{file(tmp_path, 'yolo11n-seg.onnx')}")([IMAGE])
+    assert found.masks is not None
+    assert found.masks[0].area == 600
+
+
+def test_ultralytics_pickles_need_trust(monkeypatch, tmp_path: Path) -> None:
+    install(monkeypatch, ultralytics={"YOLO": YOLO})
+    path = file(tmp_path, "yolo11n.pt")
+    with pytest.raises(ModelError, match="trust=true"):
+        open_model(f"ultralytics:{path}")
+    assert open_model(f"ultralytics:{path},trust=true").name == "yolo11n"
+    with pytest.raises(Exception, match="no such file"):  # never handed on, as the package would download it
+        open_model(f"ultralytics:{tmp_path}/yolov8n.pt,trust=true")
+
+
+# OpenMMLab
+
+
+class Instances(dict):
+    """mmengine's InstanceData: members by attribute, asked for with `in`."""
+
+    __getattr__ = dict.__getitem__
+
+
+def mmdet_apis(meta, masks: bool):
+    def init_detector(config, checkpoint, device):
+        assert checkpoint is None
+        net = Weighted()
+        net.dataset_meta = meta
+        return net
+
+    def inference_detector(net, image):
+        assert net.weight.item() == 1
+        assert image[0, 0].tolist() == [0, 0, 255]
+        found = Instances(
+            bboxes=torch.tensor([[1.0, 2, 3, 4], [0, 0, 1, 1]]),
+            scores=torch.tensor([0.6, 0.001]),
+            labels=torch.tensor([1, 0]),
+        )
+        if masks:
+            found["masks"] = torch.ones(2, *image.shape[:2], dtype=torch.bool)
+        return SimpleNamespace(pred_instances=found)
+
+    return {"init_detector": init_detector, "inference_detector": inference_detector}
+
+
+@pytest.mark.parametrize("masks", [False, True])
+def test_mmdetection(monkeypatch, tmp_path: Path, weights: Path, masks: bool) -> None:
+    install(monkeypatch, mmdet={}, mmdet__apis=mmdet_apis({"classes": ("cat", "dog")}, masks))
+    model = open_model(f"mmdet:{file(tmp_path, 'rtmdet.py')},weights={weights}")
+    assert (model.name, model.classes) == ("rtmdet", ("cat", "dog"))
+    (found,) = model([IMAGE])
+    assert found.labels.tolist() == [1]  # the other lies below the least score
+    assert (found.masks is not None) == masks
+
+
+def test_mmdetection_without_class_names(monkeypatch, tmp_path: Path, weights: Path) -> None:
+    install(monkeypatch, mmdet={}, mmdet__apis=mmdet_apis(None, False))
+    config = file(tmp_path, "rtmdet.py")
+    with pytest.raises(ModelError, match="names no classes"):
+        open_model(f"mmdet:{config},weights={weights}")
+    assert len(open_model(f"mmdet:{config},weights={weights},classes=coco80").classes) == 80
+    with pytest.raises(InvalidOption, match="lacks weights"):
+        open_model(f"mmdet:{config}")
+
+
+def test_mmsegmentation(monkeypatch, tmp_path: Path, weights: Path) -> None:
+    def init_model(config, checkpoint, device):
+        net = Weighted()
+        net.dataset_meta = {"classes": ("road", "sky")}
+        return net
+
+    def inference_model(net, image):
+        return SimpleNamespace(
+            pred_sem_seg=SimpleNamespace(data=torch.ones(1, *image.shape[:2], dtype=torch.long))
+        )
+
+    install(monkeypatch, mmseg={}, mmseg__apis={"init_model": init_model, "inference_model": inference_model})
+    model = open_model(f"mmseg:{file(tmp_path, 'segformer.py')},weights={weights}")
+    assert model.semantic_classes == ("road", "sky")
+    assert (model([IMAGE])[0].semantic == 1).all()
+
+
+# Detectron2
+
+
+class CfgNode(SimpleNamespace):
+    """A config by attributes; YAML is read the safe way only."""
+
+    def __init__(self, content=None) -> None:
+        super().__init__(**(content or {}))
+
+    @classmethod
+    def load_yaml_with_base(cls, path, allow_unsafe):
+        assert allow_unsafe is False
+        return {"read": path}
+
+    def merge_from_other_cfg(self, other) -> None:
+        self.merged = other
+
+
+class Detectron(Weighted):
+    def forward(self, batch):
+        assert self.weight.item() == 1
+        (item,) = batch
+        assert item["image"].shape == (3, 40, 60)  # the short side scaled to 40
+        assert item["image"][:, 0, 0].tolist() == [0, 0, 255]
+        found = SimpleNamespace(
+            pred_boxes=SimpleNamespace(tensor=torch.tensor([[1.0, 2, 3, 4]])),
+            scores=torch.tensor([0.5]),
+            pred_classes=torch.tensor([2]),
+            pred_masks=torch.ones(1, item["height"], item["width"], dtype=torch.bool),
+            has=lambda name: True,
+        )
+        return [
+            {
+                "instances": found,
+                "sem_seg": torch.eye(3)[0][:, None, None].expand(3, item["height"], item["width"]),
+            }
+        ]
+
+
+def test_detectron2(monkeypatch, tmp_path: Path) -> None:
+    def get_cfg():
+        heads = {"ROI_HEADS": CfgNode(), "RETINANET": CfgNode()}
+        settings = {"MIN_SIZE_TEST": 40, "MAX_SIZE_TEST": 100, "FORMAT": "BGR"}
+        return CfgNode({"MODEL": CfgNode(heads), "INPUT": CfgNode(settings)})
+
+    install(
+        monkeypatch,
+        detectron2={},
+        detectron2__config={"get_cfg": get_cfg, "CfgNode": CfgNode},
+        detectron2__modeling={"build_model": lambda config: Detectron()},
+    )
+    config = file(tmp_path, "mask_rcnn.yaml")
+    torch.save({"model": {"weight": torch.ones(1)}}, tmp_path / "model.pth")
+    model = open_model(f"detectron2:{config},weights={tmp_path}/model.pth")
+    (found,) = model([IMAGE])
+    assert (found.boxes.tolist(), found.labels.tolist()) == ([[1, 2, 3, 4]], [2])
+    assert found.masks is not None
+    semantic = open_model(f"detectron2:{config},weights={tmp_path}/model.pth,semantic=true,classes=voc21")
+    assert (semantic([IMAGE])[0].semantic == 0).all()
+    with pytest.raises(ModelError, match="is a pickle"):
+        open_model(f"detectron2:{config},weights={file(tmp_path, 'model.pkl')}")
+
+
+# torchvision
+
+
+class FasterRCNN(Weighted):
+    def forward(self, images):
+        assert isinstance(images, list)
+        assert images[0].max() <= 1
+        return [
+            {
+                "boxes": torch.tensor([[1.0, 2, 3, 4]]),
+                "labels": torch.tensor([3]),
+                "scores": torch.tensor([0.5]),
+            }
+        ]
+
+
+class DeepLab(Weighted):
+    def forward(self, batch):
+        assert min(batch.shape[-2:]) == 520
+        return {
+            "out": batch[:, :1].repeat(1, 21, 1, 1) * torch.arange(21.0)[None, :, None, None],
+            "aux": batch,
+        }
+
+
+@pytest.fixture
+def vision(monkeypatch):
+    calls = []
+
+    def get_model(name, **options):
+        calls.append((name, options))
+        return DeepLab() if "deeplab" in name else FasterRCNN()
+
+    detection, segmentation = ModuleType("detection"), ModuleType("segmentation")
+    names = {detection: ["fasterrcnn_resnet50_fpn"], segmentation: ["deeplabv3_resnet50"]}
+    models = SimpleNamespace(
+        detection=detection,
+        segmentation=segmentation,
+        get_model=get_model,
+        list_models=lambda module: names[module],
+    )
+    install(monkeypatch, torchvision={"models": models})
+    return calls
+
+
+def test_torchvision_detector(vision, weights: Path) -> None:
+    model = open_model(f"torchvision:fasterrcnn_resnet50_fpn,weights={weights}")
+    assert vision == [
+        ("fasterrcnn_resnet50_fpn", {"weights": None, "weights_backbone": None, "num_classes": 91})
+    ]
+    (found,) = model([IMAGE])
+    assert model.classes[found.labels[0]] == "car"  # COCO's number 3
+    assert found.boxes.tolist() == [[1, 2, 3, 4]]
+
+
+def test_torchvision_segmenter(vision, weights: Path) -> None:
+    model = open_model(f"torchvision:deeplabv3_resnet50,weights={weights}")
+    assert model.semantic_classes[15] == "person"
+    assert vision[0][1]["num_classes"] == 21
+    assert model([IMAGE])[0].semantic.shape == (20, 30)
+
+
+def test_torchvision_with_classes_of_ones_own(vision, weights: Path, tmp_path: Path) -> None:
+    names = file(tmp_path, "names.txt", "cat\ndog\n")
+    open_model(f"torchvision:fasterrcnn_resnet50_fpn,weights={weights},classes={names}")
+    assert vision[0][1]["num_classes"] == 3  # and background
+
+
+def test_torchvision_downloads_only_when_told(vision) -> None:
+    with pytest.raises(InvalidOption, match="download=true"):
+        open_model("torchvision:fasterrcnn_resnet50_fpn")
+    open_model("torchvision:fasterrcnn_resnet50_fpn,download=true")
+    assert vision == [("fasterrcnn_resnet50_fpn", {"weights": "DEFAULT"})]
+    with pytest.raises(UnknownName, match="Did you mean 'fasterrcnn_resnet50_fpn'"):
+        open_model("torchvision:fastrcnn_resnet50_fpn,download=true")
+
+
+# none of them installed
+
+
+@pytest.mark.parametrize(
+    ("spec", "module", "command"),
+    [
+        ("onnx:{file}", "onnxruntime", "pip install 'stormproof[onnx]'"),
+        ("torch:{file}", "torch", "pip install 'stormproof[torch]'"),
+        ("torchvision:fasterrcnn", "torchvision", "pip install 'stormproof[torchvision]'"),
+        ("hf:{file}", "transformers", "pip install 'stormproof[hf]'"),
+        ("tflite:{file}", "ai_edge_litert.interpreter", "pip install 'stormproof[litert]'"),
+        ("ultralytics:{file}", "ultralytics", "pip install ultralytics"),
+        ("mmdet:{file},weights={file}", "mmdet.apis", "pip install mmdet"),
+        ("mmseg:{file},weights={file}", "mmseg.apis", "pip install mmsegmentation"),
+        ("detectron2:{file},weights={file}", "detectron2.config", "pip install"),
+    ],
+)
+def test_what_is_missing_says_how_to_install_it(
+    monkeypatch, tmp_path: Path, spec: str, module: str, command: str
+) -> None:
+    import importlib
+
+    real = importlib.import_module
+
+    def fake(name: str, package=None):
+        if name == module:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name.partition(".")[0])
+        return real(name, package)
+
+    monkeypatch.setattr(importlib, "import_module", fake)
+    with pytest.raises(MissingExtra) as error:
+        open_model(spec.format(file=file(tmp_path, "model.bin")))
+    assert error.value.install.startswith(command)
+    assert error.value.install in str(error.value)

@@ -1,0 +1,132 @@
+"""torch modules: TorchScript, state dicts, modules from code; and pickles, which are never opened."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stormproof.errors import InvalidOption, ModelError
+from stormproof.models import open_model
+from stormproof.models.torch import flatten
+
+torch = pytest.importorskip("torch", reason="needs torch")
+
+IMAGE = np.zeros((20, 30, 3), np.uint8)
+IMAGE[..., 1] = 250
+CODE = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gain = torch.nn.Parameter(torch.ones(3))
+    def forward(self, x):
+        return x * self.gain[None, :, None, None]
+
+class Detector(torch.nn.Module):
+    classes = ("cat",)
+    def forward(self, images):
+        box, mask = torch.tensor([[1.0, 2.0, 11.0, 12.0]]), torch.ones(1, 1, *images[0].shape[1:])
+        said = {"boxes": box, "labels": torch.tensor([1]), "scores": torch.tensor([0.5]), "masks": mask}
+        return [said for _ in images]
+"""
+
+
+class Evil:
+    """What a hostile pickle does: it runs code when it is opened."""
+
+    def __init__(self, proof: Path) -> None:
+        self.proof = proof
+
+    def __reduce__(self):
+        return (Path.touch, (self.proof,))
+
+
+@pytest.fixture
+def code(tmp_path: Path, monkeypatch) -> str:
+    (tmp_path / "torch_nets_for_test.py").write_text(CODE)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield "torch_nets_for_test"
+    sys.modules.pop("torch_nets_for_test", None)
+
+
+@pytest.fixture
+def card(tmp_path: Path) -> Path:
+    (tmp_path / "card.yaml").write_text(
+        "decoder: logits\nclasses: [red, green, blue]\ninput: {size: 16, mean: 0, std: 255}\n"
+    )
+    return tmp_path / "card.yaml"
+
+
+def labels(model) -> set[int]:
+    found = model([IMAGE])[0].semantic
+    assert found.shape == (20, 30)
+    return {*found.ravel().tolist()}
+
+
+def test_torchscript(tmp_path: Path, card: Path, code: str) -> None:
+    import torch_nets_for_test as nets
+
+    path = tmp_path / "net.pt"
+    torch.jit.save(torch.jit.trace(nets.Net(), torch.zeros(1, 3, 16, 16)), str(path))
+    model = open_model(f"torch:{path},card={card}")
+    assert model.semantic_classes == ("red", "green", "blue")
+    assert model.name == "net"
+    assert labels(model) == {1}
+
+
+def test_a_state_dict_with_its_module(tmp_path: Path, card: Path, code: str) -> None:
+    path = tmp_path / "weights.pth"
+    torch.save({"state_dict": {"gain": torch.tensor([1.0, -1.0, 1.0])}}, path)
+    model = open_model(f"torch:{path},module={code}:Net,card={card}")
+    assert labels(model) != {1}
+    first = model.fingerprint
+    torch.save({"gain": torch.ones(3)}, path)
+    again = open_model(f"torch:{path},module={code}:Net,card={card}")
+    assert labels(again) == {1}
+    assert again.fingerprint != first
+    torch.save({"gian": torch.ones(3)}, path)
+    with pytest.raises(ModelError, match="does not fit the module"):
+        open_model(f"torch:{path},module={code}:Net,card={card}")
+
+
+def test_a_module_from_code(card: Path, code: str) -> None:
+    assert labels(open_model(f"torch:{code}:Net,card={card}")) == {1}
+    with pytest.raises(InvalidOption, match=f"open it as torch:{code}:Net"):
+        open_model(f"{code}:Net")
+    with pytest.raises(ModelError, match="decoder:"):
+        open_model(f"torch:{code}:Net")
+
+
+def test_a_detector_in_torchvisions_manner(code: str) -> None:
+    (found,) = open_model(f"torch:{code}:Detector,decoder=torchvision,classes=dataset")([IMAGE])
+    assert found.boxes.tolist() == [[1, 2, 11, 12]]
+    assert found.masks is not None
+    assert found.masks[0].area == 600
+
+
+@pytest.mark.parametrize("how", ["torch.save", "pickle"])
+@pytest.mark.parametrize("module", ["", ",module={code}:Net"])
+def test_pickles_are_never_opened(tmp_path: Path, card: Path, code: str, how: str, module: str) -> None:
+    path, proof = tmp_path / "evil.pt", tmp_path / "it ran"
+    if how == "pickle":
+        path.write_bytes(pickle.dumps(Evil(proof)))
+    else:
+        torch.save(Evil(proof), path)
+    with pytest.raises(ModelError, match=r"refused|not opened"):
+        open_model(f"torch:{path}{module.format(code=code)},card={card}")
+    assert not proof.exists()
+
+
+def test_answers_of_every_shape() -> None:
+    one, two = torch.zeros(1, 2), torch.ones(1, 3)
+    assert [a.shape for a in flatten((one, [two]), None)] == [(1, 2), (1, 3)]
+    assert [a.shape for a in flatten({"b": two, "a": one}, ["a", "b"])] == [(1, 2), (1, 3)]
+    with pytest.raises(ModelError, match="not in the module's answer"):
+        flatten({"b": two}, ["a"])
+    scripted = ({}, [{"boxes": torch.zeros(0, 4), "labels": torch.zeros(0), "scores": torch.zeros(0)}])
+    assert [a.shape for a in flatten(scripted, None)] == [(1, 0, 4), (1, 0), (1, 0)]
