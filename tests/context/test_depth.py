@@ -1,0 +1,246 @@
+"""Sparse maps, networks, priors, the cache and the command."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from stormproof import apply, open_dataset
+from stormproof.cli import app
+from stormproof.context.cache import DepthFolder, key_of, make_depth
+from stormproof.context.dense import densify
+from stormproof.context.estimate import FromGiven, FromModel
+from stormproof.context.monocular import DepthModel, scaled
+from stormproof.context.priors import Priors, Region, read_priors
+from stormproof.context.sky import find_sky
+from stormproof.errors import (
+    InvalidOption,
+    InvalidTruth,
+    MissingContext,
+    MissingExtra,
+    ModelError,
+    UnknownName,
+)
+from stormproof.imagefile import write_image
+from stormproof.sample import Context, Sample, SemanticMap, Truth
+
+
+def scene(size: tuple[int, int] = (80, 120)) -> tuple[np.ndarray, np.ndarray]:
+    """A dark box at 5 m before a bright wall at 20 m."""
+    image = np.full((*size, 3), 200, np.uint8)
+    depth = np.full(size, 20, np.float32)
+    image[20:60, 40:80] = 40
+    depth[20:60, 40:80] = 5
+    return image, depth
+
+
+def thinned(depth: np.ndarray, share: float = 0.06) -> np.ndarray:
+    hit = np.random.default_rng(1).random(depth.shape) < share
+    return np.where(hit, depth, np.nan).astype(np.float32)
+
+
+def test_sparse_depth_spreads_to_the_pictures_edges() -> None:
+    image, depth = scene()
+    dense = densify(thinned(depth), image)
+    assert (np.abs(dense / depth - 1) < 0.1).mean() > 0.98
+
+
+def test_measured_pixels_keep_their_depth() -> None:
+    image, depth = scene()
+    sparse = thinned(depth)
+    dense = densify(sparse, image)
+    assert (dense[~np.isnan(sparse)] == sparse[~np.isnan(sparse)]).all()
+    assert np.isfinite(dense).all()
+
+
+def test_a_map_without_a_pixel_is_refused() -> None:
+    image, depth = scene()
+    with pytest.raises(InvalidTruth, match="no known pixel"):
+        densify(np.full_like(depth, np.nan), image)
+    with pytest.raises(MissingContext, match="depth=FOLDER"):
+        FromGiven()(Sample("a", image))
+
+
+def test_real_laser_points_predict_those_left_out(shared: Path) -> None:
+    folder = shared / "data/kitti_object"
+    errors = []
+    for sample in (open_dataset(f"kitti:{folder},depth={folder}/depth_velo")[i] for i in range(3)):
+        sparse = sample.context.depth
+        assert sparse is not None
+        held = (np.random.default_rng(0).random(sparse.shape) < 0.2) & ~np.isnan(sparse)
+        dense = densify(np.where(held, np.nan, sparse).astype(np.float32), sample.image)
+        errors.append(np.median(np.abs(dense[held] / sparse[held] - 1)))
+    assert max(errors) < 0.03
+
+
+def _network(path: Path, values: str) -> Path:
+    """A network that answers the mean of the channels, or its negative."""
+    onnx = pytest.importorskip("onnx")
+    make = onnx.helper
+    entry = make.make_tensor_value_info("image", onnx.TensorProto.FLOAT, [1, 3, "h", "w"])
+    answer = make.make_tensor_value_info("depth", onnx.TensorProto.FLOAT, [1, 1, "h", "w"])
+    axes = make.make_tensor("axes", onnx.TensorProto.INT64, [1], [1])
+    shift = make.make_tensor("shift", onnx.TensorProto.FLOAT, [1], [5.0 if values == "metres" else -9.0])
+    nodes = [
+        make.make_node("ReduceMean", ["image", "axes"], ["mean"], keepdims=1),
+        make.make_node("Add", ["mean", "shift"], ["depth"]),
+    ]
+    graph = make.make_graph(nodes, "depth", [entry], [answer], [axes, shift])
+    onnx.save(make.make_model(graph, opset_imports=[make.make_opsetid("", 18)], ir_version=9), path)
+    return path
+
+
+def test_a_network_gives_depth_for_every_pixel(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    image, _ = scene()
+    model = DepthModel(_network(tmp_path / "m.onnx", "metres"), output="metres")
+    depth = FromModel(model)(Sample("a", image))
+    assert depth.shape == image.shape[:2]
+    assert depth[5, 5] > depth[40, 60] > 0  # this network takes bright for far
+    relative = DepthModel(tmp_path / "m.onnx", nearest=2, farthest=50).depth(image)
+    assert relative.min() == pytest.approx(2, rel=0.01)
+    assert relative.max() == pytest.approx(50, rel=0.05)
+
+
+def test_known_depths_anchor_a_network_without_a_scale() -> None:
+    _, depth = scene()
+    answer = (3 / depth + 0.7).astype(np.float32)
+    assert scaled(answer, thinned(depth), nearest=1, farthest=9) == pytest.approx(depth, rel=1e-3)
+
+
+def test_a_network_that_is_none_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    image, _ = scene()
+    with pytest.raises(ModelError, match="inverse"):
+        DepthModel(_network(tmp_path / "negative.onnx", "inverse"), output="metres").depth(image)
+    (tmp_path / "text.onnx").write_text("no network")
+    with pytest.raises(ModelError, match="ONNX"):
+        DepthModel(tmp_path / "text.onnx").depth(image)
+    with pytest.raises(InvalidOption, match="does not exist"):
+        DepthModel(tmp_path / "none.onnx")
+    with pytest.raises(InvalidOption, match="metres or inverse"):
+        DepthModel(tmp_path / "text.onnx", output="feet")
+
+
+def test_a_missing_runtime_names_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    (tmp_path / "other.onnx").write_bytes(b"")
+    with pytest.raises(MissingExtra, match=r"pip install 'stormproof\[onnx\]'"):
+        DepthModel(tmp_path / "other.onnx").depth(scene()[0])
+
+
+def test_priors_lie_over_the_estimate(tmp_path: Path) -> None:
+    image, depth = scene()
+    labels = np.zeros(depth.shape, np.uint8)
+    labels[:10] = 1
+    sample = Sample("a", image, Truth(semantic=SemanticMap(labels)))
+    file = tmp_path / "priors.json"
+    hood = {"polygon": [[0, 70], [120, 70], [120, 80], [0, 80]], "depth": 1.5}
+    file.write_text(json.dumps([hood, {"class": "sky", "depth": "inf"}, {"above": 3, "depth": 900}]))
+    over = read_priors(file).over(depth, sample, ("road", "sky"))
+    assert (over[70:] == 1.5).all()
+    assert (over[:3] == 900).all()
+    assert np.isinf(over[3:10]).all()
+    assert (over[10:70] == depth[10:70]).all()
+    with pytest.raises(UnknownName, match="road"):
+        read_priors(file).over(depth, sample, ("road",))
+    with pytest.raises(MissingContext, match="polygon"):
+        read_priors(file).over(depth, Sample("a", image))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"depth": 1}', "a list"),
+        ('[{"depth": 1}]', "exactly one"),
+        ('[{"depth": 0, "above": 3}]', "above 0"),
+        ('[{"depth": "far", "above": 3}]', "metres"),
+        ('[{"depth": 1, "polygon": [[1, 2], [3, 4]]}]', "three corners"),
+        ('[{"depth": 1, "sky": "blue"}]', "found"),
+        ("[", "cannot be read"),
+    ],
+)
+def test_broken_priors_are_refused(tmp_path: Path, content: str, said: str) -> None:
+    (tmp_path / "p.json").write_text(content)
+    with pytest.raises(InvalidOption, match=said):
+        read_priors(tmp_path / "p.json")
+
+
+def test_the_sky_is_bright_smooth_above_and_unmeasured() -> None:
+    image = np.full((90, 120, 3), (70, 90, 60), np.uint8)
+    image[:40] = (150, 190, 235)
+    image[10:90, 50:56] = (40, 40, 40)  # a pole before it
+    sky = find_sky(image)
+    assert sky[:38, :45].all()
+    assert not sky[42:].any()
+    assert not sky[12:38, 51:55].any()
+    measured = np.zeros(sky.shape, bool)
+    measured[5:35:2, ::2] = True
+    assert not find_sky(image, measured).any()
+
+
+def _sample(name: str = "street/0001") -> Sample:
+    image, depth = scene()
+    return Sample(name, image, context=Context(depth=thinned(depth)))
+
+
+def test_a_map_is_made_once_and_again_when_its_picture_changes(tmp_path: Path) -> None:
+    sample, folder = _sample(), DepthFolder(tmp_path / "depth")
+    assert make_depth(sample, folder, FromGiven())
+    assert not make_depth(sample, folder, FromGiven())
+    again = DepthFolder(tmp_path / "depth")
+    assert not make_depth(sample, again, FromGiven())
+    assert make_depth(sample, again, FromGiven(), Priors((Region(2.0, above=5.0),)))
+    darker = Sample(sample.id, sample.image // 2, context=sample.context)
+    assert key_of(darker, FromGiven(), Priors()) != key_of(sample, FromGiven(), Priors())
+    assert make_depth(darker, again, FromGiven())
+    folder.path(sample.id).unlink()
+    assert make_depth(darker, again, FromGiven())
+
+
+def test_a_journal_cut_short_costs_one_map(tmp_path: Path) -> None:
+    folder = DepthFolder(tmp_path)
+    make_depth(_sample("a"), folder, FromGiven())
+    make_depth(_sample("b"), folder, FromGiven())
+    journal = tmp_path / "keys.jsonl"
+    journal.write_text(journal.read_text()[:-20])
+    again = DepthFolder(tmp_path)
+    assert not make_depth(_sample("a"), again, FromGiven())
+    assert make_depth(_sample("b"), again, FromGiven())
+
+
+def _run(*arguments: str) -> str:
+    outcome = CliRunner().invoke(app, ["depth", *arguments], catch_exceptions=False)
+    assert outcome.exit_code == 0, outcome.output
+    return outcome.output
+
+
+def test_the_command_makes_depth_that_the_dataset_can_use(tmp_path: Path) -> None:
+    image, depth = scene()
+    for place in ("left/day", "left/night"):
+        (tmp_path / place).mkdir(parents=True)
+        write_image(tmp_path / place / "1.png", image)  # two folders, one file name
+    np.save(tmp_path / "sparse.npy", thinned(depth))
+    dataset, out = f"images:{tmp_path}/left", tmp_path / "depth"
+    first = _run(f"{dataset},depth={tmp_path}/sparse.npy", "--from", "given", "--out", str(out))
+    assert "2 depth maps made" in first
+    second = _run(f"{dataset},depth={tmp_path}/sparse.npy", "--from", "given", "--out", str(out))
+    assert "0 depth maps made, 2 kept" in second
+    opened = open_dataset(f"{dataset},depth={out}")
+    hazy = apply(opened[1], "haze[beta=0.04]").image
+    assert opened[1].id == "night/1"
+    assert (hazy != opened[1].image).any()
+
+
+def test_the_command_refuses_options_that_do_not_fit(tmp_path: Path) -> None:
+    for arguments, said in (
+        (["--from", "model"], "--model"),
+        (["--from", "given", "--max-disparity", "64"], "--from stereo"),
+    ):
+        with pytest.raises(InvalidOption, match=said):
+            _run(f"images:{tmp_path}", "--out", str(tmp_path / "d"), *arguments)
