@@ -28,9 +28,13 @@ class Pictures(StrEnum):
 @app.command()
 def world(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="A new folder for the dataset.")],
-    layout: Annotated[WorldFormat, typer.Option("--format", "-f", help="Whose layout to follow.")] = WorldFormat.coco,
+    layout: Annotated[
+        WorldFormat, typer.Option("--format", "-f", help="Whose layout to follow.")
+    ] = WorldFormat.coco,
     split: Annotated[str, typer.Option(help="train (unbounded), val (200 scenes) or test (500).")] = "val",
-    count: Annotated[int, typer.Option("--count", "-n", help="How many scenes, from the split's first on.")] = 50,
+    count: Annotated[
+        int, typer.Option("--count", "-n", help="How many scenes, from the split's first on.")
+    ] = 50,
     size: Annotated[str, typer.Option(help="Width x height in pixels.")] = "512x320",
     seed: Annotated[int, typer.Option(help="Another seed is another world.")] = 0,
     stereo: Annotated[bool, typer.Option(help="Add right-hand pictures (cityscapes, kitti).")] = False,

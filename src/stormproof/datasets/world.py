@@ -1,4 +1,4 @@
-"""The built-in street as a dataset: `world:val`, `world:train,count=2000,size=1024x512,seed=7,stereo=true`."""
+"""The built-in street as a dataset: `world:val`, `world:train,count=2000,size=1024x512,stereo=true`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,11 @@ class _Ids(Sequence[str]):
     def __getitem__(self, index: slice) -> list[str]: ...
     def __getitem__(self, index: int | slice) -> str | list[str]:
         chosen = range(self._count)[index]
-        return [scene_id(self._split, k) for k in chosen] if isinstance(chosen, range) else scene_id(self._split, chosen)
+        return (
+            [scene_id(self._split, k) for k in chosen]
+            if isinstance(chosen, range)
+            else scene_id(self._split, chosen)
+        )
 
     def __iter__(self) -> Iterator[str]:
         return (scene_id(self._split, k) for k in range(self._count))
@@ -76,11 +80,20 @@ class World:
         return self.count
 
     def __getitem__(self, index: int) -> Sample:
-        return render(self.seed, self.split, range(self.count)[index], width=self.width, height=self.height, stereo=self.stereo,
-                      baseline=self.baseline).sample
+        return render(
+            self.seed,
+            self.split,
+            range(self.count)[index],
+            width=self.width,
+            height=self.height,
+            stereo=self.stereo,
+            baseline=self.baseline,
+        ).sample
 
     def truth(self, index: int) -> Truth:
-        return render_truth(self.seed, self.split, range(self.count)[index], width=self.width, height=self.height)
+        return render_truth(
+            self.seed, self.split, range(self.count)[index], width=self.width, height=self.height
+        )
 
     def size(self, index: int) -> tuple[int, int]:
         return self.height, self.width
@@ -90,12 +103,21 @@ def parse_size(text: str) -> tuple[int, int]:
     """Width and height from `512x320`."""
     match = re.fullmatch(r"\s*([0-9]{1,9})\s*[x×]\s*([0-9]{1,9})\s*", text)
     if match is None:
-        raise InvalidOption(f"Cannot read the size {text!r}; write width x height in pixels, for example 512x320.")
+        raise InvalidOption(
+            f"Cannot read the size {text!r}; write width x height in pixels, for example 512x320."
+        )
     return int(match[1]), int(match[2])
 
 
-def open_world(main: str, *, size: str = "512x320", seed: int = 0, count: int | None = None, stereo: bool = False,
-               baseline: float = BASELINE) -> Dataset:
+def open_world(
+    main: str,
+    *,
+    size: str = "512x320",
+    seed: int = 0,
+    count: int | None = None,
+    stereo: bool = False,
+    baseline: float = BASELINE,
+) -> Dataset:
     """Open a split: train (as many as there are integers, unless `count` says fewer), val (200), test (500).
 
     `stereo` adds the right-hand picture, `baseline` metres away, and the true disparity.

@@ -11,10 +11,25 @@ from __future__ import annotations
 PERSON, BICYCLE, CAR, BUS, TRUCK, LIGHT, STOP = range(7)
 OBJECTS = ("person", "bicycle", "car", "bus", "truck", "traffic light", "stop sign")
 
-SEMANTIC = ("road", "sidewalk", "building", "pole", "traffic sign", "vegetation", "sky", "person", "car", "truck",
-            "bus", "bicycle")
+SEMANTIC = (
+    "road",
+    "sidewalk",
+    "building",
+    "pole",
+    "traffic sign",
+    "vegetation",
+    "sky",
+    "person",
+    "car",
+    "truck",
+    "bus",
+    "bicycle",
+)
 ROAD, SIDEWALK, BUILDING, POLE, SIGN, VEGETATION, SKY = range(7)
 VOID = 255
 
 # The semantic class of each object class.
-SEMANTIC_OF = tuple(SEMANTIC.index({"traffic light": "traffic sign", "stop sign": "traffic sign"}.get(name, name)) for name in OBJECTS)
+SEMANTIC_OF = tuple(
+    SEMANTIC.index({"traffic light": "traffic sign", "stop sign": "traffic sign"}.get(name, name))
+    for name in OBJECTS
+)

@@ -7,30 +7,50 @@ from collections.abc import Iterator
 from stormproof.world.classes import BICYCLE, PERSON, SEMANTIC_OF
 from stormproof.world.dice import Dice
 from stormproof.world.models import people
+from stormproof.world.palette import METALS, PAINTS
 from stormproof.world.plan import Plan
-from stormproof.world.roadside import METALS, PAINTS
 from stormproof.world.stage import Colour, Placement, tone, tones
 from stormproof.world.street import Street
 from stormproof.world.traffic import Spot
 
 SKINS = tones("e8b898 d49a78 b87a58 8a5638 5e3a26 f0c8aa")
 HAIRS = tones("1c1814 3a281c 5c3e26 8a6a3c 9a9490 2a2a2c 6a3018")
-TOPS = tones("2a2e38 5a6270 8c8c8a c4bcae d8d4cc 6a3430 8a4238 3c5444 5c7a6a 3e5a80 7a94b0 a88a5c c8a048 4a3c48 b4a0a8 1e2022 9a5a3a 70685c e0dcd0 b83a30")
+TOPS = tones(
+    "2a2e38 5a6270 8c8c8a c4bcae d8d4cc 6a3430 8a4238 3c5444 5c7a6a 3e5a80 7a94b0 a88a5c c8a048 4a3c48 b4a0a8 "
+    "1e2022 9a5a3a 70685c e0dcd0 b83a30"
+)
 BOTTOMS = tones("22262e 2e3a52 4a5468 3a342e 6a6054 8c8272 1a1a1c 5c5c5a a89c88 48402e")
 SHOES = tones("1a1a1a 3a2c22 c8c4bc 5a5a5c 7a3028")
 
 
 def _dressed(dice: Dice) -> tuple[Colour, ...]:
     """Skin, hair, top, legs, shoes, bag, and the second colour of a pattern."""
-    return (dice.pick(SKINS), dice.pick(HAIRS), dice.pick(TOPS), dice.pick(BOTTOMS), dice.pick(SHOES), dice.pick(TOPS), dice.pick(TOPS))
+    return (
+        dice.pick(SKINS),
+        dice.pick(HAIRS),
+        dice.pick(TOPS),
+        dice.pick(BOTTOMS),
+        dice.pick(SHOES),
+        dice.pick(TOPS),
+        dice.pick(TOPS),
+    )
 
 
 def _person(dice: Dice, street: Street, s: float, t: float, ahead: tuple[float, float]) -> Placement:
     x, y, z = street.point(s, t)
     pattern = dice.integer(4) if dice.chance(0.35) else 0
     k = dice.between(0.95, 1.06)
-    return Placement(people.walker(dice.integer(people.WALKERS)), (x, y, z + street.ground(t)), ahead, (k, k, dice.between(0.96, 1.05)),
-                     _dressed(dice), (float(pattern),), SEMANTIC_OF[PERSON], PERSON, seed=dice.integer(1 << 20))
+    return Placement(
+        people.walker(dice.integer(people.WALKERS)),
+        (x, y, z + street.ground(t)),
+        ahead,
+        (k, k, dice.between(0.96, 1.05)),
+        _dressed(dice),
+        (float(pattern),),
+        SEMANTIC_OF[PERSON],
+        PERSON,
+        seed=dice.integer(1 << 20),
+    )
 
 
 def _facing(dice: Dice, street: Street, s: float) -> tuple[float, float]:
@@ -58,7 +78,13 @@ def walkers(dice: Dice, plan: Plan) -> Iterator[Placement]:
             for k in range(1 + (dice.integer(3) if dice.chance(0.35) else 0)):
                 off = 0.62 * k
                 if abs(side * (t + off * 0.8) - plan.lens.t) > 0.9 or s > 5:
-                    yield _person(dice, street, s + off * 0.4, side * (t + off * 0.8 if t + off * 0.8 < near + profile.pavement else t - off * 0.8), ahead)
+                    yield _person(
+                        dice,
+                        street,
+                        s + off * 0.4,
+                        side * (t + off * 0.8 if t + off * 0.8 < near + profile.pavement else t - off * 0.8),
+                        ahead,
+                    )
 
 
 def crossers(dice: Dice, plan: Plan) -> Iterator[Placement]:
@@ -77,10 +103,21 @@ def crossers(dice: Dice, plan: Plan) -> Iterator[Placement]:
             yield _person(dice, street, s + dice.between(-1.4, 1.4), t, (sign * hy, -sign * hx))
 
 
-def _bike(dice: Dice, at: tuple[float, float, float], ahead: tuple[float, float], tilt: float, group: int) -> Placement:
+def _bike(
+    dice: Dice, at: tuple[float, float, float], ahead: tuple[float, float], tilt: float, group: int
+) -> Placement:
     colours = (dice.pick(PAINTS), tone("1c1c1c"), dice.pick(METALS), tone("2a2420"), dice.pick(PAINTS))
-    return Placement(people.bicycle(dice.integer(people.BIKES)), at, ahead, colours=colours, semantic=SEMANTIC_OF[BICYCLE], label=BICYCLE,
-                     tilt=tilt, seed=dice.integer(1 << 20), group=group)
+    return Placement(
+        people.bicycle(dice.integer(people.BIKES)),
+        at,
+        ahead,
+        colours=colours,
+        semantic=SEMANTIC_OF[BICYCLE],
+        label=BICYCLE,
+        tilt=tilt,
+        seed=dice.integer(1 << 20),
+        group=group,
+    )
 
 
 def cyclists(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
@@ -91,7 +128,9 @@ def cyclists(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
         u = dice.unit()
         s = 4.0 + 24.0 * u * u + 5.0 * u
         t = side * (m.half - m.parking - (m.bike / 2 if m.bike else dice.between(0.5, 0.9)))
-        if any(a < s + 1 and s - 1 < b and c < t + 0.4 and t - 0.4 < e for a, b, c, e in taken) or (abs(t - plan.lens.t) < 1 and s < 6):
+        if any(a < s + 1 and s - 1 < b and c < t + 0.4 and t - 0.4 < e for a, b, c, e in taken) or (
+            abs(t - plan.lens.t) < 1 and s < 6
+        ):
             continue
         taken.append((s - 1, s + 1, t - 0.4, t + 0.4))
         ahead, tilt = street.ahead(s), street.tilt(s)
@@ -99,8 +138,17 @@ def cyclists(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
             ahead, tilt = (-ahead[0], -ahead[1]), -tilt
         at = street.point(s, t)
         yield _bike(dice, at, ahead, tilt, group)
-        yield Placement(people.rider(dice.integer(people.RIDERS)), at, ahead, colours=_dressed(dice), semantic=SEMANTIC_OF[PERSON], label=PERSON,
-                        tilt=tilt, seed=dice.integer(1 << 20), group=group)
+        yield Placement(
+            people.rider(dice.integer(people.RIDERS)),
+            at,
+            ahead,
+            colours=_dressed(dice),
+            semantic=SEMANTIC_OF[PERSON],
+            label=PERSON,
+            tilt=tilt,
+            seed=dice.integer(1 << 20),
+            group=group,
+        )
 
 
 def racks(dice: Dice, plan: Plan) -> Iterator[Placement]:

@@ -24,10 +24,15 @@ def _wall(u: float, z: float, params: Any, k: int, sharp: float, seed: int) -> f
         shift = 0.5 * (row - 2.0 * math.floor(row / 2.0))
         column = math.floor(u / 0.26 + shift)
         keep = visible(0.08, sharp)
-        joint = max(band(z / 0.09 - row, 0.0, 0.14, sharp * 0.09), band(u / 0.26 + shift - column, 0.0, 0.05, sharp * 0.26))
+        joint = max(
+            band(z / 0.09 - row, 0.0, 0.14, sharp * 0.09),
+            band(u / 0.26 + shift - column, 0.0, 0.05, sharp * 0.26),
+        )
         tone *= 1.0 + keep * (0.35 * (chance(int(row), int(column), seed) - 0.5) + 0.30 * joint)
     elif params[k, STYLE] == 2.0:  # panels
-        joint = max(band(z % params[k, STOREY], 0.0, 0.05, sharp), band(u % params[k, PITCH], 0.0, 0.05, sharp))
+        joint = max(
+            band(z % params[k, STOREY], 0.0, 0.05, sharp), band(u % params[k, PITCH], 0.0, 0.05, sharp)
+        )
         tone *= 1.0 - 0.4 * joint
         tone *= 1.0 + 0.10 * (chance(int(u / params[k, PITCH]), int(z / params[k, STOREY]), seed) - 0.5)
     elif params[k, STYLE] == 4.0:  # boards
@@ -54,17 +59,32 @@ def _shop(u: float, z: float, params: Any, palette: Any, k: int, sharp: float, s
         ink = word((at - span * 0.15) / (span * 0.7), (z - top + 0.62) / 0.42, 7, mine)
         keep = visible(0.12, sharp) * (1.0 if ink else 0.0) + (1.0 - visible(0.12, sharp)) * 0.25
         bright = 0.75 if r + g + b < 0.9 else 0.03
-        return r + (bright - r) * keep, g + (bright - g) * keep, b + (bright - b) * keep, 0.0, 0.25 * params[k, LIT] * keep
+        return (
+            r + (bright - r) * keep,
+            g + (bright - g) * keep,
+            b + (bright - b) * keep,
+            0.0,
+            0.25 * params[k, LIT] * keep,
+        )
     door = span * (0.38 + 0.3 * chance(int(unit), 5, seed))
-    frame = band(at, 0.0, 0.16, sharp) + band(at, door, door + 0.08, sharp) + band(at, door + 1.0, door + 1.08, sharp)
+    frame = (
+        band(at, 0.0, 0.16, sharp)
+        + band(at, door, door + 0.08, sharp)
+        + band(at, door + 1.0, door + 1.08, sharp)
+    )
     frame += band(at, span * 0.5, span * 0.5 + 0.06, sharp) + band(z, top - 0.85, top - 0.75, sharp)
     if not door < at < door + 1.0:
         frame += band(z, 0.0, 0.45, sharp)
     frame = min(1.0, frame)
     inside = 0.05 + 0.20 * smooth(at * 2.2, z * 2.2, mine) * chance(int(at * 1.5), int(z * 1.2), mine)
     glow = 0.5 * params[k, LIT] * (1.0 - frame)
-    return (r * 0.7 * frame + inside * (1.0 - frame), g * 0.7 * frame + inside * 0.92 * (1.0 - frame),
-            b * 0.7 * frame + inside * 0.8 * (1.0 - frame), 1.0 - frame, glow)
+    return (
+        r * 0.7 * frame + inside * (1.0 - frame),
+        g * 0.7 * frame + inside * 0.92 * (1.0 - frame),
+        b * 0.7 * frame + inside * 0.8 * (1.0 - frame),
+        1.0 - frame,
+        glow,
+    )
 
 
 @kernel
@@ -99,5 +119,10 @@ def facade(u: float, z: float, params: Any, palette: Any, k: int, sharp: float, 
     trim = max(0.0, border - opening) + opening * frame
     wall = max(0.0, 1.0 - pane - trim) * tone
     dim = 1.0 - 0.5 * opening_top
-    return (wall * palette[k, 0, 0] + trim * palette[k, 1, 0] + pane * shade * dim, wall * palette[k, 0, 1] + trim * palette[k, 1, 1] + pane * shade * dim,
-            wall * palette[k, 0, 2] + trim * palette[k, 1, 2] + pane * shade * 0.95 * dim, pane, glow * pane)
+    return (
+        wall * palette[k, 0, 0] + trim * palette[k, 1, 0] + pane * shade * dim,
+        wall * palette[k, 0, 1] + trim * palette[k, 1, 1] + pane * shade * dim,
+        wall * palette[k, 0, 2] + trim * palette[k, 1, 2] + pane * shade * 0.95 * dim,
+        pane,
+        glow * pane,
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -17,9 +17,10 @@ def kernel(function: Function) -> Function:
     picture the same bytes everywhere. No loop allocates or keeps an array, so reference counts, which
     would cost as much as the shading itself, are left out.
     """
-    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False)(function))
+    compiler: Any = numba.njit
+    return cast(Function, compiler(cache=True, nogil=True, error_model="numpy", _nrt=False)(function))
 
 
 def inlined(function: Function) -> Function:
-    """Compile a step into the loop that calls it: for steps that take whole tables, which are dear to pass."""
+    """Compile a step into the loop that calls it, for steps that take whole tables, which are dear to pass."""
     return cast(Function, numba.njit(nogil=True, error_model="numpy", inline="always")(function))

@@ -12,9 +12,11 @@ from stormproof.world.noise import chance, visible
 Colour = tuple[float, float, float]
 
 # Three by five dots a letter, one octal digit a row: A to Z, then 0 to 9.
-_ROWS = ("25755 65656 34443 65556 74647 74644 34553 55755 72227 11152 55655 44447 57755 57775 25552 65644 25563 "
-         "65655 34216 72222 55557 55552 55775 55255 55222 71247 75557 26227 71747 71717 55711 74717 74757 71111 "
-         "75757 75717")
+_ROWS = (
+    "25755 65656 34443 65556 74647 74644 34553 55755 72227 11152 55655 44447 57755 57775 25552 65644 25563 "
+    "65655 34216 72222 55557 55552 55775 55255 55222 71247 75557 26227 71747 71717 55711 74717 74757 71111 "
+    "75757 75717"
+)
 GLYPHS = np.array([[int(digit) for digit in glyph] for glyph in _ROWS.split()], np.int64)
 _STOP = (18, 19, 14, 15)
 
@@ -56,14 +58,18 @@ def sign(kind: int, u: float, v: float, seed: int, sharp: float) -> Colour:
         reach = max(max(abs(u), abs(v)), (abs(u) + abs(v)) * 0.7071)
         if reach > 0.83:
             return white if reach < 0.90 else red
-        k = int(math.floor((u + 0.68) / 0.34))
-        ink = 0 <= k < 4 and letter(_STOP[min(3, max(0, k))], ((u + 0.68) / 0.34 - k - 0.1) / 0.8, (v + 0.27) / 0.54)
+        k = math.floor((u + 0.68) / 0.34)
+        ink = 0 <= k < 4 and letter(
+            _STOP[min(3, max(0, k))], ((u + 0.68) / 0.34 - k - 0.1) / 0.8, (v + 0.27) / 0.54
+        )
         return _blend(ink, keep, white, red, 0.25) if abs(v) < 0.3 else red
     if kind == 1:  # speed limit
         if r2 > 0.58:
             return red
         tens = 3 + int(chance(1, 2, seed) * 6.0)
-        ink = letter(26 + tens, (u + 0.55) / 0.5, (v + 0.42) / 0.84) or letter(26, (u - 0.05) / 0.5, (v + 0.42) / 0.84)
+        ink = letter(26 + tens, (u + 0.55) / 0.5, (v + 0.42) / 0.84) or letter(
+            26, (u - 0.05) / 0.5, (v + 0.42) / 0.84
+        )
         return _blend(ink, keep, black, white, 0.35)
     if kind == 2 or kind == 4:  # warning, give way
         w = v if kind == 2 else -v
@@ -81,7 +87,9 @@ def sign(kind: int, u: float, v: float, seed: int, sharp: float) -> Colour:
         if abs(u) > 0.96 or abs(v) > 0.9:
             return white
         line = v > 0.0
-        ink = word((u + 0.8) / 1.3, ((v - 0.15) / 0.6) if line else ((v + 0.75) / 0.6), 7, seed + (1 if line else 2))
+        ink = word(
+            (u + 0.8) / 1.3, ((v - 0.15) / 0.6) if line else ((v + 0.75) / 0.6), 7, seed + (1 if line else 2)
+        )
         arrow = u > 0.62 and abs(v) < 0.5 - abs(u - 0.76) * 3.0
         return _blend(ink or arrow, keep, white, ground, 0.25)
     if kind == 6:  # no entry
@@ -92,7 +100,13 @@ def sign(kind: int, u: float, v: float, seed: int, sharp: float) -> Colour:
         return black if figure else (white if inside else blue)
     if abs(u) > 0.95 or abs(v) > 0.85:
         return white
-    return _blend(word((u + 0.85) / 1.7, (v + 0.6) / 1.2, 8, seed), keep, white, blue if chance(8, 1, seed) < 0.5 else green, 0.3)
+    return _blend(
+        word((u + 0.85) / 1.7, (v + 0.6) / 1.2, 8, seed),
+        keep,
+        white,
+        blue if chance(8, 1, seed) < 0.5 else green,
+        0.3,
+    )
 
 
 @kernel

@@ -76,14 +76,18 @@ def cloudy_sky(dx: float, dy: float, dz: float, light: Light) -> Colour:
     shade = 1.0 - 0.5 * min(1.0, max(0.0, (form - 0.45) * 2.2))
     lit = 0.55 + 0.6 * shade
     white = (light.ambient[0] + light.ambient[1] + light.ambient[2]) * 0.34
-    cr, cg, cb = (white + 0.30 * light.beam[0]) * lit, (white + 0.28 * light.beam[1]) * lit, (white + 0.27 * light.beam[2]) * lit
+    cr, cg, cb = (
+        (white + 0.30 * light.beam[0]) * lit,
+        (white + 0.28 * light.beam[1]) * lit,
+        (white + 0.27 * light.beam[2]) * lit,
+    )
     return r + (cr - r) * cover, g + (cg - g) * cover, b + (cb - b) * cover
 
 
 @inlined
 def _blocked(heights: Any, u: float, v: float, z: float) -> float:
     """How much of the four cells around (u, v) rises above z, weighed by nearness."""
-    i, j = int(math.floor(v)), int(math.floor(u))
+    i, j = math.floor(v), math.floor(u)
     if i < 0 or j < 0 or i + 1 >= heights.shape[0] or j + 1 >= heights.shape[1]:
         return -1.0
     a, b = v - i, u - j
@@ -94,8 +98,18 @@ def _blocked(heights: Any, u: float, v: float, z: float) -> float:
 
 
 @inlined
-def shadow(x: float, y: float, z: float, nx: float, ny: float, nz: float, light: Light, near: Any,
-           far: Any, frames: Any) -> float:
+def shadow(
+    x: float,
+    y: float,
+    z: float,
+    nx: float,
+    ny: float,
+    nz: float,
+    light: Light,
+    near: Any,
+    far: Any,
+    frames: Any,
+) -> float:
     """The fraction of the sun that something hides from a surface with the given normal."""
     lx, ly = light.lean
     off = 0.09
@@ -117,8 +131,16 @@ def openness(x: float, y: float, z: float, nx: float, ny: float, above: Any, fra
     closed = 0.0
     u, v = (x + 0.35 * nx - frames[2, 0]) * frames[2, 2], (y + 0.35 * ny - frames[2, 1]) * frames[2, 2]
     for k in range(6):
-        reach, steep = (1.2, 2.2) if k < 3 else (-5.2, 0.5)  # cells, and how fast what is higher closes the sky
-        ox, oy = (0.0, reach) if k % 3 == 0 else (0.866 * reach, -0.5 * reach) if k % 3 == 1 else (-0.866 * reach, -0.5 * reach)
+        reach, steep = (
+            (1.2, 2.2) if k < 3 else (-5.2, 0.5)
+        )  # cells, and how fast what is higher closes the sky
+        ox, oy = (
+            (0.0, reach)
+            if k % 3 == 0
+            else (0.866 * reach, -0.5 * reach)
+            if k % 3 == 1
+            else (-0.866 * reach, -0.5 * reach)
+        )
         j, i = int(u + ox), int(v + oy)
         if 0 <= i < rows and 0 <= j < columns:
             closed += min(1.0, max(0.0, (above[i, j] - z - 0.12) * steep))

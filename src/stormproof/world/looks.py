@@ -84,11 +84,13 @@ def road(s: float, t: float, m: Marks, ds: float, dt: float) -> Colour:
     keep = visible(0.11, sharp)
     if keep > 0.0:
         fine = smooth(s * 9.0, t * 9.0, m.seed + 1) - 0.5
-        grain = (chance(int(math.floor(s * 45.0)), int(math.floor(t * 45.0)), m.seed) - 0.5) * visible(0.03, sharp)
+        grain = (chance(math.floor(s * 45.0), math.floor(t * 45.0), m.seed) - 0.5) * visible(0.03, sharp)
         crack = abs(smooth(s * 0.35 + 0.2 * fine, t * 1.1 + 0.3 * fine, m.seed + 5) - 0.5)
-        tone *= 1.0 + keep * (0.16 * fine + 0.25 * grain - 0.18 * visible(0.05, sharp) * max(0.0, 1.0 - crack * 110.0))
+        tone *= 1.0 + keep * (
+            0.16 * fine + 0.25 * grain - 0.18 * visible(0.05, sharp) * max(0.0, 1.0 - crack * 110.0)
+        )
     pu, pv = s * 0.137, t * 0.37 + 0.4
-    px, py = int(math.floor(pu)), int(math.floor(pv))
+    px, py = math.floor(pu), math.floor(pv)
     if chance(px, py, m.seed + 2) < 0.10:
         inset = band(pu - px, 0.15, 0.8, ds * 7.3) * band(pv - py, 0.1, 0.75, dt * 2.7)
         tone *= 1.0 - 0.28 * inset

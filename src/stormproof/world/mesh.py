@@ -57,28 +57,45 @@ def flat_normals(corners: Corners) -> Corners:
     return np.repeat(_unit(normal)[:, None], 3, axis=1)
 
 
-def paint(corners: Corners, material: int, slot: int = 0, *,
-          normals: Corners | None = None, texture: Corners | None = None) -> Mesh:
+def paint(
+    corners: Corners,
+    material: int,
+    slot: int = 0,
+    *,
+    normals: Corners | None = None,
+    texture: Corners | None = None,
+) -> Mesh:
     """A mesh of one material; flat normals and the positions as texture unless given."""
     placed = np.round(corners * GRID) / GRID
     normals = flat_normals(placed) if normals is None else normals
     texture = placed if texture is None else texture
     count = len(placed)
-    return Mesh(placed.astype(np.float32), np.round(normals, 5).astype(np.float32), texture.astype(np.float32),
-                np.full(count, material, np.uint8), np.full(count, slot, np.uint8))
+    return Mesh(
+        placed.astype(np.float32),
+        np.round(normals, 5).astype(np.float32),
+        texture.astype(np.float32),
+        np.full(count, material, np.uint8),
+        np.full(count, slot, np.uint8),
+    )
 
 
 def wrapped(corners: Corners) -> Corners:
     """Texture for upright faces: u + v runs from left to right as seen from outside, w is height."""
     normal = flat_normals(corners)
-    return np.stack([-normal[..., 1] * corners[..., 0], normal[..., 0] * corners[..., 1], corners[..., 2]], axis=-1)
+    return np.stack(
+        [-normal[..., 1] * corners[..., 0], normal[..., 0] * corners[..., 1], corners[..., 2]], axis=-1
+    )
 
 
 def join(parts: Iterable[Mesh]) -> Mesh:
     """Several meshes as one."""
     every = list(parts)
-    return Mesh(*(np.concatenate([getattr(p, name) for p in every])
-                  for name in ("corners", "normals", "texture", "material", "slot")))
+    return Mesh(
+        *(
+            np.concatenate([getattr(p, name) for p in every])
+            for name in ("corners", "normals", "texture", "material", "slot")
+        )
+    )
 
 
 def moved(mesh: Mesh, by: Point, yaw: float = 0.0) -> Mesh:
@@ -90,8 +107,13 @@ def moved(mesh: Mesh, by: Point, yaw: float = 0.0) -> Mesh:
         return np.stack([w[..., 0] * c - w[..., 1] * s, w[..., 0] * s + w[..., 1] * c, w[..., 2]], axis=-1)
 
     corners = np.round((rotate(mesh.corners) + np.array(by)) * GRID) / GRID
-    return Mesh(corners.astype(np.float32), rotate(mesh.normals).astype(np.float32), mesh.texture, mesh.material,
-                mesh.slot)
+    return Mesh(
+        corners.astype(np.float32),
+        rotate(mesh.normals).astype(np.float32),
+        mesh.texture,
+        mesh.material,
+        mesh.slot,
+    )
 
 
 def quads(points: Sequence[Sequence[Point]]) -> Corners:
@@ -103,18 +125,20 @@ def quads(points: Sequence[Sequence[Point]]) -> Corners:
 def box(low: Point, high: Point) -> Corners:
     """An upright box between two opposite corners."""
     (a, b, c), (d, e, f) = low, high
-    return quads([
-        [(a, b, c), (d, b, c), (d, b, f), (a, b, f)],  # behind
-        [(d, e, c), (a, e, c), (a, e, f), (d, e, f)],  # ahead
-        [(a, e, c), (a, b, c), (a, b, f), (a, e, f)],  # left
-        [(d, b, c), (d, e, c), (d, e, f), (d, b, f)],  # right
-        [(a, b, f), (d, b, f), (d, e, f), (a, e, f)],  # top
-        [(a, e, c), (d, e, c), (d, b, c), (a, b, c)],  # bottom
-    ])
+    return quads(
+        [
+            [(a, b, c), (d, b, c), (d, b, f), (a, b, f)],  # behind
+            [(d, e, c), (a, e, c), (a, e, f), (d, e, f)],  # ahead
+            [(a, e, c), (a, b, c), (a, b, f), (a, e, f)],  # left
+            [(d, b, c), (d, e, c), (d, e, f), (d, b, f)],  # right
+            [(a, b, f), (d, b, f), (d, e, f), (a, e, f)],  # top
+            [(a, e, c), (d, e, c), (d, b, c), (a, b, c)],  # bottom
+        ]
+    )
 
 
 def loft(rings: Corners) -> Corners:
-    """The skin between consecutive closed rings of points (k×m×3), as (k-1, m, 2) pairs of triangles, flattened."""
+    """The skin between consecutive closed rings of points (k×m×3), two triangles per side and step."""
     here, there = rings[:-1], rings[1:]
     a, b = here, np.roll(here, -1, axis=1)
     c, d = np.roll(there, -1, axis=1), there
@@ -129,8 +153,18 @@ def _frame(axis: Corners) -> tuple[Corners, Corners]:
     return u, np.cross(axis, u)
 
 
-def tube(start: Point, end: Point, radius: float, end_radius: float, material: int, slot: int = 0, *,
-         sides: int = 6, flatness: float = 1.0, capped: bool = True) -> Mesh:
+def tube(
+    start: Point,
+    end: Point,
+    radius: float,
+    end_radius: float,
+    material: int,
+    slot: int = 0,
+    *,
+    sides: int = 6,
+    flatness: float = 1.0,
+    capped: bool = True,
+) -> Mesh:
     """A round limb from `start` to `end`, smoothly shaded, closed by flat caps unless joints hide its ends.
 
     `flatness` scales the cross-section across the model's forward direction, for bodies wider than deep.
@@ -152,22 +186,43 @@ def tube(start: Point, end: Point, radius: float, end_radius: float, material: i
     return join([paint(skin, material, slot, normals=normals), paint(caps_at, material, slot)])
 
 
-def ball(centre: Point, radii: Point, material: int, slot: int = 0, *, sides: int = 8, rings: int = 5,
-         top: float = 1.0, bottom: float = -1.0) -> Mesh:
+def ball(
+    centre: Point,
+    radii: Point,
+    material: int,
+    slot: int = 0,
+    *,
+    sides: int = 8,
+    rings: int = 5,
+    top: float = 1.0,
+    bottom: float = -1.0,
+) -> Mesh:
     """An ellipsoid, smoothly shaded; `top` and `bottom` in [-1, 1] cut it level."""
     levels = [bottom + (top - bottom) * k / rings for k in range(rings + 1)]
     # Crowd the levels towards the poles, where the outline turns fastest.
     levels = [1.5 * z - 0.5 * z * z * z for z in levels]
     around = circle(sides)
-    unit = np.array([[(math.sqrt(max(0.0, 1 - z * z)) * c, math.sqrt(max(0.0, 1 - z * z)) * s, z) for c, s in around]
-                     for z in levels])
+    unit = np.array(
+        [
+            [(math.sqrt(max(0.0, 1 - z * z)) * c, math.sqrt(max(0.0, 1 - z * z)) * s, z) for c, s in around]
+            for z in levels
+        ]
+    )
     skin = loft(unit)
     size = np.array(radii)
     return paint(skin * size + np.array(centre), material, slot, normals=_unit(skin / size))
 
 
-def disc(centre: Point, radius: float, facing: Point, material: int, slot: int = 0, *, sides: int = 12,
-         start: float = 0.0) -> Mesh:
+def disc(
+    centre: Point,
+    radius: float,
+    facing: Point,
+    material: int,
+    slot: int = 0,
+    *,
+    sides: int = 12,
+    start: float = 0.0,
+) -> Mesh:
     """A flat round (or, with few sides, polygonal) plate; its texture runs from -1 to 1 across it."""
     axis = _unit(np.array(facing, np.float64))
     up = np.array([0.0, 0.0, 1.0]) if abs(axis[2]) < 0.9 else np.array([0.0, 1.0, 0.0])

@@ -9,7 +9,6 @@ import numpy as np
 from stormproof.randomness import Draw
 from stormproof.world.kernel import kernel
 
-
 # One tile of random numbers in [0, 1), repeated over the plane; seeds shift it.
 _SIDE = 128
 _TILE = Draw.keyed(0, "world-noise").uniforms("tile", _SIDE * _SIDE).astype(np.float32).reshape(_SIDE, _SIDE)
@@ -31,7 +30,7 @@ def smooth(u: float, v: float, seed: int) -> float:
     x0, y0, x1, y1 = x & (_SIDE - 1), y & (_SIDE - 1), (x + 1) & (_SIDE - 1), (y + 1) & (_SIDE - 1)
     low = _TILE[x0, y0] * (1.0 - a) + _TILE[x1, y0] * a
     high = _TILE[x0, y1] * (1.0 - a) + _TILE[x1, y1] * a
-    return low * (1.0 - b) + high * b
+    return float(low * (1.0 - b) + high * b)
 
 
 @kernel

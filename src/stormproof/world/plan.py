@@ -3,51 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
 
 from stormproof.world.dice import Dice
+from stormproof.world.districts import DISTRICTS, District
+from stormproof.world.hours import make_light
 from stormproof.world.light import Light
 from stormproof.world.looks import Marks
-from stormproof.world.stage import Colour, tone
 from stormproof.world.street import FAR, Side, Street
 
 
 @dataclass(frozen=True, slots=True)
-class District:
-    """Ranges a kind of neighbourhood draws from; lengths in metres, chances from 0 to 1."""
-
-    lanes: tuple[int, ...]  # lanes per direction
-    pavement: tuple[float, float]
-    verge: float  # chance of a grass strip
-    yard: float  # chance that grass reaches the buildings
-    setback: tuple[float, float]
-    storeys: tuple[int, int]
-    frontage: tuple[float, float]
-    gap: tuple[float, float]
-    gap_chance: float
-    roofs: tuple[int, ...]  # as in models.houses.roof
-    walls: tuple[int, ...]  # styles of FACADE
-    shops: float
-    trees: float  # per slot along the kerb
-    parked: float  # share of the kerb
-    people: float
-    empty: float  # chance that a plot has trees instead of a building
-
-
-DISTRICTS = {
-    "centre": District((1, 1, 2), (2.5, 5.0), 0.05, 0.0, (0.0, 0.5), (3, 6), (9, 22), (0.0, 0.3), 0.1, (3, 3, 1, 0), (0, 0, 1, 2), 0.8, 0.25, 0.5, 1.5, 0.03),
-    "terrace": District((1,), (1.6, 2.6), 0.05, 0.3, (1.5, 3.5), (2, 3), (5, 8), (0.0, 0.2), 0.1, (0, 0, 1), (1, 1, 0), 0.08, 0.2, 0.75, 0.7, 0.03),
-    "suburb": District((1,), (1.3, 2.0), 0.6, 1.0, (5.0, 9.0), (1, 2), (8, 13), (3.0, 8.0), 1.0, (0, 1, 2), (0, 1, 4, 4), 0.0, 0.45, 0.3, 0.45, 0.12),
-    "avenue": District((2, 2, 3), (3.0, 6.0), 0.5, 0.1, (0.0, 2.5), (4, 7), (14, 28), (0.0, 4.0), 0.3, (3, 3, 2), (0, 2, 1), 0.6, 0.8, 0.45, 1.0, 0.06),
-    "towers": District((2, 3), (3.0, 7.0), 0.3, 0.25, (3.0, 11.0), (7, 18), (16, 32), (3.0, 14.0), 0.8, (3,), (3, 3, 2), 0.35, 0.35, 0.1, 0.9, 0.10),
-    "works": District((1, 2), (1.5, 2.5), 0.6, 0.5, (6.0, 14.0), (1, 2), (18, 40), (6.0, 18.0), 0.9, (3, 3, 0), (2, 4, 0), 0.05, 0.2, 0.3, 0.25, 0.25),
-    "park": District((1, 2), (2.0, 4.0), 0.6, 1.0, (9.0, 15.0), (2, 4), (10, 18), (6.0, 20.0), 0.9, (2, 0), (0, 1), 0.0, 0.7, 0.3, 0.8, 0.72),
-}
-
-
-@dataclass(frozen=True, slots=True)
 class Lens:
-    """The camera: where it stands (s, t, metres above the road), where it looks, focal length per image width."""
+    """The camera: where it stands (s, t, metres above ground), where it looks, focal length per width."""
 
     s: float
     t: float
@@ -69,43 +36,6 @@ class Plan:
     light: Light
 
 
-def _unit(x: float, y: float, z: float) -> Colour:
-    size = sqrt(x * x + y * y + z * z)
-    return x / size, y / size, z / size
-
-
-def _scaled(code: str, k: float) -> Colour:
-    r, g, b = tone(code)
-    return r * k, g * k, b * k
-
-
-# hour: height of the sun, beam, zenith, horizon, ambient, bounce; then strength of each, and clouds.
-_HOURS = {
-    "noon": ((1.0, 2.2), "fff4e2", 2.3, "5a8fd0", 0.75, "c4d8ee", 0.95, "b4cbea", 0.75, "a49a88", 0.40, (0.0, 0.65)),
-    "morning": ((0.5, 0.9), "ffe6c0", 2.1, "6f9fd6", 0.75, "e2e0da", 0.95, "b0c4e4", 0.62, "a8967c", 0.36, (0.0, 0.6)),
-    "golden": ((0.28, 0.45), "ffc680", 2.2, "6c8fc4", 0.62, "f4cf9c", 0.95, "a8b4d2", 0.50, "a88868", 0.34, (0.1, 0.7)),
-    "overcast": ((1.0, 1.6), "ffffff", 0.0, "b4bcc6", 0.85, "ced3d8", 0.90, "d8dee6", 1.10, "a8a6a0", 0.55, (0.75, 1.0)),
-    "bright": ((0.7, 1.4), "fffaf0", 0.9, "9cb4d2", 0.85, "dfe4e8", 0.95, "cdd6e2", 0.95, "aaa69c", 0.5, (0.5, 0.9)),
-    "dusk": ((0.3, 0.5), "ffb070", 0.40, "4c6a9c", 0.60, "f2c096", 0.75, "96a0b6", 0.55, "7c7268", 0.30, (0.2, 0.7)),
-}
-_WHEN = ("noon", "noon", "morning", "morning", "golden", "overcast", "overcast", "bright", "bright", "dusk")
-
-
-def _light(dice: Dice) -> Light:
-    hour = dice.pick(_WHEN)
-    rise, beam, bk, zenith, zk, horizon, hk, ambient, ak, bounce, gk, clouds = _HOURS[hour]
-    # The sun stands anywhere around, at a height of `rise` per metre of ground.
-    x, y = dice.between(-1, 1), dice.between(-1, 1)
-    flat = sqrt(x * x + y * y) + 1e-3
-    up = dice.between(*rise)
-    sun = _unit(x / flat, y / flat, up)
-    warm = dice.between(0.92, 1.08)
-    beam_at = _scaled(beam, bk * dice.between(0.8, 1.1))
-    return Light(sun, (sun[0] / sun[2], sun[1] / sun[2]), (beam_at[0] * warm, beam_at[1], beam_at[2] / warm), _scaled(zenith, zk), _scaled(horizon, hk),
-                 _scaled(ambient, ak), _scaled(bounce, gk), dice.between(*clouds), 1.0 if hour == "dusk" else 0.25,
-                 dice.between(1.1, 1.65) * (1.7 if hour == "dusk" else 1.0), dice.integer(1 << 20))
-
-
 def _side(dice: Dice, d: District) -> Side:
     verge = dice.between(1.0, 2.6) if dice.chance(d.verge) else 0.0
     return Side(verge, dice.between(*d.pavement), dice.chance(d.yard))
@@ -124,9 +54,25 @@ def _marks(dice: Dice, d: District) -> Marks:
     has_cross = dice.chance(0.55)
     crossing = dice.between(10.0, 48.0) if has_cross else FAR
     zebra = dice.between(6.0, 32.0) if not has_cross and dice.chance(0.4) else FAR
-    return Marks(half, middle, lane, left, right, dice.pick((0, 0, 1, 2, 3)), float(dice.chance(0.3)), parking, crossing,
-                 dice.between(3.2, 6.5), zebra, float(dice.chance(0.75)), dice.between(0.05, 0.16), dice.between(0.1, 0.75),
-                 float(dice.chance(0.25)), bike, dice.integer(1 << 20))
+    return Marks(
+        half,
+        middle,
+        lane,
+        left,
+        right,
+        dice.pick((0, 0, 1, 2, 3)),
+        float(dice.chance(0.3)),
+        parking,
+        crossing,
+        dice.between(3.2, 6.5),
+        zebra,
+        float(dice.chance(0.75)),
+        dice.between(0.05, 0.16),
+        dice.between(0.1, 0.75),
+        float(dice.chance(0.25)),
+        bike,
+        dice.integer(1 << 20),
+    )
 
 
 def _lens(dice: Dice, m: Marks, street: Street) -> Lens:
@@ -135,18 +81,46 @@ def _lens(dice: Dice, m: Marks, street: Street) -> Lens:
     where = dice.unit()
     if where < 0.62:  # in a car
         lane = dice.integer(m.right)
-        return Lens(0.0, m.middle + (lane + 0.5) * m.lane + dice.between(-0.3, 0.3), dice.between(1.25, 1.8),
-                    bend_ahead + dice.between(-0.06, 0.06), dice.between(-0.03, 0.07), dice.between(-0.01, 0.01), focal)
+        return Lens(
+            0.0,
+            m.middle + (lane + 0.5) * m.lane + dice.between(-0.3, 0.3),
+            dice.between(1.25, 1.8),
+            bend_ahead + dice.between(-0.06, 0.06),
+            dice.between(-0.03, 0.07),
+            dice.between(-0.01, 0.01),
+            focal,
+        )
     if where < 0.72:  # in a bus or lorry
-        return Lens(0.0, m.middle + 0.5 * m.lane, dice.between(2.2, 2.9), bend_ahead + dice.between(-0.08, 0.08),
-                    dice.between(0.03, 0.14), 0.0, focal)
+        return Lens(
+            0.0,
+            m.middle + 0.5 * m.lane,
+            dice.between(2.2, 2.9),
+            bend_ahead + dice.between(-0.08, 0.08),
+            dice.between(0.03, 0.14),
+            0.0,
+            focal,
+        )
     side = -1.0 if dice.chance(0.4) else 1.0
     edge = m.half + street.side(side).verge
     if where < 0.90:  # on foot, at the kerb, looking across
-        return Lens(0.0, side * (edge + dice.between(0.2, 0.6 + 0.3 * street.side(side).pavement)), dice.between(1.45, 1.85),
-                    -side * dice.between(0.08, 0.75) + bend_ahead, dice.between(-0.03, 0.08), dice.between(-0.02, 0.02), focal)
-    return Lens(0.0, side * (edge + 0.5), dice.between(3.5, 6.0), -side * dice.between(0.05, 0.6) + bend_ahead,
-                dice.between(0.14, 0.30), 0.0, focal)  # on a pole
+        return Lens(
+            0.0,
+            side * (edge + dice.between(0.2, 0.6 + 0.3 * street.side(side).pavement)),
+            dice.between(1.45, 1.85),
+            -side * dice.between(0.08, 0.75) + bend_ahead,
+            dice.between(-0.03, 0.08),
+            dice.between(-0.02, 0.02),
+            focal,
+        )
+    return Lens(
+        0.0,
+        side * (edge + 0.5),
+        dice.between(3.5, 6.0),
+        -side * dice.between(0.05, 0.6) + bend_ahead,
+        dice.between(0.14, 0.30),
+        0.0,
+        focal,
+    )  # on a pole
 
 
 def make_plan(dice: Dice) -> Plan:
@@ -160,4 +134,4 @@ def make_plan(dice: Dice) -> Plan:
     sway = dice.between(-0.00008, 0.00008) if curved else 0.0
     slope = dice.between(-0.06, 0.06) if dice.chance(0.5) else 0.0
     street = Street(bend, sway, slope, _side(dice, left), _side(dice, right), marks)
-    return Plan(left, right, street, _lens(dice, marks, street), _light(dice))
+    return Plan(left, right, street, _lens(dice, marks, street), make_light(dice))

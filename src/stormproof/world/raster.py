@@ -66,12 +66,14 @@ def _emit(cut: Any, b: int, c: int, window: Any, out: Any, count: int) -> int:
 
 
 @kernel
-def project(corners: Any, two_sided: Any, camera: Any, window: Any, out: Any, source: Any, view: Any, cut: Any) -> int:
+def project(
+    corners: Any, two_sided: Any, camera: Any, window: Any, out: Any, source: Any, view: Any, cut: Any
+) -> int:
     """Perspective: triangles in the world to (x, y, 1/depth) in pixels; returns how many there are.
 
     `camera` holds its position [0:3], the directions right, down and forward [3:12], the focal length
-    in pixels [12], the principal point [13:15] and the focal length's reciprocal [15]. Triangles that face away are left out, those that
-    reach behind the camera are cut at NEAR.
+    in pixels [12], the principal point [13:15] and the focal length's reciprocal [15]. Triangles that
+    face away are left out, those that reach behind the camera are cut at NEAR.
     """
     count = 0
     for t in range(corners.shape[0]):
@@ -81,7 +83,9 @@ def project(corners: Any, two_sided: Any, camera: Any, window: Any, out: Any, so
             y = corners[t, k, 1] - camera[1]
             z = corners[t, k, 2] - camera[2]
             for axis in range(3):
-                view[k, axis] = (x * camera[3 + 3 * axis] + y * camera[4 + 3 * axis]) + z * camera[5 + 3 * axis]
+                view[k, axis] = (x * camera[3 + 3 * axis] + y * camera[4 + 3 * axis]) + z * camera[
+                    5 + 3 * axis
+                ]
             if view[k, 2] > NEAR:
                 inside += 1
         if inside == 0 or (not two_sided[t] and _faces_away(view)):
@@ -101,7 +105,17 @@ def project(corners: Any, two_sided: Any, camera: Any, window: Any, out: Any, so
 
 
 @kernel
-def drop(corners: Any, lean_x: float, lean_y: float, x0: float, y0: float, scale: float, out: Any, material: Any, left_out: int) -> int:
+def drop(
+    corners: Any,
+    lean_x: float,
+    lean_y: float,
+    x0: float,
+    y0: float,
+    scale: float,
+    out: Any,
+    material: Any,
+    left_out: int,
+) -> int:
     """Parallel rays onto the ground: triangles to (column, row, height), with `scale` cells to a metre.
 
     A point slides down along the ray by (lean_x, lean_y) metres per metre of height; no lean is
@@ -126,11 +140,17 @@ def drop(corners: Any, lean_x: float, lean_y: float, x0: float, y0: float, scale
 def _by_height(screen: Any, t: int) -> tuple[int, int, int]:
     """A triangle's corners from top to bottom; ties go left to right."""
     a, b, c = 0, 1, 2
-    if screen[t, b, 1] < screen[t, a, 1] or (screen[t, b, 1] == screen[t, a, 1] and screen[t, b, 0] < screen[t, a, 0]):
+    if screen[t, b, 1] < screen[t, a, 1] or (
+        screen[t, b, 1] == screen[t, a, 1] and screen[t, b, 0] < screen[t, a, 0]
+    ):
         a, b = b, a
-    if screen[t, c, 1] < screen[t, b, 1] or (screen[t, c, 1] == screen[t, b, 1] and screen[t, c, 0] < screen[t, b, 0]):
+    if screen[t, c, 1] < screen[t, b, 1] or (
+        screen[t, c, 1] == screen[t, b, 1] and screen[t, c, 0] < screen[t, b, 0]
+    ):
         b, c = c, b
-    if screen[t, b, 1] < screen[t, a, 1] or (screen[t, b, 1] == screen[t, a, 1] and screen[t, b, 0] < screen[t, a, 0]):
+    if screen[t, b, 1] < screen[t, a, 1] or (
+        screen[t, b, 1] == screen[t, a, 1] and screen[t, b, 0] < screen[t, a, 0]
+    ):
         a, b = b, a
     return a, b, c
 
@@ -172,7 +192,9 @@ def fill(screen: Any, count: int, offsets: Any, nearness: Any, winner: Any) -> N
 
 
 @kernel
-def cover(screen: Any, count: int, owner: Any, stamp: Any, margin_x: int, margin_y: int, whole: Any, framed: Any) -> None:
+def cover(
+    screen: Any, count: int, owner: Any, stamp: Any, margin_x: int, margin_y: int, whole: Any, framed: Any
+) -> None:
     """Count the pixels each instance would cover with nothing in front of it.
 
     `owner` is the instance of each screen triangle (0: none), contiguous per instance. `stamp` is a

@@ -1,4 +1,4 @@
-"""A rendered scene as a Sample: picture, boxes, masks, semantic and panoptic maps, depth, camera, stereo partner."""
+"""A rendered scene as a Sample: picture, boxes, masks, maps, depth, camera, stereo partner."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.errors import InvalidOption, UnknownName
-from stormproof.sample import RLE, Camera, Context, Image, Instances, Sample, SemanticMap, Truth
+from stormproof.sample import RLE, Camera, Context, Instances, Sample, SemanticMap, Truth
 from stormproof.world.classes import VOID
-from stormproof.world.view import View, look
 from stormproof.world.kernel import kernel
 from stormproof.world.scene import Scene, compose
 from stormproof.world.solids import Solid, solids
+from stormproof.world.view import View, look
 
 # How many scenes each split has. A scene's random numbers are keyed by its split's name, so no two
 # splits share one.
 SPLITS: Mapping[str, int] = {"train": 2**31, "val": 200, "test": 500}
 
-MIN_SIDE, MAX_SIDE = 32, 8192  # pixels
+MIN_SIDE, MAX_SIDE = 32, 4096  # pixels
 FEW = 12  # visible pixels under which an object is marked `ignore`
 BASELINE = 0.54  # metres between stereo partners, as on KITTI's car
 PANOPTIC_BASE = 1000  # panoptic id = (semantic class + 1) × 1000 + the object's number, which is 0 for stuff
@@ -48,9 +48,13 @@ def check_scene(split: str, index: int, width: int, height: int, baseline: float
     if not 0 <= index < SPLITS[split]:
         raise InvalidOption(f"Scene {index} of split {split!r}: it has scenes 0 to {SPLITS[split] - 1}.")
     if not (MIN_SIDE <= width <= MAX_SIDE and MIN_SIDE <= height <= MAX_SIDE):
-        raise InvalidOption(f"Size {width}x{height}: each side must be {MIN_SIDE} to {MAX_SIDE} pixels, for example 512x320.")
+        raise InvalidOption(
+            f"Size {width}x{height}: each side must be {MIN_SIDE} to {MAX_SIDE} pixels, for example 512x320."
+        )
     if not 0.0 < baseline <= 5.0:
-        raise InvalidOption(f"Baseline {baseline}: it must be more than 0 and at most 5 metres; KITTI's is {BASELINE}.")
+        raise InvalidOption(
+            f"Baseline {baseline}: it must be more than 0 and at most 5 metres; KITTI's is {BASELINE}."
+        )
 
 
 def _instances(view: View, labels: npt.NDArray[np.int64]) -> tuple[Instances, npt.NDArray[np.int64]]:
@@ -61,8 +65,15 @@ def _instances(view: View, labels: npt.NDArray[np.int64]) -> tuple[Instances, np
     boxes, area = extent[numbers], visible[numbers]
     masks = [_encode(view.instance, n, *box) for n, box in zip(numbers.tolist(), boxes.tolist(), strict=True)]
     framed, whole = view.framed[numbers], view.whole[numbers]
-    return Instances(boxes, labels[numbers - 1], tuple(masks), ignore=area < FEW, ids=np.arange(1, len(numbers) + 1),
-                     occlusion=1 - area / framed, truncation=1 - framed / whole), numbers
+    return Instances(
+        boxes.astype(np.float64),
+        labels[numbers - 1],
+        tuple(masks),
+        ignore=area < FEW,
+        ids=np.arange(1, len(numbers) + 1),
+        occlusion=1 - area / framed,
+        truncation=1 - framed / whole,
+    ), numbers
 
 
 @kernel
@@ -86,7 +97,7 @@ def _encode(instance: npt.NDArray[np.int32], number: int, x1: int, y1: int, x2: 
     """The mask of one instance, found inside its box."""
     height, width = instance.shape
     inside = np.zeros((x2 - x1, height), np.bool_)
-    inside[:, y1:y2] = instance[y1:y2, x1:x2].T == number
+    inside[:, y1:y2] = number == instance[y1:y2, x1:x2].T
     flat = inside.ravel()
     turns = np.flatnonzero(flat[1:] != flat[:-1]) + 1
     edges = np.concatenate(([0] if flat[0] else [], turns, [flat.size] if flat[-1] else [])) + x1 * height
@@ -96,7 +107,9 @@ def _encode(instance: npt.NDArray[np.int32], number: int, x1: int, y1: int, x2: 
 
 def _panoptic(semantic: npt.NDArray[np.uint8], instance: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """(Semantic class + 1) × 1000 + object number; 0 where there is no class."""
-    return np.where(semantic == VOID, 0, (semantic.astype(np.int32) + 1) * PANOPTIC_BASE + instance).astype(np.int32)
+    return np.where(semantic == VOID, 0, (semantic.astype(np.int32) + 1) * PANOPTIC_BASE + instance).astype(
+        np.int32
+    )
 
 
 def _seen(scene: Scene, view: View) -> tuple[Truth, npt.NDArray[np.int32], npt.NDArray[np.int64]]:
@@ -105,11 +118,23 @@ def _seen(scene: Scene, view: View) -> tuple[Truth, npt.NDArray[np.int32], npt.N
     renumber = np.zeros(len(view.framed), np.int32)
     renumber[numbers] = np.arange(1, len(numbers) + 1)
     instance = renumber[view.instance]
-    return Truth(instances, SemanticMap(view.semantic, VOID), _panoptic(view.semantic, instance)), instance, numbers
+    return (
+        Truth(instances, SemanticMap(view.semantic, VOID), _panoptic(view.semantic, instance)),
+        instance,
+        numbers,
+    )
 
 
-def render(seed: int, split: str, index: int, *, width: int = 512, height: int = 320, stereo: bool = False,
-           baseline: float = BASELINE) -> Rendered:
+def render(
+    seed: int,
+    split: str,
+    index: int,
+    *,
+    width: int = 512,
+    height: int = 320,
+    stereo: bool = False,
+    baseline: float = BASELINE,
+) -> Rendered:
     """The scene's picture and everything that is true about it.
 
     >>> render(0, "val", 0, width=64, height=48).sample.image.shape
@@ -119,14 +144,14 @@ def render(seed: int, split: str, index: int, *, width: int = 512, height: int =
     scene = compose(seed, split, index)
     view = look(scene, width, height)
     truth, instance, numbers = _seen(scene, view)
-    image = view.image
+    assert view.image is not None
     right = disparity = None
     camera = view.camera
     if stereo:
         right = look(scene, width, height, shift=baseline).image
         disparity = (np.float32(camera.fx * baseline) / view.depth).astype(np.float32)
         camera = Camera(camera.fx, camera.fy, camera.cx, camera.cy, baseline)
-    sample = Sample(scene_id(split, index), image, truth, Context(view.depth, camera, right, disparity))
+    sample = Sample(scene_id(split, index), view.image, truth, Context(view.depth, camera, right, disparity))
     things = [p for p in scene.stage.placements if p.label >= 0]
     shown = [things[n - 1] for n in numbers]
     return Rendered(sample, instance, solids(scene, shown), tuple(p.group for p in shown))
@@ -136,6 +161,4 @@ def render_truth(seed: int, split: str, index: int, *, width: int, height: int) 
     """The truth alone, without painting the picture."""
     check_scene(split, index, width, height, BASELINE)
     scene = compose(seed, split, index, shadows=False)
-    return _seen(scene, look(scene, width, height, colour=False))[0]
-
-
+    return _seen(scene, look(scene, width, height))[0]

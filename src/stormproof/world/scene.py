@@ -9,7 +9,7 @@ from math import sqrt
 import numpy as np
 
 from stormproof.randomness import Draw
-from stormproof.world import crowd, roadside, signs, traffic
+from stormproof.world import crowd, kerbside, roadside, signs, skyline, traffic
 from stormproof.world.dice import Dice
 from stormproof.world.light import Shadows
 from stormproof.world.materials import LEAF
@@ -39,8 +39,8 @@ def furnish(draw: Draw, plan: Plan) -> list[Placement]:
     things, taken = list[Placement](), list[traffic.Spot]()
     for side, name in ((-1, "left"), (1, "right")):
         things += roadside.plots(Dice(draw, f"plots-{name}"), plan, side)
-        things += roadside.kerbside(Dice(draw, f"kerb-{name}"), plan, side)
-    things += roadside.skyline(Dice(draw, "skyline"), plan)
+        things += kerbside.kerbside(Dice(draw, f"kerb-{name}"), plan, side)
+    things += skyline.skyline(Dice(draw, "skyline"), plan)
     things += signs.junction(Dice(draw, "junction"), plan)
     things += signs.along(Dice(draw, "signs"), plan)
     vehicles = Dice(draw, "traffic")
@@ -58,8 +58,17 @@ def furnish(draw: Draw, plan: Plan) -> list[Placement]:
 def floor(draw: Draw, plan: Plan) -> list[Placement]:
     """The ground everything stands on."""
     dice = Dice(draw, "ground")
-    return [*ground(plan.street, dice.pick(SLABS), dice.pick(KERBS), dice.pick(FIELDS), dice.pick(YARDS),
-                    dice.between(0.3, 1.0), dice.integer(1 << 20))]
+    return [
+        *ground(
+            plan.street,
+            dice.pick(SLABS),
+            dice.pick(KERBS),
+            dice.pick(FIELDS),
+            dice.pick(YARDS),
+            dice.between(0.3, 1.0),
+            dice.integer(1 << 20),
+        )
+    ]
 
 
 @lru_cache(maxsize=1024)
@@ -90,13 +99,20 @@ def in_sight(things: list[Placement], plan: Plan) -> list[Placement]:
     return kept
 
 
-def _map(stage: Stage, rows: int, columns: int, frame: tuple[float, float, float], lean: tuple[float, float], left_out: int = -1) -> Floats:
+def _map(
+    stage: Stage,
+    rows: int,
+    columns: int,
+    frame: tuple[float, float, float],
+    lean: tuple[float, float],
+    left_out: int = -1,
+) -> Floats:
     """Height of what a family of parallel rays meets first, on a grid of the ground."""
     flat = np.empty((len(stage.corners) + 1, 3, 3))
     count = drop(stage.corners, *lean, *frame, flat, stage.material, left_out)
     heights = np.full((1, rows, columns), -100.0, np.float32)
     fill(flat, count, np.zeros((1, 2)), heights, np.empty((1, rows, columns), np.int32))
-    return heights[0]
+    return np.ascontiguousarray(heights[0])
 
 
 def cast(plan: Plan, stage: Stage) -> Shadows:
@@ -104,10 +120,18 @@ def cast(plan: Plan, stage: Stage) -> Shadows:
     lean = plan.light.lean
     shade = plan.light.beam[0] > 0.0
     x = plan.street.point(plan.lens.s, plan.lens.t)[0]
-    near, far, above = (x - 20.0, -4.0, 17.0), (x - 75.0, -20.0, 4.0), (x - 36.0, -4.0, 4.0)  # and cells per metre
+    near, far, above = (
+        (x - 20.0, -4.0, 17.0),
+        (x - 75.0, -20.0, 4.0),
+        (x - 36.0, -4.0, 4.0),
+    )  # and cells per metre
     none = np.full((1, 1), -100.0, np.float32)
-    return Shadows(_map(stage, 640, 680, near, lean) if shade else none, _map(stage, 560, 600, far, lean) if shade else none,
-                   _map(stage, 400, 290, above, (0.0, 0.0), LEAF), np.array([near, far, above]))
+    return Shadows(
+        _map(stage, 640, 680, near, lean) if shade else none,
+        _map(stage, 560, 600, far, lean) if shade else none,
+        _map(stage, 400, 290, above, (0.0, 0.0), LEAF),
+        np.array([near, far, above]),
+    )
 
 
 def compose(seed: int, split: str, index: int, *, shadows: bool = True) -> Scene:
@@ -133,4 +157,12 @@ def camera_at(plan: Plan, width: int, height: int, shift: float = 0.0) -> Corner
     tilt = sqrt(1.0 + lens.roll * lens.roll)
     right, down = (right + lens.roll * down) / tilt, (down - lens.roll * right) / tilt
     eye = np.array([x, y, z + plan.street.ground(lens.t) + lens.height]) + shift * right
-    return np.concatenate([eye, right, down, forward, [lens.focal * width, (width - 1) / 2, (height - 1) / 2, 1.0 / (lens.focal * width)]])
+    return np.concatenate(
+        [
+            eye,
+            right,
+            down,
+            forward,
+            [lens.focal * width, (width - 1) / 2, (height - 1) / 2, 1.0 / (lens.focal * width)],
+        ]
+    )

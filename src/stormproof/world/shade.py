@@ -7,120 +7,39 @@ is computed for one eye; so both pictures of a stereo pair show the same surface
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from stormproof.world.facade import facade
+from stormproof.world.appearance import appearance
 from stormproof.world.kernel import inlined, kernel
-from stormproof.world.lettering import poster, sign
 from stormproof.world.light import Light, Shadows, cloudy_sky, openness, shadow, sky
-from stormproof.world.looks import Marks, cloth, grass, hedge, paving, road
-from stormproof.world.materials import (BARK, BOARD, CLOTH, FACADE, GLASS, GRASS, GRAVEL, HEDGE, LAMP, LEAF, PAINT,
-                                        PAVING, ROAD, SIGN, TILES)
-from stormproof.world.noise import band, chance, smooth, visible
-
-Look = tuple[float, float, float, float, float]  # red, green, blue, gloss, glow
-
-
-# Columns of `Surfaces.facts`: one triangle's 32 numbers lie together, so that shading fetches them at once.
-_ORIGIN, _DUALS, _NORMALS, _TEXTURE, MATERIAL, SLOT, PLACE = 0, 3, 9, 18, 27, 28, 29
-
-
-class Surfaces(NamedTuple):
-    """Every triangle of a scene, and what the placements they belong to look like."""
-
-    facts: Any  # n×32: first corner, gradients of the other corners' weights, normals, texture, material, slot, placement
-    palette: Any  # placements×8×3
-    params: Any  # placements×8
-    seed: Any  # placements
-
-
-@kernel
-def gather(corners: Any, normals: Any, texture: Any, facts: Any) -> None:
-    """Fill all columns of `facts` that follow from a triangle's shape.
-
-    The gradients turn a point on the triangle into the weights of its second and third corner.
-    """
-    for t in range(corners.shape[0]):
-        ax, ay, az = corners[t, 1, 0] - corners[t, 0, 0], corners[t, 1, 1] - corners[t, 0, 1], corners[t, 1, 2] - corners[t, 0, 2]
-        bx, by, bz = corners[t, 2, 0] - corners[t, 0, 0], corners[t, 2, 1] - corners[t, 0, 1], corners[t, 2, 2] - corners[t, 0, 2]
-        aa, ab, bb = ax * ax + ay * ay + az * az, ax * bx + ay * by + az * bz, bx * bx + by * by + bz * bz
-        det = aa * bb - ab * ab
-        det = 1.0 / det if det > 0.0 else 0.0
-        p, q, r = bb * det, ab * det, aa * det
-        facts[t, 0], facts[t, 1], facts[t, 2] = corners[t, 0, 0], corners[t, 0, 1], corners[t, 0, 2]
-        facts[t, 3], facts[t, 4], facts[t, 5] = p * ax - q * bx, p * ay - q * by, p * az - q * bz
-        facts[t, 6], facts[t, 7], facts[t, 8] = r * bx - q * ax, r * by - q * ay, r * bz - q * az
-        for k in range(3):
-            for axis in range(3):
-                facts[t, _NORMALS + 3 * k + axis] = normals[t, k, axis]
-                facts[t, _TEXTURE + 3 * k + axis] = texture[t, k, axis]
+from stormproof.world.looks import Marks
+from stormproof.world.materials import (
+    LEAF,
+)
+from stormproof.world.surfaces import MATERIAL, PLACE, SLOT, Surfaces
 
 
 @inlined
-def _look(material: int, u: float, v: float, w: float, place: int, slot: int, palette: Any, params: Any,
-          seeds: Any, marks: Marks, sharp: float, along: float) -> Look:
-    """A surface's own colour, gloss and glow. `sharp` is pixels per metre, `along` the same in the viewing direction on the ground."""
-    r, g, b = palette[place, slot, 0], palette[place, slot, 1], palette[place, slot, 2]
-    seed = int(seeds[place])
-    if material == ROAD:
-        cr, cg, cb = road(u, v, marks, along, sharp)
-        return cr, cg, cb, 0.0, 0.0
-    if material == PAVING:
-        k = paving(u, v, min(sharp, along * 2.0), params[place, 0], seed)
-        return r * k, g * k, b * k, 0.0, 0.0
-    if material == GRASS or material == GRAVEL:
-        k = grass(u, v, min(sharp, along * 2.5), seed)
-        if material == GRAVEL:
-            k = 1.0 + 0.4 * (k - 1.0)
-            return r * k, g * k, b * k, 0.0, 0.0
-        dry = smooth(u * 0.11, v * 0.13, seed + 4)
-        return r * k * (0.8 + 0.8 * dry), g * k, b * k * (0.9 + 0.2 * dry), 0.0, 0.0
-    if material == FACADE:
-        return facade(u + v, w, params, palette, place, sharp, seed)
-    if material == LEAF:
-        k = (0.25 + 0.75 * u * u) * (0.65 + 0.7 * v) * (0.75 + 0.35 * w)
-        return r * k * (0.85 + 0.3 * v), g * k, b * k, 0.0, 0.0
-    if material == HEDGE:
-        k = hedge(u, v, w, sharp, seed)
-        return r * k, g * k, b * k, 0.0, 0.0
-    if material == LAMP:
-        return r, g, b, 0.15, 1.0
-    if material == SIGN:
-        cr, cg, cb = sign(int(params[place, 0]), u, v, seed, sharp)
-        return cr, cg, cb, 0.02, 0.0
-    if material == CLOTH:
-        k = cloth(u + v, w, sharp, int(params[place, 0]) if slot == 2 else 0)
-        fold = 0.88 + 0.26 * smooth(u * 11.0 + v * 7.0, w * 7.0, seed)
-        r, g, b = r + (palette[place, 6, 0] - r) * k, g + (palette[place, 6, 1] - g) * k, b + (palette[place, 6, 2] - b) * k
-        return r * fold, g * fold, b * fold, 0.0, 0.0
-    if material == BOARD:
-        one = (float(r), float(g), float(b))
-        two = (float(palette[place, 6, 0]), float(palette[place, 6, 1]), float(palette[place, 6, 2]))
-        cr, cg, cb = poster(u + v + 50.0, w, seed, one, two, sharp)
-        return cr, cg, cb, 0.02, 0.0
-    if material == TILES:
-        row = w * 3.2 + 0.0
-        k = 1.0 - 0.35 * band(row - math.floor(row), 0.0, 0.3, sharp * 0.3125) * visible(0.2, sharp)
-        k *= 0.85 + 0.3 * smooth(u * 1.1 + w, v * 1.1, seed) + 0.25 * visible(0.2, sharp) * (chance(int(math.floor(row)), int(math.floor((u + v) * 4.0)), seed) - 0.5)
-        return r * k, g * k, b * k, 0.0, 0.0
-    if material == GLASS:
-        return r, g, b, 1.0, 0.0
-    if material == PAINT:
-        dirt = 0.8 + 0.2 * min(1.0, max(0.0, w * 1.5))
-        return r * dirt, g * dirt, b * dirt, 0.35, 0.0
-    k = 1.0
-    if material == BARK:
-        k = 0.6 + 0.8 * smooth((u + v) * 14.0, w * 2.5, seed)
-    elif sharp > 8.0:
-        k = 0.92 + 0.16 * smooth((u + v) * 3.0, w * 3.0, seed)
-    return r * k, g * k, b * k, 0.0, 0.0
-
-
-@inlined
-def _surface(t: int, x: float, y: float, nearness: float, camera: Any, eye: Any, facts: Any, palette: Any, params: Any, seeds: Any,
-             near: Any, far: Any, above: Any, frames: Any, light: Light, marks: Marks) -> tuple[float, float, float]:
+def _surface(
+    t: int,
+    x: float,
+    y: float,
+    nearness: float,
+    camera: Any,
+    eye: Any,
+    facts: Any,
+    palette: Any,
+    params: Any,
+    seeds: Any,
+    near: Any,
+    far: Any,
+    above: Any,
+    frames: Any,
+    light: Light,
+    marks: Marks,
+) -> tuple[float, float, float]:
     """The light that triangle t sends along the ray through picture position (x, y)."""
     depth = 1.0 / nearness
     wide = depth * camera[15]
@@ -150,7 +69,9 @@ def _surface(t: int, x: float, y: float, nearness: float, camera: Any, eye: Any,
     sharp = camera[12] * nearness
     along = sharp * max(0.02, abs(facing))
     place = int(facts[t, PLACE])
-    r, g, b, gloss, glow = _look(material, u, v, w, place, int(facts[t, SLOT]), palette, params, seeds, marks, sharp, along)
+    r, g, b, gloss, glow = appearance(
+        material, u, v, w, place, int(facts[t, SLOT]), palette, params, seeds, marks, sharp, along
+    )
     free = openness(px, py, pz, nx, ny, above, frames) if material != LEAF and depth < 70.0 else 1.0
     direct = nx * light.sun[0] + ny * light.sun[1] + nz * light.sun[2]
     if material == LEAF:
@@ -160,9 +81,15 @@ def _surface(t: int, x: float, y: float, nearness: float, camera: Any, eye: Any,
     direct = max(0.0, direct)
     up = 0.5 + 0.5 * nz
     shine = glow * light.glow
-    out_r = r * (direct * light.beam[0] + free * (up * light.ambient[0] + (1.0 - up) * light.bounce[0]) + shine * 1.6)
-    out_g = g * (direct * light.beam[1] + free * (up * light.ambient[1] + (1.0 - up) * light.bounce[1]) + shine * 1.4)
-    out_b = b * (direct * light.beam[2] + free * (up * light.ambient[2] + (1.0 - up) * light.bounce[2]) + shine * 1.0)
+    out_r = r * (
+        direct * light.beam[0] + free * (up * light.ambient[0] + (1.0 - up) * light.bounce[0]) + shine * 1.6
+    )
+    out_g = g * (
+        direct * light.beam[1] + free * (up * light.ambient[1] + (1.0 - up) * light.bounce[1]) + shine * 1.4
+    )
+    out_b = b * (
+        direct * light.beam[2] + free * (up * light.ambient[2] + (1.0 - up) * light.bounce[2]) + shine * 1.0
+    )
     if gloss > 0.0:
         mx, my, mz = vx + 2.0 * facing * nx, vy + 2.0 * facing * ny, vz + 2.0 * facing * nz
         grazing = 1.0 - min(1.0, max(0.0, facing))
@@ -182,13 +109,17 @@ def _surface(t: int, x: float, y: float, nearness: float, camera: Any, eye: Any,
 
 @inlined
 def _alike(one: int, two: int, source: Any, facts: Any) -> bool:
-    """Whether two screen triangles are the same smooth surface, so that a border between them shows no edge."""
+    """Whether two screen triangles are the same smooth surface, with no edge to see between them."""
     if one == two:
         return True
     if one < 0 or two < 0:
         return False
     a, b = source[one], source[two]
-    if facts[a, PLACE] != facts[b, PLACE] or facts[a, MATERIAL] != facts[b, MATERIAL] or facts[a, SLOT] != facts[b, SLOT]:
+    if (
+        facts[a, PLACE] != facts[b, PLACE]
+        or facts[a, MATERIAL] != facts[b, MATERIAL]
+        or facts[a, SLOT] != facts[b, SLOT]
+    ):
         return False
     if facts[a, MATERIAL] == LEAF:
         return True
@@ -196,19 +127,55 @@ def _alike(one: int, two: int, source: Any, facts: Any) -> bool:
 
 
 @inlined
-def _sample(hit: int, x: float, y: float, nearness: float, source: Any, camera: Any, eye: Any,
-            facts: Any, palette: Any, params: Any, seeds: Any,
-            near: Any, far: Any, above: Any, frames: Any, light: Light, marks: Marks) -> tuple[float, float, float]:
+def _sample(
+    hit: int,
+    x: float,
+    y: float,
+    nearness: float,
+    source: Any,
+    camera: Any,
+    eye: Any,
+    facts: Any,
+    palette: Any,
+    params: Any,
+    seeds: Any,
+    near: Any,
+    far: Any,
+    above: Any,
+    frames: Any,
+    light: Light,
+    marks: Marks,
+) -> tuple[float, float, float]:
     """Colour on the display's scale, 0 to 1, of what is seen at one picture position."""
     if hit >= 0:
-        r, g, b = _surface(source[hit], x, y, nearness, camera, eye, facts, palette, params, seeds, near, far, above, frames,
-                           light, marks)
+        r, g, b = _surface(
+            source[hit],
+            x,
+            y,
+            nearness,
+            camera,
+            eye,
+            facts,
+            palette,
+            params,
+            seeds,
+            near,
+            far,
+            above,
+            frames,
+            light,
+            marks,
+        )
     else:
         a, c = (x - camera[13]) * camera[15], (y - camera[14]) * camera[15]
-        dx, dy, dz = a * camera[3] + c * camera[6] + camera[9], a * camera[4] + c * camera[7] + camera[10], a * camera[5] + c * camera[8] + camera[11]
+        dx, dy, dz = (
+            a * camera[3] + c * camera[6] + camera[9],
+            a * camera[4] + c * camera[7] + camera[10],
+            a * camera[5] + c * camera[8] + camera[11],
+        )
         size = 1.0 / math.sqrt(dx * dx + dy * dy + dz * dz)
         r, g, b = cloudy_sky(dx * size, dy * size, dz * size, light)
-    # Reinhard's curve with white at 2.5, by the strongest channel: bright things saturate gently, with their hue.
+    # Reinhard's curve with white at 2.5, by the strongest channel: bright things keep their hue.
     most = max(r, g, b) * light.exposure
     k = light.exposure * (1.0 + most * 0.16) / (1.0 + most)
     return math.sqrt(min(1.0, r * k)), math.sqrt(min(1.0, g * k)), math.sqrt(min(1.0, b * k))
@@ -216,7 +183,7 @@ def _sample(hit: int, x: float, y: float, nearness: float, source: Any, camera: 
 
 @kernel
 def _edges(winners: Any, source: Any, facts: Any, work: Any) -> int:
-    """List the samples to shade as (plane, row, column): every pixel's centre, and all planes where surfaces meet."""
+    """List the samples to shade as (plane, row, column): all centres, and all planes where surfaces meet."""
     planes, height, width = winners.shape
     count = 0
     for y in range(height):
@@ -232,15 +199,50 @@ def _edges(winners: Any, source: Any, facts: Any, work: Any) -> int:
 
 
 @kernel
-def _paint(work: Any, count: int, winners: Any, nearness: Any, source: Any, offsets: Any, camera: Any, eye: Any,
-           facts: Any, palette: Any, params: Any, seeds: Any,
-           near: Any, far: Any, above: Any, frames: Any, light: Light, marks: Marks, out: Any) -> None:
+def _paint(
+    work: Any,
+    count: int,
+    winners: Any,
+    nearness: Any,
+    source: Any,
+    offsets: Any,
+    camera: Any,
+    eye: Any,
+    facts: Any,
+    palette: Any,
+    params: Any,
+    seeds: Any,
+    near: Any,
+    far: Any,
+    above: Any,
+    frames: Any,
+    light: Light,
+    marks: Marks,
+    out: Any,
+) -> None:
     """Shade the samples in order; a pixel is the mean of its own."""
     r, g, b, n = 0.0, 0.0, 0.0, 0
     for i in range(count):
         k, y, x = work[i, 0], work[i, 1], work[i, 2]
-        p, q, s = _sample(winners[k, y, x], x + offsets[k, 0], y + offsets[k, 1], nearness[k, y, x], source, camera, eye,
-                          facts, palette, params, seeds, near, far, above, frames, light, marks)
+        p, q, s = _sample(
+            winners[k, y, x],
+            x + offsets[k, 0],
+            y + offsets[k, 1],
+            nearness[k, y, x],
+            source,
+            camera,
+            eye,
+            facts,
+            palette,
+            params,
+            seeds,
+            near,
+            far,
+            above,
+            frames,
+            light,
+            marks,
+        )
         r, g, b, n = r + p, g + q, b + s, n + 1
         if i + 1 == count or work[i + 1, 0] == 0:
             out[y, x, 0] = int(r / n * 255.0 + 0.5)
@@ -249,9 +251,19 @@ def _paint(work: Any, count: int, winners: Any, nearness: Any, source: Any, offs
             r, g, b, n = 0.0, 0.0, 0.0, 0
 
 
-def shade(winners: Any, nearness: Any, source: Any, offsets: Any, camera: Any, eye: Any, surfaces: Surfaces, light: Light,
-          maps: Shadows, marks: Marks) -> Any:
-    """Paint the picture. Plane 0 holds the pixel centres; where other planes see another surface, all are mixed."""
+def shade(
+    winners: Any,
+    nearness: Any,
+    source: Any,
+    offsets: Any,
+    camera: Any,
+    eye: Any,
+    surfaces: Surfaces,
+    light: Light,
+    maps: Shadows,
+    marks: Marks,
+) -> Any:
+    """Paint the picture: plane 0 holds the pixel centres; where other planes differ, all are mixed."""
     work = np.empty((winners.size, 3), np.int16)
     count = _edges(winners, source, surfaces.facts, work)
     out = np.empty((*winners.shape[1:], 3), np.uint8)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from stormproof.world.classes import LIGHT, POLE, SEMANTIC_OF, SIGN, STOP
 from stormproof.world.dice import Dice
 from stormproof.world.models import furniture
+from stormproof.world.palette import METALS
 from stormproof.world.plan import Plan
-from stormproof.world.roadside import METALS
 from stormproof.world.stage import Placement, tone, tones
 from stormproof.world.street import Street
 
@@ -16,12 +16,23 @@ HEADS = tones("1c1e1e 2a2c28 22301f 4a4a48 c09a28")
 LAMPS = (tone("ff3a28"), tone("ffb428"), tone("50f0a0"), tone("1a1616"))
 
 
-def _post(street: Street, s: float, t: float, high: float, kind: int, tint: tuple[float, float, float]) -> Placement:
+def _post(
+    street: Street, s: float, t: float, high: float, kind: int, tint: tuple[float, float, float]
+) -> Placement:
     x, y, z = street.point(s, t)
-    return Placement(furniture.pole(kind), (x, y, z + street.ground(t)), street.ahead(s), (1.0, 1.0, high), (tint,), semantic=POLE)
+    return Placement(
+        furniture.pole(kind),
+        (x, y, z + street.ground(t)),
+        street.ahead(s),
+        (1.0, 1.0, high),
+        (tint,),
+        semantic=POLE,
+    )
 
 
-def signpost(dice: Dice, street: Street, s: float, t: float, kind: int, *, backwards: bool) -> Iterator[Placement]:
+def signpost(
+    dice: Dice, street: Street, s: float, t: float, kind: int, *, backwards: bool
+) -> Iterator[Placement]:
     """A sign on its post, seen by traffic going ahead, or by oncoming traffic."""
     metal = dice.pick(METALS)
     high = dice.between(2.2, 2.8) if kind != furniture.DIRECTION else dice.between(2.9, 3.6)
@@ -32,11 +43,22 @@ def signpost(dice: Dice, street: Street, s: float, t: float, kind: int, *, backw
     at = (x - 0.07 * hx, y - 0.07 * hy, z + street.ground(t) + high)
     k = dice.between(0.9, 1.25)
     stop = kind == furniture.STOP
-    yield Placement(furniture.sign(kind), at, (hx, hy), (k, 1.0, k), (metal, tone("8a8c8c")), (float(kind),),
-                    SEMANTIC_OF[STOP] if stop else SIGN, STOP if stop else -1, seed=dice.integer(1 << 20))
+    yield Placement(
+        furniture.sign(kind),
+        at,
+        (hx, hy),
+        (k, 1.0, k),
+        (metal, tone("8a8c8c")),
+        (float(kind),),
+        SEMANTIC_OF[STOP] if stop else SIGN,
+        STOP if stop else -1,
+        seed=dice.integer(1 << 20),
+    )
 
 
-def _signal(dice: Dice, street: Street, s: float, t: float, lit: int, *, backwards: bool, arm: float) -> Iterator[Placement]:
+def _signal(
+    dice: Dice, street: Street, s: float, t: float, lit: int, *, backwards: bool, arm: float
+) -> Iterator[Placement]:
     """A traffic light on its post, and one on an arm over the road when `arm` is not 0."""
     metal, head = dice.pick(METALS), dice.pick(HEADS)
     hx, hy = street.ahead(s)
@@ -46,15 +68,35 @@ def _signal(dice: Dice, street: Street, s: float, t: float, lit: int, *, backwar
     colours = (head, *LAMPS)
     high = dice.between(2.6, 3.2)
     yield _post(street, s, t, 6.0 if arm else high + 0.6, 2 if not arm else 3, metal)
-    yield Placement(furniture.traffic_light(lit), (x - 0.35 * ax, y - 0.35 * ay, z + high), (ax, ay), colours=colours,
-                    semantic=SEMANTIC_OF[LIGHT], label=LIGHT, seed=1)
+    yield Placement(
+        furniture.traffic_light(lit),
+        (x - 0.35 * ax, y - 0.35 * ay, z + high),
+        (ax, ay),
+        colours=colours,
+        semantic=SEMANTIC_OF[LIGHT],
+        label=LIGHT,
+        seed=1,
+    )
     if arm:
         inward = -1.0 if t > 0 else 1.0
-        yield Placement(furniture.signal_mast(), (x, y, z + 5.8), (inward * hx, inward * hy), (arm, 1.0, 1.0), (metal,),
-                        semantic=POLE)
+        yield Placement(
+            furniture.signal_mast(),
+            (x, y, z + 5.8),
+            (inward * hx, inward * hy),
+            (arm, 1.0, 1.0),
+            (metal,),
+            semantic=POLE,
+        )
         xx, yy, _ = street.point(s, t + inward * arm * 0.92)
-        yield Placement(furniture.traffic_light(lit), (xx - 0.3 * ax, yy - 0.3 * ay, z + 5.45), (ax, ay), colours=colours,
-                        semantic=SEMANTIC_OF[LIGHT], label=LIGHT, seed=2)
+        yield Placement(
+            furniture.traffic_light(lit),
+            (xx - 0.3 * ax, yy - 0.3 * ay, z + 5.45),
+            (ax, ay),
+            colours=colours,
+            semantic=SEMANTIC_OF[LIGHT],
+            label=LIGHT,
+            seed=2,
+        )
 
 
 def junction(dice: Dice, plan: Plan) -> Iterator[Placement]:
@@ -65,11 +107,24 @@ def junction(dice: Dice, plan: Plan) -> Iterator[Placement]:
     if m.crossing < 500:
         near, far = m.crossing - m.crossing_half - 1.0, m.crossing + m.crossing_half + 1.0
         if dice.chance(0.6):
-            for s, side, backwards in ((near, 1, False), (far, 1, False), (far, -1, False), (far, -1, True), (near, 1, True)):
+            for s, side, backwards in (
+                (near, 1, False),
+                (far, 1, False),
+                (far, -1, False),
+                (far, -1, True),
+                (near, 1, True),
+            ):
                 if dice.chance(0.75):
                     edge = m.half + 0.45
-                    yield from _signal(dice, street, s + (0.5 if backwards else 0.0), side * edge, lit, backwards=backwards,
-                                       arm=arm if side > 0 and not backwards else 0.0)
+                    yield from _signal(
+                        dice,
+                        street,
+                        s + (0.5 if backwards else 0.0),
+                        side * edge,
+                        lit,
+                        backwards=backwards,
+                        arm=arm if side > 0 and not backwards else 0.0,
+                    )
         else:
             yield from signpost(dice, street, near - 1.0, m.half + 0.5, furniture.STOP, backwards=False)
             if dice.chance(0.7):
@@ -79,23 +134,40 @@ def junction(dice: Dice, plan: Plan) -> Iterator[Placement]:
     elif m.zebra < 500:
         if dice.chance(0.5):
             for side in (-1, 1):
-                yield from _signal(dice, street, m.zebra - 2.2, side * (m.half + 0.45), lit, backwards=False, arm=0.0)
+                yield from _signal(
+                    dice, street, m.zebra - 2.2, side * (m.half + 0.45), lit, backwards=False, arm=0.0
+                )
         else:
             for side in (-1, 1):
-                yield from signpost(dice, street, m.zebra - 2.0, side * (m.half + 0.5), furniture.CROSSING, backwards=False)
+                yield from signpost(
+                    dice, street, m.zebra - 2.0, side * (m.half + 0.5), furniture.CROSSING, backwards=False
+                )
 
 
 def along(dice: Dice, plan: Plan) -> Iterator[Placement]:
     """Signs here and there beside the road."""
     street, m = plan.street, plan.street.marks
-    kinds = (furniture.SPEED, furniture.SPEED, furniture.WARNING, furniture.PARKING, furniture.PARKING, furniture.YIELD, furniture.NO_ENTRY,
-             furniture.DIRECTION, furniture.NAME)
+    kinds = (
+        furniture.SPEED,
+        furniture.SPEED,
+        furniture.WARNING,
+        furniture.PARKING,
+        furniture.PARKING,
+        furniture.YIELD,
+        furniture.NO_ENTRY,
+        furniture.DIRECTION,
+        furniture.NAME,
+    )
     for _ in range(2 + dice.integer(5)):
         u = dice.unit()
         s, side = 4.0 + 40.0 * u * u, 1 if dice.chance(0.6) else -1
         kind = dice.pick(kinds)
         if not street.crosses(s, 1.0):
-            yield from signpost(dice, street, s, side * (m.half + dice.between(0.35, 0.8)), kind, backwards=dice.chance(0.25))
+            yield from signpost(
+                dice, street, s, side * (m.half + dice.between(0.35, 0.8)), kind, backwards=dice.chance(0.25)
+            )
     if dice.chance(0.25):
         side = 1 if dice.chance(0.7) else -1
-        yield from signpost(dice, street, dice.between(4, 16), side * (m.half + 0.5), furniture.STOP, backwards=False)
+        yield from signpost(
+            dice, street, dice.between(4, 16), side * (m.half + 0.5), furniture.STOP, backwards=False
+        )

@@ -41,8 +41,20 @@ def solids(scene: Scene, placements: Sequence[Placement]) -> tuple[Solid, ...]:
         sx, sy, sz = p.scale
         mx, my, mz = (low[0] + high[0]) / 2 * sx, (low[1] + high[1]) / 2 * sy, low[2] * sz
         hx, hy = p.ahead
-        world = (p.at[0] + mx * hy + my * hx - eye[0], p.at[1] - mx * hx + my * hy - eye[1], p.at[2] + mz + p.tilt * my - eye[2])
+        world = (
+            p.at[0] + mx * hy + my * hx - eye[0],
+            p.at[1] - mx * hx + my * hy - eye[1],
+            p.at[2] + mz + p.tilt * my - eye[2],
+        )
         at = tuple(world[0] * a[0] + world[1] * a[1] + world[2] * a[2] for a in (right, down, forward))
         across, along = hx * right[0] + hy * right[1], hx * forward[0] + hy * forward[1]
-        out.append(Solid((high[2] - low[2]) * sz, (high[0] - low[0]) * sx, (high[1] - low[1]) * sy, (at[0], at[1], at[2]), -atan2(along, across)))
+        out.append(
+            Solid(
+                (high[2] - low[2]) * sz,
+                (high[0] - low[0]) * sx,
+                (high[1] - low[1]) * sy,
+                (at[0], at[1], at[2]),
+                -atan2(along, across),
+            )
+        )
     return tuple(out)

@@ -13,7 +13,7 @@ from stormproof.world.classes import VOID
 from stormproof.world.kernel import kernel
 from stormproof.world.materials import TWO_SIDED
 from stormproof.world.mesh import Floats, Mesh
-from stormproof.world.shade import MATERIAL, PLACE, SLOT, Surfaces, gather
+from stormproof.world.surfaces import MATERIAL, PLACE, SLOT, Surfaces, gather
 
 Colour = tuple[float, float, float]
 SLOTS = 8
@@ -102,7 +102,7 @@ def assemble(placements: Sequence[Placement]) -> Stage:
         if len(p.params):
             params[k, : len(p.params)] = p.params
     facts = np.empty((total, 32), np.float32)
-    gather(*solid, facts)
+    gather(solid[0], solid[1], solid[2], facts)
     material = np.concatenate([p.mesh.material for p in placements])
     place = np.repeat(np.arange(count, dtype=np.int32), sizes)
     facts[:, MATERIAL], facts[:, PLACE] = material, place
@@ -110,5 +110,13 @@ def assemble(placements: Sequence[Placement]) -> Stage:
     labels = np.array([p.label for p in placements])
     surfaces = Surfaces(facts, palette, params, np.array([p.seed for p in placements], np.int64))
     instance = np.where(labels >= 0, np.cumsum(labels >= 0), 0).astype(np.int32)
-    return Stage(solid[0], material, place, surfaces, np.isin(material, TWO_SIDED), np.array([p.semantic for p in placements], np.uint8),
-                 instance, tuple(placements))
+    return Stage(
+        solid[0],
+        material,
+        place,
+        surfaces,
+        np.isin(material, TWO_SIDED),
+        np.array([p.semantic for p in placements], np.uint8),
+        instance,
+        tuple(placements),
+    )

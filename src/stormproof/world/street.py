@@ -5,6 +5,7 @@ Street coordinates: s metres along the middle line from the camera, t metres to 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import sqrt
@@ -80,12 +81,26 @@ class Street:
 
 def _breaks(street: Street) -> list[float]:
     """Cuts along s: fine near the camera, and at the cross street's kerbs and corners."""
-    cuts = [-14.0, -8.0, -4.0, *np.arange(0, 40, 2.0).tolist(), *np.arange(40, 110, 5.0).tolist(),
-            *np.arange(110, 260, 15.0).tolist(), 300.0, 400.0, 600.0]
+    cuts = [
+        -14.0,
+        -8.0,
+        -4.0,
+        *np.arange(0, 40, 2.0).tolist(),
+        *np.arange(40, 110, 5.0).tolist(),
+        *np.arange(110, 260, 15.0).tolist(),
+        300.0,
+        400.0,
+        600.0,
+    ]
     m = street.marks
     if m.crossing < FAR:
         near, far = m.crossing - m.crossing_half, m.crossing + m.crossing_half
-        cuts += [near - street.right.pavement - street.right.verge, near, far, far + street.right.pavement + street.right.verge]
+        cuts += [
+            near - street.right.pavement - street.right.verge,
+            near,
+            far,
+            far + street.right.pavement + street.right.verge,
+        ]
     return sorted(set(cuts))
 
 
@@ -99,10 +114,14 @@ def _faces(grid: Corners, s: Corners, t: Corners, pick: Corners) -> tuple[Corner
     rows, columns = np.nonzero(pick)
     source = [(0, 0), (0, 1), (1, 1), (1, 0)]
     four = np.stack([grid[rows + i, columns + j] for i, j in source], axis=1)
-    flat = np.stack([np.stack([s[rows + i], t[columns + j], np.zeros(len(rows))], axis=1) for i, j in source], axis=1)
+    flat = np.stack(
+        [np.stack([s[rows + i], t[columns + j], np.zeros(len(rows))], axis=1) for i, j in source], axis=1
+    )
     halves = [[0, 1, 2], [0, 2, 3]]
-    return (np.stack([four[:, h] for h in halves], axis=1).reshape(-1, 3, 3),
-            np.stack([flat[:, h] for h in halves], axis=1).reshape(-1, 3, 3))
+    return (
+        np.stack([four[:, h] for h in halves], axis=1).reshape(-1, 3, 3),
+        np.stack([flat[:, h] for h in halves], axis=1).reshape(-1, 3, 3),
+    )
 
 
 def _kerbs(low: Corners, high: Corners, raised: Corners) -> Corners:
@@ -120,12 +139,24 @@ def _kerbs(low: Corners, high: Corners, raised: Corners) -> Corners:
     return np.stack([p[:, [0, 1, 2]], p[:, [0, 2, 3]]], axis=1).reshape(-1, 3, 3)
 
 
-def ground(street: Street, paving: Colour, kerb: Colour, grass: Colour, yard: Colour, slab: float, seed: int) -> Iterator[Placement]:
+def ground(
+    street: Street, paving: Colour, kerb: Colour, grass: Colour, yard: Colour, slab: float, seed: int
+) -> Iterator[Placement]:
     """Road, pavements, verges, yards and the country beyond."""
     cuts, m = _breaks(street), street.marks
     left, right = street.left, street.right
-    lanes = sorted({-EDGE, -m.half - left.verge - left.pavement, -m.half - left.verge, -m.half, m.half, m.half + right.verge,
-                    m.half + right.verge + right.pavement, EDGE})
+    lanes = sorted(
+        {
+            -EDGE,
+            -m.half - left.verge - left.pavement,
+            -m.half - left.verge,
+            -m.half,
+            m.half,
+            m.half + right.verge,
+            m.half + right.verge + right.pavement,
+            EDGE,
+        }
+    )
     low = _grid(street, cuts, lanes)
     high = low + np.array([0.0, 0.0, KERB])
     s, t = np.array(cuts), np.array(lanes)
@@ -135,7 +166,9 @@ def ground(street: Street, paving: Colour, kerb: Colour, grass: Colour, yard: Co
     on_road = (np.abs(mid_t) < m.half)[None, :] | across[:, None]
     out = np.abs(mid_t) - m.half
     verge = np.array([x < street.side(y).verge for x, y in zip(out, mid_t, strict=True)])
-    walk = np.array([x < street.side(y).verge + street.side(y).pavement for x, y in zip(out, mid_t, strict=True)])
+    walk = np.array(
+        [x < street.side(y).verge + street.side(y).pavement for x, y in zip(out, mid_t, strict=True)]
+    )
     green = np.array([street.side(y).yard for y in mid_t])
     pave = ~on_road & ((walk & ~verge)[None, :] | corner[:, None])
     lawn = ~on_road & ~pave & (verge | (green & ~walk))[None, :]
@@ -147,10 +180,14 @@ def ground(street: Street, paving: Colour, kerb: Colour, grass: Colour, yard: Co
     yield Placement(walks, colours=(paving, kerb), params=(slab,), semantic=SIDEWALK, seed=seed)
     if lawn.any():
         corners, texture = _faces(high, s, t, lawn)
-        yield Placement(paint(corners, GRASS, texture=texture), colours=(grass,), semantic=VEGETATION, seed=seed + 1)
+        yield Placement(
+            paint(corners, GRASS, texture=texture), colours=(grass,), semantic=VEGETATION, seed=seed + 1
+        )
     if yards.any():
         corners, texture = _faces(high, s, t, yards)
-        yield Placement(paint(corners, GRAVEL, texture=texture), colours=(yard,), semantic=SIDEWALK, seed=seed + 2)
+        yield Placement(
+            paint(corners, GRAVEL, texture=texture), colours=(yard,), semantic=SIDEWALK, seed=seed + 2
+        )
     yield Placement(_country(street), colours=(grass,), semantic=VEGETATION, seed=seed + 3)
 
 
@@ -158,7 +195,14 @@ def _country(street: Street) -> Mesh:
     """Open land to the horizon, a little lower than the street."""
     rows = [-20.0, 60.0, 150.0, 300.0, 600.0, 3000.0]
     wall = []
-    for a, b in zip(rows, rows[1:], strict=False):
-        za, zb = (min(street.height(y), 0.0 if y < 100 else street.height(y)) - 0.5 - 0.002 * abs(y) for y in (a, b))
-        wall.append([[(-2500.0, a, za), (2500.0, a, za), (2500.0, b, zb)], [(-2500.0, a, za), (2500.0, b, zb), (-2500.0, b, zb)]])
+    for a, b in itertools.pairwise(rows):
+        za, zb = (
+            min(street.height(y), 0.0 if y < 100 else street.height(y)) - 0.5 - 0.002 * abs(y) for y in (a, b)
+        )
+        wall.append(
+            [
+                [(-2500.0, a, za), (2500.0, a, za), (2500.0, b, zb)],
+                [(-2500.0, a, za), (2500.0, b, zb), (-2500.0, b, zb)],
+            ]
+        )
     return paint(np.array(wall).reshape(-1, 3, 3), GRASS)

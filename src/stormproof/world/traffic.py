@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from stormproof.world.classes import BUS, CAR, SEMANTIC_OF, TRUCK
 from stormproof.world.dice import Dice
 from stormproof.world.models import lorries, vehicles
+from stormproof.world.palette import varied
 from stormproof.world.plan import Plan
 from stormproof.world.stage import Colour, Placement, tone, tones
 from stormproof.world.street import Street
 
-BODIES = tones("e8e8e6 d4d4d2 b4b6b8 8c8f92 5c6064 2c2e30 1a1b1d 28405e 3c5c84 6e1e1c 9a2c24 4a3c30 b8aa90 35503e 7a8a96 "
-               "c8bfae 8a7a5c 50586a e0dccc 6a4a3a a4583c d8b23a 4c7088")
+BODIES = tones(
+    "e8e8e6 d4d4d2 b4b6b8 8c8f92 5c6064 2c2e30 1a1b1d 28405e 3c5c84 6e1e1c 9a2c24 4a3c30 b8aa90 35503e "
+    "7a8a96 c8bfae 8a7a5c 50586a e0dccc 6a4a3a a4583c d8b23a 4c7088"
+)
 LIVERIES = tones("e6e4de c2c8cc 2e4c74 8a2a26 c4a03a 3e6650 d87a2a 6a7278 f0eeea 7a94a8 a8542e 54406a")
 GLASS, TRIM, TYRE, HUB = tone("141a1e"), tone("202224"), tone("1a1a1a"), tone("9a9c9e")
 HEAD, TAIL, PLATE = tone("e8ecf0"), tone("a01814"), tone("d8d8d0")
@@ -23,13 +26,15 @@ Spot = tuple[float, float, float, float]  # s and t ranges taken by something
 
 def _coloured(dice: Dice, label: int) -> tuple[Colour, ...]:
     body = dice.pick(BODIES if label == CAR else LIVERIES)
-    body = tuple(c * dice.between(0.85, 1.1) for c in body)  # type: ignore[assignment]
+    body = varied(dice, body, 0.85, 1.1)
     second = PLATE if label == CAR else dice.pick(LIVERIES)
     hub = tone("ffb43c") if label == BUS else HUB
     return body, GLASS, TRIM, TYRE, hub, HEAD, TAIL if label == CAR else dice.pick(LIVERIES), second
 
 
-def vehicle(dice: Dice, street: Street, s: float, t: float, label: int, backwards: bool, skew: float = 0.0) -> Placement:
+def vehicle(
+    dice: Dice, street: Street, s: float, t: float, label: int, backwards: bool, skew: float = 0.0
+) -> Placement:
     """One vehicle at (s, t), nearly along the street."""
     hx, hy = street.ahead(s)
     hx, hy = hx + skew * hy, hy - skew * hx
@@ -38,15 +43,29 @@ def vehicle(dice: Dice, street: Street, s: float, t: float, label: int, backward
     tilt = street.tilt(s)
     if backwards:
         hx, hy, tilt = -hx, -hy, -tilt
-    mesh = (vehicles.car(dice.integer(len(vehicles.CARS))) if label == CAR else
-            lorries.truck(dice.integer(lorries.TRUCKS)) if label == TRUCK else lorries.bus(dice.integer(lorries.BUSES)))
+    mesh = (
+        vehicles.car(dice.integer(len(vehicles.CARS)))
+        if label == CAR
+        else lorries.truck(dice.integer(lorries.TRUCKS))
+        if label == TRUCK
+        else lorries.bus(dice.integer(lorries.BUSES))
+    )
     k = dice.between(0.95, 1.05)
     x, y, z = street.point(s, t)
     colours = _coloured(dice, label)
     if label != CAR:  # tail lamps stay red; posters take their second colour from slot 6
         colours = (*colours[:6], TAIL, colours[7])
-    return Placement(mesh, (x, y, z), (hx, hy), (k, dice.between(0.94, 1.06), dice.between(0.96, 1.05)), colours,
-                     semantic=SEMANTIC_OF[label], label=label, tilt=tilt, seed=dice.integer(1 << 20))
+    return Placement(
+        mesh,
+        (x, y, z),
+        (hx, hy),
+        (k, dice.between(0.94, 1.06), dice.between(0.96, 1.05)),
+        colours,
+        semantic=SEMANTIC_OF[label],
+        label=label,
+        tilt=tilt,
+        seed=dice.integer(1 << 20),
+    )
 
 
 def _kind(dice: Dice) -> int:
@@ -68,7 +87,15 @@ def moving(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
             long = LENGTHS[label]
             at = s + long / 2
             if not street.crosses(at, 0.5 * long + 1.0) or dice.chance(0.35):
-                yield vehicle(dice, street, at, t + dice.between(-0.35, 0.35), label, backwards, dice.between(-0.02, 0.02))
+                yield vehicle(
+                    dice,
+                    street,
+                    at,
+                    t + dice.between(-0.35, 0.35),
+                    label,
+                    backwards,
+                    dice.between(-0.02, 0.02),
+                )
                 taken.append((s - 0.3, at + long / 2 + 0.3, t - 1.4, t + 1.4))
             s += long + 2.0 + dice.between(0, 1) * calm
 
@@ -88,11 +115,24 @@ def parked(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
             s = max(s, 6.0)
         while s < 42:
             s += 5.4 + dice.between(0, 0.8)
-            free = not street.crosses(s, 9.0) and abs(s - m.zebra) > 6 and not any(
-                a < s + 2.7 and s - 2.7 < b and c < t + 0.95 and t - 0.95 < e for a, b, c, e in taken)
+            free = (
+                not street.crosses(s, 9.0)
+                and abs(s - m.zebra) > 6
+                and not any(
+                    a < s + 2.7 and s - 2.7 < b and c < t + 0.95 and t - 0.95 < e for a, b, c, e in taken
+                )
+            )
             if free and dice.chance(d.parked * full):
                 truck = dice.chance(0.05)
-                yield vehicle(dice, street, s, t + dice.between(-0.12, 0.12), TRUCK if truck else CAR, (side < 0) != dice.chance(0.08), dice.between(-0.03, 0.03))
+                yield vehicle(
+                    dice,
+                    street,
+                    s,
+                    t + dice.between(-0.12, 0.12),
+                    TRUCK if truck else CAR,
+                    (side < 0) != dice.chance(0.08),
+                    dice.between(-0.03, 0.03),
+                )
                 taken.append((s - 2.7, s + 2.7, t - 1.0, t + 1.0))
                 s += 4.0 if truck else 0.0
 
@@ -109,10 +149,21 @@ def crossing(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
             long = LENGTHS[label]
             s = m.crossing + s_off
             inside = abs(t) < m.half + long / 2 + 1
-            if dice.chance(0.25 if inside else 0.45) and not any(a < s + 1.3 and s - 1.3 < b and c < t + long / 2 and t - long / 2 < e for a, b, c, e in taken):
+            if dice.chance(0.25 if inside else 0.45) and not any(
+                a < s + 1.3 and s - 1.3 < b and c < t + long / 2 and t - long / 2 < e for a, b, c, e in taken
+            ):
                 base = vehicle(dice, street, s, t, label, False)
                 hx, hy = base.ahead
                 ahead = (hy * direction, -hx * direction)
-                yield Placement(base.mesh, base.at, ahead, base.scale, base.colours, semantic=base.semantic, label=label, seed=base.seed)
+                yield Placement(
+                    base.mesh,
+                    base.at,
+                    ahead,
+                    base.scale,
+                    base.colours,
+                    semantic=base.semantic,
+                    label=label,
+                    seed=base.seed,
+                )
                 taken.append((s - 1.3, s + 1.3, t - long / 2, t + long / 2))
             t += long + 2 + dice.between(0, 22)

@@ -26,23 +26,34 @@ class View:
     depth: npt.NDArray[np.float32]  # metres along the optical axis, infinite for the sky
     instance: npt.NDArray[np.int32]  # 0 for none
     semantic: npt.NDArray[np.uint8]
-    whole: npt.NDArray[np.int64]  # per instance, pixels it would cover on a frame three times as wide and high
+    whole: npt.NDArray[
+        np.int64
+    ]  # per instance, pixels it would cover on a frame three times as wide and high
     framed: npt.NDArray[np.int64]  # per instance, pixels it would cover in the frame with nothing before it
     camera: Camera
-    image: Image | None
+    image: Image | None  # none for a scene without shadows
 
 
-def _projected(scene: Scene, camera: Corners, width: int, height: int) -> tuple[Corners, npt.NDArray[np.int32], int]:
+def _projected(
+    scene: Scene, camera: Corners, width: int, height: int
+) -> tuple[Corners, npt.NDArray[np.int32], int]:
     corners = scene.stage.corners
     screen = np.empty((2 * len(corners), 3, 3))
     source = np.empty(2 * len(corners), np.int32)
     window = np.array([-width, -height, 2 * width, 2 * height], np.float64)
-    return screen, source, project(corners, scene.stage.two_sided, camera, window, screen, source, np.empty((3, 3)),
-                                   np.empty((4, 3)))
+    return (
+        screen,
+        source,
+        project(
+            corners, scene.stage.two_sided, camera, window, screen, source, np.empty((3, 3)), np.empty((4, 3))
+        ),
+    )
 
 
 @kernel
-def _resolve(winners: Any, nearness: Any, owner: Any, classes: Any, depth: Any, instance: Any, semantic: Any) -> None:
+def _resolve(
+    winners: Any, nearness: Any, owner: Any, classes: Any, depth: Any, instance: Any, semantic: Any
+) -> None:
     """What the winning triangle of every pixel says about it."""
     height, width = winners.shape
     for y in range(height):
@@ -53,18 +64,31 @@ def _resolve(winners: Any, nearness: Any, owner: Any, classes: Any, depth: Any, 
             semantic[y, x] = classes[hit] if hit >= 0 else SKY
 
 
-def look(scene: Scene, width: int, height: int, *, shift: float = 0.0, baseline: float | None = None, colour: bool = True) -> View:
-    """See the scene from its camera, or from `shift` metres to the right of it."""
+def look(scene: Scene, width: int, height: int, *, shift: float = 0.0) -> View:
+    """See the scene from its camera, or from `shift` metres to the right of it.
+
+    A scene without shadows is measured, not painted.
+    """
     camera, eye = camera_at(scene.plan, width, height, shift), camera_at(scene.plan, width, height)[:3]
     screen, source, count = _projected(scene, camera, width, height)
-    planes = len(PLANES) if colour else 1
+    planes = 1 if scene.shadows is None else len(PLANES)
     nearness = np.zeros((planes, height, width), np.float32)
     winners = np.full((planes, height, width), -1, np.int32)
     fill(screen, count, PLANES, nearness, winners)
     image = None
-    if colour:
-        image = shade(winners, nearness, source, PLANES, camera, eye, scene.stage.surfaces, scene.plan.light,
-                      scene.shadows, scene.plan.street.marks)
+    if scene.shadows is not None:
+        image = shade(
+            winners,
+            nearness,
+            source,
+            PLANES,
+            camera,
+            eye,
+            scene.stage.surfaces,
+            scene.plan.light,
+            scene.shadows,
+            scene.plan.street.marks,
+        )
     place = scene.stage.place[source[:count]]
     owner = scene.stage.instance[place]
     whole, framed = np.zeros((2, int(scene.stage.instance.max(initial=0)) + 1), np.int64)
@@ -72,5 +96,5 @@ def look(scene: Scene, width: int, height: int, *, shift: float = 0.0, baseline:
     cover(screen, count, owner, stamp, width, height, whole, framed)
     depth, instance, semantic = (np.empty((height, width), kind) for kind in (np.float32, np.int32, np.uint8))
     _resolve(winners[0], nearness[0], owner, scene.stage.semantic[place], depth, instance, semantic)
-    pinhole = Camera(float(camera[12]), float(camera[12]), float(camera[13]), float(camera[14]), baseline)
+    pinhole = Camera(float(camera[12]), float(camera[12]), float(camera[13]), float(camera[14]))
     return View(depth, instance, semantic, whole, framed, pinhole, image)

@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-
 from stormproof.world.materials import BOARD, GLASS, LAMP, MATTE, PAINT, SIGN
 from stormproof.world.mesh import Mesh, box, circle, disc, join, paint, plate, quads, tube
 
 # Faces of signs, in the order of the SIGN material's kinds.
 STOP, SPEED, WARNING, PARKING, YIELD, DIRECTION, NO_ENTRY, CROSSING, NAME = range(9)
-OUTLINES = {STOP: 8, SPEED: 20, WARNING: 3, PARKING: 4, YIELD: 3, DIRECTION: 0, NO_ENTRY: 20, CROSSING: 4, NAME: 0}
+OUTLINES = {
+    STOP: 8,
+    SPEED: 20,
+    WARNING: 3,
+    PARKING: 4,
+    YIELD: 3,
+    DIRECTION: 0,
+    NO_ENTRY: 20,
+    CROSSING: 4,
+    NAME: 0,
+}
 
 
 @lru_cache(maxsize=4)
@@ -23,12 +32,21 @@ def pole(kind: int) -> Mesh:
 
 @lru_cache(maxsize=3)
 def street_lamp(kind: int) -> Mesh:
-    """A lamp on a mast with an arm over the road (towards +x), a double arm, or an old lantern. Slots: mast, lamp."""
+    """A lamp on a mast with one arm (towards +x) or two, or an old lantern. Slots: mast, lamp."""
     if kind == 2:
-        return join([tube((0, 0, 0), (0, 0, 0.6), 0.12, 0.07, MATTE, 0, sides=8), tube((0, 0, 0.6), (0, 0, 3.5), 0.06, 0.045, MATTE, 0),
-                     tube((0, 0, 3.5), (0, 0, 4.0), 0.10, 0.19, LAMP, 1, sides=6), tube((0, 0, 4.0), (0, 0, 4.2), 0.22, 0.03, MATTE, 0, sides=6)])
+        return join(
+            [
+                tube((0, 0, 0), (0, 0, 0.6), 0.12, 0.07, MATTE, 0, sides=8),
+                tube((0, 0, 0.6), (0, 0, 3.5), 0.06, 0.045, MATTE, 0),
+                tube((0, 0, 3.5), (0, 0, 4.0), 0.10, 0.19, LAMP, 1, sides=6),
+                tube((0, 0, 4.0), (0, 0, 4.2), 0.22, 0.03, MATTE, 0, sides=6),
+            ]
+        )
     high = 7.5
-    parts = [tube((0, 0, 0), (0, 0, 1.1), 0.12, 0.11, MATTE, 0, sides=8), tube((0, 0, 1.1), (0, 0, high), 0.085, 0.05, MATTE, 0)]
+    parts = [
+        tube((0, 0, 0), (0, 0, 1.1), 0.12, 0.11, MATTE, 0, sides=8),
+        tube((0, 0, 1.1), (0, 0, high), 0.085, 0.05, MATTE, 0),
+    ]
     for side in (1,) if kind == 0 else (1, -1):
         parts.append(tube((0, 0, high), (side * 1.7, 0, high + 0.45), 0.045, 0.035, MATTE, 0))
         a, b = sorted((side * 1.5, side * 2.2))
@@ -39,15 +57,17 @@ def street_lamp(kind: int) -> Mesh:
 
 @lru_cache(maxsize=1)
 def signal_mast() -> Mesh:
-    """The arm of a traffic light that hangs over the road, 1 m towards +x, to be scaled; at its own height."""
+    """The arm a traffic light hangs from, 1 m towards +x, to be scaled; at its own height."""
     return tube((0, 0, 0), (1, 0, 0.05), 0.05, 0.035, MATTE, 0)
 
 
 @lru_cache(maxsize=3)
 def traffic_light(lit: int) -> Mesh:
-    """A signal head facing -y, its middle at the origin; red, amber or green is lit. Slots: box, red, amber, green, off."""
-    parts = [paint(box((-0.17, 0.0, -0.5), (0.17, 0.26, 0.5)), MATTE, 0),
-             paint(box((-0.27, 0.12, -0.6), (0.27, 0.16, 0.6)), MATTE, 0)]
+    """A signal head facing -y around the origin, red, amber or green lit. Slots: box, the three, off."""
+    parts = [
+        paint(box((-0.17, 0.0, -0.5), (0.17, 0.26, 0.5)), MATTE, 0),
+        paint(box((-0.27, 0.12, -0.6), (0.27, 0.16, 0.6)), MATTE, 0),
+    ]
     for k, z in enumerate((0.32, 0.0, -0.32)):
         on = k == lit
         parts.append(disc((0, -0.006, z), 0.125, (0, -1, 0), LAMP if on else MATTE, k + 1 if on else 4))
@@ -61,7 +81,7 @@ def traffic_light(lit: int) -> Mesh:
 
 @lru_cache(maxsize=len(OUTLINES))
 def sign(kind: int) -> Mesh:
-    """A sign's plate facing -y, its middle at the origin, about 0.7 m across. Slots are read by SIGN; slot 1 is the back."""
+    """A sign's plate facing -y around the origin, about 0.8 m across. Slot 1 is its back."""
     if OUTLINES[kind] == 0:
         wide, high = (1.3, 0.55) if kind == DIRECTION else (0.5, 0.11)
         front = plate((-wide, 0, -high), (wide, 0, -high), 2 * high, SIGN)
@@ -70,17 +90,21 @@ def sign(kind: int) -> Mesh:
     sides = OUTLINES[kind]
     start = {STOP: 1 / 16, WARNING: 0.25, YIELD: 0.75, PARKING: 0.125, CROSSING: 0.125}.get(kind, 0.0)
     radius = 0.48 if sides <= 4 else 0.38
-    return join([disc((0, 0, 0), radius, (0, -1, 0), SIGN, 0, sides=sides, start=start),
-                 disc((0, 0.02, 0), radius, (0, 1, 0), MATTE, 1, sides=sides, start=-start if sides == 3 else start)])
+    return join(
+        [
+            disc((0, 0, 0), radius, (0, -1, 0), SIGN, 0, sides=sides, start=start),
+            disc(
+                (0, 0.02, 0), radius, (0, 1, 0), MATTE, 1, sides=sides, start=-start if sides == 3 else start
+            ),
+        ]
+    )
 
 
 @lru_cache(maxsize=1)
 def utility_pole() -> Mesh:
     """A wooden pole with cross-arms, 8.5 m."""
-    parts = [tube((0, 0, 0), (0, 0, 8.5), 0.14, 0.10, MATTE, 0)]
-    for z in (7.4, 8.1):
-        parts.append(paint(box((-1.0, -0.06, z), (1.0, 0.06, z + 0.12)), MATTE, 0))
-    return join(parts)
+    arms = [paint(box((-1.0, -0.06, z), (1.0, 0.06, z + 0.12)), MATTE, 0) for z in (7.4, 8.1)]
+    return join([tube((0, 0, 0), (0, 0, 8.5), 0.14, 0.10, MATTE, 0), *arms])
 
 
 @lru_cache(maxsize=8)
@@ -135,23 +159,52 @@ def _kiosk() -> Iterator[Mesh]:
 def _cone() -> Iterator[Mesh]:
     yield paint(box((-0.2, -0.2, 0), (0.2, 0.2, 0.04)), MATTE, 1)
     for k, slot in enumerate((0, 2, 0, 2, 0)):
-        yield tube((0, 0, 0.04 + 0.13 * k), (0, 0, 0.17 + 0.13 * k), 0.15 - 0.024 * k, 0.126 - 0.024 * k, MATTE, slot, sides=8)
+        yield tube(
+            (0, 0, 0.04 + 0.13 * k),
+            (0, 0, 0.17 + 0.13 * k),
+            0.15 - 0.024 * k,
+            0.126 - 0.024 * k,
+            MATTE,
+            slot,
+            sides=8,
+        )
 
 
 @lru_cache(maxsize=3)
 def fence(kind: int) -> Mesh:
     """Two metres along y: pickets, rails or a low wall. Slots: main, second."""
     if kind == 2:
-        return join([paint(box((-0.12, -1, 0), (0.12, 1, 0.8)), MATTE, 0), paint(box((-0.17, -1, 0.8), (0.17, 1, 0.9)), MATTE, 1)])
+        return join(
+            [
+                paint(box((-0.12, -1, 0), (0.12, 1, 0.8)), MATTE, 0),
+                paint(box((-0.17, -1, 0.8), (0.17, 1, 0.9)), MATTE, 1),
+            ]
+        )
     if kind == 1:
         bars = [paint(box((-0.03, -1, z), (0.03, 1, z + 0.28)), PAINT, 0) for z in (0.45,)]
-        return join([*bars, *(paint(box((0.03, y, 0), (0.12, y + 0.1, 0.75)), MATTE, 1) for y in (-1.0, 0.0))])
-    stakes = [paint(box((-0.02, -1 + k / 5, 0.05), (0.02, -0.88 + k / 5, 1.0 + 0.05 * (k % 2))), MATTE, 0) for k in range(10)]
-    return join([*stakes, paint(box((0.02, -1, 0.3), (0.05, 1, 0.38)), MATTE, 0), paint(box((0.02, -1, 0.8), (0.05, 1, 0.88)), MATTE, 0)])
+        return join(
+            [*bars, *(paint(box((0.03, y, 0), (0.12, y + 0.1, 0.75)), MATTE, 1) for y in (-1.0, 0.0))]
+        )
+    stakes = [
+        paint(box((-0.02, -1 + k / 5, 0.05), (0.02, -0.88 + k / 5, 1.0 + 0.05 * (k % 2))), MATTE, 0)
+        for k in range(10)
+    ]
+    return join(
+        [
+            *stakes,
+            paint(box((0.02, -1, 0.3), (0.05, 1, 0.38)), MATTE, 0),
+            paint(box((0.02, -1, 0.8), (0.05, 1, 0.88)), MATTE, 0),
+        ]
+    )
 
 
 @lru_cache(maxsize=1)
 def billboard() -> Mesh:
     """A hoarding 4 m wide on two legs, facing -y. Slots: legs, back, poster."""
-    return join([paint(box((-2, 0, 1.8), (2, 0.12, 4.6)), MATTE, 0), plate((-1.9, -0.015, 1.9), (1.9, -0.015, 1.9), 2.6, BOARD, 2),
-                 *(tube((x, 0.1, 0), (x, 0.1, 1.9), 0.07, 0.07, MATTE, 0) for x in (-1.2, 1.2))])
+    return join(
+        [
+            paint(box((-2, 0, 1.8), (2, 0.12, 4.6)), MATTE, 0),
+            plate((-1.9, -0.015, 1.9), (1.9, -0.015, 1.9), 2.6, BOARD, 2),
+            *(tube((x, 0.1, 0), (x, 0.1, 1.9), 0.07, 0.07, MATTE, 0) for x in (-1.2, 1.2)),
+        ]
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from stormproof.world.materials import FACADE, MATTE, TILES
-from stormproof.world.mesh import Corners, Mesh, box, join, paint, quads, wrapped
+from stormproof.world.mesh import Corners, Mesh, Point, box, join, paint, quads, wrapped
 
 WALL, TRIM, SHOP, ROOF, PANE = range(5)
 
@@ -34,11 +34,21 @@ def roof(kind: int) -> Mesh:
     if kind == 3:
         return join([paint(box((a, a, 0), (b, b, 1)), MATTE, TRIM)])
     if kind == 2:
-        points = [[(a, a, 0), (a, b, 0), (0.5, 0.65, 1), (0.5, 0.35, 1)][::-1], [(b, a, 0), (b, b, 0), (0.5, 0.65, 1), (0.5, 0.35, 1)],
-                  [(a, a, 0), (b, a, 0), (0.5, 0.35, 1), (0.5, 0.35, 1)], [(b, b, 0), (a, b, 0), (0.5, 0.65, 1), (0.5, 0.65, 1)]]
+        points = [
+            [(a, a, 0), (a, b, 0), (0.5, 0.65, 1), (0.5, 0.35, 1)][::-1],
+            [(b, a, 0), (b, b, 0), (0.5, 0.65, 1), (0.5, 0.35, 1)],
+            [(a, a, 0), (b, a, 0), (0.5, 0.35, 1), (0.5, 0.35, 1)],
+            [(b, b, 0), (a, b, 0), (0.5, 0.65, 1), (0.5, 0.65, 1)],
+        ]
         return paint(quads(points), TILES, ROOF)
-    slopes = [[(a, b, 0), (a, a, 0), (0.5, a, 1), (0.5, b, 1)], [(b, a, 0), (b, b, 0), (0.5, b, 1), (0.5, a, 1)]]
-    gables = [[(0, 0, 0), (1, 0, 0), (0.5, 0, 1), (0.5, 0, 1)], [(1, 1, 0), (0, 1, 0), (0.5, 1, 1), (0.5, 1, 1)]]
+    slopes: list[list[Point]] = [
+        [(a, b, 0), (a, a, 0), (0.5, a, 1), (0.5, b, 1)],
+        [(b, a, 0), (b, b, 0), (0.5, b, 1), (0.5, a, 1)],
+    ]
+    gables: list[list[Point]] = [
+        [(0, 0, 0), (1, 0, 0), (0.5, 0, 1), (0.5, 0, 1)],
+        [(1, 1, 0), (0, 1, 0), (0.5, 1, 1), (0.5, 1, 1)],
+    ]
     if kind == 1:
         slopes = [[(y, x, z) for x, y, z in reversed(face)] for face in slopes]
         gables = [[(y, x, z) for x, y, z in reversed(face)] for face in gables]

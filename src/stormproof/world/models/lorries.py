@@ -16,8 +16,14 @@ BUSES = 4
 def _wheels(half: float, radius: float, axles: tuple[float, ...]) -> Iterator[Mesh]:
     for y in axles:
         for side in (-1, 1):
-            yield paint(box((min(side * half, side * (half - 0.5)), y - radius - 0.08, 0.3),
-                            (max(side * half, side * (half - 0.5)) + 0.004, y + radius + 0.08, 2 * radius + 0.1)), MATTE, TRIM)
+            yield paint(
+                box(
+                    (min(side * half, side * (half - 0.5)), y - radius - 0.08, 0.3),
+                    (max(side * half, side * (half - 0.5)) + 0.004, y + radius + 0.08, 2 * radius + 0.1),
+                ),
+                MATTE,
+                TRIM,
+            )
             yield wheel(side * (half + 0.02), y, radius, 0.3)
 
 
@@ -34,21 +40,48 @@ def _cab(half: float, front: float, length: float, height: float, rake: float) -
     h = half * 0.96
     yield paint(box((-half, back, low), (half, front, belt)), PAINT, BODY)
     top = front - rake
-    yield paint(quads([[(h, front, belt), (-h, front, belt), (-h, top, height - 0.25), (h, top, height - 0.25)]]), GLASS, PANE)
-    yield paint(quads([[(h, top, height - 0.25), (-h, top, height - 0.25), (-h, top - 0.15, height), (h, top - 0.15, height)],
-                       [(h, top - 0.15, height), (-h, top - 0.15, height), (-h, back, height), (h, back, height)],
-                       [(-h, back, belt), (h, back, belt), (h, back, height), (-h, back, height)]]), PAINT, BODY)
-    for side in (-1, 1):
+    yield paint(
+        quads([[(h, front, belt), (-h, front, belt), (-h, top, height - 0.25), (h, top, height - 0.25)]]),
+        GLASS,
+        PANE,
+    )
+    yield paint(
+        quads(
+            [
+                [
+                    (h, top, height - 0.25),
+                    (-h, top, height - 0.25),
+                    (-h, top - 0.15, height),
+                    (h, top - 0.15, height),
+                ],
+                [(h, top - 0.15, height), (-h, top - 0.15, height), (-h, back, height), (h, back, height)],
+                [(-h, back, belt), (h, back, belt), (h, back, height), (-h, back, height)],
+            ]
+        ),
+        PAINT,
+        BODY,
+    )
+    for side in (-1.0, 1.0):
         x = side * h
-        upper: list[Point] = [(x, back, belt), (x, front, belt), (x, top, height - 0.25), (x, top - 0.15, height), (x, back, height)]
+        upper: list[Point] = [
+            (x, back, belt),
+            (x, front, belt),
+            (x, top, height - 0.25),
+            (x, top - 0.15, height),
+            (x, back, height),
+        ]
         for a, b, c, d in ((0, 1, 2, 3), (0, 3, 4, 0)):
             face = [upper[a], upper[b], upper[c], upper[d]]
             yield paint(quads([face if side > 0 else face[::-1]]), PAINT, BODY)
-        pane: list[Point] = [(x * 1.01, back + 0.45, belt + 0.08), (x * 1.01, front - 0.15, belt + 0.08),
-                             (x * 1.01, top - 0.15, height - 0.32), (x * 1.01, back + 0.45, height - 0.32)]
+        pane: list[Point] = [
+            (x * 1.01, back + 0.45, belt + 0.08),
+            (x * 1.01, front - 0.15, belt + 0.08),
+            (x * 1.01, top - 0.15, height - 0.32),
+            (x * 1.01, back + 0.45, height - 0.32),
+        ]
         yield paint(quads([pane if side > 0 else pane[::-1]]), GLASS, PANE)
-        a, b = sorted((side * half, side * (half + 0.22)))
-        yield paint(box((a, front - 0.28, belt + 0.15), (b, front - 0.16, belt + 0.75)), MATTE, TRIM)
+        inner, outer = sorted((side * half, side * (half + 0.22)))
+        yield paint(box((inner, front - 0.28, belt + 0.15), (outer, front - 0.16, belt + 0.75)), MATTE, TRIM)
     yield paint(box((-half * 0.75, front - 0.1, 0.75), (half * 0.75, front + 0.02, 1.05)), MATTE, TRIM)
     yield paint(box((-half, front - 0.3, 0.35), (half, front + 0.04, 0.55)), MATTE, TRIM)
     yield paint(box((-0.26, front, 0.58), (0.26, front + 0.05, 0.70)), MATTE, SECOND)
@@ -60,7 +93,11 @@ def _load(kind: int, half: float, back: float, front: float, top: float) -> Iter
     if kind in (0, 3, 5):  # box body with lettering
         body = box((-half, back, floor), (half, front, top))
         yield paint(body, BOARD, SECOND, texture=wrapped(body))
-        yield paint(box((-half - 0.01, back - 0.015, floor - 0.02), (half + 0.01, back + 0.1, floor + 0.12)), MATTE, TRIM)
+        yield paint(
+            box((-half - 0.01, back - 0.015, floor - 0.02), (half + 0.01, back + 0.1, floor + 0.12)),
+            MATTE,
+            TRIM,
+        )
         yield paint(box((-0.02, back - 0.02, floor), (0.02, back, top - 0.05)), MATTE, TRIM)
     elif kind == 1:  # tipper
         yield paint(box((-half, back, floor), (half, back + 0.1, top - 0.7)), PAINT, SECOND)
@@ -72,12 +109,16 @@ def _load(kind: int, half: float, back: float, front: float, top: float) -> Iter
                 y = back + (front - back) * (k + 0.5) / 5
                 a, b = sorted((side * half, side * (half + 0.06)))
                 yield paint(box((a, y - 0.05, floor), (b, y + 0.05, top - 0.7)), PAINT, SECOND)
-        yield ball((0.0, (front + back) / 2, top - 1.1), (half * 0.85, (front - back) * 0.45, 0.8), MATTE, TRIM)
+        yield ball(
+            (0.0, (front + back) / 2, top - 1.1), (half * 0.85, (front - back) * 0.45, 0.8), MATTE, TRIM
+        )
     elif kind == 2:  # tanker
         radius = min(half * 0.95, (top - floor) / 2)
         z = floor + radius
         yield tube((0, back, z), (0, front, z), radius, radius, PAINT, SECOND, sides=14)
-        yield paint(box((-0.3, back + 0.5, z + radius - 0.05), (0.3, front - 0.5, z + radius + 0.12)), MATTE, TRIM)
+        yield paint(
+            box((-0.3, back + 0.5, z + radius - 0.05), (0.3, front - 0.5, z + radius + 0.12)), MATTE, TRIM
+        )
     else:  # flat bed with crates
         for k, (size, high) in enumerate(((0.28, 1.2), (0.25, 0.8), (0.3, 1.5))):
             y = back + (front - back) * (0.04 + 0.33 * k)
@@ -94,7 +135,10 @@ def truck(kind: int) -> Mesh:
     half = (1.10, 1.22, 1.22, 1.25, 1.15, 1.27)[kind]
     cab, rake = (1.75, 2.0, 2.0, 2.1, 1.8, 2.2)[kind], (0.55, 0.2, 0.15, 0.12, 0.4, 0.1)[kind]
     front, back = length / 2, -length / 2
-    parts = [*_cab(half, front, cab, min(top - 0.25, 2.95), rake), *_load(kind, half, back, front - cab - 0.15, top)]
+    parts = [
+        *_cab(half, front, cab, min(top - 0.25, 2.95), rake),
+        *_load(kind, half, back, front - cab - 0.15, top),
+    ]
     parts += _lamps(half, front, back, 0.68)
     axles = (front - 1.1, back + 1.5) if length < 8 else (front - 1.2, back + 1.4, back + 2.5)
     parts += _wheels(half, 0.48, axles)
@@ -102,7 +146,9 @@ def truck(kind: int) -> Mesh:
     return join(parts)
 
 
-def _band(x0: float, x1: float, z0: float, z1: float, back: float, front: float, panes: int, side: int) -> Iterator[Mesh]:
+def _band(
+    x0: float, x1: float, z0: float, z1: float, back: float, front: float, panes: int, side: float
+) -> Iterator[Mesh]:
     """A row of window panes along one side."""
     step = (front - back) / panes
     for k in range(panes):
@@ -118,25 +164,82 @@ def bus(kind: int) -> Mesh:
     half, front, back = 1.25, length / 2, -length / 2
     floor = 1.05 if kind != 2 else 1.55
     decks = [(floor, floor + 1.25)] if kind != 3 else [(1.0, 2.0), (2.75, 3.8)]
-    parts = [paint(box((-half, back, 0.35), (half, front, height)), PAINT, BODY),
-             paint(box((-half * 0.9, back + 0.3, height), (half * 0.9, front - 1.5, height + (0.22 if kind < 2 else 0.06))), PAINT, BODY)]
+    parts = [
+        paint(box((-half, back, 0.35), (half, front, height)), PAINT, BODY),
+        paint(
+            box(
+                (-half * 0.9, back + 0.3, height),
+                (half * 0.9, front - 1.5, height + (0.22 if kind < 2 else 0.06)),
+            ),
+            PAINT,
+            BODY,
+        ),
+    ]
     for low, high in decks:
-        for side in (-1, 1):
+        for side in (-1.0, 1.0):
             x = side * (half + 0.012)
             parts += _band(x, x, low, high, back + 0.5, front - 0.4, max(4, round(length / 1.5)), side)
-        parts.append(paint(quads([[(-half * 0.85, back - 0.012, low + 0.1), (half * 0.85, back - 0.012, low + 0.1),
-                                   (half * 0.85, back - 0.012, high), (-half * 0.85, back - 0.012, high)]]), GLASS, PANE))
+        parts.append(
+            paint(
+                quads(
+                    [
+                        [
+                            (-half * 0.85, back - 0.012, low + 0.1),
+                            (half * 0.85, back - 0.012, low + 0.1),
+                            (half * 0.85, back - 0.012, high),
+                            (-half * 0.85, back - 0.012, high),
+                        ]
+                    ]
+                ),
+                GLASS,
+                PANE,
+            )
+        )
     for low, high in [(0.95, 2.4), *decks[1:]]:
-        parts.append(paint(quads([[(half * 0.94, front + 0.012, low), (-half * 0.94, front + 0.012, low),
-                                   (-half * 0.94, front + 0.012, high), (half * 0.94, front + 0.012, high)]]), GLASS, PANE))
+        parts.append(
+            paint(
+                quads(
+                    [
+                        [
+                            (half * 0.94, front + 0.012, low),
+                            (-half * 0.94, front + 0.012, low),
+                            (-half * 0.94, front + 0.012, high),
+                            (half * 0.94, front + 0.012, high),
+                        ]
+                    ]
+                ),
+                GLASS,
+                PANE,
+            )
+        )
     z = min(height - 0.42, 2.48)
     parts.append(paint(box((-half * 0.7, front - 0.05, z), (half * 0.7, front + 0.02, z + 0.30)), LAMP, HUB))
     for y in (front - 1.4, front - length * 0.52):
-        parts.append(paint(quads([[(half + 0.02, y, 0.42), (half + 0.02, y + 1.1, 0.42),
-                                   (half + 0.02, y + 1.1, 2.35), (half + 0.02, y, 2.35)]]), GLASS, PANE))
+        parts.append(
+            paint(
+                quads(
+                    [
+                        [
+                            (half + 0.02, y, 0.42),
+                            (half + 0.02, y + 1.1, 0.42),
+                            (half + 0.02, y + 1.1, 2.35),
+                            (half + 0.02, y, 2.35),
+                        ]
+                    ]
+                ),
+                GLASS,
+                PANE,
+            )
+        )
         parts.append(paint(box((half, y + 0.52, 0.42), (half + 0.03, y + 0.58, 2.35)), MATTE, TRIM))
     stripe = 0.62
-    parts.append(paint(box((-half - 0.008, back - 0.008, stripe), (half + 0.008, front + 0.006, stripe + 0.28)), PAINT, SECOND))
+    parts.append(
+        paint(
+            box((-half - 0.008, back - 0.008, stripe), (half + 0.008, front + 0.006, stripe + 0.28)),
+            PAINT,
+            SECOND,
+        )
+    )
     for side in (-1.0, 1.0):
         a, b = sorted((side * half, side * (half + 0.25)))
         parts.append(paint(box((a, front - 0.1, 1.9), (b, front + 0.05, 2.35)), MATTE, TRIM))

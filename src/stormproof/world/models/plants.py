@@ -25,12 +25,14 @@ def _directions(draw: Draw, stream: str, count: int) -> Corners:
     return points[(square < 1) & (square > 0.12)][:count]
 
 
-def _clumps(draw: Draw, name: str, centre: Point, radii: Point, count: int, size: float, *, taper: float = 0.0) -> Mesh:
+def _clumps(
+    draw: Draw, name: str, centre: Point, radii: Point, count: int, size: float, *, taper: float = 0.0
+) -> Mesh:
     """Leaf clumps filling an ellipsoid; `taper` narrows it towards the top, as a fir does."""
     inside = _directions(draw, name, count)
     count = len(inside)
     shape = inside * np.array(radii)
-    shape[:, :2] *= (1 - taper * (inside[:, 2:3] + 1) / 2)
+    shape[:, :2] *= 1 - taper * (inside[:, 2:3] + 1) / 2
     middles = shape + np.array(centre)
     jitter = draw.uniforms(name + "-shape", 9 * count).reshape(count, 3, 3) * 2 - 1
     corners = middles[:, None] + jitter * size
@@ -56,11 +58,26 @@ def tree(kind: int, grain: tuple[float, float] = MIDDLE) -> Mesh:
     habit = kind % 6
     if habit == 4:  # a fir
         height, spread = 7 + 5 * u[0], 1.6 + 0.9 * u[1]
-        crown = _clumps(draw, "crown", (0, 0, height * 0.55), (spread, spread, height * 0.47), int(400 * many), 0.40 * large, taper=0.85)
+        crown = _clumps(
+            draw,
+            "crown",
+            (0, 0, height * 0.55),
+            (spread, spread, height * 0.47),
+            int(400 * many),
+            0.40 * large,
+            taper=0.85,
+        )
         return join([tube((0, 0, 0), (0, 0, height * 0.5), 0.16, 0.1, BARK, WOOD, sides=6), crown])
     if habit == 5:  # a poplar or cypress
         height, spread = 9 + 4 * u[0], 1.1 + 0.6 * u[1]
-        crown = _clumps(draw, "crown", (0, 0, height * 0.56), (spread, spread, height * 0.44), int(420 * many), 0.38 * large)
+        crown = _clumps(
+            draw,
+            "crown",
+            (0, 0, height * 0.56),
+            (spread, spread, height * 0.44),
+            int(420 * many),
+            0.38 * large,
+        )
         return join([tube((0, 0, 0), (0, 0, height * 0.5), 0.17, 0.1, BARK, WOOD, sides=6), crown])
     young = habit == 3
     clear = 1.9 + 0.8 * u[0] if young else 2.4 + 1.6 * u[0]
@@ -72,11 +89,23 @@ def tree(kind: int, grain: tuple[float, float] = MIDDLE) -> Mesh:
     lobes = 3 if young else 5
     w = draw.uniforms("lobes", 4 * lobes).reshape(lobes, 4).tolist()
     for k, (a, b, c, d) in enumerate(w):
-        centre: Point = (lean[0] + (a - 0.5) * 2.0 * spread * 0.75, lean[1] + (b - 0.5) * 2.0 * spread * 0.75,
-                         clear + spread * (0.35 + 1.1 * c))
+        centre: Point = (
+            lean[0] + (a - 0.5) * 2.0 * spread * 0.75,
+            lean[1] + (b - 0.5) * 2.0 * spread * 0.75,
+            clear + spread * (0.35 + 1.1 * c),
+        )
         size = spread * (0.55 + 0.25 * d)
         parts.append(tube(fork, centre, thick * 0.5, thick * 0.15, BARK, WOOD, sides=4))
-        parts.append(_clumps(draw, f"lobe{k}", centre, (size, size, size * 0.8), int((70 if young else 120) * many), (0.26 if young else 0.38) * large))
+        parts.append(
+            _clumps(
+                draw,
+                f"lobe{k}",
+                centre,
+                (size, size, size * 0.8),
+                int((70 if young else 120) * many),
+                (0.26 if young else 0.38) * large,
+            )
+        )
     return join(parts)
 
 
@@ -102,5 +131,10 @@ def ridge(kind: int) -> Mesh:
     wall = []
     for k in range(40):
         a, b = -0.5 + k / 40, -0.5 + (k + 1) / 40
-        wall.append([[(a, 0, -0.2), (b, 0, -0.2), (b, 0.1, tops[k + 1])], [(a, 0, -0.2), (b, 0.1, tops[k + 1]), (a, 0.1, tops[k])]])
+        wall.append(
+            [
+                [(a, 0, -0.2), (b, 0, -0.2), (b, 0.1, tops[k + 1])],
+                [(a, 0, -0.2), (b, 0.1, tops[k + 1]), (a, 0.1, tops[k])],
+            ]
+        )
     return paint(np.array(wall, np.float64).reshape(-1, 3, 3), HEDGE, LEAVES)

@@ -1,4 +1,4 @@
-"""Cars, vans, pick-ups, trucks and buses. Slots: body, glass, trim, tyre, hub, head light, tail light, second colour."""
+"""Cars, vans and pick-ups. Slots: body, glass, trim, tyre, hub, head light, tail light, second colour."""
 
 from __future__ import annotations
 
@@ -38,12 +38,16 @@ CARS = (
     Shape(4.85, 1.86, 1.42, 1.35, 0.80, 1.35, 0.75, belt=0.90),  # long saloon
     Shape(4.00, 1.72, 1.50, 0.85, 0.70, 1.80, 0.45, belt=0.93, tail=1.05),  # hatchback
     Shape(3.60, 1.64, 1.52, 0.65, 0.65, 1.80, 0.40, belt=0.92, tail=1.05, wheel=0.29),  # city car
-    Shape(4.60, 1.88, 1.70, 1.00, 0.70, 2.30, 0.45, belt=1.05, nose=0.92, tail=1.15, wheel=0.37),  # off-roader
+    Shape(
+        4.60, 1.88, 1.70, 1.00, 0.70, 2.30, 0.45, belt=1.05, nose=0.92, tail=1.15, wheel=0.37
+    ),  # off-roader
     Shape(4.70, 1.82, 1.47, 1.10, 0.75, 2.25, 0.45, tail=1.02),  # estate
     Shape(4.30, 1.82, 1.30, 1.45, 0.75, 0.85, 0.85, belt=0.84, nose=0.64, tail=0.90, wheel=0.34),  # coupé
     Shape(4.45, 1.80, 1.85, 0.75, 0.75, 2.45, 0.30, belt=1.02, nose=0.90, tail=1.2),  # people carrier
     Shape(4.90, 1.92, 2.05, 0.70, 0.70, 3.20, 0.15, belt=1.15, nose=0.95, tail=1.6, cargo=True),  # van
-    Shape(5.30, 1.92, 1.80, 1.25, 0.70, 1.45, 0.15, belt=1.10, nose=1.0, tail=1.10, wheel=0.40, bed=True),  # pick-up
+    Shape(
+        5.30, 1.92, 1.80, 1.25, 0.70, 1.45, 0.15, belt=1.10, nose=1.0, tail=1.10, wheel=0.40, bed=True
+    ),  # pick-up
 )
 
 
@@ -58,7 +62,10 @@ def _stations(s: Shape) -> list[tuple[float, float, float, float, float]]:
     roof_w = w * (0.70 if s.height < 1.6 else 0.80)
     deck = max(s.tail, s.belt + 0.02)
     low = 0.19 if s.height < 1.6 else 0.27
-    rows = [(back, 0.42, deck - 0.12, deck - 0.10, w * 0.74), (back + 0.07, low + 0.08, deck - 0.03, deck, w * 0.82)]
+    rows = [
+        (back, 0.42, deck - 0.12, deck - 0.10, w * 0.74),
+        (back + 0.07, low + 0.08, deck - 0.03, deck, w * 0.82),
+    ]
     if boot > back + 0.2:
         rows.append((boot, low, s.belt + 0.03, deck + 0.03, w * 0.84))
     middle = roof_front - 0.52 * s.roof
@@ -134,8 +141,11 @@ def _pillars(rows: list[tuple[float, float, float, float, float]], half: float) 
     """Thin posts that divide the glass."""
     cowl, roof_front, middle, roof_back = rows[-4], rows[-5], rows[-6], rows[-7]
     for side in (-1, 1):
-        for low, high, r, slot in ((cowl, roof_front, 0.035, BODY), (middle, middle, 0.035, TRIM),
-                                   (roof_back, roof_back, 0.045, BODY)):
+        for low, high, r, slot in (
+            (cowl, roof_front, 0.035, BODY),
+            (middle, middle, 0.035, TRIM),
+            (roof_back, roof_back, 0.045, BODY),
+        ):
             foot = (side * half * 0.97, low[0], low[2])
             head = (side * (high[4] + 0.01), high[0], high[3])
             yield tube(foot, head, r, r, MATTE if slot == TRIM else PAINT, slot, sides=4)
@@ -152,7 +162,11 @@ def _lights(s: Shape) -> Iterator[Mesh]:
         a, b = sorted((side * half * 0.99, side * (half + 0.17)))
         y = front - s.hood - 0.30 - s.screen * 0.3
         yield paint(box((a, y, s.belt + 0.02), (b, y + 0.10, s.belt + 0.16)), PAINT, BODY)
-    yield paint(box((-half * 0.42, front - 0.1, s.nose - 0.30), (half * 0.42, front + 0.008, s.nose - 0.18)), MATTE, TRIM)
+    yield paint(
+        box((-half * 0.42, front - 0.1, s.nose - 0.30), (half * 0.42, front + 0.008, s.nose - 0.18)),
+        MATTE,
+        TRIM,
+    )
     yield paint(box((-half * 0.80, front - 0.16, 0.24), (half * 0.80, front + 0.015, 0.42)), MATTE, TRIM)
     yield paint(box((-half * 0.85, -front - 0.015, 0.26), (half * 0.85, -front + 0.2, 0.44)), MATTE, TRIM)
     yield paint(box((-0.25, -front - 0.03, 0.60), (0.25, -front + 0.05, 0.71)), MATTE, SECOND)
@@ -172,5 +186,11 @@ def car(kind: int) -> Mesh:
             parts.append(wheel(side * (half + 0.012), y, r, 0.22))
     if s.bed:
         back = -s.length / 2
-        parts.append(paint(box((-half * 0.82, back + 0.12, s.tail - 0.3), (half * 0.82, -0.25, s.tail + 0.025)), MATTE, TRIM))
+        parts.append(
+            paint(
+                box((-half * 0.82, back + 0.12, s.tail - 0.3), (half * 0.82, -0.25, s.tail + 0.025)),
+                MATTE,
+                TRIM,
+            )
+        )
     return join(parts)

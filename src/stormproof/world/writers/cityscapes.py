@@ -20,10 +20,21 @@ from stormproof.world.writers.format import Format, Job, Record
 CITY = "stormproof"
 # name: id and colour, as Cityscapes has them.
 LABELS = {
-    "static": (4, (0, 0, 0)), "road": (7, (128, 64, 128)), "sidewalk": (8, (244, 35, 232)), "building": (11, (70, 70, 70)),
-    "pole": (17, (153, 153, 153)), "traffic light": (19, (250, 170, 30)), "traffic sign": (20, (220, 220, 0)),
-    "vegetation": (21, (107, 142, 35)), "sky": (23, (70, 130, 180)), "person": (24, (220, 20, 60)), "rider": (25, (255, 0, 0)),
-    "car": (26, (0, 0, 142)), "truck": (27, (0, 0, 70)), "bus": (28, (0, 60, 100)), "bicycle": (33, (119, 11, 32)),
+    "static": (4, (0, 0, 0)),
+    "road": (7, (128, 64, 128)),
+    "sidewalk": (8, (244, 35, 232)),
+    "building": (11, (70, 70, 70)),
+    "pole": (17, (153, 153, 153)),
+    "traffic light": (19, (250, 170, 30)),
+    "traffic sign": (20, (220, 220, 0)),
+    "vegetation": (21, (107, 142, 35)),
+    "sky": (23, (70, 130, 180)),
+    "person": (24, (220, 20, 60)),
+    "rider": (25, (255, 0, 0)),
+    "car": (26, (0, 0, 142)),
+    "truck": (27, (0, 0, 70)),
+    "bus": (28, (0, 60, 100)),
+    "bicycle": (33, (119, 11, 32)),
 }
 COUNTED = ("person", "rider", "car", "truck", "bus", "bicycle")
 
@@ -33,14 +44,17 @@ def _names(rendered: Rendered) -> list[str]:
     objects = rendered.sample.truth.instances
     assert objects is not None
     special = {STOP: "traffic sign", LIGHT: "traffic light"}
-    return ["rider" if label == PERSON and group >= 0 else special.get(label, OBJECTS[label])
-            for label, group in zip(objects.labels.tolist(), rendered.groups, strict=True)]
+    return [
+        "rider" if label == PERSON and group >= 0 else special.get(label, OBJECTS[label])
+        for label, group in zip(objects.labels.tolist(), rendered.groups, strict=True)
+    ]
 
 
 def instance_ids(rendered: Rendered) -> npt.NDArray[np.uint16]:
     """Label id × 1000 + number where objects are counted, else the label id."""
     truth = rendered.sample.truth
-    assert truth.instances is not None and truth.semantic is not None
+    assert truth.instances is not None
+    assert truth.semantic is not None
     stuff = np.full(256, LABELS["static"][0], np.uint16)
     stuff[: len(SEMANTIC)] = [LABELS[name][0] for name in SEMANTIC]
     seen = dict.fromkeys(COUNTED, 0)
@@ -62,7 +76,9 @@ def _polygons(ids: npt.NDArray[np.uint16]) -> Record:
     found = []
     for value in np.unique(ids).tolist():
         name = by_id[value // 1000 if value >= 1000 else value]
-        outlines, _ = cv2.findContours((ids == value).astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
+        outlines, _ = cv2.findContours(
+            (ids == value).astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE
+        )
         group = "group" if value < 1000 and name in COUNTED else ""
         found += [(cv2.contourArea(o), name + group, o[:, 0].tolist()) for o in outlines]
     found.sort(key=lambda item: -item[0])
@@ -73,7 +89,8 @@ def _polygons(ids: npt.NDArray[np.uint16]) -> Record:
 def _scene(job: Job, index: int, rendered: Rendered) -> Record:
     name = f"{CITY}_{index // 1000:06d}_{index % 1000:06d}"
     sample, context = rendered.sample, rendered.sample.context
-    assert context.depth is not None and context.camera is not None
+    assert context.depth is not None
+    assert context.camera is not None
     job.picture(f"leftImg8bit/{job.split}/{CITY}", f"{name}_leftImg8bit", sample.image)
     if context.right is not None:
         job.picture(f"rightImg8bit/{job.split}/{CITY}", f"{name}_rightImg8bit", context.right)
@@ -91,8 +108,23 @@ def _scene(job: Job, index: int, rendered: Rendered) -> Record:
     disparity = np.float32(context.camera.fx * baseline) / context.depth
     coded = np.minimum(disparity * 256 + 1, 65535).astype(np.uint16)  # 0 would be "no measurement"
     job.numbers(f"disparity/{job.split}/{CITY}", f"{name}_disparity", coded)
-    camera = {"extrinsic": {"baseline": baseline, "pitch": 0.0, "roll": 0.0, "x": 0.0, "y": 0.0, "yaw": 0.0, "z": 0.0},
-              "intrinsic": {"fx": context.camera.fx, "fy": context.camera.fy, "u0": context.camera.cx, "v0": context.camera.cy}}
+    camera = {
+        "extrinsic": {
+            "baseline": baseline,
+            "pitch": 0.0,
+            "roll": 0.0,
+            "x": 0.0,
+            "y": 0.0,
+            "yaw": 0.0,
+            "z": 0.0,
+        },
+        "intrinsic": {
+            "fx": context.camera.fx,
+            "fy": context.camera.fy,
+            "u0": context.camera.cx,
+            "v0": context.camera.cy,
+        },
+    }
     job.file(f"camera/{job.split}/{CITY}", f"{name}_camera.json").write_text(json.dumps(camera, indent=4))
     return {}
 

@@ -19,16 +19,25 @@ def _scene(job: Job, index: int, rendered: Rendered) -> Record:
     name = job.picture(f"{job.split}2017", f"{index:012d}", sample.image)
     height, width = sample.image.shape[:2]
     objects = sample.truth.instances
-    assert objects is not None and objects.masks is not None
+    assert objects is not None
+    assert objects.masks is not None
     annotations = []
     for k, (x1, y1, x2, y2) in enumerate(objects.boxes.tolist()):
         mask = objects.masks[k]
-        annotations.append({
-            "image_id": index, "category_id": CATEGORIES[OBJECTS[objects.labels[k]]], "bbox": [x1, y1, x2 - x1, y2 - y1],
-            "area": mask.area, "iscrowd": int(objects.ignore[k]),
-            "segmentation": {"size": list(mask.size), "counts": mask.counts.tolist()},
-        })
-    return {"image": {"id": index, "file_name": name, "width": width, "height": height, "license": 1}, "annotations": annotations}
+        annotations.append(
+            {
+                "image_id": index,
+                "category_id": CATEGORIES[OBJECTS[objects.labels[k]]],
+                "bbox": [x1, y1, x2 - x1, y2 - y1],
+                "area": mask.area,
+                "iscrowd": int(objects.ignore[k]),
+                "segmentation": {"size": list(mask.size), "counts": mask.counts.tolist()},
+            }
+        )
+    return {
+        "image": {"id": index, "file_name": name, "width": width, "height": height, "license": 1},
+        "annotations": annotations,
+    }
 
 
 def _finish(job: Job, records: Sequence[Record]) -> None:
@@ -38,7 +47,10 @@ def _finish(job: Job, records: Sequence[Record]) -> None:
         "licenses": [{"id": 1, "name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"}],
         "images": [record["image"] for record in records],
         "annotations": [{"id": k, **a} for k, a in enumerate(annotations, 1)],
-        "categories": [{"id": number, "name": name, "supercategory": _GROUPS.get(name, "vehicle")} for name, number in CATEGORIES.items()],
+        "categories": [
+            {"id": number, "name": name, "supercategory": _GROUPS.get(name, "vehicle")}
+            for name, number in CATEGORIES.items()
+        ],
     }
     job.file("annotations", f"instances_{job.split}2017.json").write_text(json.dumps(content))
 

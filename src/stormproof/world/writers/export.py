@@ -22,7 +22,12 @@ from stormproof.world.writers.voc import VOC
 from stormproof.world.writers.yolo import YOLO
 
 FORMATS: Mapping[str, Format] = {
-    "coco": COCO, "voc": VOC, "cityscapes": CITYSCAPES, "yolo": YOLO, "kitti": KITTI, "camvid": CAMVID,
+    "coco": COCO,
+    "voc": VOC,
+    "cityscapes": CITYSCAPES,
+    "yolo": YOLO,
+    "kitti": KITTI,
+    "camvid": CAMVID,
 }
 
 
@@ -45,13 +50,23 @@ class Order:
             raise UnknownName("format", self.format, FORMATS, f"Formats: {', '.join(FORMATS)}.")
         check_scene(self.split, 0, self.width, self.height, self.baseline)
         if not 0 < self.count <= SPLITS[self.split]:
-            raise InvalidOption(f"Count {self.count}: split {self.split!r} has 1 to {SPLITS[self.split]} scenes.")
+            raise InvalidOption(
+                f"Count {self.count}: split {self.split!r} has 1 to {SPLITS[self.split]} scenes."
+            )
 
 
 def _write(task: tuple[Order, Path, int]) -> Record:
     """Render and write one scene; runs in a worker."""
     order, root, index = task
-    rendered = render(order.seed, order.split, index, width=order.width, height=order.height, stereo=order.stereo, baseline=order.baseline)
+    rendered = render(
+        order.seed,
+        order.split,
+        index,
+        width=order.width,
+        height=order.height,
+        stereo=order.stereo,
+        baseline=order.baseline,
+    )
     return FORMATS[order.format].scene(Job(root, order.split, order.suffix), index, rendered)
 
 
@@ -72,7 +87,14 @@ def _check_destination(out: Path, overwrite: bool) -> None:
         raise OutputError(f"{out} is a file; choose a folder.")
 
 
-def export(order: Order, out: Path, *, workers: int = 1, overwrite: bool = False, advance: Callable[[], None] = lambda: None) -> None:
+def export(
+    order: Order,
+    out: Path,
+    *,
+    workers: int = 1,
+    overwrite: bool = False,
+    advance: Callable[[], None] = lambda: None,
+) -> None:
     """Write the scenes to a new folder `out`, which appears only once it is complete.
 
     `advance` is called after every scene. Interrupted, it leaves no half-written dataset behind.
@@ -98,7 +120,9 @@ def export(order: Order, out: Path, *, workers: int = 1, overwrite: bool = False
         finally:
             shutil.rmtree(partial, ignore_errors=True)
     except (PermissionError, FileExistsError, NotADirectoryError) as error:
-        raise OutputError(f"Cannot write to {out}: {error.strerror}; choose a folder you may write to.") from error
+        raise OutputError(
+            f"Cannot write to {out}: {error.strerror}; choose a folder you may write to."
+        ) from error
     except OSError as error:
         if isinstance(error, OutputError):
             raise

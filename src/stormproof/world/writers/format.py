@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
+from stormproof.imagefile import write_image
 from stormproof.sample import Image
 from stormproof.world.samples import Rendered
 
@@ -26,7 +27,7 @@ class Job:
     def picture(self, folder: str, name: str, image: Image) -> str:
         """Write a picture below the root; returns its file name."""
         path = self.file(folder, name + self.suffix)
-        PIL.Image.fromarray(image).save(path, **({"quality": 95, "subsampling": 0} if self.suffix == ".jpg" else {}))
+        write_image(path, image)
         return path.name
 
     def file(self, folder: str, name: str) -> Path:
@@ -35,7 +36,13 @@ class Job:
         directory.mkdir(parents=True, exist_ok=True)
         return directory / name
 
-    def numbers(self, folder: str, name: str, values: npt.NDArray[np.uint8] | npt.NDArray[np.uint16], palette: Sequence[int] = ()) -> None:
+    def numbers(
+        self,
+        folder: str,
+        name: str,
+        values: npt.NDArray[np.uint8] | npt.NDArray[np.uint16],
+        palette: Sequence[int] = (),
+    ) -> None:
         """Write a map of 8- or 16-bit numbers as PNG, with colours for its values where given."""
         picture = PIL.Image.fromarray(values)
         if len(palette):
@@ -48,7 +55,7 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """`scene` writes one scene (in any process) and returns what `finish` needs to know of it, if anything."""
+    """`scene` writes one scene, in any process, and returns what `finish` needs to know of it."""
 
     scene: Callable[[Job, int, Rendered], Record]
     finish: Callable[[Job, Sequence[Record]], None]

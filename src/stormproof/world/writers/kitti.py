@@ -26,7 +26,9 @@ def _grade(occlusion: float) -> int:
 def _lines(rendered: Rendered) -> Iterator[str]:
     objects = rendered.sample.truth.instances
     assert objects is not None
-    bikes = {group: k for k, group in enumerate(rendered.groups) if group >= 0 and objects.labels[k] == BICYCLE}
+    bikes = {
+        group: k for k, group in enumerate(rendered.groups) if group >= 0 and objects.labels[k] == BICYCLE
+    }
     for k, label in enumerate(objects.labels.tolist()):
         group = rendered.groups[k]
         if label == PERSON and group in bikes:
@@ -50,6 +52,7 @@ def _line(kind: str, objects: Instances, members: list[int], rendered: Rendered)
 
 def _calibration(camera: Camera, baseline: float) -> str:
     """KITTI's matrices for cameras 0 to 3; 0 and 2 are the left one, 1 and 3 the right one."""
+
     def matrix(shift: float) -> str:
         rows = (camera.fx, 0, camera.cx, -camera.fx * shift, 0, camera.fy, camera.cy, 0, 0, 0, 1, 0)
         return " ".join(f"{v:.12e}" for v in rows)
@@ -59,17 +62,22 @@ def _calibration(camera: Camera, baseline: float) -> str:
     # A laser scanner's axes, x ahead, y left, z up, at the left camera's place.
     scanner = " ".join(f"{v:.12e}" for v in (0, -1, 0, 0, 0, 0, -1, 0, 1, 0, 0, 0))
     still = " ".join(f"{v:.12e}" for v in np.eye(3, 4).ravel())
-    return "\n".join([*lines, f"R0_rect: {identity}", f"Tr_velo_to_cam: {scanner}", f"Tr_imu_to_velo: {still}", ""])
+    return "\n".join(
+        [*lines, f"R0_rect: {identity}", f"Tr_velo_to_cam: {scanner}", f"Tr_imu_to_velo: {still}", ""]
+    )
 
 
 def _scene(job: Job, index: int, rendered: Rendered) -> Record:
     name, context = f"{index:06d}", rendered.sample.context
-    assert context.depth is not None and context.camera is not None
+    assert context.depth is not None
+    assert context.camera is not None
     job.picture("training/image_2", name, rendered.sample.image)
     if context.right is not None:
         job.picture("training/image_3", name, context.right)
     job.file("training/label_2", f"{name}.txt").write_text("".join(f"{line}\n" for line in _lines(rendered)))
-    job.file("training/calib", f"{name}.txt").write_text(_calibration(context.camera, context.camera.baseline or BASELINE))
+    job.file("training/calib", f"{name}.txt").write_text(
+        _calibration(context.camera, context.camera.baseline or BASELINE)
+    )
     metres = np.where(context.depth < 255.99, context.depth, 0) * np.float32(256)
     job.numbers("training/depth_2", name, np.rint(metres).astype(np.uint16))
     return {"name": name}

@@ -22,11 +22,11 @@ TRUNCATED, OCCLUDED = 0.15, 0.05  # fractions from which VOC's flags are set
 
 def palette() -> list[int]:
     """VOC's colours: the bits of a number dealt out to red, green and blue, highest first."""
-    colours = []
-    for number in range(256):
-        for channel in range(3):
-            colours.append(sum(((number >> (3 * bit + channel)) & 1) << (7 - bit) for bit in range(3)))
-    return colours
+    return [
+        sum(((number >> (3 * bit + channel)) & 1) << (7 - bit) for bit in range(3))
+        for number in range(256)
+        for channel in range(3)
+    ]
 
 
 def _element(parent: ElementTree.Element, **values: object) -> None:
@@ -38,7 +38,12 @@ def _annotation(name: str, rendered: Rendered) -> ElementTree.Element:
     height, width, depth = rendered.sample.image.shape
     root = ElementTree.Element("annotation")
     _element(root, folder="VOC2012", filename=name)
-    _element(ElementTree.SubElement(root, "source"), database="Stormproof world", annotation="Stormproof world", image="rendered")
+    _element(
+        ElementTree.SubElement(root, "source"),
+        database="Stormproof world",
+        annotation="Stormproof world",
+        image="rendered",
+    )
     _element(ElementTree.SubElement(root, "size"), width=width, height=height, depth=depth)
     _element(root, segmented=1)
     objects = rendered.sample.truth.instances
@@ -47,8 +52,14 @@ def _annotation(name: str, rendered: Rendered) -> ElementTree.Element:
         label = OBJECTS[objects.labels[k]]
         if label in NUMBERS:
             found = ElementTree.SubElement(root, "object")
-            _element(found, name=label, pose="Unspecified", truncated=int(objects.truncation[k] > TRUNCATED),
-                     difficult=int(objects.ignore[k]), occluded=int(objects.occlusion[k] > OCCLUDED))
+            _element(
+                found,
+                name=label,
+                pose="Unspecified",
+                truncated=int(objects.truncation[k] > TRUNCATED),
+                difficult=int(objects.ignore[k]),
+                occluded=int(objects.occlusion[k] > OCCLUDED),
+            )
             # VOC counts pixels from 1 and includes the last.
             _element(ElementTree.SubElement(found, "bndbox"), xmin=x1 + 1, ymin=y1 + 1, xmax=x2, ymax=y2)
     return root
@@ -63,7 +74,9 @@ def _scene(job: Job, index: int, rendered: Rendered) -> Record:
     objects = rendered.sample.truth.instances
     assert objects is not None
     numbers = [NUMBERS.get(OBJECTS[label], 0) for label in objects.labels]
-    classes = np.array([0, *(VOID if skip and n else n for n, skip in zip(numbers, objects.ignore, strict=True))], np.uint8)
+    classes = np.array(
+        [0, *(VOID if skip and n else n for n, skip in zip(numbers, objects.ignore, strict=True))], np.uint8
+    )
     order = np.cumsum([0, *(n > 0 for n in numbers)]) * (np.array([0, *numbers]) > 0)
     whole = np.where(classes == VOID, VOID, order % VOID).astype(np.uint8)
     job.numbers("SegmentationClass", name, classes[rendered.instance], palette())

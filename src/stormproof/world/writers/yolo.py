@@ -1,4 +1,4 @@
-"""YOLO: `data.yaml`, `images/val`, `labels/val`; a line per object: class and box, as fractions of the picture.
+"""YOLO: `data.yaml`, `images/val`, `labels/val`; a line per object: class, box as fractions of the picture.
 
 Objects too small to count are left out, since the format cannot excuse them.
 """
@@ -19,7 +19,9 @@ def _scene(job: Job, index: int, rendered: Rendered) -> Record:
     assert objects is not None
     job.picture(f"images/{job.split}", name, rendered.sample.image)
     lines = []
-    for label, small, (x1, y1, x2, y2) in zip(objects.labels, objects.ignore, objects.boxes.tolist(), strict=True):
+    for label, small, (x1, y1, x2, y2) in zip(
+        objects.labels, objects.ignore, objects.boxes.tolist(), strict=True
+    ):
         if not small:
             box = ((x1 + x2) / 2 / width, (y1 + y2) / 2 / height, (x2 - x1) / width, (y2 - y1) / height)
             lines.append(f"{label} {' '.join(f'{v:.9f}' for v in box)}\n")

@@ -1,0 +1,129 @@
+"""Truth is exact: every map, box and mask follows from the same geometry."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stormproof.world.classes import SEMANTIC, SEMANTIC_OF, SKY, VOID
+from stormproof.world.samples import FEW, PANOPTIC_BASE, render, render_truth
+from stormproof.world.scene import Scene, compose
+from stormproof.world.stage import assemble
+from stormproof.world.view import look
+
+SCENES = st.tuples(st.integers(0, 3), st.sampled_from(["train", "val", "test"]), st.integers(0, 199))
+SIZES = st.tuples(st.integers(32, 320), st.integers(32, 240))
+
+
+@settings(max_examples=20)
+@given(SCENES, SIZES)
+def test_maps_boxes_and_masks_agree(scene: tuple[int, str, int], size: tuple[int, int]) -> None:
+    rendered = render(*scene, width=size[0], height=size[1])
+    truth, depth = rendered.sample.truth, rendered.sample.context.depth
+    assert truth.instances is not None
+    assert truth.instances.masks is not None
+    assert truth.semantic is not None
+    assert truth.panoptic is not None
+    assert depth is not None
+    semantic, objects = truth.semantic.labels, truth.instances
+    covered = np.zeros(semantic.shape, bool)
+    for k, mask in enumerate(m.to_mask() for m in objects.masks):
+        rows, columns = np.nonzero(mask)
+        box = [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
+        assert objects.boxes[k].tolist() == box
+        assert objects.area[k] == mask.sum()
+        assert objects.ignore[k] == (mask.sum() < FEW)
+        expected = SEMANTIC_OF[objects.labels[k]]
+        assert (semantic[mask] == expected).all()
+        assert (truth.panoptic[mask] == (expected + 1) * PANOPTIC_BASE + objects.ids[k]).all()
+        assert (rendered.instance[mask] == k + 1).all()
+        assert not covered[mask].any()
+        covered |= mask
+    assert np.array_equal(covered, rendered.instance > 0)
+    stuff = ~covered
+    assert np.array_equal(
+        truth.panoptic[stuff],
+        np.where(semantic == VOID, 0, (semantic.astype(int) + 1) * PANOPTIC_BASE)[stuff],
+    )
+    assert np.array_equal(np.isinf(depth), semantic == SKY)
+    assert (depth > 0).all()
+    assert set(np.unique(semantic)) <= {*range(len(SEMANTIC)), VOID}
+    assert ((objects.occlusion >= 0) & (objects.occlusion < 1)).all()
+    assert ((objects.truncation >= 0) & (objects.truncation < 1)).all()
+
+
+@pytest.mark.parametrize("index", range(6))
+def test_each_object_painted_alone_gives_its_mask(index: int) -> None:
+    scene = compose(0, "val", index, shadows=False)
+    full = look(scene, 320, 200)
+    number = 0
+    for placement in scene.stage.placements:
+        if placement.label < 0:
+            continue
+        number += 1
+        alone = look(Scene(scene.plan, assemble([placement]), None), 320, 200)
+        nearest = (alone.instance == 1) & (alone.depth <= full.depth)
+        mask = full.instance == number
+        assert not (mask & ~nearest).any()  # what is seen of it is where it is nearest
+        assert (alone.depth[nearest] == full.depth[nearest]).all()
+        assert (full.depth[nearest & ~mask] == alone.depth[nearest & ~mask]).all()
+        assert (nearest & ~mask).sum() <= 2  # exact ties, which the earlier surface keeps
+        assert full.framed[number] == (alone.instance == 1).sum()
+
+
+@pytest.mark.parametrize("index", range(5))
+def test_depth_warps_left_onto_right(index: int) -> None:
+    rendered = render(0, "test", index, width=512, height=320, stereo=True)
+    context, left = rendered.sample.context, rendered.sample.image.astype(float)
+    assert context.right is not None
+    assert context.disparity is not None
+    assert context.camera is not None
+    assert context.depth is not None
+    baseline = context.camera.baseline
+    assert baseline is not None
+    right_depth = look(compose(0, "test", index, shadows=False), 512, 320, shift=baseline).depth
+    expected = context.camera.fx * baseline / context.depth
+    assert np.allclose(context.disparity, expected, rtol=1e-5)
+    rows, columns = np.indices(context.depth.shape)
+    target = columns - context.disparity
+    inside = (target >= 0) & (target <= 510)
+    base = np.clip(np.floor(target).astype(int), 0, 510)
+    part = (target - base)[..., None]
+    right = context.right.astype(float)
+    warped = right[rows, base] * (1 - part) + right[rows, base + 1] * part
+    near = np.minimum(right_depth[rows, base], right_depth[rows, base + 1])
+    with np.errstate(invalid="ignore"):
+        same = np.abs(near - context.depth) < 0.02 * context.depth
+    visible = inside & (same | (np.isinf(near) & np.isinf(context.depth)))
+    error = np.abs(warped - left)[visible]
+    assert visible.mean() > 0.6
+    assert np.median(error) < 1.0
+    assert error.mean() < 4.0
+
+
+def test_truth_alone_is_the_same_as_with_the_picture() -> None:
+    alone, whole = (
+        render_truth(3, "train", 10**6, width=200, height=150),
+        render(3, "train", 10**6, width=200, height=150).sample.truth,
+    )
+    assert alone.instances is not None
+    assert whole.instances is not None
+    assert np.array_equal(alone.instances.boxes, whole.instances.boxes)
+    assert alone.panoptic is not None
+    assert np.array_equal(alone.panoptic, whole.panoptic)
+
+
+def test_objects_span_sizes_and_hide_each_other() -> None:
+    truths = [render_truth(0, "val", k, width=640, height=400).instances for k in range(60)]
+    kept = [t for t in truths if t is not None]
+    area = np.concatenate([t.area[~t.ignore] for t in kept])
+    hidden = np.concatenate([t.occlusion[~t.ignore] for t in kept])
+    cut = np.concatenate([t.truncation[~t.ignore] for t in kept])
+    labels = np.concatenate([t.labels for t in kept])
+    assert min((area < 32**2).mean(), ((area >= 32**2) & (area < 96**2)).mean()) > 0.2
+    assert (area >= 96**2).mean() > 0.05
+    assert (hidden > 0.3).mean() > 0.15
+    assert (cut > 0.1).mean() > 0.03
+    assert (np.bincount(labels, minlength=7) >= 10).all()
