@@ -167,3 +167,16 @@ def test_what_is_not_for_us(tmp_path: Path) -> None:
     T.ResNetConfig(architectures=["ResNetForImageClassification"]).save_pretrained(tmp_path / "r")
     with pytest.raises(ModelError, match="ResNetForImageClassification"):
         open_model(f"hf:{tmp_path}/r")
+
+
+def test_pickles_are_never_opened(tmp_path: Path) -> None:
+    class Evil:
+        def __reduce__(self):
+            return (Path.touch, (tmp_path / "it ran",))
+
+    folder = segformer(tmp_path / "segformer")
+    (folder / "model.safetensors").unlink()
+    torch.save({"weight": Evil()}, folder / "pytorch_model.bin")
+    with pytest.raises(ModelError, match="cannot be opened"):
+        open_model(f"hf:{folder}")
+    assert not (tmp_path / "it ran").exists()

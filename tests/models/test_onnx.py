@@ -170,6 +170,15 @@ def test_classes_are_never_assumed(tmp_path: Path) -> None:
         open_model(f"onnx:{echo(tmp_path / 'net.onnx')}")
 
 
+def test_classes_can_be_renamed(tmp_path: Path) -> None:
+    path = echo(tmp_path / "net.onnx")
+    (tmp_path / "net.yaml").write_text("classes: [car, bus, sky]\nrename: {bus: car}\n")
+    assert open_model(f"onnx:{path}").semantic_classes == ("car", "car", "sky")
+    (tmp_path / "net.yaml").write_text("classes: [car, bus, sky]\nrename: {buss: car}\n")
+    with pytest.raises(UnknownName, match="Did you mean 'bus'"):
+        open_model(f"onnx:{path}")
+
+
 def test_a_card_that_contradicts_the_graph(tmp_path: Path) -> None:
     path = echo(tmp_path / "net.onnx")
     (tmp_path / "net.yaml").write_text("input: {size: 64}\nclasses: dataset\n")

@@ -75,6 +75,7 @@ class Card(_Strict):
 
     name: str | None = None
     classes: str | list[str] | None = None
+    rename: dict[str, str] = Field(default_factory=dict)
     input: InputCard
     decoder: str
     outputs: list[str] | None = None

@@ -77,9 +77,10 @@ def open_huggingface(
 def _load(kind: Any, main: str, where: dict[str, Any], download: bool) -> Any:
     try:
         return kind.from_pretrained(main, **where)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # a missing file, a broken one and a hostile one each raise their own kind
         fix = "" if download else " Files are looked for on this machine only; download=true fetches them."
-        raise ModelError(f"hf:{main} cannot be opened: {str(error).splitlines()[0]}.{fix}") from error
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+        raise ModelError(f"hf:{main} cannot be opened: {reason}.{fix}") from error
 
 
 def _architecture(config: Any, main: str) -> tuple[str, Task]:

@@ -11,8 +11,7 @@ from stormproof.errors import ModelError
 from stormproof.models.card import Card, complete_card, read_card
 from stormproof.models.files import framework, model_file
 from stormproof.models.guess import Graph, Tensor, guess_card
-from stormproof.models.network import Array, Forward, Network, settled_classes
-from stormproof.models.vocabulary import resolve_classes
+from stormproof.models.network import Array, Forward, Network, card_classes
 
 
 def open_tflite(
@@ -43,7 +42,7 @@ def open_tflite(
         card=whole,
         forward=_forward(interpreter, whole),
         files=(path,),
-        names=settled_classes(resolve_classes(whole.classes, near), path.name),
+        names=card_classes(whole, near, path.name),
     )
 
 

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.errors import ModelError, StormproofError
+from stormproof.errors import ModelError, StormproofError, UnknownName
 from stormproof.models.candidates import to_prediction, to_semantic
 from stormproof.models.card import Card, InputCard
 from stormproof.models.decoders import DECODERS, Decoder
 from stormproof.models.fingerprint import fingerprint
 from stormproof.models.geometry import Fit, as_rgb, place, plan_fit
+from stormproof.models.vocabulary import resolve_classes
 from stormproof.sample import Image, Prediction
 
 Array = npt.NDArray[Any]
@@ -116,12 +117,19 @@ def prepare(image: Image, fit: Fit, card: InputCard) -> Array:
     return np.ascontiguousarray(pixels.transpose(2, 0, 1) if card.layout == "NCHW" else pixels)
 
 
-def settled_classes(names: tuple[str, ...] | None, name: str) -> tuple[str, ...]:
-    """The class names, which must have been said or shown somewhere."""
+def card_classes(card: Card, near: Path | None, name: str) -> tuple[str, ...]:
+    """The class names, which must have been said or shown somewhere, with some renamed as the card says.
+
+    Several may get one name: then what the dataset does not tell apart counts as one.
+    """
+    names = resolve_classes(card.classes, near)
     if names is None:
         raise ModelError(
             f"{name}: the graph does not tell its classes; add ,classes=coco80 (or coco91, voc21, "
             "cityscapes19, a text file) or write classes: in the card; classes=dataset says that its labels "
             "are the dataset's."
         )
-    return names
+    for old in card.rename:
+        if old not in names:
+            raise UnknownName(f"class to rename in the card of {name}", old, names)
+    return tuple(card.rename.get(old, old) for old in names)

@@ -12,9 +12,8 @@ from stormproof.errors import InvalidOption, ModelError
 from stormproof.models.card import Card, complete_card, read_card
 from stormproof.models.files import framework, model_file
 from stormproof.models.guess import Graph, Tensor, guess_card, guess_input, image_input
-from stormproof.models.network import Array, Forward, Network, settled_classes
+from stormproof.models.network import Array, Forward, Network, card_classes
 from stormproof.models.onnxfile import inspect_onnx
-from stormproof.models.vocabulary import resolve_classes
 
 _DTYPES = {
     "tensor(float)": "float32", "tensor(float16)": "float16", "tensor(double)": "float64",
@@ -52,7 +51,7 @@ def open_onnx(
     given |= {key: value for key, value in settings.items() if value is not None}
     whole = complete_card(guess_card(graph), given, where or path)
     near = where.parent if where and classes is None else None
-    names = settled_classes(resolve_classes(whole.classes, near), path.name)
+    names = card_classes(whole, near, path.name)
     _check_inputs(graph, whole, path)
     fixed = image_input(graph).shape[0] == 1
     return Network(

@@ -21,8 +21,7 @@ from stormproof.errors import InvalidOption, ModelError
 from stormproof.models.answers import as_array
 from stormproof.models.card import Card, complete_card, read_card
 from stormproof.models.files import framework, model_file
-from stormproof.models.network import Array, Forward, Network, settled_classes
-from stormproof.models.vocabulary import resolve_classes
+from stormproof.models.network import Array, Forward, Network, card_classes
 
 _DETECTIONS = ("boxes", "labels", "scores", "masks")
 
@@ -56,7 +55,7 @@ def open_torch(
         card=whole,
         forward=module_forward(torch, net, whole, device),
         files=tuple(path for path in (weights, _source(built)) if path),
-        names=settled_classes(resolve_classes(whole.classes, near), name),
+        names=card_classes(whole, near, name),
         batch=1 if whole.decoder == "torchvision" else batch,
     )
 
