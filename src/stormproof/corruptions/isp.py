@@ -8,8 +8,8 @@ sensor did. So an undamaged pass gives the photograph back, and a damaged stage 
 The stages up to white balance scale and shift each colour on its own, which interpolation commutes
 with, so they work on the photograph directly. Bad pixels do not: they are set on the photograph's RGGB
 mosaic, and wherever the interpolation reads one it has only plain neighbours to go by
-(`imaging.demosaic`). Developing all of a photograph a second time would blur it on top (29 dB with plain
-interpolation), which no camera does.
+(`imaging.demosaic`). Developing all of a photograph a second time would blur it on top (28 dB with plain
+interpolation, on COCO), which no camera does.
 
 Values stay in the photograph's own encoding, as in the authors' scripts, hence in the published rows.
 A grey picture is the luma of a neutral scene: a colour damage comes out as the luma of what it would

@@ -1,0 +1,185 @@
+"""Lens and sensor damages, the camera's order, and the suite beside the paper's quality row."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from statistics import fmean
+
+import numpy as np
+import pytest
+
+import camera_quality as q
+from stormproof.condition import SEVERITIES, Condition
+from stormproof.corruptions import SUITES, corrupt_image, registered
+from stormproof.corruptions.pipeline import CAMERA, ORDER, VARIANTS, develop
+from stormproof.errors import UnknownName
+
+PHOTOS = 10
+needs_photos = pytest.mark.skipif(
+    not q.COCO.is_dir() or not q.ROWS.is_file(), reason=f"no photographs or quality rows under {q.SHARED}"
+)
+
+
+def scene(height: int = 120, width: int = 160, channels: int = 3) -> np.ndarray:
+    """Soft colours with edges, away from black and white."""
+    y, x = np.mgrid[:height, :width]
+    waves = 128 + 70 * np.sin(x[..., None] / 11 + np.arange(channels)) * np.cos(y[..., None] / 13)
+    return np.where((x // 20 + y // 20)[..., None] % 2, waves, 0.6 * waves).astype(np.uint8)
+
+
+@pytest.fixture(scope="module")
+def measured() -> dict[Condition, float]:
+    return q.mean_similarities(q.photographs(q.COCO, PHOTOS), CAMERA)
+
+
+@needs_photos
+def test_the_suite_meets_the_papers_ssim(measured: dict[Condition, float]) -> None:
+    paper = q.published()
+    means = {name: fmean(measured[Condition.of(name, s)] for s in SEVERITIES) for name in paper}
+    far = {name: (means[name], paper[name]) for name in paper if abs(means[name] - paper[name]) > q.TOLERANCE}
+    assert set(far) == set(q.DISPUTED)
+
+
+@needs_photos
+def test_no_severity_is_easier_than_the_one_before(measured: dict[Condition, float]) -> None:
+    for name in q.published():
+        values = [measured[Condition.of(name, s)] for s in SEVERITIES]
+        assert all(harder <= easier + 1e-9 for easier, harder in pairwise(values)), (name, values)
+
+
+@needs_photos
+@pytest.mark.parametrize(
+    ("name", "parameter", "numbers"),
+    [
+        ("focus_motor_damage", "sigma", (0.40, 0.45, 0.50, 0.55, 0.60)),
+        ("lens_shading_damage", "strength", (2, 3, 5, 7, 10)),
+    ],
+)
+def test_variants_meet_the_disputed_rows(name: str, parameter: str, numbers: tuple[float, ...]) -> None:
+    five = [Condition.of(name, s, {parameter: v}) for s, v in zip(SEVERITIES, numbers, strict=True)]
+    assert set(five) <= set(VARIANTS)
+    values = q.mean_similarities(q.photographs(q.COCO, PHOTOS), five)
+    assert fmean(values.values()) == pytest.approx(q.published()[name], abs=q.TOLERANCE)
+
+
+@needs_photos
+def test_an_undamaged_camera_gives_the_photograph() -> None:
+    from stormproof.imagefile import read_image
+
+    for path in q.photographs(q.COCO, 3):
+        photograph = read_image(path)
+        assert (develop(photograph, []) == photograph).all()
+        for neutral in (
+            "bad_pixel_damage[share=0]",
+            "gamma_damage[gamma=1]",
+            "lens_shading_damage[strength=0]",
+        ):
+            assert (develop(photograph, [neutral]) == photograph).all(), neutral
+
+
+def test_the_suite_is_the_papers_sixteen_damages_and_the_variants_are_others() -> None:
+    assert len(SUITES["camera"].corruptions) == 16
+    assert len(CAMERA) == 80
+    assert not set(CAMERA) & set(VARIANTS)
+    families = {name for name, c in registered().items() if c.family in ("camera", "isp", "board")}
+    assert families == set(ORDER)
+
+
+def test_develop_with_one_damage_is_that_damage() -> None:
+    picture = scene()
+    for name in ORDER:
+        damage = Condition.of(name, 3)
+        alone = corrupt_image(picture, damage, seed=5, image_id="a")
+        assert (develop(picture, [damage], seed=5, image_id="a") == alone).all(), name
+
+
+def test_develop_follows_the_camera_not_the_list() -> None:
+    picture = scene()
+    damages = ["synchronization_exception@5", "gamma_damage@5", "bad_pixel_damage@1", "camera_fog@3"]
+    forwards, backwards = develop(picture, damages), develop(picture, damages[::-1])
+    assert (forwards == backwards).all()
+    by_hand = picture
+    for damage in reversed(damages):
+        by_hand = corrupt_image(by_hand, damage)
+    assert (forwards == by_hand).all()
+    assert (develop(picture, ["clean"]) == picture).all()
+
+
+def test_develop_refuses_what_is_no_damage_of_a_camera() -> None:
+    with pytest.raises(UnknownName, match="Did you mean 'gamma_damage'"):
+        develop(scene(), ["gama_damage@1"])
+    with pytest.raises(UnknownName, match="damage of a camera 'snow'"):
+        develop(scene(), ["snow@1"])
+
+
+def test_fog_is_thickest_at_its_centre_and_alike_at_any_resolution() -> None:
+    black = np.zeros((480, 640, 3), np.uint8)
+    fogged = corrupt_image(black, "camera_fog@3")[..., 0].astype(int)
+    row, column = np.unravel_index(fogged.argmax(), fogged.shape)
+    assert fogged[96, 320] == fogged[row, column]
+    # the law itself: t = exp(−0.03·√640), airlight 0.85 − 0.03
+    assert fogged[96, 320] == pytest.approx(255 * 0.82 * (1 - np.exp(-0.03 * np.sqrt(640))), abs=1)
+    corner = np.sqrt(640) - 0.04 * np.hypot(479 - 96, 639 - 320)
+    assert fogged[-1, -1] == pytest.approx(255 * 0.82 * (1 - np.exp(-0.03 * corner)), abs=1)
+    double = corrupt_image(np.zeros((960, 1280, 3), np.uint8), "camera_fog@3")[::2, ::2, 0].astype(int)
+    assert np.abs(double - fogged).max() <= 1
+    assert (corrupt_image(black, "camera_fog@3[scale=pixels]") == corrupt_image(black, "camera_fog@3")).all()
+
+
+def test_fog_by_pixels_ends_where_its_depth_does() -> None:
+    wide = np.zeros((1200, 4000, 1), np.uint8)
+    fogged = corrupt_image(wide, "camera_fog@3[scale=pixels]")[..., 0]
+    assert fogged[240, 2000] > 100
+    assert (fogged[:, :100] == 0).all()  # beyond 25·√4000 pixels the depth would be negative
+
+
+def test_a_drop_shows_its_surroundings_upside_down() -> None:
+    picture = np.zeros((200, 200, 3), np.uint8)
+    picture[:100] = (200, 0, 0)  # red above, blue below
+    picture[100:] = (0, 0, 200)
+    out = corrupt_image(picture, "lens_obstruction[drops=400]", image_id="drops")
+    upper = out[:60].reshape(-1, 3)
+    assert (upper[:, 2] > 150).any()  # drops in the red half show blue, though dimmed
+    assert out.max() <= 200
+    assert out[..., 2].max() <= 200
+
+
+def test_lens_obstruction_can_dim_the_whole_picture() -> None:
+    flat = np.full((64, 64, 3), 200, np.uint8)
+    out = corrupt_image(flat, "lens_obstruction[drops=0,light=0.7]")
+    assert (out == 140).all()
+    assert (corrupt_image(flat, "lens_obstruction[drops=0]") == flat).all()
+
+
+def test_ccd_spots_smear_their_columns_white() -> None:
+    picture = np.full((90, 1000, 3), 50, np.uint8)
+    out = corrupt_image(picture, "ccd_sensor_damage@3", image_id="ccd")
+    white = (out == 255).all(axis=(0, 2))
+    assert 8 <= white.sum() <= 10  # five for 500 pixels; two may share a column
+    blobs = (out[:, ~white] == 255).all(axis=2)
+    assert blobs.any()
+    assert ((out == 255) | (out == 50)).all()
+
+
+def test_cmos_spots_blacken_row_and_column() -> None:
+    picture = np.full((300, 500, 3), 90, np.uint8)
+    out = corrupt_image(picture, "cmos_sensor_damage@1", image_id="cmos")
+    black = (out == 0).all(axis=2)
+    assert (black.mean(axis=1) > 0.9).sum() == 1
+    assert (black.mean(axis=0) > 0.9).sum() == 1
+    row, column = black.mean(axis=1).argmax(), black.mean(axis=0).argmax()
+    assert (out[row, column] == 255).all()
+
+
+@pytest.mark.parametrize("name", ["ccd_sensor_damage", "cmos_sensor_damage"])
+def test_a_damaged_sensor_shows_at_any_width_and_a_sound_one_nowhere(name: str) -> None:
+    for width in (1, 9, 64):
+        picture = np.full((24, width, 1), 90, np.uint8)
+        assert (corrupt_image(picture, f"{name}@1") != picture).any()
+        assert (corrupt_image(picture, f"{name}[spots=0]") == picture).all()
+
+
+def test_focus_is_the_gaussian_blur_it_says() -> None:
+    picture = scene()
+    blurred = corrupt_image(picture, "gaussian_blur[sigma=2.2]")
+    assert (corrupt_image(picture, "focus_motor_damage@4") == blurred).all()
