@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from stormproof.datasets.spec import keyword_options, load_attribute
-from stormproof.models import ADAPTERS
+from stormproof.errors import MissingExtra
+from stormproof.models import ADAPTERS, open_model
 
 HEAVY = (
     "torch",
@@ -40,3 +43,35 @@ def test_every_adapter_declares_its_options(kind: str) -> None:
     opener = load_attribute(ADAPTERS[kind])
     assert all(option.annotation is not option.empty for option in keyword_options(opener).values())
     assert opener.__doc__ or opener.__module__
+
+
+@pytest.mark.parametrize(
+    ("spec", "module", "command"),
+    [
+        ("onnx:{file}", "onnxruntime", "pip install 'stormproof[onnx]'"),
+        ("torch:{file}", "torch", "pip install 'stormproof[torch]'"),
+        ("torchvision:fasterrcnn", "torchvision", "pip install 'stormproof[torchvision]'"),
+        ("hf:{file}", "transformers", "pip install 'stormproof[hf]'"),
+        ("tflite:{file}", "ai_edge_litert.interpreter", "pip install 'stormproof[litert]'"),
+        ("ultralytics:{file}", "ultralytics", "pip install ultralytics"),
+        ("mmdet:{file},weights={file}", "mmdet.apis", "pip install mmdet"),
+        ("mmseg:{file},weights={file}", "mmseg.apis", "pip install mmsegmentation"),
+        ("detectron2:{file},weights={file}", "detectron2.config", "pip install"),
+    ],
+)
+def test_what_is_missing_says_how_to_install_it(
+    monkeypatch, tmp_path: Path, spec: str, module: str, command: str
+) -> None:
+    real = importlib.import_module
+
+    def fake(name: str, package=None):
+        if name == module:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name.partition(".")[0])
+        return real(name, package)
+
+    monkeypatch.setattr(importlib, "import_module", fake)
+    (tmp_path / "model.bin").touch()
+    with pytest.raises(MissingExtra) as error:
+        open_model(spec.format(file=tmp_path / "model.bin"))
+    assert error.value.install.startswith(command)
+    assert error.value.install in str(error.value)

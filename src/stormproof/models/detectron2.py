@@ -15,7 +15,7 @@ from stormproof.models.answers import as_array, label_map, read_mask
 from stormproof.models.files import framework, model_file
 from stormproof.models.geometry import place, plan_fit
 from stormproof.models.perimage import PerImage, bgr
-from stormproof.models.torch import fill, load_weights
+from stormproof.models.torch import fill, load_checkpoint, state_dict
 from stormproof.models.vocabulary import resolve_classes
 from stormproof.sample import Image, Prediction
 
@@ -39,7 +39,7 @@ def open_detectron2(
     config = _config(config_file, score, device)
     torch = framework("torch", extra="torch")
     net = framework("detectron2.modeling", install=_INSTALL).build_model(config)
-    fill(net, load_weights(torch, path), path)
+    fill(net, state_dict(load_checkpoint(torch, path)), path)
     net.eval()
 
     def predict(image: Image) -> Prediction:

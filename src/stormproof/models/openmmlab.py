@@ -13,7 +13,7 @@ from stormproof.errors import ModelError
 from stormproof.models.answers import as_array, label_map, read_mask
 from stormproof.models.files import framework, model_file
 from stormproof.models.perimage import PerImage, bgr
-from stormproof.models.torch import fill, load_weights
+from stormproof.models.torch import fill, load_checkpoint, state_dict
 from stormproof.models.vocabulary import resolve_classes
 from stormproof.sample import Image, Prediction
 
@@ -21,11 +21,11 @@ from stormproof.sample import Image, Prediction
 def open_mmdet(
     main: str, *, weights: str, classes: str | None = None, score: float = 0.01, device: str = "cpu"
 ) -> PerImage:
-    """A detector or instance segmenter; `classes` are needed only where the config does not name them."""
+    """A detector or instance segmenter; `classes` are needed where the checkpoint does not name them."""
     package = framework("mmdet.apis", install="pip install mmdet mmengine mmcv")
     config, path = model_file(main, "a config"), model_file(weights, "a checkpoint")
     net = package.init_detector(str(config), checkpoint=None, device=device)
-    fill(net, load_weights(framework("torch", extra="torch"), path), path)
+    names = _fill(net, path, classes)
 
     def predict(image: Image) -> Prediction:
         found = package.inference_detector(net, bgr(image)).pred_instances
@@ -37,7 +37,6 @@ def open_mmdet(
             masks = tuple(read_mask(mask, size) for mask in as_array(found.masks)[kept])
         return Prediction(as_array(found.bboxes)[kept], scores[kept], as_array(found.labels)[kept], masks)
 
-    names = _names(net, classes, config)
     return PerImage(config.stem, predict, names, files=(config, path), settings={"score": score})
 
 
@@ -46,20 +45,27 @@ def open_mmseg(main: str, *, weights: str, classes: str | None = None, device: s
     package = framework("mmseg.apis", install="pip install mmsegmentation mmengine mmcv")
     config, path = model_file(main, "a config"), model_file(weights, "a checkpoint")
     net = package.init_model(str(config), checkpoint=None, device=device)
-    fill(net, load_weights(framework("torch", extra="torch"), path), path)
+    names = _fill(net, path, classes)
 
     def predict(image: Image) -> Prediction:
         answer = package.inference_model(net, bgr(image))
         return Prediction(semantic=label_map(as_array(answer.pred_sem_seg.data)[0], config.stem))
 
-    return PerImage(config.stem, predict, semantic_classes=_names(net, classes, config), files=(config, path))
+    return PerImage(config.stem, predict, semantic_classes=names, files=(config, path))
 
 
-def _names(net: Any, classes: str | None, config: Path) -> tuple[str, ...]:
+def _fill(net: Any, path: Path, classes: str | None) -> tuple[str, ...]:
+    """Load a checkpoint into the network; the class names are as said, else as the checkpoint has them.
+
+    Names on the network are not read: without a checkpoint of its own, MMDetection sets COCO's there.
+    """
+    checkpoint = load_checkpoint(framework("torch", extra="torch"), path)
+    fill(net, state_dict(checkpoint), path)
     if classes is not None:
         return resolve_classes(classes, None) or ()
-    meta = getattr(net, "dataset_meta", None) or {}
-    names = tuple(meta.get("classes") or meta.get("CLASSES") or ())
+    meta = checkpoint.get("meta") or {}
+    about = meta.get("dataset_meta") or meta
+    names = tuple(about.get("classes") or about.get("CLASSES") or ())
     if not names:
-        raise ModelError(f"{config} names no classes; add ,classes=coco80 or a text file of one per line.")
+        raise ModelError(f"{path} names no classes; add ,classes=coco80 or a text file of one per line.")
     return names

@@ -75,8 +75,8 @@ def load_script(torch: Any, path: Path | None, device: str) -> Any:
         ) from None
 
 
-def load_weights(torch: Any, path: Path, device: str = "cpu") -> Mapping[str, Any]:
-    """A state dict, from a file that holds tensors and plain containers only."""
+def load_checkpoint(torch: Any, path: Path, device: str = "cpu") -> Mapping[str, Any]:
+    """What a file of tensors and plain containers holds; one with anything else in it is not opened."""
     if path.suffix == ".safetensors":
         found: Mapping[str, Any] = framework("safetensors.torch", extra="hf").load_file(
             str(path), device=device
@@ -89,10 +89,13 @@ def load_weights(torch: Any, path: Path, device: str = "cpu") -> Mapping[str, An
         raise ModelError(f"{path} holds more than weights, or is broken; it is not opened. {fix}.") from error
     if not isinstance(found, Mapping):
         raise ModelError(f"{path} holds {type(found).__name__}, not a state dict.")
-    for key in ("state_dict", "model", "model_state_dict"):
-        if isinstance(found.get(key), Mapping):
-            return dict(found[key])
     return found
+
+
+def state_dict(checkpoint: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The weights in a checkpoint, which may be kept under a key of their own."""
+    keys = ("state_dict", "model", "model_state_dict")
+    return next((checkpoint[key] for key in keys if isinstance(checkpoint.get(key), Mapping)), checkpoint)
 
 
 def _build(torch: Any, attribute: str, weights: Path | None, device: str) -> Any:
@@ -102,7 +105,7 @@ def _build(torch: Any, attribute: str, weights: Path | None, device: str) -> Any
     if not isinstance(net, torch.nn.Module):
         raise InvalidOption(f"{attribute} made {type(net).__name__}, not a torch.nn.Module.")
     if weights is not None:
-        fill(net, load_weights(torch, weights), weights)
+        fill(net, state_dict(load_checkpoint(torch, weights)), weights)
     return net.to(device).eval()
 
 

@@ -9,7 +9,7 @@ from stormproof.errors import InvalidOption, UnknownName
 from stormproof.models.card import complete_card
 from stormproof.models.files import framework, model_file
 from stormproof.models.network import Network
-from stormproof.models.torch import fill, load_weights, module_forward
+from stormproof.models.torch import fill, load_checkpoint, module_forward, state_dict
 from stormproof.models.vocabulary import resolve_classes
 
 # By task: the card, the classes of the published weights, and how many outputs a class list stands for.
@@ -71,8 +71,11 @@ def _build(
     """The module with its weights, and the file they came from."""
     if weights is not None:
         path = model_file(weights, "a state dict")
-        net = vision.models.get_model(name, weights=None, weights_backbone=None, num_classes=count)
-        fill(net, load_weights(torch, path), path)
+        saved = state_dict(load_checkpoint(torch, path))
+        # Segmenters are trained with a second head, which the published weights keep.
+        head = {"aux_loss": True} if any(key.startswith("aux_classifier") for key in saved) else {}
+        net = vision.models.get_model(name, weights=None, weights_backbone=None, num_classes=count, **head)
+        fill(net, saved, path)
         return net, path
     if not download:
         fix = "give weights=path.pth, or download=true to let torchvision fetch its own"
