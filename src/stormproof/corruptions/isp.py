@@ -136,7 +136,7 @@ def white_balance_damage(image: Image, *, error: float, law: str) -> Image:
     all three scaled so that a neutral grey keeps its luma.
     """
     gains = _sided_gains(error) if law == "gains" else _misread_gains(imaging.channel_means(image), error)
-    # Truncated, as the script does; half a level, because the tables round.
+    # Truncated, as the script does; the tiny amount keeps whole products whole.
     levels = np.floor(np.clip(np.array(gains)[:, None] * _LEVELS + 1e-9, 0, 255))
     return imaging.look_up(image, _tables(levels, image.shape[2]))
 
