@@ -50,10 +50,13 @@ def pair(shared: Path, name: str) -> Pair:
     return Pair(*pictures, truth, offset if name == "motorcycle" else 0.0, 128 if name != "street" else 96)
 
 
+def search(given: Pair) -> np.ndarray:
+    return stereo_disparity(given.left, given.right, Matching(given.reach))
+
+
 @cache
 def ours(shared: Path, name: str) -> np.ndarray:
-    given = pair(shared, name)
-    return stereo_disparity(given.left, given.right, Matching(given.reach))
+    return search(pair(shared, name))
 
 
 def plain(given: Pair) -> np.ndarray:

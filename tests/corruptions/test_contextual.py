@@ -100,10 +100,10 @@ def test_defocus_is_the_papers_scatter() -> None:
     image = PHOTO[40:70, 100:140]
     steps = np.where(np.arange(40) < 18, 2.0, 30.0) * np.ones((30, 1))
     slope = np.linspace(1.2, 20, 40) * np.ones((30, 1))
-    for depth, tolerance in ((steps, 1), (slope, 1.5)):
-        rho = 3.6 * np.abs(depth - 1) / depth
-        out = under(image, depth, "defocus[kappa=3.6,focus=1]")
-        assert np.abs(out - scattered(image, rho)).max() <= tolerance
+    for depth, focus, tolerance in ((steps, 1, 1), (slope, 1, 1.5), (slope, 5, 1.5), (slope, 2, 1.5)):
+        rho = 3.6 * np.abs(depth - focus) / (depth * focus)
+        out = under(image, depth, f"defocus[kappa=3.6,focus={focus}]")
+        assert np.abs(out - scattered(image, rho)).max() <= tolerance, focus
 
 
 def test_a_sharp_object_keeps_its_edge_and_the_background_leaks_over_it() -> None:

@@ -2,99 +2,146 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.imaging.cpu.gaussian import Field, gaussian_field
+from stormproof.imaging.cpu.gaussian import Field, _symmetric_column, _symmetric_row, border, pad
+from stormproof.imaging.cpu.gaussian import _half_gaussian as half_gaussian
 from stormproof.imaging.cpu.kernel import kernel
 from stormproof.sample import Image
 
 _SHARP = 0.2  # px; a narrower Gaussian leaves less than 1e-5 of the light outside its pixel
-_RATIO = 1.2  # from one layer's σ to the next: a blend of two neighbours is within half a grey level
-_CUT = 4.0  # σ
+_NARROW = 0.5  # px; up to here a blend with the sharp picture is as good as a blur
+_RATIO = 1.25  # from one layer's σ to the next: a blend of two neighbours is within a grey level
+_CUT = 3.5  # σ; what lies beyond is an eighth of a grey level
+_FINE = 512  # steps per pixel of a table of variances
 
 
 def layers(low: float, high: float) -> npt.NDArray[np.float64]:
     """The σ that stand for all those between `low` and `high`; alone if there is but one.
 
-    >>> layers(2.5, 2.5).tolist(), layers(0.0, 0.1).tolist()
-    ([2.5], [0.0])
+    >>> layers(2.5, 2.5).tolist(), layers(0.0, 0.1).tolist(), layers(0.1, 0.4).tolist()
+    ([2.5], [0.0], [0.0, 0.4])
     """
-    if high < _SHARP:
-        return np.zeros(1)
-    start = max(low, _SHARP)
+    if high < _SHARP or low == high:
+        return np.array([high if high >= _SHARP else 0.0])
+    start = min(max(low, _NARROW), high)
     count = int(np.ceil(np.log(high / start) / np.log(_RATIO) - 1e-9))
-    rungs = np.geomspace(start, high, count + 1) if count > 0 else np.array([high])
-    return np.concatenate(([0.0], rungs)) if low < _SHARP else rungs
+    rungs = np.geomspace(start, high, count + 1)
+    return np.concatenate(([0.0], rungs)) if low < _NARROW else rungs
+
+
+@lru_cache(maxsize=1)
+def _variances() -> Field:
+    """The variance of a Gaussian sampled at whole pixels, for σ up to `_NARROW`; it is less than σ²."""
+    sigma = np.maximum(np.arange(int(_NARROW * _FINE) + 1) / _FINE, 1e-3)
+    neighbour = 2 * np.exp(-0.5 / sigma**2)
+    return np.asarray(neighbour / (1 + neighbour), np.float32)
 
 
 @kernel
-def _share_out(sigma: Any, sigmas: Any, layer: Any, upper: Any) -> None:
-    """For each pixel its layer k and the share of its light that goes to layer k + 1."""
+def _share_out(sigma: Any, sigmas: Any, table: Any, layer: Any, upper: Any, extent: Any) -> None:
+    """For each pixel its layer k and the share of its light that goes to layer k + 1.
+
+    `extent` becomes, for each layer, the first and last row that hold any of its light; last < first if none.
+    """
+    height, width = sigma.shape
     last = sigmas.shape[0] - 1
-    for i in range(sigma.shape[0]):
-        s = sigma[i]
-        k = 0
-        while k < last - 1 and sigmas[k + 1] <= s:
-            k += 1
-        if last == 0:
-            layer[i] = 0
-            upper[i] = 0
-            continue
-        # Variances add, so the blend with the right variance is linear in σ².
-        a, b = sigmas[k], sigmas[k + 1]
-        share = (s * s - a * a) / (b * b - a * a)
-        layer[i] = k
-        upper[i] = min(max(share, np.float32(0)), np.float32(1))
+    extent[:, 0] = height
+    extent[:, 1] = -1
+    squares = sigmas * sigmas
+    if squares[0] == 0 and last > 0 and sigmas[1] <= np.float32(_NARROW):
+        squares[1] = table[np.int64(sigmas[1] * np.float32(_FINE))]
+    for y in range(height):
+        row, at, up = sigma[y], layer[y], upper[y]
+        for x in range(width):
+            s = row[x]
+            k = 0
+            while k < last - 1 and sigmas[k + 1] <= s:
+                k += 1
+            share = np.float32(0)
+            if last > 0:  # variances add, so the blend with the right variance is linear in σ²
+                v = table[np.int64(s * np.float32(_FINE))] if s <= np.float32(_NARROW) else s * s
+                share = (v - squares[k]) / (squares[k + 1] - squares[k])
+                share = min(max(share, np.float32(0)), np.float32(1))
+            at[x] = k
+            up[x] = share
+            if share < 1:
+                extent[k, 0] = min(extent[k, 0], y)
+                extent[k, 1] = y
+            if share > 0:
+                extent[k + 1, 0] = min(extent[k + 1, 0], y)
+                extent[k + 1, 1] = y
 
 
 @kernel
-def _lift(image: Any, layer: Any, upper: Any, k: Any, top: Any, left: Any, out: Any) -> None:
-    """One layer's light, weighted, and the weights as a last channel."""
-    height, width, last = out.shape[0], out.shape[1], out.shape[2] - 1
-    for y in range(height):
+def _lift(source: Any, at: Any, up: Any, k: Any, weights: Any, out: Any) -> None:
+    """One layer's light along a row, weighted, and after each pixel its weight."""
+    width = at.shape[0]
+    for x in range(width):
+        own = np.float32(1) - up[x] if at[x] == k else np.float32(0)
+        weights[x] = up[x] if at[x] == k - 1 else own
+    if source.shape[1] == 3:
         for x in range(width):
-            at = layer[top + y, left + x]
-            w = np.float32(0)
-            if at == k:
-                w = np.float32(1) - upper[top + y, left + x]
-            elif at == k - 1:
-                w = upper[top + y, left + x]
-            for c in range(last):
-                out[y, x, c] = w * np.float32(image[top + y, left + x, c])
-            out[y, x, last] = w
+            w = weights[x]
+            out[4 * x] = w * np.float32(source[x, 0])
+            out[4 * x + 1] = w * np.float32(source[x, 1])
+            out[4 * x + 2] = w * np.float32(source[x, 2])
+            out[4 * x + 3] = w
+    else:
+        for x in range(width):
+            out[2 * x] = weights[x] * np.float32(source[x, 0])
+            out[2 * x + 1] = weights[x]
 
 
 @kernel
-def _extent(layer: Any, upper: Any, count: Any, out: Any) -> None:
-    """For each layer the rows and columns (first, last) that hold any of its light; last < first if none."""
-    height, width = layer.shape
-    for k in range(count):
-        out[k, 0], out[k, 1], out[k, 2], out[k, 3] = height, -1, width, -1
-    for y in range(height):
-        for x in range(width):
-            k = layer[y, x]
-            share = upper[y, x]
-            for step in range(2):
-                if (step == 0 and share < 1) or (step == 1 and share > 0):
-                    box = out[k + step]
-                    box[0] = min(box[0], y)
-                    box[1] = max(box[1], y)
-                    box[2] = min(box[2], x)
-                    box[3] = max(box[3], x)
+def _add_layer(
+    image: Any, layer: Any, upper: Any, k: Any, half: Any, columns: Any, first: Any, last: Any, total: Any
+) -> None:
+    """Blur one layer and add it to rows first … last of `total`, through a ring of filtered rows."""
+    height, width, channels = image.shape
+    step = channels + 1
+    n = width * step
+    radius = half.shape[0] - 1
+    size = 2 * radius + 1
+    ring = np.empty((size, n), np.float32)
+    padded = np.empty(columns.shape[0] * step, np.float32)
+    row, line = np.empty(n, np.float32), np.empty(n, np.float32)
+    weights = np.empty(width, np.float32)
+    for r in range(last - first + 1 + 2 * radius):
+        y = min(max(first + r - radius, 0), height - 1)
+        _lift(image[y], layer[y], upper[y], k, weights, row)
+        pad(row, step, columns, padded)
+        _symmetric_row(padded, half, step, ring[r % size])
+        if r >= 2 * radius:
+            _symmetric_column(ring, (r + 1) % size, half, line)
+            target = total[first + r - 2 * radius]
+            for x in range(n):
+                target[x] += line[x]
+
+
+@kernel
+def _level(light: Any, weight: Any) -> Any:
+    return np.uint8(min(max(light * weight + np.float32(0.5), np.float32(0)), np.float32(255)))
 
 
 @kernel
 def _gather(total: Any, out: Any) -> None:
-    channels = out.shape[2]
+    """Light over weight, rounded."""
     for y in range(out.shape[0]):
-        for x in range(out.shape[1]):
-            weight = total[y, x, channels]
-            for c in range(channels):
-                level = total[y, x, c] / weight + np.float32(0.5)
-                out[y, x, c] = np.uint8(min(max(level, np.float32(0)), np.float32(255)))
+        source, target = total[y], out[y]
+        if out.shape[2] == 3:
+            for x in range(out.shape[1]):
+                share = np.float32(1) / source[4 * x + 3]
+                target[x, 0] = _level(source[4 * x], share)
+                target[x, 1] = _level(source[4 * x + 1], share)
+                target[x, 2] = _level(source[4 * x + 2], share)
+        else:
+            for x in range(out.shape[1]):
+                target[x, 0] = _level(source[2 * x], np.float32(1) / source[2 * x + 1])
 
 
 def scatter_gaussian(image: Image, sigma: Field) -> Image:
@@ -103,39 +150,20 @@ def scatter_gaussian(image: Image, sigma: Field) -> Image:
     Each g sums to one. Pixels are sorted into layers of equal σ; light between two layers is shared so
     that its variance is right. Beyond the frame the edge goes on, as it does for a plain Gaussian blur.
     """
+    height, width, channels = image.shape
     sigmas = layers(float(sigma.min()), float(sigma.max()))
-    layer = np.empty(sigma.shape, np.int32)
+    layer = np.empty(sigma.shape, np.int8)
     upper = np.empty(sigma.shape, np.float32)
-    _share_out(np.ravel(sigma), sigmas.astype(np.float32), layer.reshape(-1), upper.reshape(-1))
-    extents = np.empty((len(sigmas), 4), np.int64)
-    _extent(layer, upper, len(sigmas), extents)
-    total = np.zeros((*image.shape[:2], image.shape[2] + 1), np.float32)
+    extent = np.empty((len(sigmas), 2), np.int64)
+    _share_out(np.ascontiguousarray(sigma), sigmas.astype(np.float32), _variances(), layer, upper, extent)
+    pixels = np.ascontiguousarray(image)
+    total = np.zeros((height, width * (channels + 1)), np.float32)
     for k, s in enumerate(sigmas):
-        _add_layer(image, layer, upper, k, float(s), extents[k], total)
+        reach = int(_CUT * s + 0.5) if s >= _SHARP else 0
+        first, last = max(int(extent[k, 0]) - reach, 0), min(int(extent[k, 1]) + reach, height - 1)
+        if extent[k, 0] <= extent[k, 1]:
+            half, columns = half_gaussian(float(s), reach), border(width, reach, "nearest")
+            _add_layer(pixels, layer, upper, k, half, columns, first, last, total)
     out = np.empty_like(image, order="C")
     _gather(total, out)
     return out
-
-
-def _add_layer(
-    image: Image,
-    layer: npt.NDArray[np.int32],
-    upper: Field,
-    k: int,
-    sigma: float,
-    extent: npt.NDArray[np.int64],
-    total: Field,
-) -> None:
-    """Blur one layer within the rectangle it can reach and add it to the total."""
-    height, width = layer.shape
-    first, last, left, right = (int(edge) for edge in extent)
-    if last < first:
-        return
-    reach = int(_CUT * sigma + 0.5) if sigma >= _SHARP else 0
-    first, left = max(first - reach, 0), max(left - reach, 0)
-    last, right = min(last + reach + 1, height), min(right + reach + 1, width)
-    light = np.empty((last - first, right - left, total.shape[2]), np.float32)
-    _lift(np.ascontiguousarray(image), layer, upper, k, first, left, light)
-    if reach:
-        light = gaussian_field(light, (sigma, sigma), truncate=_CUT, rule="nearest")
-    total[first:last, left:right] += light
