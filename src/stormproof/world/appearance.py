@@ -89,7 +89,7 @@ def appearance(
         return r * fold, g * fold, b * fold, 0.0, 0.0
     if material == BOARD:
         one = (float(r), float(g), float(b))
-        two = (float(palette[place, 6, 0]), float(palette[place, 6, 1]), float(palette[place, 6, 2]))
+        two = (float(palette[place, 0, 0]), float(palette[place, 0, 1]), float(palette[place, 0, 2]))
         cr, cg, cb = poster(u + v + 50.0, w, seed, one, two, sharp)
         return cr, cg, cb, 0.02, 0.0
     if material == TILES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import sqrt
 
 from stormproof.world.classes import BICYCLE, PERSON, SEMANTIC_OF
 from stormproof.world.dice import Dice
@@ -16,8 +17,8 @@ from stormproof.world.traffic import Spot
 SKINS = tones("e8b898 d49a78 b87a58 8a5638 5e3a26 f0c8aa")
 HAIRS = tones("1c1814 3a281c 5c3e26 8a6a3c 9a9490 2a2a2c 6a3018")
 TOPS = tones(
-    "2a2e38 5a6270 8c8c8a c4bcae d8d4cc 6a3430 8a4238 3c5444 5c7a6a 3e5a80 7a94b0 a88a5c c8a048 4a3c48 b4a0a8 "
-    "1e2022 9a5a3a 70685c e0dcd0 b83a30"
+    "2a2e38 5a6270 8c8c8a c4bcae d8d4cc 6a3430 8a4238 3c5444 5c7a6a 3e5a80 7a94b0 a88a5c c8a048 4a3c48 "
+    "b4a0a8 1e2022 9a5a3a 70685c e0dcd0 b83a30"
 )
 BOTTOMS = tones("22262e 2e3a52 4a5468 3a342e 6a6054 8c8272 1a1a1c 5c5c5a a89c88 48402e")
 SHOES = tones("1a1a1a 3a2c22 c8c4bc 5a5a5c 7a3028")
@@ -164,7 +165,7 @@ def racks(dice: Dice, plan: Plan) -> Iterator[Placement]:
             q = dice.between(-0.2, 0.2)
             ahead = (hy, -hx) if dice.chance(0.8) else (hx, hy)
             ahead = (ahead[0] + q * ahead[1], ahead[1] - q * ahead[0])
-            size = (ahead[0] ** 2 + ahead[1] ** 2) ** 0.5
+            size = sqrt(ahead[0] * ahead[0] + ahead[1] * ahead[1])
             x, y, z = street.point(s + 0.7 * k, side * (m.half + profile.verge + 0.9))
             if not street.crosses(s, 3):
                 yield _bike(dice, (x, y, z + 0.13), (ahead[0] / size, ahead[1] / size), 0.0, -1)

@@ -22,5 +22,5 @@ def kernel(function: Function) -> Function:
 
 
 def inlined(function: Function) -> Function:
-    """Compile a step into the loop that calls it, for steps that take whole tables, which are dear to pass."""
+    """Compile a step into the loop that calls it: for steps that take whole tables, dear to pass."""
     return cast(Function, numba.njit(nogil=True, error_model="numpy", inline="always")(function))

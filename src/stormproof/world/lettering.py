@@ -112,8 +112,14 @@ def sign(kind: int, u: float, v: float, seed: int, sharp: float) -> Colour:
 @kernel
 def poster(u: float, v: float, seed: int, one: Colour, two: Colour, sharp: float) -> Colour:
     """A board or lorry side in metres: a ground colour, a stripe or panel, a line of lettering."""
-    style = int(chance(1, 1, seed) * 4.0)
-    third = (chance(2, 1, seed) * 0.7, chance(2, 2, seed) * 0.6, chance(2, 3, seed) * 0.6)
+    draw = chance(1, 1, seed)
+    style = 0 if draw < 0.4 else 1 if draw < 0.48 else 2 if draw < 0.65 else 3
+    grey = 0.5 * chance(2, 4, seed)  # of the lettering, which is rarely gaudy
+    third = (
+        grey + 0.25 * chance(2, 1, seed),
+        grey + 0.2 * chance(2, 2, seed),
+        grey + 0.25 * chance(2, 3, seed),
+    )
     colour = one
     if (style == 0 and 0.45 < v < 0.85) or (style == 1 and (u * 0.4 + v * 0.3) % 1.0 < 0.35):
         colour = two

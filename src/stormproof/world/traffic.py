@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import sqrt
 
 from stormproof.world.classes import BUS, CAR, SEMANTIC_OF, TRUCK
 from stormproof.world.dice import Dice
@@ -28,8 +29,7 @@ def _coloured(dice: Dice, label: int) -> tuple[Colour, ...]:
     body = dice.pick(BODIES if label == CAR else LIVERIES)
     body = varied(dice, body, 0.85, 1.1)
     second = PLATE if label == CAR else dice.pick(LIVERIES)
-    hub = tone("ffb43c") if label == BUS else HUB
-    return body, GLASS, TRIM, TYRE, hub, HEAD, TAIL if label == CAR else dice.pick(LIVERIES), second
+    return body, GLASS, TRIM, TYRE, HUB, HEAD, TAIL, second
 
 
 def vehicle(
@@ -38,7 +38,7 @@ def vehicle(
     """One vehicle at (s, t), nearly along the street."""
     hx, hy = street.ahead(s)
     hx, hy = hx + skew * hy, hy - skew * hx
-    size = (hx * hx + hy * hy) ** 0.5
+    size = sqrt(hx * hx + hy * hy)
     hx, hy = hx / size, hy / size
     tilt = street.tilt(s)
     if backwards:
@@ -52,15 +52,12 @@ def vehicle(
     )
     k = dice.between(0.95, 1.05)
     x, y, z = street.point(s, t)
-    colours = _coloured(dice, label)
-    if label != CAR:  # tail lamps stay red; posters take their second colour from slot 6
-        colours = (*colours[:6], TAIL, colours[7])
     return Placement(
         mesh,
         (x, y, z),
         (hx, hy),
         (k, dice.between(0.94, 1.06), dice.between(0.96, 1.05)),
-        colours,
+        _coloured(dice, label),
         semantic=SEMANTIC_OF[label],
         label=label,
         tilt=tilt,

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from stormproof.world.materials import BOARD, GLASS, LAMP, MATTE, PAINT
 from stormproof.world.mesh import Mesh, Point, ball, box, join, paint, quads, tube, wrapped
-from stormproof.world.models.vehicles import BODY, HEAD, HUB, PANE, SECOND, TAIL, TRIM, wheel
+from stormproof.world.models.vehicles import BODY, HEAD, PANE, SECOND, TAIL, TRIM, wheel
 
 TRUCKS = 6
 BUSES = 4
@@ -213,7 +213,7 @@ def bus(kind: int) -> Mesh:
             )
         )
     z = min(height - 0.42, 2.48)
-    parts.append(paint(box((-half * 0.7, front - 0.05, z), (half * 0.7, front + 0.02, z + 0.30)), LAMP, HUB))
+    parts.append(paint(box((-half * 0.7, front - 0.05, z), (half * 0.7, front + 0.02, z + 0.30)), LAMP, HEAD))
     for y in (front - 1.4, front - length * 0.52):
         parts.append(
             paint(

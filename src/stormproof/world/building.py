@@ -1,0 +1,144 @@
+"""Houses: walls with windows or shops, a roof, and some of cornice, chimney, balconies, awnings, porch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from stormproof.world.classes import BUILDING
+from stormproof.world.dice import Dice
+from stormproof.world.districts import District
+from stormproof.world.mesh import Mesh, Point
+from stormproof.world.models.houses import block, cuboid, roof
+from stormproof.world.palette import BOARDS, GLASSY, ROOFS, SHOPS, TRIMS, WALLS, varied
+from stormproof.world.planting import turned
+from stormproof.world.stage import Colour, Placement
+from stormproof.world.street import KERB, Street
+
+GLASS_FRONT, BOARDED = 3, 4  # styles of FACADE
+FLAT = 3  # a roof without slopes
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """A building's place and measures in metres; x leads away from the street, y along its front."""
+
+    at: Point
+    ahead: tuple[float, float]
+    wide: float
+    deep: float
+    ground: float  # height of the ground floor
+    storey: float
+    floors: int  # above the ground floor
+    columns: int  # of windows
+    windows: tuple[float, float]  # their share of a column's width and a storey's height
+    shop: bool
+    style: int
+    lit: float
+    wall: Colour
+    trim: Colour
+    tiles: Colour
+    sign: Colour
+    seed: int
+
+    @property
+    def high(self) -> float:
+        return self.ground + self.floors * self.storey + 0.5
+
+    @property
+    def pitch(self) -> float:
+        """From one window to the next."""
+        return self.wide / self.columns
+
+    def part(self, mesh: Mesh, corner: Point, size: Point, *tint: Colour) -> Placement:
+        """A mesh of unit size, scaled and set with its first corner at `corner` of the house."""
+        (x, y, z), (hx, hy), (dx, dy, dz) = self.at, self.ahead, corner
+        params = (
+            self.pitch,
+            self.storey,
+            *self.windows,
+            self.ground,
+            float(self.shop),
+            float(self.style),
+            self.lit,
+        )
+        colours = tint or (self.wall, self.trim, self.sign, self.tiles)
+        place = (x + dx * hy + dy * hx, y - dx * hx + dy * hy, z + dz)
+        return Placement(mesh, place, self.ahead, size, colours, params, BUILDING, seed=self.seed)
+
+
+def _design(
+    dice: Dice, d: District, street: Street, s: float, wide: float, side: int, front: float, lit: float
+) -> House:
+    style = dice.pick(d.walls)
+    wall = varied(dice, dice.pick(_colours_of(style)), 0.85, 1.15)
+    storey = dice.between(2.8, 3.5) if d.storeys[1] < 8 else dice.between(3.2, 3.9)
+    shop = dice.chance(d.shops)
+    ground = dice.between(3.4, 4.4) if shop else storey + dice.between(0, 0.5)
+    floors = d.storeys[0] + dice.integer(d.storeys[1] - d.storeys[0] + 1) - 1
+    columns = max(2, round(wide / dice.between(1.9, 3.6)))
+    deep = wide / columns * max(2, round(dice.between(7, 13) * columns / wide))
+    windows = (0.93, 0.9) if style == GLASS_FRONT else (dice.between(0.32, 0.62), dice.between(0.42, 0.68))
+    x, y, _ = street.point(s if side > 0 else s + wide, side * front)
+    z = max(street.height(s), street.height(s + wide)) + KERB
+    ahead = turned(street, s + wide / 2, side)
+    trim, tiles, sign = dice.pick(TRIMS), dice.pick(ROOFS), dice.pick(SHOPS)
+    return House(
+        (x, y, z), ahead, wide, deep, ground, storey, floors, columns, windows, shop, style, lit,
+        wall, trim, tiles, sign, dice.integer(1 << 20),
+    )  # fmt: skip
+
+
+def _colours_of(style: int) -> tuple[Colour, ...]:
+    return GLASSY if style == GLASS_FRONT else BOARDS if style == BOARDED else WALLS
+
+
+def _top(dice: Dice, kind: int, h: House) -> Iterator[Placement]:
+    """A roof with a chimney, or a cornice and perhaps a hut for the lift."""
+    if kind == FLAT:
+        yield h.part(cuboid(), (-0.18, -0.02, h.high - 0.3), (0.4, h.wide + 0.04, 0.6), h.trim)
+        if dice.chance(0.5):
+            place = (h.deep * 0.4, h.wide * dice.between(0.1, 0.6), h.high)
+            yield h.part(cuboid(), place, (3.0, 3.0, 2.4), h.tiles)
+        return
+    tall = dice.between(0.22, 0.42) * (h.deep if kind != 1 else h.wide)
+    yield h.part(roof(kind), (0, 0, h.high), (h.deep, h.wide, tall))
+    place = (h.deep * 0.3, h.wide * dice.between(0.15, 0.75), h.high)
+    yield h.part(cuboid(), place, (0.7, 0.9, tall + 0.8), h.wall)
+
+
+def _balconies(dice: Dice, h: House) -> Iterator[Placement]:
+    every = 2 + dice.integer(2)
+    for floor in range(h.floors):
+        for column in range(dice.integer(2), h.columns, every):
+            y, z = (column + 0.1) * h.pitch, h.ground + floor * h.storey
+            yield h.part(cuboid(), (-1.0, y, z), (1.0, h.pitch * 0.8, 0.14), h.trim)
+            yield h.part(cuboid(), (-1.0, y, z + 0.14), (0.05, h.pitch * 0.8, 0.85), h.trim)
+
+
+def _awnings(dice: Dice, h: House) -> Iterator[Placement]:
+    tint = dice.pick(SHOPS)
+    for column in range(0, h.columns - 1, 3):
+        if dice.chance(0.7):
+            y = column * h.pitch + 0.2
+            yield h.part(cuboid(), (-1.3, y, h.ground - 0.95), (1.3, h.pitch * 2.6, 0.12), tint)
+            yield h.part(cuboid(), (-1.32, y, h.ground - 1.2), (0.04, h.pitch * 2.6, 0.30), tint)
+
+
+def building(
+    dice: Dice, d: District, street: Street, s: float, wide: float, side: int, front: float, lit: float
+) -> Iterator[Placement]:
+    """One house on the plot from s to s + wide, its front `front` metres from the street's middle."""
+    h = _design(dice, d, street, s, wide, side, front, lit)
+    yield h.part(block(), (0, 0, 0), (h.deep, h.wide, h.high))
+    yield h.part(
+        cuboid(), (0, 0, -2.5), (h.deep, h.wide, 2.5), h.wall
+    )  # a foundation, where the street falls
+    yield from _top(dice, dice.pick(d.roofs), h)
+    if not h.shop and h.floors >= 2 and h.style != GLASS_FRONT and dice.chance(0.35):
+        yield from _balconies(dice, h)
+    if h.shop and dice.chance(0.6):
+        yield from _awnings(dice, h)
+    if h.style == BOARDED and dice.chance(0.5):
+        yield h.part(cuboid(), (-1.6, wide * 0.3, 0), (1.6, 2.6, 0.25), h.trim)
+        yield h.part(cuboid(), (-1.7, wide * 0.3 - 0.2, 2.5), (1.8, 3.0, 0.18), h.tiles)
