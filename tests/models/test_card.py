@@ -30,6 +30,12 @@ def test_networks_of_bytes_normalise_inside() -> None:
     assert complete_card(guess, {}, "card").input.std == (1.0, 1.0, 1.0)
 
 
+def test_an_export_of_one_size_is_filled() -> None:
+    assert complete_card({"decoder": "torchvision", "input": {}}, {}, "card").input.resize == "none"
+    fixed = {"decoder": "torchvision", "input": {"size": (64, 64)}}
+    assert complete_card(fixed, {}, "card").input.resize == "stretch"
+
+
 def test_short_forms() -> None:
     card = complete_card({}, {"decoder": "boxes", "input": {"size": 320, "mean": 127.5, "std": 2}}, "card")
     assert card.input.size == (320, 320)

@@ -138,6 +138,8 @@ def complete_card(guess: Mapping[str, Any], card: Mapping[str, Any], where: obje
         raise ModelError(f"{where}: input is {given!r:.60}; write input: with indented keys below it.")
     if {**known, **given}.get("dtype") in ("uint8", "int8"):  # such networks normalise inside
         usual = {key: value for key, value in usual.items() if key not in ("mean", "std")}
+    if "size" in known and usual.get("resize") == "none":  # exported for one size, whatever is usual
+        usual = {**usual, "resize": "stretch"}
     merged["input"] = {**usual, **known, **given}
     if decoder is None:
         raise ModelError(
