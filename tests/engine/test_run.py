@@ -144,7 +144,7 @@ def test_a_broken_part_is_named(configure: Configure) -> None:
 
 
 def test_a_run_that_never_works_stops_at_once(configure: Configure) -> None:
-    with pytest.raises(RunError, match="All 12 cells of the first chunk failed.*KeyError: 'weights'"):
+    with pytest.raises(RunError, match=r"All 12 cells of the first chunk failed.*KeyError: 'weights'"):
         run(configure("always_raises"))
 
 

@@ -41,7 +41,9 @@ def do_chunk(work: Work, attempt: Attempt) -> ChunkResult:
     held = held_cells(path, work.key)
     missing = missing_cells(work, attempt.chunk, held)
     if not missing:
-        return ChunkResult(attempt.chunk, {})
+        # A worker wrote the part and was lost before it could say so.
+        count = len(work.indices(attempt.chunk))
+        return ChunkResult(attempt.chunk, {str(condition): count for condition in work.conditions})
     bench = bench_for(work)
     start = perf_counter()  # opening the model is not the chunk's cost
     sweep(path)

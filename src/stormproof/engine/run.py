@@ -35,11 +35,13 @@ class Summary:
     """What a run did: cells by condition, failures, time by what it was spent on (over all workers)."""
 
     survey: Survey
+    chunks: set[int] = field(default_factory=set)
     done: Counter[str] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
     times: Times = field(default_factory=Times)
 
     def add(self, result: ChunkResult) -> None:
+        self.chunks.add(result.chunk)
         self.done.update(result.done)
         self.failures += result.failures
         self.times += result.times
@@ -47,7 +49,7 @@ class Summary:
     @property
     def complete(self) -> bool:
         """Whether nothing of this shard is left."""
-        return self.done.total() == self.survey.cells_left
+        return not self.failures and self.chunks >= {*self.survey.chunks}
 
 
 def run(config: RunConfig, watches: Sequence[Watch] = ()) -> Summary:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -15,6 +16,7 @@ from stormproof.errors import MissingExtra, RunError, StormproofError
 from stormproof.store.parts import part_path
 
 RETRIES = 3  # by Ray itself, on another node if need be
+_PATIENCE = 5.0  # seconds to wait for a cluster's door to open
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +87,18 @@ def _ray() -> Any:
 
 def _connect(ray: Any, address: str | None) -> None:
     try:
+        if address is not None:
+            _knock(address)
         ray.init(address=address, log_to_driver=False, include_dashboard=False if address is None else None)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         raise RunError(
             f"No Ray cluster at {address!r}: {error}; "
             "start one with 'ray start --head', or leave --address out."
         ) from error
+
+
+def _knock(address: str) -> None:
+    """Fail at once where nobody listens: Ray itself would try for minutes."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host, int(port)), timeout=_PATIENCE).close()

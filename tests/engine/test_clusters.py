@@ -1,0 +1,121 @@
+"""Ray and submitit for real: the same bytes as in one process, a node lost or not."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.conftest import Configure, all_bytes
+from stormproof.engine.plan import make_plan
+from stormproof.engine.run import execute, run
+from stormproof.errors import RunError
+from stormproof.store.merge import merge
+
+LONG = {"suite": ["noise"], "chunk": 1}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Three nodes on this machine, one core each."""
+    pytest.importorskip("ray", reason="needs the extra 'ray'")
+    from ray.cluster_utils import Cluster
+
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    for _ in range(2):
+        made.add_node(num_cpus=1)
+    yield made
+    made.shutdown()
+
+
+@pytest.mark.slow
+def test_a_lost_ray_node_changes_nothing(configure: Configure, cluster: Any) -> None:
+    calm = configure("slow_boxes", out="calm", **LONG)
+    run(calm)
+    config = configure("slow_boxes", engine="ray", address=cluster.address, **LONG)
+    out = Path(config.out)
+
+    def lose_a_node() -> None:
+        while not list((out / "parts").glob("part-*")):
+            time.sleep(0.02)
+        cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
+
+    thief = threading.Thread(target=lose_a_node)
+    thief.start()
+    summary = run(config)
+    thief.join()
+    assert summary.complete
+    assert not summary.failures
+    assert len(cluster.worker_nodes) == 1
+    assert all_bytes(out) == all_bytes(Path(calm.out))
+
+
+@pytest.mark.slow
+def test_ray_names_the_bad_cell(configure: Configure, cluster: Any) -> None:
+    summary = run(configure("raises_on_marked", engine="ray", address=cluster.address))
+    assert [(f.image, f.condition) for f in summary.failures] == [("6", "clean")]
+
+
+@pytest.mark.slow
+def test_no_ray_cluster_is_said(configure: Configure) -> None:
+    pytest.importorskip("ray", reason="needs the extra 'ray'")
+    with pytest.raises(RunError, match=r"No Ray cluster at '127.0.0.1:9'"):
+        run(configure(engine="ray", address="127.0.0.1:9"))
+
+
+@pytest.mark.slow
+def test_submitit_jobs_give_the_same_bytes(configure: Configure) -> None:
+    pytest.importorskip("submitit", reason="needs the extra 'slurm'")
+    calm = configure(out="calm")
+    run(calm)
+    config = configure(engine="slurm", workers=2, slurm={"cluster": "local"})
+    summary = run(config)
+    assert summary.complete
+    assert all_bytes(Path(config.out)) == all_bytes(Path(calm.out))
+
+
+@pytest.mark.slow
+def test_a_lost_job_is_said_and_its_chunks_done_next_time(
+    configure: Configure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("submitit", reason="needs the extra 'slurm'")
+    monkeypatch.setenv("DIES_ONCE", str(tmp_path / "died"))
+    config = configure("dies_once", engine="slurm", workers=1, slurm={"cluster": "local"})
+    with pytest.raises(RunError, match="1 of 1 jobs were lost"):
+        run(config)
+    assert run(config).complete
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("sinfo") is None, reason="there is no Slurm on this machine")
+def test_slurm_gives_the_same_bytes(configure: Configure) -> None:
+    import subprocess
+
+    pytest.importorskip("submitit", reason="needs the extra 'slurm'")
+    idle = subprocess.run(["sinfo", "-h", "-t", "idle,mixed"], capture_output=True, text=True, check=False)
+    if idle.returncode or not idle.stdout.strip():
+        pytest.skip("Slurm is installed, but no node is up")
+    calm = configure(out="calm")
+    run(calm)
+    config = configure(engine="slurm", workers=2)
+    assert run(config).complete
+    assert all_bytes(Path(config.out)) == all_bytes(Path(calm.out))
+
+
+def test_shards_merge_into_the_whole(configure: Configure) -> None:
+    whole = configure(out="whole", chunk=2)
+    run(whole)
+    out = Path(whole.out)
+    shards = [configure(out=f"shard{i}", shard=f"{i}/3", chunk=2) for i in (1, 2, 3)]
+    for shard in shards:
+        plan = make_plan(shard)
+        from stormproof.engine.executors.local import Local
+
+        assert execute(plan, Local()).complete
+    merge(out.with_name("merged"), [Path(shard.out) for shard in shards])
+    assert all_bytes(out.with_name("merged")) == all_bytes(out)
