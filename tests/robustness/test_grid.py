@@ -139,3 +139,8 @@ def test_enhancement_change_is_enhanced_minus_plain():
     assert enhancement_change(plain, enhanced) == {"fog": -5, "snow": 2}
     with pytest.raises(IncompleteGrid, match="snow enhanced"):
         enhancement_change(plain, errors(40, {"fog": 45}))
+
+
+def test_a_corruption_with_three_severities_is_complete_with_three() -> None:
+    scores = {Condition(): 0.5} | {Condition.of("psf_blur", s): 0.4 for s in (1, 2, 3)}
+    assert Grid.of(scores).levels("psf_blur") == (0.4, 0.4, 0.4)

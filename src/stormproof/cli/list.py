@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated
 
@@ -46,7 +48,11 @@ def _corruptions() -> list[dict[str, object]]:
             "family": c.family,
             "description": c.doc,
             "random": c.is_random,
+            "severities": list(c.severities),
+            "needs": list(c.needs),
+            "moves_labels": c.moves is not None,
             "parameters": {key: list(rungs.values) for key, rungs in c.ladders.items()},
+            "instead": {key: _inputs(rule) for key, rule in c.derived.items()},
             "cite": c.cite,
             "version": c.version,
         }
@@ -70,15 +76,23 @@ def _suites() -> list[dict[str, object]]:
 
 
 def _corruption_table(rows: list[dict[str, object]]) -> Table:
-    table = Table("corruption", "family", "what happens", "severities 1 … 5", box=None, pad_edge=False)
+    table = Table("corruption", "family", "what happens", "severities 1, 2, 3 …", box=None, pad_edge=False)
     for row in rows:
         parameters = row["parameters"]
         assert isinstance(parameters, dict)
+        # A parameter without values is one that every condition gives.
         ladders = "\n".join(
-            f"{key} {' '.join(map(str, _folded(values)))}" for key, values in parameters.items()
+            f"{key} {' '.join(map(str, _folded(values))) or '…'}" for key, values in parameters.items()
         )
-        table.add_row(f"[bold]{row['name']}[/]", str(row["family"]), str(row["description"]), ladders)
+        needs = (
+            f" Needs {', '.join(row['needs'])}." if isinstance(row["needs"], list) and row["needs"] else ""
+        )
+        table.add_row(f"[bold]{row['name']}[/]", str(row["family"]), f"{row['description']}{needs}", ladders)
     return table
+
+
+def _inputs(rule: Callable[..., float]) -> list[str]:
+    return list(inspect.signature(rule).parameters)
 
 
 def _folded(values: list[object]) -> list[object]:

@@ -64,7 +64,7 @@ class Grid:
         known: dict[str, list[Condition]] = {}
         for condition in self.expected:
             known.setdefault(str(condition.corruption), []).append(condition)
-        chosen = [c for name in corruptions for c in known.get(name) or every_cell([name])]
+        chosen = [c for name in corruptions for c in known.get(name) or every_cell([name], _levels(name))]
         return type(self)(self.scores, tuple(chosen))
 
     def at_severity(self, severity: int) -> Self:
@@ -105,11 +105,20 @@ class Grid:
         return math.isfinite(self.scores.get(condition, math.nan))
 
 
+def _levels(corruption: str) -> tuple[int, ...]:
+    """The severities a corruption has: five unless it declares fewer."""
+    from stormproof.corruptions import registered  # recipes load compilers, which most grids can do without
+
+    known = registered().get(corruption)
+    return known.severities if known and known.severities else SEVERITIES
+
+
 def _implied(held: Iterable[Condition]) -> list[Condition]:
     implied: dict[Condition, None] = {}
     for condition in held:
-        if condition.corruption and condition.severity and not condition.params:
-            implied.update(dict.fromkeys(every_cell([condition.corruption], SEVERITIES)))
+        name = condition.corruption
+        if name and condition.severity and not condition.params:
+            implied.update(dict.fromkeys(every_cell([name], _levels(name))))
         else:
             implied[condition] = None
     return list(implied)
