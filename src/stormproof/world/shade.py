@@ -21,6 +21,19 @@ from stormproof.world.materials import (
 from stormproof.world.surfaces import MATERIAL, PLACE, SLOT, Surfaces
 
 
+@kernel
+def _mirrored(x: float, y: float, z: float, sunlit: float, light: Light) -> tuple[float, float, float]:
+    """What a polished surface shows in a direction: sky, the sun's spot, or the other side of the street."""
+    r, g, b = sky(x, y, z, light)
+    dim = min(1.0, max(0.12, 0.35 + 2.5 * z))
+    spot = max(0.0, x * light.sun[0] + y * light.sun[1] + z * light.sun[2])
+    spot = spot * spot
+    spot = spot * spot
+    spot = spot * spot
+    spot = 1.5 * spot * spot * spot * sunlit
+    return r * dim + spot * light.beam[0], g * dim + spot * light.beam[1], b * dim + spot * light.beam[2]
+
+
 @inlined
 def _surface(
     t: int,
@@ -94,16 +107,8 @@ def _surface(
         mx, my, mz = vx + 2.0 * facing * nx, vy + 2.0 * facing * ny, vz + 2.0 * facing * nz
         grazing = 1.0 - min(1.0, max(0.0, facing))
         mirror = gloss * (0.10 + 0.90 * grazing * grazing * grazing) * (0.4 + 0.6 * free)
-        sr, sg, sb = sky(mx, my, mz, light)
-        dim = min(1.0, max(0.12, 0.35 + 2.5 * mz))  # low reflections show the other side of the street
-        spot = max(0.0, mx * light.sun[0] + my * light.sun[1] + mz * light.sun[2])
-        spot = spot * spot
-        spot = spot * spot
-        spot = spot * spot
-        spot = 1.5 * spot * spot * spot * min(1.0, direct * 4.0)
-        out_r += mirror * (sr * dim + spot * light.beam[0])
-        out_g += mirror * (sg * dim + spot * light.beam[1])
-        out_b += mirror * (sb * dim + spot * light.beam[2])
+        mr, mg, mb = _mirrored(mx, my, mz, min(1.0, direct * 4.0), light)
+        out_r, out_g, out_b = out_r + mirror * mr, out_g + mirror * mg, out_b + mirror * mb
     return out_r, out_g, out_b
 
 

@@ -107,6 +107,9 @@ def utility_pole() -> Mesh:
     return join([tube((0, 0, 0), (0, 0, 8.5), 0.14, 0.10, MATTE, 0), *arms])
 
 
+BENCH, BIN, WHEELIE, BOLLARD, PLANTER, SHELTER, KIOSK, CONE = range(8)
+
+
 @lru_cache(maxsize=8)
 def clutter(kind: int) -> Mesh:
     """Bench, bin, wheelie bin, bollard, planter, shelter, kiosk, cone. Slots: main, second, third."""

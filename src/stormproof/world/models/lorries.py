@@ -157,6 +157,39 @@ def _band(
         yield paint(quads([face if side > 0 else face[::-1]]), GLASS, PANE)
 
 
+def _pane(a: Point, b: Point, top: float) -> Mesh:
+    """An upright pane from bottom corner a to bottom corner b, left to right as seen from outside."""
+    return paint(quads([[a, b, (b[0], b[1], top), (a[0], a[1], top)]]), GLASS, PANE)
+
+
+def _windows(half: float, front: float, back: float, decks: list[tuple[float, float]]) -> Iterator[Mesh]:
+    """Rows of panes along each deck, rear windows and windscreens."""
+    for low, high in decks:
+        for side in (-1.0, 1.0):
+            x = side * (half + 0.012)
+            yield from _band(
+                x, x, low, high, back + 0.5, front - 0.4, max(4, round((front - back) / 1.5)), side
+            )
+        y = back - 0.012
+        yield _pane((-half * 0.85, y, low + 0.1), (half * 0.85, y, low + 0.1), high)
+    for low, high in [(0.95, 2.4), *decks[1:]]:
+        y = front + 0.012
+        yield _pane((half * 0.94, y, low), (-half * 0.94, y, low), high)
+
+
+def _fittings(half: float, front: float, back: float, sign: float) -> Iterator[Mesh]:
+    """Destination sign, doors, a stripe all round, mirrors, bumper."""
+    yield paint(box((-half * 0.7, front - 0.05, sign), (half * 0.7, front + 0.02, sign + 0.30)), LAMP, HEAD)
+    for y in (front - 1.4, front - (front - back) * 0.52):
+        yield _pane((half + 0.02, y, 0.42), (half + 0.02, y + 1.1, 0.42), 2.35)
+        yield paint(box((half, y + 0.52, 0.42), (half + 0.03, y + 0.58, 2.35)), MATTE, TRIM)
+    yield paint(box((-half - 0.008, back - 0.008, 0.62), (half + 0.008, front + 0.006, 0.90)), PAINT, SECOND)
+    for side in (-1.0, 1.0):
+        a, b = sorted((side * half, side * (half + 0.25)))
+        yield paint(box((a, front - 0.1, 1.9), (b, front + 0.05, 2.35)), MATTE, TRIM)
+    yield paint(box((-half, front - 0.2, 0.3), (half, front + 0.03, 0.5)), MATTE, TRIM)
+
+
 @lru_cache(maxsize=BUSES)
 def bus(kind: int) -> Mesh:
     """City bus, midibus, coach, double-decker; it drives towards +y."""
@@ -164,86 +197,14 @@ def bus(kind: int) -> Mesh:
     half, front, back = 1.25, length / 2, -length / 2
     floor = 1.05 if kind != 2 else 1.55
     decks = [(floor, floor + 1.25)] if kind != 3 else [(1.0, 2.0), (2.75, 3.8)]
-    parts = [
-        paint(box((-half, back, 0.35), (half, front, height)), PAINT, BODY),
-        paint(
-            box(
-                (-half * 0.9, back + 0.3, height),
-                (half * 0.9, front - 1.5, height + (0.22 if kind < 2 else 0.06)),
-            ),
-            PAINT,
-            BODY,
-        ),
-    ]
-    for low, high in decks:
-        for side in (-1.0, 1.0):
-            x = side * (half + 0.012)
-            parts += _band(x, x, low, high, back + 0.5, front - 0.4, max(4, round(length / 1.5)), side)
-        parts.append(
-            paint(
-                quads(
-                    [
-                        [
-                            (-half * 0.85, back - 0.012, low + 0.1),
-                            (half * 0.85, back - 0.012, low + 0.1),
-                            (half * 0.85, back - 0.012, high),
-                            (-half * 0.85, back - 0.012, high),
-                        ]
-                    ]
-                ),
-                GLASS,
-                PANE,
-            )
-        )
-    for low, high in [(0.95, 2.4), *decks[1:]]:
-        parts.append(
-            paint(
-                quads(
-                    [
-                        [
-                            (half * 0.94, front + 0.012, low),
-                            (-half * 0.94, front + 0.012, low),
-                            (-half * 0.94, front + 0.012, high),
-                            (half * 0.94, front + 0.012, high),
-                        ]
-                    ]
-                ),
-                GLASS,
-                PANE,
-            )
-        )
-    z = min(height - 0.42, 2.48)
-    parts.append(paint(box((-half * 0.7, front - 0.05, z), (half * 0.7, front + 0.02, z + 0.30)), LAMP, HEAD))
-    for y in (front - 1.4, front - length * 0.52):
-        parts.append(
-            paint(
-                quads(
-                    [
-                        [
-                            (half + 0.02, y, 0.42),
-                            (half + 0.02, y + 1.1, 0.42),
-                            (half + 0.02, y + 1.1, 2.35),
-                            (half + 0.02, y, 2.35),
-                        ]
-                    ]
-                ),
-                GLASS,
-                PANE,
-            )
-        )
-        parts.append(paint(box((half, y + 0.52, 0.42), (half + 0.03, y + 0.58, 2.35)), MATTE, TRIM))
-    stripe = 0.62
-    parts.append(
-        paint(
-            box((-half - 0.008, back - 0.008, stripe), (half + 0.008, front + 0.006, stripe + 0.28)),
-            PAINT,
-            SECOND,
-        )
+    cooler = height + (0.22 if kind < 2 else 0.06)
+    return join(
+        [
+            paint(box((-half, back, 0.35), (half, front, height)), PAINT, BODY),
+            paint(box((-half * 0.9, back + 0.3, height), (half * 0.9, front - 1.5, cooler)), PAINT, BODY),
+            *_windows(half, front, back, decks),
+            *_fittings(half, front, back, min(height - 0.42, 2.48)),
+            *_lamps(half, front, back, 0.56),
+            *_wheels(half, 0.48, (front - 2.6, back + 2.8)),
+        ]
     )
-    for side in (-1.0, 1.0):
-        a, b = sorted((side * half, side * (half + 0.25)))
-        parts.append(paint(box((a, front - 0.1, 1.9), (b, front + 0.05, 2.35)), MATTE, TRIM))
-    parts.append(paint(box((-half, front - 0.2, 0.3), (half, front + 0.03, 0.5)), MATTE, TRIM))
-    parts += _lamps(half, front, back, 0.56)
-    parts += _wheels(half, 0.48, (front - 2.6, back + 2.8))
-    return join(parts)
