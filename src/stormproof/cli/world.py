@@ -56,11 +56,12 @@ def world(
         stormproof world --format kitti --stereo --count 200 --out kitti-like --workers 8
     """
     from stormproof.datasets.world import parse_size
-    from stormproof.world.writers.export import Order, export
+    from stormproof.world.writers.export import Order, check_destination, export
 
     width, height = parse_size(size)
     order = Order(split, count, layout.value, width, height, seed, stereo, suffix=f".{pictures.value}")
     order.check()
+    check_destination(out, overwrite=overwrite)
     with console.progress("scenes") as bar:
         task = bar.add_task("world", total=count)
         export(order, out, workers=workers, overwrite=overwrite, advance=lambda: bar.advance(task))

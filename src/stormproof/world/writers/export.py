@@ -79,12 +79,16 @@ def _records(order: Order, root: Path, workers: int) -> Iterator[Record]:
         yield from pool.map(_write, tasks, chunksize=4)
 
 
-def _check_destination(out: Path, overwrite: bool) -> None:
+def check_destination(out: Path, *, overwrite: bool) -> None:
+    """Refuse a folder that holds something, a file, and a place where nothing may be written."""
     if out.is_dir():
         if any(out.iterdir()) and not overwrite:
             raise OutputError(f"{out} is not empty; choose another folder, or add --overwrite to replace it.")
     elif out.exists():
         raise OutputError(f"{out} is a file; choose a folder.")
+    above = next(folder for folder in out.absolute().parents if folder.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        raise OutputError(f"Cannot write to {out}: {above} is not a folder you may write to; choose another.")
 
 
 def export(
@@ -104,7 +108,7 @@ def export(
         raise InvalidOption(f"Workers {workers}: give 0 for one per core, or how many processes to use.")
     workers = min(workers or os.cpu_count() or 1, max(1, order.count // 4))
     try:
-        _check_destination(out, overwrite)
+        check_destination(out, overwrite=overwrite)
         out.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
         try:
