@@ -78,7 +78,7 @@ def plan(
     """What will be made of what. Several conditions get a folder each; one mirrors the source tree."""
     for condition in conditions:
         if condition.corruption is not None:
-            find(condition.corruption).parameters(condition)  # a mistake here must not wait for a worker
+            find(condition.corruption).check_alone(condition)  # a mistake here must not wait for a worker
     root = source.parent if source.is_file() else source
     images = find_images(source)
     taken = Counter(image.relative_to(root).with_suffix("") for image in images)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from stormproof.condition import SEVERITIES, Condition, Value
 from stormproof.corruptions.ladder import Ladder, constant, free, ladder
-from stormproof.corruptions.scene import needed
+from stormproof.corruptions.scene import missing, needed
 from stormproof.errors import InvalidCondition, MissingContext, UnknownName
 from stormproof.imaging import Field
 from stormproof.randomness import Draw
@@ -97,6 +97,13 @@ class Corruption:
         if self.is_random:
             return self.recipe(image, draw, **scene, **values)
         return self.recipe(image, **scene, **values)
+
+    def check_alone(self, condition: Condition) -> None:
+        """Say beforehand why a condition cannot be applied to a picture without truth and context."""
+        self.parameters(condition)
+        refuse_part(condition)
+        if self.needs:
+            raise missing(self.name)
 
     def _check_severity(self, condition: Condition) -> None:
         if condition.severity is None or condition.severity in self.severities:

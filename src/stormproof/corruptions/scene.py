@@ -23,12 +23,17 @@ _HOW = (
 )
 
 
+def missing(corruption: str) -> MissingContext:
+    """What to say where there is no depth at all."""
+    return MissingContext(f"{corruption} needs the depth of every pixel, and there is none; {_HOW}.")
+
+
 def needed(kind: str, corruption: str, image: Image, context: Context) -> imaging.Field:
     """The context of that kind, checked and without holes, or an error that says how to get it."""
     if kind != "depth":
         raise ValueError(f"{corruption} needs {kind!r}; scenes have depth")
     if context.depth is None:
-        raise MissingContext(f"{corruption} needs the depth of every pixel, and there is none; {_HOW}.")
+        raise missing(corruption)
     return usable_depth(context.depth, image.shape[:2], corruption)
 
 
