@@ -174,6 +174,14 @@ def test_barrel_reads_further_out_and_moves_the_corners_by_delta() -> None:
     assert corner == pytest.approx(0.2 * half, rel=0.02)
 
 
+def test_the_polynomial_has_degree_four() -> None:
+    dy, dx = radial_field(SIZE, delta=0.1, quartic=0.5, cubic=0.3, quadratic=0.2)
+    y, x = np.mgrid[: SIZE[0], : SIZE[1]] - (np.array(SIZE).reshape(2, 1, 1) - 1) / 2
+    r = np.hypot(y, x) / (np.hypot(*SIZE) / 2)
+    shown = np.hypot(y + dy, x + dx) / (np.hypot(*SIZE) / 2)
+    assert shown == pytest.approx(r + 0.1 * (0.5 * r**4 + 0.3 * r**3 + 0.2 * r**2), abs=1e-5)
+
+
 def test_zoom_moves_labels_by_the_mean_enlargement() -> None:
     square = np.zeros(SIZE, bool)
     square[130:170, 330:370] = True

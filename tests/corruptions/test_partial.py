@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from stormproof import apply, corrupt_image
+from stormproof.condition import Condition
+from stormproof.corruptions import SUITES, Corruption, registered
 from stormproof.errors import MissingContext, UnknownName
-from stormproof.sample import RLE, Instances, Sample, SemanticMap, Truth
+from stormproof.sample import RLE, Context, Instances, Sample, SemanticMap, Truth
 
 IMAGE = np.random.default_rng(0).integers(0, 256, (40, 60, 3), dtype=np.uint8)
 BOXES = [[5.0, 5.0, 20.0, 15.0], [30.4, 10.6, 50.0, 35.0]]
@@ -75,3 +77,20 @@ def test_an_image_without_objects_stays_clean() -> None:
 def test_grey_images_of_two_dimensions_work() -> None:
     sample = Sample("a", IMAGE[..., 0], Truth(Instances(BOXES, [0, 1])))
     assert apply(sample, "gaussian_noise@3[on=objects]").image.shape == IMAGE.shape[:2]
+
+
+@pytest.mark.parametrize(
+    "corruption", [c for c in registered().values() if c.labels == "fixed"], ids=lambda c: c.name
+)
+def test_any_corruption_keeps_to_its_part(corruption: Corruption) -> None:
+    listed = {c for suite in SUITES.values() for c in suite if c.corruption == corruption.name}
+    condition = max(listed or {Condition.of(corruption.name, corruption.severities[-1])}, key=str)
+    truth = Truth(Instances(BOXES, [0, 1]))
+    sample = Sample("a", IMAGE, truth, Context(depth=np.full(IMAGE.shape[:2], 30, np.float32)))
+    whole = apply(sample, condition).image
+    params = dict(condition.params) | {"on": "background"}
+    part = apply(sample, Condition.of(corruption.name, condition.severity, params)).image
+    inside = np.zeros(IMAGE.shape[:2], bool)
+    inside[5:15, 5:20] = inside[11:35, 30:50] = True
+    assert (part[inside] == IMAGE[inside]).all()
+    assert (part[~inside] == whole[~inside]).all()

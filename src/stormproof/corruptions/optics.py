@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from stormproof import imaging
 from stormproof.corruptions.lens import LENSES, Lens, read_lens
-from stormproof.corruptions.registry import corruption, ladder
+from stormproof.corruptions.registry import constant, corruption, ladder
 from stormproof.randomness import Draw, normal_quantiles
 from stormproof.sample import Image
 
@@ -65,12 +65,11 @@ def psf_blur(image: Image, *, lens: str) -> Image:
     return imaging.blur_patches(image, *_lens_kernels((image.shape[0], image.shape[1]), chosen))
 
 
-_CUBIC, _QUADRATIC = 0.8, 0.2  # shares of δ in r³ and r²: r_src = r·(1 + δ·(0.8·r² + 0.2·r))
-
-
-def radial_field(size: tuple[int, int], *, delta: float) -> tuple[imaging.Field, imaging.Field]:
+def radial_field(
+    size: tuple[int, int], *, delta: float, quartic: float = 0.0, cubic: float = 0.8, quadratic: float = 0.2
+) -> tuple[imaging.Field, imaging.Field]:
     """(dy, dx) of a radial distortion that moves the frame's corners by the share δ of their radius."""
-    return imaging.radial_field(size, delta, _CUBIC, _QUADRATIC)
+    return imaging.radial_field(size, delta, (quartic, cubic, quadratic))
 
 
 @corruption(
@@ -79,12 +78,20 @@ def radial_field(size: tuple[int, int], *, delta: float) -> tuple[imaging.Field,
     moves=radial_field,
     labels="moved",
     delta=ladder(0.03, 0.06, 0.10, 0.15, 0.20, low=-0.3, high=2),
+    quartic=constant(0.0, low=-1, high=1),
+    cubic=constant(0.8, low=-1, high=1),
+    quadratic=constant(0.2, low=-1, high=1),
 )
-def geometric_distortion(image: Image, *, delta: float) -> Image:
+def geometric_distortion(
+    image: Image, *, delta: float, quartic: float, cubic: float, quadratic: float
+) -> Image:
     """A lens that bends straight lines: barrel distortion, pincushion for negative δ. Labels move too.
 
-    An output pixel at radius r shows the scene at r·(1 + δ·(0.8·r² + 0.2·r)), a polynomial without its
-    term of degree 4; r is 1 in the corners. What a barrel leaves uncovered is black and, in the labels,
-    ignored. The paper's coefficients are not published. `labels=fixed` leaves labels where they were.
+    An output pixel at radius r (1 in the corners) shows the scene at r + δ·(quartic·r⁴ + cubic·r³ +
+    quadratic·r²), by default with shares 0, 0.8 and 0.2. What a barrel leaves uncovered is black and, in
+    the labels, ignored. The paper's coefficients are not published. `labels=fixed` leaves labels where
+    they were.
     """
-    return imaging.move(image, *radial_field((image.shape[0], image.shape[1]), delta=delta))
+    size = (image.shape[0], image.shape[1])
+    field = radial_field(size, delta=delta, quartic=quartic, cubic=cubic, quadratic=quadratic)
+    return imaging.move(image, *field)

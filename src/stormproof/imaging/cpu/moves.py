@@ -80,7 +80,7 @@ def move(image: Image, dy: Field, dx: Field) -> Image:
 
 
 @kernel
-def _radial(delta: Any, squared: Any, linear: Any, dy: Any, dx: Any) -> None:
+def _radial(gains: Any, dy: Any, dx: Any) -> None:
     height, width = dy.shape
     half_y, half_x = np.float32((height - 1) / 2), np.float32((width - 1) / 2)
     unit = np.float32(4 / (height * height + width * width))
@@ -90,15 +90,18 @@ def _radial(delta: Any, squared: Any, linear: Any, dy: Any, dx: Any) -> None:
         for j in range(width):
             x = np.float32(j) - half_x
             r2 = (y * y + x * x) * unit
-            gain = delta * (squared * r2 + linear * np.sqrt(r2))
+            r = np.sqrt(r2)
+            gain = r * (gains[2] + gains[1] * r + gains[0] * r2)
             rows[j] = gain * y
             columns[j] = gain * x
 
 
-def radial_field(size: tuple[int, int], delta: float, squared: float, linear: float) -> tuple[Field, Field]:
-    """(dy, dx) that reads from r·(1 + δ·(squared·r² + linear·r)), where r is 1 in the frame's corners."""
+def radial_field(
+    size: tuple[int, int], delta: float, shares: tuple[float, float, float]
+) -> tuple[Field, Field]:
+    """(dy, dx) that reads from r + δ·(a·r⁴ + b·r³ + c·r²), where r is 1 in the frame's corners."""
     dy, dx = np.empty(size, np.float32), np.empty(size, np.float32)
-    _radial(np.float32(delta), np.float32(squared), np.float32(linear), dy, dx)
+    _radial(np.array([delta * share for share in shares], np.float32), dy, dx)
     return dy, dx
 
 
