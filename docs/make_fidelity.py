@@ -1,6 +1,6 @@
 """Write docs/fidelity.md: how well every corruption agrees with imagecorruptions 1.1.2, measured.
 
-    python docs/make_fidelity.py
+python docs/make_fidelity.py
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 import agreement as a
-
 from stormproof.condition import SEVERITIES
 
 INTRODUCTION = """\
@@ -54,7 +53,7 @@ severity 3; last, over all severities and all 43 statistics (mean, standard devi
 bins, 8 rings of the power spectrum), the largest distance in standard errors of the difference. With over
 two thousand comparisons a few distances of 3 to 4 are what chance gives; the tests fail at 5.
 
-| corruption | mean | standard deviation | SNR, dB | low / middle / high frequency power, dB | largest distance |
+| corruption | mean | standard deviation | SNR, dB | low, middle, high frequencies, dB | largest distance |
 |---|---|---|---|---|---|
 """
 

@@ -1,4 +1,4 @@
-"""How well Stormproof agrees with imagecorruptions, measured; used by the tests and by docs/make_fidelity.py."""
+"""How well Stormproof agrees with imagecorruptions; used by the tests and by docs/make_fidelity.py."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
-import reference
-import replay
 import skimage.data
 
+import reference
+import replay
 from stormproof.condition import Condition
 from stormproof.corruptions import corrupt_image, find, textures
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import agreement as a
 import numpy as np
 import pytest
 from scipy.stats import norm, poisson
 
+import agreement as a
 from stormproof.condition import SEVERITIES, Condition
 from stormproof.corruptions import corrupt_image, find
 
