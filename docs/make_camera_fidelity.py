@@ -1,4 +1,4 @@
-"""Write docs/fidelity-camera.md: the camera's damages beside the quality rows of *liu*, measured.
+"""Write the camera's part of docs/fidelity.md: its damages beside the quality rows of *liu*, measured.
 
     python docs/make_camera_fidelity.py
 
@@ -16,6 +16,8 @@ from statistics import fmean
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from parts import write_part
+
 import camera_quality as q
 from stormproof import imaging
 from stormproof.condition import SEVERITIES, Condition
@@ -172,7 +174,7 @@ def main() -> None:
         floor_ssim=floor_ssim,
         floor_psnr=floor_psnr,
     )
-    Path(__file__).with_name("fidelity-camera.md").write_text(text + variant_rows(other), encoding="utf-8")
+    write_part(Path(__file__).with_name("fidelity.md"), "camera", text + variant_rows(other))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Write docs/fidelity.md: how well every corruption agrees with imagecorruptions 1.1.2, measured.
+"""Write the first part of docs/fidelity.md: how well every corruption agrees with imagecorruptions 1.1.2, measured.
 
 python docs/make_fidelity.py
 """
@@ -12,6 +12,8 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
+from parts import write_part
+
 import agreement as a
 from stormproof.condition import SEVERITIES
 
@@ -115,7 +117,7 @@ def sampled_rows() -> str:
 def main() -> None:
     text = INTRODUCTION + DETERMINISTIC + deterministic_rows() + REPLAYED + replayed_rows()
     text += SAMPLED + sampled_rows() + NOTES
-    (ROOT / "docs" / "fidelity.md").write_text(text, encoding="utf-8")
+    write_part(ROOT / "docs" / "fidelity.md", "imagecorruptions", text)
 
 
 if __name__ == "__main__":

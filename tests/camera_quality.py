@@ -21,7 +21,7 @@ COCO = SHARED / "data" / "coco" / "val2017"
 VOC = SHARED / "data" / "voc2012" / "JPEGImages"
 ROWS = SHARED / "golden" / "liu_table2_quality.csv"
 
-# Damages whose published SSIM no plausible severities meet; docs/fidelity-camera.md says why.
+# Damages whose published SSIM no plausible severities meet; docs/fidelity.md says why.
 DISPUTED = ("focus_motor_damage", "lens_shading_damage")
 TOLERANCE = 0.03
 

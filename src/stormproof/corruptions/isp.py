@@ -112,7 +112,7 @@ def lens_shading_damage(image: Image, *, strength: float, profile: str) -> Image
 
     The gain is (1 + k·q²)⁻², the cos⁴ law for a half-diagonal of √k focal lengths; q goes from 0 at the
     centre to 1 in the corners. The paper's SSIM of 0.36 asks for k = 2 … 10, corners at 11 % down to
-    0.8 % of their light, and may be a slip of measurement (docs/fidelity-camera.md); the default is a
+    0.8 % of their light, and may be a slip of measurement (docs/fidelity.md); the default is a
     lens one could buy, and suite `camera-variants` holds the others. profile="linear" is max(0, 1 − k·q),
     about the authors' script at k = 1.
     """
