@@ -45,7 +45,7 @@ def run(
     ] = None,
     batch: Annotated[int | None, typer.Option(help="Images per call of the model. Default 8.")] = None,
     chunk: Annotated[
-        int | None, typer.Option(help="Images per part file: the most a kill loses. Default 8.")
+        int | None, typer.Option(help="Images per part file: the most a kill loses.")
     ] = None,
     engine: Annotated[str | None, typer.Option(help="pool (default), local, ray or slurm.")] = None,
     address: Annotated[str | None, typer.Option(help="A Ray cluster's address.")] = None,

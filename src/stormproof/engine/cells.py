@@ -15,7 +15,7 @@ from time import perf_counter
 from stormproof.condition import Condition
 from stormproof.corruptions import apply, truth_under
 from stormproof.engine.bench import Bench, bench_for, clear_bench
-from stormproof.engine.guard import ModelTimeout, ask, check_prediction, describe
+from stormproof.engine.guard import ModelTimeout, ask, check_prediction, describe, is_watched
 from stormproof.engine.notes import take_note
 from stormproof.engine.work import Attempt, Failure, Times, Work
 from stormproof.metrics.semantic import Confusion
@@ -131,7 +131,9 @@ class _Asking:
         tired = self._hung[cells[0].index] >= PATIENCE
         if len(cells) == 1 and tired:
             return [cells[0].failed("timeout", f"not tried: {PATIENCE} calls on this image hung")]
-        take_note(self._work.out, self._attempt.chunk, [(cell.index, str(cell.condition)) for cell in cells])
+        if is_watched():
+            in_hand = [(cell.index, str(cell.condition)) for cell in cells]
+            take_note(self._work.out, self._attempt.chunk, in_hand)
         start = perf_counter()
         try:
             said = ask(self._model, [cell.image for cell in cells], self._work.timeout)

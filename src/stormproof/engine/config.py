@@ -45,7 +45,7 @@ class RunConfig(BaseModel):
     limit: Annotated[int | None, Field(ge=1)] = None
     workers: Annotated[int, Field(ge=0)] = 0
     batch: Annotated[int, Field(ge=1)] = 8
-    chunk: Annotated[int, Field(ge=1)] = 8
+    chunk: Annotated[int | None, Field(ge=1)] = None
     engine: Engine = Engine.pool
     address: str | None = None
     gpus: Annotated[float, Field(ge=0)] = 0.0

@@ -27,6 +27,11 @@ def may_be_ended() -> None:
     _in_worker = True
 
 
+def is_watched() -> bool:
+    """Whether this process is a worker, whose death someone will ask about."""
+    return _in_worker
+
+
 class _Overdue(BaseException):
     """Raised inside a call that takes too long; not an Exception, so that models do not swallow it."""
 

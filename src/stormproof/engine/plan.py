@@ -18,7 +18,11 @@ from stormproof.engine.work import Work
 from stormproof.errors import InvalidOption
 from stormproof.models.model import Precomputed
 from stormproof.store.parts import held_cells, part_path
-from stormproof.store.record import DatasetRecord, ModelRecord, RunRecord
+from stormproof.store.record import RECORD, DatasetRecord, ModelRecord, RunRecord, read_record
+
+_CELLS = 512  # cells per part that are worth a file and two fsyncs
+_MOST = 64  # images per chunk, however few the conditions: a kill loses no more
+_FEWEST = 16  # chunks per run, so that a small set still keeps several workers busy
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +62,20 @@ def make_plan(config: RunConfig) -> Plan:
     images = min(len(bench.dataset), config.limit or len(bench.dataset))
     if not images:
         raise InvalidOption(f"{spec} holds no images.")
-    record = _record(config, bench, spec, conditions, images)
+    out = Path(config.out).absolute()
+    chunk = config.chunk or _chunk(out, images, len(conditions))
+    record = _record(config, bench, spec, conditions, images, chunk)
     work = Work(
         model=config.model, enhance=config.enhance, data=spec,
         conditions=tuple(sorted(conditions, key=str)), recipes=record.recipes, seed=config.seed,
-        batch=config.batch, timeout=config.timeout, chunk=config.chunk, images=images,
-        out=Path(config.out).absolute(), key=record.key,
+        batch=config.batch, timeout=config.timeout, chunk=chunk, images=images,
+        out=out, key=record.key,
         fingerprints=(record.model.fingerprint, record.dataset.fingerprint),
         folder=str(Path.cwd()), modules=tuple(place for place in sys.path if place),
     )  # fmt: skip
     turn, turns = config.share
-    return Plan(config, record, work, range(turn - 1, -(-images // config.chunk), turns))
+    config = config.model_copy(update={"chunk": chunk})
+    return Plan(config, record, work, range(turn - 1, -(-images // chunk), turns))
 
 
 def survey(plan: Plan) -> Survey:
@@ -105,8 +112,23 @@ def _conditions(config: RunConfig, bench: Bench) -> tuple[Condition, ...]:
     return asked or tuple(dict.fromkeys((*(c for c in offered if c == CLEAN), *offered)))
 
 
+def _chunk(out: Path, images: int, conditions: int) -> int:
+    """Images per chunk: as the run folder has it, else enough cells to make writing cheap.
+
+    It follows from the plan alone, never from the machine, so that shards and repeated commands agree.
+    """
+    if (out / RECORD).exists():
+        return read_record(out).chunk
+    return max(1, min(-(-_CELLS // conditions), _MOST, -(-images // _FEWEST)))
+
+
 def _record(
-    config: RunConfig, bench: Bench, spec: str, conditions: tuple[Condition, ...], images: int
+    config: RunConfig,
+    bench: Bench,
+    spec: str,
+    conditions: tuple[Condition, ...],
+    images: int,
+    chunk: int,
 ) -> RunRecord:
     model, dataset = bench.model, bench.dataset
     names = dict.fromkeys(c.corruption for c in conditions if c.corruption)
@@ -119,7 +141,7 @@ def _record(
             spec=spec, name=dataset.name, fingerprint=dataset.fingerprint, images=len(dataset),
             classes=dataset.classes, semantic_classes=dataset.semantic_classes,
         ),
-        seed=config.seed, chunk=config.chunk, images=images,
+        seed=config.seed, chunk=chunk, images=images,
         conditions=tuple(map(str, conditions)),
         recipes={name: find(name).version for name in names},
         benchmark=config.benchmark, metric=config.preset.metric if config.preset else None,

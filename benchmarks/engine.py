@@ -1,0 +1,229 @@
+"""What the engine itself costs: time beside decoding, corrupting and predicting; cores; memory.
+
+    python benchmarks/engine.py            every table, with the limit each number is held to
+    python benchmarks/engine.py --quick    small sets, to see that it runs; the limits are not judged
+
+The model takes 20 ms per call of eight images and answers with a hundred boxes each, so the engine's
+part is not hidden behind a slow network. Pictures are 640×480 JPEG.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from stormproof.sample import Image, Prediction
+
+CALL = 0.020  # seconds
+BOXES = 100
+FULL = "imagenet-c"
+LIMITS = {"share": 0.05, "speed-up": 1.8, "memory": 1.10}
+
+
+def _answers(images: Sequence[Image]) -> list[Prediction]:
+    found = []
+    for image in images:
+        rng = np.random.default_rng(int(image[::37, ::41].sum()))
+        low = rng.uniform(0, 400, (BOXES, 2))
+        boxes = np.concatenate([low, low + rng.uniform(5, 60, (BOXES, 2))], axis=1)
+        found.append(Prediction(boxes, rng.random(BOXES), rng.integers(0, 80, BOXES)))
+    return found
+
+
+def waiting_model(images: Sequence[Image]) -> list[Prediction]:
+    """A model on a device of its own: the call takes 20 ms, the core is free."""
+    until = time.perf_counter() + CALL
+    found = _answers(images)
+    time.sleep(max(0.0, until - time.perf_counter()))
+    return found
+
+
+def working_model(images: Sequence[Image]) -> list[Prediction]:
+    """A model on the processor: the call takes 20 ms of a core."""
+    until = time.thread_time() + CALL
+    found = _answers(images)
+    while time.thread_time() < until:
+        pass
+    return found
+
+
+def write_pictures(folder: Path, count: int, size: tuple[int, int] = (480, 640)) -> str:
+    """`count` files, of which the first 24 differ: the rest are links, so that 5,000 cost nothing."""
+    import cv2
+
+    folder.mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    for i in range(count):
+        path = folder / f"{i:05d}.jpg"
+        if i >= 24:
+            path.hardlink_to(folder / f"{i % 24:05d}.jpg")
+            continue
+        small = rng.integers(0, 255, (size[0] // 16, size[1] // 16, 3), np.uint8)
+        cv2.imwrite(str(path), cv2.resize(small, size[::-1], interpolation=cv2.INTER_CUBIC))
+    return f"images:{folder}"
+
+
+def one_run(settings: dict[str, object]) -> dict[str, float]:
+    """Run once in this process and say what it took; the first chunk warms up and is not counted."""
+    import resource
+
+    from stormproof.engine.config import make_config
+    from stormproof.engine.plan import Survey
+    from stormproof.engine.run import Summary, run
+    from stormproof.engine.work import ChunkResult, Times
+    from stormproof.store.record import RunRecord
+
+    class Clock:
+        times, cells, decoded, workers = Times(), 0, 0, int(str(settings.get("workers", 1)))
+        marks: list[float] = []  # noqa: RUF012
+
+        def started(self, record: RunRecord, survey: Survey) -> None: ...
+
+        def advanced(self, result: ChunkResult) -> None:
+            self.marks.append(time.perf_counter())
+            self.decoded += result.times.decoded
+            if len(self.marks) > self.workers:
+                self.times += result.times
+                self.cells += sum(result.done.values())
+
+        def ended(self, summary: Summary) -> None: ...
+
+    clock = Clock()
+    run(make_config(settings), [clock])
+    times = clock.times
+    used = times.decode + times.corrupt + times.model
+    steady = clock.marks[-1] - clock.marks[clock.workers - 1] if len(clock.marks) > clock.workers else 0.0
+    return {
+        "decode": times.decode, "corrupt": times.corrupt, "model": times.model, "total": times.total,
+        "share": 1 - used / times.total if times.total else 0.0, "decoded": clock.decoded,
+        "rate": clock.cells / steady if steady else 0.0,
+        "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }  # fmt: skip
+
+
+def measure(out: Path, **settings: object) -> dict[str, float]:
+    """`one_run` in a fresh process."""
+    wanted = {"engine": "local", "out": str(out), **settings}
+    done = subprocess.run(
+        [sys.executable, __file__, "--one", json.dumps(wanted)], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def overhead(folder: Path, images: int, console: Console) -> bool:
+    """Time outside decoding, corruption and model; one decode per image whatever the conditions."""
+    spec = write_pictures(folder / "overhead", images)
+    columns = (
+        "conditions",
+        "images",
+        "decodes",
+        "decode s",
+        "corrupt s",
+        "model s",
+        "engine s",
+        "share",
+        "limit",
+    )
+    table = Table(*columns, title="Where the time goes", title_justify="left")
+    good = True
+    for name, count in ((FULL, 76), ("noise", 16), ("clean", 1)):
+        found = measure(folder / f"out-{name}", model=f"{__file__}:waiting_model", data=spec,
+                        conditions=[name], batch=8)  # fmt: skip
+        spent = [f"{found[kind]:.2f}" for kind in ("decode", "corrupt", "model")]
+        mine = f"{found['share'] * found['total']:.2f}"
+        limit = f"≤ {100 * LIMITS['share']:.0f} %" if name == FULL else ""
+        table.add_row(str(count), str(images), f"{found['decoded']:.0f}", *spent, mine,
+                      f"{100 * found['share']:.1f} %", limit)  # fmt: skip
+        good &= found["decoded"] == images
+        good &= found["share"] <= LIMITS["share"] or name != FULL
+    console.print(table)
+    return good
+
+
+def cores(folder: Path, images: int, console: Console) -> bool:
+    """Throughput of two workers against one, in turn, best of two."""
+    spec = write_pictures(folder / "cores", images)
+    rates: dict[int, list[float]] = {1: [], 2: []}
+    for turn in range(2):
+        for workers, kept in rates.items():
+            found = measure(folder / f"cores-{workers}-{turn}", model=f"{__file__}:working_model", data=spec,
+                            suite=["noise", "blur"], engine="pool", workers=workers, chunk=2)  # fmt: skip
+            kept.append(found["rate"])
+    ratio = max(rates[2]) / max(rates[1])
+    table = Table("workers", "cells/s", "times one", "limit", title="Throughput", title_justify="left")
+    table.add_row("1", f"{max(rates[1]):.1f}", "1.00", "")
+    table.add_row("2", f"{max(rates[2]):.1f}", f"{ratio:.2f}", f"≥ {LIMITS['speed-up']}")
+    console.print(table)
+    return ratio >= LIMITS["speed-up"]
+
+
+def memory(folder: Path, images: tuple[int, int], console: Console) -> bool:
+    """Peak memory of one worker over dataset and grid.
+
+    The sweep shows the engine's part: 75 conditions of one corruption. The suite adds what its fifteen
+    corruptions keep once per process (noise tables, frost pictures), whatever the number of images.
+    """
+    few, many = images
+    spec = write_pictures(folder / "memory", many, (240, 320))
+    sweep = ",".join(f"contrast[factor={k / 100}]" for k in range(5, 80))
+    cases = (
+        (few, "clean", 1), (many, "clean", 1), (few, "contrast@1", 2), (few, sweep, 76),
+        (few, FULL, 76), (2 * few, FULL, 76),
+    )  # fmt: skip
+    title = "Peak memory of one process"
+    table = Table(
+        "images", "conditions", "peak MiB", "to the row above", "limit", title=title, title_justify="left"
+    )
+    good, before = True, 0.0
+    for at, (count, conditions, number) in enumerate(cases):
+        found = measure(folder / f"memory-{at}", model=f"{__file__}:waiting_model", data=spec, limit=count,
+                        conditions=[conditions])  # fmt: skip
+        second = at % 2 == 1
+        ratio = found["peak"] / before if second else 1.0
+        good &= ratio <= LIMITS["memory"]
+        ends = (f"{ratio:.2f}", f"≤ {LIMITS['memory']}") if second else ("", "")
+        kind = " of one corruption" if conditions == sweep else f" ({conditions})"
+        table.add_row(f"{count:,}", f"{number}{kind}", f"{found['peak']:.0f}", *ends)
+        before = found["peak"]
+    console.print(table)
+    return good
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(one_run(json.loads(options.one))))
+        return
+    console = Console()
+    small = options.quick
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        good = [
+            overhead(folder, 16 if small else 40, console),
+            cores(folder, 8 if small else 32, console),
+            memory(folder, (20, 60) if small else (100, 5000), console),
+        ]
+    if not all(good) and not small:
+        sys.exit("A limit is exceeded; on a machine that is busy with other work, run it again.")
+
+
+if __name__ == "__main__":
+    main()
