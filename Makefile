@@ -22,8 +22,8 @@ $(VENV)/.lint: pyproject.toml
 	touch $@
 
 demo: $(VENV)/.run  ## render every corruption of a built-in street scene
-	$(BIN)/stormproof world --split val --count 12 --format coco --out demo/street --overwrite
-	$(BIN)/stormproof gallery demo/street/val2017/000000000003.png --out demo/gallery.png --overwrite
+	$(BIN)/stormproof world --split val --count 8 --size 768x480 --format coco --out demo/street --overwrite
+	$(BIN)/stormproof gallery demo/street/val2017/000000000007.png --out demo/gallery.png --overwrite
 	@echo "Look at demo/gallery.png"
 
 test: $(VENV)/.test  ## every test that needs no GPU

@@ -1,4 +1,4 @@
-"""Write the first part of docs/fidelity.md: how well every corruption agrees with imagecorruptions 1.1.2, measured.
+"""Write the first part of docs/fidelity.md: how every corruption agrees with imagecorruptions 1.1.2.
 
 python docs/make_fidelity.py
 """
