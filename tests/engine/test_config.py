@@ -1,0 +1,164 @@
+"""Settings from flags and files, and the papers' benchmarks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from engine.conftest import Configure
+from stormproof.cli import app
+from stormproof.corruptions import SUITES
+from stormproof.engine.config import RunConfig, make_config, read_conditions, read_settings
+from stormproof.engine.presets import PRESETS, find_preset
+from stormproof.engine.run import run
+from stormproof.errors import InvalidOption, UnknownName
+
+LEAST = {"model": "a.b:c", "data": "images:x", "out": "o"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"bacth": 4}, "'bacth' is not a setting; did you mean 'batch'?"),
+        ({"batch": 0}, "batch is 0"),
+        ({"batch": "many"}, "batch is 'many'"),
+        ({"model": None}, "model is None"),
+        ({"data": None}, "give either data"),
+        ({"root": "r"}, "benchmark and root go together"),
+        ({"data": None, "benchmark": "coco-c", "root": "r", "suite": ["noise"]}, "has its own suite"),
+        ({"shard": "3/2"}, "must not exceed"),
+        ({"shard": "0/2"}, "shard is '0/2'"),
+        ({"timeout": -1}, "timeout is -1"),
+        ({"engine": "dask"}, "engine is 'dask'"),
+        ({"address": "auto"}, "goes with --engine ray"),
+        ({"seed": -1}, "seed is -1"),
+    ],
+    ids=str,
+)
+def test_wrong_settings_are_said(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidOption) as error:
+        make_config({**LEAST, **settings}, "run.yaml")
+    assert words in str(error.value)
+    assert str(error.value).startswith("run.yaml: ")
+
+
+def test_a_missing_setting_names_its_flag() -> None:
+    with pytest.raises(InvalidOption, match="out is missing"):
+        make_config({"model": "a.b:c", "data": "images:x"})
+
+
+def test_yaml_is_read_safely(tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text("model: !!python/object/apply:os.system ['true']")
+    with pytest.raises(InvalidOption, match="is not YAML"):
+        read_settings(path)
+    path.write_text("- a\n- b")
+    with pytest.raises(InvalidOption, match="must hold settings"):
+        read_settings(path)
+    path.write_text("modle: x")
+    with pytest.raises(InvalidOption, match="did you mean 'model'"):
+        read_settings(path)
+
+
+def test_conditions_suites_and_corruptions_are_read() -> None:
+    assert len(read_conditions("noise")) == 15
+    assert [str(c) for c in read_conditions("fog, snow@2")] == [*(f"fog@{s}" for s in range(1, 6)), "snow@2"]
+    texts = [str(c) for c in read_conditions("gaussian_noise[sigma=0.1],fog[amount=1,decay=2]")]
+    assert texts == ["gaussian_noise[sigma=0.1]", "fog[amount=1,decay=2]"]
+    with pytest.raises(UnknownName, match="Did you mean 'fog'"):
+        make_config({**LEAST, "conditions": ["fogg@3"]}).asked()
+
+
+def test_every_flag_is_a_setting() -> None:
+    from typer.main import get_command
+
+    command = get_command(app).commands["run"]  # type: ignore[attr-defined]
+    flags = {parameter.name for parameter in command.params} - {"config", "dry_run", "help"}
+    assert {"tags" if name == "tag" else name for name in flags} == set(RunConfig.model_fields)
+
+
+def test_the_written_settings_repeat_the_run(configure: Configure, tmp_path: Path) -> None:
+    from engine.conftest import all_bytes
+
+    config = configure(tags={"backbone": "r50"}, seed=3)
+    run(config)
+    settings = read_settings(Path(config.out) / "run.yaml")
+    settings["out"] = str(tmp_path / "again")
+    run(make_config(settings))
+    assert all_bytes(tmp_path / "again") == all_bytes(Path(config.out))
+    assert make_config(settings).tags == {"backbone": "r50"}
+
+
+def test_flags_go_before_the_file(configure: Configure, tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    config = configure(limit=3)
+    file.write_text(yaml.safe_dump(config.model_dump(mode="json", exclude_none=True)))
+    shown = CliRunner().invoke(app, ["run", "--config", str(file), "--limit", "5", "--dry-run"])
+    assert shown.exit_code == 0, shown.output
+    assert "5 of 12" in shown.output
+    assert "15, of which 15 are left" in shown.output
+    assert not Path(config.out).exists()
+
+
+def make_tree(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = root / name
+        if text == "/":
+            path.mkdir(parents=True)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+
+PLACES = {
+    "coco-c": ({"annotations/instances_val2017.json": "{}", "val2017": "/"}, "/annotations/instances_val"),
+    "pascal-c": ({"VOCdevkit/VOC2007/ImageSets/Main/test.txt": ""}, "split=test"),
+    "cityscapes-c": ({"leftImg8bit/val": "/", "gtFine/val": "/"}, "cityscapes:"),
+    "voc2012-seg-c": ({"ImageSets/Segmentation/val.txt": ""}, "voc-seg:"),
+    "ade20k-c": ({"ADEChallengeData2016/images/validation": "/",
+                  "ADEChallengeData2016/annotations/validation": "/"}, "ade20k:"),
+    "bdd100k-camera": ({"labels/det_20/det_val.json": "[]", "images/100k/val": "/"}, "bdd:"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_benchmarks_find_their_data(name: str, tmp_path: Path) -> None:
+    files, words = PLACES[name]
+    make_tree(tmp_path, files)
+    assert words in find_preset(name).locate(tmp_path)
+
+
+def test_benchmarks_say_what_they_looked_for(tmp_path: Path) -> None:
+    with pytest.raises(InvalidOption, match="does not look like COCO 2017 val: there is no annotations/"):
+        find_preset("coco-c").locate(tmp_path)
+    with pytest.raises(InvalidOption, match="is not a folder"):
+        find_preset("coco-c").locate(tmp_path / "nowhere")
+    with pytest.raises(UnknownName, match="Did you mean 'coco-c'"):
+        find_preset("coco_c")
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_benchmarks_run_the_papers_conditions_or_say_what_they_lack(name: str) -> None:
+    preset = find_preset(name)
+    if preset.lacking:
+        with pytest.raises(InvalidOption, match="cannot be run yet"):
+            preset.conditions()
+        return
+    texts = [str(condition) for condition in preset.conditions()]
+    assert texts[0] == "clean"
+    assert len(texts) == len(set(texts))
+    for suite in preset.suites:
+        assert {str(condition) for condition in SUITES[suite]} <= set(texts)
+
+
+def test_stylized_coco_says_plainly_that_it_is_not_there() -> None:
+    with pytest.raises(InvalidOption, match="needs stylized and composed images"):
+        find_preset("stylized-coco").conditions()
+
+
+def test_michaelis_is_76_conditions() -> None:
+    assert len(find_preset("coco-c").conditions()) == 76

@@ -1,0 +1,176 @@
+"""Scores of runs: equal to the metrics called by hand, complete or refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from scoring.conftest import Make
+from stormproof.cli import app
+from stormproof.corruptions import corrupt_image
+from stormproof.datasets import open_dataset
+from stormproof.errors import IncompleteGrid, InvalidOption, StormproofError
+from stormproof.metrics.coco import box_scores, mask_scores
+from stormproof.metrics.records import DetectionTruth
+from stormproof.metrics.semantic import Confusion
+from stormproof.robustness.degradation import cd, degradation
+from stormproof.scoring import reading
+from stormproof.scoring.aggregates import grid_of
+from stormproof.scoring.score import score_run
+from stormproof.scoring.tables import as_csv, as_json
+from stormproof.store.record import read_record
+
+
+def by_hand(run: Path, condition: str, function: object) -> tuple[DetectionTruth, dict[str, object]]:
+    dataset = open_dataset(read_record(run).dataset.spec)
+    truth = DetectionTruth.of(
+        [(name, dataset.truth(i).instances) for i, name in enumerate(dataset.ids)],  # type: ignore[misc]
+        dataset.classes,
+    )
+    samples = [dataset[i] for i in range(len(dataset))]
+    said = {s.id: function([corrupt_image(s.image, condition, image_id=s.id)])[0] for s in samples}  # type: ignore[operator]
+    return truth, said
+
+
+def test_boxes_and_masks_score_as_by_hand(make: Make) -> None:
+    from scoring.scored_models import contrast_masks
+
+    run = make("contrast_masks")
+    scores = score_run(run)
+    for condition in ("clean", "fog@3"):
+        truth, said = by_hand(run, condition, contrast_masks)
+        boxes, masks = box_scores(truth, said), mask_scores(truth, said)  # type: ignore[arg-type]
+        assert scores.by_measure["AP"][condition] == boxes.AP > 0
+        assert scores.by_measure["mask AP50"][condition] == masks.AP50 > 0
+        assert scores.per_class["AP"][condition]["cat"] == boxes.per_class["cat"]["AP"]
+    total = scores.aggregates["AP"]
+    cells = [value for text, value in scores.by_measure["AP"].items() if text != "clean"]
+    assert total["P"] == scores.by_measure["AP"]["clean"]
+    assert total["mPC"] == pytest.approx(np.mean(cells))
+    assert total["rPC"] == pytest.approx(np.mean(cells) / total["P"])
+    assert scores.headline == "mask AP"
+    assert scores.aggregates["E"]["mCE"] > 0
+
+
+def test_conditions_are_read_in_groups_alike(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make("contrast_boxes")
+    together = as_json(score_run(run))
+    monkeypatch.setattr(reading, "_BUDGET", 1)
+    assert as_json(score_run(run)) == together
+
+
+def test_label_maps_score_as_by_hand(make: Make) -> None:
+    from scoring.scored_models import thresholds
+
+    run = make("thresholds", "street")
+    scores = score_run(run)
+    assert scores.by_measure["mIoU"]["clean"] == 1.0
+    dataset = open_dataset(read_record(run).dataset.spec)
+    total = Confusion.empty(3)
+    for i in range(len(dataset)):
+        sample = dataset[i]
+        assert sample.truth.semantic is not None
+        said = thresholds([corrupt_image(sample.image, "fog@3", image_id=sample.id)])[0].semantic
+        assert said is not None
+        total += Confusion.of(sample.truth.semantic, said, classes=3)
+    assert scores.by_measure["mIoU"]["fog@3"] == pytest.approx(total.miou)
+    assert scores.by_measure["pixel accuracy"]["fog@3"] == pytest.approx(total.pixel_accuracy)
+    assert "AP" not in scores.by_measure
+
+
+def test_classes_are_matched_by_name(make: Make) -> None:
+    plain, renamed = score_run(make("thresholds", "street")), score_run(make("other_names", "street"))
+    assert renamed.by_measure["mIoU"] == plain.by_measure["mIoU"]
+
+
+def test_truth_moves_with_the_pixels(make: Make) -> None:
+    run = make("thresholds", "street", name="moved", conditions=["geometric_distortion@3"])
+    moved = score_run(run).by_measure["mIoU"]["geometric_distortion@3"]
+    assert moved > 0.8  # pixels and labels move together; only edges are uncertain
+
+
+def test_an_incomplete_grid_is_refused_by_name(make: Make) -> None:
+    make("contrast_boxes", name="holes", conditions=["fog@1"])
+    run = make("contrast_boxes", name="holes", conditions=["snow@2"], limit=3)
+    with pytest.raises(IncompleteGrid, match=r"1 of 3 cells have no score: snow@2 \(5 of 8 images\)"):
+        score_run(run)
+    partial = score_run(run, partial=True)
+    assert set(partial.by_measure["AP"]) == {"clean", "fog@1"}
+    assert partial.aggregates == {}
+    assert partial.missing == ("snow@2 (5 of 8 images)",)
+
+
+def test_a_reference_gives_cd_and_gains(make: Make) -> None:
+    run, other = make("contrast_boxes"), make("contrast_masks")
+    scores = score_run(run, reference=other)
+    mine, theirs = score_run(run), score_run(other)
+    conditions = mine.record.conditions
+    grids = [grid_of(s.by_measure["AP"], conditions) for s in (mine, theirs)]
+    found = scores.aggregates["AP"]
+    assert found["CD"] == cd(degradation(grids[0]), degradation(grids[1]))
+    assert found["delta_P"] == pytest.approx(0.0)
+    with pytest.raises(InvalidOption, match="a reference run on the same images"):
+        score_run(run, reference=make("thresholds", "street"))
+
+
+def test_another_dataset_is_refused(make: Make) -> None:
+    run = make("contrast_boxes")
+    street = read_record(make("thresholds", "street")).dataset.spec
+    with pytest.raises(StormproofError):
+        score_run(run, data=street)
+
+
+def test_the_command_line_prints_and_saves(make: Make) -> None:
+    run = make("contrast_boxes")
+    shown = CliRunner().invoke(app, ["score", str(run)])
+    assert shown.exit_code == 0, shown.output
+    assert "mPC" in shown.output
+    assert "gaussian_noise" in shown.output
+    printed = json.loads(CliRunner().invoke(app, ["score", str(run), "--json"]).stdout)
+    assert printed == json.loads((run / "scores.json").read_text())
+    assert printed["aggregates"]["AP"]["mPC"] == score_run(run).aggregates["AP"]["mPC"]
+    rows = list(csv.DictReader(io.StringIO(CliRunner().invoke(app, ["score", str(run), "--csv"]).stdout)))
+    found = {(row["measure"], row["condition"]): row["value"] for row in rows}
+    assert float(found["AP", "fog@3"]) == printed["scores"]["AP"]["fog@3"]
+    assert as_csv(score_run(run)) == (run / "scores.csv").read_text()
+
+
+def test_exported_results_are_a_model_again(make: Make, tmp_path: Path) -> None:
+    """Through COCO results and back: the same scores, and no picture is opened."""
+    from stormproof.engine.config import make_config
+    from stormproof.engine.run import run as run_engine
+
+    run = make("contrast_masks")
+    shown = CliRunner().invoke(app, ["export", str(run), "--out", str(tmp_path / "results")])
+    assert shown.exit_code == 0, shown.output
+    spec = read_record(run).dataset.spec
+    annotations = spec.partition(":")[2].partition(",")[0]
+    settings = {"model": f"results:{tmp_path / 'results'}", "data": f"coco:{annotations}", "engine": "local"}
+    summary = run_engine(make_config({**settings, "out": str(tmp_path / "again")}))
+    assert summary.complete
+    assert summary.times.decoded == 0
+    again, before = score_run(tmp_path / "again"), score_run(run)
+    for name in ("AP", "mask AP50", "E"):
+        assert again.by_measure[name] == pytest.approx(before.by_measure[name], abs=1e-9)
+
+
+def test_people_are_scored_at_fixed_sensitivities(tmp_path: Path) -> None:
+    from engine.scenes import write_scene
+    from scoring.conftest import MODELS
+    from stormproof.engine.config import make_config
+    from stormproof.engine.run import run as run_engine
+
+    spec = write_scene(tmp_path / "people", images=6)
+    file = tmp_path / "people" / "instances.json"
+    file.write_text(file.read_text().replace('"cat"', '"person"'))
+    settings = {"model": f"{MODELS}:contrast_boxes", "data": spec, "out": str(tmp_path / "run")}
+    run_engine(make_config({**settings, "conditions": ["fog@5"], "engine": "local"}))
+    scores = score_run(tmp_path / "run")
+    assert {"ADR", "FPPI"} <= set(scores.by_measure)
+    assert 0 <= scores.by_measure["ADR"]["fog@5"] <= 1

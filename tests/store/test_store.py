@@ -1,0 +1,174 @@
+"""Rows on disk: what goes in comes out, with our reader and with anyone's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from stormproof.condition import Condition
+from stormproof.errors import OutputError, StoreError
+from stormproof.metrics.semantic import Confusion
+from stormproof.sample import RLE, Prediction, SemanticMap
+from stormproof.store.files import sweep, whole_file
+from stormproof.store.merge import merge
+from stormproof.store.parts import PARTS, check_part, held_cells, image_rows, part_path, writing_part
+from stormproof.store.record import DatasetRecord, ModelRecord, RunRecord, claim, read_record
+from stormproof.store.schema import Row, prediction_of, table_of
+
+SIZE = (4, 6)
+FOG, CLEAN = Condition.parse("fog@3"), Condition()
+
+
+def detection(count: int, masks: bool = False) -> Prediction:
+    rng = np.random.default_rng(count)
+    low = rng.uniform(0, 3, (count, 2))
+    shapes = tuple(RLE.from_mask(rng.random(SIZE) > 0.5) for _ in range(count))
+    boxes = np.concatenate([low, low + 1], axis=1)
+    return Prediction(boxes, rng.random(count), rng.integers(0, 9, count), shapes if masks else None)
+
+
+def row(index: int, condition: Condition, said: Prediction) -> Row:
+    return Row(index, f"im{index}", condition, int(not condition.is_clean), SIZE, said)
+
+
+@pytest.mark.parametrize(
+    "said", [detection(0), detection(3), detection(2, masks=True), detection(0, masks=True)]
+)
+def test_detections_come_back(said: Prediction) -> None:
+    back = prediction_of(table_of([row(0, FOG, detection(5)), row(1, FOG, said)]).to_pylist()[1])
+    for name in ("boxes", "scores", "labels"):
+        np.testing.assert_array_equal(getattr(back, name), getattr(said, name))
+    assert (back.masks is None) == (said.masks is None)
+    for one, two in zip(back.masks or (), said.masks or (), strict=True):
+        np.testing.assert_array_equal(one.to_mask(), two.to_mask())
+
+
+def test_label_maps_and_confusions_come_back() -> None:
+    labels = np.random.default_rng(0).integers(0, 3, SIZE).astype(np.uint8)
+    truth = SemanticMap(np.roll(labels, 1, axis=0))
+    confusion = Confusion.of(truth, labels, classes=3)
+    table = table_of([Row(0, "a", CLEAN, 0, SIZE, Prediction(semantic=labels), confusion)])
+    entry = table.to_pylist()[0]
+    back = prediction_of(entry).semantic
+    assert back is not None
+    np.testing.assert_array_equal(back, labels)
+    dense = np.zeros((3, 3), np.int64)
+    dense[entry["confusion_truth"], entry["confusion_predicted"]] = entry["confusion_pixels"]
+    np.testing.assert_array_equal(dense, confusion.counts)
+
+
+def test_an_empty_answer_is_not_a_missing_one() -> None:
+    entry = table_of([row(0, CLEAN, Prediction())]).to_pylist()[0]
+    assert entry["boxes"] == []
+    assert entry["masks"] is None
+    assert entry["semantic_runs"] is None
+    assert (entry["corruption"], entry["severity"]) == (None, None)
+
+
+def write(path: Path, rows: list[Row], key: str = "k") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with writing_part(path, key) as part:
+        for index in sorted({entry.index for entry in rows}):
+            part.add_image(table_of([entry for entry in rows if entry.index == index]))
+
+
+def test_a_part_sorts_and_finds_its_rows(tmp_path: Path) -> None:
+    path = part_path(tmp_path, 0)
+    write(path, [row(1, FOG, detection(2)), row(0, FOG, detection(1)), row(1, CLEAN, detection(3))])
+    assert pq.read_table(path)["condition"].to_pylist() == ["fog@3", "clean", "fog@3"]
+    assert held_cells(path, "k") == {(0, "fog@3"), (1, "clean"), (1, "fog@3")}
+    assert image_rows(path, 1).num_rows == 2
+
+
+def test_many_rows_make_several_groups(tmp_path: Path) -> None:
+    path = part_path(tmp_path, 0)
+    write(path, [row(i, Condition.of("fog", s), detection(1)) for i in range(300) for s in (1, 2, 3)])
+    assert pq.ParquetFile(path).num_row_groups == 2
+    assert pq.read_table(path).num_rows == 900
+
+
+def test_a_part_of_another_run_is_refused(tmp_path: Path) -> None:
+    path = part_path(tmp_path, 0)
+    write(path, [row(0, FOG, detection(1))], key="mine")
+    with pytest.raises(StoreError, match="belongs to another run"):
+        check_part(path, "yours")
+    pq.write_table(table_of([row(0, FOG, detection(1))]), path)
+    with pytest.raises(StoreError, match="has schema none, this version reads 1"):
+        check_part(path, "mine")
+
+
+def test_an_unfinished_file_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), whole_file(tmp_path / "a") as file:
+        file.write(b"half" * (1 // 0))
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / ".a.0123456789ab.tmp").touch()
+    sweep(tmp_path / "a")
+    assert list(tmp_path.iterdir()) == []
+    words = "No such file or directory; check that the folder exists"
+    with pytest.raises(OutputError, match=words), whole_file(tmp_path / "no" / "a"):
+        pass
+
+
+def record(**changes: object) -> RunRecord:
+    return RunRecord(
+        model=ModelRecord(spec="m", name="m", fingerprint="f1"),
+        dataset=DatasetRecord(spec="d", name="d", fingerprint="f2", images=4),
+        seed=0, chunk=2, images=4, conditions=("clean", "fog@3"), recipes={"fog": 1},
+    ).model_copy(update=changes)  # fmt: skip
+
+
+def test_shards_that_overlap_are_joined(tmp_path: Path) -> None:
+    shards = [tmp_path / "a", tmp_path / "b"]
+    kept = record()
+    for shard in shards:
+        claim(shard, kept)
+    rows = {(i, c): row(i, c, detection(i + 1)) for i in range(4) for c in (CLEAN, FOG)}
+    write(part_path(shards[0], 0), [rows[0, CLEAN], rows[0, FOG], rows[1, CLEAN]], kept.key)
+    write(part_path(shards[1], 0), [rows[1, CLEAN], rows[1, FOG]], kept.key)
+    write(part_path(shards[1], 1), [rows[2, CLEAN]], kept.key)
+    merge(tmp_path / "all", shards)
+    whole = tmp_path / "whole" / PARTS / "part-000000.parquet"
+    write(whole, [rows[i, c] for i in (0, 1) for c in (CLEAN, FOG)], kept.key)
+    assert (tmp_path / "all" / PARTS / "part-000000.parquet").read_bytes() == whole.read_bytes()
+    assert held_cells(part_path(tmp_path / "all", 1), kept.key) == {(2, "clean")}
+
+
+def test_shards_of_different_runs_are_not_joined(tmp_path: Path) -> None:
+    claim(tmp_path / "a", record())
+    claim(tmp_path / "b", record(seed=7))
+    with pytest.raises(StoreError, match="the seed was 0, now 7"):
+        merge(tmp_path / "all", [tmp_path / "a", tmp_path / "b"])
+    with pytest.raises(StoreError, match="one of the shards"):
+        merge(tmp_path / "a", [tmp_path / "a"])
+
+
+def test_a_record_of_another_version_is_said(tmp_path: Path) -> None:
+    claim(tmp_path / "a", record())
+    assert read_record(tmp_path / "a") == record()
+    with pytest.raises(StoreError, match=r"is not a run folder: it has no run.json"):
+        read_record(tmp_path)
+    (tmp_path / "a" / "run.json").write_text(json.dumps({"schema_version": 1}))
+    with pytest.raises(StoreError, match="written by another version"):
+        read_record(tmp_path / "a")
+
+
+def test_anyone_can_read_the_rows(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas", reason="pandas is not a dependency")
+    path = part_path(tmp_path, 0)
+    write(path, [row(0, FOG, detection(2, masks=True)), row(0, CLEAN, detection(3, masks=True))])
+    frame = pandas.read_parquet(tmp_path / PARTS)
+    assert frame.groupby("condition")["scores"].first().map(len).to_dict() == {"clean": 3, "fog@3": 2}
+
+
+def test_sql_can_read_the_rows(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not a dependency")
+    path = part_path(tmp_path, 0)
+    write(path, [row(0, FOG, detection(2)), row(0, CLEAN, detection(3))])
+    query = f"select condition, len(boxes), list_sum(scores) from '{tmp_path}/parts/*.parquet' order by 1"
+    found = duckdb.sql(query).fetchall()
+    assert [(name, count) for name, count, _ in found] == [("clean", 3), ("fog@3", 2)]
+    assert found[0][2] == pytest.approx(detection(3).scores.sum())
