@@ -13,7 +13,7 @@ from stormproof.corruptions import corrupt_image
 from stormproof.datasets import open_dataset
 from stormproof.engine.plan import make_plan, survey
 from stormproof.engine.run import run
-from stormproof.errors import InvalidOption, RunError, StoreError
+from stormproof.errors import InvalidOption, OutputError, RunError, StoreError
 from stormproof.store.parts import read_failures
 from stormproof.store.record import read_record
 
@@ -146,6 +146,22 @@ def test_a_broken_part_is_named(configure: Configure) -> None:
 def test_a_run_that_never_works_stops_at_once(configure: Configure) -> None:
     with pytest.raises(RunError, match=r"All 12 cells of the first chunk failed.*KeyError: 'weights'"):
         run(configure("always_raises"))
+
+
+def test_two_writers_are_one_too_many(configure: Configure) -> None:
+    from stormproof.store.lock import sole_writer
+
+    config = configure(limit=1)
+    run(config)
+    with sole_writer(Path(config.out), "1/1"), pytest.raises(OutputError, match="Another process is writing"):
+        run(config)
+
+
+def test_a_model_of_other_classes_is_refused(configure: Configure, tmp_path: Path) -> None:
+    script = tmp_path / "fish.py"
+    script.write_text("classes = ('cod', 'eel')\ndef find(images): return []")
+    with pytest.raises(InvalidOption, match=r"No class of find .cod, eel …. is a class of instances"):
+        run(configure().model_copy(update={"model": f"{script}:find"}))
 
 
 def test_nothing_to_test_is_an_error(configure: Configure) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import sys
 from dataclasses import dataclass
 from functools import lru_cache
@@ -59,7 +60,7 @@ def _opened(model: str, enhance: tuple[str, ...], data: str, fingerprints: tuple
     ):
         if here != planned:
             raise RunError(
-                f"The {what} {spec} has fingerprint {here[:16]} on {os.uname().nodename}, but {planned[:16]} "
+                f"The {what} {spec} has fingerprint {here[:16]} on {platform.node()}, but {planned[:16]} "
                 "where the run was started; give every machine the same files."
             )
     return bench

@@ -44,6 +44,7 @@ def do_chunk(work: Work, attempt: Attempt) -> ChunkResult:
         # A worker wrote the part and was lost before it could say so.
         count = len(work.indices(attempt.chunk))
         return ChunkResult(attempt.chunk, {str(condition): count for condition in work.conditions})
+    drop_note(work.out, attempt.chunk)  # of a run that was killed: it blames nobody
     bench = bench_for(work)
     start = perf_counter()  # opening the model is not the chunk's cost
     sweep(path)

@@ -16,6 +16,7 @@ from stormproof.engine.config import RunConfig
 from stormproof.engine.provenance import provenance
 from stormproof.engine.work import Work
 from stormproof.errors import InvalidOption
+from stormproof.models.classes import match_classes
 from stormproof.models.model import Precomputed
 from stormproof.store.parts import held_cells, part_path
 from stormproof.store.record import RECORD, DatasetRecord, ModelRecord, RunRecord, read_record
@@ -58,6 +59,7 @@ def make_plan(config: RunConfig) -> Plan:
     one_thread()
     spec = config.data_spec()
     bench = open_pair(config.model, config.enhance, spec)
+    _require_common_classes(bench)
     conditions = _conditions(config, bench)
     images = min(len(bench.dataset), config.limit or len(bench.dataset))
     if not images:
@@ -110,6 +112,21 @@ def _conditions(config: RunConfig, bench: Bench) -> tuple[Condition, ...]:
         )
     # Clean predictions come first whenever there are any: every relative score needs them.
     return asked or tuple(dict.fromkeys((*(c for c in offered if c == CLEAN), *offered)))
+
+
+def _require_common_classes(bench: Bench) -> None:
+    """Refuse a model that cannot be right about anything in the dataset."""
+    model, dataset = bench.model, bench.dataset
+    sides = (
+        (model.classes, dataset.classes),
+        (model.semantic_classes, dataset.semantic_classes),
+    )
+    for theirs, ours in sides:
+        if theirs and ours and max(match_classes(theirs, ours).labels) < 0:
+            raise InvalidOption(
+                f"No class of {model.name} ({', '.join(theirs[:5])} …) is a class of {dataset.name} "
+                f"({', '.join(ours[:5])} …); rename the model's classes to the dataset's."
+            )
 
 
 def _chunk(out: Path, images: int, conditions: int) -> int:
