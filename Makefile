@@ -11,14 +11,20 @@ $(VENV)/.run: pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
 	touch $@
 
+# The reference package brings the OpenCV build with windows, which needs libGL; the plain one goes over it.
+HEADLESS = $(BIN)/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps \
+	'opencv-python-headless>=4.12,<5'
+
 $(VENV)/.test: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
+	$(HEADLESS)
 	touch $@
 
 $(VENV)/.lint: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test,lint]'
+	$(HEADLESS)
 	touch $@
 
 demo: $(VENV)/.run  ## render every corruption of a built-in street scene
