@@ -26,18 +26,19 @@ def _gaussian(image: Any, sigma: Any = 1, multichannel: bool = False, **options:
 @lru_cache(maxsize=1)
 def package() -> Any:
     """The imported reference package."""
-    if "pkg_resources" not in sys.modules:
-        stand_in = types.ModuleType("pkg_resources")
-        stand_in.resource_filename = lambda module, name: str(  # type: ignore[attr-defined]
-            Path(importlib.util.find_spec("imagecorruptions").origin).parent / name  # type: ignore[union-attr, arg-type]
-        )
-        sys.modules["pkg_resources"] = stand_in
+    folder = Path(importlib.util.find_spec("imagecorruptions").origin).parent  # type: ignore[union-attr, arg-type]
+    stand_in = types.ModuleType("pkg_resources")
+    stand_in.resource_filename = lambda module, name: str(folder / name)  # type: ignore[attr-defined]
     if not hasattr(np, "float_"):
         np.float_ = np.float64  # type: ignore[attr-defined]
+    before = sys.modules.get("pkg_resources")
+    sys.modules["pkg_resources"] = before or stand_in
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import imagecorruptions
         from imagecorruptions import corruptions
+    if before is None:  # it was for that import only; others, pytest among them, look for the real one
+        del sys.modules["pkg_resources"]
     corruptions.gaussian = _gaussian
     return imagecorruptions
 

@@ -91,7 +91,7 @@ def test_calibrations_of_every_format(tmp_path: Path) -> None:
     assert read_calibration(tmp_path / "kitti.txt").camera == Camera(700, 701, 600, 170, 385 / 700)
     (tmp_path / "mb.txt").write_text("cam0=[999.4 0 294.1; 0 998.4 252.9; 0 0 1]\ndoffs=32.8\nbaseline=193\n")
     assert read_calibration(tmp_path / "mb.txt") == Calibration(
-        Camera(999.4, 998.4, 294.1, 252.9, 0.193), 32.8
+        Camera(999.4, 998.4, 294.1, 252.9, 0.193, 32.8), 32.8
     )
     city = {"extrinsic": {"baseline": 0.22}, "intrinsic": {"fx": 2262, "fy": 2265, "u0": 1096, "v0": 513}}
     (tmp_path / "c.json").write_text(json.dumps(city))
