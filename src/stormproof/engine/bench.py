@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+import pyarrow as pa
+
 from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.engine.work import Work
@@ -30,6 +32,8 @@ class Bench:
 def settle(folder: str, modules: tuple[str, ...]) -> None:
     """Make this process see the user's modules and relative paths, with one thread for each library."""
     one_thread()
+    # Arrow's own pool keeps tens of megabytes that a worker, which writes a little at a time, never needs.
+    pa.set_memory_pool(pa.system_memory_pool())
     if Path(folder).is_dir() and Path.cwd() != Path(folder):
         os.chdir(folder)
     sys.path[:] = [*sys.path, *(place for place in modules if place not in sys.path)]
