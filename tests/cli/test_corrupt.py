@@ -231,6 +231,9 @@ def test_list_names_everything() -> None:
     table = stormproof("list", "corruptions").stdout
     assert all(name in table for name in registered())
     assert "imagenet-c" in stormproof("list", "suites").stdout
+    benchmarks = json.loads(stormproof("list", "benchmarks", "--json").stdout)
+    assert {"coco-c", "voc2012-seg-c", "bdd100k-camera", "person-mutators"} <= {b["name"] for b in benchmarks}
+    assert "VOC07 AP50" in stormproof("list", "benchmarks").stdout
 
 
 def test_help_has_examples() -> None:

@@ -17,6 +17,7 @@ from stormproof.cli import app, console
 class What(StrEnum):
     corruptions = "corruptions"
     suites = "suites"
+    benchmarks = "benchmarks"
 
 
 @app.command("list")
@@ -24,19 +25,26 @@ def list_(
     what: Annotated[What, typer.Argument(help="What to list.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """List the corruptions or the suites.
+    """List the corruptions, the suites, or the papers' benchmarks for `stormproof run --benchmark`.
 
     Examples:
 
         stormproof list corruptions
 
         stormproof list suites --json
+
+        stormproof list benchmarks
     """
-    rows = _corruptions() if what is What.corruptions else _suites()
+    rows, table = {
+        What.corruptions: (_corruptions, _corruption_table),
+        What.suites: (_suites, _suite_table),
+        What.benchmarks: (_benchmarks, _benchmark_table),
+    }[what]
+    found = rows()
     if as_json:
-        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        print(json.dumps(found, indent=1, ensure_ascii=False))
     else:
-        console.out.print(_corruption_table(rows) if what is What.corruptions else _suite_table(rows))
+        console.out.print(table(found))
 
 
 def _corruptions() -> list[dict[str, object]]:
@@ -108,4 +116,34 @@ def _suite_table(rows: list[dict[str, object]]) -> Table:
         table.add_row(
             f"[bold]{row['name']}[/]", str(len(conditions)), str(row["description"]), ", ".join(corruptions)
         )
+    return table
+
+
+def _benchmarks() -> list[dict[str, object]]:
+    from stormproof.engine.presets import PRESETS
+
+    return [
+        {
+            "name": preset.name,
+            "data": preset.doc,
+            "metric": preset.metric,
+            "suites": list(preset.suites),
+            "corruptions": list(preset.corruptions),
+            "needs": preset.needs,
+            "cite": preset.cite,
+        }
+        for preset in PRESETS.values()
+    ]
+
+
+def _benchmark_table(rows: list[dict[str, object]]) -> Table:
+    table = Table("benchmark", "data", "conditions", "metric", "paper", box=None, pad_edge=False)
+    for row in rows:
+        suites, corruptions = row["suites"], row["corruptions"]
+        assert isinstance(suites, list)
+        assert isinstance(corruptions, list)
+        conditions = row["needs"] and f"needs {row['needs']}"
+        conditions = conditions or ", ".join(suites) or f"{len(corruptions)} corruptions"
+        name, data, metric, cite = (str(row[key]) for key in ("name", "data", "metric", "cite"))
+        table.add_row(f"[bold]{name}[/]", data, str(conditions), metric, cite)
     return table

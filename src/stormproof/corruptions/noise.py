@@ -35,14 +35,15 @@ def _poisson_table(photons: float) -> npt.NDArray[np.uint8]:
     """table[v, i]: truncated grey level of the (i + ½)/4096 quantile of Poisson(photons·v/255)/photons."""
     means = photons * np.arange(256) / 255
     counts = np.arange(int(photons + 12 * np.sqrt(photons) + 24))
-    # Probabilities by recurrence in logarithms: exact enough far into both tails, no special functions.
+    # Probabilities by logarithms: exact enough far into both tails, no special functions.
     factorials = np.concatenate(([0.0], np.cumsum(np.log(counts[1:]))))
-    logs = counts * np.log(np.maximum(means, 1e-300))[:, None] - factorials
-    below = np.cumsum(np.exp(logs - means[:, None]), axis=1)
     levels = (np.clip(counts / photons, 0, 1) * 255).astype(np.uint8)
     quantiles = (np.arange(_LEVELS) + 0.5) / _LEVELS
-    reached = [np.searchsorted(row, quantiles, side="left") for row in below]
-    return levels[np.minimum(np.stack(reached), len(counts) - 1)]
+    table = np.empty((256, _LEVELS), np.uint8)
+    for row, mean in zip(table, means, strict=True):  # level by level: whole tables of floats take memory
+        below = np.cumsum(np.exp(counts * np.log(max(mean, 1e-300)) - factorials - mean))
+        row[:] = levels[np.minimum(np.searchsorted(below, quantiles, side="left"), len(counts) - 1)]
+    return table
 
 
 @corruption(family="noise", cite="hendrycks2019", photons=ladder(60, 25, 12, 5, 3.0, low=0.05, high=10000))
@@ -65,8 +66,10 @@ def _speckle_table(sigma: float) -> npt.NDArray[np.uint8]:
     """table[v, i]: truncated v·(1 + σ·normal quantile)."""
     normal = normal_quantiles().reshape(_LEVELS, -1).mean(axis=1)
     gains = 1 + sigma * normal / normal.std()
-    table = np.clip(np.arange(256)[:, None] * gains + 1e-9, 0, 255)
-    return np.asarray(table, np.uint8)
+    table = np.empty((256, _LEVELS), np.uint8)
+    for level, row in enumerate(table):
+        row[:] = np.clip(level * gains + 1e-9, 0, 255)
+    return table
 
 
 @corruption(family="noise", cite="hendrycks2019", sigma=ladder(0.15, 0.2, 0.35, 0.45, 0.6, low=0, high=10))
