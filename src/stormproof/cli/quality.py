@@ -80,7 +80,7 @@ def _measure(
     from stormproof.quality_table import average, measure
 
     count = len(open_dataset(spec))
-    indices = [0] if limit == 1 else evenly_spread(count, count if limit is None else limit)
+    indices = evenly_spread(count, count if limit is None else limit)
     workers = max(min(workers, len(indices)), 1)
     measured = []
     with console.progress("images") as bar:

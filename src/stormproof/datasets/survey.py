@@ -91,10 +91,12 @@ def evenly_spread(count: int, most: int) -> list[int]:
 
     >>> evenly_spread(10, 4)
     [0, 3, 6, 9]
+    >>> evenly_spread(10, 1)
+    [0]
     """
     if count <= most:
         return list(range(count))
-    return [round(i * (count - 1) / (most - 1)) for i in range(most)]
+    return [round(i * (count - 1) / max(most - 1, 1)) for i in range(most)]
 
 
 def problems_of(error: StormproofError) -> list[Problem]:

@@ -96,6 +96,7 @@ class World:
         )
 
     def size(self, index: int) -> tuple[int, int]:
+        range(self.count)[index]  # an index beyond the split is an error here too
         return self.height, self.width
 
 
