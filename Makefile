@@ -40,17 +40,18 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-$(VENV)/.bench: pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test,bench]'
-	$(HEADLESS)
+# Peers want older NumPy and Numba, so they get an environment of their own.
+.bench-venv/.bench: pyproject.toml
+	$(PYTHON) -m venv .bench-venv
+	.bench-venv/bin/pip install --quiet --disable-pip-version-check --editable '.[test,bench]'
+	$(subst $(BIN),.bench-venv/bin,$(HEADLESS))
 	touch $@
 
-bench: $(VENV)/.bench  ## ours beside its peers, in one run
-	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+bench: .bench-venv/.bench  ## ours beside its peers, in one run
+	@for file in benchmarks/*.py; do echo "== $$file"; .bench-venv/bin/python $$file || exit 1; done
 
 docs: $(VENV)/.test  ## remake the generated pages
 	@for file in docs/make_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) .bench-venv demo
