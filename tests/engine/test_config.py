@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 
 from engine.conftest import Configure
 from stormproof.cli import app
-from stormproof.corruptions import SUITES
+from stormproof.corruptions import SUITES, find
 from stormproof.engine.config import RunConfig, make_config, read_conditions, read_settings
 from stormproof.engine.presets import PRESETS, find_preset
 from stormproof.engine.run import run
-from stormproof.errors import InvalidOption, UnknownName
+from stormproof.errors import InvalidCondition, InvalidOption, UnknownName
 
 LEAST = {"model": "a.b:c", "data": "images:x", "out": "o"}
 
@@ -162,3 +162,24 @@ def test_stylized_coco_says_plainly_that_it_is_not_there() -> None:
 
 def test_michaelis_is_76_conditions() -> None:
     assert len(find_preset("coco-c").conditions()) == 76
+
+
+@pytest.mark.parametrize("name", [name for name, preset in PRESETS.items() if not preset.lacking])
+def test_every_condition_of_a_benchmark_can_be_made(name: str) -> None:
+    conditions = PRESETS[name].conditions()
+    assert conditions[0].is_clean
+    for condition in conditions[1:]:
+        assert find(str(condition.corruption)).parameters(condition)
+
+
+def test_psf_blur_runs_at_its_three_severities_on_cityscapes_only() -> None:
+    runs = {name: [str(c) for c in PRESETS[name].conditions()] for name in ("cityscapes-seg-c", "ade20k-c")}
+    assert [c for c in runs["cityscapes-seg-c"] if c.startswith("psf")] == [
+        "psf_blur@1",
+        "psf_blur@2",
+        "psf_blur@3",
+    ]
+    assert not [c for c in runs["ade20k-c"] if c.startswith("psf")]
+    assert read_conditions("psf_blur") == read_conditions("psf_blur@1,psf_blur@2,psf_blur@3")
+    with pytest.raises(InvalidCondition, match="no severities"):
+        read_conditions("alpha_blend")

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from stormproof.condition import SEVERITIES, Condition, Value
+from stormproof.condition import SEVERITIES, Condition, Value, grid
 from stormproof.corruptions.ladder import Ladder, constant, free, ladder
 from stormproof.corruptions.scene import missing, needed
 from stormproof.errors import InvalidCondition, MissingContext, UnknownName
@@ -14,7 +14,17 @@ from stormproof.imaging import Field
 from stormproof.randomness import Draw
 from stormproof.sample import Context, Image
 
-__all__ = ["Corruption", "Ladder", "constant", "corruption", "find", "free", "ladder", "registered"]
+__all__ = [
+    "Corruption",
+    "Ladder",
+    "constant",
+    "corruption",
+    "every_severity",
+    "find",
+    "free",
+    "ladder",
+    "registered",
+]
 
 Recipe = Callable[..., Image]
 Mover = Callable[..., tuple[Field, Field]]
@@ -205,6 +215,15 @@ def corruption(
 def registered() -> dict[str, Corruption]:
     """Every corruption registered so far, in order."""
     return dict(_REGISTRY)
+
+
+def every_severity(name: str) -> tuple[Condition, ...]:
+    """A corruption at each severity it has; one that only parameters describe is refused."""
+    found = find(name)
+    if not found.severities:
+        example = ",".join(f"{key}=…" for key in found.ladders)
+        raise InvalidCondition(f"{name} has no severities; write {name}[{example}].")
+    return grid([name], found.severities)
 
 
 def find(name: str) -> Corruption:

@@ -12,8 +12,9 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from stormproof.condition import CLEAN, SEVERITIES, Condition, grid
+from stormproof.condition import CLEAN, Condition
 from stormproof.corruptions import SUITES, find, find_suite, registered
+from stormproof.corruptions.registry import every_severity
 from stormproof.engine.presets import Preset, find_preset
 from stormproof.errors import InvalidOption, OutputError
 from stormproof.store.files import whole_file
@@ -111,7 +112,7 @@ def read_conditions(text: str) -> list[Condition]:
         if name in SUITES:
             found += SUITES[name].conditions
         elif name in registered():
-            found += grid([name], SEVERITIES)
+            found += every_severity(name)
         else:
             found.append(Condition.parse(name))
     return found

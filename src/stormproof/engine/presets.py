@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from stormproof.condition import CLEAN, Condition, grid
+from stormproof.condition import CLEAN, Condition
 from stormproof.corruptions import SUITES, find_suite, registered
+from stormproof.corruptions.registry import every_severity
 from stormproof.errors import InvalidOption, UnknownName
 from stormproof.robustness.groups import KAMANN
 
@@ -47,7 +48,8 @@ class Preset:
         if self.lacking:
             raise InvalidOption(f"The benchmark {self.name} needs {self.lacking}; it cannot be run yet.")
         named = (condition for suite in self.suites for condition in find_suite(suite).conditions)
-        return tuple(dict.fromkeys((CLEAN, *named, *grid(self.corruptions))))
+        listed = (condition for name in self.corruptions for condition in every_severity(name))
+        return tuple(dict.fromkeys((CLEAN, *named, *listed)))
 
     @property
     def lacking(self) -> str:
@@ -83,6 +85,7 @@ _ADE = tuple(
     for inner in ("", "ADEChallengeData2016/")
 )  # fmt: skip
 _KAMANN = tuple(name for members in KAMANN.values() for name in members)
+_KAMANN_ELSEWHERE = tuple(name for name in _KAMANN if name != "psf_blur")  # a lens of the Cityscapes camera
 
 PRESETS: dict[str, Preset] = {
     preset.name: preset
@@ -91,8 +94,8 @@ PRESETS: dict[str, Preset] = {
         Preset("pascal-c", "michaelis2019", "PASCAL VOC 2007 test", _VOC07, ("imagenet-c",), "VOC07 AP50"),
         Preset("cityscapes-c", "michaelis2019", "Cityscapes val", _CITYSCAPES, ("imagenet-c",), "AP"),
         Preset("cityscapes-seg-c", "kamann2020", "Cityscapes val", _CITYSCAPES, (), "mIoU", _KAMANN),
-        Preset("voc2012-seg-c", "kamann2020", "PASCAL VOC 2012 val", _VOC12, (), "mIoU", _KAMANN),
-        Preset("ade20k-c", "kamann2020", "ADE20K validation", _ADE, (), "mIoU", _KAMANN),
+        Preset("voc2012-seg-c", "kamann2020", "PASCAL VOC 2012 val", _VOC12, (), "mIoU", _KAMANN_ELSEWHERE),
+        Preset("ade20k-c", "kamann2020", "ADE20K validation", _ADE, (), "mIoU", _KAMANN_ELSEWHERE),
         Preset("coco-camera", "liu2024", "COCO 2017 val", _COCO, ("camera",), "E"),
         Preset("bdd100k-camera", "liu2024", "BDD100K val", _BDD, ("camera",), "E"),
         Preset("stylized-coco", "theodoridis2022", "COCO 2017 val", _COCO, (), "AP",
