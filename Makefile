@@ -48,7 +48,9 @@ lint: $(VENV)/.lint
 	touch $@
 
 bench: .bench-venv/.bench  ## ours beside its peers, in one run
-	@for file in benchmarks/*.py; do echo "== $$file"; .bench-venv/bin/python $$file || exit 1; done
+	@missed=""; for file in benchmarks/*.py; do echo "== $$file"; \
+		.bench-venv/bin/python $$file || missed="$$missed $$file"; done; \
+	if [ -n "$$missed" ]; then echo "A bar was missed in:$$missed"; exit 1; fi
 
 docs: $(VENV)/.test  ## remake the generated pages
 	@for file in docs/make_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
