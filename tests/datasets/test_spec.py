@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from stormproof import datasets
 from stormproof.datasets import open_dataset
 from stormproof.datasets.images import open_images
-from stormproof.datasets.spec import Spec, call
 from stormproof.errors import InvalidOption, UnknownName
+from stormproof.spec import Spec, call
 
 words = st.text(st.characters(codec="utf-8", exclude_characters="\\,=:\n\r"), min_size=1).filter(
     lambda w: w.strip() == w

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from stormproof.datasets.spec import keyword_options, load_attribute
 from stormproof.errors import MissingExtra
 from stormproof.models import ADAPTERS, open_model
+from stormproof.spec import keyword_options, load_attribute
 
 HEAVY = (
     "torch",
@@ -29,7 +29,7 @@ def test_no_framework_is_imported_unasked() -> None:
     code = (
         "import sys, stormproof.models\n"
         "from stormproof.models import open_model, ADAPTERS\n"
-        "from stormproof.datasets.spec import load_attribute\n"
+        "from stormproof.spec import load_attribute\n"
         "openers = [load_attribute(place) for place in ADAPTERS.values()]\n"
         "open_model('hog')\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules])\n"

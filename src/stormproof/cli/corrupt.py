@@ -70,6 +70,7 @@ def _conditions(
 ) -> tuple[Condition, ...]:
     from stormproof.condition import Condition
     from stormproof.corruptions import find, find_suite
+    from stormproof.corruptions.registry import every_severity
 
     if sum((corruption is not None, suite is not None, bool(texts))) != 1:
         raise InvalidOption("Say what to do with exactly one of --corruption, --suite or --condition.")
@@ -78,10 +79,8 @@ def _conditions(
     if suite is not None:
         return find_suite(suite).conditions
     if corruption is not None:
-        levels = find(corruption).severities if severity is None else (severity,)
-        if not levels:
-            raise InvalidOption(f"{corruption} has no severities; give its parameters with --condition.")
-        return tuple(Condition.of(find(corruption).name, level) for level in levels)
+        chosen = find(corruption).name
+        return every_severity(chosen) if severity is None else (Condition.of(chosen, severity),)
     return tuple(dict.fromkeys(map(Condition.parse, texts)))
 
 

@@ -73,8 +73,3 @@ def find_suite(name: str) -> Suite:
         return SUITES[name]
     except KeyError:
         raise UnknownName("suite", name, SUITES, "List them with 'stormproof list suites'.") from None
-
-
-def conditions_of(text: str) -> tuple[Condition, ...]:
-    """The conditions a text names: a suite, or a single condition."""
-    return SUITES[text].conditions if text in SUITES else (Condition.parse(text),)

@@ -9,8 +9,8 @@ from importlib.metadata import entry_points
 from typing import Any, cast
 
 from stormproof.datasets.dataset import Dataset
-from stormproof.datasets.spec import Spec, call, load_attribute, read_options
 from stormproof.errors import InvalidOption, UnknownName
+from stormproof.spec import Spec, call, load_attribute, read_options
 
 # kind → where its opener lives; loaded only when named.
 READERS: dict[str, str] = {

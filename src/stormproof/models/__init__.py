@@ -6,9 +6,9 @@ import re
 from importlib.metadata import entry_points
 from typing import cast
 
-from stormproof.datasets.spec import Spec, call, load_attribute
 from stormproof.errors import UnknownName
 from stormproof.models.model import Model, Precomputed
+from stormproof.spec import Spec, call, load_attribute
 
 # kind → where its opener lives; loaded only when named, so that no framework is imported unasked.
 ADAPTERS: dict[str, str] = {

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from stormproof.datasets.files import locate
-from stormproof.datasets.spec import Spec, load_attribute, read_options
 from stormproof.errors import InvalidOption
 from stormproof.models.answers import read_answers
 from stormproof.models.fingerprint import fingerprint
 from stormproof.models.model import Model, Precomputed
 from stormproof.sample import Image, Prediction
+from stormproof.spec import Spec, load_attribute, read_options
 
 
 @dataclass(frozen=True, eq=False)

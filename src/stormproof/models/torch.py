@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.datasets.spec import load_attribute
 from stormproof.errors import InvalidOption, ModelError
 from stormproof.models.answers import as_array
 from stormproof.models.card import Card, complete_card, read_card
 from stormproof.models.files import framework, model_file
 from stormproof.models.network import Array, Forward, Network, card_classes
+from stormproof.spec import load_attribute
 
 _DETECTIONS = ("boxes", "labels", "scores", "masks")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol, cast
 
-from stormproof.datasets.spec import load_attribute
 from stormproof.engine.run import Watch
 from stormproof.errors import UnknownName
+from stormproof.spec import load_attribute
 from stormproof.store.record import RunRecord
 
 TRACKERS = {
