@@ -15,8 +15,8 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 # Each room may import from those listed before it, never from those after.
 ORDER = (
     "errors", "spec", "condition", "randomness", "sample", "imagefile", "imaging", "corruptions", "dropin",
-    "copies", "gallery", "context", "world", "datasets", "models", "metrics", "robustness", "quality_table", "store",
-    "engine", "scoring", "trackers", "cli",
+    "copies", "gallery", "context", "world", "datasets", "models", "metrics", "robustness", "quality_table",
+    "store", "engine", "scoring", "trackers", "cli",
 )  # fmt: skip
 RECIPES = sorted((SOURCE / "corruptions").glob("*.py"))
 
