@@ -13,6 +13,7 @@ import cv2
 import numpy as np
 import pytest
 
+from frost import LOOKS, drawn
 from stormproof.corruptions import textures
 from stormproof.errors import InvalidImage, InvalidOption
 from stormproof.imagefile import write_image
@@ -50,7 +51,7 @@ def spectrum_slope(picture: Image) -> float:
 
 @pytest.mark.parametrize("index", range(5))
 def test_built_in_pictures_have_the_stated_statistics(index: int) -> None:
-    picture, look = textures.built_in()[index], textures.LOOKS[index]
+    picture, look = textures.load("built-in")[index], LOOKS[index]
     assert picture.dtype == np.uint8
     assert picture.shape == (*look.size, 3)
     assert np.abs(picture.mean(axis=(0, 1)) - look.mean).max() < 1
@@ -60,27 +61,28 @@ def test_built_in_pictures_have_the_stated_statistics(index: int) -> None:
 
 @pytest.mark.parametrize("index", range(5))
 def test_statistics_are_those_of_the_photographs(index: int) -> None:
-    photograph, look = textures.from_imagecorruptions()[index], textures.LOOKS[index]
+    photograph, look = textures.from_imagecorruptions()[index], LOOKS[index]
     assert photograph.shape == (*look.size, 3)
     assert np.abs(photograph.mean(axis=(0, 1)) - look.mean).max() < 0.06
     assert np.abs(photograph.std(axis=(0, 1)) - look.sd).max() < 0.06
 
 
 def test_built_in_pictures_have_the_same_bytes_everywhere() -> None:
-    assert tuple(hashlib.sha256(p.tobytes()).hexdigest()[:16] for p in textures.built_in()) == DIGESTS
+    assert tuple(hashlib.sha256(p.tobytes()).hexdigest()[:16] for p in textures.load("built-in")) == DIGESTS
 
 
-def test_drawing_again_gives_the_same_picture() -> None:
-    assert np.array_equal(textures.built_in.__wrapped__()[3], textures.built_in()[3])
+@pytest.mark.parametrize("index", range(5))
+def test_drawing_again_gives_the_kept_picture(index: int) -> None:
+    assert np.array_equal(drawn(index), textures.load("built-in")[index])
 
 
 def test_built_in_pictures_differ() -> None:
-    corners = [picture[:300, :500, 1].astype(float).ravel() for picture in textures.built_in()]
+    corners = [picture[:300, :500, 1].astype(float).ravel() for picture in textures.load("built-in")]
     assert all(abs(np.corrcoef(a, b)[0, 1]) < 0.2 for a, b in combinations(corners, 2))
 
 
 def test_no_part_is_the_photograph() -> None:
-    for own, photograph in zip(textures.built_in(), textures.from_imagecorruptions(), strict=True):
+    for own, photograph in zip(textures.load("built-in"), textures.from_imagecorruptions(), strict=True):
         assert abs(np.corrcoef(own[..., 1].ravel(), photograph[..., 1].ravel())[0, 1]) < 0.3
 
 
@@ -91,7 +93,7 @@ def test_crops_are_as_bright_and_as_busy_as_those_of_the_photographs() -> None:
         places = [p[y : y + 224, x : x + 224] for p in pictures for y in (0, 45, 90) for x in (0, 150, 300)]
         return np.mean([(c.mean(), c.std(axis=(0, 1)).mean()) for c in places], axis=0)
 
-    assert np.abs(crops(textures.built_in()) - crops(textures.from_imagecorruptions())).max() < 3
+    assert np.abs(crops(textures.load("built-in")) - crops(textures.from_imagecorruptions())).max() < 3
 
 
 def test_photographs_are_read_as_opencv_reads_them() -> None:

@@ -64,24 +64,25 @@ def snow(
     return imaging.whiten(image, layer + layer[::-1, ::-1], keep)
 
 
-_KEPT = 4_000_000  # pixels; larger textures are resized anew each time rather than held in memory
+_KEPT = 4_000_000  # pixels of an image; textures for larger ones are resized anew each time, not kept
 
 
-def _fitted(source: str, index: int, size: tuple[int, int], grey: bool) -> Image:
-    """One texture, enlarged to cover an image of `size` with a tenth to spare for a random crop.
+def _cover(texture: tuple[int, ...], image: tuple[int, ...]) -> tuple[int, int]:
+    """The size of a texture that covers an image with a tenth to spare for a random crop.
 
     A texture that covers the image keeps its scale, so frost is fine on small images and coarse on
     large ones, as in the reference.
     """
-    texture = frost_textures.load(source)[index]
-    shortfall = max(side / own for side, own in zip(size, texture.shape, strict=False))
-    scale = max(shortfall, 1.0) * 1.1
-    target = (ceil(texture.shape[0] * scale), ceil(texture.shape[1] * scale))
-    resized = imaging.resize_cubic(texture, target)
+    scale = 1.1 * max(image[0] / texture[0], image[1] / texture[1], 1.0)
+    return ceil(texture[0] * scale), ceil(texture[1] * scale)
+
+
+def _resized(source: str, index: int, size: tuple[int, int], grey: bool) -> Image:
+    resized = imaging.resize_cubic(frost_textures.load(source)[index], size)
     return imaging.grey_of(resized) if grey else resized
 
 
-_fitted_once = lru_cache(maxsize=8)(_fitted)
+_resized_once = lru_cache(maxsize=5)(_resized)  # as many as there are textures: images often agree in size
 
 
 @corruption(
@@ -97,10 +98,11 @@ def frost(image: Image, draw: Draw, *, picture: float, ice: float, textures: str
     `textures` is "built-in" (made by Stormproof), a folder of pictures, or "imagecorruptions" for the
     photographs of an installed imagecorruptions package, which the published scores used.
     """
-    count = len(frost_textures.load(textures))
+    pictures = frost_textures.load(textures)
     height, width, channels = image.shape
-    fit = _fitted_once if height * width <= _KEPT else _fitted
-    texture = fit(textures, draw.integer("texture", count), (height, width), channels == 1)
+    index = draw.integer("texture", len(pictures))
+    resized = _resized_once if height * width <= _KEPT else _resized
+    texture = resized(textures, index, _cover(pictures[index].shape, image.shape), channels == 1)
     corner = draw.integer("top", texture.shape[0] - height), draw.integer("left", texture.shape[1] - width)
     return imaging.mix(image, picture, texture, ice, corner=corner)
 

@@ -20,6 +20,8 @@ from stormproof.sample import Ints
 Size = tuple[int, int]
 
 HALF, QUARTER = np.float32(0.5), np.float32(0.25)
+_STREAM = 200_000  # grains that share a random stream
+_AT_ONCE = 20_000  # grains whose coordinates are in memory together
 
 
 class Strokes(NamedTuple):
@@ -123,30 +125,42 @@ def ferns(
 ) -> Strokes:
     """Stems, their barbs, the barbs' barbs, and beneath them a thin sheet of ice of that lightness."""
     barbs = _barbs(draw, f"{name} barb", stems, pitch=pitch, lean=lean, ratio=ratio, width=0.5)
-    fringe = _barbs(draw, f"{name} fringe", barbs, pitch=2.2, lean=lean, ratio=0.36, width=0.2)
+    fringe = _visible(_barbs(draw, f"{name} fringe", barbs, pitch=2.2, lean=lean, ratio=0.36, width=0.2))
     under = stems._replace(
         width=stems.length * np.float32(0.4 * ratio),
         light=np.float32(sheet) + np.float32(0.2) * stems.light,
         facet=QUARTER * stems.facet,
         density=np.full_like(stems.light, 0.4),
     )
-    groups = (under, fringe, barbs, stems)
-    joined = Strokes(*(np.concatenate(columns) for columns in zip(*groups, strict=True)))
-    return joined.pick(np.argsort(joined.rank, kind="stable"))
+    groups = [_visible(group) for group in (under, fringe, barbs, stems)]
+    order = np.argsort(np.concatenate([group.rank for group in groups]), kind="stable")
+    return Strokes(*(np.concatenate(columns)[order] for columns in zip(*groups, strict=True)))
+
+
+def _visible(strokes: Strokes) -> Strokes:
+    """Those longer than a pixel."""
+    seen = strokes.length > 1
+    return strokes if seen.all() else strokes.pick(np.flatnonzero(seen))
+
+
+def _portions(counts: Ints, most: int) -> list[Ints]:
+    """Positions of consecutive elements, cut wherever their counts reach another `most`."""
+    filled = np.cumsum(counts)
+    cuts = np.searchsorted(filled, np.arange(0, filled[-1:].sum(), most))
+    return np.split(np.arange(filled.size), cuts[1:])
 
 
 def paint(draw: Draw, name: str, ground: Field, strokes: Strokes) -> Field:
     """Strokes over the ground, drawn grain by grain at twice the size, then halved."""
     height, width = ground.shape
-    canvas = np.pad(np.repeat(np.repeat(ground, 2, 0), 2, 1), 1)
-    strokes = strokes.pick(np.flatnonzero(strokes.length > 1))
+    canvas = np.zeros((2 * height + 2, 2 * width + 2), np.float32)
+    blocks = canvas[1:-1, 1:-1].reshape(height, 2, width, 2)
+    blocks[...] = ground[:, None, :, None]
+    strokes = _visible(strokes)
     rows = (strokes.length * np.float32(2.4)).astype(np.int64) + 1
     columns = (strokes.width * strokes.density * np.float32(4.6)).astype(np.int64) + 1
-    filled = np.cumsum(rows * columns)
-    cuts = np.searchsorted(filled, np.arange(0, filled[-1], 200_000))
-    for part, chosen in enumerate(np.split(np.arange(filled.size), cuts[1:])):
+    for part, chosen in enumerate(_portions(rows * columns, _STREAM)):
         _grains(draw, f"{name}{part}", canvas, strokes.pick(chosen), rows[chosen], columns[chosen])
-    blocks = canvas[1:-1, 1:-1].reshape(height, 2, width, 2)
     return (blocks[:, 0, :, 0] + blocks[:, 1, :, 0] + blocks[:, 0, :, 1] + blocks[:, 1, :, 1]) * QUARTER
 
 
@@ -156,15 +170,20 @@ def _grains(draw: Draw, name: str, canvas: Field, strokes: Strokes, rows: Ints, 
     along, half = 2 * strokes.length, strokes.bend * strokes.length
     coefficients = np.stack([
         2 * strokes.y + 1, 2 * strokes.x + 1, strokes.dy * along, strokes.dx * along, half / 2,
-        8 * strokes.width / along, strokes.light, strokes.facet,
-        np.cumsum(counts) - counts, columns, 1 / rows.astype(np.float32),
+        8 * strokes.width / along, strokes.light, strokes.facet, columns, 1 / rows.astype(np.float32),
     ]).astype(np.float32)  # fmt: skip
-    y, x, dy, dx, curve, belly, light, facet, start, wide, step = np.repeat(coefficients, counts, axis=1)
-    index = np.arange(y.size, dtype=np.float32) - start + HALF
-    row = np.floor(index / wide)
-    t = (row + HALF) * step
-    v = (index - row * wide - HALF + draw.uniform_field(name, y.shape, 0, 1)) / wide * 2 - 1
-    aside = t * (curve * t + belly * v * (1 - t))
-    i = np.clip(y + dy * t + dx * aside, 0, canvas.shape[0] - 1).astype(np.int32)
-    j = np.clip(x + dx * t - dy * aside, 0, canvas.shape[1] - 1).astype(np.int32)
-    canvas.reshape(-1)[i * np.int32(canvas.shape[1]) + j] = light + facet * v
+    jitter, first = draw.uniform_field(name, (int(counts.sum()),), 0, 1), np.cumsum(counts) - counts
+    for chosen in _portions(counts, _AT_ONCE):
+        each = counts[chosen]
+        y, x, dy, dx, curve, belly, light, facet, wide, step = np.repeat(
+            coefficients[:, chosen], each, axis=1
+        )
+        place = np.arange(y.size) - np.repeat(np.cumsum(each) - each, each)
+        index = place.astype(np.float32) + HALF
+        row = np.floor(index / wide)
+        t = (row + HALF) * step
+        v = (index - row * wide - HALF + jitter[np.repeat(first[chosen], each) + place]) / wide * 2 - 1
+        aside = t * (curve * t + belly * v * (1 - t))
+        i = np.clip(y + dy * t + dx * aside, 0, canvas.shape[0] - 1).astype(np.int32)
+        j = np.clip(x + dx * t - dy * aside, 0, canvas.shape[1] - 1).astype(np.int32)
+        canvas.reshape(-1)[i * np.int32(canvas.shape[1]) + j] = light + facet * v
