@@ -102,10 +102,19 @@ def dies_on_marked(images: Sequence[Image]) -> list[Prediction]:
 
 def dies_once(images: Sequence[Image]) -> list[Prediction]:
     """Kills its process the first time it is called at all; a file remembers."""
+    return _after_killing(os.getpid(), images)
+
+
+def loses_its_job_once(images: Sequence[Image]) -> list[Prediction]:
+    """Kills the process that started its own, which on a cluster is the job."""
+    return _after_killing(os.getppid(), images)
+
+
+def _after_killing(process: int, images: Sequence[Image]) -> list[Prediction]:
     token = Path(os.environ["DIES_ONCE"])
     if not token.exists():
         token.touch()
-        os.kill(os.getpid(), 9)
+        os.kill(process, 9)
     return brightness_boxes(images)
 
 

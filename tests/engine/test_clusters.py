@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from engine.conftest import Configure, all_bytes
+from engine.conftest import Configure, all_bytes, all_rows
+from engine.scenes import MARKED
 from stormproof.engine.plan import make_plan
 from stormproof.engine.run import execute, run
 from stormproof.errors import RunError
@@ -85,10 +86,19 @@ def test_a_lost_job_is_said_and_its_chunks_done_next_time(
 ) -> None:
     pytest.importorskip("submitit", reason="needs the extra 'slurm'")
     monkeypatch.setenv("DIES_ONCE", str(tmp_path / "died"))
-    config = configure("dies_once", engine="slurm", workers=1, slurm={"cluster": "local"})
+    config = configure("loses_its_job_once", engine="slurm", workers=1, slurm={"cluster": "local"})
     with pytest.raises(RunError, match="1 of 1 jobs were lost"):
         run(config)
     assert run(config).complete
+
+
+@pytest.mark.slow
+def test_a_cell_that_kills_its_worker_does_not_cost_the_job(configure: Configure) -> None:
+    pytest.importorskip("submitit", reason="needs the extra 'slurm'")
+    config = configure("dies_on_marked", engine="slurm", workers=2, slurm={"cluster": "local"})
+    summary = run(config)
+    assert [(f.index, f.condition, f.kind) for f in summary.failures] == [(MARKED, "clean", "death")]
+    assert len(all_rows(Path(config.out))) == 12 * 3 - 1
 
 
 @pytest.mark.slow

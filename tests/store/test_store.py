@@ -15,9 +15,9 @@ from stormproof.metrics.semantic import Confusion
 from stormproof.sample import RLE, Prediction, SemanticMap
 from stormproof.store.files import sweep, whole_file
 from stormproof.store.merge import merge
-from stormproof.store.parts import PARTS, check_part, held_cells, image_rows, part_path, writing_part
+from stormproof.store.parts import PARTS, check_part, held_cells, held_rows, part_path, writing_part
 from stormproof.store.record import DatasetRecord, ModelRecord, RunRecord, claim, read_record
-from stormproof.store.schema import Row, prediction_of, table_of
+from stormproof.store.schema import Row, elements, prediction_of, table_of
 
 SIZE = (4, 6)
 FOG, CLEAN = Condition.parse("fog@3"), Condition()
@@ -32,7 +32,7 @@ def detection(count: int, masks: bool = False) -> Prediction:
 
 
 def row(index: int, condition: Condition, said: Prediction) -> Row:
-    return Row(index, f"im{index}", condition, int(not condition.is_clean), SIZE, said)
+    return Row.of(index, f"im{index}", condition, int(not condition.is_clean), SIZE, said)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_label_maps_and_confusions_come_back() -> None:
     labels = np.random.default_rng(0).integers(0, 3, SIZE).astype(np.uint8)
     truth = SemanticMap(np.roll(labels, 1, axis=0))
     confusion = Confusion.of(truth, labels, classes=3)
-    table = table_of([Row(0, "a", CLEAN, 0, SIZE, Prediction(semantic=labels), confusion)])
+    table = table_of([Row.of(0, "a", CLEAN, 0, SIZE, Prediction(semantic=labels), confusion)])
     entry = table.to_pylist()[0]
     back = prediction_of(entry).semantic
     assert back is not None
@@ -72,16 +72,19 @@ def test_an_empty_answer_is_not_a_missing_one() -> None:
 def write(path: Path, rows: list[Row], key: str = "k") -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with writing_part(path, key) as part:
-        for index in sorted({entry.index for entry in rows}):
-            part.add_image(table_of([entry for entry in rows if entry.index == index]))
+        for entry in rows:
+            part.add(entry)
 
 
-def test_a_part_sorts_and_finds_its_rows(tmp_path: Path) -> None:
+def test_a_part_finds_its_rows(tmp_path: Path) -> None:
     path = part_path(tmp_path, 0)
-    write(path, [row(1, FOG, detection(2)), row(0, FOG, detection(1)), row(1, CLEAN, detection(3))])
-    assert pq.read_table(path)["condition"].to_pylist() == ["fog@3", "clean", "fog@3"]
-    assert held_cells(path, "k") == {(0, "fog@3"), (1, "clean"), (1, "fog@3")}
-    assert image_rows(path, 1).num_rows == 2
+    rows = [row(0, FOG, detection(1)), row(1, CLEAN, detection(3)), row(1, FOG, detection(2))]
+    write(path, rows)
+    cells = [(0, "fog@3"), (1, "clean"), (1, "fog@3")]
+    assert held_cells(path, "k") == cells
+    found = list(held_rows(path))
+    assert [cell for cell, _ in found] == cells
+    assert [len(entry["scores"][0]) for _, entry in found] == [1, 3, 2]
 
 
 def test_many_rows_make_several_groups(tmp_path: Path) -> None:
@@ -89,6 +92,36 @@ def test_many_rows_make_several_groups(tmp_path: Path) -> None:
     write(path, [row(i, Condition.of("fog", s), detection(1)) for i in range(300) for s in (1, 2, 3)])
     assert pq.ParquetFile(path).num_row_groups == 2
     assert pq.read_table(path).num_rows == 900
+
+
+def test_large_answers_are_not_kept_in_memory(tmp_path: Path) -> None:
+    """A label map, or masks, of many runs close a row group however few the rows."""
+    noise = np.random.default_rng(0).integers(0, 2, (1024, 1536)).astype(np.uint8)
+    masks = tuple(RLE.from_mask(noise[:512, :700]) for _ in range(4))
+    boxes, ones = np.array([[0.0, 0, 1, 1]] * 4), np.ones(4)
+    for size, said in (
+        (noise.shape, Prediction(semantic=noise)),
+        ((512, 700), Prediction(boxes, ones, ones.astype(int), masks)),
+    ):
+        path = part_path(tmp_path, said.semantic is None)
+        write(path, [Row.of(i, "a", FOG, 1, size, said) for i in range(6)])
+        assert pq.ParquetFile(path).num_row_groups >= 2
+
+
+@pytest.mark.parametrize("again", [(), (0,), (1, 3), (0, 1, 2, 3)])
+def test_rows_written_again_give_the_same_file(tmp_path: Path, again: tuple[int, ...]) -> None:
+    """Whichever rows come from an earlier file, counted by its columns and not by their own."""
+    labels = np.random.default_rng(1).integers(0, 2, SIZE).astype(np.uint8)
+    said = [detection(2, masks=True), detection(0), Prediction(semantic=labels), detection(3, masks=True)]
+    rows = [row(i, FOG, answer) for i, answer in enumerate(said)]
+    first, second = part_path(tmp_path, 0), part_path(tmp_path, 1)
+    write(first, rows)
+    held = dict(held_rows(first))
+    with writing_part(second, "k") as part:
+        for entry in rows:
+            part.add(held[entry.cell] if entry.index in again else entry)
+    assert first.read_bytes() == second.read_bytes()
+    assert [elements(table) for table in held.values()] == [entry.elements for entry in rows]
 
 
 def test_a_part_of_another_run_is_refused(tmp_path: Path) -> None:
@@ -134,7 +167,7 @@ def test_shards_that_overlap_are_joined(tmp_path: Path) -> None:
     whole = tmp_path / "whole" / PARTS / "part-000000.parquet"
     write(whole, [rows[i, c] for i in (0, 1) for c in (CLEAN, FOG)], kept.key)
     assert (tmp_path / "all" / PARTS / "part-000000.parquet").read_bytes() == whole.read_bytes()
-    assert held_cells(part_path(tmp_path / "all", 1), kept.key) == {(2, "clean")}
+    assert held_cells(part_path(tmp_path / "all", 1), kept.key) == [(2, "clean")]
 
 
 def test_shards_of_different_runs_are_not_joined(tmp_path: Path) -> None:

@@ -6,3 +6,9 @@
 - `executors`: in-process, process pool, Ray, Slurm; each runs chunks and yields their results
 - `run`: all of it together
 """
+
+import os
+
+# Arrow's own allocator keeps tens of megabytes that a worker, which writes a little at a time, never
+# needs. It is chosen once, when Arrow is imported, so this stands before anything that imports it.
+os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")

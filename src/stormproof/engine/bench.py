@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-import pyarrow as pa
-
 from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.engine.work import Work
 from stormproof.errors import RunError
+from stormproof.imaging import start_kernels
 from stormproof.models import open_model
 from stormproof.models.enhance import enhanced
 from stormproof.models.model import Model, Precomputed
@@ -32,8 +31,6 @@ class Bench:
 def settle(folder: str, modules: tuple[str, ...]) -> None:
     """Make this process see the user's modules and relative paths, with one thread for each library."""
     one_thread()
-    # Arrow's own pool keeps tens of megabytes that a worker, which writes a little at a time, never needs.
-    pa.set_memory_pool(pa.system_memory_pool())
     if Path(folder).is_dir() and Path.cwd() != Path(folder):
         os.chdir(folder)
     sys.path[:] = [*sys.path, *(place for place in modules if place not in sys.path)]
@@ -71,9 +68,16 @@ def _opened(model: str, enhance: tuple[str, ...], data: str, fingerprints: tuple
 
 
 def bench_for(work: Work) -> Bench:
-    """The bench of this process for a run."""
+    """The bench of this process for a run.
+
+    All that a worker keeps is there before its first cell, whatever the conditions: one without the
+    memory for it fails at once, not under the first fog of the night.
+    """
     settle(work.folder, work.modules)
-    return _opened(work.model, work.enhance, work.data, work.fingerprints)
+    bench = _opened(work.model, work.enhance, work.data, work.fingerprints)
+    if isinstance(bench.model, Model):
+        start_kernels()
+    return bench
 
 
 def clear_bench() -> None:

@@ -80,10 +80,14 @@ class _Asking:
         size = 1 if self._attempt.one_by_one else self._work.batch
         prepared = self._prepared(wanted)
         while batch := list(islice(prepared, size)):
-            waiting = [cell for cell in batch if isinstance(cell, Ready)]
-            answered = iter(self._predicted(waiting)) if waiting else iter(())
-            for cell in batch:
-                yield cell if isinstance(cell, Failure) else next(answered)
+            yield from self._answered(batch)
+            batch.clear()  # its images go before those of the next are made
+
+    def _answered(self, batch: Sequence[Ready | Failure]) -> Iterator[Row | Failure]:
+        waiting = [cell for cell in batch if isinstance(cell, Ready)]
+        answered = self._predicted(waiting) if waiting else iter(())
+        for cell in batch:
+            yield cell if isinstance(cell, Failure) else next(answered)
 
     def _prepared(self, wanted: Wanted) -> Iterator[Ready | Failure]:
         """The corrupted images; at most a batch of them exists at any time."""
@@ -127,10 +131,11 @@ class _Asking:
             self._times.corrupt += perf_counter() - start
         return Ready(index, sample.id, condition, changed.image, changed.truth)
 
-    def _predicted(self, cells: Sequence[Ready]) -> list[Row | Failure]:
+    def _predicted(self, cells: Sequence[Ready]) -> Iterator[Row | Failure]:
+        """Ask now; make rows as they are taken, since a packed noisy label map is larger than the map."""
         tired = self._hung[cells[0].index] >= PATIENCE
         if len(cells) == 1 and tired:
-            return [cells[0].failed("timeout", f"not tried: {PATIENCE} calls on this image hung")]
+            return iter([cells[0].failed("timeout", f"not tried: {PATIENCE} calls on this image hung")])
         if is_watched():
             in_hand = [(cell.index, str(cell.condition)) for cell in cells]
             take_note(self._work.out, self._attempt.chunk, in_hand)
@@ -141,13 +146,13 @@ class _Asking:
             if isinstance(error, ModelTimeout):
                 self._reopen()
             if len(cells) > 1:
-                return [answer for cell in cells for answer in self._predicted([cell])]
+                return (answer for cell in cells for answer in self._predicted([cell]))
             self._hung[cells[0].index] += isinstance(error, ModelTimeout)
             kind = "timeout" if isinstance(error, ModelTimeout) else "model"
-            return [cells[0].failed(kind, describe(error))]
+            return iter([cells[0].failed(kind, describe(error))])
         finally:
             self._times.model += perf_counter() - start
-        return [self._checked(cell, answer) for cell, answer in zip(cells, said, strict=True)]
+        return (self._checked(cell, answer) for cell, answer in zip(cells, said, strict=True))
 
     def _checked(self, cell: Ready, said: Prediction) -> Row | Failure:
         size = (cell.image.shape[0], cell.image.shape[1])
@@ -179,4 +184,4 @@ def _row(
     if answer.semantic is not None and truth.semantic is not None:
         side = max(len(dataset.semantic_classes), semantic)
         confusion = Confusion.of(truth.semantic, answer.semantic, classes=side, name=name)
-    return Row(index, name, condition, work.recipe(condition), size, answer, confusion)
+    return Row.of(index, name, condition, work.recipe(condition), size, answer, confusion)

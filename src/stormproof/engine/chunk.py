@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from itertools import groupby
+from collections.abc import Iterable
+from heapq import merge
+from operator import itemgetter
 from time import perf_counter
-
-import pyarrow as pa
 
 from stormproof.engine.bench import bench_for
 from stormproof.engine.cells import answers
 from stormproof.engine.notes import drop_note
-from stormproof.engine.work import Attempt, Cell, ChunkResult, Failure, Times, Work
+from stormproof.engine.work import Attempt, ChunkResult, Failure, Times, Work
 from stormproof.errors import OutputError, RunError, StormproofError
 from stormproof.store.files import sweep
 from stormproof.store.parts import (
     failures_path,
     held_cells,
-    image_rows,
+    held_rows,
     part_path,
     write_failures,
     writing_part,
 )
-from stormproof.store.schema import Row, table_of
+from stormproof.store.schema import Cell, Row
 
 
-def missing_cells(work: Work, chunk: int, held: set[Cell]) -> dict[int, list[Cell]]:
+def missing_cells(work: Work, chunk: int, held: Iterable[Cell]) -> dict[int, list[Cell]]:
     """The cells of a chunk that its part does not hold, by image."""
-    texts = [str(condition) for condition in work.conditions]
+    texts, held = [str(condition) for condition in work.conditions], set(held)
     wanted = {
         index: [(index, text) for text in texts if (index, text) not in held] for index in work.indices(chunk)
     }
@@ -50,17 +49,17 @@ def do_chunk(work: Work, attempt: Attempt) -> ChunkResult:
     sweep(path)
     by_text = {str(condition): condition for condition in work.conditions}
     wanted = {index: [by_text[text] for _, text in cells] for index, cells in missing.items()}
-    answered = _by_image(answers(work, bench, attempt, wanted, times))
+    answered = ((outcome.cell, outcome) for outcome in answers(work, bench, attempt, wanted, times))
     done: Counter[str] = Counter()
     failures: list[Failure] = []
     with writing_part(path, work.key) as part:
-        for index in sorted({*missing, *(index for index, _ in held)}):
-            outcomes = next(answered) if index in missing else []
-            rows = [outcome for outcome in outcomes if isinstance(outcome, Row)]
-            failures += [outcome for outcome in outcomes if isinstance(outcome, Failure)]
-            done.update(str(row.condition) for row in rows)
-            old = [image_rows(path, index)] if held else []
-            part.add_image(pa.concat_tables([*old, table_of(rows)]))
+        for (_, text), outcome in merge(held_rows(path), answered, key=itemgetter(0)):
+            if isinstance(outcome, Failure):
+                failures.append(outcome)
+                continue
+            part.add(outcome)
+            if isinstance(outcome, Row):
+                done[text] += 1
         # Before the part takes its name: a kill in between leaves a chunk that is simply done again.
         write_failures(failures_path(work.out, attempt.chunk), [failure.as_dict() for failure in failures])
     drop_note(work.out, attempt.chunk)
@@ -76,8 +75,3 @@ def do_chunk_remotely(work: Work, attempt: Attempt) -> ChunkResult:
         raise OutputError(str(error)) from None
     except StormproofError as error:
         raise RunError(str(error)) from None
-
-
-def _by_image(outcomes: Iterator[Row | Failure]) -> Iterator[list[Row | Failure]]:
-    for _, group in groupby(outcomes, key=lambda outcome: outcome.index):
-        yield list(group)

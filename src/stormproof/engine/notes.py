@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from stormproof.engine.work import Cell
+from stormproof.store.schema import Cell
 
 IN_HAND = "inhand"
 

@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from stormproof.condition import Condition
-
-Cell = tuple[int, str]  # image index, condition
+from stormproof.store.schema import Cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +57,10 @@ class Failure:
     condition: str
     kind: str  # image, corruption, model, timeout, death
     error: str
+
+    @property
+    def cell(self) -> Cell:
+        return self.index, self.condition
 
     def as_dict(self) -> dict[str, str | int]:
         return asdict(self)

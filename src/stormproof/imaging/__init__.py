@@ -23,6 +23,7 @@ from stormproof.imaging.cpu.depth import fade, fill_holes, survey
 from stormproof.imaging.cpu.drops import refract
 from stormproof.imaging.cpu.fields import relief, subdivide
 from stormproof.imaging.cpu.gaussian import Field, gaussian_blur, gaussian_field
+from stormproof.imaging.cpu.kernel import start_kernels
 from stormproof.imaging.cpu.mosaic import demosaic, mosaic
 from stormproof.imaging.cpu.moves import move, radial_field, sources
 from stormproof.imaging.cpu.noise import add_noise, noise_by_table, salt_and_pepper
@@ -84,6 +85,7 @@ __all__ = [
     "scatter_gaussian",
     "sources",
     "spread_kernels",
+    "start_kernels",
     "subdivide",
     "survey",
     "to_yuv",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 import shutil
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from stormproof.errors import StoreError
 from stormproof.store.files import whole_file
@@ -17,7 +17,7 @@ from stormproof.store.parts import (
     PARTS,
     check_part,
     held_cells,
-    image_rows,
+    held_rows,
     part_paths,
     write_failures,
     writing_part,
@@ -48,18 +48,16 @@ def _take(source: Path, target: Path, key: str) -> None:
     """Copy a part, or join its rows to those of the part that is there."""
     check_part(source, key)
     held, more = held_cells(target, key), held_cells(source, key)
-    if more <= held:
+    if {*more} <= {*held}:
         return
     if not held:
         with whole_file(target) as file, source.open("rb") as part:
             shutil.copyfileobj(part, file)
         return
-    with writing_part(target, key) as part:
-        for index in sorted({index for index, _ in held | more}):
-            old, new = image_rows(target, index), image_rows(source, index)
-            known = pa.array([text for at, text in held if at == index], pa.string())
-            fresh = new.filter(pc.invert(pc.is_in(new["condition"], known)))
-            part.add_image(pa.concat_tables([old, fresh]))
+    rows = heapq.merge(held_rows(target), held_rows(source), key=itemgetter(0))
+    with writing_part(target, key) as joined:
+        for _, same in groupby(rows, key=itemgetter(0)):
+            joined.add(next(same)[1])
 
 
 def _take_failures(shard: Path, out: Path, key: str) -> None:

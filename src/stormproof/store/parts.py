@@ -1,4 +1,4 @@
-"""Part files: the rows of one chunk of images, sorted by image and condition."""
+"""Part files: the rows of one chunk of images, in the order of their cells."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.parquet as pq  # as files, not as datasets: those bring 50 MiB that every worker would keep
 
 from stormproof.errors import StoreError
 from stormproof.store.files import whole_file, write_json
-from stormproof.store.schema import KEY, ROWS, VERSION
+from stormproof.store.schema import KEY, ROWS, VERSION, Cell, Row, elements, table_of
 
 PARTS = "parts"
 FAILURES = "failures"
 _TAG = b"stormproof"
-# A row group closes at the first image boundary past this many rows and list elements: a rule about
-# content, so that equal rows give equal files whatever the batch size.
+# A row group closes after this many rows or list elements: a rule about content, so that equal rows give
+# equal files whatever the batch size and however often a run was interrupted.
 _GROUP_ROWS = 512
 _GROUP_ELEMENTS = 1 << 20
 # Numbers of few distinct values compress best as dictionaries; coordinates as bytes of equal weight.
@@ -41,28 +41,37 @@ def part_paths(run: Path) -> list[Path]:
 
 
 class PartWriter:
-    """Takes the rows of one image after the other and keeps few of them in memory."""
+    """Takes rows in the order of cells and keeps few of them in memory."""
 
     def __init__(self, writer: pq.ParquetWriter) -> None:
         self._writer = writer
-        self._kept: list[pa.Table] = []
-        self._rows = self._elements = 0
-        self.written = 0
+        self._tables: list[pa.Table] = []
+        self._rows: list[Row] = []  # newer than the tables
+        self._count = self._elements = 0
 
-    def add_image(self, rows: pa.Table) -> None:
-        """Append all rows of one image."""
-        ordered = rows.sort_by([(name, "ascending") for name in KEY])
-        self._kept.append(ordered)
-        self._rows += ordered.num_rows
-        self._elements += sum(_elements(ordered[name]) for name in ("boxes", "semantic_runs"))
-        self.written += ordered.num_rows
-        if self._rows >= _GROUP_ROWS or self._elements >= _GROUP_ELEMENTS:
+    def add(self, row: Row | pa.Table) -> None:
+        """Append a row, new or as `held_rows` gives it."""
+        if isinstance(row, Row):
+            self._rows.append(row)
+            self._elements += row.elements
+        else:
+            self._pack()
+            self._tables.append(row)
+            self._elements += elements(row)
+        self._count += 1
+        if self._count >= _GROUP_ROWS or self._elements >= _GROUP_ELEMENTS:
             self.flush()
 
     def flush(self) -> None:
+        self._pack()
+        if self._tables:
+            self._writer.write_table(pa.concat_tables(self._tables).combine_chunks())
+        self._tables, self._count, self._elements = [], 0, 0
+
+    def _pack(self) -> None:
         if self._rows:
-            self._writer.write_table(pa.concat_tables(self._kept).combine_chunks())
-        self._kept, self._rows, self._elements = [], 0, 0
+            self._tables.append(table_of(self._rows))
+            self._rows = []
 
 
 @contextmanager
@@ -85,21 +94,24 @@ def check_part(path: Path, key: str) -> None:
     _check(_opened(path).schema_arrow.metadata, path, key)
 
 
-def held_cells(path: Path, key: str) -> set[tuple[int, str]]:
-    """The (image index, condition) pairs that a part holds; none if there is no such file."""
+def held_cells(path: Path, key: str) -> list[Cell]:
+    """The cells that a part holds, in order; none if there is no such file."""
     if not path.exists():
-        return set()
-    check_part(path, key)
-    table = pq.read_table(path, columns=list(KEY), partitioning=None)
-    return set(zip(table["index"].to_pylist(), table["condition"].to_pylist(), strict=True))
+        return []
+    part = _opened(path)
+    _check(part.schema_arrow.metadata, path, key)
+    return _cells(part.read(columns=list(KEY)))
 
 
-def image_rows(path: Path, index: int) -> pa.Table:
-    """The rows of one image that a part holds already."""
+def held_rows(path: Path) -> Iterator[tuple[Cell, pa.Table]]:
+    """The rows that a part holds, each as a table of its own, in order."""
     if not path.exists():
-        return ROWS.empty_table()
-    found = pq.read_table(path, filters=[("index", "=", index)], partitioning=None)
-    return found.replace_schema_metadata(None)
+        return
+    part = _opened(path)
+    for group in range(part.num_row_groups):
+        table = part.read_row_group(group).replace_schema_metadata(None)
+        for at, cell in enumerate(_cells(table)):
+            yield cell, table.slice(at, 1)
 
 
 def write_failures(path: Path, failures: Sequence[dict[str, Any]]) -> None:
@@ -116,8 +128,8 @@ def read_failures(run: Path) -> list[dict[str, str]]:
     return [failure for path in files for failure in json.loads(path.read_text(encoding="utf-8"))]
 
 
-def _elements(column: pa.ChunkedArray) -> int:
-    return sum(len(chunk.flatten()) for chunk in column.chunks)
+def _cells(table: pa.Table) -> list[Cell]:
+    return list(zip(*(table[name].to_pylist() for name in KEY), strict=True))
 
 
 def _opened(path: Path) -> pq.ParquetFile:

@@ -14,10 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from stormproof.condition import Condition
 from stormproof.metrics.semantic import Confusion
-from stormproof.sample import RLE, Ints, Prediction
+from stormproof.sample import RLE, Floats, Ints, Prediction
+
+Labels = npt.NDArray[np.uint8 | np.uint16]
+Runs = npt.NDArray[np.uint32]
 
 VERSION = 1
 BOXES = pa.list_(pa.list_(pa.float64(), 4))
@@ -44,6 +48,7 @@ ROWS = pa.schema(
     ]
 )
 KEY = ("index", "condition")
+Cell = tuple[int, str]  # the values of KEY: image index, condition
 DETECTION = ("boxes", "scores", "labels", "masks")
 SEMANTIC = ("semantic_values", "semantic_runs")
 CONFUSION = ("confusion_truth", "confusion_predicted", "confusion_pixels")
@@ -51,20 +56,54 @@ CONFUSION = ("confusion_truth", "confusion_predicted", "confusion_pixels")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
-    """One cell's answer, ready to be written."""
+    """One cell's answer, packed to be kept until it is written: a label map as its runs."""
 
     index: int
     image: str
     condition: Condition
     recipe: int
     size: tuple[int, int]
-    prediction: Prediction
-    confusion: Confusion | None = None
+    boxes: Floats
+    scores: Floats
+    labels: Ints
+    masks: tuple[RLE, ...] | None
+    semantic: tuple[Labels, Runs] | None
+    confusion: tuple[Ints, Ints, Ints] | None
+
+    @classmethod
+    def of(
+        cls, index: int, image: str, condition: Condition, recipe: int, size: tuple[int, int],
+        said: Prediction, confusion: Confusion | None = None,
+    ) -> Row:  # fmt: skip
+        """The row of a prediction."""
+        return cls(
+            index, image, condition, recipe, size, said.boxes, said.scores, said.labels, said.masks,
+            semantic=None if said.semantic is None else run_lengths(said.semantic),
+            confusion=None if confusion is None else _sparse(confusion.counts),
+        )  # fmt: skip
+
+    @property
+    def cell(self) -> Cell:
+        return self.index, str(self.condition)
+
+    @property
+    def elements(self) -> int:
+        """How many boxes and runs it holds."""
+        runs = 0 if self.semantic is None else len(self.semantic[1])
+        return len(self.boxes) + runs + sum(len(mask.counts) for mask in self.masks or ())
+
+
+def elements(table: pa.Table) -> int:
+    """How many boxes and runs the rows of a table hold."""
+    boxes, runs, masks = (
+        pc.list_flatten(table[name], recursive=name == "masks")
+        for name in ("boxes", "semantic_runs", "masks")
+    )
+    return len(boxes) + len(runs) + len(masks)
 
 
 def table_of(rows: Sequence[Row]) -> pa.Table:
     """Rows as columns of the schema, in the order given."""
-    said = [row.prediction for row in rows]
     columns: dict[str, Any] = {
         "index": [row.index for row in rows],
         "image": [row.image for row in rows],
@@ -74,17 +113,15 @@ def table_of(rows: Sequence[Row]) -> pa.Table:
         "recipe": [row.recipe for row in rows],
         "height": [row.size[0] for row in rows],
         "width": [row.size[1] for row in rows],
-        "boxes": _boxes([p.boxes for p in said]),
-        "scores": _lists([p.scores for p in said], pa.float64()),
-        "labels": _lists([p.labels for p in said], pa.int32()),
-        "masks": _masks([p.masks for p in said]),
+        "boxes": _boxes([row.boxes for row in rows]),
+        "scores": _lists([row.scores for row in rows], pa.float64()),
+        "labels": _lists([row.labels for row in rows], pa.int32()),
+        "masks": _masks([row.masks for row in rows]),
     }
-    maps = [None if p.semantic is None else run_lengths(p.semantic) for p in said]
-    columns["semantic_values"] = _lists([None if m is None else m[0] for m in maps], pa.uint16())
-    columns["semantic_runs"] = _lists([None if m is None else m[1] for m in maps], pa.uint32())
-    sparse = [None if row.confusion is None else _sparse(row.confusion.counts) for row in rows]
+    for k, (name, kind) in enumerate(zip(SEMANTIC, (pa.uint16(), pa.uint32()), strict=True)):
+        columns[name] = _lists([None if row.semantic is None else row.semantic[k] for row in rows], kind)
     for k, (name, kind) in enumerate(zip(CONFUSION, (pa.int32(), pa.int32(), pa.int64()), strict=True)):
-        columns[name] = _lists([None if s is None else s[k] for s in sparse], kind)
+        columns[name] = _lists([None if row.confusion is None else row.confusion[k] for row in rows], kind)
     return pa.table(columns, schema=ROWS)
 
 
@@ -102,7 +139,7 @@ def prediction_of(row: dict[str, Any]) -> Prediction:
     )
 
 
-def run_lengths(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint32]]:
+def run_lengths(labels: Labels) -> tuple[Labels, Runs]:
     """The values and lengths of the runs along a label map's rows.
 
     >>> values, runs = run_lengths(np.array([[3, 3], [3, 7]], np.uint8))

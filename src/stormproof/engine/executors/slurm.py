@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from stormproof.engine.chunk import do_chunk_remotely
-from stormproof.engine.guard import may_be_ended
-from stormproof.engine.work import Attempt, ChunkResult, Work
+from stormproof.engine.executors.pool import Pool
+from stormproof.engine.work import ChunkResult, Work
 from stormproof.errors import MissingExtra, RunError
 from stormproof.store.files import make_folder
 
@@ -56,8 +55,8 @@ class Slurm:
 
 
 def _share(work: Work, chunks: list[int]) -> list[ChunkResult]:
-    may_be_ended()
-    return [do_chunk_remotely(work, Attempt(chunk)) for chunk in chunks]
+    """A job's work, in a process beside it: a model that dies or hangs costs its cell, not the job."""
+    return list(Pool(1).run(work, chunks))
 
 
 def _collect(jobs: list[Any]) -> Iterator[ChunkResult]:

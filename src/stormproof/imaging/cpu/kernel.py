@@ -18,3 +18,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 def kernel(function: F) -> F:
     """Compile with Numba on first use and keep the result on disk."""
     return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+@kernel
+def _nothing() -> None:
+    pass
+
+
+def start_kernels() -> None:
+    """Bring up what every compiled loop runs on: half a second, and 50 MiB that the process then keeps."""
+    _nothing()
