@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -11,9 +12,9 @@ import pytest
 
 from engine.conftest import MODELS
 from engine.scenes import write_scene
-from stormproof.engine.config import make_config
+from stormproof.engine.config import RunConfig, make_config
 from stormproof.engine.run import run
-from stormproof.errors import MissingExtra, UnknownName
+from stormproof.errors import MissingExtra, RunError, UnknownName
 from stormproof.store.record import read_record
 from stormproof.trackers import TRACKERS, open_tracker
 
@@ -24,12 +25,17 @@ class Notebook(ModuleType):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
+        self.broken: set[str] = set()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
 
         def noted(*args: Any, **options: Any) -> Any:
+            if name in self.broken:
+                raise ConnectionError(f"{name} is out of reach.\nA page of advice follows")
+            if name.startswith("log_"):  # MLflow refuses all other signs
+                assert all(re.fullmatch(r"[\w./: -]+", key) for key in args[0])
             self.calls.append((name, args, options))
             page = SimpleNamespace(summary=SimpleNamespace(update=lambda d: noted_as("summary", d)))
             for verb in ("log", "finish", "add_scalar", "add_text", "close"):
@@ -48,16 +54,21 @@ class Notebook(ModuleType):
 PACKAGES = {"mlflow": "mlflow", "wandb": "wandb", "tensorboard": "tensorboardX"}
 
 
+def small_run(folder: Path) -> RunConfig:
+    settings = {"model": f"{MODELS}:brightness_boxes", "data": write_scene(folder / "scene", images=4),
+                "out": str(folder / "run"), "conditions": ["fog@1"], "engine": "local", "chunk": 2,
+                "tags": {"backbone": "r50", "crops?": "no"}}  # fmt: skip
+    return make_config(settings)
+
+
 @pytest.fixture
 def tracked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Notebook:
     """A small run and one round of scores, told to the tracker the test names."""
     notebook = Notebook(PACKAGES[request.param])
     monkeypatch.setitem(sys.modules, PACKAGES[request.param], notebook)
-    settings = {"model": f"{MODELS}:brightness_boxes", "data": write_scene(tmp_path / "scene", images=4),
-                "out": str(tmp_path / "run"), "conditions": ["fog@1"], "engine": "local", "chunk": 2,
-                "tags": {"backbone": "r50"}}  # fmt: skip
+    monkeypatch.setenv("TENSORBOARD_LOGDIR", str(tmp_path / "events"))
     tracker = open_tracker(request.param)
-    run(make_config(settings), [tracker])
+    run(small_run(tmp_path), [tracker])
     tracker.scored(read_record(tmp_path / "run"), {"AP/mPC": 0.25, "AP/fog@1": 0.5})
     return notebook
 
@@ -65,6 +76,7 @@ def tracked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp
 @pytest.mark.parametrize("tracked", ["mlflow"], indirect=True)
 def test_mlflow_gets_progress_and_scores(tracked: Notebook) -> None:
     assert tracked.values("log_params")[0]["tag.backbone"] == "r50"
+    assert tracked.values("log_params")[0]["tag.crops-"] == "no"
     logged = tracked.values("log_metrics")
     assert logged[:2] == [{"cells/done": 4, "cells/failed": 0}, {"cells/done": 8, "cells/failed": 0}]
     assert logged[-1] == {"AP/mPC": 0.25, "AP/fog-1": 0.5}
@@ -85,6 +97,41 @@ def test_tensorboard_gets_progress_and_scores(tracked: Notebook) -> None:
     assert ("cells/done", 8, 2) in scalars
     assert ("AP/mPC", 0.25, 0) in scalars
     assert sum(name == "close" for name, _, _ in tracked.calls) == 2
+
+
+def test_tensorboard_keeps_runs_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """TensorBoard joins all that lies in one folder into one curve, which then runs to and fro."""
+    notebook = Notebook("tensorboardX")
+    monkeypatch.setitem(sys.modules, "tensorboardX", notebook)
+    monkeypatch.setenv("TENSORBOARD_LOGDIR", str(tmp_path / "events"))
+    config = small_run(tmp_path)
+    for _ in range(2):
+        run(config, [open_tracker("tensorboard")])
+    open_tracker("tensorboard").scored(read_record(tmp_path / "run"), {"AP/mPC": 0.25})
+    home = tmp_path / "events" / "brightness_boxes on instances"
+    assert notebook.values("SummaryWriter") == [
+        str(home / "run 1"),
+        str(home / "run 2"),
+        str(home / "scores 1"),
+    ]
+
+
+def test_a_service_out_of_reach_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    notebook = Notebook("mlflow")
+    notebook.broken = {"set_experiment"}
+    monkeypatch.setitem(sys.modules, "mlflow", notebook)
+    with pytest.raises(RunError, match=r"--track mlflow does not work: set_experiment is out of reach. Mend"):
+        run(small_run(tmp_path), [open_tracker("mlflow")])
+
+
+def test_a_run_outlives_its_tracker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    notebook = Notebook("mlflow")
+    notebook.broken = {"log_metrics"}
+    monkeypatch.setitem(sys.modules, "mlflow", notebook)
+    with pytest.warns(UserWarning, match="mlflow is lost") as warned:
+        summary = run(small_run(tmp_path), [open_tracker("mlflow")])
+    assert summary.complete
+    assert len(warned) == 1
 
 
 @pytest.mark.parametrize("name", TRACKERS)

@@ -9,6 +9,7 @@ from stormproof.engine.run import Watch
 from stormproof.errors import UnknownName
 from stormproof.spec import load_attribute
 from stormproof.store.record import RunRecord
+from stormproof.trackers.guard import Guarded
 
 TRACKERS = {
     "mlflow": "stormproof.trackers.mlflow:MlflowTracker",
@@ -29,7 +30,7 @@ def open_tracker(name: str) -> Tracker:
     """The tracker of that name; each reads its own environment variables for where to write."""
     if name not in TRACKERS:
         raise UnknownName("tracker", name, TRACKERS, f"Trackers: {', '.join(TRACKERS)}.")
-    return cast(Tracker, load_attribute(TRACKERS[name])())
+    return Guarded(name, cast(Tracker, load_attribute(TRACKERS[name])()))
 
 
 def parameters(record: RunRecord) -> dict[str, str | int]:

@@ -25,9 +25,7 @@ class MlflowTracker:
         self._mlflow, self._count = mlflow, Count()
 
     def started(self, record: RunRecord, survey: Survey) -> None:
-        self._mlflow.set_experiment(EXPERIMENT)
-        self._mlflow.start_run(run_name=title(record))
-        self._mlflow.log_params(parameters(record))
+        self._start(record, title(record))
 
     def advanced(self, result: ChunkResult) -> None:
         self._mlflow.log_metrics(self._count.add(result), step=self._count.chunks)
@@ -37,9 +35,20 @@ class MlflowTracker:
         self._mlflow.end_run("FINISHED" if summary.complete else "FAILED")
 
     def scored(self, record: RunRecord, numbers: Mapping[str, float]) -> None:
-        self._mlflow.set_experiment(EXPERIMENT)
-        self._mlflow.start_run(run_name=f"scores of {title(record)}")
-        self._mlflow.log_params(parameters(record))
-        # MLflow takes few signs in names: fog@3 becomes fog-3
-        self._mlflow.log_metrics({re.sub(r"[^\w./: -]", "-", name): value for name, value in numbers.items()})
+        self._start(record, f"scores of {title(record)}")
+        self._mlflow.log_metrics({_plain(name): value for name, value in numbers.items()})
         self._mlflow.end_run("FINISHED")
+
+    def _start(self, record: RunRecord, name: str) -> None:
+        self._mlflow.set_experiment(EXPERIMENT)
+        self._mlflow.start_run(run_name=name)
+        self._mlflow.log_params({_plain(key): value for key, value in parameters(record).items()})
+
+
+def _plain(name: str) -> str:
+    """A name of the few signs that MLflow takes, in metrics and parameters alike.
+
+    >>> _plain("AP/fog@3"), _plain("tag.crops?")
+    ('AP/fog-3', 'tag.crops-')
+    """
+    return re.sub(r"[^\w./: -]", "-", name)
