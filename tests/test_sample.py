@@ -84,3 +84,11 @@ def test_maps_must_have_the_images_size() -> None:
         Sample("a", image, context=Context(depth=np.zeros((6, 4), np.float32)))
     with pytest.raises(InvalidTruth, match="uint8 or uint16"):
         SemanticMap(np.zeros((4, 5), np.int32))  # type: ignore[arg-type]
+
+
+def test_scores_a_rounding_above_one_are_one() -> None:
+    scores = np.array([np.float32(1) + np.finfo(np.float32).eps, 0.5])
+    said = Prediction(np.array([[0.0, 0, 1, 1]] * 2), scores, np.zeros(2, int))
+    assert said.scores.tolist() == [1.0, 0.5]
+    with pytest.raises(InvalidTruth, match=r"must lie in \[0, 1\]"):
+        Prediction(np.array([[0.0, 0, 1, 1]]), np.array([1.001]), np.zeros(1, int))

@@ -225,6 +225,9 @@ class Sample:
                 raise InvalidTruth(f"Sample {self.id!r}: the {name} is {array.shape[:2]}, the image {size}.")
 
 
+_ALMOST_ONE = 1 + 1e-6  # the single-precision sigmoid of some runtimes ends a bit above 1
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Prediction:
     """What a model said about one image: boxes with scores and labels, perhaps masks; or a semantic map."""
@@ -238,13 +241,13 @@ class Prediction:
     def __post_init__(self) -> None:
         boxes = _boxes(self.boxes)
         scores = _per_object(self.scores, len(boxes), np.float64, "scores", 0)
-        bad = ~((scores >= 0) & (scores <= 1))
+        bad = ~((scores >= 0) & (scores <= _ALMOST_ONE))
         if bad.any():
             i = int(np.flatnonzero(bad)[0])
             raise InvalidTruth(f"Score {i} is {scores[i]}; scores must lie in [0, 1].")
         put = object.__setattr__
         put(self, "boxes", boxes)
-        put(self, "scores", scores)
+        put(self, "scores", np.minimum(scores, 1))
         put(self, "labels", _per_object(self.labels, len(boxes), np.int64, "labels", 0))
         put(self, "masks", _masks(self.masks, len(boxes)))
 

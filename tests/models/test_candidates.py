@@ -46,6 +46,16 @@ def test_the_best_stay_and_boxes_are_cut_at_the_border() -> None:
     assert found.scores.tolist() == [0.9, 0.3]
 
 
+def test_boxes_suppress_one_another_before_they_are_cut() -> None:
+    """Half of both boxes lies in the padding, where they part; in the picture they are one."""
+    fit = plan_fit((50, 100), (100, 100), "letterbox", "centre")
+    boxes = np.array([[10.0, 25, 40, 100], [10, 25, 40, 76]])
+    found = to_prediction(Candidates(boxes, np.array([[0.9], [0.8]])), fit, Limits(0.01, 10, iou=0.7))
+    assert found.boxes.tolist() == [[10, 0, 40, 50], [10, 0, 40, 50]]
+    gone = to_prediction(Candidates(boxes, np.array([[0.9], [0.8]])), fit, Limits(0.01, 10, iou=0.6))
+    assert len(gone) == 1
+
+
 def test_label_offset_drops_what_falls_below_zero() -> None:
     found = Candidates(np.tile([0.0, 0, 9, 9], (2, 1)), np.array([0.9, 0.8]), np.array([0, 3]))
     assert to_prediction(found, WHOLE, Limits(0.01, 10), offset=-1).labels.tolist() == [2]

@@ -6,6 +6,7 @@ package; pictures reach it as the real one wants them (BGR), and what it says co
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -85,13 +86,25 @@ def test_ultralytics(monkeypatch, tmp_path: Path) -> None:
 
 
 def test_ultralytics_pickles_need_trust(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("YOLO_OFFLINE", raising=False)
     install(monkeypatch, ultralytics={"YOLO": YOLO})
     path = file(tmp_path, "yolo11n.pt")
     with pytest.raises(ModelError, match="trust=true"):
         open_model(f"ultralytics:{path}")
     assert open_model(f"ultralytics:{path},trust=true").name == "yolo11n"
+    assert os.environ["YOLO_OFFLINE"] == "true"
     with pytest.raises(Exception, match="no such file"):  # never handed on, as the package would download it
         open_model(f"ultralytics:{tmp_path}/yolov8n.pt,trust=true")
+
+
+@pytest.mark.parametrize("name", ["yolov5n.pt", "yolov5x6.pt", "yolov3-tiny.pt"])
+def test_ultralytics_is_not_asked_for_files_it_would_fetch(monkeypatch, tmp_path: Path, name: str) -> None:
+    """The package takes these names for its older releases and downloads others in their place."""
+    install(monkeypatch, ultralytics={"YOLO": YOLO})
+    with pytest.raises(ModelError, match="rename the file"):
+        open_model(f"ultralytics:{file(tmp_path, name)},trust=true")
+    other = name.replace(".pt", "u.pt")
+    assert open_model(f"ultralytics:{file(tmp_path, other)},trust=true").name == other[:-3]
 
 
 # OpenMMLab

@@ -46,19 +46,29 @@ class Limits:
 
 
 def to_prediction(found: Candidates, fit: Fit, limits: Limits, *, offset: int = 0) -> Prediction:
-    """The best candidates, in image pixels; `offset` is added to labels, and those below 0 go."""
+    """The best candidates, in image pixels; `offset` is added to labels, and those below 0 go.
+
+    Boxes suppress one another as the network gave them and are cut at the image's border afterwards, as
+    in the networks' own code: two boxes that reach into the padding may overlap less there than here.
+    """
     rows, labels, scores = _above(found, limits.score)
     best = _best(scores)
     rows, labels, scores = rows[best], labels[best] + offset, scores[best]
-    boxes = fit.boxes_to_image(found.boxes[rows])
-    seen = (boxes[:, 2] > boxes[:, 0]) & (boxes[:, 3] > boxes[:, 1]) & (labels >= 0)
-    rows, labels, scores, boxes = rows[seen], labels[seen], scores[seen], boxes[seen]
+    real = _has_area(found.boxes[rows]) & (labels >= 0)
+    rows, labels, scores = rows[real], labels[real], scores[real]
     if limits.iou is None:
-        stay = np.arange(min(len(boxes), limits.keep))
+        stay = np.arange(min(len(rows), limits.keep))
     else:
-        stay = nms(boxes, scores, labels, iou=limits.iou, keep=limits.keep)
-    masks = _masks(found, rows[stay], fit, boxes[stay])
-    return Prediction(boxes[stay], scores[stay], labels[stay], masks)
+        stay = nms(found.boxes[rows], scores, labels, iou=limits.iou, keep=limits.keep)
+    boxes = fit.boxes_to_image(found.boxes[rows[stay]])
+    seen = _has_area(boxes)
+    stay, boxes = stay[seen], boxes[seen]
+    return Prediction(boxes, scores[stay], labels[stay], _masks(found, rows[stay], fit, boxes))
+
+
+def _has_area(boxes: Array) -> Bools:
+    inside: Bools = (boxes[:, 2] > boxes[:, 0]) & (boxes[:, 3] > boxes[:, 1])
+    return inside
 
 
 def _best(scores: Array) -> Ints:

@@ -6,6 +6,9 @@ can run any code when opened; exported to ONNX, the same model needs neither the
 
 from __future__ import annotations
 
+import os
+import re
+
 import numpy as np
 
 from stormproof.errors import ModelError
@@ -35,6 +38,13 @@ def open_ultralytics(
             f"{path} is a pickle, which can run any code when opened. Export it (yolo export format=onnx) "
             f"and use onnx:{path.with_suffix('.onnx')}, or add ,trust=true if you trust whoever made it."
         )
+    if re.search(r"yolov[35][^u]*\.pt$", path.name):
+        raise ModelError(
+            f"Ultralytics does not open {path.name} but fetches its successor {path.stem}u.pt by that name; "
+            "rename the file."
+        )
+    # Without it the package looks for updates and reports its use; only network adapters use the network.
+    os.environ.setdefault("YOLO_OFFLINE", "true")
     net = framework("ultralytics", install=_INSTALL).YOLO(str(path))
     limits = {"conf": score, "iou": iou, "max_det": keep}
 
