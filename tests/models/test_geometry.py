@@ -59,6 +59,22 @@ def test_planes_come_back(resize, resolution: int) -> None:
     assert (back != truth).mean() <= 0.02 * resolution
 
 
+def test_planes_are_spread_without_rounding() -> None:
+    """Bilinear to the last digits: frameworks resize scores so before they choose a class."""
+    plane = np.arange(32, dtype=np.float32)[None].repeat(32, axis=0)  # a ramp stays a ramp
+    wide = plan_fit((100, 427), (128, 128), "stretch").plane_to_image(plane)
+    ramp = np.clip((np.arange(427) + 0.5) * 32 / 427 - 0.5, 0, 31)
+    assert wide == pytest.approx(np.broadcast_to(ramp, (100, 427)), abs=1e-4)
+
+
+def test_shrinking_with_and_without_averages() -> None:
+    stripes = np.zeros((8, 64, 3), np.uint8)
+    stripes[:, ::8] = 255  # thin lines, which a plain linear resize steps over
+    fit = plan_fit((8, 64), (8, 8), "stretch")
+    assert place(stripes, fit, pad=0).max() == 0
+    assert place(stripes, fit, pad=0, interpolation="antialias").min() > 10
+
+
 def test_grey_becomes_three_channels() -> None:
     assert as_rgb(np.zeros((4, 5), np.uint8)).shape == (4, 5, 3)
     assert as_rgb(np.zeros((4, 5, 1), np.uint8)).shape == (4, 5, 3)

@@ -69,6 +69,21 @@ CASES = {
         "rtdetr",
         "coco80",
     ),
+    "detr by its authors": (
+        graph((800, 800), ((1, 100, 92), F), ((1, 100, 4), F), names=["pred_logits", "pred_boxes"]),
+        "detr",
+        "coco91",
+    ),
+    "rf-detr": (
+        graph((560, 560), ((1, 300, 4), F), ((1, 300, 91), F), names=["dets", "labels"]),
+        "rtdetr",
+        "coco91",
+    ),
+    "logits, any size": (
+        graph((None, None), ((None, 150, None, None), F), names=["logits"]),
+        "logits",
+        "ade150",
+    ),
     "rt-detr with sizes": (
         graph(
             S,
@@ -120,6 +135,21 @@ def test_the_order_of_named_outputs() -> None:
     ]
     assert guess_card(CASES["boxes, scores first"][0])["outputs"] == ["out1", "out0"]
     assert guess_card(CASES["rt-detr with sizes"][0])["size_input"] == "orig_target_sizes"
+
+
+def test_how_detr_is_normalised() -> None:
+    """Networks of 80 classes are RT-DETR's kin, all others keep to what DETR began with."""
+    assert "mean" not in guess_card(CASES["rt-detr"][0])["input"]
+    found = guess_card(CASES["rf-detr"][0])
+    assert found["outputs"] == ["labels", "dets"]
+    assert found["input"]["mean"] == (123.675, 116.28, 103.53)
+    assert found["input"]["size"] == (560, 560)
+
+
+def test_the_picture_among_several_inputs() -> None:
+    mask, picture = Tensor("pixel_mask", (1, 64, 64), N), Tensor("pixel_values", (1, 3, 64, 96), F)
+    outside = Graph((mask, picture), (Tensor("logits", (1, 19, 16, 24), F),))
+    assert guess_card(outside)["input"]["size"] == (64, 96)
 
 
 def test_what_ultralytics_writes_into_its_exports() -> None:

@@ -11,12 +11,14 @@ from typing import Any, Literal
 import cv2
 import numpy as np
 import numpy.typing as npt
+import PIL.Image
 
 from stormproof.sample import Floats, Image
 
 Size = tuple[int, int]  # height, width
 Resize = Literal["stretch", "letterbox", "shortest", "none"]
 Align = Literal["centre", "top-left"]
+Interpolation = Literal["nearest", "linear", "area", "cubic", "antialias"]
 INTERPOLATIONS = {
     "nearest": cv2.INTER_NEAREST, "linear": cv2.INTER_LINEAR,
     "area": cv2.INTER_AREA, "cubic": cv2.INTER_CUBIC,
@@ -51,7 +53,16 @@ class Fit:
         return placed
 
     def plane_to_image(self, plane: npt.NDArray[Any], interpolation: str = "linear") -> npt.NDArray[Any]:
-        """An h×w plane that covers the whole input (at any resolution) as one of the image's size."""
+        """An h×w plane that covers the whole input (at any resolution) as one of the image's size.
+
+        >>> fit = plan_fit((1, 4), (1, 2), "stretch")
+        >>> fit.plane_to_image(np.array([[0.0, 1.0]], np.float32)).tolist()
+        [[0.0, 0.25, 0.75, 1.0]]
+        """
+        size = (self.image[1], self.image[0])
+        if interpolation == "linear" and self.inner == self.canvas:
+            # A warp rounds places to 1/32 of the plane's pixels, which the frameworks' own resizing does not.
+            return cv2.resize(plane, size, interpolation=cv2.INTER_LINEAR)
         ratio = np.array([plane.shape[0] / self.canvas[0], plane.shape[1] / self.canvas[1]])
         step = ratio * self.scale  # plane pixels per image pixel
         start = ratio * self.offset
@@ -59,7 +70,6 @@ class Fit:
             [[step[1], 0, start[1] + step[1] / 2 - 0.5], [0, step[0], start[0] + step[0] / 2 - 0.5]]
         )
         flags = INTERPOLATIONS[interpolation] | cv2.WARP_INVERSE_MAP
-        size = (self.image[1], self.image[0])
         return cv2.warpAffine(plane, matrix, size, flags=flags, borderMode=cv2.BORDER_REPLICATE)
 
 
@@ -91,15 +101,21 @@ def _scaled(image: Size, ratio: float) -> Size:
 def place(image: Image, fit: Fit, pad: int, interpolation: str = "linear") -> Image:
     """The RGB image resized and padded as planned."""
     height, width = fit.inner
-    inner = image if fit.inner == fit.image else cv2.resize(
-        image, (width, height), interpolation=INTERPOLATIONS[interpolation]
-    )  # fmt: skip
+    inner = image if fit.inner == fit.image else _resized(image, fit.inner, interpolation)
     if fit.inner == fit.canvas:
         return np.asarray(inner, np.uint8)
     canvas = np.full((*fit.canvas, 3), pad, np.uint8)
     top, left = fit.offset
     canvas[top : top + height, left : left + width] = inner
     return canvas
+
+
+def _resized(image: Image, size: Size, interpolation: str) -> Image:
+    """The image at a size; `antialias` is linear too, but averages where it shrinks, as Pillow does."""
+    if interpolation == "antialias":
+        small = PIL.Image.fromarray(image).resize(size[::-1], PIL.Image.Resampling.BILINEAR)
+        return np.asarray(small)
+    return np.asarray(cv2.resize(image, size[::-1], interpolation=INTERPOLATIONS[interpolation]), np.uint8)
 
 
 def as_rgb(image: Image) -> Image:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stormproof.errors import ModelError
+from stormproof.models.decoders import IMAGENET
 from stormproof.models.vocabulary import of_count
 
 Shape = tuple[int | None, ...]
@@ -38,7 +39,8 @@ class Graph:
 def guess_card(graph: Graph) -> dict[str, Any]:
     """As much of a card as the graph shows; keys it does not show are left out."""
     known = guess_input(graph)
-    found = {**guess_output(graph, known.get("size")), "input": known}
+    outputs = guess_output(graph, known.get("size"))
+    found = {**outputs, "input": {**outputs.get("input", {}), **known}}
     names = _metadata_classes(graph.metadata)
     if names:
         found["classes"] = names
@@ -51,12 +53,13 @@ def guess_card(graph: Graph) -> dict[str, Any]:
 
 
 def image_input(graph: Graph) -> Tensor:
-    """The input that takes the picture: the first of four axes."""
-    found = next((tensor for tensor in graph.inputs if len(tensor.shape) in (3, 4)), None)
-    if found is None:
-        shapes = {tensor.name: tensor.shape for tensor in graph.inputs}
-        raise ModelError(f"The network takes no picture: its inputs are {shapes}.")
-    return found
+    """The input that takes the picture: the first of four axes, or of three where a batch has no axis."""
+    for axes in (4, 3):
+        found = next((tensor for tensor in graph.inputs if len(tensor.shape) == axes), None)
+        if found is not None:
+            return found
+    shapes = {tensor.name: tensor.shape for tensor in graph.inputs}
+    raise ModelError(f"The network takes no picture: its inputs are {shapes}.")
 
 
 def guess_input(graph: Graph) -> dict[str, Any]:
@@ -93,19 +96,23 @@ def _classes(count: int | None) -> dict[str, Any]:
 
 # TensorFlow's object detection models, in the order that 'postprocessed' wants.
 _TF_OUTPUTS = ("detection_boxes", "detection_classes", "detection_scores", "num_detections")
-# DETR by its number of logits. COCO's own numbers from 0 to 90 make 91, one more stands for nothing.
+# DETR's two outputs as transformers, the networks' own authors and RF-DETR name them.
+_DETR_OUTPUTS = (("logits", "pred_boxes"), ("pred_logits", "pred_boxes"), ("labels", "dets"))
+# DETR by its number of logits. COCO's own numbers from 0 to 90 make 91, one more stands for nothing. The
+# networks of 91 (Deformable, Conditional, RF-DETR) are normalised as DETR is, those of 80 as RT-DETR.
 _DETR: dict[int, dict[str, Any]] = {
     80: {"decoder": "rtdetr", "classes": "coco80"},
-    91: {"decoder": "rtdetr", "classes": "coco91", "label_offset": -1},
+    91: {"decoder": "rtdetr", "classes": "coco91", "label_offset": -1, "input": IMAGENET},
     92: {"decoder": "detr", "classes": "coco91", "label_offset": -1},
 }
 
 
 def _by_names(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
     """Exporters that name their outputs: transformers, RT-DETR and TensorFlow."""
-    if {"logits", "pred_boxes"} <= {*names}:
-        count = shapes[names.index("logits")][-1]
-        return {"outputs": ["logits", "pred_boxes"], **_DETR.get(count or 0, {})}
+    for logits, boxes in _DETR_OUTPUTS:
+        if {logits, boxes} <= {*names} and shapes[names.index(boxes)][-1] == 4:
+            count = shapes[names.index(logits)][-1]
+            return {"outputs": [logits, boxes], **_DETR.get(count or 0, {})}
     if {"labels", "boxes", "scores"} <= {*names} and len(graph.inputs) > 1:
         return {"decoder": "labelled", "outputs": ["labels", "boxes", "scores"]}
     plain = {name.removesuffix(":0"): name for name in names}
@@ -119,8 +126,12 @@ def _semantic(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict
     if len(shapes) == 1 and graph.outputs[0].dtype.startswith(("int", "uint")) and len(shapes[0]) in (2, 3):
         return {"decoder": "argmax", **_classes(graph.channels)}
     shape = shapes[0]
-    if not (names[0] in ("out", "logits") or len(shapes) == 1) or len(shape) != 3 or not size:
+    named = names[0] in ("out", "logits")
+    if not (named or len(shapes) == 1) or len(shape) != 3:
         return {}
+    if not size:  # exported for any size: only a name tells scores from other maps
+        planes = named and shape[0] is not None and shape[1] is None and shape[2] is None
+        return {"decoder": "logits", "outputs": [names[0]], **_classes(shape[0])} if planes else {}
     if shape[0] and size[0] == 16 * (shape[1] or 0) and shape[0] - 5 in (80, 20):
         return {"decoder": "fastestdet", **_classes(shape[0] - 5)}
     last = shape[2] is not None and shape[1] is not None and shape[2] < min(shape[1], shape[0] or 0)

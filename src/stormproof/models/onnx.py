@@ -18,7 +18,10 @@ from stormproof.models.onnxfile import inspect_onnx
 _DTYPES = {
     "tensor(float)": "float32", "tensor(float16)": "float16", "tensor(double)": "float64",
     "tensor(uint8)": "uint8", "tensor(int8)": "int8", "tensor(int64)": "int64", "tensor(int32)": "int32",
+    "tensor(bool)": "bool",
 }  # fmt: skip
+# transformers' DETR may ask which pixels belong to the picture; one that is alone in its batch fills it.
+_MASK = "pixel_mask"
 _PROVIDERS = {
     "cpu": ["CPUExecutionProvider"],
     "cuda": ["CUDAExecutionProvider", "CPUExecutionProvider"],
@@ -95,7 +98,7 @@ def _graph(session: Any, classes: int | None) -> Graph:
 def _check_inputs(graph: Graph, card: Card, path: Path) -> None:
     """What would fail with every picture is said once, before the first."""
     picture, known = image_input(graph), guess_input(graph)
-    others = [t.name for t in graph.inputs if t.name not in (picture.name, card.size_input)]
+    others = [t.name for t in graph.inputs if t.name not in (picture.name, card.size_input, _MASK)]
     if others:
         raise ModelError(f"{path}: besides the picture it wants inputs {others}; export it without them.")
     if len(picture.shape) == 4 and picture.shape[0] not in (None, 1):
@@ -116,14 +119,18 @@ def _forward(session: Any, graph: Graph, card: Card) -> Forward:
     if missing:
         raise ModelError(f"outputs: {missing} are not in the graph, which has {known}.")
     picture = image_input(graph)
+    mask = next((tensor for tensor in graph.inputs if tensor.name == _MASK), None)
     unbatched = len(picture.shape) == 3
     # torchvision's exports return one picture's boxes without an axis for the batch.
     bare = [unbatched or card.decoder == "torchvision" for _ in outputs]
 
     def forward(batch: Array) -> Sequence[Array]:
         feed = {picture.name: batch[0] if unbatched else batch}
+        height, width = batch.shape[-2:] if card.input.layout == "NCHW" else batch.shape[1:3]
+        if mask is not None:  # some exports fix its sides, whatever the picture's
+            whole = zip(mask.shape, (len(batch), height, width), strict=True)
+            feed[_MASK] = np.ones([fixed or side for fixed, side in whole], mask.dtype)
         if card.size_input:
-            height, width = batch.shape[-2:] if card.input.layout == "NCHW" else batch.shape[1:3]
             feed[card.size_input] = np.array([[width, height]] * len(batch), np.int64)
         found = session.run(outputs, feed)
         return [value[None] if alone else value for value, alone in zip(found, bare, strict=True)]

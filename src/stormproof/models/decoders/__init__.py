@@ -36,6 +36,7 @@ CENTERNET = {
     "channels": "BGR", "mean": (104.0, 114.0, 119.9), "std": (73.7, 69.9, 70.9),
     "resize": "letterbox", "pad": 0,
 }  # fmt: skip
+SMOOTH = {"interpolation": "antialias"}  # trained on what Pillow resized
 _HEADS = ("boxes", "scores")
 
 DECODERS: dict[str, Decoder] = {
@@ -61,9 +62,9 @@ DECODERS: dict[str, Decoder] = {
     "nanodet-plus": Decoder(points.nanodet_plus, ("rows",), 0.6, usual=NANODET),
     "fastestdet": Decoder(points.fastestdet, ("map",), 0.45, usual={"channels": "BGR", **UNIT}),
     "centernet": Decoder(points.centernet, ("heat", "sides", "offsets?"), usual=CENTERNET),
-    "detr": Decoder(queries.detr, ("logits", "boxes"), usual=IMAGENET),
-    "rtdetr": Decoder(queries.rtdetr, ("logits", "boxes"), usual=UNIT),
-    "labelled": Decoder(queries.labelled, ("labels", "boxes", "scores"), usual=UNIT),
+    "detr": Decoder(queries.detr, ("logits", "boxes"), usual={**IMAGENET, **SMOOTH}),
+    "rtdetr": Decoder(queries.rtdetr, ("logits", "boxes"), usual={**UNIT, **SMOOTH}),
+    "labelled": Decoder(queries.labelled, ("labels", "boxes", "scores"), usual={**UNIT, **SMOOTH}),
     "torchvision": Decoder(
         queries.torchvision, ("boxes", "labels", "scores", "masks?"), usual={**UNIT, "resize": "none"}
     ),
