@@ -17,8 +17,10 @@ from stormproof.corruptions import SUITES, registered
 from stormproof.imagefile import read_image, write_image
 
 
-def stormproof(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
+def stormproof(
+    *arguments: object, cwd: Path | None = None, columns: int = 200
+) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "COLUMNS": str(columns), "NO_COLOR": "1"}
     command = [sys.executable, "-c", "from stormproof.cli import main; main()", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
 
@@ -230,10 +232,18 @@ def test_list_names_everything() -> None:
     assert [s["name"] for s in suites] == list(SUITES)
     table = stormproof("list", "corruptions").stdout
     assert all(name in table for name in registered())
-    assert "imagenet-c" in stormproof("list", "suites").stdout
+    table = stormproof("list", "suites", columns=80).stdout
+    assert all(name in table for suite in suites for name in (suite["name"], *suite["corruptions"]))
     benchmarks = json.loads(stormproof("list", "benchmarks", "--json").stdout)
     assert {"coco-c", "voc2012-seg-c", "bdd100k-camera", "person-mutators"} <= {b["name"] for b in benchmarks}
     assert "VOC07 AP50" in stormproof("list", "benchmarks").stdout
+
+
+def test_quality_shows_conditions_whole(photos: Path) -> None:
+    texts = ("gaussian_noise[sigma=0.1]", "gaussian_noise[sigma=0.25]")
+    chosen = [word for text in texts for word in ("--condition", text)]
+    shown = stormproof("quality", f"images:{photos}", "--limit", 1, "--workers", 1, *chosen)
+    assert all(text in shown.stdout for text in texts), shown.stderr
 
 
 def test_help_has_examples() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from stormproof.metrics.coco import box_scores, mask_scores
 from stormproof.metrics.records import DetectionTruth
 from stormproof.metrics.semantic import Confusion
 from stormproof.robustness.degradation import cd, degradation
+from stormproof.sample import RLE
 from stormproof.scoring import reading
 from stormproof.scoring.aggregates import grid_of
 from stormproof.scoring.score import score_run
@@ -36,6 +38,11 @@ def by_hand(run: Path, condition: str, function: object) -> tuple[DetectionTruth
     samples = [dataset[i] for i in range(len(dataset))]
     said = {s.id: function([corrupt_image(s.image, condition, image_id=s.id)])[0] for s in samples}  # type: ignore[operator]
     return truth, said
+
+
+def pictures(run: Path) -> list[tuple[str, np.ndarray]]:  # type: ignore[type-arg]
+    dataset = open_dataset(read_record(run).dataset.spec)
+    return [(dataset.ids[i], dataset[i].image) for i in range(len(dataset))]
 
 
 def test_boxes_and_masks_score_as_by_hand(make: Make) -> None:
@@ -98,8 +105,13 @@ def test_truth_moves_with_the_pixels(make: Make) -> None:
 def test_an_incomplete_grid_is_refused_by_name(make: Make) -> None:
     make("contrast_boxes", name="holes", conditions=["fog@1"])
     run = make("contrast_boxes", name="holes", conditions=["snow@2"], limit=3)
-    with pytest.raises(IncompleteGrid, match=r"1 of 3 cells have no score: snow@2 \(5 of 8 images\)"):
+    with pytest.raises(
+        IncompleteGrid, match=r"1 of 3 conditions lack images: snow@2 \(5 of 8 images\)"
+    ) as error:
         score_run(run)
+    assert error.value.missing == ("snow@2 (5 of 8 images)",)
+    assert f"stormproof run --config {run / 'run.yaml'}" in str(error.value)
+    assert "--partial" in str(error.value)
     partial = score_run(run, partial=True)
     assert set(partial.by_measure["AP"]) == {"clean", "fog@1"}
     assert partial.aggregates == {}
@@ -117,6 +129,56 @@ def test_a_reference_gives_cd_and_gains(make: Make) -> None:
     assert found["delta_P"] == pytest.approx(0.0)
     with pytest.raises(InvalidOption, match="a reference run on the same images"):
         score_run(run, reference=make("thresholds", "street"))
+
+
+def test_a_reference_is_compared_cell_by_cell(make: Make) -> None:
+    """Severities of one name are not one another's reference; more conditions than ours are no harm."""
+    run = make("contrast_boxes", name="few", conditions=["fog@1"])
+    other = make("contrast_masks", name="other", conditions=["fog@5"])
+    with pytest.raises(InvalidOption, match="The reference contrast_masks lacks fog@1; run it under these"):
+        score_run(run, reference=other)
+    other = make("contrast_masks", name="other", conditions=["fog,snow@1"])
+    found = score_run(run, reference=other)
+    mine, theirs = (1 - s.by_measure["AP"]["fog@1"] for s in (found, score_run(other)))
+    assert found.aggregates["AP"]["CD"] == {"fog": pytest.approx(mine / theirs)}
+
+
+def test_boxes_without_masks_on_some_images_are_masks_that_meet_nothing(make: Make) -> None:
+    from scoring.scored_models import contrast_masks, some_masks
+
+    run = make("some_masks", conditions=["clean"])
+    scores = score_run(run).by_measure
+    whole = score_run(make("contrast_masks", name="all_masks", conditions=["clean"])).by_measure
+    assert scores["AP"] == whole["AP"]
+    truth, said = by_hand(run, "clean", contrast_masks)
+    given = {name: some_masks([image]) for name, image in pictures(run)}
+    empty = RLE.from_mask(np.zeros((48, 64), bool))
+    said = {
+        name: answer if given[name][0].masks else replace(answer, masks=(empty,) * len(answer))  # type: ignore[type-var, arg-type]
+        for name, answer in said.items()
+    }
+    assert 0 < scores["mask AP"]["clean"] == mask_scores(truth, said).AP < whole["mask AP"]["clean"]  # type: ignore[arg-type]
+
+
+def test_tables_show_conditions_whole(make: Make) -> None:
+    texts = ["gaussian_noise[sigma=0.1]", "gaussian_noise[sigma=0.25]", "elastic_transform@3[labels=moved]"]
+    run = make("contrast_boxes", name="free", conditions=[*texts, "elastic_transform@3"])
+    shown = CliRunner().invoke(app, ["score", str(run)], terminal_width=80).stdout
+    assert all(text in shown for text in texts)
+    row = next(line for line in shown.splitlines() if "elastic_transform " in line)
+    assert len({cell.strip() for cell in row.split("│")[2:-1]} - {"–"}) == 1  # its one cell is its mean
+
+
+def test_a_run_called_from_elsewhere_says_where_it_began(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make("contrast_boxes", name="moved", conditions=["clean"])
+    record = json.loads((run / "run.json").read_text())
+    record["dataset"]["spec"] = "coco:scene/instances.json"
+    record["provenance"]["folder"] = "/home/ada"
+    (run / "run.json").write_text(json.dumps(record))
+    with pytest.raises(InvalidOption, match="--data, or call from /home/ada, where the run was started"):
+        score_run(run)
 
 
 def test_another_dataset_is_refused(make: Make) -> None:

@@ -6,10 +6,10 @@ import inspect
 import json
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from stormproof.cli import app, console
 
@@ -108,7 +108,9 @@ def _folded(values: list[object]) -> list[object]:
 
 
 def _suite_table(rows: list[dict[str, object]]) -> Table:
-    table = Table("suite", "conditions", "what it is", "corruptions", box=None, pad_edge=False)
+    longest = max(len(name) for row in rows for name in cast(list[str], row["corruptions"]))
+    names = Column("corruptions", min_width=longest + 1, overflow="fold")  # whole, to be copied
+    table = Table("suite", "conditions", "what it is", names, box=None, pad_edge=False)
     for row in rows:
         conditions, corruptions = row["conditions"], row["corruptions"]
         assert isinstance(conditions, list)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from stormproof.cli import app, console
 from stormproof.errors import InvalidOption
@@ -93,12 +94,12 @@ def _measure(
 
 def _table(rows: list[Row]) -> Table:
     table = Table(box=None, pad_edge=False)
-    table.add_column("condition")
+    table.add_column("condition", overflow="fold")
     for name in (*_COLUMNS.values(), "images"):
         table.add_column(name, justify="right")
     for row in rows:
         means = ("–" if value is None else f"{value:.{_digits(name)}f}" for name, value in _cells(row))
-        table.add_row(row.condition, *means, str(row.images))
+        table.add_row(Text(row.condition), *means, str(row.images))
     return table
 
 

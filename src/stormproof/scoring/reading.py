@@ -109,9 +109,12 @@ def _flat(table: pa.Table, match: ClassMatch, positions: dict[str, int], *, mask
     )
 
 
-def _masks(table: pa.Table) -> Iterator[RLE | None]:
+def _masks(table: pa.Table) -> Iterator[RLE]:
+    """A mask per object; empty where the model gave boxes without masks, as it may on some images."""
     sizes = zip(table["height"].to_pylist(), table["width"].to_pylist(), strict=True)
-    for size, row in zip(sizes, table["masks"], strict=True):
-        if row.is_valid:
-            for counts in row.values:
-                yield RLE(size, np.asarray(counts.values))
+    for size, row, scores in zip(sizes, table["masks"], table["scores"], strict=True):
+        if not row.is_valid:
+            yield from [RLE(size, np.array([size[0] * size[1]], np.uint32))] * len(scores)
+            continue
+        for counts in row.values:
+            yield RLE(size, np.asarray(counts.values))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from stormproof.condition import Condition
-from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
-from stormproof.errors import DatasetError, IncompleteGrid, InvalidOption
+from stormproof.errors import IncompleteGrid, InvalidOption
 from stormproof.metrics.records import Detections
 from stormproof.metrics.roc import Sensitivities, fix_sensitivities
 from stormproof.models.classes import match_classes
@@ -27,7 +27,23 @@ from stormproof.scoring.measures import (
 )
 from stormproof.scoring.reading import RunRows
 from stormproof.scoring.truths import Truths, only
+from stormproof.store.origin import dataset_of
+from stormproof.store.parts import read_failures
 from stormproof.store.record import RunRecord, read_record
+
+
+class IncompleteRun(IncompleteGrid):
+    """Conditions of a run lack images; says how to finish it, and what failed if anything did."""
+
+    def __init__(self, run: Path, record: RunRecord, missing: tuple[str, ...]) -> None:
+        super().__init__(missing, len(record.conditions))
+        failed = "".join("; {image} under {condition}: {error}".format_map(f) for f in read_failures(run)[:1])
+        command = shlex.join(["stormproof", "run", "--config", str(run / "run.yaml")])
+        partial = ", or score the others with --partial" if len(missing) < len(record.conditions) else ""
+        self.args = (
+            f"{run}: {len(missing)} of {len(record.conditions)} conditions lack images: "
+            f"{', '.join(missing)}{failed}. Finish it with '{command}'{partial}.",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +78,13 @@ def score_run(
 ) -> Scores:
     """Every measure that fits a run. An incomplete grid is refused by name, unless `partial` is asked for."""
     record = read_record(run)
-    dataset = _dataset(record, data)
+    dataset = dataset_of(record, data)
     rows = RunRows(run, record)
     holes = _holes(rows, record)
     missing = tuple(f"{text} ({n} of {record.images} images)" for text, n in holes.items())
     here = [text for text in record.conditions if text not in holes]
     if missing and not (partial and here):
-        raise IncompleteGrid(missing, len(record.conditions))
+        raise IncompleteRun(run, record, missing)
     found = dict(_scored(rows, record, dataset, here))
     names = [name for name in MEASURES if any(name in scored.numbers for scored in found.values())]
     table = {name: {text: found[text].numbers[name] for text in here} for name in names}
@@ -86,33 +102,23 @@ def _beside(scores: Scores, reference: Scores) -> Scores:
             f"The reference was run on {theirs.dataset.name} ({theirs.images} images), this run on "
             f"{ours.dataset.name} ({ours.images} images); give a reference run on the same images."
         )
+    # Cell by cell: means over other severities cannot be compared, though the corruptions have one name.
+    lacking = [text for text in ours.conditions if text not in theirs.conditions]
+    if lacking:
+        some = ", ".join(lacking[:5]) + (f" and {len(lacking) - 5} more" if len(lacking) > 5 else "")
+        raise InvalidOption(f"The reference {theirs.model.name} lacks {some}; run it under these, too.")
     totals = {
         name: found
         | against(
             name,
             grid_of(scores.by_measure[name], ours.conditions),
-            grid_of(reference.by_measure[name], theirs.conditions),
+            grid_of(reference.by_measure[name], ours.conditions),
         )
         for name, found in scores.aggregates.items()
         if name in reference.by_measure
     }
     merged = scores.aggregates | totals
     return Scores(ours, scores.by_measure, scores.per_class, merged, scores.missing, theirs.model.name)
-
-
-def _dataset(record: RunRecord, data: str | None) -> Dataset:
-    try:
-        dataset = open_dataset(data or record.dataset.spec)
-    except DatasetError as error:
-        if data is not None:
-            raise
-        raise InvalidOption(f"{error} Say where the dataset is now with --data.") from error
-    if dataset.fingerprint != record.dataset.fingerprint:
-        raise InvalidOption(
-            f"{data or record.dataset.spec} is not the dataset of this run: fingerprint "
-            f"{dataset.fingerprint[:16]}, not {record.dataset.fingerprint[:16]}."
-        )
-    return dataset
 
 
 def _holes(rows: RunRows, record: RunRecord) -> dict[str, int]:

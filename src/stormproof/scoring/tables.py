@@ -7,9 +7,11 @@ import io
 import json
 import math
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from rich.table import Table
+from rich.text import Text
 
 from stormproof.condition import SEVERITIES, Condition
 from stormproof.scoring.measures import MEASURES
@@ -52,8 +54,8 @@ def summary_table(scores: Scores) -> Table:
     record = scores.record
     beside = f", against {scores.reference}" if scores.reference else ""
     title = f"{record.model.name} on {record.dataset.name}, {record.images} images{beside} (in %)"
-    table = Table(title=title, title_justify="left")
-    table.add_column("measure")
+    table = Table(title=Text(title), title_justify="left")
+    table.add_column("measure", overflow="fold")
     for _, words in columns:
         table.add_column(words, justify="right")
     for name, found in scores.aggregates.items():
@@ -64,25 +66,26 @@ def summary_table(scores: Scores) -> Table:
 
 
 def grid_table(scores: Scores) -> Table:
-    """The headline measure by corruption and severity, with each corruption's mean where it is complete."""
+    """The headline measure by corruption and severity, with the mean of each row where all are complete."""
     values = scores.by_measure[scores.headline]
     table = Table(title=f"{scores.headline} by corruption and severity (in %)", title_justify="left")
-    table.add_column("corruption")
+    table.add_column("corruption", overflow="fold")
     for level in SEVERITIES:
         table.add_column(str(level), justify="right")
     table.add_column("mean", justify="right")
     found = scores.aggregates.get(scores.headline, {})
-    means = found.get("by_corruption") or found.get("CE") or {}
+    complete = "by_corruption" in found or "CE" in found
     graded: dict[str, dict[int, float]] = {}
     for text, value in values.items():
         condition = Condition.parse(text)
         if condition.severity is None or condition.params:
-            table.add_row(text, *[""] * len(SEVERITIES), _percent(value))
+            # As text: to rich, the brackets of a condition would be a style, and vanish.
+            table.add_row(Text(text), *[""] * len(SEVERITIES), _percent(value))
         else:
             graded.setdefault(str(condition.corruption), {})[condition.severity] = value
     for name, levels in graded.items():
         cells = [_percent(levels[level]) if level in levels else "–" for level in SEVERITIES]
-        table.add_row(name, *cells, _percent(means.get(name, math.nan)))
+        table.add_row(name, *cells, _percent(fmean(levels.values()) if complete else math.nan))
     return table
 
 
