@@ -6,7 +6,8 @@ import inspect
 import json
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Annotated, cast
+from textwrap import fill
+from typing import Annotated
 
 import typer
 from rich.table import Column, Table
@@ -108,16 +109,17 @@ def _folded(values: list[object]) -> list[object]:
 
 
 def _suite_table(rows: list[dict[str, object]]) -> Table:
-    longest = max(len(name) for row in rows for name in cast(list[str], row["corruptions"]))
-    names = Column("corruptions", min_width=longest + 1, overflow="fold")  # whole, to be copied
-    table = Table("suite", "conditions", "what it is", names, box=None, pad_edge=False)
+    # Names are never cut, so that they can be copied; the other columns give way.
+    name, names = Column("suite", no_wrap=True), Column("corruptions", no_wrap=True)
+    table = Table(name, "conditions", "what it is", names, box=None, pad_edge=False)
     for row in rows:
         conditions, corruptions = row["conditions"], row["corruptions"]
         assert isinstance(conditions, list)
         assert isinstance(corruptions, list)
         table.add_row(
-            f"[bold]{row['name']}[/]", str(len(conditions)), str(row["description"]), ", ".join(corruptions)
-        )
+            f"[bold]{row['name']}[/]", str(len(conditions)), str(row["description"]),
+            fill(", ".join(corruptions), max(28, console.out.width * 2 // 5), break_long_words=False),
+        )  # fmt: skip
     return table
 
 
