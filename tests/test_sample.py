@@ -92,3 +92,9 @@ def test_scores_a_rounding_above_one_are_one() -> None:
     assert said.scores.tolist() == [1.0, 0.5]
     with pytest.raises(InvalidTruth, match=r"must lie in \[0, 1\]"):
         Prediction(np.array([[0.0, 0, 1, 1]]), np.array([1.001]), np.zeros(1, int))
+
+
+@pytest.mark.parametrize("ignore", [-1, 256])
+def test_an_ignore_value_must_fit_the_map(ignore: int) -> None:
+    with pytest.raises(InvalidTruth, match="no value of a uint8"):
+        SemanticMap(np.zeros((2, 2), np.uint8), ignore)

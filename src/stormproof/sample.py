@@ -166,6 +166,8 @@ class SemanticMap:
             raise InvalidTruth(
                 f"A semantic map must be H×W uint8 or uint16, not {self.labels.dtype} {self.labels.shape}."
             )
+        if not 0 <= self.ignore <= np.iinfo(self.labels.dtype).max:
+            raise InvalidTruth(f"ignore={self.ignore} is no value of a {self.labels.dtype} semantic map.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

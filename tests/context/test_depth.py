@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -132,6 +133,39 @@ def test_a_missing_runtime_names_its_extra(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "other.onnx").write_bytes(b"")
     with pytest.raises(MissingExtra, match=r"pip install 'stormproof\[onnx\]'"):
         DepthModel(tmp_path / "other.onnx").depth(scene()[0])
+
+
+def test_a_gap_below_the_sky_is_far_and_above_the_ground_near() -> None:
+    depth = np.full((200, 300), np.nan, np.float32)
+    depth[:40], depth[190:] = np.inf, 20
+    dense = densify(depth, np.full((200, 300, 3), 128, np.uint8))
+    assert (dense[40:] >= 19).all()
+    assert dense[60, 150] > 1000
+    assert dense[180, 150] == pytest.approx(20, rel=0.02)
+    depth[190:] = np.nan
+    assert np.isinf(densify(depth, np.full((200, 300, 3), 128, np.uint8))).all()
+
+
+def test_a_replaced_network_is_opened_again(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    path = _network(tmp_path / "m.onnx", "metres")
+    image, _ = scene()
+    before = DepthModel(path, output="metres").depth(image)
+    os.utime(_network(path, "negative"), ns=(1, 1))
+    assert before.min() > 0
+    with pytest.raises(ModelError):
+        DepthModel(path, output="metres").depth(image)
+
+
+def test_a_polygon_holds_the_pixels_whose_centres_it_holds() -> None:
+    sample = Sample(id="a", image=np.zeros((30, 40, 3), np.uint8))
+    square = Region(1.5, polygon=((10, 10), (20, 10), (20, 20), (10, 20))).mask(sample, ())
+    assert square.sum() == 100
+    assert square[10:20, 10:20].all()
+    slanted = Region(1.5, polygon=((0, 0), (40, 0), (0, 30))).mask(sample, ())
+    assert slanted.sum() == pytest.approx(600, abs=20)
+    assert slanted[0, 0]
+    assert not slanted[29, 39]
 
 
 def test_priors_lie_over_the_estimate(tmp_path: Path) -> None:

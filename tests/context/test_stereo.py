@@ -175,3 +175,12 @@ def test_what_is_missing_is_named() -> None:
         stereo_disparity(image, image[:5])
     with pytest.raises(InvalidOption, match="at least 1"):
         Matching(0)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "said"),
+    [((20, 30, 3), (20, 30, 1), "channels alike"), ((1, 1, 3), (1, 1, 3), "too small to match")],
+)
+def test_pairs_that_cannot_be_matched(left: tuple[int, ...], right: tuple[int, ...], said: str) -> None:
+    with pytest.raises(InvalidTruth, match=said):
+        stereo_disparity(np.zeros(left, np.uint8), np.zeros(right, np.uint8))

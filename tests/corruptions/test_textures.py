@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from frost import LOOKS, drawn
+from stormproof import imaging
 from stormproof.corruptions import textures
 from stormproof.errors import InvalidImage, InvalidOption
 from stormproof.imagefile import write_image
@@ -114,6 +115,30 @@ def test_folder_is_read_in_order_of_names_and_grey_becomes_rgb(tmp_path: Path) -
     assert np.array_equal(first, np.stack([grey] * 3, axis=2))
     assert np.array_equal(second, colour)
     assert textures.load(str(tmp_path))[0] is first
+
+
+def test_a_changed_folder_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place, value in (("one", 10), ("two", 20)):
+        (tmp_path / place).mkdir()
+        write_image(tmp_path / place / "a.png", np.full((4, 4, 3), value, np.uint8))
+    monkeypatch.chdir(tmp_path / "one")
+    assert textures.load(".")[0].max() == 10
+    monkeypatch.chdir(tmp_path / "two")
+    assert textures.load(".")[0].max() == 20
+    write_image(tmp_path / "two" / "a.png", np.full((5, 5, 3), 30, np.uint8))
+    assert textures.load(".")[0].max() == 30
+
+
+@pytest.mark.parametrize("size", [(66, 100), (120, 90), (61, 81)])
+def test_an_enlarged_part_is_a_part_of_the_enlarged_picture(size: tuple[int, int]) -> None:
+    """OpenCV's bicubic, whose last bit depends on the processor."""
+    picture = np.random.default_rng(0).integers(0, 256, (60, 80, 3), np.uint8)
+    whole = cv2.resize(picture, size[::-1], interpolation=cv2.INTER_CUBIC)
+    ours = imaging.enlarged_part(picture, size, (0, 0), size)
+    assert np.abs(ours.astype(int) - whole).max() <= 1
+    assert (ours == whole).mean() > 0.9
+    part = imaging.enlarged_part(picture, size, (20, 11), (30, 50))
+    assert np.array_equal(part, ours[20:50, 11:61])
 
 
 def test_pictures_cannot_be_written_to(tmp_path: Path) -> None:

@@ -50,17 +50,23 @@ def _first_guess(depth: Map, known: npt.NDArray[np.bool_]) -> Map:
 
 
 def _surroundings(depth: Map, known: npt.NDArray[np.bool_]) -> Map:
-    """Inverse of the root mean square depth within about a sixteenth of the width."""
+    """Inverse of the root mean square depth within about a sixteenth of the width.
+
+    What is infinitely far has inverse depth 0 and counts by its share.
+    """
     height, width = depth.shape
     small = (max(width // _COARSE, 1), max(height // _COARSE, 1))
-    squares = np.where(known & np.isfinite(depth), np.nan_to_num(depth) ** 2, 0).astype(np.float32)
-    sums = [
-        cv2.resize(part, small, interpolation=cv2.INTER_AREA) for part in (squares, known.astype(np.float32))
-    ]
+    finite = known & np.isfinite(depth)
+    squares = np.where(finite, depth, 0).astype(np.float32) ** 2
+    parts = (squares, finite.astype(np.float32), known.astype(np.float32))
+    coarse = [cv2.resize(part, small, interpolation=cv2.INTER_AREA) for part in parts]
     sigma = max(small[0] / 16, 0.5)
-    total, weight = (cv2.GaussianBlur(part, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE) for part in sums)
-    # Far from every measurement both vanish; a little of the overall mean keeps the ratio defined.
-    mean = squares.sum() / max(int(known.sum()), 1)
-    ratio = (total + 1e-6 * mean) / (weight + 1e-6)
-    wide = cv2.resize(ratio.astype(np.float32), (width, height), interpolation=cv2.INTER_LINEAR)
-    return np.asarray(1 / np.sqrt(np.maximum(wide, 1e-6)), np.float32)
+    total, near, weight = (
+        cv2.GaussianBlur(part, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE) for part in coarse
+    )
+    # Far from every measurement all vanish; a little of the overall mean keeps the ratios defined.
+    mean, share = squares.sum() / max(int(finite.sum()), 1), finite.sum() / max(int(known.sum()), 1)
+    ratio = (total + 1e-6 * mean) / (near + 1e-6)
+    inverse = (near + 1e-6 * share) / (weight + 1e-6) / np.sqrt(np.maximum(ratio, 1e-6))
+    wide = cv2.resize(inverse.astype(np.float32), (width, height), interpolation=cv2.INTER_LINEAR)
+    return np.asarray(wide, np.float32)

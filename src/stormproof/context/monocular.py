@@ -57,7 +57,7 @@ class DepthModel:
 
     def depth(self, image: Image, known: Map | None = None) -> Map:
         """Depth in metres for every pixel; `known` (NaN elsewhere) anchors answers without a scale."""
-        answer = _answer(_session(str(self.path)), image, self.path)
+        answer = _answer(_session(str(self.path), self.path.stat().st_mtime_ns), image, self.path)
         if self.output == "metres":
             return _positive(answer, self.path)
         return scaled(answer, known, nearest=self.nearest, farthest=self.farthest)
@@ -84,7 +84,8 @@ def _content(path: str, stamp: int) -> str:
 
 
 @lru_cache(maxsize=1)
-def _session(path: str) -> Any:
+def _session(path: str, stamp: int) -> Any:
+    """The network of a file, kept until the file changes."""
     try:
         import onnxruntime
     except ImportError:

@@ -20,13 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import numpy.typing as npt
 
 from stormproof.context.sky import find_sky
 from stormproof.errors import InvalidOption, MissingContext, UnknownName
-from stormproof.sample import Bools, Sample
+from stormproof.sample import Bools, Floats, Sample
 
 Map = npt.NDArray[np.float32]
 
@@ -51,11 +50,7 @@ class Region:
         if self.above is not None:
             return np.broadcast_to((np.arange(height) + 0.5 < self.above)[:, None], (height, width))
         if self.polygon:
-            mask = np.zeros((height, width), np.uint8)
-            # Corners are in pixels from the frame's corner; OpenCV counts from pixel centres, in 1/256.
-            corners = np.rint((np.array(self.polygon) - 0.5) * 256).astype(np.int32)
-            cv2.fillPoly(mask, [corners], (1,), shift=8)
-            return mask.astype(bool)
+            return _inside(np.array(self.polygon, np.float64), (height, width))
         return self._of_class(sample, semantic_classes)
 
     def _of_class(self, sample: Sample, semantic_classes: Sequence[str]) -> Bools:
@@ -69,6 +64,17 @@ class Region:
             raise UnknownName("class in priors", self.semantic_class, semantic_classes, listed)
         found: Bools = sample.truth.semantic.labels == semantic_classes.index(self.semantic_class)
         return found
+
+
+def _inside(corners: Floats, size: tuple[int, int]) -> Bools:
+    """Whether each pixel's centre lies in a polygon, given in pixels from the frame's corner."""
+    y, x = np.arange(size[0]) + 0.5, np.arange(size[1]) + 0.5
+    inside = np.zeros(size, np.bool_)
+    for (x1, y1), (x2, y2) in zip(corners, np.roll(corners, -1, axis=0), strict=True):
+        rows = np.flatnonzero((y1 <= y) != (y2 <= y))  # that the edge passes; each pixel left of it turns
+        crossing = x1 + (y[rows] - y1) * (x2 - x1) / (y2 - y1)
+        inside[rows] ^= x < crossing[:, None]
+    return inside
 
 
 @dataclass(frozen=True, slots=True)

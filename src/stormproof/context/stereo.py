@@ -21,6 +21,7 @@ from stormproof.sample import Camera, Image
 Map = npt.NDArray[np.float32]
 
 _BLOCK = 5  # px
+_SMALLEST = 8  # px a side of a picture that can be matched
 _TOLERANCE = 1.0  # px by which the two views may disagree
 _JUMP = 0.5  # px a neighbour may differ by and still half belong to the same surface
 _FILLED = np.float32(0.1)  # how much a filled pixel counts beside a matched one
@@ -55,9 +56,13 @@ def stereo_depth(left: Image, right: Image, camera: Camera, matching: Matching =
 
 def stereo_disparity(left: Image, right: Image, matching: Matching = Matching()) -> Map:  # noqa: B008
     """Dense disparity in pixels of the left image of a rectified pair."""
-    if left.shape[:2] != right.shape[:2]:
+    if left.shape != right.shape:
         raise InvalidTruth(
-            f"The left image is {left.shape[:2]}, the right {right.shape[:2]}; a pair has one size."
+            f"The left image is {left.shape}, the right {right.shape}; both need one size and channels alike."
+        )
+    if min(left.shape[:2]) < _SMALLEST:
+        raise InvalidTruth(
+            f"A pair of {left.shape[:2]} is too small to match; it takes {_SMALLEST} pixels a side."
         )
     reach = matching.reach(left.shape[1])
     ours, theirs = match(left, right, reach), _match_right(left, right, reach)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import ceil, cos, radians, sin
+from math import ceil, cos, floor, radians, sin
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +50,7 @@ def disk(radius: int, softness: float) -> npt.NDArray[np.float64]:
     cite="hendrycks2019",
     radius=ladder(3, 4, 6, 8, 10, low=0, high=100),
     softness=ladder(0.1, 0.5, 0.5, 0.5, 0.5, low=0, high=10),
+    version=2,
 )
 def defocus_blur(image: Image, *, radius: int, softness: float) -> Image:
     """Out of focus: each point becomes a disk of `radius` pixels with a softened rim."""
@@ -112,7 +113,7 @@ def motion_blur(image: Image, draw: Draw, *, radius: int, sigma: float) -> Image
 
 def _factors(reach: float, step: float) -> npt.NDArray[np.float64]:
     """The enlargements of a zoom, 1 among them."""
-    count = round((reach - 1) / step) + 1
+    count = floor((reach - 1) / step + 1e-9) + 1
     # (1 + step) − 1 is the step NumPy's arange really takes; its last bit decides some crop sizes.
     return 1 + ((1 + step) - 1) * np.arange(count, dtype=np.float64)
 

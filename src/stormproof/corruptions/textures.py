@@ -26,10 +26,9 @@ def _kept(picture: Image) -> Image:
     return picture
 
 
-@lru_cache(maxsize=8)
 def from_folder(path: str | Path) -> tuple[Image, ...]:
-    """Every picture of a folder in the order of their names, as RGB."""
-    folder = Path(path)
+    """Every picture of a folder in the order of their names, as RGB; read again only when one changes."""
+    folder = Path(path).resolve()
     if not folder.is_dir():
         fix = "give 'built-in', 'imagecorruptions' or the path of a folder of pictures"
         raise InvalidOption(f"Frost textures: no folder {str(path)!r}; {fix}.")
@@ -37,7 +36,17 @@ def from_folder(path: str | Path) -> tuple[Image, ...]:
     if not files:
         known = ", ".join(sorted(SUFFIXES))
         raise InvalidOption(f"Frost textures: no pictures in {str(path)!r}; put some there ({known}).")
-    return tuple(_kept(_rgb(read_image(file))) for file in files)
+    return _read(tuple((file, file.stat().st_mtime_ns, file.stat().st_size) for file in files))
+
+
+@lru_cache(maxsize=2)
+def _read(files: tuple[tuple[Path, int, int], ...]) -> tuple[Image, ...]:
+    return tuple(_kept(_rgb(read_image(file))) for file, *_ in files)
+
+
+@lru_cache(maxsize=1)
+def _built_in() -> tuple[Image, ...]:
+    return from_folder(BUILT_IN)
 
 
 def _rgb(picture: Image) -> Image:
@@ -67,7 +76,7 @@ def _opaque(file: Path) -> Image:
 def load(source: str) -> tuple[Image, ...]:
     """The pictures of a source: "built-in", "imagecorruptions", or the path of a folder."""
     if source == "built-in":
-        return from_folder(BUILT_IN)
+        return _built_in()
     if source == "imagecorruptions":
         return from_imagecorruptions()
     return from_folder(source)

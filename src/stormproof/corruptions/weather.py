@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import ceil
 
 import numpy as np
@@ -64,9 +63,6 @@ def snow(
     return imaging.whiten(image, layer + layer[::-1, ::-1], keep)
 
 
-_KEPT = 4_000_000  # pixels of an image; textures for larger ones are resized anew each time, not kept
-
-
 def _cover(texture: tuple[int, ...], image: tuple[int, ...]) -> tuple[int, int]:
     """The size of a texture that covers an image with a tenth to spare for a random crop.
 
@@ -77,20 +73,13 @@ def _cover(texture: tuple[int, ...], image: tuple[int, ...]) -> tuple[int, int]:
     return ceil(texture[0] * scale), ceil(texture[1] * scale)
 
 
-def _resized(source: str, index: int, size: tuple[int, int], grey: bool) -> Image:
-    resized = imaging.resize_cubic(frost_textures.load(source)[index], size)
-    return imaging.grey_of(resized) if grey else resized
-
-
-_resized_once = lru_cache(maxsize=5)(_resized)  # as many as there are textures: images often agree in size
-
-
 @corruption(
     family="weather",
     cite="hendrycks2019",
     picture=ladder(1.0, 0.8, 0.7, 0.65, 0.6, low=0, high=2),
     ice=ladder(0.4, 0.6, 0.7, 0.7, 0.75, low=0, high=2),
     textures=constant("built-in"),
+    version=2,
 )
 def frost(image: Image, draw: Draw, *, picture: float, ice: float, textures: str) -> Image:
     """A frozen window: picture·image + ice·texture, at a random place of a random texture.
@@ -100,11 +89,12 @@ def frost(image: Image, draw: Draw, *, picture: float, ice: float, textures: str
     """
     pictures = frost_textures.load(textures)
     height, width, channels = image.shape
-    index = draw.integer("texture", len(pictures))
-    resized = _resized_once if height * width <= _KEPT else _resized
-    texture = resized(textures, index, _cover(pictures[index].shape, image.shape), channels == 1)
-    corner = draw.integer("top", texture.shape[0] - height), draw.integer("left", texture.shape[1] - width)
-    return imaging.mix(image, picture, texture, ice, corner=corner)
+    texture = pictures[draw.integer("texture", len(pictures))]
+    size = _cover(texture.shape, image.shape)
+    corner = draw.integer("top", size[0] - height), draw.integer("left", size[1] - width)
+    ice_here = imaging.enlarged_part(texture, size, corner, (height, width))
+    ice_here = imaging.grey_of(ice_here) if channels == 1 else ice_here
+    return imaging.mix(image, picture, ice_here, ice)
 
 
 def plasma(draw: Draw, side: int, decay: float) -> imaging.Field:
@@ -137,7 +127,7 @@ def fog(image: Image, draw: Draw, *, amount: float, decay: float) -> Image:
     height, width = image.shape[:2]
     side = 1 << (max(height, width, 3) - 1).bit_length()
     top = int(image.max()) / 255
-    gain = top / (top + amount)
+    gain = top / (top + amount) if top else 0.0  # a black picture stays black
     grey = (255.0,) * image.shape[2]
     cloud = plasma(draw, side, decay)
     return imaging.add_layer(image, cloud, gain=gain, scale=gain * amount, offset=0, colour=grey)

@@ -19,6 +19,7 @@ from stormproof.imaging.cpu.colour import (
     whiten,
 )
 from stormproof.imaging.cpu.convolution import convolve, line_blur, line_blur_field
+from stormproof.imaging.cpu.cubic import enlarged_part
 from stormproof.imaging.cpu.depth import fade, fill_holes, survey
 from stormproof.imaging.cpu.drops import refract
 from stormproof.imaging.cpu.fields import relief, subdivide
@@ -35,7 +36,6 @@ from stormproof.imaging.cpu.warps import (
     crop_for_zoom,
     displace,
     enlarge,
-    resize_cubic,
     scatter,
     zoom_mean,
 )
@@ -57,6 +57,7 @@ __all__ = [
     "displace",
     "dissolve",
     "enlarge",
+    "enlarged_part",
     "fade",
     "fill_holes",
     "from_yuv",
@@ -79,7 +80,6 @@ __all__ = [
     "refract",
     "relief",
     "resaturate",
-    "resize_cubic",
     "salt_and_pepper",
     "scatter",
     "scatter_gaussian",

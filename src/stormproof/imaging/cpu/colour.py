@@ -107,28 +107,16 @@ def cover(image: Image, layer: Field, colour: tuple[float, ...]) -> Image:
 
 
 @kernel
-def _mix(image: Any, other: Any, top: Any, left: Any, a: Any, b: Any, out: Any) -> None:
-    n = image.shape[1]
-    for y in range(image.shape[0]):
-        p, q, t = image[y], other[top + y][left : left + n], out[y]
-        for x in range(n):
-            # Doubles and no guard: weights like 0.7 make many exact ties, cut here as the reference cuts.
-            t[x] = np.uint8(min(a * p[x] + b * q[x], 255.0))
+def _mix(image: Any, other: Any, a: Any, b: Any, out: Any) -> None:
+    for i in range(image.shape[0]):
+        # Doubles and no guard: weights like 0.7 make many exact ties, cut here as the reference cuts.
+        out[i] = np.uint8(min(a * image[i] + b * other[i], 255.0))
 
 
-def mix(image: Image, a: float, other: Image, b: float, *, corner: tuple[int, int]) -> Image:
-    """a·image + b·other, saturated and truncated; of a larger `other`, the part from `corner` on."""
-    height, _, channels = image.shape
+def mix(image: Image, a: float, other: Image, b: float) -> Image:
+    """a·image + b·other, saturated and truncated."""
     out = np.empty_like(image, order="C")
-    _mix(
-        np.ascontiguousarray(image).reshape(height, -1),
-        np.ascontiguousarray(other).reshape(other.shape[0], -1),
-        corner[0],
-        corner[1] * channels,
-        np.float64(a),
-        np.float64(b),
-        out.reshape(height, -1),
-    )
+    _mix(np.ravel(image), np.ravel(other), np.float64(a), np.float64(b), out.reshape(-1))
     return out
 
 

@@ -91,6 +91,7 @@ def _steps(weights: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.int64], npt
     """For each kernel row from the centre down: (reach, weight) of the nested runs that add up to it."""
     radius = weights.shape[0] // 2
     fixed = np.rint(weights * 2**_FIXED).astype(np.int64)
+    fixed[radius, radius] += round(weights.sum() * 2**_FIXED) - fixed.sum()  # a flat area keeps its value
     taps: list[tuple[int, int]] = []
     starts = [0]
     for dy in range(radius + 1):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
-import cv2
 import numpy as np
 import numpy.typing as npt
 
@@ -193,7 +192,7 @@ def _scatter(words: Any, width: Any, start: Any, shifts: Any) -> None:
             row = shifts[n, i]
             target = start - i * width
             for j in range(row.shape[0]):
-                words[np.uint64(target)] = words[np.uint64(target + row[j, 1] * width + row[j, 0])]
+                words[np.uint64(target)] = words[np.uint64(target + np.int64(row[j, 1]) * width + row[j, 0])]
                 target -= 1
 
 
@@ -228,9 +227,3 @@ def _unpack(words: Any, pixels: Any) -> None:
         if pixels.shape[1] == 3:
             pixels[i, 1] = np.uint8(word >> np.uint32(8))
             pixels[i, 2] = np.uint8(word >> np.uint32(16))
-
-
-def resize_cubic(image: Image, size: tuple[int, int]) -> Image:
-    """Bicubic resize to (rows, columns)."""
-    resized = cv2.resize(image, (size[1], size[0]), interpolation=cv2.INTER_CUBIC)
-    return resized.reshape(*size, image.shape[2]).astype(np.uint8, copy=False)
