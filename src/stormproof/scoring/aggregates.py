@@ -8,9 +8,9 @@ from typing import Any
 from stormproof.condition import Condition
 from stormproof.errors import IncompleteGrid
 from stormproof.robustness.corruption_error import ce, mce, mce_change
-from stormproof.robustness.degradation import cd, degradation, mean_over, rcd
+from stormproof.robustness.degradation import as_averaged, cd, degradation, mean_over, rcd
 from stormproof.robustness.grid import Grid
-from stormproof.robustness.groups import KAMANN, MICHAELIS
+from stormproof.robustness.groups import KAMANN, MICHAELIS, ONE_DATASET_ONLY, Groups
 from stormproof.robustness.performance import (
     mpc,
     mpc_by_corruption,
@@ -46,12 +46,19 @@ def aggregates(name: str, grid: Grid) -> Aggregates:
         "by_severity": mpc_by_severity(grid),
         **_allowed("rPC_by_severity", rpc_by_severity, grid),
     }
-    for paper, groups in (("michaelis", MICHAELIS), ("kamann", KAMANN)):
-        whole = {group: members for group, members in groups.items() if {*members} <= {*grid.corruptions}}
+    for paper, groups, averaged in (("michaelis", MICHAELIS, grid), ("kamann", KAMANN, as_averaged(grid))):
+        whole = _whole(groups, averaged)
         if whole:
-            found[f"by_group_{paper}"] = mpc_by_group(grid, whole)
-            found |= _allowed(f"rPC_by_group_{paper}", lambda g, w=whole: rpc_by_group(g, w), grid)
+            found[f"by_group_{paper}"] = mpc_by_group(averaged, whole)
+            found |= _allowed(f"rPC_by_group_{paper}", lambda g, w=whole: rpc_by_group(g, w), averaged)
     return found
+
+
+def _whole(groups: Groups, grid: Grid) -> Groups:
+    """The groups that a grid holds, each without the lens that only Cityscapes has if the grid lacks it."""
+    held = {*grid.corruptions}
+    found = {name: tuple(m for m in members if m in held) for name, members in groups.items()}
+    return {name: found[name] for name in groups if {*groups[name]} - {*found[name]} <= ONE_DATASET_ONLY}
 
 
 def against(name: str, grid: Grid, reference: Grid) -> Aggregates:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,12 +38,6 @@ class RunRows:
     @property
     def _parts(self) -> list[Path]:
         return part_paths(self.run)
-
-    def counts(self) -> Counter[str]:
-        """Images by condition, among those the run covers."""
-        inside = ds.field("index") < self.record.images
-        column = ds.dataset(self._parts).to_table(columns=["condition"], filter=inside)["condition"]
-        return Counter({item["values"]: item["counts"] for item in pc.value_counts(column).to_pylist()})
 
     def has(self, column: str) -> bool:
         """Whether any row has a value in a column."""

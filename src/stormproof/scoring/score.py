@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 from stormproof.condition import Condition
 from stormproof.datasets.dataset import Dataset
-from stormproof.errors import IncompleteGrid, InvalidOption
+from stormproof.errors import InvalidOption
 from stormproof.metrics.records import Detections
 from stormproof.metrics.roc import Sensitivities, fix_sensitivities
 from stormproof.models.classes import match_classes
@@ -27,23 +26,9 @@ from stormproof.scoring.measures import (
 )
 from stormproof.scoring.reading import RunRows
 from stormproof.scoring.truths import Truths, only
+from stormproof.store.holes import IncompleteRun, holes, in_words
 from stormproof.store.origin import dataset_of
-from stormproof.store.parts import read_failures
 from stormproof.store.record import RunRecord, read_record
-
-
-class IncompleteRun(IncompleteGrid):
-    """Conditions of a run lack images; says how to finish it, and what failed if anything did."""
-
-    def __init__(self, run: Path, record: RunRecord, missing: tuple[str, ...]) -> None:
-        super().__init__(missing, len(record.conditions))
-        failed = "".join("; {image} under {condition}: {error}".format_map(f) for f in read_failures(run)[:1])
-        command = shlex.join(["stormproof", "run", "--config", str(run / "run.yaml")])
-        partial = ", or score the others with --partial" if len(missing) < len(record.conditions) else ""
-        self.args = (
-            f"{run}: {len(missing)} of {len(record.conditions)} conditions lack images: "
-            f"{', '.join(missing)}{failed}. Finish it with '{command}'{partial}.",
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +65,11 @@ def score_run(
     record = read_record(run)
     dataset = dataset_of(record, data)
     rows = RunRows(run, record)
-    holes = _holes(rows, record)
-    missing = tuple(f"{text} ({n} of {record.images} images)" for text, n in holes.items())
-    here = [text for text in record.conditions if text not in holes]
-    if missing and not (partial and here):
-        raise IncompleteRun(run, record, missing)
+    lacking = holes(run, record)
+    missing = in_words(record, lacking)
+    here = [text for text in record.conditions if text not in lacking]
+    if lacking and not (partial and here):
+        raise IncompleteRun(run, record, lacking, "score")
     found = dict(_scored(rows, record, dataset, here))
     names = [name for name in MEASURES if any(name in scored.numbers for scored in found.values())]
     table = {name: {text: found[text].numbers[name] for text in here} for name in names}
@@ -119,13 +104,6 @@ def _beside(scores: Scores, reference: Scores) -> Scores:
     }
     merged = scores.aggregates | totals
     return Scores(ours, scores.by_measure, scores.per_class, merged, scores.missing, theirs.model.name)
-
-
-def _holes(rows: RunRows, record: RunRecord) -> dict[str, int]:
-    """Conditions that lack images, with how many."""
-    counts = rows.counts()
-    lacking = {text: record.images - counts[text] for text in record.conditions}
-    return {text: count for text, count in lacking.items() if count}
 
 
 def _scored(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
 
 import numpy as np
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pycocotools import mask as coco_mask
 
@@ -16,10 +17,11 @@ from stormproof.errors import InvalidOption
 from stormproof.imagefile import write_image
 from stormproof.store.files import make_folder, whole_file
 from stormproof.store.parts import part_paths
-from stormproof.store.record import RunRecord
 from stormproof.store.schema import DETECTION, SEMANTIC, label_map
 
-Export = Callable[[Path, RunRecord, Path, Sequence[int]], list[Path]]
+CLASSES = "classes.txt"
+_HAS_MAP = ds.field("semantic_runs").is_valid()
+_HAS_OBJECTS = pc.list_value_length(ds.field("scores")) > 0
 
 
 def folder_name(condition: str) -> str:
@@ -27,14 +29,19 @@ def folder_name(condition: str) -> str:
     return quote(condition, safe="@[]=,+")
 
 
-def export_coco(run: Path, record: RunRecord, destination: Path, category_ids: Sequence[int]) -> list[Path]:
+def export_coco(
+    run: Path, conditions: Sequence[str], destination: Path, category_ids: Sequence[int] | None
+) -> list[Path]:
     """COCO results JSON, one file per condition: boxes as x, y, width, height, masks as compressed RLE.
 
-    `category_ids` are the numbers that stand for the labels as the run holds them.
+    `category_ids` are the numbers that stand for the labels as the run holds them; without them the labels
+    stay as they are.
     """
+    if _holds(run, _HAS_MAP) and not _holds(run, _HAS_OBJECTS):
+        raise InvalidOption(f"{run} holds label maps and no objects; export it with --format png.")
     make_folder(destination)
     written = []
-    for condition in record.conditions:
+    for condition in conditions:
         path = destination / f"{folder_name(condition)}.json"
         with whole_file(path) as file:
             _write_list(file, _results(run, condition, category_ids))
@@ -42,24 +49,41 @@ def export_coco(run: Path, record: RunRecord, destination: Path, category_ids: S
     return written
 
 
-def export_png(run: Path, record: RunRecord, destination: Path, category_ids: Sequence[int]) -> list[Path]:
-    """Label maps as 8-bit PNG in the model's own classes, a folder per condition."""
+def export_png(run: Path, conditions: Sequence[str], destination: Path, classes: Sequence[str]) -> list[Path]:
+    """Label maps as 8-bit PNG, a folder per condition, in the model's classes, named in `classes.txt`."""
+    if not _holds(run, _HAS_MAP):
+        raise InvalidOption(f"{run} holds no label maps; export it with --format coco.")
     written = []
-    for condition in record.conditions:
+    for condition in conditions:
         folder = make_folder(destination / folder_name(condition))
         for row in _rows(run, condition, SEMANTIC):
             if row["semantic_runs"] is None:
-                raise InvalidOption(f"{run} holds no label maps; export it with --format coco.")
+                raise InvalidOption(f"{run}: there is no label map of {row['image']} under {condition}.")
             labels = label_map(row["semantic_values"], row["semantic_runs"], (row["height"], row["width"]))
             if labels.max() > 255:
                 raise InvalidOption(f"{run}: a label map holds {labels.max()}; PNG export takes up to 255.")
-            path = folder / f"{quote(row['image'], safe='')}.png"
+            path = _inside(folder, row["image"])
+            make_folder(path.parent)
             write_image(path, labels.astype(np.uint8))
             written.append(path)
+    if classes:
+        with whole_file(destination / CLASSES) as file:
+            file.write("".join(f"{name}\n" for name in classes).encode())
     return written
 
 
-FORMATS: dict[str, Export] = {"coco": export_coco, "png": export_png}
+def _inside(folder: Path, image: str) -> Path:
+    """Where an image's map goes; ids may name folders, as those of nested datasets do."""
+    path = folder / f"{image}.png"
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise InvalidOption(f"The image id {image!r} leads out of {folder}; rename the image.")
+    return path
+
+
+def _holds(run: Path, expression: ds.Expression) -> bool:
+    """Whether any row of a run is like that."""
+    parts = part_paths(run)
+    return bool(parts) and ds.dataset(parts).head(1, columns=["index"], filter=expression).num_rows > 0
 
 
 def _rows(run: Path, condition: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -69,22 +93,32 @@ def _rows(run: Path, condition: str, columns: Sequence[str]) -> Iterator[dict[st
         yield from ds.dataset(path).to_table(wanted, filter=ds.field("condition") == condition).to_pylist()
 
 
-def _results(run: Path, condition: str, category_ids: Sequence[int]) -> Iterator[dict[str, Any]]:
+def _results(run: Path, condition: str, category_ids: Sequence[int] | None) -> Iterator[dict[str, Any]]:
     for row in _rows(run, condition, DETECTION):
-        image = int(row["image"]) if row["image"].isdecimal() else row["image"]
+        image = _image_id(row["image"])
         masks = row["masks"] or [None] * len(row["boxes"])
         for (x1, y1, x2, y2), score, label, counts in zip(
             row["boxes"], row["scores"], row["labels"], masks, strict=True
         ):
-            if category_ids[label] < 0:
+            category = label if category_ids is None else category_ids[label]
+            if category < 0:
                 continue  # a class the dataset does not have
-            result = {"image_id": image, "category_id": category_ids[label],
+            result = {"image_id": image, "category_id": category,
                       "bbox": [x1, y1, x2 - x1, y2 - y1], "score": score}  # fmt: skip
             if counts is not None:
                 size = [row["height"], row["width"]]
                 packed = coco_mask.frPyObjects({"size": size, "counts": counts}, *size)
                 result["segmentation"] = {"size": size, "counts": packed["counts"].decode("ascii")}
             yield result
+
+
+def _image_id(name: str) -> int | str:
+    """COCO's ids are numbers; a name with leading zeros, as KITTI's and VOC's are, is not one.
+
+    >>> _image_id("139"), _image_id("000139")
+    (139, '000139')
+    """
+    return int(name) if name.isdecimal() and str(int(name)) == name else name
 
 
 def _write_list(file: IO[bytes], entries: Iterator[dict[str, Any]]) -> None:

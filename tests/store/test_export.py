@@ -1,0 +1,122 @@
+"""`stormproof export`: what is written is the run, and is a model again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import pytest
+from typer.testing import CliRunner, Result
+
+from engine.conftest import MODELS
+from engine.scenes import write_scene, write_street
+from stormproof.cli import app
+from stormproof.engine.config import make_config
+from stormproof.engine.run import run
+from stormproof.errors import IncompleteGrid, InvalidOption
+from stormproof.scoring.score import score_run
+
+SCORED = MODELS.parents[1] / "scoring" / "scored_models.py"
+
+
+def export(*arguments: object) -> Result:
+    shown = CliRunner().invoke(app, ["export", *map(str, arguments)])
+    if isinstance(shown.exception, Exception):
+        raise shown.exception
+    return shown
+
+
+def made(tmp_path: Path, model: str, data: str, out: str = "run", **settings: object) -> Path:
+    usual = {} if model.startswith("results:") else {"conditions": ["fog@2"]}
+    place = {"out": str(tmp_path / out), "engine": "local"}
+    summary = run(make_config({"model": model, "data": data, **place, **usual, **settings}))
+    assert summary.complete, summary.failures
+    return tmp_path / out
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Pictures without labels, one of them a folder deeper."""
+    folder = tmp_path_factory.mktemp("photos")
+    (folder / "deep").mkdir()
+    rng = np.random.default_rng(1)
+    for name in ("000007.png", "deep/8 ü.png"):
+        PIL.Image.fromarray(rng.integers(0, 255, (48, 64, 3), np.uint8)).save(folder / name)
+    return f"images:{folder}"
+
+
+def test_names_of_digits_keep_their_zeros(tmp_path: Path) -> None:
+    """KITTI and VOC call their images 000007, which is not COCO's image 7."""
+    scene = tmp_path / "kitti"
+    (scene / "image_2").mkdir(parents=True)
+    (scene / "label_2").mkdir()
+    rng = np.random.default_rng(1)
+    for name in ("000000", "000007"):
+        picture = rng.integers(0, 255, (48, 64, 3), np.uint8)
+        PIL.Image.fromarray(picture).save(scene / "image_2" / f"{name}.png")
+        label = "Car 0.00 0 0.0 5 5 25 25 1.5 1.6 3.9 0 0 20 0\n"
+        (scene / "label_2" / f"{name}.txt").write_text(label)
+    first = made(tmp_path, f"{MODELS}:brightness_boxes", f"kitti:{scene}")
+    export(first, "--out", tmp_path / "results")
+    rows = json.loads((tmp_path / "results" / "clean.json").read_text())
+    assert {row["image_id"] for row in rows} == {"000000", "000007"}
+    again = made(tmp_path, f"results:{tmp_path / 'results'}", f"kitti:{scene}", "again")
+    assert score_run(again).by_measure["E"] == pytest.approx(score_run(first).by_measure["E"])
+
+
+def test_pictures_without_labels_keep_the_models_numbers(photos: str, tmp_path: Path) -> None:
+    folder = made(tmp_path, f"{MODELS}:brightness_boxes", photos)
+    export(folder, "--out", tmp_path / "results")
+    rows = json.loads((tmp_path / "results" / "clean.json").read_text())
+    assert [row["category_id"] for row in rows] == [0, 1, 0, 0, 1, 0]
+    assert {row["image_id"] for row in rows} == {"000007", "deep/8 ü"}
+
+
+def test_maps_are_a_model_again_in_the_models_own_classes(tmp_path: Path) -> None:
+    street = write_street(tmp_path / "street")
+    first = made(tmp_path, f"{SCORED}:other_names", street)
+    shown = export(first, "--format", "png", "--out", tmp_path / "maps, all")
+    assert (tmp_path / "maps, all" / "classes.txt").read_text() == "bright\nghost\ndark\ngrey\n"
+    model = shown.stdout.split("as a model: ")[1].strip()
+    again = made(tmp_path, model, street, "again")
+    assert score_run(again).by_measure == score_run(first).by_measure
+    assert score_run(first).by_measure["mIoU"]["clean"] == 1.0
+
+
+def test_maps_of_nested_images_are_found_again(photos: str, tmp_path: Path) -> None:
+    first = made(tmp_path, f"{SCORED}:thresholds", photos)
+    export(first, "--format", "png", "--out", tmp_path / "maps")
+    assert (tmp_path / "maps" / "fog@2" / "deep" / "8 ü.png").exists()
+    again = made(tmp_path, f"results:{tmp_path / 'maps'}", photos, "again")
+    parts = [[p.read_bytes() for p in sorted((f / "parts").iterdir())] for f in (first, again)]
+    assert [len(p) for p in parts] == [2, 2]
+
+
+def test_the_wrong_format_writes_nothing(tmp_path: Path) -> None:
+    maps = made(tmp_path, f"{SCORED}:thresholds", write_street(tmp_path / "street"), "maps")
+    boxes = made(tmp_path, f"{MODELS}:brightness_boxes", write_scene(tmp_path / "scene"), "boxes")
+    with pytest.raises(InvalidOption, match="label maps and no objects; export it with --format png"):
+        export(maps)
+    with pytest.raises(InvalidOption, match="no label maps; export it with --format coco"):
+        export(boxes, "--format", "png")
+    assert not [*maps.glob("export-*"), *boxes.glob("export-*")]
+
+
+def test_an_incomplete_run_is_not_exported_as_if_nothing_was_found(tmp_path: Path) -> None:
+    model, scene = f"{MODELS}:brightness_boxes", write_scene(tmp_path / "scene")
+    folder = made(tmp_path, model, scene)
+    made(tmp_path, model, scene, conditions=["snow@1"], limit=3)
+    with pytest.raises(IncompleteGrid, match=r"snow@1 \(9 of 12 images\)\. Finish it with .* or export the"):
+        export(folder)
+    shown = export(folder, "--partial", "--out", tmp_path / "results")
+    assert "snow@1 (9 of 12 images)" in shown.stderr
+    assert sorted(p.name for p in (tmp_path / "results").iterdir()) == ["clean.json", "fog@2.json"]
+
+
+def test_another_dataset_is_refused(tmp_path: Path) -> None:
+    folder = made(tmp_path, f"{MODELS}:brightness_boxes", write_scene(tmp_path / "scene"))
+    other = write_scene(tmp_path / "other", images=3)
+    with pytest.raises(InvalidOption, match="is not the dataset of this run"):
+        export(folder, "--data", other)
