@@ -62,6 +62,16 @@ class Condition:
             )
         object.__setattr__(self, "params", params)
 
+    @property
+    def series(self) -> str:
+        """What it is a level of: its corruption, or the variant of it that its parameters make.
+
+        >>> [Condition.parse(text).series for text in ("fog@3", "fog@3[on=person]", "haze[beta=0.04]")]
+        ['fog', 'fog[on=person]', 'haze']
+        """
+        variant = self.severity is not None and self.params
+        return str(Condition(self.corruption, None, self.params)) if variant else str(self.corruption)
+
     @classmethod
     def of(
         cls, corruption: str, severity: int | None = None, params: Mapping[str, Value] | None = None

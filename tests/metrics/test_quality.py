@@ -154,6 +154,13 @@ def test_more_damage_is_less_quality(measure):
     assert values[0] > values[1] > values[2]
 
 
+def test_a_flat_picture_says_nothing_that_could_be_lost():
+    flat = np.full_like(CLEAN, 90)
+    for measure in (vif, vifp):
+        assert measure(flat, flat) == 1
+        assert math.isnan(measure(flat, CLEAN))
+
+
 def test_contrast_gain_is_more_than_all_information_and_flat_is_none():
     flat = np.full_like(CLEAN, 90)
     muted = (90 + (CLEAN.astype(float) - 90) * 0.4).astype(np.uint8)

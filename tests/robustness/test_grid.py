@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from stormproof.condition import Condition, Suite, grid
 from stormproof.errors import IncompleteGrid, InvalidCondition
 from stormproof.robustness.corruption_error import ce, cross_scenario, enhancement_change, mce, mce_change
-from stormproof.robustness.degradation import degradation
+from stormproof.robustness.degradation import Degradation, degradation, rcd
 from stormproof.robustness.grid import Grid
+from stormproof.robustness.groups import KAMANN
 from stormproof.robustness.performance import (
     mpc,
     mpc_by_corruption,
@@ -23,6 +24,7 @@ from stormproof.robustness.performance import (
     rpc_by_group,
     rpc_by_severity,
 )
+from stormproof.scoring.aggregates import aggregates
 
 FULL = {
     "clean": 0.5,
@@ -144,3 +146,35 @@ def test_enhancement_change_is_enhanced_minus_plain():
 def test_a_corruption_with_three_severities_is_complete_with_three() -> None:
     scores = {Condition(): 0.5} | {Condition.of("psf_blur", s): 0.4 for s in (1, 2, 3)}
     assert Grid.of(scores).levels("psf_blur") == (0.4, 0.4, 0.4)
+
+
+def test_variants_of_a_corruption_are_not_its_severities() -> None:
+    """`fog@3[on=person]` beside fog@1 … 5 is another treatment, and so is a parameter without a severity."""
+    plain = {"clean": 0.9, **{f"fog@{s}": 0.5 for s in range(1, 6)}}
+    grid = Grid.of(
+        {**plain, "fog@3[on=objects]": 0.8, "fog@4[on=objects]": 0.6, "fog[amount=2,decay=2]": 0.1}
+    )
+    assert mpc_by_corruption(grid) == pytest.approx(
+        {"fog": 0.5, "fog[on=objects]": 0.7, "fog[amount=2,decay=2]": 0.1}
+    )
+    assert mpc(grid.over(["fog"])) == 0.5
+    swept = Grid.of({"clean": 0.9, "haze[beta=0.01]": 0.6, "haze[beta=0.02]": 0.4})
+    assert mpc_by_corruption(swept) == {"haze": 0.5}
+
+
+def test_a_reference_that_gains_has_no_relative_degradation() -> None:
+    model, reference = Degradation(0.2, {"a": 0.25, "b": 0.4}), Degradation(0.3, {"a": 0.28, "b": 0.5})
+    found = rcd(model, reference)
+    assert math.isnan(found["a"])
+    assert found["b"] == pytest.approx(1)
+
+
+def test_groups_average_as_the_paper_does() -> None:
+    """kamann's noise counts up to severity 3, and psf_blur exists on one dataset only."""
+    names = [name for members in KAMANN.values() for name in members if name != "psf_blur"]
+    noise = {f"{n}@{s}": 0.6 if s <= 3 else 0.0 for n in names if n in KAMANN["noise"] for s in range(1, 6)}
+    rest = {f"{n}@{s}": 0.3 for n in names if n not in KAMANN["noise"] for s in range(1, 6)}
+    found = aggregates("mIoU", Grid.of({"clean": 0.6, **noise, **rest}))["by_group_kamann"]
+    assert found == pytest.approx(
+        {"blur": 0.3, "noise": 0.6, "digital": 0.3, "weather": 0.3, "geometric": 0.3}
+    )

@@ -9,7 +9,7 @@ from stormproof.condition import CLEAN, Condition
 from stormproof.corruptions import SUITES, find_suite, registered
 from stormproof.corruptions.registry import every_severity
 from stormproof.errors import InvalidOption, UnknownName
-from stormproof.robustness.groups import KAMANN
+from stormproof.robustness.groups import KAMANN, ONE_DATASET_ONLY
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ _ADE = tuple(
     for inner in ("", "ADEChallengeData2016/")
 )  # fmt: skip
 _KAMANN = tuple(name for members in KAMANN.values() for name in members)
-_KAMANN_ELSEWHERE = tuple(name for name in _KAMANN if name != "psf_blur")  # a lens of the Cityscapes camera
+_KAMANN_ELSEWHERE = tuple(name for name in _KAMANN if name not in ONE_DATASET_ONLY)
 
 PRESETS: dict[str, Preset] = {
     preset.name: preset

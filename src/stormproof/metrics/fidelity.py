@@ -19,6 +19,7 @@ from stormproof.metrics.pyramid import draw_filters, filtered
 from stormproof.metrics.quality import check_pair, grey
 from stormproof.sample import Floats, Image, check_image
 
+_SILENT = 1e-6  # bits of a whole picture; rounding alone leaves less in a flat one
 _EPS = 1e-10
 _PIXEL_NOISE, _WAVELET_NOISE = 2.0, 0.4  # variance of the eye's own noise, in grey levels²
 _MIN_PIXEL_SIDE, _MIN_WAVELET_SIDE = 41, 80  # what is left of a smaller picture at the last scale is nothing
@@ -40,7 +41,7 @@ def vifp(clean: Image, corrupted: Image) -> float:
         gain, noise = _channel(variance_a, variance_b, _smooth(a * b, side) - mean_a * mean_b, _EPS)
         kept += float(np.log10(1 + gain * gain * variance_a / (noise + _PIXEL_NOISE)).sum())
         said += float(np.log10(1 + variance_a / _PIXEL_NOISE).sum())
-    return (kept + _EPS) / (said + _EPS)
+    return _share(kept, said, _same_luma(clean, corrupted))
 
 
 def vif(clean: Image, corrupted: Image) -> float:
@@ -90,7 +91,7 @@ class Reference:
             shared += _bits(power, noise + _EPS, energy, lam)
         height, width = corrupted.shape[:2]
         same = _same_luma(self.clean, corrupted)
-        return (kept + _EPS) / (said + _EPS), math.inf if same else shared / float(height * width)
+        return _share(kept, said, same), math.inf if same else shared / float(height * width)
 
     def _channels(self, corrupted: Image) -> Iterator[tuple[Floats, Floats, Floats, Floats]]:
         """Per band: the channel's gain and noise, the clean band's energy, its covariance's eigenvalues."""
@@ -103,6 +104,13 @@ class Reference:
             for (band, energy, eigenvalues), theirs_band in zip(ours, theirs, strict=True):
                 gain, noise = _local_channel(band, _whole_blocks(theirs_band), window)
                 yield gain[inner], noise[inner], energy[inner], eigenvalues
+
+
+def _share(kept: float, said: float, same: bool) -> float:
+    """What is kept of the information; NaN where a flat clean picture says nothing and something changed."""
+    if said < _SILENT:
+        return 1.0 if same else math.nan
+    return (kept + _EPS) / (said + _EPS)
 
 
 def _same_luma(clean: Image, corrupted: Image) -> bool:

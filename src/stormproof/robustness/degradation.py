@@ -38,14 +38,19 @@ def degradation(grid: Grid, *, noise: Collection[str] = KAMANN["noise"]) -> Degr
     >>> {name: round(d, 3) for name, d in degradation(clear).corrupted.items()}
     {'snow': 0.7}
     """
-    kept = tuple(
+    cut = as_averaged(grid, noise=noise)
+    cut.require_complete()
+    return Degradation(1 - grid.clean, {name: 1 - fmean(cut.levels(name)) for name in cut.corruptions})
+
+
+def as_averaged(grid: Grid, *, noise: Collection[str] = KAMANN["noise"]) -> Grid:
+    """The grid without the severities of noise that *kamann* leaves out of every mean."""
+    kept = (
         c
         for c in grid.expected
         if c.corruption not in noise or c.severity is None or c.severity in NOISE_SEVERITIES
     )
-    cut = Grid(grid.scores, kept)
-    cut.require_complete()
-    return Degradation(1 - grid.clean, {name: 1 - fmean(cut.levels(name)) for name in cut.corruptions})
+    return Grid(grid.scores, tuple(kept))
 
 
 def cd(model: Degradation, reference: Degradation) -> dict[str, float]:
@@ -89,7 +94,7 @@ def _spread(values: Iterable[float]) -> Spread:
 
 
 def _ratio(above: float, below: float, least: float) -> float:
-    return above / below if abs(below) > least else math.nan
+    return above / below if below > least else math.nan
 
 
 def _require_same(model: Degradation, reference: Degradation) -> None:

@@ -61,9 +61,7 @@ class Grid:
 
     def over(self, corruptions: Iterable[str]) -> Self:
         """The same scores, expected to be complete over these corruptions only."""
-        known: dict[str, list[Condition]] = {}
-        for condition in self.expected:
-            known.setdefault(str(condition.corruption), []).append(condition)
+        known = self._series()
         chosen = [c for name in corruptions for c in known.get(name) or every_cell([name], _levels(name))]
         return type(self)(self.scores, tuple(chosen))
 
@@ -90,7 +88,8 @@ class Grid:
 
     @property
     def corruptions(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(c.corruption for c in self.expected if c.corruption))
+        """Corruptions, and variants of them that have parameters beside a severity."""
+        return tuple(self._series())
 
     @property
     def severities(self) -> tuple[int, ...]:
@@ -99,7 +98,16 @@ class Grid:
     def levels(self, corruption: str) -> tuple[float, ...]:
         """The scores of one corruption, in the order expected."""
         self.require_complete()
-        return tuple(self.scores[c] for c in self.expected if c.corruption == corruption)
+        return tuple(self.scores[c] for c in self._series().get(corruption, ()))
+
+    def _series(self) -> dict[str, list[Condition]]:
+        """Conditions by what they are levels of. Beside five severities, a parameter's value stands alone."""
+        graded = {c.series for c in self.expected if c.severity is not None}
+        found: dict[str, list[Condition]] = {}
+        for c in self.expected:
+            alone = c.severity is None and c.series in graded
+            found.setdefault(str(c) if alone else c.series, []).append(c)
+        return found
 
     def _has(self, condition: Condition) -> bool:
         return math.isfinite(self.scores.get(condition, math.nan))

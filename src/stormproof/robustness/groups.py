@@ -23,3 +23,4 @@ KAMANN: Groups = {
     "weather": ("snow", "spatter", "fog", "frost"),
     "geometric": ("geometric_distortion",),
 }
+ONE_DATASET_ONLY = frozenset({"psf_blur"})  # made for the lens of Cityscapes' camera; the other sets lack it
