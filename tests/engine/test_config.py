@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from engine.conftest import Configure
 from stormproof.cli import app
 from stormproof.corruptions import SUITES, find
-from stormproof.engine.config import RunConfig, make_config, read_conditions, read_settings
+from stormproof.engine.config import RunConfig, make_config, overlay, read_conditions, read_settings
 from stormproof.engine.presets import PRESETS, find_preset
 from stormproof.engine.run import run
 from stormproof.errors import InvalidCondition, InvalidOption, UnknownName
@@ -35,7 +35,11 @@ LEAST = {"model": "a.b:c", "data": "images:x", "out": "o"}
         ({"timeout": -1}, "timeout is -1"),
         ({"engine": "dask"}, "engine is 'dask'"),
         ({"address": "auto"}, "goes with --engine ray"),
-        ({"seed": -1}, "seed is -1"),
+        ({"seed": -1}, "seed is -1: it must be greater than or equal to 0"),
+        ({"shard": "two"}, "shard is 'two': write i/n, such as 2/8"),
+        ({"gpus": 1}, "gpus (--gpus) goes with --engine ray"),
+        ({"suite": 3}, "suite is 3: it must be a list"),
+        ({"tags": "a=b"}, "tags is 'a=b': it must be pairs of key: value"),
     ],
     ids=str,
 )
@@ -59,6 +63,9 @@ def test_yaml_is_read_safely(tmp_path: Path) -> None:
     path.write_text("- a\n- b")
     with pytest.raises(InvalidOption, match="must hold settings"):
         read_settings(path)
+    path.write_bytes(b"model: \xff")
+    with pytest.raises(InvalidOption, match="is not a text in UTF-8: invalid start byte at byte 7"):
+        read_settings(path)
     path.write_text("modle: x")
     with pytest.raises(InvalidOption, match="did you mean 'model'"):
         read_settings(path)
@@ -71,6 +78,38 @@ def test_conditions_suites_and_corruptions_are_read() -> None:
     assert texts == ["gaussian_noise[sigma=0.1]", "fog[amount=1,decay=2]"]
     with pytest.raises(UnknownName, match="Did you mean 'fog'"):
         make_config({**LEAST, "conditions": ["fogg@3"]}).asked()
+
+
+@pytest.mark.parametrize("name", ["fogg", "imagnet-c", "rotate"])
+def test_a_name_that_is_neither_suite_nor_corruption_is_said(name: str) -> None:
+    with pytest.raises(UnknownName, match=f"Unknown suite or corruption '{name}'"):
+        read_conditions(f"fog@3,{name}")
+    with pytest.raises(UnknownName, match="Did you mean 'imagenet-c'"):
+        read_conditions("imagnet-c")
+
+
+def test_yaml_as_people_write_it(tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text(
+        "model: a.b:c\ndata: images:x\nout: o\nsuite: noise\nconditions: fog@3, snow@2\n"
+        "tags: {year: 2024, fast: true}\nlimit:\nenhance: clahe\n"
+    )
+    config = make_config(read_settings(path))
+    assert (config.suite, config.conditions, config.enhance) == (("noise",), ("fog@3, snow@2",), ("clahe",))
+    assert len(config.asked()) == 1 + 15 + 2
+    assert config.tags == {"year": "2024", "fast": "True"}
+    assert config.limit is None
+
+
+def test_a_flag_takes_out_what_excludes_it() -> None:
+    file = {"model": "a.b:c", "out": "o", "data": "images:x", "suite": ["noise"], "seed": 2}
+    flags = {"benchmark": "coco-c", "root": "coco", "data": None, "suite": None}
+    config = make_config(overlay(file, flags))
+    assert (config.benchmark, config.data, config.suite, config.seed) == ("coco-c", None, (), 2)
+    back = overlay(config.model_dump(exclude_defaults=True), {"data": "images:y", "conditions": ["fog@3"]})
+    assert (make_config(back).data, make_config(back).benchmark) == ("images:y", None)
+    with pytest.raises(InvalidOption, match="give either data"):
+        make_config(overlay(file, {"benchmark": "coco-c", "root": "coco", "data": "images:x"}))
 
 
 def test_every_flag_is_a_setting() -> None:

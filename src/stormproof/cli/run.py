@@ -77,7 +77,7 @@ def run(
 
         stormproof run --config run.yaml --workers 16
     """
-    from stormproof.engine.config import make_config, read_settings
+    from stormproof.engine.config import make_config, overlay, read_settings
     from stormproof.engine.plan import make_plan
 
     flags: dict[str, Any] = {
@@ -87,8 +87,7 @@ def run(
         "gpus": gpus, "slurm": _pairs("--slurm", slurm), "shard": shard, "timeout": timeout,
         "tags": _pairs("--tag", tag), "track": track,
     }  # fmt: skip
-    settings = read_settings(config) if config else {}
-    settings |= {name: value for name, value in flags.items() if value is not None}
+    settings = overlay(read_settings(config) if config else {}, flags)
     plan = make_plan(make_config(settings, str(config) if config else ""))
     if dry_run:
         _show(plan)

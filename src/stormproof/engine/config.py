@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from stormproof.condition import CLEAN, Condition
 from stormproof.corruptions import SUITES, find, find_suite, registered
 from stormproof.corruptions.registry import every_severity
 from stormproof.engine.presets import Preset, find_preset
-from stormproof.errors import InvalidOption, OutputError
+from stormproof.errors import InvalidOption, OutputError, UnknownName
 from stormproof.store.files import whole_file
 
 
@@ -29,6 +29,33 @@ class Engine(StrEnum):
     slurm = "slurm"
 
 
+def _listed(value: Any) -> Any:
+    """One text is a list of one, as YAML invites to write."""
+    return (value,) if isinstance(value, str) else value
+
+
+def _texts(value: Any) -> Any:
+    """Values of tags are texts, though YAML reads 2024 as a number."""
+    if not isinstance(value, Mapping):
+        return value
+    return {key: str(text) if isinstance(text, int | float) else text for key, text in value.items()}
+
+
+Texts = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+_RIVALS = {  # settings that a flag puts out of force, since both cannot be
+    "data": ("benchmark", "root"),
+    "benchmark": ("data", "suite", "conditions"),
+}
+_PLAIN = {  # pydantic's words, in those of run.yaml
+    "Input should be": "it must be",
+    "a valid tuple": "a list",
+    "a valid dictionary": "pairs of key: value",
+    "a valid string": "a text",
+    "a valid integer": "a whole number",
+    "a valid number": "a number",
+}
+
+
 class RunConfig(BaseModel):
     """Settings of a run. Each has a flag of the same name; unknown ones are errors."""
 
@@ -39,9 +66,9 @@ class RunConfig(BaseModel):
     data: str | None = None
     benchmark: str | None = None
     root: str | None = None
-    suite: tuple[str, ...] = ()
-    conditions: tuple[str, ...] = ()
-    enhance: tuple[str, ...] = ()
+    suite: Texts = ()
+    conditions: Texts = ()
+    enhance: Texts = ()
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     limit: Annotated[int | None, Field(ge=1)] = None
     workers: Annotated[int, Field(ge=0)] = 0
@@ -51,10 +78,10 @@ class RunConfig(BaseModel):
     address: str | None = None
     gpus: Annotated[float, Field(ge=0)] = 0.0
     slurm: dict[str, str | int] = {}
-    shard: Annotated[str, Field(pattern=r"^[1-9]\d*/[1-9]\d*$")] = "1/1"
+    shard: str = "1/1"
     timeout: Annotated[float | None, Field(gt=0)] = None
-    tags: dict[str, str] = {}
-    track: tuple[str, ...] = ()
+    tags: Annotated[dict[str, str], BeforeValidator(_texts)] = {}
+    track: Texts = ()
 
     @model_validator(mode="after")
     def _consistent(self) -> RunConfig:
@@ -64,11 +91,15 @@ class RunConfig(BaseModel):
             raise ValueError("benchmark and root go together: --benchmark coco-c --root FOLDER")
         if self.benchmark is not None and (self.suite or self.conditions):
             raise ValueError("a benchmark has its own suite; leave out --suite and --conditions")
+        if not re.fullmatch(r"[1-9]\d*/[1-9]\d*", self.shard):
+            raise ValueError(f"shard is {self.shard!r}: write i/n, such as 2/8 for the second of eight")
         turn, turns = self.share
         if turn > turns:
             raise ValueError(f"shard {self.shard}: the first number must not exceed the second")
         if self.address is not None and self.engine is not Engine.ray:
             raise ValueError("address (--address) goes with --engine ray")
+        if self.gpus and self.engine is not Engine.ray:
+            raise ValueError("gpus (--gpus) goes with --engine ray; elsewhere the model's own options say it")
         if self.slurm and self.engine is not Engine.slurm:
             raise ValueError("slurm options (--slurm) go with --engine slurm")
         return self
@@ -113,6 +144,10 @@ def read_conditions(text: str) -> list[Condition]:
             found += SUITES[name].conditions
         elif name in registered():
             found += every_severity(name)
+        elif name != "clean" and re.fullmatch(r"[\w-]+", name):
+            known = (*SUITES, *registered())
+            hint = "List them with 'stormproof list suites' and 'stormproof list corruptions'."
+            raise UnknownName("suite or corruption", name, known, hint)
         else:
             found.append(Condition.parse(name))
     return found
@@ -127,12 +162,25 @@ def make_config(settings: Mapping[str, Any], source: str = "") -> RunConfig:
         raise InvalidOption(f"{source + ': ' if source else ''}{complaints}.") from None
 
 
+def overlay(settings: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a file with those of flags before them; a flag takes out what excludes it, too.
+
+    >>> overlay({"benchmark": "coco-c", "root": "coco", "seed": 1}, {"data": "images:x", "seed": None})
+    {'seed': 1, 'data': 'images:x'}
+    """
+    given = {name: value for name, value in flags.items() if value is not None}
+    gone = {rival for name in given for rival in _RIVALS.get(name, ())} - given.keys()
+    return {name: value for name, value in settings.items() if name not in gone} | given
+
+
 def read_settings(path: Path) -> dict[str, Any]:
-    """The settings of a `run.yaml`, not yet checked: flags may add to them."""
+    """The settings of a `run.yaml`, not yet checked: flags may add to them. Empty ones are not given."""
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidOption(f"Cannot read {path}: {error.strerror}.") from None
+    except UnicodeDecodeError as error:
+        raise InvalidOption(f"{path} is not a text in UTF-8: {error.reason} at byte {error.start}.") from None
     except yaml.YAMLError as error:
         raise InvalidOption(f"{path} is not YAML: {' '.join(str(error).split())}.") from None
     if not isinstance(content, dict):
@@ -140,7 +188,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     unknown = [str(key) for key in content if key not in RunConfig.model_fields]
     if unknown:
         raise InvalidOption(f"{path}: {'; '.join(map(_unknown, unknown))}.")
-    return content
+    return {key: value for key, value in content.items() if value is not None}
 
 
 def write_settings(path: Path, config: RunConfig) -> None:
@@ -165,6 +213,8 @@ def _complaint(problem: Any) -> str:
     if problem["type"] == "extra_forbidden":
         return _unknown(name)
     words = str(problem["msg"]).removeprefix("Value error, ")
+    for theirs, ours in _PLAIN.items():
+        words = words.replace(theirs, ours)
     return f"{name} is {problem['input']!r}: {words}" if name else words
 
 
