@@ -16,6 +16,7 @@ import pytest
 
 from stormproof.errors import InvalidOption, ModelError, UnknownName
 from stormproof.models import open_model
+from stormproof.models.detectron2 import _pixels
 
 torch = pytest.importorskip("torch", reason="needs torch")
 
@@ -116,7 +117,7 @@ class Instances(dict):
     __getattr__ = dict.__getitem__
 
 
-def mmdet_apis(masks: bool):
+def mmdet_apis(masks: bool, boxless: bool = False):
     def init_detector(config, checkpoint, device):
         assert checkpoint is None
         net = Weighted()
@@ -133,6 +134,8 @@ def mmdet_apis(masks: bool):
         )
         if masks:
             found["masks"] = torch.ones(2, *image.shape[:2], dtype=torch.bool)
+        if boxless:
+            found["bboxes"] = torch.zeros(2, 4)
         return SimpleNamespace(pred_instances=found)
 
     return {"init_detector": init_detector, "inference_detector": inference_detector}
@@ -146,6 +149,54 @@ def test_mmdetection(monkeypatch, tmp_path: Path, weights: Path, masks: bool) ->
     (found,) = model([IMAGE])
     assert found.labels.tolist() == [1]  # the other lies below the least score
     assert (found.masks is not None) == masks
+
+
+def test_mmdetection_gives_solo_no_boxes(monkeypatch, tmp_path: Path, weights: Path) -> None:
+    install(monkeypatch, mmdet={}, mmdet__apis=mmdet_apis(masks=True, boxless=True))
+    (found,) = open_model(f"mmdet:{file(tmp_path, 'solo.py')},weights={weights}")([IMAGE])
+    assert found.boxes.tolist() == [[0, 0, 30, 20]]  # the mask's
+
+
+HISTORY = """
+import numpy as np
+class HistoryBuffer:
+    def __init__(self):
+        self._log_history = np.array([1.5, 2.5])
+        self._last = np.float64(2.5)
+        self._statistics_methods = {"min": HistoryBuffer.min}
+    def min(self):
+        return self._log_history.min()
+"""
+
+
+def test_mmdetection_checkpoints_of_training_runs(monkeypatch, tmp_path: Path, weights: Path) -> None:
+    """mmengine keeps its log beside the weights, as objects of its own that refer to their methods."""
+    install(monkeypatch, mmdet={}, mmdet__apis=mmdet_apis(masks=False))
+    name = "mmengine.logging.history_buffer"
+    module = ModuleType(name)
+    exec(HISTORY, module.__dict__)
+    checkpoint = torch.load(weights, weights_only=True)
+    with monkeypatch.context() as there:
+        for package in ("mmengine", "mmengine.logging"):
+            there.setitem(sys.modules, package, ModuleType(package))
+        there.setitem(sys.modules, name, module)
+        checkpoint["message_hub"] = {"log_scalars": {"train/loss": module.HistoryBuffer()}}
+        torch.save(checkpoint, weights)
+    model = open_model(f"mmdet:{file(tmp_path, 'rtmdet.py')},weights={weights}")
+    assert model.classes == ("cat", "dog")
+    assert len(model([IMAGE])[0]) == 1
+
+
+def test_mmdetection_never_opens_a_pickle(monkeypatch, tmp_path: Path) -> None:
+    class Evil:
+        def __reduce__(self):
+            return (Path.touch, (tmp_path / "it ran",))
+
+    install(monkeypatch, mmdet={}, mmdet__apis=mmdet_apis(masks=False))
+    torch.save({"state_dict": {"weight": torch.ones(1)}, "message_hub": Evil()}, tmp_path / "evil.pth")
+    with pytest.raises(ModelError, match="holds more than weights"):
+        open_model(f"mmdet:{file(tmp_path, 'rtmdet.py')},weights={tmp_path}/evil.pth")
+    assert not (tmp_path / "it ran").exists()
 
 
 def test_mmdetection_without_class_names(monkeypatch, tmp_path: Path, weights: Path) -> None:
@@ -235,6 +286,17 @@ def test_detectron2(monkeypatch, tmp_path: Path) -> None:
     assert (semantic([IMAGE])[0].semantic == 0).all()
     with pytest.raises(ModelError, match="is a pickle"):
         open_model(f"detectron2:{config},weights={file(tmp_path, 'model.pkl')}")
+
+
+def test_detectron2_scales_as_pillow_does() -> None:
+    stripes = np.zeros((8, 64, 3), np.uint8)
+    stripes[:, ::8, 0] = 255  # thin red lines, which a plain linear resize steps over
+    settings = CfgNode({"MIN_SIZE_TEST": 8, "MAX_SIZE_TEST": 8, "FORMAT": "BGR"})
+    small = _pixels(stripes, settings)
+    assert small.shape == (3, 1, 8)
+    assert small[2].min() > 10
+    settings.MIN_SIZE_TEST = 0  # leaves pictures as they are
+    assert np.array_equal(_pixels(stripes, settings)[2], stripes[..., 0])
 
 
 # torchvision

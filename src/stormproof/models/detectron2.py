@@ -79,10 +79,9 @@ def _config(path: Path, score: float, device: str) -> Any:
 
 
 def _pixels(image: Image, settings: Any) -> Any:
-    """The picture scaled to the config's test size, channels first."""
-    fit = plan_fit(
-        (image.shape[0], image.shape[1]), (settings.MIN_SIZE_TEST, settings.MAX_SIZE_TEST), "shortest"
-    )
-    pixels = place(image, fit, 0)
+    """The picture scaled to the config's test size (0: left as it is) by Pillow's means, channels first."""
+    size = settings.MIN_SIZE_TEST, settings.MAX_SIZE_TEST
+    fit = plan_fit((image.shape[0], image.shape[1]), size, "shortest" if size[0] else "none")
+    pixels = place(image, fit, 0, "antialias")
     pixels = bgr(pixels) if settings.FORMAT == "BGR" else pixels
     return np.ascontiguousarray(pixels.transpose(2, 0, 1)).astype(np.float32)

@@ -1,21 +1,26 @@
 """MMDetection and MMSegmentation: `mmdet:config.py,weights=checkpoint.pth`, `mmseg:config.py,weights=…`.
 
-The config is Python code and is run, as OpenMMLab does; the checkpoint is read with weights_only=True.
-Both toolboxes take BGR arrays.
+The config is Python code and is run, as OpenMMLab does; the checkpoint is read with weights_only=True, and
+of the training log that one may hold nothing is opened. Both toolboxes take BGR arrays.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from stormproof.datasets.masks import mask_box
 from stormproof.errors import ModelError
-from stormproof.models.answers import as_array, label_map, read_mask
+from stormproof.models.answers import Array, as_array, label_map, read_mask
 from stormproof.models.files import framework, model_file
 from stormproof.models.perimage import PerImage, bgr
 from stormproof.models.torch import fill, load_checkpoint, state_dict
 from stormproof.models.vocabulary import resolve_classes
-from stormproof.sample import Image, Prediction
+from stormproof.sample import RLE, Image, Prediction
 
 
 def open_mmdet(
@@ -32,10 +37,11 @@ def open_mmdet(
         scores = as_array(found.scores)
         kept = scores >= score
         size = (image.shape[0], image.shape[1])
-        masks = None
+        boxes, masks = as_array(found.bboxes)[kept], None
         if "masks" in found:
             masks = tuple(read_mask(mask, size) for mask in as_array(found.masks)[kept])
-        return Prediction(as_array(found.bboxes)[kept], scores[kept], as_array(found.labels)[kept], masks)
+            boxes = _filled(boxes, masks)
+        return Prediction(boxes, scores[kept], as_array(found.labels)[kept], masks)
 
     return PerImage(config.stem, predict, names, files=(config, path), settings={"score": score})
 
@@ -54,12 +60,45 @@ def open_mmseg(main: str, *, weights: str, classes: str | None = None, device: s
     return PerImage(config.stem, predict, semantic_classes=names, files=(config, path))
 
 
+def _filled(boxes: Array, masks: Sequence[RLE]) -> Array:
+    """Boxes, of the masks where a network gives none: SOLO's are all zeros."""
+    empty = np.any(boxes[:, 2:] <= boxes[:, :2], axis=1, keepdims=True)
+    around = np.array([mask_box(mask) for mask in masks], boxes.dtype).reshape(-1, 4)
+    return np.where(empty, around, boxes)
+
+
+class _Ignored:
+    """Stands in a checkpoint for what is not opened; takes anything and keeps nothing."""
+
+    def __init__(self, *args: object) -> None: ...
+
+    def __setstate__(self, state: object) -> None: ...
+
+    def __len__(self) -> int:
+        return 0
+
+
+# What the log of a training run is made of, in the checkpoints that mmengine writes beside the weights.
+_LOG = (
+    "mmengine.logging.history_buffer.HistoryBuffer", "builtins.getattr", "numpy.ndarray", "numpy.dtype",
+    "numpy._core.multiarray._reconstruct", "numpy.core.multiarray._reconstruct",
+    "numpy._core.multiarray.scalar", "numpy.core.multiarray.scalar",
+)  # fmt: skip
+
+
+def _load(torch: Any, path: Path) -> Mapping[str, Any]:
+    """A checkpoint; where it names the parts of a log, they become nothing instead of being called."""
+    allow = getattr(torch.serialization, "safe_globals", None)  # torch 2.5
+    with allow([(_Ignored, name) for name in _LOG]) if allow else nullcontext():
+        return load_checkpoint(torch, path)
+
+
 def _fill(net: Any, path: Path, classes: str | None) -> tuple[str, ...]:
     """Load a checkpoint into the network; the class names are as said, else as the checkpoint has them.
 
     Names on the network are not read: without a checkpoint of its own, MMDetection sets COCO's there.
     """
-    checkpoint = load_checkpoint(framework("torch", extra="torch"), path)
+    checkpoint = _load(framework("torch", extra="torch"), path)
     fill(net, state_dict(checkpoint), path)
     if classes is not None:
         return resolve_classes(classes, None) or ()
