@@ -14,6 +14,7 @@ from stormproof.datasets import open_dataset
 from stormproof.engine.plan import make_plan, survey
 from stormproof.engine.run import run
 from stormproof.errors import InvalidOption, OutputError, RunError, StoreError
+from stormproof.imagefile import write_image
 from stormproof.store.parts import read_failures
 from stormproof.store.record import read_record
 
@@ -126,6 +127,19 @@ def test_a_changed_recipe_is_refused(configure: Configure) -> None:
     path.write_text(json.dumps(record))
     with pytest.raises(StoreError, match="the recipe of fog was version 99, now version 1"):
         run(config)
+
+
+def test_changed_files_of_a_condition_are_refused(configure: Configure, tmp_path: Path) -> None:
+    """Half of a run under one folder of textures and half under another would be no run at all."""
+    ice = tmp_path / "ice"
+    ice.mkdir()
+    write_image(ice / "a.png", np.full((60, 80, 3), 200, np.uint8))
+    config = configure(conditions=[f"frost@3[textures={ice}]"], limit=4)
+    run(config)
+    assert run(configure(conditions=[f"frost@3[textures={ice}]"], limit=5)).complete
+    write_image(ice / "a.png", np.full((60, 80, 3), 100, np.uint8))
+    with pytest.raises(StoreError, match=r"the content of .*ice was"):
+        run(configure(conditions=[f"frost@3[textures={ice}]"]))
 
 
 def test_a_folder_of_other_things_is_refused(configure: Configure, tmp_path: Path) -> None:

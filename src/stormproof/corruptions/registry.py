@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from stormproof.condition import SEVERITIES, Condition, Value, grid
 from stormproof.corruptions.ladder import Ladder, constant, free, ladder
@@ -114,6 +115,12 @@ class Corruption:
         refuse_part(condition)
         if self.needs:
             raise missing(self.name)
+
+    def files(self, condition: Condition) -> tuple[Path, ...]:
+        """Files and folders that a condition names: textures, a lens. Pixels depend on what is in them."""
+        free = {key for key, rungs in self.ladders.items() if not rungs.choices}
+        named = (Path(value) for key, value in condition.params if key in free and isinstance(value, str))
+        return tuple(path for path in named if path.exists())
 
     def _check_severity(self, condition: Condition) -> None:
         if condition.severity is None or condition.severity in self.severities:

@@ -17,6 +17,7 @@ from stormproof.engine.provenance import provenance
 from stormproof.engine.work import Work
 from stormproof.errors import InvalidOption
 from stormproof.models.classes import match_classes
+from stormproof.models.fingerprint import fingerprint
 from stormproof.models.model import Precomputed
 from stormproof.store.parts import held_cells, part_path
 from stormproof.store.record import RECORD, DatasetRecord, ModelRecord, RunRecord, read_record
@@ -139,6 +140,11 @@ def _chunk(out: Path, images: int, conditions: int) -> int:
     return max(1, min(-(-_CELLS // conditions), _MOST, -(-images // _FEWEST)))
 
 
+def _files(conditions: tuple[Condition, ...]) -> list[Path]:
+    named = [path for c in conditions if c.corruption for path in find(c.corruption).files(c)]
+    return list(dict.fromkeys(named))
+
+
 def _record(
     config: RunConfig,
     bench: Bench,
@@ -161,6 +167,7 @@ def _record(
         seed=config.seed, chunk=chunk, images=images,
         conditions=tuple(map(str, conditions)),
         recipes={name: find(name).version for name in names},
+        files={str(path): fingerprint([path], {}) for path in _files(conditions)},
         benchmark=config.benchmark, metric=config.preset.metric if config.preset else None,
         tags=config.tags, provenance=provenance(),
     )  # fmt: skip

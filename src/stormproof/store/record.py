@@ -58,6 +58,7 @@ class RunRecord(_Frozen):
     images: int
     conditions: tuple[str, ...]
     recipes: dict[str, int]
+    files: dict[str, str] = {}  # that conditions name, and a hash of what was in them
     benchmark: str | None = None
     metric: str | None = None
     tags: dict[str, str] = {}
@@ -128,6 +129,11 @@ def differences(held: RunRecord, wanted: RunRecord) -> list[str]:
         for name, version in wanted.recipes.items()
         if name in held.recipes
     }
+    facts |= {
+        f"the content of {name}": (f"{held.files[name][:16]}", f"{digest[:16]}")
+        for name, digest in wanted.files.items()
+        if name in held.files
+    }
     return [f"{what} was {old}, now {new}" for what, (old, new) in facts.items() if old != new]
 
 
@@ -142,6 +148,7 @@ def _join(held: RunRecord, wanted: RunRecord) -> RunRecord:
             "images": max(held.images, wanted.images),
             "conditions": tuple(dict.fromkeys((*held.conditions, *wanted.conditions))),
             "recipes": held.recipes | wanted.recipes,
+            "files": held.files | wanted.files,
             "tags": held.tags | wanted.tags,
             "benchmark": wanted.benchmark or held.benchmark,
             "metric": wanted.metric or held.metric,
