@@ -191,6 +191,16 @@ def test_detr_that_asks_for_a_mask(tmp_path: Path) -> None:
     assert_alike(open_model(f"onnx:{path}")([IMAGE])[0], open_model(theirs)([IMAGE])[0], -1)
 
 
+def test_detr_scales_by_the_short_side(tmp_path: Path) -> None:
+    """Sizes are cut where other detectors round: one column more would move every box."""
+    theirs, path = export(tmp_path, detr, free=True)
+    T.DetrImageProcessor(size={"shortest_edge": 96, "longest_edge": 140}).save_pretrained(tmp_path / "hf")
+    path.with_suffix(".yaml").write_text("input: {size: [96, 140], resize: shortest}\n")
+    ours, reference = open_model(f"onnx:{path}"), open_model(theirs)
+    for image in (IMAGE, IMAGE[:330], IMAGE[:111], IMAGE[:, :100]):
+        assert_alike(ours([image])[0], reference([image])[0], -1)
+
+
 @pytest.mark.parametrize("free", [False, True])
 def test_a_segmenter(tmp_path: Path, free: bool) -> None:
     theirs, path = export(tmp_path, segformer, free=free)

@@ -25,7 +25,7 @@ from stormproof.datasets.files import read_yaml
 from stormproof.errors import ModelError, UnknownName
 from stormproof.models.candidates import Limits
 from stormproof.models.decoders import DECODERS
-from stormproof.models.geometry import Align, Interpolation, Resize
+from stormproof.models.geometry import Align, Interpolation, Resize, Rounding
 
 Triple = tuple[float, float, float]
 
@@ -45,6 +45,7 @@ class InputCard(_Strict):
     align: Align = "centre"
     pad: int = Field(default=0, ge=0, le=255)
     multiple: int = Field(default=1, ge=1)
+    rounding: Rounding = "nearest"
     interpolation: Interpolation = "linear"
     mean: Triple = (0.0, 0.0, 0.0)
     std: Triple = (1.0, 1.0, 1.0)

@@ -18,6 +18,7 @@ from stormproof.sample import Floats, Image
 Size = tuple[int, int]  # height, width
 Resize = Literal["stretch", "letterbox", "shortest", "none"]
 Align = Literal["centre", "top-left"]
+Rounding = Literal["nearest", "down"]
 Interpolation = Literal["nearest", "linear", "area", "cubic", "antialias"]
 INTERPOLATIONS = {
     "nearest": cv2.INTER_NEAREST, "linear": cv2.INTER_LINEAR,
@@ -73,12 +74,19 @@ class Fit:
         return cv2.warpAffine(plane, matrix, size, flags=flags, borderMode=cv2.BORDER_REPLICATE)
 
 
-def plan_fit(image: Size, size: Size, resize: Resize, align: Align = "centre", multiple: int = 1) -> Fit:
+def plan_fit(
+    image: Size,
+    size: Size,
+    resize: Resize,
+    align: Align = "centre",
+    multiple: int = 1,
+    rounding: Rounding = "nearest",
+) -> Fit:
     """Where an image of a size goes.
 
     `stretch` fills the input; `letterbox` keeps proportions and pads; `shortest` scales the short side
-    to size[0] unless the long one would pass size[1]; `none` keeps the pixels. The last two round the
-    input up to a multiple of `multiple`.
+    to size[0] unless the long one would pass size[1], and its fraction is dropped where `rounding` is
+    `down`; `none` keeps the pixels. The last two round the input up to a multiple of `multiple`.
     """
     height, width = image
     if resize == "stretch":
@@ -89,13 +97,28 @@ def plan_fit(image: Size, size: Size, resize: Resize, align: Align = "centre", m
         free = size[0] - inner[0], size[1] - inner[1]
         return Fit(image, size, inner, (free[0] // 2, free[1] // 2) if align == "centre" else (0, 0))
     ratio = 1.0 if resize == "none" else min(size[0] / min(image), size[1] / max(image))
-    inner = _scaled(image, ratio)
+    cut = resize == "shortest" and rounding == "down"
+    inner = _cut(image, size) if cut else _scaled(image, ratio)
     canvas = -(-inner[0] // multiple) * multiple, -(-inner[1] // multiple) * multiple
     return Fit(image, canvas, inner)
 
 
 def _scaled(image: Size, ratio: float) -> Size:
     return max(1, round(image[0] * ratio)), max(1, round(image[1] * ratio))
+
+
+def _cut(image: Size, size: Size) -> Size:
+    """A size with the short side size[0], the long one cut to whole pixels and at most size[1].
+
+    Operation by operation as DETR reckons it, so that both land on the same side of a whole number.
+
+    >>> _cut((640, 427), (160, 260)), _cut((100, 400), (160, 260))
+    ((239, 160), (65, 260))
+    """
+    short, long = min(image), max(image)
+    side = size[0] if long / short * size[0] <= size[1] else size[1] * short / long
+    small, large = max(1, round(side)), max(1, int(side * long / short))
+    return (small, large) if image[0] <= image[1] else (large, small)
 
 
 def place(image: Image, fit: Fit, pad: int, interpolation: str = "linear") -> Image:

@@ -100,7 +100,7 @@ def _batches(fits: Sequence[Fit], most: int) -> Iterator[list[int]]:
 def plan_input(image: Image, card: InputCard) -> Fit:
     """Where a picture goes in the network's input."""
     size = (image.shape[0], image.shape[1])
-    return plan_fit(size, card.size or size, card.resize, card.align, card.multiple)
+    return plan_fit(size, card.size or size, card.resize, card.align, card.multiple, card.rounding)
 
 
 def prepare(image: Image, fit: Fit, card: InputCard) -> Array:

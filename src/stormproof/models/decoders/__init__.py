@@ -36,7 +36,7 @@ CENTERNET = {
     "channels": "BGR", "mean": (104.0, 114.0, 119.9), "std": (73.7, 69.9, 70.9),
     "resize": "letterbox", "pad": 0,
 }  # fmt: skip
-SMOOTH = {"interpolation": "antialias"}  # trained on what Pillow resized
+PILLOW = {"interpolation": "antialias", "rounding": "down"}  # how DETR's code and all its kin resize
 _HEADS = ("boxes", "scores")
 
 DECODERS: dict[str, Decoder] = {
@@ -62,9 +62,9 @@ DECODERS: dict[str, Decoder] = {
     "nanodet-plus": Decoder(points.nanodet_plus, ("rows",), 0.6, usual=NANODET),
     "fastestdet": Decoder(points.fastestdet, ("map",), 0.45, usual={"channels": "BGR", **UNIT}),
     "centernet": Decoder(points.centernet, ("heat", "sides", "offsets?"), usual=CENTERNET),
-    "detr": Decoder(queries.detr, ("logits", "boxes"), usual={**IMAGENET, **SMOOTH}),
-    "rtdetr": Decoder(queries.rtdetr, ("logits", "boxes"), usual={**UNIT, **SMOOTH}),
-    "labelled": Decoder(queries.labelled, ("labels", "boxes", "scores"), usual={**UNIT, **SMOOTH}),
+    "detr": Decoder(queries.detr, ("logits", "boxes"), usual={**IMAGENET, **PILLOW}),
+    "rtdetr": Decoder(queries.rtdetr, ("logits", "boxes"), usual={**UNIT, **PILLOW}),
+    "labelled": Decoder(queries.labelled, ("labels", "boxes", "scores"), usual={**UNIT, **PILLOW}),
     "torchvision": Decoder(
         queries.torchvision, ("boxes", "labels", "scores", "masks?"), usual={**UNIT, "resize": "none"}
     ),
