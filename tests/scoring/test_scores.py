@@ -12,18 +12,22 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from scoring.conftest import Make
+from engine.scenes import write_scene
+from scoring.conftest import MODELS, Make
 from stormproof.cli import app
 from stormproof.corruptions import corrupt_image
 from stormproof.datasets import open_dataset
+from stormproof.engine.config import make_config
+from stormproof.engine.run import run as run_it
 from stormproof.errors import IncompleteGrid, InvalidOption, StormproofError
 from stormproof.metrics.coco import box_scores, mask_scores
-from stormproof.metrics.records import DetectionTruth
+from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.metrics.semantic import Confusion
 from stormproof.robustness.degradation import cd, degradation
-from stormproof.sample import RLE
+from stormproof.sample import RLE, Instances
 from stormproof.scoring import reading
 from stormproof.scoring.aggregates import grid_of
+from stormproof.scoring.measures import score_boxes
 from stormproof.scoring.score import score_run
 from stormproof.scoring.tables import as_csv, as_json
 from stormproof.store.record import read_record
@@ -236,3 +240,35 @@ def test_people_are_scored_at_fixed_sensitivities(tmp_path: Path) -> None:
     scores = score_run(tmp_path / "run")
     assert {"ADR", "FPPI"} <= set(scores.by_measure)
     assert 0 <= scores.by_measure["ADR"]["fog@5"] <= 1
+
+
+def test_a_class_the_dataset_lacks_is_a_wrong_name_not_a_miss() -> None:
+    """To average precision it is nothing; to an object's error, a box on the object, called wrongly."""
+    boxes = np.array([[10.0, 10, 30, 30]])
+    truth = DetectionTruth.of([("a", Instances(boxes, np.array([0])))], ("cat", "dog"))
+    one, score = np.array([0]), np.array([0.9])
+    right = score_boxes(truth, Detections(one, boxes, score, np.array([0]))).numbers
+    strange = score_boxes(truth, Detections(one, boxes, score, np.array([2]))).numbers
+    wrong = score_boxes(truth, Detections(one, boxes, score, np.array([1]))).numbers
+    assert right["AP"] == pytest.approx(1)
+    assert strange["AP"] == 0
+    flaws = [name for name in strange if name.startswith(("flaws", "E"))]
+    assert {name: strange[name] for name in flaws} == {name: wrong[name] for name in flaws}
+    assert strange["E"] == 0
+
+
+def test_people_who_leave_the_picture_stop_no_scoring(tmp_path: Path) -> None:
+    spec = write_scene(tmp_path / "scene", images=1)
+    file = tmp_path / "scene" / "instances.json"
+    content = json.loads(file.read_text().replace('"cat"', '"person"'))
+    for entry in content["annotations"]:
+        entry |= {"bbox": [0, 0, 2, 2], "area": 4, "segmentation": [[0, 0, 2, 0, 2, 2, 0, 2]]}
+    file.write_text(json.dumps(content))
+    out, model = tmp_path / "run", f"{MODELS}:contrast_boxes"
+    asked = ["geometric_distortion[delta=-0.3]"]
+    run_it(
+        make_config({"model": model, "data": spec, "out": str(out), "conditions": asked, "engine": "local"})
+    )
+    rates = score_run(out).by_measure["ADR"]
+    assert np.isfinite(rates["clean"])
+    assert np.isnan(rates.get("geometric_distortion[delta=-0.3]", np.nan))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -64,20 +64,26 @@ class Scored:
 
 
 def score_boxes(truth: DetectionTruth, found: Detections) -> Scored:
-    """COCO, VOC and object error of boxes."""
-    plain = Detections(found.image, found.boxes, found.scores, found.labels)
-    coco, errors = box_scores(truth, plain), object_errors(truth, plain)
+    """COCO, VOC and object error of boxes.
+
+    A detection of a class the dataset lacks is nothing to average precision. An object's error takes it for
+    what it is: a box on the object under a wrong name.
+    """
+    every = Detections(found.image, found.boxes, found.scores, found.labels)
+    plain = named(every, truth)
+    coco, errors = box_scores(truth, plain), object_errors(with_stranger(truth), every)
     numbers = coco.numbers()
     numbers["VOC07 AP50"] = voc07_scores(truth, plain).AP50
     numbers["VOC10 AP50"] = voc10_scores(truth, plain).AP50
     numbers["E"] = errors.error
     numbers |= {f"flaws {symptom.value}": float(n) for symptom, n in errors.flaws().items()}
-    return Scored(numbers, {"AP": _column(coco, "AP"), "E": errors.per_class()})
+    by_class = {name: error for name, error in errors.per_class().items() if name in truth.classes}
+    return Scored(numbers, {"AP": _column(coco, "AP"), "E": by_class})
 
 
 def score_masks(truth: DetectionTruth, found: Detections) -> Scored:
     """COCO of masks."""
-    coco = mask_scores(truth, found)
+    coco = mask_scores(truth, named(found, truth))
     numbers = {MASKS + name: value for name, value in coco.numbers().items()}
     return Scored(numbers, {f"{MASKS}AP": _column(coco, "AP")})
 
@@ -88,6 +94,18 @@ def score_people(
     """Detection rates of people at sensitivities fixed beforehand."""
     rates = detection_rates(only(truth, label), people(found, label), sensitivities)
     return Scored({"ADR": rates.adr, "FPPI": float(rates.fppi.mean())})
+
+
+def named(found: Detections, truth: DetectionTruth) -> Detections:
+    """The detections of classes that the truth has."""
+    kept = found.labels < len(truth.classes)
+    masks = tuple(mask for mask, keep in zip(found.masks, kept, strict=True) if keep) if found.masks else ()
+    return Detections(found.image[kept], found.boxes[kept], found.scores[kept], found.labels[kept], masks)
+
+
+def with_stranger(truth: DetectionTruth) -> DetectionTruth:
+    """The truth with one class more, which nothing in it has."""
+    return replace(truth, classes=(*truth.classes, "(no class of the dataset)"))
 
 
 def people(found: Detections, label: int) -> Detections:

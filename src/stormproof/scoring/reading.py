@@ -67,7 +67,8 @@ class RunRows:
     def detections(
         self, conditions: Sequence[str], match: ClassMatch, positions: dict[str, int], *, masks: bool
     ) -> Iterator[tuple[str, Detections]]:
-        """What the model said under each condition, in the dataset's labels."""
+        """What the model said under each condition, in the dataset's labels; what the dataset has no name
+        for has the label after the last."""
         columns = DETECTION if masks else DETECTION[:3]
         for text, table in self.by_condition(conditions, columns):
             yield text, _flat(table, match, positions, masks=masks)
@@ -91,14 +92,12 @@ def _flat(table: pa.Table, match: ClassMatch, positions: dict[str, int], *, mask
         table["labels"]
     )  # fmt: skip
     scores = np.asarray(pc.list_flatten(table["scores"]).combine_chunks())
-    kept = labels >= 0
-    runs = tuple(_masks(table)) if masks else ()
     return Detections(
-        np.repeat(owners, lengths)[kept],
-        np.asarray(corners).reshape(-1, 4)[kept],
-        scores[kept],
-        labels[kept],
-        tuple(mask for mask, keep in zip(runs, kept, strict=True) if keep) if masks else (),
+        np.repeat(owners, lengths),
+        np.asarray(corners).reshape(-1, 4),
+        scores,
+        np.where(labels < 0, len(match.dataset), labels),
+        tuple(_masks(table)) if masks else (),
     )
 
 

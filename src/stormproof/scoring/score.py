@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 from stormproof.condition import Condition
 from stormproof.datasets.dataset import Dataset
 from stormproof.errors import InvalidOption
-from stormproof.metrics.records import Detections
+from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.metrics.roc import Sensitivities, fix_sensitivities
 from stormproof.models.classes import match_classes
 from stormproof.scoring.aggregates import Aggregates, against, aggregates, grid_of
@@ -72,9 +73,9 @@ def score_run(
         raise IncompleteRun(run, record, lacking, "score")
     found = dict(_scored(rows, record, dataset, here))
     names = [name for name in MEASURES if any(name in scored.numbers for scored in found.values())]
-    table = {name: {text: found[text].numbers[name] for text in here} for name in names}
+    table = {name: {text: found[text].numbers.get(name, math.nan) for text in here} for name in names}
     kinds = dict.fromkeys(kind for scored in found.values() for kind in scored.per_class)
-    per_class = {kind: {text: dict(found[text].per_class[kind]) for text in here} for kind in kinds}
+    per_class = {kind: {text: dict(found[text].per_class.get(kind, {})) for text in here} for kind in kinds}
     totals = {} if missing else {n: aggregates(n, grid_of(table[n], record.conditions)) for n in names}
     scores = Scores(record, table, per_class, totals, missing)
     return scores if reference is None else _beside(scores, score_run(reference, data=data))
@@ -138,14 +139,18 @@ def _objects(
         if truths.person is not None:
             if text == "clean":
                 fixed = _sensitivities(truths, found, truths.person)
-            if fixed is not None:
+            if fixed is not None and _shown(truth, truths.person):
                 scored |= score_people(truth, found, truths.person, fixed)
         yield text, scored
 
 
 def _sensitivities(truths: Truths, clean: Detections, label: int) -> Sensitivities | None:
     """Sensitivities fixed on the clean images; none if no image shows a person that counts."""
-    truth = only(truths.still, label)
-    if not (~truth.excused).any():
+    if not _shown(truths.still, label):
         return None
-    return fix_sensitivities(truth, people(clean, label))
+    return fix_sensitivities(only(truths.still, label), people(clean, label))
+
+
+def _shown(truth: DetectionTruth, label: int) -> bool:
+    """Whether any object of a class counts; a condition may move all of them out of the picture."""
+    return bool(((truth.labels == label) & ~truth.excused).any())
