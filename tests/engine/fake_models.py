@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -57,6 +58,12 @@ def is_marked(image: Image) -> bool:
 def raises_on_marked(images: Sequence[Image]) -> list[Prediction]:
     if any(is_marked(image) for image in images) and not os.environ.get("MENDED"):
         raise ArithmeticError("cannot divide by cheese")
+    return brightness_boxes(images)
+
+
+def exits_on_marked(images: Sequence[Image]) -> list[Prediction]:
+    if any(is_marked(image) for image in images):
+        sys.exit(3)
     return brightness_boxes(images)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from engine.conftest import MODELS, Configure, all_bytes, all_rows
 from engine.scenes import MARKED
 from stormproof.engine import guard
 from stormproof.engine.run import run
+from stormproof.errors import StoreError
 from stormproof.store.parts import read_failures
 
 BAD = {
@@ -19,11 +21,13 @@ BAD = {
     "nan_on_marked": "Box 0 is [nan",
     "drops_marked": "0 predictions for 1 images",
     "wrong_label_on_marked": "label 99",
+    "exits_on_marked": "the model ended the program, sys.exit(3)",
 }
 
 
 @pytest.mark.parametrize(
-    ("model", "engine"), [*((model, "local") for model in BAD), ("raises_on_marked", "pool")]
+    ("model", "engine"),
+    [*((model, "local") for model in BAD), ("raises_on_marked", "pool"), ("exits_on_marked", "pool")],
 )
 def test_one_bad_cell_costs_only_itself(configure: Configure, model: str, engine: str) -> None:
     config = configure(model, engine=engine, workers=2)
@@ -78,6 +82,38 @@ def test_a_worker_that_dies_once_is_replaced(
     assert run(config).complete
     assert (tmp_path / "died").exists()
     assert len(all_rows(Path(config.out))) == 12 * 3
+
+
+def test_many_failures_of_one_kind_are_one_line(scene: str, tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from stormproof.cli import app
+
+    pictures = Path(scene.partition("images=")[2])
+    mine = tmp_path / "images"
+    shutil.copytree(pictures, mine)
+    (mine / "003.png").write_bytes(b"no picture")
+    spec = scene.replace(str(pictures), str(mine))
+    command = ["run", "--model", f"{MODELS}:brightness_boxes", "--data", spec, "--conditions", "fog"]
+    shown = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "run"), "--engine", "local"])
+    assert shown.exit_code == 1
+    lines = [line for line in shown.stderr.splitlines() if line.startswith("failed: 4 under clean")]
+    assert len(lines) == 2  # when it happened, and at the end
+    assert all(line.endswith("(and 5 more like it)") for line in lines)
+    assert shown.stderr.count("003.png") == 2
+
+
+def test_a_refused_folder_is_not_offered_again(configure: Configure, scene: str) -> None:
+    from typer.testing import CliRunner
+
+    from stormproof.cli import app
+
+    config = configure(limit=1)
+    run(config)
+    command = ["run", "--model", f"{MODELS}:thresholds", "--data", scene, "--conditions", "fog"]
+    shown = CliRunner().invoke(app, [*command, "--out", config.out, "--engine", "local"])
+    assert isinstance(shown.exception, StoreError)
+    assert "Continue with" not in shown.output
 
 
 def test_the_command_line_names_cell_and_way_on(scene: str, tmp_path: Path) -> None:

@@ -132,6 +132,37 @@ def test_the_written_settings_repeat_the_run(configure: Configure, tmp_path: Pat
     assert make_config(settings).tags == {"backbone": "r50"}
 
 
+def test_the_settings_of_a_grown_run_repeat_all_of_it(configure: Configure, tmp_path: Path) -> None:
+    from engine.conftest import all_bytes
+
+    config = configure(limit=5, conditions=["contrast@4"])
+    run(config)
+    run(configure(limit=3, conditions=["fog@2"]))
+    settings = read_settings(Path(config.out) / "run.yaml")
+    assert settings["limit"] == 5
+    run(make_config(settings))  # the two images that fog lacked
+    run(make_config({**settings, "out": str(tmp_path / "again")}))
+    assert all_bytes(tmp_path / "again") == all_bytes(Path(config.out))
+    run(configure(conditions=["fog@2"]))
+    assert "limit" not in read_settings(Path(config.out) / "run.yaml")
+
+
+def test_the_settings_of_shards_repeat_the_whole(configure: Configure, tmp_path: Path) -> None:
+    """A shard's own folder repeats the shard; a shared or a merged one repeats the run."""
+    from stormproof.store.merge import merge
+
+    for i in (1, 2):
+        run(configure(out="shared", shard=f"{i}/2"))
+        run(configure(out=f"own{i}", shard=f"{i}/2"))
+    merge(tmp_path / "merged", [tmp_path / "own1", tmp_path / "own2"])
+    found = {
+        name: read_settings(tmp_path / name / "run.yaml") for name in ("own1", "own2", "shared", "merged")
+    }
+    assert [found[name]["shard"] for name in found] == ["1/2", "2/2", "1/1", "1/1"]
+    assert found["merged"]["out"] == str(tmp_path / "merged")
+    assert make_config(found["merged"]) == make_config({**found["shared"], "out": str(tmp_path / "merged")})
+
+
 def test_flags_go_before_the_file(configure: Configure, tmp_path: Path) -> None:
     file = tmp_path / "run.yaml"
     config = configure(limit=3)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from engine.conftest import Configure, all_bytes, all_rows
+from engine.scenes import write_scene
 from stormproof.corruptions import corrupt_image
 from stormproof.datasets import open_dataset
 from stormproof.engine.plan import make_plan, survey
@@ -158,8 +159,83 @@ def test_a_broken_part_is_named(configure: Configure) -> None:
 
 
 def test_a_run_that_never_works_stops_at_once(configure: Configure) -> None:
-    with pytest.raises(RunError, match=r"All 12 cells of the first chunk failed.*KeyError: 'weights'"):
+    with pytest.raises(RunError, match=r"All 12 cells of the first 4 images failed.*KeyError: 'weights'"):
         run(configure("always_raises"))
+    with pytest.raises(RunError, match=r"All 9 cells of the first 3 images failed"):
+        run(configure("always_raises", out="small", chunk=1))
+
+
+@pytest.mark.parametrize("engine", ["local", "pool"])
+def test_a_first_picture_that_is_broken_costs_only_itself(
+    configure: Configure, tmp_path: Path, engine: str
+) -> None:
+    """Small sets have chunks of one image, and the broken one may be the first."""
+    spec = write_scene(tmp_path / "broken", images=4)
+    (tmp_path / "broken" / "images" / "000.png").write_bytes(b"no picture")
+    summary = run(configure(data=spec, chunk=1, engine=engine, workers=1))
+    assert summary.done.total() == 9
+    assert {(failure.image, failure.kind) for failure in summary.failures} == {("1", "image")}
+
+
+def test_a_set_without_pictures_stops(configure: Configure, tmp_path: Path) -> None:
+    spec = write_scene(tmp_path / "gone", images=14)
+    for path in (tmp_path / "gone" / "images").iterdir():
+        path.write_bytes(b"no picture")
+    with pytest.raises(RunError, match=r"All 30 cells of the first 10 images failed.*known format"):
+        run(configure(data=spec, chunk=1))
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        ("haze@3", "haze@3 cannot be made on instances: haze needs the depth of every pixel"),
+        ("fog@3[on=catt]", "Unknown class in on= 'catt'. Did you mean 'cat'"),
+    ],
+)
+def test_what_the_dataset_cannot_give_is_refused_before_the_run(
+    configure: Configure, condition: str, words: str
+) -> None:
+    config = configure(conditions=[condition])
+    with pytest.raises(InvalidOption) as error:
+        run(config)
+    assert words in str(error.value)
+    assert not Path(config.out).exists()
+
+
+def test_a_first_picture_without_depth_does_not_refuse_the_others(
+    configure: Configure, tmp_path: Path
+) -> None:
+    spec = write_scene(tmp_path / "deep", images=3)
+    (tmp_path / "deep" / "depth").mkdir()
+    for name, metres in (("000", np.nan), ("001", 20), ("002", 30)):
+        np.save(tmp_path / "deep" / "depth" / f"{name}.npy", np.full((48, 64), metres, np.float32))
+    summary = run(configure(data=f"{spec},depth={tmp_path / 'deep' / 'depth'}", conditions=["haze@3"]))
+    assert [(f.image, f.condition) for f in summary.failures] == [("1", "haze@3")]
+    assert summary.done["haze@3"] == 2
+
+
+def test_more_shards_than_chunks_is_a_shard_without_work(configure: Configure, scene: str) -> None:
+    from typer.testing import CliRunner
+
+    from engine.conftest import MODELS
+    from stormproof.cli import app
+
+    config = configure(shard="9/9")
+    command = ["run", "--model", f"{MODELS}:brightness_boxes", "--data", scene, "--conditions", "fog@2"]
+    shown = CliRunner().invoke(app, [*command, "--out", config.out, "--chunk", "4", "--shard", "9/9"])
+    assert shown.exit_code == 0, shown.output
+    assert "more shards than chunks" in shown.stderr
+
+
+def test_a_folder_that_was_killed_in_the_making_is_taken(configure: Configure) -> None:
+    config = configure(limit=1)
+    out = Path(config.out)
+    (out / "parts").mkdir(parents=True)
+    (out / ".run.json.0123456789ab.tmp").touch()
+    assert run(config).complete
+    (out / "run.json").unlink()
+    with pytest.raises(StoreError, match="exists and is not a run folder"):
+        run(config)
 
 
 def test_two_writers_are_one_too_many(configure: Configure) -> None:
@@ -184,8 +260,6 @@ def test_nothing_to_test_is_an_error(configure: Configure) -> None:
 
 
 def test_missing_pictures_fail_alone(configure: Configure, tmp_path: Path) -> None:
-    from engine.scenes import write_scene
-
     spec = write_scene(tmp_path / "holes", images=4)
     (tmp_path / "holes" / "images" / "002.png").unlink()
     config = configure(data=spec)

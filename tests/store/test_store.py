@@ -15,7 +15,17 @@ from stormproof.metrics.semantic import Confusion
 from stormproof.sample import RLE, Prediction, SemanticMap
 from stormproof.store.files import sweep, whole_file
 from stormproof.store.merge import merge
-from stormproof.store.parts import PARTS, check_part, held_cells, held_rows, part_path, writing_part
+from stormproof.store.parts import (
+    PARTS,
+    check_part,
+    failures_path,
+    held_cells,
+    held_rows,
+    part_path,
+    read_failures,
+    write_failures,
+    writing_part,
+)
 from stormproof.store.record import DatasetRecord, ModelRecord, RunRecord, claim, read_record
 from stormproof.store.schema import Row, elements, prediction_of, table_of
 
@@ -170,11 +180,29 @@ def test_shards_that_overlap_are_joined(tmp_path: Path) -> None:
     assert held_cells(part_path(tmp_path / "all", 1), kept.key) == [(2, "clean")]
 
 
+def test_failures_of_all_shards_are_kept(tmp_path: Path) -> None:
+    shards = [tmp_path / "a", tmp_path / "b"]
+    for shard, text in zip(shards, ("clean", "fog@3"), strict=True):
+        claim(shard, record())
+        told = [
+            {"index": i, "image": f"im{i}", "condition": text, "kind": "model", "error": "no"} for i in (0, 1)
+        ]
+        write_failures(failures_path(shard, 0), told)
+    write(part_path(shards[1], 0), [row(0, CLEAN, detection(1))], record().key)
+    for _ in range(2):
+        merge(tmp_path / "all", shards)
+        kept = [(f["index"], f["condition"]) for f in read_failures(tmp_path / "all")]
+        assert kept == [(0, "fog@3"), (1, "clean"), (1, "fog@3")]
+
+
 def test_shards_of_different_runs_are_not_joined(tmp_path: Path) -> None:
     claim(tmp_path / "a", record())
     claim(tmp_path / "b", record(seed=7))
-    with pytest.raises(StoreError, match="the seed was 0, now 7"):
+    with pytest.raises(StoreError, match=r"b is no shard of the run in .*: the seed was 0, now 7"):
         merge(tmp_path / "all", [tmp_path / "a", tmp_path / "b"])
+    with pytest.raises(StoreError, match="nowhere is not a run folder"):
+        merge(tmp_path / "all", [tmp_path / "a", tmp_path / "nowhere"])
+    assert not (tmp_path / "all").exists()
     with pytest.raises(StoreError, match="one of the shards"):
         merge(tmp_path / "a", [tmp_path / "a"])
 

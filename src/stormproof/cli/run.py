@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 
 from stormproof.cli import app, console
-from stormproof.errors import InvalidOption, StormproofError
+from stormproof.errors import InvalidOption, StoreError, StormproofError
 
 if TYPE_CHECKING:
     from stormproof.engine.plan import Plan
@@ -109,6 +109,8 @@ def _run(plan: Plan) -> None:
         console.fail("Stopped; what was finished is kept.")
         _say_continue()
         raise typer.Exit(130) from None
+    except StoreError:
+        raise  # the folder is refused: the same command would be refused again
     except StormproofError as error:
         console.fail(str(error))
         _say_continue()
@@ -128,18 +130,22 @@ def _report(plan: Plan, summary: Summary) -> None:
     out, share = plan.config.out, plan.config.share
     _say(f"{out}: {summary.survey.cells} cells, all done.")
     if share[1] > 1:
-        _say(f"This was shard {plan.config.shard}; when all are done: stormproof merge OUT SHARD…")
+        score = f"stormproof score {shlex.quote(out)}"
+        _say(f"This was shard {plan.config.shard}. When all are done: {score} if they share the folder,")
+        _say("or else: stormproof merge OUT SHARD…")
     else:
         _say(f"Score it with: stormproof score {shlex.quote(out)}")
 
 
 def _list_failures(summary: Summary) -> None:
-    """Failures by what went wrong; the cells themselves are in the log above and in the failures folder."""
-    for failure in summary.failures[:20]:
-        console.err.print(f"failed: {failure}", markup=False, soft_wrap=True)
-    more = len(summary.failures) - 20
-    if more > 0:
-        console.err.print(f"… and {more} more, in the folder 'failures'.", markup=False)
+    """Failures by what went wrong; the cells themselves are in the failures folder."""
+    from stormproof.engine.work import alike
+
+    causes = alike(summary.failures)
+    for cause in causes[:20]:
+        console.err.print(f"failed: {cause}", markup=False, soft_wrap=True)
+    if len(causes) > 20:
+        console.err.print(f"… and {len(causes) - 20} more, in the folder 'failures'.", markup=False)
     console.fail(
         f"{len(summary.failures)} cells failed; {summary.done.total()} were done and are kept. "
         "The failed ones are tried again by the same command."

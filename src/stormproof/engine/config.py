@@ -16,8 +16,7 @@ from stormproof.condition import CLEAN, Condition
 from stormproof.corruptions import SUITES, find, find_suite, registered
 from stormproof.corruptions.registry import every_severity
 from stormproof.engine.presets import Preset, find_preset
-from stormproof.errors import InvalidOption, OutputError, UnknownName
-from stormproof.store.files import whole_file
+from stormproof.errors import InvalidOption, UnknownName
 
 
 class Engine(StrEnum):
@@ -189,21 +188,6 @@ def read_settings(path: Path) -> dict[str, Any]:
     if unknown:
         raise InvalidOption(f"{path}: {'; '.join(map(_unknown, unknown))}.")
     return {key: value for key, value in content.items() if value is not None}
-
-
-def write_settings(path: Path, config: RunConfig) -> None:
-    """The settings, all of them, so that defaults of a later version do not change the run."""
-    content = config.model_dump(mode="json", exclude_none=True)
-    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
-    if path.exists() and path.read_text(encoding="utf-8") == text:
-        return
-    try:
-        with whole_file(path) as file:
-            file.write(text.encode())
-    except OSError as error:
-        if isinstance(error, OutputError):
-            raise
-        raise OutputError(f"Cannot write {path}: {error.strerror}.") from error
 
 
 def _complaint(problem: Any) -> str:

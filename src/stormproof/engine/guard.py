@@ -72,8 +72,11 @@ def time_limit(seconds: float | None) -> Iterator[None]:
 
 def ask(model: Model, images: Sequence[Image], timeout: float | None) -> list[Prediction]:
     """The model's predictions, one per image, or an error that says what it did instead."""
-    with time_limit(timeout):
-        said = model(images)
+    try:
+        with time_limit(timeout):
+            said = model(images)
+    except SystemExit as error:  # not an Exception: it would end the run without a word
+        raise InvalidPrediction(f"the model ended the program, sys.exit({error.code!r})") from error
     if not isinstance(said, list | tuple):
         raise InvalidPrediction(f"the model returned a {type(said).__name__}, not a list of Prediction")
     if len(said) != len(images):

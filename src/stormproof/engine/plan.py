@@ -14,6 +14,7 @@ from stormproof.engine.bench import Bench, one_thread, open_pair
 from stormproof.engine.chunk import missing_cells
 from stormproof.engine.config import RunConfig
 from stormproof.engine.provenance import provenance
+from stormproof.engine.rehearsal import rehearse
 from stormproof.engine.work import Work
 from stormproof.errors import InvalidOption
 from stormproof.models.classes import match_classes
@@ -65,6 +66,8 @@ def make_plan(config: RunConfig) -> Plan:
     images = min(len(bench.dataset), config.limit or len(bench.dataset))
     if not images:
         raise InvalidOption(f"{spec} holds no images.")
+    if not isinstance(bench.model, Precomputed):
+        rehearse(bench.dataset, conditions, images=images, seed=config.seed)
     out = Path(config.out).absolute()
     chunk = config.chunk or _chunk(out, images, len(conditions))
     record = _record(config, bench, spec, conditions, images, chunk)

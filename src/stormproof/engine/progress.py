@@ -20,7 +20,7 @@ from rich.text import Text
 
 from stormproof.engine.plan import Survey
 from stormproof.engine.run import Summary, Watch
-from stormproof.engine.work import ChunkResult
+from stormproof.engine.work import ChunkResult, alike
 from stormproof.store.record import RunRecord
 
 _QUIET = 10.0  # seconds between lines of a log
@@ -66,7 +66,7 @@ class Bars:
         for name, count in _by_corruption(result.done).items():
             if name in self._tasks:
                 self._bar.advance(self._tasks[name], count)  # type: ignore[arg-type]
-        for failure in result.failures[:3]:
+        for failure in alike(result.failures)[:3]:
             self._bar.console.print(f"failed: {failure}", markup=False, soft_wrap=True)
 
     def ended(self, summary: Summary) -> None:
@@ -74,7 +74,7 @@ class Bars:
 
 
 class Lines:
-    """A line every ten seconds, and one for every failure."""
+    """A line every ten seconds, and one for every kind of failure in a chunk."""
 
     def __init__(self, console: Console, quiet: float = _QUIET) -> None:
         self._console, self._quiet = console, quiet
@@ -91,7 +91,7 @@ class Lines:
     def advanced(self, result: ChunkResult) -> None:
         self._by.update(result.done)
         self._done, self._failed = self._by.total(), self._failed + len(result.failures)
-        for failure in result.failures:
+        for failure in alike(result.failures):
             self._say(f"failed: {failure}")
         if monotonic() - self._last >= self._quiet:
             self._last = monotonic()
@@ -111,6 +111,8 @@ class Lines:
         return table
 
     def _state(self) -> str:
+        if not self._survey.cells:
+            return "no cells: there are more shards than chunks of images"
         spent = max(monotonic() - self._start, 1e-9)
         survey, rate = self._survey, self._done / spent
         left = survey.cells_left - self._done - self._failed

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
-from stormproof.engine.config import Engine, RunConfig, write_settings
+from stormproof.engine.config import Engine, RunConfig
 from stormproof.engine.executors import Executor
 from stormproof.engine.notes import IN_HAND
 from stormproof.engine.plan import Plan, Survey, make_plan, survey
@@ -18,8 +18,10 @@ from stormproof.errors import RunError
 from stormproof.store.files import make_folder
 from stormproof.store.lock import sole_writer
 from stormproof.store.record import RunRecord, claim
+from stormproof.store.settings import SETTINGS, covering, shard_of, write_settings
 
-SETTINGS = "run.yaml"
+_ENOUGH = 3  # images on which nothing works before a run is given up
+_UNREADABLE = 10  # the same for images that cannot even be read: one broken file says nothing about the rest
 
 
 class Watch(Protocol):
@@ -63,8 +65,8 @@ def execute(plan: Plan, executor: Executor, watches: Sequence[Watch] = ()) -> Su
     out = plan.work.out
     record = claim(out, plan.record)
     make_folder(out / IN_HAND)
-    write_settings(out / SETTINGS, plan.config)
     with sole_writer(out, plan.config.shard):
+        write_settings(out / SETTINGS, _settings(plan, record))
         left = survey(plan)
         summary = Summary(left)
         for watch in watches:
@@ -78,6 +80,14 @@ def execute(plan: Plan, executor: Executor, watches: Sequence[Watch] = ()) -> Su
             for watch in watches:
                 watch.ended(summary)
     return summary
+
+
+def _settings(plan: Plan, record: RunRecord) -> dict[str, Any]:
+    """The settings that repeat the folder, with whatever was put there before."""
+    config = plan.config
+    mine = config.model_dump(mode="json", exclude_none=True)
+    shard = shard_of(plan.work.out, config.shard)
+    return covering(mine, plan.record, record, shard=shard, out=config.out)
 
 
 def executor_for(config: RunConfig, plan: Plan) -> Executor:
@@ -102,14 +112,18 @@ def executor_for(config: RunConfig, plan: Plan) -> Executor:
 
 
 def _checked(results: Iterator[ChunkResult], summary: Summary) -> Iterator[ChunkResult]:
-    """Pass results on, and stop a run that never began to work: the first chunk of all fails entirely."""
+    """Pass results on, and stop a run that never begins to work: everything fails on the first images."""
     begun = summary.survey.cells_left < summary.survey.cells
     for result in results:
         summary.add(result)
         yield result
         begun = begun or bool(result.done)
-        if not begun and result.failures:
+        if begun:
+            continue
+        failed = {failure.index for failure in summary.failures}
+        tried = {failure.index for failure in summary.failures if failure.kind != "image"}
+        if len(tried) >= _ENOUGH or len(failed) >= min(_UNREADABLE, summary.survey.images_left):
             raise RunError(
-                f"All {len(result.failures)} cells of the first chunk failed, so the run stops here. "
-                f"The first: {result.failures[0]}"
+                f"All {len(summary.failures)} cells of the first {len(failed)} images failed, so the run "
+                f"stops here. The first: {summary.failures[0]}"
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -67,6 +67,22 @@ class Failure:
 
     def __str__(self) -> str:
         return f"{self.image} under {self.condition}: {self.error}"
+
+
+def alike(failures: Sequence[Failure]) -> list[str]:
+    """Failures in words, one line for all that have the same cause.
+
+    >>> one, two = (Failure(i, f"im{i}", "fog@3", "model", "KeyError") for i in (4, 5))
+    >>> alike([one, two])
+    ['im4 under fog@3: KeyError (and 1 more like it)']
+    """
+    causes: dict[str, list[Failure]] = {}
+    for failure in failures:
+        causes.setdefault(failure.error, []).append(failure)
+    return [
+        f"{same[0]}" + (f" (and {len(same) - 1} more like it)" if len(same) > 1 else "")
+        for same in causes.values()
+    ]
 
 
 @dataclass(slots=True)

@@ -8,6 +8,13 @@ from pathlib import Path
 
 from stormproof.errors import OutputError
 
+_LOCK, _OF = ".lock-", "-of-"
+
+
+def shares(run: Path) -> set[str]:
+    """The shares of a run folder that have had a writer, such as 2/8."""
+    return {path.name.removeprefix(_LOCK).replace(_OF, "/") for path in run.glob(f"{_LOCK}*")}
+
 
 @contextmanager
 def sole_writer(run: Path, share: str) -> Iterator[None]:
@@ -17,7 +24,7 @@ def sole_writer(run: Path, share: str) -> Iterator[None]:
     except ImportError:  # Windows: parts are still whole, only the warning is lost
         yield
         return
-    path = run / f".lock-{share.replace('/', '-of-')}"
+    path = run / f"{_LOCK}{share.replace('/', _OF)}"
     with path.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -10,6 +10,8 @@ from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 
+import yaml
+
 from stormproof.errors import StoreError
 from stormproof.store.files import whole_file
 from stormproof.store.parts import (
@@ -22,7 +24,8 @@ from stormproof.store.parts import (
     write_failures,
     writing_part,
 )
-from stormproof.store.record import RunRecord, claim, read_record
+from stormproof.store.record import RunRecord, claim, differences, read_record
+from stormproof.store.settings import SETTINGS, covering, write_settings
 
 
 def merge(out: Path, shards: Sequence[Path]) -> RunRecord:
@@ -31,17 +34,27 @@ def merge(out: Path, shards: Sequence[Path]) -> RunRecord:
         raise StoreError("Nothing to merge: name the shards' run folders.")
     if out.resolve() in {shard.resolve() for shard in shards}:
         raise StoreError(f"{out} is one of the shards; merge into a folder of its own.")
-    for shard in shards:
-        record = claim(out, read_record(shard))
+    records = [read_record(shard) for shard in shards]
+    _require_one_run(shards, records)
+    for shard, theirs in zip(shards, records, strict=True):
+        record = claim(out, theirs)
         for path in part_paths(shard):
             _take(path, out / PARTS / path.name, record.key)
     for shard in shards:
         _take_failures(shard, out, record.key)
-    settings = shards[0] / "run.yaml"
+    settings = shards[0] / SETTINGS
     if settings.exists():
-        with whole_file(out / settings.name) as file:
-            file.write(settings.read_bytes())
+        mine = yaml.safe_load(settings.read_text(encoding="utf-8"))
+        write_settings(out / SETTINGS, covering(mine, records[0], record, shard="1/1", out=str(out)))
     return record
+
+
+def _require_one_run(shards: Sequence[Path], records: Sequence[RunRecord]) -> None:
+    """Refuse shards of different runs before anything is written."""
+    for shard, record in zip(shards, records, strict=True):
+        found = differences(records[0], record)
+        if found:
+            raise StoreError(f"{shard} is no shard of the run in {shards[0]}: {'; '.join(found)}.")
 
 
 def _take(source: Path, target: Path, key: str) -> None:
@@ -61,9 +74,13 @@ def _take(source: Path, target: Path, key: str) -> None:
 
 
 def _take_failures(shard: Path, out: Path, key: str) -> None:
-    """Keep a shard's failures, unless another shard has what failed there."""
+    """Keep a shard's failures beside those that are there, unless another shard has what failed."""
     for path in sorted((shard / FAILURES).glob("part-*.json")):
-        held = held_cells(out / PARTS / path.with_suffix(".parquet").name, key)
-        failures = json.loads(path.read_text(encoding="utf-8"))
-        left = [row for row in failures if (row["index"], row["condition"]) not in held]
-        write_failures(out / FAILURES / path.name, left)
+        target = out / FAILURES / path.name
+        held = {*held_cells(out / PARTS / path.with_suffix(".parquet").name, key)}
+        known = json.loads(target.read_text(encoding="utf-8")) if target.exists() else []
+        told = {(row["index"], row["condition"]): row for row in known}
+        told |= {
+            (row["index"], row["condition"]): row for row in json.loads(path.read_text(encoding="utf-8"))
+        }
+        write_failures(target, [told[cell] for cell in sorted(told) if cell not in held])

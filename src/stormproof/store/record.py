@@ -93,7 +93,7 @@ def claim(run: Path, wanted: RunRecord) -> RunRecord:
     if (run / RECORD).exists():
         held = claim_check(run, wanted)
         joined = _join(held, wanted)
-    elif run.exists() and (not run.is_dir() or any(run.iterdir())):
+    elif run.exists() and not (run.is_dir() and all(map(_is_ours, run.iterdir()))):
         raise StoreError(f"{run} exists and is not a run folder; give another --out.")
     else:
         held, joined = None, wanted
@@ -102,6 +102,13 @@ def claim(run: Path, wanted: RunRecord) -> RunRecord:
     if joined != held:
         write_json(run / RECORD, joined.model_dump(mode="json"))
     return joined
+
+
+def _is_ours(entry: Path) -> bool:
+    """Whether this is what a claim leaves behind that was killed before its record had its name."""
+    if entry.name in (PARTS, FAILURES):
+        return entry.is_dir() and not any(entry.iterdir())
+    return entry.name.startswith(f".{RECORD}.")
 
 
 def claim_check(run: Path, wanted: RunRecord) -> RunRecord:

@@ -31,8 +31,11 @@ class Slurm:
         todo = list(chunks)
         shares = [todo[start :: self.jobs] for start in range(min(self.jobs, len(todo)))]
         executor = self._executor(work)
-        with executor.batch():
-            jobs = [executor.submit(_share, work, share) for share in shares]
+        try:
+            with executor.batch():
+                jobs = [executor.submit(_share, work, share) for share in shares]
+        except Exception as error:  # submitit's, or whatever sbatch makes of the options
+            raise RunError(f"Slurm does not take the jobs: {' '.join(str(error).split())}.") from error
         try:
             yield from _collect(jobs)
         finally:
