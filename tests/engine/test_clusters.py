@@ -81,6 +81,17 @@ def test_submitit_jobs_give_the_same_bytes(configure: Configure) -> None:
 
 
 @pytest.mark.slow
+def test_slurm_that_takes_no_jobs_is_said(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
+    utils = pytest.importorskip("submitit.core.utils", reason="needs the extra 'slurm'")
+
+    def refuse(*arguments: object) -> None:
+        raise utils.FailedJobError("sbatch: error: Unable to contact slurm controller")
+
+    monkeypatch.setattr("submitit.AutoExecutor.batch", refuse)
+    with pytest.raises(RunError, match="Slurm does not take the jobs: sbatch: error: Unable to contact"):
+        run(configure(engine="slurm", slurm={"cluster": "local"}))
+
+
 def test_a_lost_job_is_said_and_its_chunks_done_next_time(
     configure: Configure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

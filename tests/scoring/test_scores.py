@@ -207,6 +207,16 @@ def test_the_command_line_prints_and_saves(make: Make) -> None:
     assert as_csv(score_run(run)) == (run / "scores.csv").read_text()
 
 
+def test_scores_that_cannot_be_kept_are_printed(make: Make) -> None:
+    """As of a run in a folder of someone else's."""
+    run = make("contrast_boxes", name="kept", conditions=["clean"])
+    (run / "scores.json").mkdir()
+    shown = CliRunner().invoke(app, ["score", str(run), "--json"])
+    assert shown.exit_code == 0
+    assert json.loads(shown.stdout)["scores"]["AP"]["clean"] == score_run(run).by_measure["AP"]["clean"]
+    assert f"Not kept: Cannot write {run / 'scores.json'}" in shown.stderr
+
+
 def test_exported_results_are_a_model_again(make: Make, tmp_path: Path) -> None:
     """Through COCO results and back: the same scores, and no picture is opened."""
     from stormproof.engine.config import make_config

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from stormproof.cli import app, console
-from stormproof.errors import InvalidOption
+from stormproof.errors import InvalidOption, OutputError
 
 
 @app.command()
@@ -40,7 +40,10 @@ def score(
         raise InvalidOption("Give --json or --csv, not both; both are kept in the run folder anyway.")
     trackers = [open_tracker(name) for name in track or []]
     scores = score_run(run, data=data, partial=partial, reference=reference)
-    tables.save(run, scores)
+    try:
+        tables.save(run, scores)
+    except OutputError as error:  # someone else's run: its scores can be read all the same
+        console.err.print(f"Not kept: {error}", markup=False, soft_wrap=True)
     for tracker in trackers:
         tracker.scored(scores.record, tables.flat_numbers(scores))
     if as_json or as_csv:
