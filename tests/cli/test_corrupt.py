@@ -246,8 +246,17 @@ def test_quality_shows_conditions_whole(photos: Path) -> None:
     assert all(text in shown.stdout for text in texts), shown.stderr
 
 
+def test_the_version_is_said() -> None:
+    from stormproof import __version__
+
+    assert stormproof("--version").stdout == f"stormproof {__version__}\n"
+
+
 def test_help_has_examples() -> None:
-    for verb in ("corrupt", "verify", "gallery", "list"):
+    for verb in (
+        "corrupt", "verify", "gallery", "list", "inspect", "depth", "world", "quality", "run", "score",
+        "merge", "export",
+    ):  # fmt: skip
         run = stormproof(verb, "--help")
         assert run.returncode == 0
         assert "Examples:" in run.stdout

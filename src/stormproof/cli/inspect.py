@@ -30,6 +30,12 @@ def inspect(
     """Say what a dataset holds: images, classes, labels, sizes, objects, problems.
 
     Without --check, images are not decoded and at most 200 are looked at. Exit code 1 means problems.
+
+    Examples:
+
+        stormproof inspect coco:annotations/instances_val2017.json,images=val2017
+
+        stormproof inspect voc:VOCdevkit/VOC2012,split=val --check
     """
     try:
         opened = open_dataset(dataset)
