@@ -190,6 +190,7 @@ def test_a_set_without_pictures_stops(configure: Configure, tmp_path: Path) -> N
     [
         ("haze@3", "haze@3 cannot be made on instances: haze needs the depth of every pixel"),
         ("fog@3[on=catt]", "Unknown class in on= 'catt'. Did you mean 'cat'"),
+        ("frost@3[textures=nowhere]", "frost@3[textures=nowhere] cannot be made on instances: "),
     ],
 )
 def test_what_the_dataset_cannot_give_is_refused_before_the_run(

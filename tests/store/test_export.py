@@ -13,6 +13,7 @@ from typer.testing import CliRunner, Result
 from engine.conftest import MODELS
 from engine.scenes import write_scene, write_street
 from stormproof.cli import app
+from stormproof.condition import Condition
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
 from stormproof.errors import IncompleteGrid, InvalidOption
@@ -92,6 +93,18 @@ def test_maps_of_nested_images_are_found_again(photos: str, tmp_path: Path) -> N
     again = made(tmp_path, f"results:{tmp_path / 'maps'}", photos, "again")
     parts = [[p.read_bytes() for p in sorted((f / "parts").iterdir())] for f in (first, again)]
     assert [len(p) for p in parts] == [2, 2]
+
+
+def test_conditions_of_any_text_are_a_model_again(tmp_path: Path) -> None:
+    scene = write_scene(tmp_path / "scene", images=2)
+    file = Path(scene.partition(":")[2].partition(",")[0])
+    file.write_text(file.read_text().replace('"dog"', '"hot dög"'))
+    texts = ('fog@3[on="hot dög"]', "elastic_transform@3[labels=moved]")
+    first = made(tmp_path, f"{MODELS}:brightness_boxes", scene, conditions=[",".join(texts)])
+    export(first, "--out", tmp_path / "results")
+    again = made(tmp_path, f"results:{tmp_path / 'results'}", scene, "again")
+    assert score_run(again).by_measure["E"] == pytest.approx(score_run(first).by_measure["E"])
+    assert {str(Condition.parse(text)) for text in texts} < {*score_run(again).by_measure["E"]}
 
 
 def test_the_wrong_format_writes_nothing(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Trying the demanding conditions before a run: what the dataset cannot give should not cost a night."""
+"""Trying the demanding conditions before a run: what cannot be made should not cost a night."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ from collections.abc import Iterator, Sequence
 
 from stormproof.condition import Condition
 from stormproof.corruptions import apply, find
-from stormproof.corruptions.registry import part_of
 from stormproof.datasets.dataset import Dataset
-from stormproof.errors import InvalidOption, MissingContext, UnknownName
+from stormproof.errors import InvalidOption, StormproofError
 from stormproof.sample import Sample
 
 _TRIES = 3  # images: the first may be the only one without depth
 
 
 def rehearse(dataset: Dataset, conditions: Sequence[Condition], *, images: int, seed: int) -> None:
-    """Refuse a condition that needs depth or objects which none of the first images has.
+    """Refuse a condition that needs depth, objects or files which none of the first images has.
 
     Images that cannot be read are passed over here; the run itself names them.
     """
-    demanding = {(c.corruption, part_of(c)): c for c in conditions if _demands(c)}
+    demanding = {_what_for(c): c for c in conditions if _what_for(c)}
     if not demanding:
         return
     samples = list(_readable(dataset, images))
@@ -29,10 +28,11 @@ def rehearse(dataset: Dataset, conditions: Sequence[Condition], *, images: int, 
             raise InvalidOption(f"{condition} cannot be made on {dataset.name}: {problems[0]}")
 
 
-def _demands(condition: Condition) -> bool:
-    return condition.corruption is not None and bool(
-        find(condition.corruption).needs or part_of(condition) is not None
-    )
+def _what_for(condition: Condition) -> tuple[object, ...]:
+    """What a condition asks for beyond the pixels: context of the scene, objects, files; one try for each."""
+    needs = find(condition.corruption).needs if condition.corruption else ()
+    texts = tuple(pair for pair in condition.params if isinstance(pair[1], str))
+    return (condition.corruption, needs, texts) if needs or texts else ()
 
 
 def _readable(dataset: Dataset, images: int) -> Iterator[Sample]:
@@ -47,8 +47,8 @@ def _problem(sample: Sample, condition: Condition, dataset: Dataset, seed: int) 
     names = {"classes": dataset.classes, "semantic_classes": dataset.semantic_classes}
     try:
         apply(sample, condition, seed=seed, **names)
-    except (MissingContext, UnknownName) as error:
+    except StormproofError as error:
         return str(error)
-    except Exception:
+    except Exception:  # the run says it with the image's name
         return ""
     return ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -20,13 +22,18 @@ from stormproof.store.parts import part_paths
 from stormproof.store.schema import DETECTION, SEMANTIC, label_map
 
 CLASSES = "classes.txt"
+_UNSAFE = re.compile(r"[%/]" if os.name == "posix" else r'[%/\\:*?"<>|]')
 _HAS_MAP = ds.field("semantic_runs").is_valid()
 _HAS_OBJECTS = pc.list_value_length(ds.field("scores")) > 0
 
 
 def folder_name(condition: str) -> str:
-    """A condition as a file or folder name."""
-    return quote(condition, safe="@[]=,+")
+    """A condition as a file or folder name: its own text, but for what file systems do not take.
+
+    >>> folder_name('fog@3[on="traffic light"]'), folder_name("frost@3[textures=my/frost]")
+    ('fog@3[on="traffic light"]', 'frost@3[textures=my%2Ffrost]')
+    """
+    return _UNSAFE.sub(lambda found: quote(found[0], safe=""), condition)
 
 
 def export_coco(
