@@ -139,9 +139,11 @@ class _Asking:
         if is_watched():
             in_hand = [(cell.index, str(cell.condition)) for cell in cells]
             take_note(self._work.out, self._attempt.chunk, in_hand)
+        # A model may write into what it is given; if the batch fails, its images are needed once more.
+        images = [cell.image.copy() if len(cells) > 1 else cell.image for cell in cells]
         start = perf_counter()
         try:
-            said = ask(self._model, [cell.image for cell in cells], self._work.timeout)
+            said = ask(self._model, images, self._work.timeout)
         except Exception as error:
             if isinstance(error, ModelTimeout):
                 self._reopen()
