@@ -71,6 +71,18 @@ def scribbles(images: Sequence[Image]) -> list[Prediction]:
     return said
 
 
+_BUFFER = (np.zeros((3, 4)), np.zeros(3), np.zeros(3, np.int64))
+
+
+def reuses_its_arrays(images: Sequence[Image]) -> list[Prediction]:
+    """Answers out of the same memory every time, one picture per call."""
+    (image,) = images
+    said = _boxes(image)
+    for buffer, values in zip(_BUFFER, (said.boxes, said.scores, said.labels), strict=True):
+        buffer[...] = values
+    return [Prediction(*_BUFFER)]
+
+
 def exits_on_marked(images: Sequence[Image]) -> list[Prediction]:
     if any(is_marked(image) for image in images):
         sys.exit(3)

@@ -47,6 +47,15 @@ def test_a_model_that_writes_into_its_pictures_sees_them_clean(configure: Config
     assert boxes[0].equals(boxes[1])
 
 
+def test_a_model_that_reuses_its_arrays_keeps_its_answers(configure: Configure) -> None:
+    for name in ("reuses_its_arrays", "brightness_boxes"):
+        assert run(configure(name, out=name, batch=1)).complete
+    rows = [
+        all_rows(Path(configure().out).with_name(name)) for name in ("reuses_its_arrays", "brightness_boxes")
+    ]
+    assert rows[0].equals(rows[1])
+
+
 def test_failed_cells_are_tried_again(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
     config, whole = configure("raises_on_marked"), configure("raises_on_marked", out="whole")
     assert len(run(config).failures) == 1

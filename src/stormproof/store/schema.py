@@ -75,9 +75,10 @@ class Row:
         cls, index: int, image: str, condition: Condition, recipe: int, size: tuple[int, int],
         said: Prediction, confusion: Confusion | None = None,
     ) -> Row:  # fmt: skip
-        """The row of a prediction."""
+        """The row of a prediction, in memory of its own: a model may reuse its arrays for the next image."""
         return cls(
-            index, image, condition, recipe, size, said.boxes, said.scores, said.labels, said.masks,
+            index, image, condition, recipe, size,
+            said.boxes.copy(), said.scores.copy(), said.labels.copy(), said.masks,
             semantic=None if said.semantic is None else run_lengths(said.semantic),
             confusion=None if confusion is None else _sparse(confusion.counts),
         )  # fmt: skip
