@@ -260,6 +260,30 @@ def test_nothing_to_test_is_an_error(configure: Configure) -> None:
         run(configure(conditions=[]))
 
 
+@pytest.mark.parametrize("enhance", [[], ["clahe"]], ids=str)
+def test_grey_pictures_are_shown_in_three_channels(
+    configure: Configure, tmp_path: Path, enhance: list[str]
+) -> None:
+    """As any set of photographs has some, and `image[..., ::-1]` would mirror them instead."""
+    (tmp_path / "photos").mkdir()
+    grey = np.random.default_rng(2).integers(0, 255, (48, 64), np.uint8)
+    write_image(tmp_path / "photos" / "grey.png", grey)
+    write_image(tmp_path / "photos" / "rgb.png", np.repeat(grey[..., None], 3, axis=2))
+    script = tmp_path / "colour.py"
+    script.write_text(
+        "def find(images):\n"
+        "    assert all(image.shape == (48, 64, 3) for image in images)\n"
+        "    return [{'boxes': [[0, 0, 1 + image[..., ::-1][:, :9, 0].mean(), 1]], 'scores': [0.5],\n"
+        "             'labels': [0]} for image in images]\n"
+    )
+    config = configure(data=f"images:{tmp_path / 'photos'}", enhance=enhance)
+    summary = run(config.model_copy(update={"model": f"{script}:find"}))
+    assert summary.complete, summary.failures
+    boxes = {row["image"]: row["boxes"] for row in all_rows(Path(config.out)).to_pylist()
+             if row["condition"] == "clean"}  # fmt: skip
+    assert enhance or boxes["grey"] == boxes["rgb"]
+
+
 def test_missing_pictures_fail_alone(configure: Configure, tmp_path: Path) -> None:
     spec = write_scene(tmp_path / "holes", images=4)
     (tmp_path / "holes" / "images" / "002.png").unlink()
