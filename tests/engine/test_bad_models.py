@@ -14,7 +14,7 @@ from engine.scenes import MARKED
 from stormproof.engine import guard
 from stormproof.engine.run import run
 from stormproof.errors import StoreError
-from stormproof.store.parts import read_failures
+from stormproof.store.parts import failures_path, read_failures, write_failures
 
 BAD = {
     "raises_on_marked": "ArithmeticError: cannot divide by cheese (fake_models.py:",
@@ -65,6 +65,21 @@ def test_failed_cells_are_tried_again(configure: Configure, monkeypatch: pytest.
     run(whole)
     assert all_bytes(Path(config.out)) == all_bytes(Path(whole.out))
     assert read_failures(Path(config.out)) == []
+
+
+def test_failures_are_remembered_until_they_are_mended(
+    configure: Configure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A later command about other conditions does not forget why these are missing."""
+    config = configure("raises_on_marked")
+    run(config)
+    told = [{**row, "condition": "pixelate@1"} for row in read_failures(Path(config.out))]
+    write_failures(failures_path(Path(config.out), MARKED // 4), told)
+    run(config)
+    assert [row["condition"] for row in read_failures(Path(config.out))] == ["pixelate@1", "clean"]
+    monkeypatch.setenv("MENDED", "1")
+    run(config)
+    assert read_failures(Path(config.out)) == told
 
 
 @pytest.mark.parametrize("engine", ["local", "pool"])

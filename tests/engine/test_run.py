@@ -244,7 +244,16 @@ def test_two_writers_are_one_too_many(configure: Configure) -> None:
 
     config = configure(limit=1)
     run(config)
+    before = (Path(config.out) / "run.json").read_bytes()
     with sole_writer(Path(config.out), "1/1"), pytest.raises(OutputError, match="Another process is writing"):
+        run(configure(limit=2, conditions=["snow@1"]))
+    assert (Path(config.out) / "run.json").read_bytes() == before  # and adds nothing to what the first does
+
+
+def test_a_folder_that_cannot_be_locked_is_said(configure: Configure) -> None:
+    config = configure(limit=1)
+    (Path(config.out) / ".lock-1-of-1").mkdir(parents=True)
+    with pytest.raises(OutputError, match=r"Cannot write to .*run: Is a directory"):
         run(config)
 
 

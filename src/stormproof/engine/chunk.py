@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from heapq import merge
 from operator import itemgetter
+from pathlib import Path
 from time import perf_counter
 
 from stormproof.engine.bench import bench_for
@@ -15,6 +16,7 @@ from stormproof.engine.work import Attempt, ChunkResult, Failure, Times, Work
 from stormproof.errors import OutputError, RunError, StormproofError
 from stormproof.store.files import sweep
 from stormproof.store.parts import (
+    failures_of,
     failures_path,
     held_cells,
     held_rows,
@@ -61,10 +63,17 @@ def do_chunk(work: Work, attempt: Attempt) -> ChunkResult:
             if isinstance(outcome, Row):
                 done[text] += 1
         # Before the part takes its name: a kill in between leaves a chunk that is simply done again.
-        write_failures(failures_path(work.out, attempt.chunk), [failure.as_dict() for failure in failures])
+        tried = {cell for cells in missing.values() for cell in cells}
+        _tell(failures_path(work.out, attempt.chunk), failures, {*held} | tried)
     drop_note(work.out, attempt.chunk)
     times.total = perf_counter() - start
     return ChunkResult(attempt.chunk, dict(done), tuple(failures), times)
+
+
+def _tell(path: Path, failures: Iterable[Failure], settled: set[Cell]) -> None:
+    """Record failures, beside those of cells that only an earlier command asked for."""
+    earlier = [row for row in failures_of(path) if (row["index"], row["condition"]) not in settled]
+    write_failures(path, [*earlier, *(failure.as_dict() for failure in failures)])
 
 
 def do_chunk_remotely(work: Work, attempt: Attempt) -> ChunkResult:

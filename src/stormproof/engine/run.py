@@ -17,7 +17,7 @@ from stormproof.engine.work import ChunkResult, Failure, Times
 from stormproof.errors import RunError
 from stormproof.store.files import make_folder
 from stormproof.store.lock import sole_writer
-from stormproof.store.record import RunRecord, claim
+from stormproof.store.record import RunRecord, claim, may_claim
 from stormproof.store.settings import SETTINGS, covering, shard_of, write_settings
 
 _ENOUGH = 3  # images on which nothing works before a run is given up
@@ -63,9 +63,11 @@ def run(config: RunConfig, watches: Sequence[Watch] = ()) -> Summary:
 def execute(plan: Plan, executor: Executor, watches: Sequence[Watch] = ()) -> Summary:
     """Do what is left of a plan."""
     out = plan.work.out
-    record = claim(out, plan.record)
-    make_folder(out / IN_HAND)
+    may_claim(out, plan.record)
+    make_folder(out)
     with sole_writer(out, plan.config.shard):
+        record = claim(out, plan.record)  # not before: a second writer must not add to what the first runs
+        make_folder(out / IN_HAND)
         write_settings(out / SETTINGS, _settings(plan, record))
         left = survey(plan)
         summary = Summary(left)

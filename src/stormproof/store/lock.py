@@ -8,12 +8,12 @@ from pathlib import Path
 
 from stormproof.errors import OutputError
 
-_LOCK, _OF = ".lock-", "-of-"
+LOCK, _OF = ".lock-", "-of-"
 
 
 def shares(run: Path) -> set[str]:
     """The shares of a run folder that have had a writer, such as 2/8."""
-    return {path.name.removeprefix(_LOCK).replace(_OF, "/") for path in run.glob(f"{_LOCK}*")}
+    return {path.name.removeprefix(LOCK).replace(_OF, "/") for path in run.glob(f"{LOCK}*")}
 
 
 @contextmanager
@@ -24,8 +24,12 @@ def sole_writer(run: Path, share: str) -> Iterator[None]:
     except ImportError:  # Windows: parts are still whole, only the warning is lost
         yield
         return
-    path = run / f"{_LOCK}{share.replace('/', _OF)}"
-    with path.open("w") as file:
+    path = run / f"{LOCK}{share.replace('/', _OF)}"
+    try:
+        opened = path.open("w")
+    except OSError as error:
+        raise OutputError(f"Cannot write to {run}: {error.strerror}; check that it is writable.") from error
+    with opened as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

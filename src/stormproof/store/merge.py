@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import json
 import shutil
 from collections.abc import Sequence
 from itertools import groupby
@@ -18,6 +17,7 @@ from stormproof.store.parts import (
     FAILURES,
     PARTS,
     check_part,
+    failures_of,
     held_cells,
     held_rows,
     part_paths,
@@ -78,9 +78,6 @@ def _take_failures(shard: Path, out: Path, key: str) -> None:
     for path in sorted((shard / FAILURES).glob("part-*.json")):
         target = out / FAILURES / path.name
         held = {*held_cells(out / PARTS / path.with_suffix(".parquet").name, key)}
-        known = json.loads(target.read_text(encoding="utf-8")) if target.exists() else []
-        told = {(row["index"], row["condition"]): row for row in known}
-        told |= {
-            (row["index"], row["condition"]): row for row in json.loads(path.read_text(encoding="utf-8"))
-        }
+        both = [*failures_of(target), *failures_of(path)]
+        told = {(row["index"], row["condition"]): row for row in both}
         write_failures(target, [told[cell] for cell in sorted(told) if cell not in held])

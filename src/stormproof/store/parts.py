@@ -122,10 +122,15 @@ def write_failures(path: Path, failures: Sequence[dict[str, Any]]) -> None:
         path.unlink(missing_ok=True)
 
 
+def failures_of(path: Path) -> list[dict[str, Any]]:
+    """What one chunk's file of failures says; nothing if there is none."""
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+
+
 def read_failures(run: Path) -> list[dict[str, str]]:
     """Every recorded failure of a run: image, condition, kind and error."""
     files = sorted((run / FAILURES).glob("part-*.json"))
-    return [failure for path in files for failure in json.loads(path.read_text(encoding="utf-8"))]
+    return [failure for path in files for failure in failures_of(path)]
 
 
 def _cells(table: pa.Table) -> list[Cell]:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from stormproof.errors import StoreError
 from stormproof.store.files import make_folder, write_json
+from stormproof.store.lock import LOCK
 from stormproof.store.parts import FAILURES, PARTS
 from stormproof.store.schema import VERSION
 
@@ -90,13 +91,8 @@ def read_record(run: Path) -> RunRecord:
 
 def claim(run: Path, wanted: RunRecord) -> RunRecord:
     """Make the folder for a run, or join the run that is there; refuse a folder of a different run."""
-    if (run / RECORD).exists():
-        held = claim_check(run, wanted)
-        joined = _join(held, wanted)
-    elif run.exists() and not (run.is_dir() and all(map(_is_ours, run.iterdir()))):
-        raise StoreError(f"{run} exists and is not a run folder; give another --out.")
-    else:
-        held, joined = None, wanted
+    held = may_claim(run, wanted)
+    joined = _join(held, wanted) if held else wanted
     for folder in (run, run / PARTS, run / FAILURES):
         make_folder(folder)
     if joined != held:
@@ -104,11 +100,20 @@ def claim(run: Path, wanted: RunRecord) -> RunRecord:
     return joined
 
 
+def may_claim(run: Path, wanted: RunRecord) -> RunRecord | None:
+    """The record of the run to join, none where there is none yet; other folders are refused, untouched."""
+    if (run / RECORD).exists():
+        return claim_check(run, wanted)
+    if run.exists() and not (run.is_dir() and all(map(_is_ours, run.iterdir()))):
+        raise StoreError(f"{run} exists and is not a run folder; give another --out.")
+    return None
+
+
 def _is_ours(entry: Path) -> bool:
     """Whether this is what a claim leaves behind that was killed before its record had its name."""
     if entry.name in (PARTS, FAILURES):
         return entry.is_dir() and not any(entry.iterdir())
-    return entry.name.startswith(f".{RECORD}.")
+    return entry.name.startswith((f".{RECORD}.", LOCK))
 
 
 def claim_check(run: Path, wanted: RunRecord) -> RunRecord:
