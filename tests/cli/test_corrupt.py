@@ -239,6 +239,13 @@ def test_list_names_everything() -> None:
     assert "VOC07 AP50" in stormproof("list", "benchmarks").stdout
 
 
+def test_a_terminal_without_unicode_gets_what_it_can_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    shown = stormproof("list", "corruptions")
+    assert shown.returncode == 0, shown.stderr
+    assert all(name in shown.stdout for name in registered())
+
+
 def test_quality_shows_conditions_whole(photos: Path) -> None:
     texts = ("gaussian_noise[sigma=0.1]", "gaussian_noise[sigma=0.25]")
     chosen = [word for text in texts for word in ("--condition", text)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import Annotated
 
@@ -39,6 +40,9 @@ def common(
 
 def main() -> None:
     """Run the command line; a Stormproof error becomes one line on standard error and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # where a log cannot hold a character, a ? must do
     try:
         app()
     except StormproofError as error:
