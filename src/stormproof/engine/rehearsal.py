@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from stormproof.condition import Condition
 from stormproof.corruptions import apply, find
@@ -18,14 +18,19 @@ def rehearse(dataset: Dataset, conditions: Sequence[Condition], *, images: int, 
 
     Images that cannot be read are passed over here; the run itself names them.
     """
-    demanding = {_what_for(c): c for c in conditions if _what_for(c)}
-    if not demanding:
-        return
-    samples = list(_readable(dataset, images))
-    for condition in demanding.values():
-        problems = [problem for sample in samples if (problem := _problem(sample, condition, dataset, seed))]
-        if samples and len(problems) == len(samples):
-            raise InvalidOption(f"{condition} cannot be made on {dataset.name}: {problems[0]}")
+    open_cases = {_what_for(c): c for c in conditions if _what_for(c)}
+    problems: dict[Condition, str] = {}
+    for index in range(min(images, _TRIES) if open_cases else 0):
+        sample = _read(dataset, index)
+        if sample is None:
+            continue
+        problems = {c: _problem(sample, c, dataset, seed) for c in open_cases.values()}
+        open_cases = {key: c for key, c in open_cases.items() if problems[c]}
+        if not open_cases:
+            return
+    for condition in open_cases.values():
+        if condition in problems:
+            raise InvalidOption(f"{condition} cannot be made on {dataset.name}: {problems[condition]}")
 
 
 def _what_for(condition: Condition) -> tuple[object, ...]:
@@ -35,12 +40,11 @@ def _what_for(condition: Condition) -> tuple[object, ...]:
     return (condition.corruption, needs, texts) if needs or texts else ()
 
 
-def _readable(dataset: Dataset, images: int) -> Iterator[Sample]:
-    for index in range(min(images, _TRIES)):
-        try:
-            yield dataset[index]
-        except Exception:  # whatever it is, the run will say it with the image's name
-            continue
+def _read(dataset: Dataset, index: int) -> Sample | None:
+    try:
+        return dataset[index]
+    except Exception:  # whatever it is, the run will say it with the image's name
+        return None
 
 
 def _problem(sample: Sample, condition: Condition, dataset: Dataset, seed: int) -> str:
