@@ -301,3 +301,27 @@ def test_missing_pictures_fail_alone(configure: Configure, tmp_path: Path) -> No
     assert summary.done.total() == 9
     assert {failure.kind for failure in summary.failures} == {"image"}
     assert {row["image"] for row in read_failures(Path(config.out))} == {"3"}
+
+
+def test_a_watch_that_cannot_start_ends_the_others(configure: Configure) -> None:
+    """A progress bar hides the cursor: it must be stopped even if a tracker refuses to start."""
+
+    class Told:
+        def __init__(self, refuses: bool) -> None:
+            self.refuses, self.calls = refuses, list[str]()
+
+        def started(self, record: object, survey: object) -> None:
+            self.calls.append("started")
+            if self.refuses:
+                raise RunError("no key")
+
+        def advanced(self, result: object) -> None: ...
+
+        def ended(self, summary: object) -> None:
+            self.calls.append("ended")
+
+    bar, tracker = Told(False), Told(True)
+    with pytest.raises(RunError, match="no key"):
+        run(configure(), [bar, tracker])
+    assert bar.calls == ["started", "ended"]
+    assert tracker.calls == ["started"]

@@ -71,15 +71,17 @@ def execute(plan: Plan, executor: Executor, watches: Sequence[Watch] = ()) -> Su
         write_settings(out / SETTINGS, _settings(plan, record))
         left = survey(plan)
         summary = Summary(left)
-        for watch in watches:
-            watch.started(record, left)
+        begun: list[Watch] = []
         try:
+            for watch in watches:
+                watch.started(record, left)
+                begun.append(watch)
             with closing(cast(Generator[ChunkResult], executor.run(plan.work, left.chunks))) as results:
                 for result in _checked(results, summary):
                     for watch in watches:
                         watch.advanced(result)
         finally:
-            for watch in watches:
+            for watch in begun:
                 watch.ended(summary)
     return summary
 
