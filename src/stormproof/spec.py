@@ -34,6 +34,8 @@ class Spec:
         kind, colon, rest = text.strip().partition(":")
         if not colon or not kind:
             example = "coco:annotations.json,images=folder"
+            if kind.endswith(".py"):
+                example = f"{kind}:function"
             raise InvalidOption(f"Cannot read {text!r}; write kind:main, for example {example}.")
         main, *pairs = (part.replace("\\,", ",") for part in re.split(r"(?<!\\),", rest))
         if not main.strip():
@@ -47,11 +49,12 @@ class Spec:
             if key.strip() in options:
                 raise InvalidOption(f"{key.strip()!r} is given twice in {text!r}.")
             options[key.strip()] = value.strip()
-        return cls(kind, main.strip(), options)
+        return cls(kind.replace("\\,", ","), main.strip(), options)
 
     def __str__(self) -> str:
         values = [self.main, *(f"{key}={value}" for key, value in self.options.items())]
-        return f"{self.kind}:" + ",".join(value.replace(",", "\\,") for value in values)
+        kind, *rest = (value.replace(",", "\\,") for value in (self.kind, *values))
+        return f"{kind}:" + ",".join(rest)
 
     def split(self, opener: Callable[..., Any], other: Callable[..., Any]) -> tuple[Self, Self]:
         """The spec for `opener`, and one with the options that only `other` knows."""

@@ -113,3 +113,11 @@ def test_datasets_by_module_and_attribute(pictures: Path, monkeypatch: pytest.Mo
         open_dataset("a_package.module:picky")
     with pytest.raises(InvalidOption, match="Cannot load 'a_package"):
         open_dataset("a_package.module:absent")
+
+
+def test_a_script_may_lie_under_a_comma_and_is_shown_how_to_be_named() -> None:
+    spec = Spec.parse(r"my\,models/net.py:detect")
+    assert (spec.kind, spec.main) == ("my,models/net.py", "detect")
+    assert Spec.parse(str(spec)) == spec
+    with pytest.raises(InvalidOption, match=r"for example net\.py:function"):
+        Spec.parse("net.py")

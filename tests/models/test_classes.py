@@ -121,3 +121,11 @@ def test_class_lists_from_files(tmp_path) -> None:
     assert resolve_classes(["a"], None) == ("a",)
     assert resolve_classes(None, None) is None
     assert len(COCO) == 80
+
+
+def test_names_in_brackets_are_shown_whole() -> None:
+    console = Console(width=120, record=True, file=StringIO())
+    console.print(class_table(match_classes(["[bold]car", "sofa"], ["[red]bus", "couch"])))
+    shown = console.export_text()
+    assert "[bold]car" in shown
+    assert "[red]bus" in shown

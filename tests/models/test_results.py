@@ -14,6 +14,7 @@ from stormproof.condition import CLEAN, Condition
 from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.errors import InvalidPrediction, ModelError
+from stormproof.imagefile import write_image
 from stormproof.models import open_model
 from stormproof.models.model import Model, Precomputed
 
@@ -144,3 +145,15 @@ def test_folders_that_hold_nothing(tmp_path: Path) -> None:
     (tmp_path / "Fog 3.json").write_text("[]")
     with pytest.raises(ModelError, match="not named after a condition"):
         open_model(f"results:{tmp_path}")
+
+
+def test_names_that_had_to_be_written_otherwise(tmp_path: Path) -> None:
+    """A slash in a condition cannot stand in a file's name; exports write it as %2F."""
+    condition = Condition.parse("frost@3[textures=my/frost]")
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "frost@3[textures=my%2Ffrost].json").write_text("[]")
+    assert open_model(f"results:{tmp_path / 'tables'}").conditions == (condition,)
+    folder = tmp_path / "maps" / "frost@3[textures=my%2Ffrost]"
+    folder.mkdir(parents=True)
+    write_image(folder / "a.png", np.zeros((2, 2), np.uint8))
+    assert open_model(f"results:{tmp_path / 'maps'}").conditions == (condition,)

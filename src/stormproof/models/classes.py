@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from rich.table import Table
+from rich.text import Text
 
 from stormproof.errors import InvalidOption, UnknownName
 from stormproof.models.vocabulary import ALIASES, NOTHING
@@ -138,10 +139,10 @@ def class_table(match: ClassMatch, title: str = "Classes") -> Table:
         if normalised(name) == normalised(match.dataset[label]):
             same += 1
         else:
-            table.add_row(name, match.dataset[label], "same thing")
+            table.add_row(Text(name), Text(match.dataset[label]), "same thing")
     for name in match.unmatched_dataset:
-        table.add_row("–", name, "[yellow]the model cannot say it: always missed[/]")
+        table.add_row("–", Text(name), "[yellow]the model cannot say it: always missed[/]")
     for name in match.unmatched_model:
-        table.add_row(name, "–", "[dim]not in the dataset: dropped[/]")
+        table.add_row(Text(name), "–", "[dim]not in the dataset: dropped[/]")
     table.caption = f"Same name on both sides: {same}."
     return table

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import unquote
 
 import numpy as np
 
@@ -166,14 +167,14 @@ def _with_classes(results: Results, names: tuple[str, ...], annotations: str | N
 
 def _is_condition(text: str) -> bool:
     try:
-        Condition.parse(text)
+        Condition.parse(unquote(text))
     except InvalidCondition:
         return False
     return True
 
 
 def _condition(path: Path) -> Condition:
-    text = path.name.removesuffix(".json")
+    text = unquote(path.name.removesuffix(".json"))  # as `stormproof export` writes a slash in a name
     try:
         return Condition.parse(text)
     except InvalidCondition as error:
