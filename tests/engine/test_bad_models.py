@@ -39,10 +39,11 @@ def test_one_bad_cell_costs_only_itself(configure: Configure, model: str, engine
     assert [(row["image"], row["condition"]) for row in recorded] == [(str(MARKED + 1), "clean")]
 
 
-def test_a_model_that_writes_into_its_pictures_sees_them_clean(configure: Configure) -> None:
+@pytest.mark.parametrize("batch", [1, 8])
+def test_a_model_that_writes_into_its_pictures_sees_them_clean(configure: Configure, batch: int) -> None:
     """Asked again image by image after a batch failed, and under the next condition."""
     for name in ("scribbles", "brightness_boxes"):
-        assert run(configure(name, out=name)).complete
+        assert run(configure(name, out=name, batch=batch)).complete
     boxes = [all_rows(Path(configure().out).with_name(name)) for name in ("scribbles", "brightness_boxes")]
     assert boxes[0].equals(boxes[1])
 

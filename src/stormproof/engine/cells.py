@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from itertools import islice
 from time import perf_counter
 
+import numpy as np
+
 from stormproof.condition import Condition
 from stormproof.corruptions import apply, truth_under
 from stormproof.engine.bench import Bench, bench_for, clear_bench
@@ -100,7 +102,7 @@ class _Asking:
                 elif isinstance(sample, str):
                     kind, error = "image", sample
                 else:
-                    yield self._corrupted(sample, index, condition)
+                    yield self._corrupted(sample, index, condition, last=len(conditions) == 1)
                     continue
                 yield Failure(index, self._bench.dataset.ids[index], str(condition), kind, error)
 
@@ -115,7 +117,8 @@ class _Asking:
             self._times.decode += perf_counter() - start
             self._times.decoded += 1
 
-    def _corrupted(self, sample: Sample, index: int, condition: Condition) -> Ready | Failure:
+    def _corrupted(self, sample: Sample, index: int, condition: Condition, last: bool) -> Ready | Failure:
+        """An image for the model, which may write into it: not the sample's own unless that is done with."""
         start = perf_counter()
         try:
             changed = apply(
@@ -127,9 +130,12 @@ class _Asking:
             )
         except Exception as error:
             return Failure(index, sample.id, str(condition), "corruption", describe(error))
+        else:
+            own = not last and np.may_share_memory(changed.image, sample.image)
+            image = changed.image.copy() if own else changed.image
+            return Ready(index, sample.id, condition, image, changed.truth)
         finally:
             self._times.corrupt += perf_counter() - start
-        return Ready(index, sample.id, condition, changed.image, changed.truth)
 
     def _predicted(self, cells: Sequence[Ready]) -> Iterator[Row | Failure]:
         """Ask now; make rows as they are taken, since a packed noisy label map is larger than the map."""
@@ -139,22 +145,28 @@ class _Asking:
         if is_watched():
             in_hand = [(cell.index, str(cell.condition)) for cell in cells]
             take_note(self._work.out, self._attempt.chunk, in_hand)
-        # A model may write into what it is given; if the batch fails, its images are needed once more.
-        images = [cell.image.copy() if len(cells) > 1 else cell.image for cell in cells]
         start = perf_counter()
         try:
-            said = ask(self._model, images, self._work.timeout)
+            said = ask(self._model, [cell.image for cell in cells], self._work.timeout)
         except Exception as error:
             if isinstance(error, ModelTimeout):
                 self._reopen()
             if len(cells) > 1:
-                return (answer for cell in cells for answer in self._predicted([cell]))
+                return (answer for cell in cells for answer in self._alone(cell))
             self._hung[cells[0].index] += isinstance(error, ModelTimeout)
             kind = "timeout" if isinstance(error, ModelTimeout) else "model"
             return iter([cells[0].failed(kind, describe(error))])
         finally:
             self._times.model += perf_counter() - start
         return (self._checked(cell, answer) for cell, answer in zip(cells, said, strict=True))
+
+    def _alone(self, cell: Ready) -> Iterator[Row | Failure]:
+        """Ask about one image of a batch that failed, made anew: the model may have written into it."""
+        sample = self._decoded(cell.index)
+        if isinstance(sample, str):
+            return iter([cell.failed("image", sample)])
+        again = self._corrupted(sample, cell.index, cell.condition, last=True)
+        return self._predicted([again]) if isinstance(again, Ready) else iter([again])
 
     def _checked(self, cell: Ready, said: Prediction) -> Row | Failure:
         size = (cell.image.shape[0], cell.image.shape[1])
