@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from stormproof.condition import SEVERITIES, Condition, Value, grid
@@ -185,6 +186,7 @@ def refuse_part(condition: Condition) -> None:
         raise MissingContext(f"{condition} needs to know where objects are; {fix}.")
 
 
+@cache
 def _draws(function: Callable[..., object]) -> bool:
     return "draw" in inspect.signature(function).parameters
 
