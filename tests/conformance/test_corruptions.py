@@ -256,3 +256,9 @@ def test_a_zoom_goes_no_farther_than_its_reach() -> None:
     assert _factors(1.3, 0.2).tolist() == pytest.approx([1, 1.2])
     assert _factors(1.1, 0.2).tolist() == [1]
     assert _factors(1.3, 0.03).tolist() == pytest.approx([1 + 0.03 * k for k in range(11)])
+
+
+def test_a_rim_softened_by_next_to_nothing_is_a_hard_one() -> None:
+    image = picture(20, 30)
+    hard = corrupted(image, Condition.parse("defocus_blur[radius=3,softness=0]"))
+    assert np.array_equal(corrupted(image, Condition.parse("defocus_blur[radius=3,softness=1e-200]")), hard)

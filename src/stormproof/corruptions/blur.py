@@ -35,7 +35,7 @@ def disk(radius: int, softness: float) -> npt.NDArray[np.float64]:
     half = 1 if radius <= 8 else 2
     rim = (
         np.exp(-(np.arange(-half, half + 1) ** 2) / (2 * softness**2))
-        if softness > 0
+        if softness > 0.02  # below, a neighbour's weight is less than a double can tell from 0
         else np.eye(1, 2 * half + 1, half)[0]
     )
     rim /= rim.sum()
