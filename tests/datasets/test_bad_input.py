@@ -2,120 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import json
-import pickle
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
 
+from complaints import complaint
 from stormproof.datasets import open_dataset
-from stormproof.errors import DatasetError, InvalidImage, StormproofError
+from stormproof.errors import DatasetError
 
 Build = Callable[..., str]
-
-
-def open_everything(spec: str) -> None:
-    dataset = open_dataset(spec)
-    for i in range(len(dataset)):
-        dataset.truth(i)
-        dataset[i]
-
-
-def complaint(spec: str) -> str:
-    """The first complaint from opening a dataset and everything in it."""
-    with pytest.raises(StormproofError) as caught:
-        open_everything(spec)
-    assert isinstance(caught.value, DatasetError | InvalidImage), repr(caught.value)
-    return str(caught.value)
-
-
-def edit_coco(tmp_path: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    path = tmp_path / "tree/instances_val.json"
-    content = json.loads(path.read_text())
-    change(content)
-    path.write_text(json.dumps(content))
-
-
-def test_broken_json_names_the_line(build: Build, tmp_path: Path) -> None:
-    spec = build("coco")
-    path = tmp_path / "tree/instances_val.json"
-    path.write_text(path.read_text()[:200])
-    assert "instances_val.json, line 1 column" in complaint(spec)
-
-
-Change = Callable[[dict[str, Any]], object]
-
-
-def annotation(number: int, **fields: Any) -> Change:
-    return lambda content: content["annotations"][number].update(fields)
-
-
-def image(number: int, **fields: Any) -> Change:
-    return lambda content: content["images"][number].update(fields)
-
-
-def runs(number: int, **fields: Any) -> Change:
-    return lambda content: content["annotations"][number]["segmentation"].update(fields)
-
-
-COCO_CHANGES: dict[str, tuple[Change, list[str]]] = {
-    "missing image": (annotation(0, image_id=404), ["annotation 1", "image_id 404 is not among"]),
-    "unknown category": (annotation(1, category_id=99), ["annotation 2", "category_id 99"]),
-    "negative box": (annotation(0, bbox=[2, 3, -10, 8]), ["annotation 1", "[2, 3, -10, 8]"]),
-    "nan box": (annotation(2, bbox=[2, 3, float("nan"), 8]), ["annotation 5", "nan"]),
-    "short box": (annotation(0, bbox=[2, 3]), ["annotation 1", "bbox [2, 3]"]),
-    "no box": (lambda content: content["annotations"][0].pop("bbox"), ["annotation 1", "lacks bbox"]),
-    "negative area": (annotation(0, area=-1), ["annotation 1", "area -1"]),
-    "wrong rle size": (runs(1, size=[10, 10]), ["annotation 2", "[10, 10]", "[24, 32]"]),
-    "rle that does not add up": (runs(1, counts=[0, 5]), ["annotation 2", "add up to 5", "768"]),
-    "cut rle": (runs(2, counts="T33e0000P"), ["annotation 5", "T33e"]),
-    "negative runs": (runs(1, counts=[-5, 773]), ["annotation 2", "[-5, 773]"]),
-    "two-point polygon": (annotation(0, segmentation=[[1, 2, 3, 4]]), ["annotation 1", "at least 3 points"]),
-    "a mask missing": (annotation(0, segmentation=[]), ["annotation 1", "masks=false"]),
-    "annotation ids twice": (annotation(0, id=5), ["annotation 5", "occurs twice"]),
-    "image ids twice": (image(0, id=9), ["image id '9' occurs twice"]),
-    "category ids twice": (
-        lambda content: content["categories"][0].update(id=3),
-        ["category 3", "occurs twice"],
-    ),
-    "class names collide": (
-        lambda content: content["categories"][0].update(name="car "),
-        ["class name 'car' occurs twice"],
-    ),
-    "no images list": (lambda content: content.pop("images"), ["no list 'images'"]),
-    "a path out of the folder": (image(0, file_name="../../etc/x.png"), ["../../etc/x.png"]),
-    "wrong image size": (image(1, height=25), ["RLE size [24, 32]", "[25, 32]"]),
-    "size of nothing": (image(1, height=0), ["image 9", "(0, 32)"]),
-}
-
-
-@pytest.mark.parametrize("case", COCO_CHANGES)
-def test_coco(build: Build, tmp_path: Path, case: str) -> None:
-    spec = build("coco")
-    change, expected = COCO_CHANGES[case]
-    edit_coco(tmp_path, change)
-    text = complaint(spec)
-    for part in ["instances_val.json", *expected]:
-        assert part in text
-
-
-def test_all_problems_of_a_file_come_together(build: Build, tmp_path: Path) -> None:
-    spec = build("coco")
-    edit_coco(tmp_path, lambda c: [row.update(bbox=[0, 0, -1, 1]) for row in c["annotations"]])
-    with pytest.raises(DatasetError) as caught:
-        open_dataset(spec)
-    assert [error.record for error in (caught.value, *caught.value.others)] == [
-        f"annotation {i}" for i in (1, 2, 5)
-    ]
-    assert "and 2 more" in str(caught.value)
-    again = pickle.loads(pickle.dumps(caught.value))
-    assert (str(again), again.record, len(again.others)) == (str(caught.value), "annotation 1", 2)
 
 
 def test_image_of_another_size_than_stated(build: Build, tmp_path: Path, trees: ModuleType) -> None:
@@ -337,53 +236,3 @@ def test_two_images_of_one_name(build: Build, tmp_path: Path, trees: ModuleType)
     spec = build("images")
     trees.save(tmp_path / "tree/b.jpg", trees.picture())
     assert "image id 'b' occurs twice" in complaint(spec)
-
-
-def tar_with(path: Path, entry: tarfile.TarInfo, content: bytes = b"") -> str:
-    entry.size = entry.size or len(content)
-    with tarfile.open(path, "w") as archive:
-        archive.addfile(entry, io.BytesIO(content.ljust(entry.size)))
-    return f"tar:{path}"
-
-
-@pytest.mark.parametrize("name", ["../a.png", "/etc/a.png", "x/../../a.png", "..\\a.png"])
-def test_tar_members_that_lead_out(tmp_path: Path, name: str) -> None:
-    entry = tarfile.TarInfo("placeholder")
-    entry.name = name
-    assert "leads out of the archive" in complaint(tar_with(tmp_path / "x.tar", entry))
-
-
-@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
-def test_tar_links_and_devices(tmp_path: Path, kind: bytes) -> None:
-    entry = tarfile.TarInfo("a.png")
-    entry.type, entry.linkname = kind, "/etc/passwd"
-    assert "x.tar, a.png: is a link, device or sparse file" in complaint(tar_with(tmp_path / "x.tar", entry))
-
-
-def test_tar_members_that_are_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stormproof.datasets.tar.MAX_MEMBER_BYTES", 10)
-    assert "has 11 bytes; the limit is 10" in complaint(
-        tar_with(tmp_path / "x.tar", tarfile.TarInfo("a.png"), b"x" * 11)
-    )
-
-
-def test_tar_samples_that_are_not_whole(tmp_path: Path, trees: ModuleType) -> None:
-    path, image = tmp_path / "x.tar", trees.png(trees.picture())
-    rows = [{"category": "dog", "bbox": [1, 2, -3, 4]}]
-    cases: list[tuple[dict[str, bytes], str]] = [
-        ({"a.json": b"[]"}, "sample 'a': has 0 images"),
-        ({"a.png": image, "a.jpg": image}, "sample 'a': has 2 images"),
-        ({"README": b"hello"}, "README: has no key and ending"),
-        ({"a.png": image, "a.json": b"{"}, "a.json, line 1 column 2"),
-        ({"a.png": image, "a.json": json.dumps(rows).encode()}, "a.json, annotation 0: bbox [1, 2, -3, 4]"),
-        ({"a.png": image[:200]}, "a.png: cannot be decoded"),
-        ({"a.png": image, "a.seg.png": image}, "semantic_classes=FILE"),
-    ]
-    for members, expected in cases:
-        trees.write_tar(path, members)
-        assert expected in complaint(f"tar:{path}")
-    path.write_bytes(b"not a tar" * 100)
-    assert "uncompressed tar" in complaint(f"tar:{path}")
-    with tarfile.open(tmp_path / "y.tar.gz", "w:gz"):
-        pass
-    assert "gunzip" in complaint(f"tar:{tmp_path}/y.tar.gz")

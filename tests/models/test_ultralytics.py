@@ -1,0 +1,66 @@
+"""Ultralytics, by a stand-in that answers in its manner."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from models.standins import IMAGE, file, install
+from stormproof.errors import ModelError
+from stormproof.models import open_model
+
+torch = pytest.importorskip("torch", reason="needs torch")
+
+
+class YOLO:
+    names = {0: "cat", 1: "dog"}  # noqa: RUF012
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def predict(self, source, *, conf, iou, max_det, device, retina_masks, verbose):
+        assert source[0, 0].tolist() == [0, 0, 255]  # BGR
+        assert retina_masks
+        boxes = SimpleNamespace(
+            xyxy=torch.tensor([[1.0, 2, 3, 4]]), conf=torch.tensor([conf + 0.1]), cls=torch.tensor([1.0])
+        )
+        masks = SimpleNamespace(data=torch.ones(1, *source.shape[:2])) if "seg" in self.path else None
+        return [SimpleNamespace(boxes=boxes, masks=masks)]
+
+
+def test_ultralytics(monkeypatch, tmp_path: Path) -> None:
+    install(monkeypatch, ultralytics={"YOLO": YOLO})
+    model = open_model(f"ultralytics:{file(tmp_path, 'yolo11n.onnx')},score=0.2")
+    assert model.classes == ("cat", "dog")
+    (found,) = model([IMAGE])
+    assert (found.boxes.tolist(), found.labels.tolist()) == ([[1, 2, 3, 4]], [1])
+    assert found.scores[0] == pytest.approx(0.3)
+    assert found.masks is None
+    (found,) = open_model(f"ultralytics:{file(tmp_path, 'yolo11n-seg.onnx')}")([IMAGE])
+    assert found.masks is not None
+    assert found.masks[0].area == 600
+
+
+def test_ultralytics_pickles_need_trust(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("YOLO_OFFLINE", raising=False)
+    install(monkeypatch, ultralytics={"YOLO": YOLO})
+    path = file(tmp_path, "yolo11n.pt")
+    with pytest.raises(ModelError, match="trust=true"):
+        open_model(f"ultralytics:{path}")
+    assert open_model(f"ultralytics:{path},trust=true").name == "yolo11n"
+    assert os.environ["YOLO_OFFLINE"] == "true"
+    with pytest.raises(Exception, match="no such file"):  # never handed on, as the package would download it
+        open_model(f"ultralytics:{tmp_path}/yolov8n.pt,trust=true")
+
+
+@pytest.mark.parametrize("name", ["yolov5n.pt", "yolov5x6.pt", "yolov3-tiny.pt"])
+def test_ultralytics_is_not_asked_for_files_it_would_fetch(monkeypatch, tmp_path: Path, name: str) -> None:
+    """The package takes these names for its older releases and downloads others in their place."""
+    install(monkeypatch, ultralytics={"YOLO": YOLO})
+    with pytest.raises(ModelError, match="rename the file"):
+        open_model(f"ultralytics:{file(tmp_path, name)},trust=true")
+    other = name.replace(".pt", "u.pt")
+    assert open_model(f"ultralytics:{file(tmp_path, other)},trust=true").name == other[:-3]
