@@ -15,15 +15,6 @@ from stormproof.models import open_model
 torch = pytest.importorskip("torch", reason="needs torch")
 
 
-@pytest.fixture
-def weights(tmp_path: Path) -> Path:
-    torch.save(
-        {"state_dict": {"weight": torch.ones(1)}, "meta": {"dataset_meta": {"classes": ("cat", "dog")}}},
-        tmp_path / "weights.pth",
-    )
-    return tmp_path / "weights.pth"
-
-
 class Instances(dict):
     """mmengine's InstanceData: members by attribute, asked for with `in`."""
 

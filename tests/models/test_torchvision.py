@@ -14,15 +14,6 @@ from stormproof.models import open_model
 torch = pytest.importorskip("torch", reason="needs torch")
 
 
-@pytest.fixture
-def weights(tmp_path: Path) -> Path:
-    torch.save(
-        {"state_dict": {"weight": torch.ones(1)}, "meta": {"dataset_meta": {"classes": ("cat", "dog")}}},
-        tmp_path / "weights.pth",
-    )
-    return tmp_path / "weights.pth"
-
-
 class FasterRCNN(Weighted):
     def forward(self, images):
         assert isinstance(images, list)

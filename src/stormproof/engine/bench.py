@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -17,9 +16,7 @@ from stormproof.errors import RunError
 from stormproof.imaging import start_kernels
 from stormproof.models import open_model
 from stormproof.models.enhance import enhanced
-from stormproof.models.geometry import as_rgb
 from stormproof.models.model import Model, Precomputed
-from stormproof.sample import Image, Prediction
 
 # One thread per worker everywhere: parallel sums depend on the number of threads, rows must not.
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
@@ -29,32 +26,6 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEX
 class Bench:
     model: Model | Precomputed
     dataset: Dataset
-
-
-@dataclass(frozen=True, slots=True)
-class InColour:
-    """A model that is shown three channels, as models are promised; grey pictures are repeated."""
-
-    model: Model
-
-    @property
-    def name(self) -> str:
-        return self.model.name
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        return self.model.classes
-
-    @property
-    def semantic_classes(self) -> tuple[str, ...]:
-        return self.model.semantic_classes
-
-    @property
-    def fingerprint(self) -> str:
-        return self.model.fingerprint
-
-    def __call__(self, images: Sequence[Image]) -> list[Prediction]:
-        return self.model([as_rgb(image) for image in images])
 
 
 def settle(folder: str, modules: tuple[str, ...]) -> None:
@@ -77,8 +48,7 @@ def one_thread() -> None:
 def open_pair(model: str, enhance: tuple[str, ...], data: str) -> Bench:
     """The dataset, and the model bound to it where its predictions were made beforehand."""
     dataset = open_dataset(data)
-    said = open_model(model)
-    opened = enhanced(said if isinstance(said, Precomputed) else InColour(said), enhance)
+    opened = enhanced(open_model(model), enhance)
     return Bench(opened.bind(dataset) if isinstance(opened, Precomputed) else opened, dataset)
 
 

@@ -21,6 +21,7 @@ from stormproof.engine.guard import ModelTimeout, ask, check_prediction, describ
 from stormproof.engine.notes import take_note
 from stormproof.engine.work import Attempt, Failure, Times, Work
 from stormproof.metrics.semantic import Confusion
+from stormproof.models.geometry import as_rgb
 from stormproof.models.model import Model, Precomputed
 from stormproof.sample import Image, Prediction, Sample, Truth
 from stormproof.store.schema import Row
@@ -147,7 +148,7 @@ class _Asking:
             take_note(self._work.out, self._attempt.chunk, in_hand)
         start = perf_counter()
         try:
-            said = ask(self._model, [cell.image for cell in cells], self._work.timeout)
+            said = ask(self._model, [as_rgb(cell.image) for cell in cells], self._work.timeout)
         except Exception as error:
             if isinstance(error, ModelTimeout):
                 self._reopen()
