@@ -78,14 +78,14 @@ def grid_table(scores: Scores) -> Table:
     graded: dict[str, dict[int, float]] = {}
     for text, value in values.items():
         condition = Condition.parse(text)
-        if condition.severity is None or condition.params:
+        if condition.severity is None:
             # As text: to rich, the brackets of a condition would be a style, and vanish.
             table.add_row(Text(text), *[""] * len(SEVERITIES), _percent(value))
         else:
-            graded.setdefault(str(condition.corruption), {})[condition.severity] = value
+            graded.setdefault(condition.series, {})[condition.severity] = value
     for name, levels in graded.items():
         cells = [_percent(levels[level]) if level in levels else "–" for level in SEVERITIES]
-        table.add_row(name, *cells, _percent(fmean(levels.values()) if complete else math.nan))
+        table.add_row(Text(name), *cells, _percent(fmean(levels.values()) if complete else math.nan))
     return table
 
 
