@@ -1,10 +1,10 @@
-# Two commands for a newcomer: `make demo` and `make test`. Each makes the virtual environment it needs.
+# For a newcomer: `make demo`, `make test-core`, `make test`. Each makes the virtual environment it needs.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test test-core lint bench docs clean
 
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -14,6 +14,14 @@ $(VENV)/.run: pyproject.toml
 # The reference package brings the OpenCV build with windows, which needs libGL; the plain one goes over it.
 HEADLESS = $(BIN)/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps \
 	'opencv-python-headless>=4.12,<5'
+
+# An environment of its own, so that `make test` beside it does not bring the frameworks in.
+CORE := .core-venv
+$(CORE)/.core: pyproject.toml
+	$(PYTHON) -m venv $(CORE)
+	$(CORE)/bin/pip install --quiet --disable-pip-version-check --editable '.[test-core]'
+	$(subst $(BIN),$(CORE)/bin,$(HEADLESS))
+	touch $@
 
 $(VENV)/.test: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -34,6 +42,9 @@ demo: $(VENV)/.run  ## render every corruption of a built-in street scene
 
 test: $(VENV)/.test  ## every test that needs no GPU
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "not gpu" --doctest-modules tests src/stormproof
+
+test-core: $(CORE)/.core  ## the same without torch, Ray and the like: tests that need them are skipped
+	$(CORE)/bin/python -m pytest -n $(JOBS) --dist loadgroup -m "not gpu" tests
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
@@ -56,4 +67,4 @@ docs: $(VENV)/.test  ## remake the generated pages
 	@for file in docs/make_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 clean:
-	rm -rf $(VENV) .bench-venv demo
+	rm -rf $(VENV) $(CORE) .bench-venv demo

@@ -68,7 +68,7 @@ def cloud(draw: Draw, name: str, size: Size, finest: int, persistence: float) ->
 
 
 def seeds(draw: Draw, name: str, size: Size, pitch: float, copies: int = 1) -> tuple[Field, Field]:
-    """Points on a jittered grid that reaches a cell beyond the picture, in random order."""
+    """Points on a jittered grid that reaches a cell beyond the image, in random order."""
     rows, columns = int(size[0] / pitch) + 2, int(size[1] / pitch) + 2
     jitter = draw.uniform_field(name, (2, rows, columns), -1, 0)
     y = ((np.arange(rows, dtype=np.float32)[:, None] + jitter[0]) * np.float32(pitch)).reshape(-1)

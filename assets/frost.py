@@ -1,8 +1,8 @@
-"""Draws the five pictures of ice that `frost` ships with.
+"""Draws the five images of ice that `frost` ships with.
 
     python assets/frost.py    writes src/stormproof/corruptions/frost/*.png
 
-The pictures are a build product that is kept: a worker that drew them itself would need forty megabytes
+The images are a build product that is kept: a worker that drew them itself would need forty megabytes
 and most of a second for it. tests/corruptions/test_textures.py draws them again and compares the bytes.
 """
 
@@ -43,7 +43,7 @@ def _rim(size: Size) -> Field:
 
 
 def _frame(draw: Draw, size: Size, count: int) -> tuple[Field, Field, Field]:
-    """Points on the left, upper, right and lower edge in turn, and the direction into the picture."""
+    """Points on the left, upper, right and lower edge in turn, and the direction into the image."""
     side = np.arange(count) % 4
     along = draw.uniform_field("frame", (count,), 0, 1)
     y = np.choose(side, [along, np.zeros_like(along), along, np.ones_like(along)]) * np.float32(size[0])
@@ -155,7 +155,7 @@ def _edge_ferns(draw: Draw, size: Size) -> Field:
 
 
 class Look(NamedTuple):
-    """A picture's subject and size; each channel's mean, deviation, and share of colour patches in it."""
+    """An image's subject and size; each channel's mean, deviation, and share of colour patches in it."""
 
     subject: Callable[[Draw, Size], Field]
     size: Size
@@ -164,7 +164,7 @@ class Look(NamedTuple):
     tint: Colour = (0.07, 0.0, -0.05)
 
 
-# Sizes, means and deviations are the statistics of the pictures the published scores were made with, so
+# Sizes, means and deviations are the statistics of the images the published scores were made with, so
 # that ours cover an image as brightly and as busily.
 LOOKS = (
     Look(_feathers, (600, 900), (77.7, 149.1, 165.7), (26.9, 16.5, 15.3), (0.84, 0.6, 0.0)),
@@ -197,7 +197,7 @@ def _coloured(tone: Field, tint: Field, look: Look) -> Image:
 
 
 def drawn(index: int) -> Image:
-    """The picture of `LOOKS[index]`."""
+    """The image of `LOOKS[index]`."""
     draw, look = Draw.keyed(0, "frost", index), LOOKS[index]
     tone = look.subject(draw, look.size)
     tone += np.where(draw.uniform_field("sparkle", look.size, 0, 1) < 0.002, np.float32(0.3), np.float32(0))

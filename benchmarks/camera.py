@@ -1,6 +1,6 @@
-"""Every damage of the camera at every severity: CPU milliseconds at 640×480 on one core.
+"""Every camera fault at every severity: CPU milliseconds at 640×480 on one core.
 
-    python benchmarks/camera.py            medians of 15 pictures a cell
+    python benchmarks/camera.py            medians of 15 images a cell
     python benchmarks/camera.py --quick    medians of 3
 
 Where albumentations is installed and has the same operation (Gaussian blur, a power curve, one black
@@ -47,7 +47,7 @@ def milliseconds(calls: list[Call], repeats: int) -> list[float]:
 
 
 def peers(image: np.ndarray) -> dict[str, Call]:
-    """What albumentations shares with a damage, with the parameters of severity 5."""
+    """What albumentations shares with a fault, with the parameters of severity 5."""
     if not find_spec("albumentations"):
         return {}
     import albumentations as al
@@ -70,7 +70,7 @@ def main() -> None:
     cv2.setNumThreads(1)
     image, repeats = photo(), 3 if options.quick else 15
     others = peers(image)
-    table = Table("damage", *(f"@{s}" for s in SEVERITIES), "albumentations @5", box=None, pad_edge=False)
+    table = Table("fault", *(f"@{s}" for s in SEVERITIES), "albumentations @5", box=None, pad_edge=False)
     slowest = 0.0
     for name in ORDER:
         ours: list[Call] = [partial(corrupt_image, image, Condition.of(name, s)) for s in SEVERITIES]

@@ -4,7 +4,7 @@
     python benchmarks/corruptions.py --quick      severity 3 at 640×480
 
 Times are medians of CPU milliseconds, ours and theirs taken in turn so that a noisy machine disturbs
-both alike. Memory is the rise of the peak resident set while one picture is made, in bytes of the image.
+both alike. Memory is the rise of the peak resident set while one image is made, in bytes of the image.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def cpu_ms(call: Callable[[], object]) -> float:
 
 def extra_memory(call: Callable[[], object], image: np.ndarray) -> float:
     """Rise of the peak resident set during one call, in multiples of the image's bytes."""
-    call()  # tables, caches and compiled code are not the picture's
+    call()  # tables, caches and compiled code are not the image's
     Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     before = _status("VmRSS")
     result = call()

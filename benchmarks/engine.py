@@ -4,7 +4,7 @@
     python benchmarks/engine.py --quick    small sets, to see that it runs; the limits are not judged
 
 The model takes 20 ms per call of eight images and answers with a hundred boxes each, so the engine's
-part is not hidden behind a slow network. Pictures are 640×480 JPEG.
+part is not hidden behind a slow network. Images are 640×480 JPEG.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def working_model(images: Sequence[Image]) -> list[Prediction]:
     return found
 
 
-def write_pictures(folder: Path, count: int, size: tuple[int, int] = (480, 640)) -> str:
+def write_images(folder: Path, count: int, size: tuple[int, int] = (480, 640)) -> str:
     """`count` files, of which the first 24 differ: the rest are links, so that 5,000 cost nothing."""
     import cv2
 
@@ -131,7 +131,7 @@ def overhead(folder: Path, images: int, console: Console) -> bool:
     The fewer the conditions, the fewer cells a part file of a small set holds and the more its two fsyncs
     weigh (5 % with 16 conditions on 40 images); so the rows have more images, to be about as many cells.
     """
-    spec = write_pictures(folder / "overhead", 25 * images)
+    spec = write_images(folder / "overhead", 25 * images)
     columns = ("cond.", "images", "decodes", "decode", "corrupt", "model", "engine", "share", "limit")
     table = Table(*columns, title="Where the time goes, in seconds", title_justify="left")
     good = True
@@ -165,7 +165,7 @@ def ceiling() -> float:
 
 def cores(folder: Path, images: int, console: Console) -> bool:
     """Throughput of two workers against one, in turn, best of two."""
-    spec = write_pictures(folder / "cores", images)
+    spec = write_images(folder / "cores", images)
     rates: dict[int, list[float]] = {1: [], 2: []}
     possible = ceiling()
     for turn in range(2):
@@ -189,7 +189,7 @@ def memory(folder: Path, images: tuple[int, int], console: Console) -> bool:
     conditions; the last row shows what fifteen of them come to.
     """
     few, many = images
-    spec = write_pictures(folder / "memory", many, (240, 320))
+    spec = write_images(folder / "memory", many, (240, 320))
     sweep = ",".join(f"contrast[factor={k / 100}]" for k in range(5, 80))
     peaks: dict[str, float] = {}
     for name, count, conditions in (

@@ -29,7 +29,7 @@ def rate(width: int, height: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    print(f"{SCENES} scenes of world:val, picture and all truth, one core, best of {REPEATS}")
+    print(f"{SCENES} scenes of world:val, image and all truth, one core, best of {REPEATS}")
     for width, height in SIZES:
         busy, wall = rate(width, height)
         print(

@@ -1,4 +1,4 @@
-"""Write the camera's part of docs/fidelity.md: its damages beside the quality rows of *liu*, measured.
+"""Write the camera's part of docs/fidelity.md: its faults beside the quality rows of *liu*, measured.
 
     python docs/make_camera_fidelity.py
 
@@ -26,10 +26,10 @@ from stormproof.imagefile import read_image
 from stormproof.metrics.fidelity import vifp
 
 INTRODUCTION = """\
-# The camera's damages beside the paper
+# The camera faults beside the paper
 
 Made by `python docs/make_camera_fidelity.py`; the bounds are enforced by `tests/corruptions/test_camera.py`.
-Liu et al. 2024 describe sixteen damages in words, published scripts without the five severities, and print
+Liu et al. 2024 describe sixteen faults in words, published scripts without the five severities, and print
 one row of image quality (Table 2): the mean over severities of SSIM, IFC and VIF. The severities here were
 set to meet the SSIM row. Photographs: {coco} of COCO val2017 and {voc} of VOC 2012. SSIM is on luma with an
 11×11 Gaussian window of σ 1.5 (Wang et al. 2004).
@@ -38,14 +38,14 @@ set to meet the SSIM row. Photographs: {coco} of COCO val2017 and {voc} of VOC 2
 
 Mean SSIM at severities 1 to 5 on COCO, their mean there and on VOC, and the paper's.
 
-| damage | 1 | 2 | 3 | 4 | 5 | mean, COCO | mean, VOC | paper | difference on COCO |
+| fault | 1 | 2 | 3 | 4 | 5 | mean, COCO | mean, VOC | paper | difference on COCO |
 |---|---|---|---|---|---|---|---|---|---|
 """
 
 AFTER = """\
 
-{met} of 16 lie within {tolerance} of the paper; on COCO no severity of any damage is easier than the one
-before. `cfa_interpolation_damage` stays at 1.000 because SSIM looks at luma, which this damage leaves alone.
+{met} of 16 lie within {tolerance} of the paper; on COCO no severity of any fault is easier than the one
+before. `cfa_interpolation_damage` stays at 1.000 because SSIM looks at luma, which this fault leaves alone.
 
 Three ladders were moved from what nine other photographs had suggested (their means had come out 0.02 to 0.04
 low on COCO): `camera_fog`, `gamma_damage` and the chroma noise of `colour_space_damage`.
@@ -59,7 +59,7 @@ low on COCO): `camera_fog`, `gamma_damage` and the chroma noise of `colour_space
   on; suite `camera-variants` holds the other two.
 * **`lens_shading_damage`, paper 0.36.** It takes corners at 11 % down to 0.8 % of their light
   (k = 2 … 10, in `camera-variants`: {shading}). In the authors' scripts this damage and `bad_pixel_damage`
-  alone pass through a helper that overwrites the clean picture, so the row may have been measured against a
+  alone pass through a helper that overwrites the clean image, so the row may have been measured against a
   mosaic. The default is a lens one could buy, k = 0.4 … 2.0.
 * **`bad_pixel_damage`, paper 0.44.** The same helper is involved, but 5 to 30 % of dead sites give this value
   without any slip. The scripts mosaic the whole photograph and interpolate it again, which alone costs
@@ -68,7 +68,7 @@ low on COCO): `camera_fog`, `gamma_damage` and the chroma noise of `colour_space
 
 ## Suite `camera-variants`
 
-Other readings of text and scripts, and the laws they come from; {some} of the COCO photographs.
+Other readings of the paper and its scripts, and the laws they come from; {some} of the COCO photographs.
 
 | conditions, severities 1 to 5 | 1 | 2 | 3 | 4 | 5 | mean | paper |
 |---|---|---|---|---|---|---|---|
@@ -84,7 +84,7 @@ SOME, STEP = 40, 4
 
 
 def in_fives(conditions: tuple[Condition, ...]) -> list[tuple[Condition, ...]]:
-    """Suites list five severities of one damage after another."""
+    """Suites list five severities of one fault after another."""
     return [conditions[i : i + 5] for i in range(0, len(conditions), 5)]
 
 

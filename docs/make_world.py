@@ -1,4 +1,4 @@
-"""Renew the pictures and numbers of docs/world.md: `python docs/make_world.py`.
+"""Renew the images and numbers of docs/world.md: `python docs/make_world.py`.
 
 Real datasets are measured where they lie beside the repository; without them their columns stay empty.
 """
@@ -36,34 +36,34 @@ COLOURS = np.array(
 )  # one per object class
 
 
-def sheet(pictures: Sequence[Image], columns: int, width: int) -> Image:
-    """Pictures side by side, `columns` to a row, each `width` pixels wide."""
-    height = round(pictures[0].shape[0] * width / pictures[0].shape[1])
-    small = [cv2.resize(p, (width, height), interpolation=cv2.INTER_AREA) for p in pictures]
+def sheet(images: Sequence[Image], columns: int, width: int) -> Image:
+    """Images side by side, `columns` to a row, each `width` pixels wide."""
+    height = round(images[0].shape[0] * width / images[0].shape[1])
+    small = [cv2.resize(p, (width, height), interpolation=cv2.INTER_AREA) for p in images]
     rows = [np.hstack(small[k : k + columns]) for k in range(0, len(small), columns)]
     return np.vstack(rows)
 
 
-def save(name: str, picture: Image) -> None:
-    cv2.imwrite(str(HERE / name), picture[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, 88])
+def save(name: str, image: Image) -> None:
+    cv2.imwrite(str(HERE / name), image[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, 88])
 
 
 def objects_drawn(scene: Rendered) -> Image:
     """Masks tinted, boxes outlined, classes named."""
-    picture, objects = scene.sample.image.copy(), scene.sample.truth.instances
+    image, objects = scene.sample.image.copy(), scene.sample.truth.instances
     assert objects is not None
     assert objects.masks is not None
     for label, mask in zip(objects.labels, objects.masks, strict=True):
         inside = mask.to_mask()
-        picture[inside] = picture[inside] // 2 + COLOURS[label] // 2
+        image[inside] = image[inside] // 2 + COLOURS[label] // 2
     for label, small, box in zip(objects.labels, objects.ignore, objects.boxes.astype(int), strict=True):
         if not small:
             x1, y1, x2, y2 = box.tolist()
             colour = COLOURS[label].tolist()
-            cv2.rectangle(picture, (x1, y1), (x2 - 1, y2 - 1), colour, 1)
+            cv2.rectangle(image, (x1, y1), (x2 - 1, y2 - 1), colour, 1)
             if y2 - y1 > 36:
-                cv2.putText(picture, OBJECTS[label], (x1 + 2, y1 + 11), 0, 0.38, colour, 1, cv2.LINE_AA)
-    return picture
+                cv2.putText(image, OBJECTS[label], (x1 + 2, y1 + 11), 0, 0.38, colour, 1, cv2.LINE_AA)
+    return image
 
 
 def semantics_drawn(scene: Rendered) -> Image:
@@ -146,7 +146,7 @@ def main() -> None:
     save("world-scenes.jpg", sheet([render(0, "val", k).sample.image for k in range(24)], 4, 384))
     shown = [render(0, "val", k, width=768, height=480) for k in (1, 4, 11, 23)]
     rows = [(s.sample.image, objects_drawn(s), semantics_drawn(s), depth_drawn(s)) for s in shown]
-    save("world-truth.jpg", sheet([picture for row in rows for picture in row], 4, 400))
+    save("world-truth.jpg", sheet([image for row in rows for image in row], 4, 400))
     page = HERE / "world.md"
     text = page.read_text()
     start, stop = text.index(BEGIN) + len(BEGIN), text.index(END)

@@ -65,7 +65,7 @@ def replayed(name: str, severity: int, image: np.ndarray, seed: int) -> Agreemen
     corruption = find(name)
     given = {"textures": "imagecorruptions"} if name == "frost" else {}
     values = corruption.parameters(Condition.of(name, severity, given))
-    known = {"pictures": textures.load("imagecorruptions")} if name == "frost" else {}
+    known = {"images": textures.load("imagecorruptions")} if name == "frost" else {}
     draw = getattr(replay, name)(image.shape[:2], seed, **values, **known)
     return agreement(
         corruption.recipe(image, draw, **values), reference.corrupt(image, name, severity, seed=seed)
@@ -74,7 +74,7 @@ def replayed(name: str, severity: int, image: np.ndarray, seed: int) -> Agreemen
 
 @dataclass(frozen=True)
 class Statistics:
-    """What a picture is like: mean, standard deviation, SNR in dB, histogram, radial power spectrum in dB."""
+    """What an image is like: mean, standard deviation, SNR in dB, histogram, radial power spectrum in dB."""
 
     mean: float
     sd: float
@@ -86,11 +86,11 @@ class Statistics:
         return np.concatenate(([self.mean, self.sd, self.snr], self.histogram, self.spectrum))
 
 
-def statistics(picture: np.ndarray, clean: np.ndarray) -> Statistics:
-    values = picture.astype(np.float64)
+def statistics(image: np.ndarray, clean: np.ndarray) -> Statistics:
+    values = image.astype(np.float64)
     error = np.square(values - clean).sum()
     snr = 10 * np.log10(np.square(clean.astype(np.float64)).sum() / max(error, 1e-9))
-    histogram = np.bincount(picture.ravel() >> 3, minlength=32) / picture.size
+    histogram = np.bincount(image.ravel() >> 3, minlength=32) / image.size
     return Statistics(values.mean(), values.std(), snr, histogram, radial_spectrum(values.mean(axis=2)))
 
 
@@ -104,7 +104,7 @@ def radial_spectrum(grey: np.ndarray) -> np.ndarray:
 
 
 def sampled(name: str, severity: int, image: np.ndarray, seeds: int) -> tuple[np.ndarray, np.ndarray]:
-    """Statistics of our pictures and the reference's, one row per seed."""
+    """Statistics of our images and the reference's, one row per seed."""
     given = {"textures": "imagecorruptions"} if name == "frost" else {}
     condition = Condition.of(name, severity, given)
     ours = [statistics(corrupt_image(image, condition, seed=s), image).vector() for s in range(seeds)]

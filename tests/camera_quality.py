@@ -1,4 +1,4 @@
-"""Image quality of the camera's damages on real photographs, for tests and docs/make_camera_fidelity.py."""
+"""Image quality of the camera faults on real photographs, for tests and docs/make_camera_fidelity.py."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def photographs(folder: Path, count: int | None = None) -> list[Path]:
 
 
 def published() -> dict[str, float]:
-    """The paper's SSIM by damage, under the names used here."""
+    """The paper's SSIM by fault, under the names used here."""
     with ROWS.open(encoding="utf-8") as file:
         row = next(row for row in csv.DictReader(file) if row.pop("measure") == "ssim")
     return {"camera_fog" if name == "fog" else name: float(value) for name, value in row.items()}

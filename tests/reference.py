@@ -1,7 +1,7 @@
 """imagecorruptions 1.1.2, made to import and run on a current stack, for comparison only.
 
 It imports pkg_resources (gone from setuptools 82) and a SciPy name that will go, uses np.float_ (gone
-from NumPy 2) and scikit-image's `multichannel` (gone from 0.24). Each is mended from outside, so that
+from NumPy 2) and scikit-image's `multichannel` (gone from 0.24). Each is fixed from outside, so that
 the reference's own arithmetic runs unchanged.
 """
 
@@ -44,7 +44,7 @@ def package() -> Any:
 
 
 def corrupt(image: np.ndarray, name: str, severity: int, *, seed: int = 0) -> np.ndarray:
-    """The reference's picture, with NumPy's global generator seeded."""
+    """The reference's image, with NumPy's global generator seeded."""
     reference = package()
     np.random.seed(seed)
     random_noise = reference.corruptions.sk.util.random_noise

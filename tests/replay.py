@@ -1,4 +1,4 @@
-"""A draw that hands a recipe the very numbers imagecorruptions draws, so that pictures can be compared."""
+"""A draw that hands a recipe the very numbers imagecorruptions draws, so that images can be compared."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ def glass_blur(size: tuple[int, int], seed: int, *, reach: int, iterations: int,
     return Replay({"shift": np.random.randint(-reach, reach, size=(iterations, rows, columns, 2))})
 
 
-def frost(size: tuple[int, int], seed: int, *, pictures: tuple[np.ndarray, ...], **_: object) -> Replay:
+def frost(size: tuple[int, int], seed: int, *, images: tuple[np.ndarray, ...], **_: object) -> Replay:
     np.random.seed(seed)
     index = np.random.randint(5)
-    own = pictures[index].shape
+    own = images[index].shape
     scale = max(1.0, size[0] / own[0], size[1] / own[1]) * 1.1
     height, width = ceil(own[0] * scale), ceil(own[1] * scale)
     top, left = np.random.randint(0, height - size[0]), np.random.randint(0, width - size[1])

@@ -9,16 +9,19 @@ from pathlib import Path
 
 import pytest
 
+import stormproof
+
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "stormproof"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 # Each room may import from those listed before it, never from those after.
 ORDER = (
-    "errors", "spec", "condition", "randomness", "sample", "imagefile", "imaging", "corruptions", "dropin",
-    "copies", "gallery", "context", "world", "datasets", "models", "metrics", "robustness", "quality_table",
-    "store", "engine", "scoring", "trackers", "cli",
+    "errors", "files", "processes", "declared", "spec", "kernel", "condition", "groups", "randomness",
+    "sample", "boxes", "masks", "imagefile", "imaging", "corruptions", "dropin", "corrupted_copies",
+    "gallery", "context", "world", "datasets", "models", "metrics", "robustness", "quality_table", "store",
+    "engine", "scoring", "trackers", "cli",
 )  # fmt: skip
-RECIPES = sorted((SOURCE / "corruptions").glob("*.py"))
+RECIPES = sorted((SOURCE / "corruptions").rglob("*.py"))
 
 
 def imports(path: Path) -> set[str]:
@@ -62,6 +65,12 @@ def test_recipes_use_only_primitives_and_arrays(recipe: Path) -> None:
 @pytest.mark.parametrize("module", MODULES, ids=lambda m: str(m.relative_to(SOURCE)))
 def test_rooms_stay_small(module: Path) -> None:
     assert len(module.read_text(encoding="utf-8").splitlines()) <= 300
+
+
+def test_the_package_offers_its_public_names_and_nothing_else() -> None:
+    assert sorted(dir(stormproof)) == sorted(["__version__", *stormproof.__all__])
+    assert all(getattr(stormproof, name) is not None for name in stormproof.__all__)
+    assert set(stormproof._HOMES) == set(stormproof.__all__)
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:

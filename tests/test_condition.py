@@ -1,4 +1,4 @@
-"""The canonical text of a condition parses back to itself."""
+"""The canonical string of a condition parses back to itself."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_one_treatment_has_one_text(written: str, canonical: str) -> None:
      "fog[a=1,a=2]", "fog[a=nan]", "fog[a=inf]", "fog[a=b c]", 'fog[a="x]', 'fog[a="x"y]', "clean@3",
      "clean[a=1]", "3fog@1", "fog@3]"],
 )  # fmt: skip
-def test_nonsense_is_refused_with_its_text(text: str) -> None:
+def test_nonsense_is_refused_with_what_was_given(text: str) -> None:
     with pytest.raises(InvalidCondition) as error:
         Condition.parse(text)
     assert len(str(error.value)) > 20

@@ -27,7 +27,7 @@ CONDITIONS = tuple(
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Three colour pictures, the last too small for wavelets."""
+    """Three colour images, the last too small for wavelets."""
     y, x = np.mgrid[:120, :144]
     for i, size in enumerate(((120, 144), (96, 100), (60, 90))):
         waves = 120 + 80 * np.sin((x + 30 * i)[..., None] / (5 + i) + np.arange(3)) * np.cos(y[..., None] / 9)
@@ -81,9 +81,9 @@ def test_the_mean_does_not_depend_on_the_order_of_images() -> None:
     assert forwards == backwards
 
 
-def test_equal_pictures_are_perfect() -> None:
-    picture = np.random.default_rng(0).integers(0, 256, (90, 90, 3), dtype=np.uint8)
-    found = next(against(picture, [picture.copy()]))
+def test_equal_images_are_perfect() -> None:
+    image = np.random.default_rng(0).integers(0, 256, (90, 90, 3), dtype=np.uint8)
+    found = next(against(image, [image.copy()]))
     assert (found.rmse, found.snr, found.ssim, found.ifc) == (0, math.inf, 1, math.inf)
     assert found.vif == pytest.approx(1)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from pycocotools import mask as coco_mask
 
-from stormproof.errors import InvalidImage, InvalidTruth
+from stormproof.errors import InvalidImage, InvalidPrediction, InvalidTruth
 from stormproof.sample import RLE, Context, Instances, Prediction, Sample, SemanticMap, Truth, check_image
 
 
@@ -72,7 +72,7 @@ def test_lengths_must_agree() -> None:
 
 @pytest.mark.parametrize("score", [np.nan, -0.1, 1.1])
 def test_scores_must_be_probabilities(score: float) -> None:
-    with pytest.raises(InvalidTruth, match=r"Score 0 .*\[0, 1\]"):
+    with pytest.raises(InvalidPrediction, match=r"Score 0 .*\[0, 1\]"):
         Prediction([[0, 0, 1, 1]], [score], [0])
 
 
@@ -90,7 +90,7 @@ def test_scores_a_rounding_above_one_are_one() -> None:
     scores = np.array([np.float32(1) + np.finfo(np.float32).eps, 0.5])
     said = Prediction(np.array([[0.0, 0, 1, 1]] * 2), scores, np.zeros(2, int))
     assert said.scores.tolist() == [1.0, 0.5]
-    with pytest.raises(InvalidTruth, match=r"must lie in \[0, 1\]"):
+    with pytest.raises(InvalidPrediction, match=r"must lie in \[0, 1\]"):
         Prediction(np.array([[0.0, 0, 1, 1]]), np.array([1.001]), np.zeros(1, int))
 
 

@@ -1,11 +1,11 @@
-"""Conditions and suites: what is done to an image, as a value with one canonical text.
+"""Conditions and suites: what is done to an image, as a value with one canonical string.
 
     clean                        nothing
     fog@3                        severity 3 of fog
     gaussian_noise[sigma=0.1]    free parameters
     frost@3[textures=my_frost]   a severity with some parameters replaced
 
-The text is the identity: it names folders, store rows and report columns, and parses back to itself.
+The string is the identity: it names folders, store rows and report columns, and parses back to itself.
 """
 
 from __future__ import annotations
@@ -137,11 +137,11 @@ def grid(corruptions: Iterable[str], severities: Iterable[int] = SEVERITIES) -> 
 
 
 def _canonical(corruption: str, key: str, value: object) -> Value:
-    """Numbers are equal whatever their type: 1.0 becomes 1, so that one treatment has one text."""
+    """Numbers are equal whatever their type: 1.0 becomes 1, so that one treatment has one string."""
     if not _NAME.fullmatch(key):
         raise InvalidCondition(f"{corruption}: {key!r} is not a parameter's name.")
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise InvalidCondition(f"{corruption}[{key}={value!r}]: a parameter is a number or a text.")
+        raise InvalidCondition(f"{corruption}[{key}={value!r}]: a parameter is a number or a string.")
     if isinstance(value, float):
         if not math.isfinite(value):
             raise InvalidCondition(f"{corruption}[{key}={value}]: a parameter must be finite.")
@@ -193,5 +193,5 @@ def _parse_value(text: str, key: str, whole: str) -> Value:
     if _BARE.fullmatch(text):
         return text
     raise InvalidCondition(
-        f"Cannot read {key}={text!r} in {whole!r}; give a number, a word, or a text in double quotes."
+        f"Cannot read {key}={text!r} in {whole!r}; give a number, a word, or a string in double quotes."
     )

@@ -8,19 +8,17 @@ import numpy as np
 
 from stormproof.condition import Condition
 from stormproof.corruptions import corrupt_image, find
-from stormproof.corruptions.suites import BLUR, DIGITAL, HOLDOUT, IMAGENET_C, NOISE, WEATHER
+from stormproof.corruptions.suites import HOLDOUT
 from stormproof.errors import InvalidCondition, UnknownName
+from stormproof.groups import BENCHMARK_15, MICHAELIS
 from stormproof.randomness import digest
 from stormproof.sample import Image, check_image
 
 _SUBSETS = {
-    "common": IMAGENET_C,
+    "common": BENCHMARK_15,
     "validation": HOLDOUT,
-    "all": IMAGENET_C + HOLDOUT,
-    "noise": NOISE,
-    "blur": BLUR,
-    "weather": WEATHER,
-    "digital": DIGITAL,
+    "all": BENCHMARK_15 + HOLDOUT,
+    **MICHAELIS,
 }
 
 
@@ -44,7 +42,7 @@ def corrupt(
     """A corrupted copy of a uint8 image; like the reference, always H×W×3.
 
     The same call gives the same pixels. Without `image_id` the image's content stands for it, so two
-    pictures get different noise. `seed=None` takes a fresh seed from NumPy's global generator, which is
+    images get different noise. `seed=None` takes a fresh seed from NumPy's global generator, which is
     how the reference behaves: new noise at every call, fixed by `np.random.seed`.
 
     >>> corrupt(np.zeros((32, 32), np.uint8), severity=3, corruption_name="fog").shape

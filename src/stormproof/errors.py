@@ -11,15 +11,15 @@ class StormproofError(Exception):
 
 
 class InvalidImage(StormproofError, ValueError):
-    """An array or file is not an 8-bit grey or RGB picture."""
+    """An array or file is not an 8-bit grey or RGB image."""
 
 
 class InvalidTruth(StormproofError, ValueError):
-    """Labels, predictions or context contradict themselves or their image."""
+    """Labels or context contradict themselves or their image."""
 
 
 class InvalidCondition(StormproofError, ValueError):
-    """A condition's text, severity or parameters make no sense."""
+    """A condition's string, severity or parameters make no sense."""
 
 
 class InvalidOption(StormproofError, ValueError):
@@ -44,7 +44,7 @@ class OutputError(StormproofError, OSError):
 
 
 class InvalidPrediction(StormproofError, ValueError):
-    """Predictions do not fit the images or classes they are scored against."""
+    """Predictions contradict themselves, or do not fit the images or classes they are scored against."""
 
 
 class IncompleteGrid(StormproofError, LookupError):

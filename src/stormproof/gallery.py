@@ -1,4 +1,4 @@
-"""The gallery: every corruption at every severity in one labelled picture."""
+"""The gallery: every corruption at every severity in one labelled image."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _MARGIN = 16
 
 
 def tiles(image: Image, names: Sequence[str], *, seed: int, width: int) -> Iterator[tuple[int, int, Image]]:
-    """(row, column, picture) for every corruption and severity; column 0 is clean.
+    """(row, column, image) for every corruption and severity; column 0 is clean.
 
     The image is first brought to twice the tile's width: blur radii and flake sizes are absolute
-    pixels, and on a thumbnail they would look stronger than on the picture people test with.
+    pixels, and on a thumbnail they would look stronger than on the image people test with.
     """
     working = _to_width(image, min(2 * width, image.shape[1]))
     for row, name in enumerate(names):
@@ -65,9 +65,9 @@ class Sheet:
             y = self.top + row * (self.height + _GAP) + self.height // 2
             pen.text((self.left - 2 * _GAP, y), name, _INK, self.font, anchor="rm")
 
-    def paste(self, row: int, column: int, picture: Image) -> None:
+    def paste(self, row: int, column: int, image: Image) -> None:
         place = self.left + column * (self.width + _GAP), self.top + row * (self.height + _GAP)
-        self.paper.paste(PIL.Image.fromarray(picture).convert("RGB"), place)
+        self.paper.paste(PIL.Image.fromarray(image).convert("RGB"), place)
 
     def image(self) -> Image:
         return np.asarray(self.paper)

@@ -1,7 +1,7 @@
 """Image files on disk: read into H×W×3 or H×W uint8, ask for their size, write without half-written files.
 
 Pixels are returned as they are stored. An EXIF orientation tag is not applied, because boxes, masks and
-label maps are drawn on the stored pixels; turning the picture would part it from its truth.
+label maps are drawn on the stored pixels; rotating the image would separate it from its truth.
 """
 
 from __future__ import annotations
@@ -12,13 +12,16 @@ from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import PIL.Image
 
 from stormproof.errors import InvalidImage, OutputError
+from stormproof.files import whole_file
 from stormproof.sample import Image, check_image
+
+# What counts as an image where a folder is searched for some.
+IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".pgm", ".tif", ".tiff"})
 
 ImageSource = str | os.PathLike[str] | bytes
 
@@ -41,8 +44,8 @@ def opened(source: ImageSource, name: str | None = None) -> Iterator[PIL.Image.I
     """The file as a Pillow image; whatever goes wrong inside becomes an `InvalidImage` naming the file."""
     name = _name(source, name)
     try:
-        with PIL.Image.open(BytesIO(source) if isinstance(source, bytes) else source) as picture:
-            yield picture
+        with PIL.Image.open(BytesIO(source) if isinstance(source, bytes) else source) as image:
+            yield image
     except InvalidImage:
         raise
     except FileNotFoundError:
@@ -50,33 +53,33 @@ def opened(source: ImageSource, name: str | None = None) -> Iterator[PIL.Image.I
     except PIL.UnidentifiedImageError:
         raise InvalidImage(f"{name}: not an image in a known format; save it as PNG or JPEG.") from None
     except (OSError, SyntaxError, ValueError, EOFError, PIL.Image.DecompressionBombError) as error:
-        # Pillow reports damage as any of these, depending on the format.
+        # Pillow reports a broken file as any of these, depending on the format.
         raise InvalidImage(f"{name}: cannot be decoded ({error}); fetch the file again.") from error
 
 
 def read_image(source: ImageSource, name: str | None = None) -> Image:
     """Decode a file (or its bytes) to H×W×3 RGB or H×W grey, uint8.
 
-    Palette, 1-bit and CMYK pictures are converted; pictures with transparency or more than 8 bits per
+    Palette, 1-bit and CMYK images are converted; images with transparency or more than 8 bits per
     channel are refused, because no conversion of them is the obvious one. `name` stands for bytes in
     error messages.
     """
-    with opened(source, name) as picture:
-        mode = picture.mode
-        if mode.endswith(("A", "a")) or (mode == "P" and "transparency" in picture.info):
+    with opened(source, name) as image:
+        mode = image.mode
+        if mode.endswith(("A", "a")) or (mode == "P" and "transparency" in image.info):
             fix = "save it without, as plain RGB"
             raise InvalidImage(f"{_name(source, name)}: has transparency (mode {mode}); {fix}.")
         if mode not in _BECOMES:
             fix = "scale them to 0..255 and save as 8-bit"
             raise InvalidImage(f"{_name(source, name)}: pixels are not 8-bit (mode {mode}); {fix}.")
         target = _BECOMES[mode]
-        return np.array(picture if mode == target else picture.convert(target), dtype=np.uint8)
+        return np.array(image if mode == target else image.convert(target), dtype=np.uint8)
 
 
 def image_size(source: ImageSource, name: str | None = None) -> tuple[int, int]:
     """Height and width, read from the file's header without decoding any pixel."""
-    with opened(source, name) as picture:
-        return picture.height, picture.width
+    with opened(source, name) as image:
+        return image.height, image.width
 
 
 def write_image(path: str | os.PathLike[str], image: Image) -> None:
@@ -87,18 +90,9 @@ def write_image(path: str | os.PathLike[str], image: Image) -> None:
         known = ", ".join(_WRITTEN_AS)
         raise OutputError(f"Cannot write {path}: unknown extension {path.suffix!r}; use {known}.")
     file_format, options = _WRITTEN_AS[path.suffix.lower()]
-    picture = PIL.Image.fromarray(image[..., 0] if image.ndim == 3 and image.shape[2] == 1 else image)
-    temporary = path.with_name(f".{uuid4().hex}.part")
-    try:
-        with temporary.open("xb") as file:
-            picture.save(file, format=file_format, **options)
-        temporary.replace(path)
-    except OSError as error:
-        reason = error.strerror or error
-        fix = "check that the folder exists, is writable and has space"
-        raise OutputError(f"Cannot write {path}: {reason}; {fix}.") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    stored = PIL.Image.fromarray(image[..., 0] if image.ndim == 3 and image.shape[2] == 1 else image)
+    with whole_file(path, durable=False) as file:
+        stored.save(file, format=file_format, **options)
 
 
 def _name(source: ImageSource, name: str | None) -> str:

@@ -1,4 +1,4 @@
-"""How far each condition takes pictures from the clean ones: image quality, measured over a dataset.
+"""How far each condition takes images from the clean ones: image quality, measured over a dataset.
 
 Perturbation size is the axis that performance is set against in *michaelis* (Fig. 6, RMSE), *kamann*
 (Fig. 20, SNR) and *liu* (Table 2, SSIM, VIF and IFC).
@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from typing import NamedTuple
 
 from stormproof.condition import Condition
@@ -19,14 +17,15 @@ from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.errors import InvalidImage, InvalidOption
 from stormproof.metrics import fidelity, quality
+from stormproof.processes import worker_pool
 from stormproof.sample import Image, Sample
 
 
 class Quality(NamedTuple):
-    """One corrupted picture against its clean one.
+    """One corrupted image against its clean one.
 
     `rmse` in grey levels and `snr` in dB are over all channels; `ssim`, `vif` and `ifc` look at luma.
-    Equal pictures have an infinite SNR, equal luma an infinite IFC. VIF and IFC are NaN below 80 pixels
+    Equal images have an infinite SNR, equal luma an infinite IFC. VIF and IFC are NaN below 80 pixels
     a side.
     """
 
@@ -41,7 +40,7 @@ class Quality(NamedTuple):
 class Row:
     """A condition's means over images; None where no image gave a finite value.
 
-    Pictures that a condition leaves as they are have no finite SNR or IFC: they count in the other means,
+    Images that a condition leaves as they are have no finite SNR or IFC: they count in the other means,
     in `images` and in `unchanged`, but not in these two.
     """
 
@@ -57,15 +56,15 @@ class Row:
 
 
 def against(clean: Image, corrupted: Iterable[Image]) -> Iterator[Quality]:
-    """The quality of each of several corrupted pictures of one clean one."""
+    """The quality of each of several corrupted images of one clean one."""
     try:
         reference = fidelity.Reference(clean)
     except InvalidImage:  # too small for wavelets
         reference = None
-    for picture in corrupted:
-        vif, ifc = (math.nan, math.nan) if reference is None else reference.vif_and_ifc(picture)
-        rmse, snr = quality.rmse(clean, picture), quality.snr(clean, picture)
-        yield Quality(rmse, snr, quality.ssim(clean, picture), vif, ifc)
+    for image in corrupted:
+        vif, ifc = (math.nan, math.nan) if reference is None else reference.vif_and_ifc(image)
+        rmse, snr = quality.rmse(clean, image), quality.snr(clean, image)
+        yield Quality(rmse, snr, quality.ssim(clean, image), vif, ifc)
 
 
 def measure_sample(
@@ -73,8 +72,8 @@ def measure_sample(
 ) -> list[Quality]:
     """One image under every condition."""
     names = {"classes": dataset.classes, "semantic_classes": dataset.semantic_classes}
-    pictures = (apply(sample, condition, seed=seed, **names).image for condition in conditions)
-    return list(against(sample.image, pictures))
+    images = (apply(sample, condition, seed=seed, **names).image for condition in conditions)
+    return list(against(sample.image, images))
 
 
 def measure(
@@ -90,13 +89,7 @@ def measure(
         _open(spec, tuple(conditions), seed)
         yield from map(_measure_one, indices)
         return
-    # A fresh interpreter per worker: forking a process that has run compiled kernels is not safe.
-    pool = ProcessPoolExecutor(
-        workers,
-        mp_context=get_context("spawn"),
-        initializer=_open_alone,
-        initargs=(spec, tuple(conditions), seed),
-    )
+    pool = worker_pool(workers, _open, spec, tuple(conditions), seed)
     try:
         yield from pool.map(_measure_one, indices)
     finally:
@@ -125,14 +118,6 @@ _worker: tuple[Dataset, tuple[Condition, ...], int]
 def _open(spec: str, conditions: tuple[Condition, ...], seed: int) -> None:
     global _worker
     _worker = (open_dataset(spec), conditions, seed)
-
-
-def _open_alone(spec: str, conditions: tuple[Condition, ...], seed: int) -> None:
-    """In a process of a pool: the cores are the other processes'."""
-    import cv2
-
-    cv2.setNumThreads(1)
-    _open(spec, conditions, seed)
 
 
 def _measure_one(index: int) -> list[Quality]:

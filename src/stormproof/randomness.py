@@ -17,15 +17,16 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
+from stormproof.kernel import kernel
+
 U16 = 65536
 
 
-@numba.njit(cache=True, inline="always")  # type: ignore[untyped-decorator, unused-ignore]
+@kernel(inline=True)
 def _philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
     """One block: 128 bits of counter in, 128 random bits out, as four uint32 held in uint64."""
     low = np.uint64(0xFFFFFFFF)
@@ -39,7 +40,7 @@ def _philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
     return c0, c1, c2, c3
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@kernel
 def _fill(out: Any, k0: Any, k1: Any, stream: Any, start: Any) -> None:
     """Blocks start, start + 1, … of a stream; `out` is uint32 with four words per block."""
     for i in range(out.shape[0] // 4):
@@ -53,19 +54,19 @@ def _fill(out: Any, k0: Any, k1: Any, stream: Any, start: Any) -> None:
         out[4 * i + 3] = d
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@kernel
 def _take(table: Any, bits: Any, out: Any) -> None:
     for i in range(bits.shape[0]):
         out[i] = table[bits[i]]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@kernel
 def _span(bits: Any, count: Any, low: Any, out: Any) -> None:
     for i in range(bits.shape[0]):
         out[i] = np.int32((np.uint32(bits[i]) * count) >> np.uint32(16)) + low
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@kernel
 def _absorb(words: Any, lanes: Any) -> None:
     """Eight multiply–xor hashes side by side, so that the loop becomes vector instructions."""
     for i in range(words.shape[0]):

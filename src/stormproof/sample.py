@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.errors import InvalidImage, InvalidTruth
+from stormproof.errors import InvalidImage, InvalidPrediction, InvalidTruth
 
 Image = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
@@ -21,7 +21,7 @@ Bools = npt.NDArray[np.bool_]
 
 
 def check_image(image: object, name: str = "image") -> Image:
-    """Return `image` unchanged if it is a picture Stormproof can work on, else say what it is instead.
+    """Return `image` unchanged if Stormproof can work on it, else say what it is instead.
 
     >>> check_image(np.zeros((2, 3, 3), np.uint8)).shape
     (2, 3, 3)
@@ -85,28 +85,33 @@ class RLE:
         return int(self.counts[1::2].sum(dtype=np.int64))
 
 
-def _per_object(value: Any, count: int, dtype: Any, name: str, default: Any) -> npt.NDArray[Any]:
+_Error = type[InvalidTruth] | type[InvalidPrediction]
+
+
+def _per_object(
+    value: Any, count: int, dtype: Any, name: str, default: Any, error: _Error = InvalidTruth
+) -> npt.NDArray[Any]:
     """A per-object array of the right length, or `default` repeated."""
     array = np.full(count, default, dtype) if value is None else np.asarray(value, dtype)
     if array.shape != (count,):
-        raise InvalidTruth(f"{name} must hold one value per object: {count} boxes, but shape {array.shape}.")
+        raise error(f"{name} must hold one value per object: {count} boxes, but shape {array.shape}.")
     return array
 
 
-def _boxes(value: Any) -> Floats:
+def _boxes(value: Any, error: _Error = InvalidTruth) -> Floats:
     boxes = np.asarray(value, dtype=np.float64).reshape(-1, 4)
     bad = ~np.isfinite(boxes).all(axis=1) | (boxes[:, 2:] < boxes[:, :2]).any(axis=1)
     if bad.any():
         i = int(np.flatnonzero(bad)[0])
-        raise InvalidTruth(
+        raise error(
             f"Box {i} is {boxes[i].tolist()}; boxes are x1 y1 x2 y2, finite, with x2 ≥ x1 and y2 ≥ y1."
         )
     return boxes
 
 
-def _masks(value: tuple[RLE, ...] | None, count: int) -> tuple[RLE, ...] | None:
+def _masks(value: tuple[RLE, ...] | None, count: int, error: _Error = InvalidTruth) -> tuple[RLE, ...] | None:
     if value is not None and len(value) != count:
-        raise InvalidTruth(f"{count} boxes but {len(value)} masks; give one mask per box.")
+        raise error(f"{count} boxes but {len(value)} masks; give one mask per box.")
     return None if value is None else tuple(value)
 
 
@@ -115,8 +120,8 @@ class Instances:
     """The objects in one image, one entry per object in every array.
 
     `labels` index the dataset's class names. `crowd` marks regions that stand for many objects,
-    `ignore` those that neither count nor punish (VOC's difficult, KITTI's DontCare). `area` is what
-    the size bins go by: the annotation's own where given, else the mask's, else the box's.
+    `ignore` those that neither count nor penalise (VOC's difficult, KITTI's DontCare). `area` is what
+    size bins are decided by: the annotation's own where given, else the mask's, else the box's.
     `occlusion` and `truncation` are fractions hidden by others and cut by the frame; NaN is unknown.
     """
 
@@ -196,7 +201,7 @@ class Camera:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Context:
-    """What is known about the scene beyond the picture; depth-based corruptions need it."""
+    """What is known about the scene beyond the image; depth-based corruptions need it."""
 
     depth: npt.NDArray[np.float32] | None = None
     camera: Camera | None = None
@@ -241,17 +246,17 @@ class Prediction:
     semantic: npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | None = None
 
     def __post_init__(self) -> None:
-        boxes = _boxes(self.boxes)
-        scores = _per_object(self.scores, len(boxes), np.float64, "scores", 0)
+        boxes, error = _boxes(self.boxes, InvalidPrediction), InvalidPrediction
+        scores = _per_object(self.scores, len(boxes), np.float64, "scores", 0, error)
         bad = ~((scores >= 0) & (scores <= _ALMOST_ONE))
         if bad.any():
             i = int(np.flatnonzero(bad)[0])
-            raise InvalidTruth(f"Score {i} is {scores[i]}; scores must lie in [0, 1].")
+            raise error(f"Score {i} is {scores[i]}; scores must lie in [0, 1].")
         put = object.__setattr__
         put(self, "boxes", boxes)
         put(self, "scores", np.minimum(scores, 1))
-        put(self, "labels", _per_object(self.labels, len(boxes), np.int64, "labels", 0))
-        put(self, "masks", _masks(self.masks, len(boxes)))
+        put(self, "labels", _per_object(self.labels, len(boxes), np.int64, "labels", 0, error))
+        put(self, "masks", _masks(self.masks, len(boxes), error))
 
     def __len__(self) -> int:
         return len(self.boxes)

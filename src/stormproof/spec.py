@@ -7,9 +7,13 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, NamedTuple, Self, TypeVar
 
 from stormproof.errors import InvalidOption, UnknownName
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +85,8 @@ def keyword_options(opener: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 def call(opener: Callable[..., Any], spec: Spec) -> Any:
     """Call `opener(main, **options)`, turning each option into what its annotation says.
 
-    An opener declares its options as keyword-only parameters annotated str, int, float, bool or
-    Path-like callables; that declaration is all there is to know about them.
+    An opener declares its options as keyword-only parameters, each annotated with str, int, float, bool
+    or another type that can be made from a string, such as Path.
     """
     return opener(spec.main, **read_options(opener, spec))
 
@@ -114,6 +118,43 @@ def _convert(text: str, annotation: Any, where: str) -> Any:
         return target(text)
     except (ValueError, TypeError):
         raise InvalidOption(f"{where}: expected {getattr(target, '__name__', target)}.") from None
+
+
+class Opener(NamedTuple):
+    """Where the function that opens a kind lives, and the main part for a spec that names none."""
+
+    place: str
+    default: str = ""
+
+    def load(self) -> Callable[..., Any]:
+        found: Callable[..., Any] = load_attribute(self.place)
+        return found
+
+
+def opens(kind: str, *, default: str = "") -> Callable[[Function], Function]:
+    """Declares that the function below opens `kind`; its file need not be mentioned anywhere else.
+
+    The declaration is read from the source, by `declared`; when the file is loaded it does nothing.
+    """
+    return lambda opener: opener
+
+
+_DECLARATION = re.compile(r'^@opens\("([^"]+)"(?:, default="([^"]+)")?\)\ndef (\w+)', re.MULTILINE)
+
+
+def declared(package: str, folder: Path) -> dict[str, Opener]:
+    """The openers that the files of a package declare, by kind; no file is imported, and so no framework."""
+    return {
+        kind: Opener(f"{package}.{path.stem}:{function}", default)
+        for path in sorted(folder.glob("*.py"))
+        for kind, default, function in _DECLARATION.findall(path.read_text(encoding="utf-8"))
+    }
+
+
+def with_plugins(own: Mapping[str, Opener], group: str) -> dict[str, Opener]:
+    """The package's own openers, then those that other packages offer in an entry point group."""
+    offered = {point.name: Opener(point.value) for point in entry_points(group=group)}
+    return {**own, **{kind: opener for kind, opener in offered.items() if kind not in own}}
 
 
 def load_attribute(path: str) -> Any:

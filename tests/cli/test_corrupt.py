@@ -201,7 +201,7 @@ def test_a_full_disk_is_one_line(tmp_path: Path, workers: int) -> None:
         assert run.returncode == 2
         assert "No space left" in run.stderr
         assert "Traceback" not in run.stderr
-        assert not list(small.rglob("*.part"))
+        assert not list(small.rglob("*.tmp"))
     finally:
         subprocess.run(["umount", small], check=True)
 

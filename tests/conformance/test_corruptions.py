@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from stormproof.condition import SEVERITIES, Condition
 from stormproof.corruptions import SUITES, apply, corrupt_image, find, registered
-from stormproof.corruptions.blur import _factors
+from stormproof.corruptions.recipes.blur import _factors
 from stormproof.corruptions.registry import Corruption
 from stormproof.errors import InvalidCondition, UnknownName
 from stormproof.sample import RLE, Context, Instances, Sample, Truth
@@ -28,7 +28,7 @@ def conditions(corruption: Corruption) -> list[Condition]:
     return sorted(listed, key=str) or [Condition.of(corruption.name, s) for s in SEVERITIES]
 
 
-def picture(height: int, width: int, channels: int = 3, seed: int = 0) -> np.ndarray:
+def photograph(height: int, width: int, channels: int = 3, seed: int = 0) -> np.ndarray:
     """Smooth shapes, fine texture, and saturated values: something every corruption changes."""
     generator = np.random.default_rng(seed)
     y, x = np.mgrid[:height, :width]
@@ -71,7 +71,7 @@ class TestEveryCorruption:
 
     def test_keeps_shape_and_dtype_and_leaves_its_input_alone(self, corruption: Corruption) -> None:
         for shape in ((33, 47, 3), (33, 47, 1), (40, 30, 3)):
-            image = picture(*shape)
+            image = photograph(*shape)
             before = image.copy()
             image.setflags(write=False)
             for condition in conditions(corruption):
@@ -81,30 +81,30 @@ class TestEveryCorruption:
                 assert not np.shares_memory(out, image)
             assert (image == before).all()
 
-    def test_changes_a_colour_picture(self, corruption: Corruption) -> None:
-        image = picture(96, 128)
+    def test_changes_a_colour_image(self, corruption: Corruption) -> None:
+        image = photograph(96, 128)
         assert all((corrupted(image, c) != image).any() for c in conditions(corruption))
 
     def test_works_from_one_pixel_up(self, corruption: Corruption) -> None:
         for size in ((1, 1), (1, 2), (2, 1), (1, 40), (40, 1), (3, 3), (17, 5), (31, 31)):
             for channels in (1, 3):
-                image = picture(*size, channels)
+                image = photograph(*size, channels)
                 for condition in conditions(corruption):
                     assert corrupted(image, condition).shape == image.shape
 
     def test_accepts_non_contiguous_images(self, corruption: Corruption) -> None:
-        base = picture(64, 96)
+        base = photograph(64, 96)
         for view in (base[::2, ::3], base[:, ::-1], base.transpose(1, 0, 2)):
             condition = conditions(corruption)[-1]
             assert (corrupted(view, condition) == corrupted(view.copy(), condition)).all()
 
     def test_the_same_call_gives_the_same_bytes(self, corruption: Corruption) -> None:
-        image = picture(40, 56)
+        image = photograph(40, 56)
         for condition in conditions(corruption):
             assert (corrupted(image, condition) == corrupted(image, condition)).all()
 
     def test_threads_do_not_disturb_each_other(self, corruption: Corruption) -> None:
-        images = [picture(40, 56, seed=i) for i in range(6)]
+        images = [photograph(40, 56, seed=i) for i in range(6)]
         condition = conditions(corruption)[0]
         alone = [corrupted(image, condition, name=str(i)) for i, image in enumerate(images)]
         with ThreadPoolExecutor(6) as pool:
@@ -137,7 +137,7 @@ def test_ids_seeds_and_severities_never_share_a_field(corruption: Corruption) ->
 
 @pytest.mark.parametrize("corruption", [c for c in EVERY if not c.is_random], ids=lambda c: c.name)
 def test_what_is_not_random_ignores_identity(corruption: Corruption) -> None:
-    image = picture(40, 56)
+    image = photograph(40, 56)
     condition = conditions(corruption)[0]
     assert (corrupted(image, condition) == corrupted(image, condition, seed=9, name="other")).all()
 
@@ -149,7 +149,7 @@ def test_what_is_not_random_ignores_identity(corruption: Corruption) -> None:
     width=st.integers(1, 70),
     channels=st.sampled_from([None, 1, 3]),
     seed=st.integers(0, 2**63),
-    fill=st.sampled_from(["picture", "black", "white", "noise"]),
+    fill=st.sampled_from(["photograph", "black", "white", "noise"]),
     pick=st.integers(0, 1000),
 )
 def test_any_image_under_any_condition(
@@ -157,7 +157,7 @@ def test_any_image_under_any_condition(
 ) -> None:
     shape = (height, width) if channels is None else (height, width, channels)
     images = {
-        "picture": lambda: picture(height, width, channels or 1).reshape(shape),
+        "photograph": lambda: photograph(height, width, channels or 1).reshape(shape),
         "black": lambda: np.zeros(shape, np.uint8),
         "white": lambda: np.full(shape, 255, np.uint8),
         "noise": lambda: np.random.default_rng(pick).integers(0, 256, shape, dtype=np.uint8),
@@ -183,7 +183,7 @@ def test_any_parameters_within_their_bounds(corruption: Corruption, data: st.Dat
         low, high = max(rungs.low, -1e3), min(rungs.high, 1e3)
         number = st.integers(int(np.ceil(low)), int(high)) if rungs.kind is int else st.floats(low, high)
         values[key] = data.draw(number)
-    image = picture(24, 31)
+    image = photograph(24, 31)
     condition = Condition.of(corruption.name, params=values)
     assert Condition.parse(str(condition)) == condition
     assert corrupted(image, condition).shape == image.shape
@@ -191,9 +191,9 @@ def test_any_parameters_within_their_bounds(corruption: Corruption, data: st.Dat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("corruption", EVERY, ids=lambda c: c.name)
-def test_a_row_of_8192_pixels_and_a_large_picture(corruption: Corruption) -> None:
+def test_a_row_of_8192_pixels_and_a_large_image(corruption: Corruption) -> None:
     for size in ((2, 8192), (8192, 2), (700, 1400)):
-        image = picture(*size)
+        image = photograph(*size)
         assert corrupted(image, conditions(corruption)[-1]).shape == image.shape
 
 
@@ -203,10 +203,10 @@ import numpy as np
 from stormproof import corrupt_image
 from stormproof.corruptions import registered
 from stormproof.corruptions.registry import every_severity, find
-picture = (np.arange(150 * 200 * 3) * 7919 % 251).astype(np.uint8).reshape(150, 200, 3)
+image = (np.arange(150 * 200 * 3) * 7919 % 251).astype(np.uint8).reshape(150, 200, 3)
 for name in registered():
     if not find(name).needs and find(name).severities:
-        made = [corrupt_image(picture, c, seed=3, image_id="x").tobytes() for c in every_severity(name)]
+        made = [corrupt_image(image, c, seed=3, image_id="x").tobytes() for c in every_severity(name)]
         print(name, hashlib.sha256(b"".join(made)).hexdigest())
 """
 
@@ -248,7 +248,7 @@ def test_defocus_keeps_flat_areas(severity: int) -> None:
         assert (corrupt_image(flat, f"defocus_blur@{severity}") == value).all()
 
 
-def test_no_fog_on_a_black_picture_is_black() -> None:
+def test_no_fog_on_a_black_image_is_black() -> None:
     assert not corrupt_image(np.zeros((8, 8, 3), np.uint8), "fog@3[amount=0]").any()
 
 
@@ -259,6 +259,6 @@ def test_a_zoom_goes_no_farther_than_its_reach() -> None:
 
 
 def test_a_rim_softened_by_next_to_nothing_is_a_hard_one() -> None:
-    image = picture(20, 30)
+    image = photograph(20, 30)
     hard = corrupted(image, Condition.parse("defocus_blur[radius=3,softness=0]"))
     assert np.array_equal(corrupted(image, Condition.parse("defocus_blur[radius=3,softness=1e-200]")), hard)

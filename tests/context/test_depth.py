@@ -45,7 +45,7 @@ def thinned(depth: np.ndarray, share: float = 0.06) -> np.ndarray:
     return np.where(hit, depth, np.nan).astype(np.float32)
 
 
-def test_sparse_depth_spreads_to_the_pictures_edges() -> None:
+def test_sparse_depth_spreads_to_the_images_edges() -> None:
     image, depth = scene()
     dense = densify(thinned(depth), image)
     assert (np.abs(dense / depth - 1) < 0.1).mean() > 0.98
@@ -196,7 +196,7 @@ def test_priors_lie_over_the_estimate(tmp_path: Path) -> None:
         ('[{"depth": "far", "above": 3}]', "metres"),
         ('[{"depth": 1, "polygon": [[1, 2], [3, 4]]}]', "three corners"),
         ('[{"depth": 1, "sky": "blue"}]', "found"),
-        ("[", "cannot be read"),
+        ("[", "is not JSON"),
     ],
 )
 def test_broken_priors_are_refused(tmp_path: Path, content: str, said: str) -> None:
@@ -223,7 +223,7 @@ def _sample(name: str = "street/0001") -> Sample:
     return Sample(name, image, context=Context(depth=thinned(depth)))
 
 
-def test_a_map_is_made_once_and_again_when_its_picture_changes(tmp_path: Path) -> None:
+def test_a_map_is_made_once_and_again_when_its_image_changes(tmp_path: Path) -> None:
     sample, folder = _sample(), DepthFolder(tmp_path / "depth")
     assert make_depth(sample, folder, FromGiven())
     assert not make_depth(sample, folder, FromGiven())

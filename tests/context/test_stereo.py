@@ -42,12 +42,12 @@ def pair(shared: Path, name: str) -> Pair:
         "aloe": tuple(f"middlebury2006_aloe/{f}" for f in ("aloeL.jpg", "aloeR.jpg", "aloeGT.png")),
     }[name]
     left, right, truth = folder / files[0], folder / files[1], read_disparity(folder / files[2])
-    pictures = [read_image(left), read_image(right)]
+    images = [read_image(left), read_image(right)]
     if name == "aloe":  # half the size is enough, and four times as fast
-        pictures = [np.ascontiguousarray(picture[::2, ::2]) for picture in pictures]
+        images = [np.ascontiguousarray(image[::2, ::2]) for image in images]
         truth = truth[::2, ::2] / 2
     offset = read_calibration(folder / "middlebury2014_motorcycle_Q/calib.txt").offset
-    return Pair(*pictures, truth, offset if name == "motorcycle" else 0.0, 128 if name != "street" else 96)
+    return Pair(*images, truth, offset if name == "motorcycle" else 0.0, 128 if name != "street" else 96)
 
 
 def search(given: Pair) -> np.ndarray:
@@ -107,7 +107,7 @@ def test_every_pixel_has_a_disparity(shared: Path, name: str) -> None:
     assert (found >= 0).all()
 
 
-def test_depth_edges_lie_on_picture_edges(shared: Path) -> None:
+def test_depth_edges_lie_on_image_edges(shared: Path) -> None:
     """Just beside its steps, refined depth errs less often than filled depth does."""
     given = pair(shared, "motorcycle")
     steep = np.hypot(*np.gradient(np.nan_to_num(given.truth))) > 3
@@ -134,7 +134,7 @@ def _shifted(shift: int) -> tuple[np.ndarray, np.ndarray]:
     return texture[:, :-shift] if shift else texture, texture[:, shift:]
 
 
-def test_a_shifted_picture_is_a_plane() -> None:
+def test_a_shifted_image_is_a_plane() -> None:
     left, right = _shifted(20)
     camera = Camera(fx=500, fy=500, cx=0, cy=0, baseline=0.2)
     depth = stereo_depth(left, right, camera, Matching(48))

@@ -95,7 +95,7 @@ def test_stripes_lose_one_channel() -> None:
     assert len(set(map(bytes, (s[0, 0].tobytes() for s in stripes)))) == 3
 
 
-def test_faults_of_no_size_leave_the_picture_and_faults_of_any_size_show() -> None:
+def test_faults_of_no_size_leave_the_image_and_faults_of_any_size_show() -> None:
     for condition in ("synchronization_exception[height=0]", "memory_exception[side=0]",
                       "memory_block_loss[share=0]", "transfer_stripe_loss[chance=0]"):  # fmt: skip
         assert (corrupt_image(COLOUR, condition) == COLOUR).all(), condition

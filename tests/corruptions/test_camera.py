@@ -1,4 +1,4 @@
-"""Lens and sensor damages, the camera's order, and the suite beside the paper's quality row."""
+"""Lens and sensor faults, the camera's order, and the suite beside the paper's quality row."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_an_undamaged_camera_gives_the_photograph() -> None:
             assert (develop(photograph, [neutral]) == photograph).all(), neutral
 
 
-def test_the_suite_is_the_papers_sixteen_damages_and_the_variants_are_others() -> None:
+def test_the_suite_is_the_papers_sixteen_faults_and_the_variants_are_others() -> None:
     assert len(SUITES["camera"].corruptions) == 16
     assert len(CAMERA) == 80
     assert not set(CAMERA) & set(VARIANTS)
@@ -86,29 +86,29 @@ def test_the_suite_is_the_papers_sixteen_damages_and_the_variants_are_others() -
 
 
 def test_develop_with_one_damage_is_that_damage() -> None:
-    picture = scene()
+    image = scene()
     for name in ORDER:
-        damage = Condition.of(name, 3)
-        alone = corrupt_image(picture, damage, seed=5, image_id="a")
-        assert (develop(picture, [damage], seed=5, image_id="a") == alone).all(), name
+        fault = Condition.of(name, 3)
+        alone = corrupt_image(image, fault, seed=5, image_id="a")
+        assert (develop(image, [fault], seed=5, image_id="a") == alone).all(), name
 
 
 def test_develop_follows_the_camera_not_the_list() -> None:
-    picture = scene()
-    damages = ["synchronization_exception@5", "gamma_damage@5", "bad_pixel_damage@1", "camera_fog@3"]
-    forwards, backwards = develop(picture, damages), develop(picture, damages[::-1])
+    image = scene()
+    faults = ["synchronization_exception@5", "gamma_damage@5", "bad_pixel_damage@1", "camera_fog@3"]
+    forwards, backwards = develop(image, faults), develop(image, faults[::-1])
     assert (forwards == backwards).all()
-    by_hand = picture
-    for damage in reversed(damages):
-        by_hand = corrupt_image(by_hand, damage)
+    by_hand = image
+    for fault in reversed(faults):
+        by_hand = corrupt_image(by_hand, fault)
     assert (forwards == by_hand).all()
-    assert (develop(picture, ["clean"]) == picture).all()
+    assert (develop(image, ["clean"]) == image).all()
 
 
 def test_develop_refuses_what_is_no_damage_of_a_camera() -> None:
     with pytest.raises(UnknownName, match="Did you mean 'gamma_damage'"):
         develop(scene(), ["gama_damage@1"])
-    with pytest.raises(UnknownName, match="damage of a camera 'snow'"):
+    with pytest.raises(UnknownName, match="camera fault 'snow'"):
         develop(scene(), ["snow@1"])
 
 
@@ -134,17 +134,17 @@ def test_fog_by_pixels_ends_where_its_depth_does() -> None:
 
 
 def test_a_drop_shows_its_surroundings_upside_down() -> None:
-    picture = np.zeros((200, 200, 3), np.uint8)
-    picture[:100] = (200, 0, 0)  # red above, blue below
-    picture[100:] = (0, 0, 200)
-    out = corrupt_image(picture, "lens_obstruction[drops=400]", image_id="drops")
+    image = np.zeros((200, 200, 3), np.uint8)
+    image[:100] = (200, 0, 0)  # red above, blue below
+    image[100:] = (0, 0, 200)
+    out = corrupt_image(image, "lens_obstruction[drops=400]", image_id="drops")
     upper = out[:60].reshape(-1, 3)
     assert (upper[:, 2] > 150).any()  # drops in the red half show blue, though dimmed
     assert out.max() <= 200
     assert out[..., 2].max() <= 200
 
 
-def test_lens_obstruction_can_dim_the_whole_picture() -> None:
+def test_lens_obstruction_can_dim_the_whole_image() -> None:
     flat = np.full((64, 64, 3), 200, np.uint8)
     out = corrupt_image(flat, "lens_obstruction[drops=0,light=0.7]")
     assert (out == 140).all()
@@ -152,8 +152,8 @@ def test_lens_obstruction_can_dim_the_whole_picture() -> None:
 
 
 def test_ccd_spots_smear_their_columns_white() -> None:
-    picture = np.full((90, 1000, 3), 50, np.uint8)
-    out = corrupt_image(picture, "ccd_sensor_damage@3", image_id="ccd")
+    image = np.full((90, 1000, 3), 50, np.uint8)
+    out = corrupt_image(image, "ccd_sensor_damage@3", image_id="ccd")
     white = (out == 255).all(axis=(0, 2))
     assert 8 <= white.sum() <= 10  # five for 500 pixels; two may share a column
     blobs = (out[:, ~white] == 255).all(axis=2)
@@ -162,8 +162,8 @@ def test_ccd_spots_smear_their_columns_white() -> None:
 
 
 def test_cmos_spots_blacken_row_and_column() -> None:
-    picture = np.full((300, 500, 3), 90, np.uint8)
-    out = corrupt_image(picture, "cmos_sensor_damage@1", image_id="cmos")
+    image = np.full((300, 500, 3), 90, np.uint8)
+    out = corrupt_image(image, "cmos_sensor_damage@1", image_id="cmos")
     black = (out == 0).all(axis=2)
     assert (black.mean(axis=1) > 0.9).sum() == 1
     assert (black.mean(axis=0) > 0.9).sum() == 1
@@ -174,12 +174,12 @@ def test_cmos_spots_blacken_row_and_column() -> None:
 @pytest.mark.parametrize("name", ["ccd_sensor_damage", "cmos_sensor_damage"])
 def test_a_damaged_sensor_shows_at_any_width_and_a_sound_one_nowhere(name: str) -> None:
     for width in (1, 9, 64):
-        picture = np.full((24, width, 1), 90, np.uint8)
-        assert (corrupt_image(picture, f"{name}@1") != picture).any()
-        assert (corrupt_image(picture, f"{name}[spots=0]") == picture).all()
+        image = np.full((24, width, 1), 90, np.uint8)
+        assert (corrupt_image(image, f"{name}@1") != image).any()
+        assert (corrupt_image(image, f"{name}[spots=0]") == image).all()
 
 
 def test_focus_is_the_gaussian_blur_it_says() -> None:
-    picture = scene()
-    blurred = corrupt_image(picture, "gaussian_blur[sigma=2.2]")
-    assert (corrupt_image(picture, "focus_motor_damage@4") == blurred).all()
+    image = scene()
+    blurred = corrupt_image(image, "gaussian_blur[sigma=2.2]")
+    assert (corrupt_image(image, "focus_motor_damage@4") == blurred).all()

@@ -131,7 +131,7 @@ def test_the_edge_is_sharper_than_a_blur_would_leave_it(shared: Path) -> None:
     )
     out = under(image, depth, "defocus[kappa=20,focus=2.2]").astype(float)
     near, far = depth < 2.4, depth > 3.5
-    detail = [np.abs(np.diff(picture.mean(axis=2), axis=1)) for picture in (image.astype(float), out)]
+    detail = [np.abs(np.diff(image.mean(axis=2), axis=1)) for image in (image.astype(float), out)]
     kept = [detail[1][part[:, 1:]].mean() / detail[0][part[:, 1:]].mean() for part in (near, far)]
     assert kept[0] > 0.7
     assert kept[1] < 0.45

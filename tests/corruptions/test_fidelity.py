@@ -23,8 +23,8 @@ def test_deterministic_corruptions_agree_with_the_reference(name: str, severity:
 
 @pytest.mark.parametrize("severity", SEVERITIES)
 @pytest.mark.parametrize("name", a.REPLAYED)
-def test_with_the_references_draws_the_picture_is_the_references(name: str, severity: int) -> None:
-    # The reference scatters glass_blur in pure Python: seconds a picture, so the smallest size only.
+def test_with_the_references_draws_the_image_is_the_references(name: str, severity: int) -> None:
+    # The reference scatters glass_blur in pure Python: seconds an image, so the smallest size only.
     sizes = a.SIZES[:1] if name == "glass_blur" else a.SIZES
     for seed, (photo, size) in enumerate(zip(a.PHOTOS, sizes, strict=False)):
         measured = a.replayed(name, severity, a.photo(photo, size), seed)
@@ -101,14 +101,14 @@ def test_impulse_noise_hits_the_stated_share_of_values(severity: int) -> None:
 
 
 def test_defocus_kernels_keep_the_references_sums() -> None:
-    from stormproof.corruptions.blur import disk
+    from stormproof.corruptions.recipes.blur import disk
 
     sums = [disk(r, s).sum() for r, s in ((3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5))]
     assert sums == pytest.approx([1, 1, 1, 1.0130, 1.0108], abs=1e-4)
 
 
-def test_motion_blur_shifts_the_picture_by_the_stated_pixels() -> None:
-    from stormproof.corruptions.blur import motion_path
+def test_motion_blur_shifts_the_image_by_the_stated_pixels() -> None:
+    from stormproof.corruptions.recipes.blur import motion_path
 
     shifts = []
     for radius, sigma in ((10, 3), (15, 5), (15, 8), (15, 12), (20, 15)):

@@ -1,4 +1,4 @@
-"""Truth that moves with the picture."""
+"""Truth that moves with the image."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import skimage.data
 from stormproof import apply, corrupt_image, imaging
 from stormproof.condition import Condition
 from stormproof.corruptions import find, truth_under
-from stormproof.corruptions.geometry import box_of, inverse_field, move_points
-from stormproof.corruptions.optics import radial_field
+from stormproof.corruptions.geometry import inverse_field, move_points
+from stormproof.corruptions.recipes.optics import radial_field
 from stormproof.randomness import Draw
 from stormproof.sample import RLE, Context, Instances, Sample, SemanticMap, Truth
 
@@ -34,8 +34,13 @@ def box_iou(a: np.ndarray, b: np.ndarray) -> float:
     return float(both / (np.prod(a[2:] - a[:2]) + np.prod(b[2:] - b[:2]) - both))
 
 
+def box_of(mask: np.ndarray) -> tuple[int, int, int, int]:
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1
+
+
 def pattern(shape: np.ndarray, masks: bool) -> Sample:
-    """One white shape on grey: what the picture shows is what the label says."""
+    """One white shape on grey: what the image shows is what the label says."""
     image = np.full((*SIZE, 3), 100, np.uint8)
     image[shape] = 255
     held = (RLE.from_mask(shape),) if masks else None
@@ -45,7 +50,7 @@ def pattern(shape: np.ndarray, masks: bool) -> Sample:
 
 @pytest.mark.parametrize("warp", WARPS)
 @pytest.mark.parametrize("disk", disks())
-def test_masks_boxes_and_maps_agree_with_the_picture(warp: str, disk: np.ndarray) -> None:
+def test_masks_boxes_and_maps_agree_with_the_image(warp: str, disk: np.ndarray) -> None:
     moved = apply(pattern(disk, masks=True), warp)
     seen = moved.image[..., 0] > 177
     assert moved.truth.instances is not None
@@ -71,7 +76,7 @@ def test_boxes_without_masks_hold_what_the_box_held(warp: str) -> None:
         seen = np.array(box_of(moved.image[..., 0] > 177), float)
         assert moved.truth.instances is not None
         box = moved.truth.instances.boxes[0]
-        assert np.abs(box - seen).max() <= 1.1  # the picture only shows whole pixels
+        assert np.abs(box - seen).max() <= 1.1  # the image only shows whole pixels
         assert box_iou(box, seen) > (0.98 if "geometric" in warp else 0.97)
 
 
@@ -158,7 +163,7 @@ def test_there_and_back_is_within_half_a_pixel(name: str) -> None:
     assert np.abs(move_points(there, there_dy, there_dx) - points).max() < 0.5
 
 
-def test_a_picture_there_and_back_is_the_picture() -> None:
+def test_an_image_there_and_back_is_the_image() -> None:
     image = np.ascontiguousarray(skimage.data.astronaut()[: SIZE[0], : SIZE[1]])
     smooth = imaging.gaussian_blur(image, 2)
     dy, dx = radial_field(SIZE, delta=0.1)
@@ -202,7 +207,7 @@ def test_tiny_images_move_too() -> None:
         assert apply(sample, "geometric_distortion@5").image.shape == image.shape
 
 
-def test_the_picture_alone_is_distorted_alike() -> None:
+def test_the_image_alone_is_distorted_alike() -> None:
     sample = pattern(disks()[2], masks=True)
     assert (
         corrupt_image(sample.image, "geometric_distortion@4") == apply(sample, "geometric_distortion@4").image

@@ -1,4 +1,4 @@
-"""The image signal processor: each stage's damage does what it says, in colour and in grey."""
+"""The image signal processor: each stage's fault does what it says, in colour and in grey."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import stormproof.corruptions.isp
+import stormproof.corruptions.recipes.isp
 from stormproof import imaging
 from stormproof.corruptions import corrupt_image
 from stormproof.corruptions.pipeline import STAGES
@@ -24,7 +24,7 @@ def colours(height: int, width: int, seed: int = 0) -> np.ndarray:
 
 @pytest.mark.parametrize("room", ["camera", "isp", "board", "pipeline"])
 def test_recipes_use_primitives_only(room: str) -> None:
-    path = Path(stormproof.corruptions.isp.__file__).with_name(f"{room}.py")
+    path = Path(stormproof.corruptions.recipes.isp.__file__).with_name(f"{room}.py")
     roots = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -204,7 +204,7 @@ def test_bilinear_interpolation_damage_keeps_the_measured_colour() -> None:
     assert (out == bilinear_by_hand(imaging.mosaic(image))).all()
 
 
-def test_interpolation_damage_leaves_grey_pictures_alone() -> None:
+def test_interpolation_damage_leaves_grey_images_alone() -> None:
     out = corrupt_image(RAMP, "cfa_interpolation_damage@5")
     assert (out == RAMP).all()
     assert not np.shares_memory(out, RAMP)

@@ -53,7 +53,7 @@ def test_a_chroma_channel_drops_as_pillow_would_drop_it(channel: str, place: int
     assert np.abs(out - expected).max() <= 3  # Pillow rounds three times on its way
 
 
-def test_a_grey_picture_has_no_colour_to_lose() -> None:
+def test_a_grey_image_has_no_colour_to_lose() -> None:
     assert (corrupt_image(RAMP, "channel_drop[channel=Cr]") == RAMP).all()
 
 

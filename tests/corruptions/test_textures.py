@@ -1,4 +1,4 @@
-"""Frost pictures: drawn to the stated statistics, the same bytes everywhere, and read back unchanged."""
+"""Frost images: drawn to the stated statistics, the same bytes everywhere, and read back unchanged."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ DIGESTS = (
     "ea29c632a89c1165",
 )
 
-# Radial power-spectrum slopes, 3 to 100 cycles in 256 pixels, of the pictures the published scores used.
+# Radial power-spectrum slopes, 3 to 100 cycles in 256 pixels, of the images the published scores used.
 SLOPES = (-1.36, -1.76, -1.76, -1.34, -1.85)
 
 
-def spectrum_slope(picture: Image) -> float:
+def spectrum_slope(image: Image) -> float:
     """Slope of log power over log frequency, averaged over windows of 256 pixels."""
     side = 256
-    grey = picture.mean(axis=2)
+    grey = image.mean(axis=2)
     window = np.hanning(side)[:, None] * np.hanning(side)
     power = np.zeros((side, side))
     for y in range(0, grey.shape[0] - side + 1, 48):
@@ -51,13 +51,13 @@ def spectrum_slope(picture: Image) -> float:
 
 
 @pytest.mark.parametrize("index", range(5))
-def test_built_in_pictures_have_the_stated_statistics(index: int) -> None:
-    picture, look = textures.load("built-in")[index], LOOKS[index]
-    assert picture.dtype == np.uint8
-    assert picture.shape == (*look.size, 3)
-    assert np.abs(picture.mean(axis=(0, 1)) - look.mean).max() < 1
-    assert np.abs(picture.std(axis=(0, 1)) - look.sd).max() < 1.5
-    assert spectrum_slope(picture) == pytest.approx(SLOPES[index], abs=0.5)
+def test_built_in_images_have_the_stated_statistics(index: int) -> None:
+    image, look = textures.load("built-in")[index], LOOKS[index]
+    assert image.dtype == np.uint8
+    assert image.shape == (*look.size, 3)
+    assert np.abs(image.mean(axis=(0, 1)) - look.mean).max() < 1
+    assert np.abs(image.std(axis=(0, 1)) - look.sd).max() < 1.5
+    assert spectrum_slope(image) == pytest.approx(SLOPES[index], abs=0.5)
 
 
 @pytest.mark.parametrize("index", range(5))
@@ -68,17 +68,17 @@ def test_statistics_are_those_of_the_photographs(index: int) -> None:
     assert np.abs(photograph.std(axis=(0, 1)) - look.sd).max() < 0.06
 
 
-def test_built_in_pictures_have_the_same_bytes_everywhere() -> None:
+def test_built_in_images_have_the_same_bytes_everywhere() -> None:
     assert tuple(hashlib.sha256(p.tobytes()).hexdigest()[:16] for p in textures.load("built-in")) == DIGESTS
 
 
 @pytest.mark.parametrize("index", range(5))
-def test_drawing_again_gives_the_kept_picture(index: int) -> None:
+def test_drawing_again_gives_the_kept_image(index: int) -> None:
     assert np.array_equal(drawn(index), textures.load("built-in")[index])
 
 
-def test_built_in_pictures_differ() -> None:
-    corners = [picture[:300, :500, 1].astype(float).ravel() for picture in textures.load("built-in")]
+def test_built_in_images_differ() -> None:
+    corners = [image[:300, :500, 1].astype(float).ravel() for image in textures.load("built-in")]
     assert all(abs(np.corrcoef(a, b)[0, 1]) < 0.2 for a, b in combinations(corners, 2))
 
 
@@ -88,10 +88,10 @@ def test_no_part_is_the_photograph() -> None:
 
 
 def test_crops_are_as_bright_and_as_busy_as_those_of_the_photographs() -> None:
-    """What `frost` uses is a crop of a random picture: mean and deviation averaged over draws."""
+    """What `frost` uses is a crop of a random image: mean and deviation averaged over draws."""
 
-    def crops(pictures: tuple[Image, ...]) -> np.ndarray:
-        places = [p[y : y + 224, x : x + 224] for p in pictures for y in (0, 45, 90) for x in (0, 150, 300)]
+    def crops(images: tuple[Image, ...]) -> np.ndarray:
+        places = [p[y : y + 224, x : x + 224] for p in images for y in (0, 45, 90) for x in (0, 150, 300)]
         return np.mean([(c.mean(), c.std(axis=(0, 1)).mean()) for c in places], axis=0)
 
     assert np.abs(crops(textures.load("built-in")) - crops(textures.from_imagecorruptions())).max() < 3
@@ -101,8 +101,8 @@ def test_photographs_are_read_as_opencv_reads_them() -> None:
     spec = find_spec("imagecorruptions")
     assert spec is not None
     assert spec.origin is not None
-    for name, picture in zip(textures.PHOTOGRAPHS, textures.from_imagecorruptions(), strict=True):
-        assert np.array_equal(picture, cv2.imread(str(Path(spec.origin).parent / "frost" / name))[..., ::-1])
+    for name, image in zip(textures.PHOTOGRAPHS, textures.from_imagecorruptions(), strict=True):
+        assert np.array_equal(image, cv2.imread(str(Path(spec.origin).parent / "frost" / name))[..., ::-1])
 
 
 def test_folder_is_read_in_order_of_names_and_grey_becomes_rgb(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_folder_is_read_in_order_of_names_and_grey_becomes_rgb(tmp_path: Path) -
     colour, grey = rng.integers(0, 256, (5, 7, 3), np.uint8), rng.integers(0, 256, (4, 6), np.uint8)
     write_image(tmp_path / "b.png", colour)
     write_image(tmp_path / "a.PNG", grey)
-    (tmp_path / "notes.txt").write_text("not a picture")
+    (tmp_path / "notes.txt").write_text("not an image")
     first, second = textures.load(str(tmp_path))
     assert np.array_equal(first, np.stack([grey] * 3, axis=2))
     assert np.array_equal(second, colour)
@@ -130,21 +130,21 @@ def test_a_changed_folder_is_read_again(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("size", [(66, 100), (120, 90), (61, 81)])
-def test_an_enlarged_part_is_a_part_of_the_enlarged_picture(size: tuple[int, int]) -> None:
+def test_an_enlarged_part_is_a_part_of_the_enlarged_image(size: tuple[int, int]) -> None:
     """OpenCV's bicubic, whose last bit depends on the processor."""
-    picture = np.random.default_rng(0).integers(0, 256, (60, 80, 3), np.uint8)
-    whole = cv2.resize(picture, size[::-1], interpolation=cv2.INTER_CUBIC)
-    ours = imaging.enlarged_part(picture, size, (0, 0), size)
+    image = np.random.default_rng(0).integers(0, 256, (60, 80, 3), np.uint8)
+    whole = cv2.resize(image, size[::-1], interpolation=cv2.INTER_CUBIC)
+    ours = imaging.enlarged_part(image, size, (0, 0), size)
     assert np.abs(ours.astype(int) - whole).max() <= 1
     assert (ours == whole).mean() > 0.9
-    part = imaging.enlarged_part(picture, size, (20, 11), (30, 50))
+    part = imaging.enlarged_part(image, size, (20, 11), (30, 50))
     assert np.array_equal(part, ours[20:50, 11:61])
 
 
-def test_pictures_cannot_be_written_to(tmp_path: Path) -> None:
+def test_images_cannot_be_written_to(tmp_path: Path) -> None:
     write_image(tmp_path / "a.png", np.zeros((2, 2, 3), np.uint8))
     for source in ("built-in", "imagecorruptions", str(tmp_path)):
-        assert not any(picture.flags.writeable for picture in textures.load(source))
+        assert not any(image.flags.writeable for image in textures.load(source))
 
 
 def test_missing_folder_says_what_is_possible(tmp_path: Path) -> None:
@@ -152,13 +152,13 @@ def test_missing_folder_says_what_is_possible(tmp_path: Path) -> None:
         textures.load(str(tmp_path / "nowhere"))
 
 
-def test_folder_without_pictures_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("not a picture")
-    with pytest.raises(InvalidOption, match=r"no pictures in .*\.png"):
+def test_folder_without_images_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("not an image")
+    with pytest.raises(InvalidOption, match=r"no images in .*\.png"):
         textures.load(str(tmp_path))
 
 
-def test_broken_picture_is_named(tmp_path: Path) -> None:
+def test_broken_image_is_named(tmp_path: Path) -> None:
     (tmp_path / "ice.png").write_bytes(b"no png")
     with pytest.raises(InvalidImage, match=r"ice\.png"):
         textures.load(str(tmp_path))

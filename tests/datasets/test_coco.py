@@ -19,8 +19,8 @@ from pycocotools import mask as oracle
 from pycocotools.coco import COCO
 
 from stormproof.datasets import coco, open_dataset
-from stormproof.datasets.masks import decompress, mask_box, masks_by_id, polygon_mask, segmentation_mask
 from stormproof.errors import DatasetError
+from stormproof.masks import decompress, mask_box, masks_by_id, polygon_mask, segmentation_mask
 from stormproof.sample import RLE
 
 REAL = [

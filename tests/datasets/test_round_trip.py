@@ -60,7 +60,7 @@ def riders(scene: Rendered) -> list[bool]:
 
 
 @pytest.mark.parametrize("kind", SPECS)
-def test_pictures_return_pixel_for_pixel(written: Written, scenes: list[Rendered], kind: str) -> None:
+def test_images_return_pixel_for_pixel(written: Written, scenes: list[Rendered], kind: str) -> None:
     dataset = written(kind)
     assert len(dataset) == COUNT
     for i, scene in enumerate(scenes):

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stormproof import datasets
+import stormproof
 from stormproof.datasets import open_dataset
 from stormproof.datasets.images import open_images
 from stormproof.errors import InvalidOption, UnknownName
-from stormproof.spec import Spec, call
+from stormproof.spec import Spec, call, declared
 
 words = st.text(st.characters(codec="utf-8", exclude_characters="\\,=:\n\r"), min_size=1).filter(
     lambda w: w.strip() == w
@@ -42,6 +42,15 @@ def test_a_spec_survives_being_written(kind: str, main: str, options: dict[str, 
 def test_what_is_not_a_spec(text: str, part: str) -> None:
     with pytest.raises(InvalidOption, match=part):
         Spec.parse(text)
+
+
+@pytest.mark.parametrize("room", ["datasets", "models"])
+def test_every_declaration_is_found(room: str) -> None:
+    folder = Path(stormproof.__file__).parent / room
+    marks = sum(path.read_text(encoding="utf-8").count("\n@opens(") for path in folder.glob("*.py"))
+    found = declared(f"stormproof.{room}", folder)
+    assert len(found) == marks > 10
+    assert all(callable(opener.load()) for opener in found.values())
 
 
 def test_unknown_kinds_and_options_suggest_the_nearest(tmp_path: Path) -> None:
@@ -82,7 +91,9 @@ def test_plug_ins_by_entry_point(pictures: Path, monkeypatch: pytest.MonkeyPatch
     module.open_pictures = open_pictures  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "a_plug_in", module)
     point = EntryPoint("pictures", "a_plug_in:open_pictures", "stormproof.datasets")
-    monkeypatch.setattr(datasets, "entry_points", lambda group: EntryPoints([point]).select(group=group))
+    monkeypatch.setattr(
+        "stormproof.spec.entry_points", lambda group: EntryPoints([point]).select(group=group)
+    )
     assert len(open_dataset(f"pictures:{pictures}")) == 3
     # An option that the plug-in declares is the plug-in's own, even if context has one of the name.
     assert len(open_dataset(f"pictures:{pictures},depth=anything")) == 3

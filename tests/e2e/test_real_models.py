@@ -13,9 +13,7 @@ STORMPROOF = [sys.executable, "-c", "from stormproof.cli import main; main()"]
 
 
 def call(*arguments: object) -> str:
-    done = subprocess.run(
-        [*STORMPROOF, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=300
-    )
+    done = subprocess.run([*STORMPROOF, *map(str, arguments)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

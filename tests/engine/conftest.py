@@ -1,4 +1,4 @@
-"""Runs of tiny models on tiny pictures."""
+"""Runs of tiny models on tiny images."""
 
 from __future__ import annotations
 

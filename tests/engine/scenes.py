@@ -1,4 +1,4 @@
-"""Small datasets of generated pictures on disk."""
+"""Small datasets of generated images on disk."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import PIL.Image
 
-MARKED = 5  # the picture that broken models stumble over while it is clean
+MARKED = 5  # the image that broken models stumble over while it is clean
 
 
 def write_scene(folder: Path, images: int = 12, size: tuple[int, int] = (48, 64)) -> str:
-    """Pictures with two boxes each and a COCO file; returns the spec that opens them."""
+    """Images with two boxes each and a COCO file; returns the spec that opens them."""
     (folder / "images").mkdir(parents=True)
     rng = np.random.default_rng(7)
     height, width = size
@@ -47,7 +47,7 @@ def write_scene(folder: Path, images: int = 12, size: tuple[int, int] = (48, 64)
 
 
 def write_street(folder: Path, images: int = 6) -> str:
-    """Pictures with label maps of three classes in CamVid's layout."""
+    """Images with label maps of three classes in CamVid's layout."""
     (folder / "images").mkdir(parents=True)
     (folder / "labels").mkdir()
     rng = np.random.default_rng(3)

@@ -11,7 +11,6 @@ import pytest
 
 from engine.conftest import MODELS, Configure, all_bytes, all_rows
 from engine.scenes import MARKED
-from stormproof.engine import guard
 from stormproof.engine.run import run
 from stormproof.errors import StoreError
 from stormproof.store.parts import failures_path, read_failures, write_failures
@@ -61,14 +60,14 @@ def test_failed_cells_are_tried_again(configure: Configure, monkeypatch: pytest.
     config, whole = configure("raises_on_marked"), configure("raises_on_marked", out="whole")
     assert len(run(config).failures) == 1
     assert len(run(config).failures) == 1
-    monkeypatch.setenv("MENDED", "1")
+    monkeypatch.setenv("FIXED", "1")
     assert run(config).done == {"clean": 1}
     run(whole)
     assert all_bytes(Path(config.out)) == all_bytes(Path(whole.out))
     assert read_failures(Path(config.out)) == []
 
 
-def test_failures_are_remembered_until_they_are_mended(
+def test_failures_are_remembered_until_they_are_fixed(
     configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A later command about other conditions does not forget why these are missing."""
@@ -78,25 +77,34 @@ def test_failures_are_remembered_until_they_are_mended(
     write_failures(failures_path(Path(config.out), MARKED // 4), told)
     run(config)
     assert [row["condition"] for row in read_failures(Path(config.out))] == ["pixelate@1", "clean"]
-    monkeypatch.setenv("MENDED", "1")
+    monkeypatch.setenv("FIXED", "1")
     run(config)
     assert read_failures(Path(config.out)) == told
 
 
 @pytest.mark.parametrize("engine", ["local", "pool"])
 def test_a_hanging_call_is_cut_off(configure: Configure, engine: str) -> None:
-    summary = run(configure("hangs_on_marked", engine=engine, workers=1, timeout=0.3, limit=8))
+    summary = run(configure("hangs_on_marked", engine=engine, workers=1, timeout=7200, limit=8))
     assert [(f.index, f.condition, f.kind) for f in summary.failures] == [(MARKED, "clean", "timeout")]
-    assert "no answer within 0.3 s" in summary.failures[0].error
+    assert "no answer within 7200 s" in summary.failures[0].error
     assert summary.done.total() == 8 * 3 - 1
 
 
-@pytest.mark.slow
-def test_a_call_that_cannot_be_interrupted_ends_its_worker(configure: Configure) -> None:
-    assert guard.GRACE < 10
-    summary = run(configure("hangs_hard_on_marked", engine="pool", workers=1, timeout=0.2, limit=8))
-    assert [(f.index, f.condition, f.kind) for f in summary.failures] == [(MARKED, "clean", "death")]
-    assert summary.done.total() == 8 * 3 - 1
+def test_a_call_that_cannot_be_interrupted_ends_its_worker() -> None:
+    """It hangs with the signal blocked, as code that never returns to Python does."""
+    worker = """
+import signal
+from stormproof.engine import guard
+
+guard.GRACE = 0.01
+guard.may_be_ended()
+with guard.time_limit(0.01):
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+    signal.sigwait([signal.SIGUSR1])
+"""
+    ended = subprocess.run([sys.executable, "-c", worker], capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert "Timeout" in ended.stderr
 
 
 def test_a_cell_that_kills_its_worker_is_found(configure: Configure) -> None:
@@ -155,7 +163,7 @@ def test_the_command_line_names_cell_and_way_on(scene: str, tmp_path: Path) -> N
                "--out", str(out), "--engine", "local"]  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-c", "from stormproof.cli import main; main()", *command],
-        capture_output=True, text=True, check=False, timeout=60,
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 1
     assert f"failed: {MARKED + 1} under clean: ArithmeticError: cannot divide by cheese" in done.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from engine.conftest import Configure, all_bytes, all_rows
+from engine.fake_models import GATE
 from engine.scenes import MARKED
 from stormproof.engine.plan import make_plan
 from stormproof.engine.run import execute, run
@@ -35,24 +35,33 @@ def cluster() -> Iterator[Any]:
 
 
 @pytest.mark.slow
-def test_a_lost_ray_node_changes_nothing(configure: Configure, cluster: Any) -> None:
-    calm = configure("slow_boxes", out="calm", **LONG)
-    run(calm)
-    config = configure("slow_boxes", engine="ray", address=cluster.address, **LONG)
-    out = Path(config.out)
+def test_a_lost_ray_node_changes_nothing(
+    configure: Configure, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run stops at its gate, loses a node there, and goes on."""
+    monkeypatch.chdir(tmp_path)
+    config = configure("gated_boxes", engine="ray", address=cluster.address, **LONG)
+    out, gate = Path(config.out), tmp_path / GATE
+    ended = threading.Event()
 
     def lose_a_node() -> None:
-        while not list((out / "parts").glob("part-*")):
-            time.sleep(0.02)
+        while not list((out / "parts").glob("part-*")) and not ended.wait(0.02):
+            pass
         cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
+        gate.touch()
 
     thief = threading.Thread(target=lose_a_node)
     thief.start()
-    summary = run(config)
-    thief.join()
+    try:
+        summary = run(config)
+    finally:
+        ended.set()
+        thief.join()
     assert summary.complete
     assert not summary.failures
     assert len(cluster.worker_nodes) == 1
+    calm = configure("gated_boxes", out="calm", **LONG)
+    run(calm)
     assert all_bytes(out) == all_bytes(Path(calm.out))
 
 

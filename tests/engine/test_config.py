@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 import yaml
+from pydantic import ValidationError
 from typer.testing import CliRunner
 
 from engine.conftest import Configure
 from stormproof.cli import app
 from stormproof.corruptions import SUITES, find
-from stormproof.engine.config import RunConfig, make_config, overlay, read_conditions, read_settings
+from stormproof.engine.config import EXPECTED, RunConfig, make_config, overlay, read_conditions, read_settings
 from stormproof.engine.presets import PRESETS, find_preset
 from stormproof.engine.run import run
 from stormproof.errors import InvalidCondition, InvalidOption, UnknownName
@@ -35,7 +36,7 @@ LEAST = {"model": "a.b:c", "data": "images:x", "out": "o"}
         ({"timeout": -1}, "timeout is -1"),
         ({"engine": "dask"}, "engine is 'dask'"),
         ({"address": "auto"}, "goes with --engine ray"),
-        ({"seed": -1}, "seed is -1: it must be greater than or equal to 0"),
+        ({"seed": -1}, "seed is -1: it must be at least 0"),
         ({"shard": "two"}, "shard is 'two': write i/n, such as 2/8"),
         ({"gpus": 1}, "gpus (--gpus) goes with --engine ray"),
         ({"suite": 3}, "suite is 3: it must be a list"),
@@ -48,6 +49,19 @@ def test_wrong_settings_are_said(settings: dict[str, Any], words: str) -> None:
         make_config({**LEAST, **settings}, "run.yaml")
     assert words in str(error.value)
     assert str(error.value).startswith("run.yaml: ")
+
+
+def test_every_complaint_about_a_value_is_our_own() -> None:
+    """Whatever a setting is given, the sentence comes from our table, never from the library."""
+    values = [-1, 0, 2**70, 1.5, "many", [1], {"a": [1]}, None, [[]], float("nan")]
+    met = set()
+    for name in RunConfig.model_fields:
+        for value in values:
+            try:
+                RunConfig.model_validate({**LEAST, name: value})
+            except ValidationError as error:
+                met |= {problem["type"] for problem in error.errors()}
+    assert met - {"value_error"} <= EXPECTED.keys()
 
 
 def test_a_missing_setting_names_its_flag() -> None:
@@ -64,7 +78,7 @@ def test_yaml_is_read_safely(tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match="must hold settings"):
         read_settings(path)
     path.write_bytes(b"model: \xff")
-    with pytest.raises(InvalidOption, match="is not a text in UTF-8: invalid start byte at byte 7"):
+    with pytest.raises(InvalidOption, match=r"is not UTF-8 text \(byte 7\)"):
         read_settings(path)
     path.write_text("modle: x")
     with pytest.raises(InvalidOption, match="did you mean 'model'"):
@@ -163,7 +177,7 @@ def test_the_settings_of_shards_repeat_the_whole(configure: Configure, tmp_path:
     assert make_config(found["merged"]) == make_config({**found["shared"], "out": str(tmp_path / "merged")})
 
 
-def test_flags_go_before_the_file(configure: Configure, tmp_path: Path) -> None:
+def test_flags_override_the_file(configure: Configure, tmp_path: Path) -> None:
     file = tmp_path / "run.yaml"
     config = configure(limit=3)
     file.write_text(yaml.safe_dump(config.model_dump(mode="json", exclude_none=True)))

@@ -9,11 +9,11 @@ from statistics import fmean
 import numpy as np
 import pytest
 
+from stormproof.groups import BENCHMARK_15
 from stormproof.robustness.correlation import correlate
 from stormproof.robustness.degradation import Degradation, by_category, cd, mean_over, rcd
-from stormproof.robustness.groups import BENCHMARK_15
 from stormproof.robustness.performance import mpc, p, rpc
-from stormproof.robustness.prediction import foretell, normalise
+from stormproof.robustness.prediction import normalise, predict
 from stormproof.robustness.published import published
 
 GOLDEN = Path(__file__).parents[3] / "shared/golden"
@@ -258,29 +258,29 @@ CASES = [  # what from what, the baseline of D-RFCN, pooled R², R² per system 
 
 
 @pytest.mark.parametrize(("contextual", "simple", "baseline", "pooled", "per_system"), CASES)
-def test_pezzementi_foretelling(contextual, simple, baseline, pooled, per_system):
+def test_pezzementi_prediction(contextual, simple, baseline, pooled, per_system):
     scores = pezzementi(baseline)
-    told = foretell(scores, starting(scores, *simple), starting(scores, contextual))
+    told = predict(scores, starting(scores, *simple), starting(scores, contextual))
     assert told.r2 == pytest.approx(pooled, abs=0.001)
     assert list(told.r2_by_system.values()) == pytest.approx(list(per_system), abs=0.006)
 
 
 @pytest.mark.parametrize(("contextual", "pooled"), [("Defocus", 0.979), ("Haze", 0.737)])
-def test_pezzementi_foretelling_from_every_simple_mutator(contextual, pooled):
+def test_pezzementi_prediction_from_every_simple_mutator(contextual, pooled):
     scores = pezzementi()
     simple = [n for n in scores["mscnn"] if not n.startswith(("Defocus", "Haze", "clean"))]
     assert len(simple) == 32
-    assert foretell(scores, simple, starting(scores, contextual)).r2 == pytest.approx(pooled, abs=0.001)
+    assert predict(scores, simple, starting(scores, contextual)).r2 == pytest.approx(pooled, abs=0.001)
 
 
 def test_pezzementi_claims():
     scores = pezzementi()
-    blur = foretell(scores, starting(scores, "Gaussian Blur"), starting(scores, "Defocus"))
+    blur = predict(scores, starting(scores, "Gaussian Blur"), starting(scores, "Defocus"))
     assert blur.r2 >= 0.98
     assert min(blur.r2_by_system.values()) >= 0.93
-    haze = foretell(scores, starting(scores, "Alpha Blend"), starting(scores, "Haze"))
+    haze = predict(scores, starting(scores, "Alpha Blend"), starting(scores, "Haze"))
     assert haze.r2 == pytest.approx(0.88, abs=0.01)
     assert np.all(blur.weights >= 0)
-    # Strong defocus is foretold by strong blur: most of its weight lies on σ ≥ 2.
+    # Strong defocus is predicted by strong blur: most of its weight lies on σ ≥ 2.
     strongest = blur.overall[blur.contextual.index("Defocus u_f 1.0; kappa 3.6")]
     assert strongest[3:].sum() > 0.9 * strongest.sum()

@@ -14,6 +14,7 @@ from scenes import scenes
 
 from stormproof.datasets import open_dataset
 from stormproof.errors import InvalidPrediction, InvalidTruth
+from stormproof.metrics import coco
 from stormproof.metrics.coco import NUMBERS, box_scores, mask_scores
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.sample import RLE, Instances, Prediction
@@ -142,9 +143,10 @@ def test_truth_is_indexed_once_and_travels_without_its_index():
     truth = one_truth()
     said = {"a.png": Prediction(), "b.png": Prediction()}
     box_scores(truth, said)
-    index = truth.__dict__["_coco_boxes"]
+    index = coco._INDEXES[truth]["bbox"]
     box_scores(truth, said)
-    assert truth.__dict__["_coco_boxes"] is index
+    assert coco._INDEXES[truth]["bbox"] is index
+    assert not any("coco" in name for name in vars(truth))  # what is frozen stays as it was made
     copy = pickle.loads(pickle.dumps(truth))
     assert copy.ids == truth.ids
     assert box_scores(copy, said).AP == 0.0

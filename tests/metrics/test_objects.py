@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from stormproof.boxes import enclosing_overlap, iou, shared, union
 from stormproof.metrics.objects import MatchingRule, Symptom, object_errors
-from stormproof.metrics.overlap import coverage, enclosing_overlap, iou
 from stormproof.metrics.records import DetectionTruth
 from stormproof.sample import Instances, Prediction
 
@@ -104,6 +104,6 @@ def test_printed_formula_measures_against_the_enclosing_box():
 def test_overlaps():
     a, b = np.array([[0.0, 0, 4, 4]]), np.array([[2.0, 2, 6, 6], [8, 8, 9, 9], [1, 1, 1, 1]])
     assert iou(a, b).tolist() == [[pytest.approx(4 / 28), 0, 0]]
-    assert coverage(a, b).tolist() == [[0.25, 0, 0]]
+    assert [(shared(a[0], box), union(a[0], box)) for box in b] == [(4, 28), (0, 17), (0, 16)]
     assert enclosing_overlap(a, b).tolist() == [[pytest.approx(4 / 36), 0, 0]]
     assert iou(np.zeros((1, 4)), np.zeros((1, 4))).tolist() == [[0]]

@@ -195,11 +195,11 @@ def test_small_crops_are_padded_and_too_small_pictures_refused():
     tiny = CLEAN[:4, :7]
     assert ssim(tiny, tiny) == pytest.approx(1)
     assert ssim(tiny, 255 - tiny) < 0.9
-    with pytest.raises(InvalidImage, match="41 pixels a side; this picture is 40×128"):
+    with pytest.raises(InvalidImage, match="41 pixels a side; this image is 40×128"):
         vifp(CLEAN[:40], CLEAN[:40])
     with pytest.raises(InvalidImage, match="80 pixels a side"):
         vif(CLEAN[:79], CLEAN[:79])
-    with pytest.raises(InvalidImage, match="compare pictures of one size"):
+    with pytest.raises(InvalidImage, match="compare images of one size"):
         ssim(CLEAN, CLEAN[1:])
 
 

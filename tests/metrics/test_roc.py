@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from scenes import scenes
 
+from stormproof.boxes import iou, shared
 from stormproof.errors import InvalidOption, InvalidTruth
-from stormproof.metrics.overlap import coverage, iou
 from stormproof.metrics.records import DetectionTruth
 from stormproof.metrics.roc import REFERENCE_FPPI, detection_rates, fix_sensitivities, roc, worst_images
 from stormproof.sample import Instances, Prediction
@@ -43,6 +43,7 @@ def slow_curve(truth, found, level):
     for threshold in sorted(set(found.scores.tolist()), reverse=True):
         taken, hits, errors = set(), 0, 0
         for i in [i for i in np.argsort(-found.scores, kind="stable") if found.scores[i] >= threshold]:
+            width, height = found.boxes[i, 2:] - found.boxes[i, :2]
             near = [
                 t
                 for t in range(len(truth))
@@ -58,7 +59,7 @@ def slow_curve(truth, found, level):
                 taken.add(-best[1])
                 hits += 1
             elif not any(
-                coverage(found.boxes[i : i + 1], truth.boxes[t : t + 1])[0, 0] >= level
+                (width * height > 0) and shared(found.boxes[i], truth.boxes[t]) >= level * width * height
                 for t in near
                 if truth.crowd[t]
             ):

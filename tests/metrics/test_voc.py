@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from scenes import scenes
 
-from stormproof.metrics.overlap import iou
+from stormproof.boxes import iou
 from stormproof.metrics.records import DetectionTruth
 from stormproof.metrics.voc import area_under, eleven_points, voc07_scores, voc10_scores
 from stormproof.sample import Instances, Prediction

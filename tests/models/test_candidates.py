@@ -47,7 +47,7 @@ def test_the_best_stay_and_boxes_are_cut_at_the_border() -> None:
 
 
 def test_boxes_suppress_one_another_before_they_are_cut() -> None:
-    """Half of both boxes lies in the padding, where they part; in the picture they are one."""
+    """Half of both boxes lies in the padding, where they part; in the image they are one."""
     fit = plan_fit((50, 100), (100, 100), "letterbox", "centre")
     boxes = np.array([[10.0, 25, 40, 100], [10, 25, 40, 76]])
     found = to_prediction(Candidates(boxes, np.array([[0.9], [0.8]])), fit, Limits(0.01, 10, iou=0.7))

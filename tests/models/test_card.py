@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stormproof.errors import DatasetError, ModelError
+from stormproof.errors import ModelError
 from stormproof.models.card import complete_card, read_card
 
 GUESS = {
@@ -79,10 +79,10 @@ def test_the_card_beside_the_model_is_found(tmp_path: Path) -> None:
 
 def test_yaml_cannot_run_code(tmp_path: Path) -> None:
     (tmp_path / "net.yaml").write_text("!!python/object/apply:os.system ['true']\n")
-    with pytest.raises(DatasetError, match="is not YAML"):
+    with pytest.raises(ModelError, match="is not YAML"):
         read_card(tmp_path / "net.onnx", None)
     (tmp_path / "list.yaml").write_text("- a\n")
     with pytest.raises(ModelError, match="mapping"):
         read_card(tmp_path / "net.onnx", str(tmp_path / "list.yaml"))
-    with pytest.raises(DatasetError, match="no such file"):
+    with pytest.raises(ModelError, match="no such file"):
         read_card(tmp_path / "net.onnx", str(tmp_path / "missing.yaml"))

@@ -137,10 +137,12 @@ def test_it_gives_up(server: Server) -> None:
 
 def test_a_server_that_hangs(server: Server) -> None:
     release = threading.Event()
-    server.answers = [lambda handler: release.wait(5)]
-    with pytest.raises(ModelError, match="cannot be reached"):
-        open_model(f"{server.url},timeout=0.1,retries=0")(IMAGES)
-    release.set()
+    server.answers = [lambda handler: release.wait()]
+    try:
+        with pytest.raises(ModelError, match="cannot be reached"):
+            open_model(f"{server.url},timeout=0.1,retries=0")(IMAGES)
+    finally:
+        release.set()
 
 
 def test_answers_are_bounded(server: Server) -> None:

@@ -1,4 +1,4 @@
-"""Enhancement before a model: what it does to pictures, and that it makes another model."""
+"""Enhancement before a model: what it does to images, and that it makes another model."""
 
 from __future__ import annotations
 
@@ -63,6 +63,6 @@ def test_what_cannot_be_enhanced(tmp_path) -> None:
     with pytest.raises(UnknownName, match="Did you mean 'clahe'"):
         enhanced(Recorder(), ["clahee"])
     (tmp_path / "clean.json").write_text("[]")
-    with pytest.raises(InvalidOption, match="no picture to enhance"):
+    with pytest.raises(InvalidOption, match="no image to enhance"):
         enhanced(open_model(f"results:{tmp_path}/clean.json"), ["nlm"])
     assert list(STEPS) == ["clahe", "nlm"]

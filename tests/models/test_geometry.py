@@ -1,4 +1,4 @@
-"""Fitting pictures into inputs and carrying boxes and planes back."""
+"""Fitting images into inputs and carrying boxes and planes back."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_padding_and_content() -> None:
 @pytest.mark.parametrize("resize", ["stretch", "letterbox"])
 @pytest.mark.parametrize("resolution", [1, 4])
 def test_planes_come_back(resize, resolution: int) -> None:
-    """A half-and-half picture, seen by the network at full or quarter resolution, is half-and-half again."""
+    """A half-and-half image, seen by the network at full or quarter resolution, is half-and-half again."""
     fit = plan_fit((60, 100), (128, 128), resize)
     truth = np.zeros((60, 100), np.uint8)
     truth[:, 50:] = 1

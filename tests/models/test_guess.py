@@ -146,7 +146,7 @@ def test_how_detr_is_normalised() -> None:
     assert found["input"]["size"] == (560, 560)
 
 
-def test_the_picture_among_several_inputs() -> None:
+def test_the_image_among_several_inputs() -> None:
     mask, picture = Tensor("pixel_mask", (1, 64, 64), N), Tensor("pixel_values", (1, 3, 64, 96), F)
     outside = Graph((mask, picture), (Tensor("logits", (1, 19, 16, 24), F),))
     assert guess_card(outside)["input"]["size"] == (64, 96)
@@ -170,5 +170,5 @@ def test_what_cannot_be_told_stays_open() -> None:
     unsure = graph(S, ((1, 100, 4), F), ((1, 100, 7), F), names=["pred_boxes", "logits"])
     assert guess_card(unsure)["outputs"] == ["logits", "pred_boxes"]
     assert "decoder" not in guess_card(unsure)
-    with pytest.raises(ModelError, match="takes no picture"):
+    with pytest.raises(ModelError, match="takes no image"):
         guess_card(Graph((Tensor("x", (1, 7), F),), (Tensor("y", (1,), F),)))

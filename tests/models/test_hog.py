@@ -1,4 +1,4 @@
-"""OpenCV's pedestrian detector, on photographs and on pictures it cannot search."""
+"""OpenCV's pedestrian detector, on photographs and on images it cannot search."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ SIDE = 16
 
 
 def write_arg_max(path: Path) -> Path:
-    """A .tflite file: float NHWC picture in, index of its strongest channel out."""
+    """A .tflite file: float NHWC image in, index of its strongest channel out."""
     import flatbuffers
 
     def tensor(name: str, shape: list[int], kind: int, buffer: int) -> schema.TensorT:

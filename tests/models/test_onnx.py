@@ -36,7 +36,7 @@ def constant(name: str, value: np.ndarray):
 
 
 def echo(path: Path, batch: int | str = 1, channels: int = 3) -> Path:
-    """The picture itself as semantic scores: the class of a pixel is its strongest channel."""
+    """The image itself as semantic scores: the class of a pixel is its strongest channel."""
     shape = [batch, channels, 32, 32]
     return save(
         path, [helper.make_node("Identity", ["x"], ["out"])], [("x", FLOAT, shape)], [("out", FLOAT, shape)]
@@ -44,7 +44,7 @@ def echo(path: Path, batch: int | str = 1, channels: int = 3) -> Path:
 
 
 def fixed_rows(path: Path, rows: np.ndarray, metadata=None, masks: np.ndarray | None = None) -> Path:
-    """A detector that says the same of every picture."""
+    """A detector that says the same of every image."""
     weights, outputs = [constant("rows", rows)], [("out", FLOAT, list(rows.shape))]
     nodes = [
         helper.make_node("ReduceMean", ["x"], ["mean"], keepdims=0, axes=[0, 1, 2, 3]),
@@ -190,7 +190,7 @@ def test_a_card_that_contradicts_the_graph(tmp_path: Path) -> None:
 
 
 def test_graphs_that_want_more(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="4 pictures at once"):
+    with pytest.raises(ModelError, match="4 images at once"):
         open_model(f"onnx:{echo(tmp_path / 'net.onnx', batch=4)},classes=dataset")
     nodes = [helper.make_node("Mul", ["x", "gain"], ["out"])]
     shape = [1, 3, 8, 8]

@@ -11,7 +11,7 @@ import pytest
 
 from stormproof.errors import MissingExtra
 from stormproof.models import ADAPTERS, open_model
-from stormproof.spec import keyword_options, load_attribute
+from stormproof.spec import keyword_options
 
 HEAVY = (
     "torch",
@@ -29,8 +29,7 @@ def test_no_framework_is_imported_unasked() -> None:
     code = (
         "import sys, stormproof.models\n"
         "from stormproof.models import open_model, ADAPTERS\n"
-        "from stormproof.spec import load_attribute\n"
-        "openers = [load_attribute(place) for place in ADAPTERS.values()]\n"
+        "openers = [opener.load() for opener in ADAPTERS.values()]\n"
         "open_model('hog')\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules])\n"
     )
@@ -40,7 +39,7 @@ def test_no_framework_is_imported_unasked() -> None:
 
 @pytest.mark.parametrize("kind", ADAPTERS)
 def test_every_adapter_declares_its_options(kind: str) -> None:
-    opener = load_attribute(ADAPTERS[kind])
+    opener = ADAPTERS[kind].load()
     assert all(option.annotation is not option.empty for option in keyword_options(opener).values())
     assert opener.__doc__ or opener.__module__
 

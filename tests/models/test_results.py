@@ -1,4 +1,4 @@
-"""Predictions made beforehand: COCO results and folders of maps, by condition, without any picture."""
+"""Predictions made beforehand: COCO results and folders of maps, by condition, without any image."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROW = {"image_id": 7, "category_id": 18, "bbox": [1, 2, 3, 4], "score": 0.5}
 
 @pytest.fixture
 def data(tmp_path: Path) -> Dataset:
-    """Two images, no picture files; categories are numbered 3 and 18."""
+    """Two images, no image files; categories are numbered 3 and 18."""
     content = {
         "images": [{"id": i, "file_name": f"{i}.jpg", "height": 10, "width": 12} for i in (7, 8)],
         "categories": [{"id": 3, "name": "car"}, {"id": 18, "name": "dog"}],

@@ -1,4 +1,4 @@
-"""Degradation against a reference, α sequences, foretelling and correlation."""
+"""Degradation against a reference, α sequences, prediction and correlation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stormproof.errors import IncompleteGrid, InvalidOption, UnknownName
 from stormproof.robustness.correlation import correlate, correlation_table, gains
 from stormproof.robustness.degradation import Degradation, by_category, cd, degradation, mean_over, rcd
 from stormproof.robustness.grid import Grid
-from stormproof.robustness.prediction import foretell, normalise, r_squared
+from stormproof.robustness.prediction import normalise, predict, r_squared
 from stormproof.robustness.sequences import distance_matrix, relative_performance
 
 
@@ -95,13 +95,13 @@ def test_distances_average_over_scores():
         distance_matrix({"a": a, "c": {"AP": a["AP"], "APs": {0.0: 1.0}}})
 
 
-def test_foretelling_recovers_a_non_negative_law():
+def test_prediction_recovers_a_non_negative_law():
     rng = np.random.default_rng(0)
     systems = {}
     for i in range(8):
         x = rng.random(3) + 0.1
         systems[f"s{i}"] = {"a": x[0], "b": x[1], "c": x[2], "haze": 0.7 * x[0] + 0.2 * x[2]}
-    told = foretell(systems, ["a", "b", "c"], ["haze"])
+    told = predict(systems, ["a", "b", "c"], ["haze"])
     assert told.overall[0] == pytest.approx([0.7, 0, 0.2], abs=1e-9)
     assert told.weights.shape == (8, 1, 3)
     assert told.r2 == pytest.approx(1)
@@ -111,16 +111,16 @@ def test_foretelling_recovers_a_non_negative_law():
 def test_the_system_left_out_does_not_teach():
     systems = {name: {"a": value, "haze": value} for name, value in {"x": 0.5, "y": 0.7, "z": 0.9}.items()}
     systems["odd"] = {"a": 0.8, "haze": 0.1}
-    told = foretell(systems, ["a"], ["haze"])
+    told = predict(systems, ["a"], ["haze"])
     assert told.predicted[3, 0] == pytest.approx(0.8)  # what the other three would say
     assert math.isnan(told.r2_by_system["odd"])  # one configuration does not vary
 
 
-def test_foretelling_refuses_holes_and_lonely_systems():
+def test_prediction_refuses_holes_and_lonely_systems():
     with pytest.raises(IncompleteGrid, match="y: haze"):
-        foretell({"x": {"a": 1, "haze": 1}, "y": {"a": 1}}, ["a"], ["haze"])
+        predict({"x": {"a": 1, "haze": 1}, "y": {"a": 1}}, ["a"], ["haze"])
     with pytest.raises(InvalidOption, match="given 1, 1 and 1"):
-        foretell({"x": {"a": 1, "haze": 1}}, ["a"], ["haze"])
+        predict({"x": {"a": 1, "haze": 1}}, ["a"], ["haze"])
     with pytest.raises(IncompleteGrid, match="x: a clean score above 0"):
         normalise({"x": {"clean": 0.0, "a": 1.0}})
 

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from stormproof.condition import Condition, Suite, grid
 from stormproof.errors import IncompleteGrid, InvalidCondition
+from stormproof.groups import KAMANN
+from stormproof.robustness.aggregate import aggregate as declare
 from stormproof.robustness.corruption_error import ce, cross_scenario, enhancement_change, mce, mce_change
 from stormproof.robustness.degradation import Degradation, degradation, rcd
 from stormproof.robustness.grid import Grid
-from stormproof.robustness.groups import KAMANN
 from stormproof.robustness.performance import (
     mpc,
     mpc_by_corruption,
@@ -178,3 +179,22 @@ def test_groups_average_as_the_paper_does() -> None:
     assert found == pytest.approx(
         {"blur": 0.3, "noise": 0.6, "digital": 0.3, "weather": 0.3, "geometric": 0.3}
     )
+
+
+def test_mpc_is_the_mean_of_corruptions_however_many_severities_each_has() -> None:
+    grid = Grid.of(
+        {"clean": 0.9, **{f"psf_blur@{s}": 0.8 for s in (1, 2, 3)}, **{f"fog@{s}": 0.4 for s in range(1, 6)}}
+    )
+    assert mpc(grid) == pytest.approx(0.6)  # over all eight cells it would be 0.55
+    assert mce(grid) == pytest.approx(0.6)
+    assert rpc(grid) == pytest.approx(0.6 / 0.9)
+
+
+def test_declared_aggregates_follow_what_the_measure_is() -> None:
+    grid = Grid.of(FULL)
+    assert {"P", "mPC", "rPC", "by_corruption"} <= {*aggregates("AP", grid)}
+    assert list(aggregates("E", grid)) == ["P", "CE", "mCE", "change"]
+    assert list(aggregates("FPPI", grid)) == ["P"]  # a mean over conditions says nothing
+    assert list(aggregates("AP", Grid.of({**FULL, "fog@3": math.nan}))) == ["P"]
+    with pytest.raises(ValueError, match="'mPC' of 'scores': give a name of its own"):
+        declare("scores", "mPC")

@@ -11,9 +11,9 @@ import pytest
 
 from stormproof.condition import Condition
 from stormproof.errors import OutputError, StoreError
+from stormproof.files import sweep, whole_file
 from stormproof.metrics.semantic import Confusion
 from stormproof.sample import RLE, Prediction, SemanticMap
-from stormproof.store.files import sweep, whole_file
 from stormproof.store.merge import merge
 from stormproof.store.parts import (
     PARTS,

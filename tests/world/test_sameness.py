@@ -28,7 +28,7 @@ CASES = [
 
 
 def digest(case: tuple[int, str, int, int, int]) -> dict[str, str]:
-    """SHA-256 of the picture and of all truth."""
+    """SHA-256 of the image and of all truth."""
     seed, split, index, width, height = case
     rendered = render(seed, split, index, width=width, height=height, stereo=index == 1)
     truth, context = rendered.sample.truth, rendered.sample.context
@@ -48,8 +48,8 @@ def digest(case: tuple[int, str, int, int, int]) -> dict[str, str]:
     whole = hashlib.sha256()
     for part in parts:
         whole.update(np.ascontiguousarray(part).tobytes())
-    pictures = rendered.sample.image.tobytes() + (b"" if context.right is None else context.right.tobytes())
-    return {"picture": hashlib.sha256(pictures).hexdigest(), "truth": whole.hexdigest()}
+    images = rendered.sample.image.tobytes() + (b"" if context.right is None else context.right.tobytes())
+    return {"image": hashlib.sha256(images).hexdigest(), "truth": whole.hexdigest()}
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -82,13 +82,13 @@ def test_a_scene_is_one_place_at_every_size() -> None:
 
 
 def test_splits_and_seeds_are_different_worlds() -> None:
-    pictures = {
+    images = {
         render(seed, split, index, width=64, height=48).sample.image.tobytes()
         for seed in (0, 1)
         for split in ("train", "val", "test")
         for index in range(3)
     }
-    assert len(pictures) == 18
+    assert len(images) == 18
 
 
 if __name__ == "__main__":  # python tests/world/test_sameness.py renews the hashes after an intended change

@@ -100,7 +100,7 @@ def test_depth_warps_left_onto_right(index: int) -> None:
 
 
 def warp_error(left: Any, right: Any, disparity: Any, depth: Any, right_depth: Any) -> tuple[Any, float]:
-    """Errors of the right picture brought over the left one, off occlusions; and how much is seen."""
+    """Errors of the right image brought over the left one, off occlusions; and how much is seen."""
     rows, columns = np.indices(depth.shape)
     target = np.nan_to_num(columns - disparity, nan=-1)
     inside = (target >= 0) & (target <= depth.shape[1] - 2)
@@ -114,7 +114,7 @@ def warp_error(left: Any, right: Any, disparity: Any, depth: Any, right_depth: A
     return np.abs(warped - left)[visible], float(visible.mean())
 
 
-def test_truth_alone_is_the_same_as_with_the_picture() -> None:
+def test_truth_alone_is_the_same_as_with_the_image() -> None:
     alone, whole = (
         render_truth(3, "train", 10**6, width=200, height=150),
         render(3, "train", 10**6, width=200, height=150).sample.truth,

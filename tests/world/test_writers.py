@@ -72,9 +72,9 @@ def test_voc(root: Path, scenes: list[Rendered]) -> None:
         assert np.array_equal(found.boxes, true.boxes[known])
         assert [back.classes[i] for i in found.labels] == [OBJECTS[i] for i in true.labels[known]]
         assert np.array_equal(found.ignore, true.ignore[known])
-        with PIL.Image.open(root / f"voc/SegmentationClass/val_{k:06d}.png") as picture:
-            assert picture.mode == "P"
-            classes = np.asarray(picture)
+        with PIL.Image.open(root / f"voc/SegmentationClass/val_{k:06d}.png") as image:
+            assert image.mode == "P"
+            classes = np.asarray(image)
         assert set(np.unique(classes)) <= {0, 2, 6, 7, 15, 255}
         shown = np.isin(scene.instance, np.flatnonzero(known) + 1)
         assert np.array_equal(classes > 0, shown)
@@ -107,8 +107,8 @@ def test_cityscapes(root: Path, scenes: list[Rendered]) -> None:
     )
     with PIL.Image.open(
         root / "cityscapes/disparity/val/stormproof/stormproof_000000_000000_disparity.png"
-    ) as picture:
-        coded = np.asarray(picture).astype(float)
+    ) as image:
+        coded = np.asarray(image).astype(float)
     disparity = (coded - 1) / 256
     depth = scenes[0].sample.context.depth
     assert depth is not None
@@ -158,17 +158,17 @@ def test_kitti(root: Path, scenes: list[Rendered]) -> None:
             if OBJECTS[true.labels[i]] == "person" and scene.groups[i] < 0 and not true.ignore[i]
         ]
         assert ((found.labels == back.classes.index("Pedestrian")) & ~found.ignore).sum() == len(walking)
-        with PIL.Image.open(root / f"kitti/training/depth_2/{k:06d}.png") as picture:
-            metres = np.asarray(picture).astype(float) / 256
+        with PIL.Image.open(root / f"kitti/training/depth_2/{k:06d}.png") as image:
+            metres = np.asarray(image).astype(float) / 256
         depth = scene.sample.context.depth
         assert depth is not None
         assert np.allclose(metres[metres > 0], depth[metres > 0], atol=1 / 256)
         assert (metres[np.isinf(depth)] == 0).all()
-        with PIL.Image.open(root / f"kitti/training/image_3/{k:06d}.png") as picture:
-            assert np.array_equal(np.asarray(picture), scene.sample.context.right)
+        with PIL.Image.open(root / f"kitti/training/image_3/{k:06d}.png") as image:
+            assert np.array_equal(np.asarray(image), scene.sample.context.right)
 
 
-def test_kitti_boxes_in_space_project_onto_the_picture(scenes: list[Rendered]) -> None:
+def test_kitti_boxes_in_space_project_onto_the_image(scenes: list[Rendered]) -> None:
     for scene in scenes:
         camera, objects = scene.sample.context.camera, objects_of(scene)
         assert camera is not None

@@ -9,10 +9,20 @@ out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
 
+def say(line: str) -> None:
+    """Print a line of the result, whole: a terminal's width must not break what is copied from it."""
+    out.print(line, markup=False, soft_wrap=True)
+
+
+def note(line: str) -> None:
+    """Print a line beside the result, likewise."""
+    err.print(line, markup=False, soft_wrap=True)
+
+
 def fail(message: str) -> None:
     """Print an error as one plain line, so that it can be read, copied and grepped."""
     err.print("[bold red]error:[/] ", end="")
-    err.print(message, markup=False, soft_wrap=True)
+    note(message)
 
 
 def progress(unit: str = "images") -> Progress:

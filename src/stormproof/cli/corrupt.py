@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +10,7 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.errors import InvalidOption, OutputError
+from stormproof.processes import worker_count
 
 if TYPE_CHECKING:
     from stormproof.condition import Condition
@@ -62,7 +62,7 @@ def corrupt(
     if source.is_file() and destination.suffix and len(conditions) == 1:
         _one_file(source, destination, conditions[0], seed=seed, overwrite=overwrite)
         return
-    _tree(source, destination, conditions, seed, workers or os.cpu_count() or 1, f".{file_format}", overwrite)
+    _tree(source, destination, conditions, seed, worker_count(workers), f".{file_format}", overwrite)
 
 
 def _conditions(
@@ -92,7 +92,7 @@ def _one_file(source: Path, destination: Path, condition: Condition, *, seed: in
         raise OutputError(f"{destination} exists; give another name, or --overwrite.")
     image = read_image(source)
     write_image(destination, corrupt_image(image, condition, seed=seed, image_id=source.name))
-    console.out.print(f"{destination}: {source.name} under {condition}", markup=False, soft_wrap=True)
+    console.say(f"{destination}: {source.name} under {condition}")
 
 
 def _tree(
@@ -104,7 +104,7 @@ def _tree(
     suffix: str,
     overwrite: bool,
 ) -> None:
-    from stormproof import copies
+    from stormproof import corrupted_copies as copies
 
     jobs = copies.plan(source, destination, conditions, suffix=suffix, seed=seed)
     copies.claim(destination, overwrite=overwrite)
@@ -120,11 +120,9 @@ def _tree(
                 made += result
             bar.advance(task)
     copies.write_manifest(destination, seed, made, failed)
-    console.out.print(
+    console.say(
         f"{destination}: {len(made)} files of {len(jobs) - len(failed)} images under {len(conditions)} "
-        f"conditions; check them with: stormproof verify {destination}",
-        markup=False,
-        soft_wrap=True,
+        f"conditions; check them with: stormproof verify {destination}"
     )
     if failed:
         some = ", ".join(failure.source for failure in failed[:5]) + (" …" if len(failed) > 5 else "")
@@ -142,7 +140,7 @@ def verify(
 
         stormproof verify val2017-c
     """
-    from stormproof import copies
+    from stormproof import corrupted_copies as copies
 
     listed = copies.read_manifest(folder)
     problems = []
@@ -156,6 +154,4 @@ def verify(
     if problems:
         console.fail(f"{len(problems)} of {len(listed)} files are not what the manifest says.")
         raise typer.Exit(1)
-    console.out.print(
-        f"{folder}: all {len(listed)} files are as the manifest says.", markup=False, soft_wrap=True
-    )
+    console.say(f"{folder}: all {len(listed)} files are as the manifest says.")

@@ -72,10 +72,8 @@ def depth(
     with console.progress("images") as bar:
         for i in bar.track(range(len(opened)), description="depth"):
             made += make_depth(opened[i], folder, estimator, known, opened.semantic_classes)
-    console.out.print(
-        f"{out}: {made} depth maps made, {len(opened) - made} kept; open the dataset with depth={out}",
-        markup=False,
-        soft_wrap=True,
+    console.say(
+        f"{out}: {made} depth maps made, {len(opened) - made} kept; open the dataset with depth={out}"
     )
 
 

@@ -43,12 +43,12 @@ def export(
         stormproof export runs/deeplab --format png --out maps
     """
     from stormproof.spec import Spec
+    from stormproof.store.completeness import IncompleteRun, in_words, missing_images
     from stormproof.store.export import CLASSES, export_coco, export_png
-    from stormproof.store.holes import IncompleteRun, holes, in_words
     from stormproof.store.record import read_record
 
     record = read_record(run)
-    lacking = holes(run, record)
+    lacking = missing_images(run, record)
     conditions = [text for text in record.conditions if text not in lacking]
     if lacking and not (partial and conditions):
         raise IncompleteRun(run, record, lacking, "export")
@@ -61,9 +61,9 @@ def export(
         written = export_png(run, conditions, place, classes)
         options = {"classes": str(place / CLASSES)} if classes else {}
     if lacking:
-        console.err.print(f"Left out: {', '.join(in_words(record, lacking))}", markup=False, soft_wrap=True)
+        console.note(f"Left out: {', '.join(in_words(record, lacking))}")
     model = Spec("results", str(place), options)
-    console.out.print(f"{place}: {len(written)} files; as a model: {model}", markup=False, soft_wrap=True)
+    console.say(f"{place}: {len(written)} files; as a model: {model}")
 
 
 def _category_ids(record: RunRecord, data: str | None) -> list[int] | None:
@@ -72,7 +72,7 @@ def _category_ids(record: RunRecord, data: str | None) -> list[int] | None:
     They count from 0 if the dataset does not say. Where it has no classes, labels stay the model's own.
     """
     from stormproof.models.classes import match_classes
-    from stormproof.store.origin import dataset_of
+    from stormproof.store.reopen import dataset_of
 
     dataset = dataset_of(record, data)
     if not dataset.classes:

@@ -13,7 +13,7 @@ from stormproof.errors import InvalidOption, OutputError
 
 @app.command()
 def gallery(
-    image: Annotated[Path, typer.Argument(help="The picture to corrupt.")],
+    image: Annotated[Path, typer.Argument(help="The image to corrupt.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the gallery.")] = Path(
         "gallery.png"
     ),
@@ -22,7 +22,7 @@ def gallery(
     seed: Annotated[int, typer.Option(help="Another seed gives other noise.")] = 0,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing file.")] = False,
 ) -> None:
-    """Render every corruption at every severity into one labelled picture.
+    """Render every corruption at every severity into one labelled image.
 
     Examples:
 
@@ -39,17 +39,17 @@ def gallery(
     if out.exists() and not overwrite:
         raise OutputError(f"{out} exists; give another name with --out, or --overwrite.")
     listed = find_suite(suite).corruptions if suite else tuple(registered())
-    # What has no severities has no row of them; what needs depth cannot be made from a picture alone.
+    # What has no severities has no row of them; what needs depth cannot be made from a image alone.
     names = tuple(name for name in listed if find(name).severities and not find(name).needs)
     if not names:
-        raise InvalidOption(f"--suite {suite}: nothing in it has severities that a picture alone can show.")
-    picture = read_image(image)
-    height = max(round(picture.shape[0] * width / picture.shape[1]), 1)
+        raise InvalidOption(f"--suite {suite}: nothing in it has severities that a image alone can show.")
+    pixels = read_image(image)
+    height = max(round(pixels.shape[0] * width / pixels.shape[1]), 1)
     sheet = Sheet(names, (height, width))
     with console.progress("tiles") as bar:
         task = bar.add_task("rendering", total=sum(1 + len(find(name).severities) for name in names))
-        for row, column, tile in tiles(picture, names, seed=seed, width=width):
+        for row, column, tile in tiles(pixels, names, seed=seed, width=width):
             sheet.paste(row, column, tile)
             bar.advance(task)
     write_image(out, sheet.image())
-    console.out.print(f"{out}: {len(names)} corruptions at every severity", markup=False, soft_wrap=True)
+    console.say(f"{out}: {len(names)} corruptions at every severity")

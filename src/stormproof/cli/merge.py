@@ -26,11 +26,7 @@ def merge(
 
     record = merge_runs(out, shards)
     held = sum(len(held_cells(path, record.key)) for path in part_paths(out))
-    console.out.print(
-        f"{out}: {held} of {record.cells} cells; score it with: stormproof score {out}",
-        markup=False,
-        soft_wrap=True,
-    )
+    console.say(f"{out}: {held} of {record.cells} cells; score it with: stormproof score {out}")
     if held < record.cells:
         console.fail(f"{record.cells - held} cells are missing; merge the other shards, or run it again.")
         raise typer.Exit(1)

@@ -1,10 +1,9 @@
-"""`stormproof quality`: how far each condition takes the pictures of a dataset from the clean ones."""
+"""`stormproof quality`: how far each condition takes the images of a dataset from the clean ones."""
 
 from __future__ import annotations
 
 import csv
 import json
-import os
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +13,7 @@ from rich.text import Text
 
 from stormproof.cli import app, console
 from stormproof.errors import InvalidOption
+from stormproof.processes import worker_count
 
 if TYPE_CHECKING:
     from stormproof.condition import Condition
@@ -39,7 +39,7 @@ def quality(
 ) -> None:
     """Measure image quality under each condition: RMSE, SNR, SSIM, VIF and IFC, as means over images.
 
-    The numbers depend on the seed and on each image's id, not on the number of workers. Pictures that a
+    The numbers depend on the seed and on each image's id, not on the number of workers. Images that a
     condition leaves as they are have no finite SNR or IFC and do not count in these two means.
 
     Examples:
@@ -53,7 +53,7 @@ def quality(
     for name, value, least in (("--limit", limit, 1), ("--workers", workers, 0)):
         if value is not None and value < least:
             raise InvalidOption(f"{name} {value}: it must be at least {least}.")
-    rows = _measure(dataset, _conditions(suite, condition or []), limit, seed, workers or os.cpu_count() or 1)
+    rows = _measure(dataset, _conditions(suite, condition or []), limit, seed, worker_count(workers))
     if as_json:
         print(json.dumps([row.record() for row in rows], indent=1))
     elif as_csv:

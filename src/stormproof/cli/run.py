@@ -61,7 +61,7 @@ def run(
         list[str] | None, typer.Option(help="key=value, for grouping reports; repeatable.")
     ] = None,
     track: Annotated[list[str] | None, typer.Option(help="mlflow, wandb or tensorboard; repeatable.")] = None,
-    config: Annotated[Path | None, typer.Option(help="A run.yaml; flags go before its settings.")] = None,
+    config: Annotated[Path | None, typer.Option(help="A run.yaml; flags override its settings.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and its size.")] = False,
 ) -> None:  # fmt: skip
     """Run a model on a dataset, clean and under every condition, and keep its predictions.
@@ -128,13 +128,15 @@ def _report(plan: Plan, summary: Summary) -> None:
         _say_continue()
         raise typer.Exit(1)
     out, share = plan.config.out, plan.config.share
-    _say(f"{out}: {summary.survey.cells} cells, all done.")
+    console.say(f"{out}: {summary.survey.cells} cells, all done.")
     if share[1] > 1:
         score = f"stormproof score {shlex.quote(out)}"
-        _say(f"This was shard {plan.config.shard}. When all are done: {score} if they share the folder,")
-        _say("or else: stormproof merge OUT SHARD…")
+        console.say(
+            f"This was shard {plan.config.shard}. When all are done: {score} if they share the folder,"
+        )
+        console.say("or else: stormproof merge OUT SHARD…")
     else:
-        _say(f"Score it with: stormproof score {shlex.quote(out)}")
+        console.say(f"Score it with: stormproof score {shlex.quote(out)}")
 
 
 def _list_failures(summary: Summary) -> None:
@@ -143,7 +145,7 @@ def _list_failures(summary: Summary) -> None:
 
     causes = alike(summary.failures)
     for cause in causes[:20]:
-        console.err.print(f"failed: {cause}", markup=False, soft_wrap=True)
+        console.note(f"failed: {cause}")
     if len(causes) > 20:
         console.err.print(f"… and {len(causes) - 20} more, in the folder 'failures'.", markup=False)
     console.fail(
@@ -154,11 +156,7 @@ def _list_failures(summary: Summary) -> None:
 
 def _say_continue() -> None:
     command = shlex.join(["stormproof", *sys.argv[1:]])
-    console.err.print(f"Continue with: {command}", markup=False, highlight=False, soft_wrap=True)
-
-
-def _say(text: str) -> None:
-    console.out.print(text, markup=False, highlight=False, soft_wrap=True)
+    console.note(f"Continue with: {command}")
 
 
 def _print_classes(plan: Plan) -> None:
@@ -177,10 +175,10 @@ def _print_classes(plan: Plan) -> None:
 def _show(plan: Plan) -> None:
     """The plan and its size."""
     from stormproof.engine.plan import survey
-    from stormproof.store.record import RECORD, claim_check
+    from stormproof.store.record import RECORD, may_claim
 
     if (plan.work.out / RECORD).exists():
-        claim_check(plan.work.out, plan.record)
+        may_claim(plan.work.out, plan.record)
     left = survey(plan)
     work, record = plan.work, plan.record
     table = Table(show_header=False, box=None)

@@ -43,7 +43,7 @@ def score(
     try:
         tables.save(run, scores)
     except OutputError as error:  # someone else's run: its scores can be read all the same
-        console.err.print(f"Not kept: {error}", markup=False, soft_wrap=True)
+        console.note(f"Not kept: {error}")
     for tracker in trackers:
         tracker.scored(scores.record, tables.flat_numbers(scores))
     if as_json or as_csv:
@@ -51,7 +51,7 @@ def score(
         return
     if scores.missing:
         some = ", ".join(scores.missing[:5]) + (" …" if len(scores.missing) > 5 else "")
-        console.err.print(f"Incomplete, so without aggregates: {some}", markup=False, soft_wrap=True)
+        console.note(f"Incomplete, so without aggregates: {some}")
     else:
         console.out.print(tables.summary_table(scores))
     console.out.print(tables.grid_table(scores))

@@ -37,7 +37,7 @@ def world(
     ] = 50,
     size: Annotated[str, typer.Option(help="Width x height in pixels.")] = "512x320",
     seed: Annotated[int, typer.Option(help="Another seed is another world.")] = 0,
-    stereo: Annotated[bool, typer.Option(help="Add right-hand pictures (cityscapes, kitti).")] = False,
+    stereo: Annotated[bool, typer.Option(help="Add right-hand images (cityscapes, kitti).")] = False,
     pictures: Annotated[Pictures, typer.Option(help="png keeps every pixel, jpg is smaller.")] = Pictures.png,
     workers: Annotated[int, typer.Option("--workers", "-j", help="Processes; 0 is one per core.")] = 0,
     overwrite: Annotated[bool, typer.Option(help="Replace a folder that is not empty.")] = False,
@@ -65,4 +65,4 @@ def world(
     with console.progress("scenes") as bar:
         task = bar.add_task("world", total=count)
         export(order, out, workers=workers, overwrite=overwrite, advance=lambda: bar.advance(task))
-    console.out.print(f"{count} scenes in {out}", markup=False, soft_wrap=True)
+    console.say(f"{count} scenes in {out}")

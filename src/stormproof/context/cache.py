@@ -1,4 +1,4 @@
-"""A folder of depth maps, one file a sample, each made anew only when what it was made from changes."""
+"""A folder of depth maps, one file a sample, each made again only when what it was made from changes."""
 
 from __future__ import annotations
 
@@ -8,19 +8,17 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.context.depthmaps import stem_of
+from stormproof.context.depthmaps import Map, stem_of
 from stormproof.context.estimate import Estimator
 from stormproof.context.priors import Priors
 from stormproof.errors import OutputError
+from stormproof.files import make_folder, whole_file
 from stormproof.randomness import digest
 from stormproof.sample import Sample
-
-Map = npt.NDArray[np.float32]
 
 JOURNAL = "keys.jsonl"
 
@@ -30,10 +28,7 @@ class DepthFolder:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OutputError(f"Cannot make {folder}: {error.strerror}; give another folder.") from None
+        make_folder(folder)
         self._keys = self._read_journal()
 
     def path(self, sample_id: str) -> Path:
@@ -46,19 +41,15 @@ class DepthFolder:
     def write(self, sample_id: str, key: str, depth: Map) -> None:
         """Put a map in its place; it appears whole or not at all."""
         path = self.path(sample_id)
-        temporary = path.with_name(f".{uuid4().hex}.part")
+        with whole_file(path, durable=False) as file:
+            np.save(file, depth.astype(np.float32, copy=False))
         try:
-            with temporary.open("xb") as file:
-                np.save(file, depth.astype(np.float32, copy=False))
-            temporary.replace(path)
             with (self.folder / JOURNAL).open("a", encoding="utf-8") as journal:
                 journal.write(json.dumps({"id": sample_id, "key": key}) + "\n")
         except OSError as error:
             raise OutputError(
-                f"Cannot write {path}: {error.strerror}; check the folder and its space."
+                f"Cannot write {self.folder / JOURNAL}: {error.strerror}; check the folder and its space."
             ) from None
-        finally:
-            temporary.unlink(missing_ok=True)
         self._keys[sample_id] = key
 
     def _read_journal(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Dense depth from sparse depth: laser points spread along the picture."""
+"""Dense depth from sparse depth: laser points spread along the image."""
 
 from __future__ import annotations
 
@@ -6,23 +6,21 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.context.depthmaps import fill_unknown
+from stormproof.context.depthmaps import Map, fill_unknown
 from stormproof.context.refine import refine
 from stormproof.errors import InvalidTruth
 from stormproof.sample import Image
 
-Map = npt.NDArray[np.float32]
-
 _SPREAD = 400.0  # lines of a laser lie up to ten pixels apart: far enough to bridge them
 _REACH = 20.0  # px over which a gap takes its nearest neighbour's depth rather than the surroundings
-_COARSE = 8  # the surroundings are averaged in a picture this many times smaller
+_COARSE = 8  # the surroundings are averaged in an image this many times smaller
 _FILLED = np.float32(0.01)  # how much a filled pixel counts beside a measured one
 
 
 def densify(depth: Map, image: Image) -> Map:
-    """Depth for every pixel from depth for some (NaN is unknown), its edges where the picture has them.
+    """Depth for every pixel from depth for some (NaN is unknown), its edges where the image has them.
 
-    Inverse depth is what spreads: on a plane it changes evenly over the picture, and the sky is 0.
+    Inverse depth is what spreads: on a plane it changes evenly over the image, and the sky is 0.
     """
     known = ~np.isnan(depth)
     if not known.any():

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.errors import DatasetError
+from stormproof.files import read_text
 from stormproof.imagefile import opened
 from stormproof.sample import Camera
 
@@ -99,7 +100,7 @@ def fill_unknown(depth: Map) -> Map:
 
 def _read(path: Path) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """The numbers in a file, and which of them mean anything."""
-    stored = _read_npy(path) if path.suffix.lower() == ".npy" else _read_picture(path)
+    stored = _read_npy(path) if path.suffix.lower() == ".npy" else _read_image(path)
     if stored.ndim != 2 or stored.dtype.kind not in "uif":
         raise DatasetError(
             path, f"holds {stored.dtype} {stored.shape}; a depth or disparity map is H×W numbers."
@@ -115,9 +116,9 @@ def _read_npy(path: Path) -> npt.NDArray[Any]:
         raise DatasetError(path, f"cannot be read as NPY: {error}.") from None
 
 
-def _read_picture(path: Path) -> npt.NDArray[Any]:
-    with opened(path) as picture:
-        return np.array(picture)
+def _read_image(path: Path) -> npt.NDArray[Any]:
+    with opened(path) as image:
+        return np.array(image)
 
 
 def _scale(scale: float | None, stored: npt.NDArray[Any], path: Path) -> float:
@@ -130,10 +131,7 @@ def _scale(scale: float | None, stored: npt.NDArray[Any], path: Path) -> float:
 
 def read_calibration(path: Path) -> Calibration:
     """A KITTI or Middlebury text file, a Cityscapes camera JSON, or JSON with fx, fy, cx, cy."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DatasetError(path, f"cannot be read: {error}.") from None
+    text = read_text(path)
     try:
         if path.suffix.lower() == ".json":
             return _from_json(json.loads(text))

@@ -5,16 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from stormproof.context.dense import densify
+from stormproof.context.depthmaps import Map
 from stormproof.context.monocular import DepthModel
 from stormproof.context.stereo import Matching, stereo_depth
 from stormproof.errors import MissingContext
 from stormproof.sample import Sample
-
-Map = npt.NDArray[np.float32]
 
 
 class Estimator(Protocol):
@@ -63,7 +59,7 @@ class FromModel:
 
 @dataclass(frozen=True, slots=True)
 class FromGiven:
-    """The sample's own depth with its gaps filled along the picture."""
+    """The sample's own depth with its gaps filled along the image."""
 
     @property
     def identity(self) -> str:

@@ -1,4 +1,4 @@
-"""Depth from one picture by a network in an ONNX file.
+"""Depth from one image by a network in an ONNX file.
 
 Networks answer in one of two ways. `metres` is depth itself. `inverse` is inverse depth up to an unknown
 scale and shift (MiDaS, Depth Anything): it is fitted to known depths where the sample has some, and
@@ -15,12 +15,10 @@ from typing import Any
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from stormproof.context.depthmaps import Map
 from stormproof.errors import InvalidOption, MissingExtra, ModelError
 from stormproof.sample import Image
-
-Map = npt.NDArray[np.float32]
 
 OUTPUTS = ("metres", "inverse")
 _MEAN = np.array([0.485, 0.456, 0.406], np.float32)  # of ImageNet, which all such networks start from
@@ -100,7 +98,7 @@ def _answer(session: Any, image: Image, path: Path) -> Map:
     """The network's map, brought to the image's size."""
     entry = session.get_inputs()[0]
     if len(entry.shape) != 4:
-        raise ModelError(f"{path} takes {entry.shape}; a depth network takes one picture as 1×3×H×W.")
+        raise ModelError(f"{path} takes {entry.shape}; a depth network takes one image as 1×3×H×W.")
     height, width = image.shape[:2]
     rows, columns = _input_size(entry.shape, (height, width))
     rgb = image if image.ndim == 3 and image.shape[2] == 3 else cv2.cvtColor(image, cv2.COLOR_GRAY2RGB)
@@ -114,7 +112,7 @@ def _answer(session: Any, image: Image, path: Path) -> Map:
 
 
 def _input_size(shape: list[Any], size: tuple[int, int]) -> tuple[int, int]:
-    """What the network wants; where it takes any size, one of the picture's proportions."""
+    """What the network wants; where it takes any size, one of the image's proportions."""
     if isinstance(shape[2], int) and isinstance(shape[3], int):
         return shape[2], shape[3]
     scale = _LONG / max(size)

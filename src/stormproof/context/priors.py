@@ -8,26 +8,24 @@ A file of priors is JSON, a list of regions that hold for every image of a datas
      {"sky": "found", "depth": "inf"}]
 
 A region is a polygon of x, y pixels, a class of the semantic map, all rows above one, or the sky as it is
-found in the picture; its depth is in metres, or "inf" for what is infinitely far. Later regions lie over
+found in the image; its depth is in metres, or "inf" for what is infinitely far. Later regions lie over
 earlier ones.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from stormproof.context.depthmaps import Map
 from stormproof.context.sky import find_sky
 from stormproof.errors import InvalidOption, MissingContext, UnknownName
+from stormproof.files import read_json
 from stormproof.sample import Bools, Floats, Sample
-
-Map = npt.NDArray[np.float32]
 
 _KINDS = ("polygon", "class", "above", "sky")
 
@@ -95,10 +93,7 @@ class Priors:
 
 def read_priors(path: Path) -> Priors:
     """The regions a JSON file lists."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InvalidOption(f"{path} cannot be read as priors: {error}.") from None
+    content = read_json(path, error=InvalidOption)
     if not isinstance(content, list):
         raise InvalidOption(f"{path}: priors are a list of regions, not {type(content).__name__}.")
     return Priors(tuple(_region(entry, f"{path}, region {i}") for i, entry in enumerate(content)))

@@ -1,6 +1,6 @@
-"""Depth that keeps to the picture's edges: a fast global smoother with confidences.
+"""Depth that keeps to the image's edges: a fast global smoother with confidences.
 
-Where the picture is even, values spread; where it has an edge, they stop. Pixels that count little take
+Where the image is even, values spread; where it has an edge, they stop. Pixels that count little take
 what pixels that count much send them, so holes fill from their own side of an edge. The smoother solves
 a weighted least-squares problem one line at a time (Min et al. 2014), as the bilateral solver of
 Pezzementi et al. does in a grid.
@@ -12,12 +12,10 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from stormproof.imaging.cpu.kernel import kernel
+from stormproof.context.depthmaps import Map
+from stormproof.kernel import kernel
 from stormproof.sample import Image
-
-Map = npt.NDArray[np.float32]
 
 _PASSES = 3
 
@@ -67,7 +65,7 @@ def refine(
     contrast: float = 3.0,
     jump: float = math.inf,
 ) -> Map:
-    """`field` smoothed along the picture, each pixel counting by its confidence (0 is a hole).
+    """`field` smoothed along the image, each pixel counting by its confidence (0 is a hole).
 
     `strength` is how far values spread (its square root, in pixels); `contrast` the step in grey levels
     at which spreading drops to a third; `jump` the step of the field itself at which it drops to half.

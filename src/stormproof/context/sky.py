@@ -1,4 +1,4 @@
-"""The sky, found in the picture itself: bright, smooth, not reddish, and joined to the upper edge."""
+"""The sky, found in the image itself: bright, smooth, not reddish, and joined to the upper edge."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REDDER = 12  # grey levels by which red may exceed blue: evening clouds, not br
 
 
 def find_sky(image: Image, measured: Bools | None = None) -> Bools:
-    """The pixels that look like sky. A guess by daylight, meant for priors; check it on your pictures.
+    """The pixels that look like sky. A guess by daylight, meant for priors; check it on your images.
 
     A region in which some depths were measured (by a laser, say) is a wall, however bright.
     """

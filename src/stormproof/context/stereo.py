@@ -1,8 +1,8 @@
 """Depth from a rectified stereo pair: semi-global matching, checked both ways, filled and refined.
 
-OpenCV's matcher leaves holes where the two views disagree and pulls edges off the picture's. Here both
+OpenCV's matcher leaves holes where the two views disagree and pulls edges off the image's. Here both
 views are matched; pixels on which they disagree are dropped; what only one camera sees takes the depth
-of what lies behind; and a smoother guided by the picture lays the edges where the picture has them.
+of what lies behind; and a smoother guided by the image lays the edges where the image has them.
 """
 
 from __future__ import annotations
@@ -13,15 +13,13 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.context.depthmaps import Calibration, depth_from_disparity
+from stormproof.context.depthmaps import Calibration, Map, depth_from_disparity
 from stormproof.context.refine import refine
 from stormproof.errors import InvalidOption, InvalidTruth
 from stormproof.sample import Camera, Image
 
-Map = npt.NDArray[np.float32]
-
 _BLOCK = 5  # px
-_SMALLEST = 8  # px a side of a picture that can be matched
+_SMALLEST = 8  # px a side of an image that can be matched
 _TOLERANCE = 1.0  # px by which the two views may disagree
 _JUMP = 0.5  # px a neighbour may differ by and still half belong to the same surface
 _FILLED = np.float32(0.1)  # how much a filled pixel counts beside a matched one

@@ -1,11 +1,11 @@
-"""Corruptions: recipes by what goes wrong in the world, and the ways to apply one."""
+"""Corruptions: the ways to apply one. The recipes are in `recipes`, what they share is beside it."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from importlib import import_module
 
+import stormproof.corruptions.recipes  # noqa: F401  registers every recipe
 from stormproof.condition import Condition
 from stormproof.corruptions.geometry import move_sample, move_truth
 from stormproof.corruptions.partial import compose, part_mask
@@ -13,22 +13,6 @@ from stormproof.corruptions.registry import Corruption, find, part_of, refuse_pa
 from stormproof.corruptions.suites import SUITES, find_suite
 from stormproof.randomness import Draw
 from stormproof.sample import Context, Image, Sample, Truth, check_image
-
-# Importing a room registers its recipes; this order is the order of lists and galleries.
-for _room in (
-    "noise",
-    "blur",
-    "weather",
-    "light",
-    "digital",
-    "optics",
-    "mutators",
-    "contextual",
-    "camera",
-    "isp",
-    "board",
-):
-    import_module(f"stormproof.corruptions.{_room}")
 
 __all__ = [
     "SUITES",

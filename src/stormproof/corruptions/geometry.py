@@ -1,4 +1,4 @@
-"""Truth that follows the picture: boxes, masks, label maps and depth moved by one displacement field.
+"""Truth that follows the image: boxes, masks, label maps and depth moved by one displacement field.
 
 A field (dy, dx) says where each output pixel is read from: output (y, x) shows input (y + dy, x + dx).
 Label maps, masks and depth read the nearest input pixel of that same field. Where the input lies outside
@@ -19,9 +19,10 @@ import numpy.typing as npt
 
 from stormproof import imaging
 from stormproof.imaging import Field
+from stormproof.masks import mask_boxes
 from stormproof.sample import RLE, Context, Floats, Instances, Sample, Truth
 
-VOID = 0  # panoptic: nobody's pixel
+VOID = 0  # panoptic: a pixel of no segment
 _SAMPLES = 33  # points along each side of a box
 _STEPS = 20  # Newton steps at most; four suffice for a smooth field
 
@@ -62,14 +63,14 @@ def move_map(labels: npt.NDArray[Any], index: Index, outside: float) -> npt.NDAr
 
 
 def move_instances(objects: Instances, dy: Field, dx: Field, index: Index) -> Instances:
-    """Objects moved; those that have left the picture are gone."""
+    """Objects moved; those that have left the image are gone."""
     boxes = move_boxes(objects.boxes, dy, dx)
     masks = None
     before, after = _areas(objects.boxes), _areas(boxes)
     if objects.masks is not None:
         moved = [move_map(mask.to_mask(), index, False) for mask in objects.masks]
-        boxes = np.array([box_of(mask) for mask in moved], np.float64).reshape(-1, 4)
         masks = tuple(RLE.from_mask(mask) for mask in moved)
+        boxes = mask_boxes(masks)
         before = np.array([mask.area for mask in objects.masks], np.float64)
         after = np.array([mask.area for mask in masks], np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -87,14 +88,6 @@ def select(objects: Instances, keep: npt.NDArray[np.int64]) -> Instances:
     }
     masks = None if objects.masks is None else tuple(objects.masks[int(i)] for i in keep)
     return Instances(masks=masks, **arrays)
-
-
-def box_of(mask: npt.NDArray[np.bool_]) -> tuple[int, int, int, int]:
-    """The box x1 y1 x2 y2 around a mask's pixels; all zeros if there are none."""
-    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
-    if not len(rows):
-        return 0, 0, 0, 0
-    return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1
 
 
 def move_boxes(boxes: Floats, dy: Field, dx: Field) -> Floats:
@@ -146,7 +139,7 @@ def _newton(place: Floats, error: Floats, dy: Field, dx: Field) -> Floats:
     down = _displacement(place + step[::-1], dy, dx) - _displacement(place - step[::-1], dy, dx)
     a, b, c, d = 1 + across[:, 0], down[:, 0], across[:, 1], 1 + down[:, 1]
     determinant = a * d - b * c
-    # A field that folds the picture has no inverse there; a plain step keeps the iteration bounded.
+    # A field that folds the image has no inverse there; a plain step keeps the iteration bounded.
     folded = determinant < 0.05
     a, d = np.where(folded, 1, a), np.where(folded, 1, d)
     b, c = np.where(folded, 0, b), np.where(folded, 0, c)

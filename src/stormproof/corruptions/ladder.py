@@ -40,7 +40,7 @@ class Ladder:
         """The value in the parameter's own type, or an error that says what it may be."""
         if (self.kind is str) != isinstance(value, str):
             raise InvalidCondition(
-                f"{where}: {name} must be a {'text' if self.kind is str else 'number'}, not {value!r}."
+                f"{where}: {name} must be a {'string' if self.kind is str else 'number'}, not {value!r}."
             )
         if isinstance(value, str):
             if self.choices and value not in self.choices:
@@ -74,5 +74,5 @@ def constant(
 
 
 def free(*, low: float = -math.inf, high: float = math.inf, choices: tuple[str, ...] = ()) -> Ladder:
-    """A parameter every condition must give: a text if it has choices, else a number."""
+    """A parameter every condition must give: a string if it has choices, else a number."""
     return Ladder((), low, high, choices)

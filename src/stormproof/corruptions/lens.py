@@ -1,9 +1,9 @@
 """Lenses as tables: how wide the point spread function is at each angle from the optical axis.
 
 A table is a CSV file with a header `angle,radial,tangential`: the angle in degrees, and the standard
-deviations of the spread along and across the radius in pixels. They hold for a picture `width` pixels
+deviations of the spread along and across the radius in pixels. They hold for an image `width` pixels
 wide that sees `view` degrees horizontally, given in comment lines such as `# width=2048` and `# view=90`
-(those are the defaults); other pictures are taken to show the same view, so the spread scales with width.
+(those are the defaults); other images are taken to show the same view, so the spread scales with width.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.errors import InvalidOption
+from stormproof.files import read_lines
 
 _COLUMNS = ("angle", "radial", "tangential")
 _WIDEST = 40.0  # px; a lens with more blur than this is not one to drive with
@@ -35,7 +36,7 @@ class Lens:
     view: float = 90.0
 
     def spread(self, radius: Floats, width: int) -> tuple[Floats, Floats]:
-        """Standard deviations, radial and tangential, `radius` pixels off centre in a picture that wide."""
+        """Standard deviations, radial and tangential, `radius` pixels off centre in an image that wide."""
         focal = width / 2 / math.tan(math.radians(self.view / 2))
         angle = np.degrees(np.arctan(radius / focal))
         scale = width / self.width
@@ -71,7 +72,7 @@ def read_lens(path: str) -> Lens:
 
 @lru_cache(maxsize=8)
 def _read_lens(path: str, stamp: int) -> Lens:
-    lines = [line.strip() for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
+    lines = read_lines(Path(path), error=InvalidOption)
     notes = dict(_note(line) for line in lines if line.startswith("#") and "=" in line)
     rows = [tuple(part.strip() for part in line.split(",")) for line in lines if not line.startswith("#")]
     if not rows or rows[0] != _COLUMNS:

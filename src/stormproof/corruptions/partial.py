@@ -36,7 +36,7 @@ def part_mask(
     known = (*classes, *semantic_classes)
     if not known:
         fix = "pass classes=dataset.classes (and semantic_classes) to apply"
-        raise MissingContext(f"on={part} names classes, and nobody said what the classes are; {fix}.")
+        raise MissingContext(f"on={part} names classes, but the list of classes is missing; {fix}.")
     for name in names:
         if name not in known:
             raise UnknownName("class in on=", name, known, f"Classes: {', '.join(dict.fromkeys(known))}.")

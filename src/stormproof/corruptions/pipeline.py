@@ -1,4 +1,4 @@
-"""The camera as a whole: in which order light, sensor, processor and board can spoil a picture."""
+"""The camera as a whole: in which order light, sensor, processor and board can spoil an image."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stormproof.condition import CLEAN, SEVERITIES, Condition, Value, grid
 from stormproof.errors import UnknownName
 from stormproof.sample import Image
 
-# Stage → what can go wrong there, in the order that a picture passes through a camera (liu, Fig. 3).
+# Stage → what can go wrong there, in the order that an image passes through a camera (liu, Fig. 3).
 STAGES: dict[str, tuple[str, ...]] = {
     "lens": ("camera_fog", "lens_obstruction", "focus_motor_damage"),
     "sensor": ("ccd_sensor_damage", "cmos_sensor_damage"),
@@ -43,7 +43,7 @@ def _reading(name: str, **values: Value | tuple[Value, ...]) -> tuple[Condition,
     )
 
 
-# Where the paper's text, its scripts, its numbers and physics disagree: the readings that are no default.
+# Where the paper's words, its scripts, its numbers and physics disagree: the readings other than the default.
 VARIANTS: tuple[Condition, ...] = (
     *_reading("camera_fog", scale="pixels"),
     *_reading("lens_obstruction", light=0.7),
@@ -64,10 +64,10 @@ VARIANTS: tuple[Condition, ...] = (
 )
 
 
-def develop(image: Image, damages: Iterable[Condition | str], *, seed: int = 0, image_id: str = "") -> Image:
-    """What a camera with several damages makes of the scene; with none, the photograph itself.
+def develop(image: Image, faults: Iterable[Condition | str], *, seed: int = 0, image_id: str = "") -> Image:
+    """What a camera with several faults makes of the scene; with none, the photograph itself.
 
-    The damages act in the order of the camera's stages, however they are given: drops on the lens are
+    The faults act in the order of the camera's stages, however they are given: drops on the lens are
     mosaicked, a wrong gamma brightens the noise of bad pixels, a black band from the clock stays black.
     Each draws as it would alone, so `develop(image, ["gamma_damage@3"])` is `gamma_damage@3`. Values are
     rounded to 8 bits between stages.
@@ -79,19 +79,19 @@ def develop(image: Image, damages: Iterable[Condition | str], *, seed: int = 0, 
     """
     from stormproof.corruptions import corrupt_image  # which imports this module for its suites
 
-    conditions = [Condition.parse(d) if isinstance(d, str) else d for d in damages]
-    picture = corrupt_image(image, CLEAN)
+    conditions = [Condition.parse(f) if isinstance(f, str) else f for f in faults]
+    image = corrupt_image(image, CLEAN)
     for condition in sorted(conditions, key=_place):
-        picture = corrupt_image(picture, condition, seed=seed, image_id=image_id)
-    return picture
+        image = corrupt_image(image, condition, seed=seed, image_id=image_id)
+    return image
 
 
 def _place(condition: Condition) -> int:
-    """Where on its way through the camera a picture meets a damage."""
+    """Where on its way through the camera an image meets a fault."""
     name = condition.corruption
     if name is None:
         return -1
     if name not in ORDER:
         hint = "'stormproof list suites' shows the suite camera."
-        raise UnknownName("damage of a camera", name, ORDER, hint)
+        raise UnknownName("camera fault", name, ORDER, hint)
     return ORDER.index(name)

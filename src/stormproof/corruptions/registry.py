@@ -10,7 +10,7 @@ from pathlib import Path
 
 from stormproof.condition import SEVERITIES, Condition, Value, grid
 from stormproof.corruptions.ladder import Ladder, constant, free, ladder
-from stormproof.corruptions.scene import missing, needed
+from stormproof.corruptions.needs import missing, needed
 from stormproof.errors import InvalidCondition, MissingContext, UnknownName
 from stormproof.imaging import Field
 from stormproof.randomness import Draw
@@ -111,7 +111,7 @@ class Corruption:
         return self.recipe(image, **scene, **values)
 
     def check_alone(self, condition: Condition) -> None:
-        """Say beforehand why a condition cannot be applied to a picture without truth and context."""
+        """Say beforehand why a condition cannot be applied to an image without truth and context."""
         self.parameters(condition)
         refuse_part(condition)
         if self.needs:

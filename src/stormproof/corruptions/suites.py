@@ -5,15 +5,11 @@ from __future__ import annotations
 from stormproof.condition import Condition, Suite, grid
 from stormproof.corruptions.pipeline import CAMERA, VARIANTS
 from stormproof.errors import UnknownName
+from stormproof.groups import BENCHMARK_15, MICHAELIS
 
-NOISE = ("gaussian_noise", "shot_noise", "impulse_noise")
-BLUR = ("defocus_blur", "glass_blur", "motion_blur", "zoom_blur")
-WEATHER = ("snow", "frost", "fog", "brightness")
-DIGITAL = ("contrast", "elastic_transform", "pixelate", "jpeg_compression")
-IMAGENET_C = NOISE + BLUR + WEATHER + DIGITAL
 HOLDOUT = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
 
-# Every parameter of the paper's text and tables (Pezzementi et al. 2018, Sections III-A and IV).
+# Every parameter in the paper's prose and tables (Pezzementi et al. 2018, Sections III-A and IV).
 MUTATORS: tuple[Condition, ...] = (
     *(Condition.of("gaussian_blur", params={"sigma": s}) for s in (0.5, 1.0, 1.5, 2.0, 2.5, 3.0)),
     *(Condition.of("brightness_shift", params={"factor": b}) for b in (0.5, 0.75, 0.875, 1.143, 1.333, 2.0)),
@@ -43,12 +39,11 @@ def _suite(name: str, doc: str, corruptions: tuple[str, ...], cite: str = "hendr
 SUITES: dict[str, Suite] = {
     suite.name: suite
     for suite in (
-        _suite("imagenet-c", "The 15 common corruptions that mPC averages over", IMAGENET_C, "michaelis2019"),
+        _suite(
+            "imagenet-c", "The 15 common corruptions that mPC averages over", BENCHMARK_15, "michaelis2019"
+        ),
         _suite("holdout", "The 4 corruptions kept for validation", HOLDOUT),
-        _suite("noise", "The noise group of imagenet-c", NOISE),
-        _suite("blur", "The blur group of imagenet-c", BLUR),
-        _suite("weather", "The weather group of imagenet-c", WEATHER),
-        _suite("digital", "The digital group of imagenet-c", DIGITAL),
+        *(_suite(name, f"The {name} group of imagenet-c", names) for name, names in MICHAELIS.items()),
         Suite(
             "optics",
             "Sensor noise, lens blur and lens distortion of a real camera",
@@ -60,8 +55,8 @@ SUITES: dict[str, Suite] = {
             "kamann2020",
         ),
         Suite("mutators", "34 simple mutations that need no context", MUTATORS, "pezzementi2018"),
-        Suite("camera", "16 damages of lens, sensor, image processor and board", CAMERA, "liu2024"),
-        Suite("camera-variants", "Other readings of the camera's damages", VARIANTS, "liu2024"),
+        Suite("camera", "16 faults of lens, sensor, image processor and board", CAMERA, "liu2024"),
+        Suite("camera-variants", "Other readings of the camera faults", VARIANTS, "liu2024"),
         Suite("contextual", "Haze and defocus, which need depth", CONTEXTUAL, "pezzementi2018"),
     )
 }

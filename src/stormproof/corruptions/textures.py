@@ -1,4 +1,4 @@
-"""The ice that `frost` lays over an image: five drawn pictures, a folder of one's own, or the reference's.
+"""The ice that `frost` lays over an image: five drawings, a folder of your own, or the reference's.
 
 The five are drawn by assets/frost.py, sized and lit like the photographs that the published scores used.
 """
@@ -12,30 +12,29 @@ from pathlib import Path
 import numpy as np
 
 from stormproof.errors import InvalidOption
-from stormproof.imagefile import opened, read_image
+from stormproof.imagefile import IMAGE_SUFFIXES, opened, read_image
 from stormproof.sample import Image
 
 BUILT_IN = Path(__file__).with_name("frost")
-SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"})
 PHOTOGRAPHS = ("frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg")
 
 
-def _kept(picture: Image) -> Image:
-    """The picture, closed to writing: the caches hand the same array to everyone."""
-    picture.flags.writeable = False
-    return picture
+def _kept(image: Image) -> Image:
+    """The image, made read-only: the caches hand the same array to everyone."""
+    image.flags.writeable = False
+    return image
 
 
 def from_folder(path: str | Path) -> tuple[Image, ...]:
-    """Every picture of a folder in the order of their names, as RGB; read again only when one changes."""
+    """Every image of a folder in the order of their names, as RGB; read again only when one changes."""
     folder = Path(path).resolve()
     if not folder.is_dir():
-        fix = "give 'built-in', 'imagecorruptions' or the path of a folder of pictures"
+        fix = "give 'built-in', 'imagecorruptions' or the path of a folder of images"
         raise InvalidOption(f"Frost textures: no folder {str(path)!r}; {fix}.")
-    files = sorted(file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES)
+    files = sorted(file for file in folder.iterdir() if file.suffix.lower() in IMAGE_SUFFIXES)
     if not files:
-        known = ", ".join(sorted(SUFFIXES))
-        raise InvalidOption(f"Frost textures: no pictures in {str(path)!r}; put some there ({known}).")
+        known = ", ".join(sorted(IMAGE_SUFFIXES))
+        raise InvalidOption(f"Frost textures: no images in {str(path)!r}; put some there ({known}).")
     return _read(tuple((file, file.stat().st_mtime_ns, file.stat().st_size) for file in files))
 
 
@@ -49,15 +48,16 @@ def _built_in() -> tuple[Image, ...]:
     return from_folder(BUILT_IN)
 
 
-def _rgb(picture: Image) -> Image:
-    return np.repeat(picture[..., None], 3, axis=2) if picture.ndim == 2 else picture
+def _rgb(image: Image) -> Image:
+    return np.repeat(image[..., None], 3, axis=2) if image.ndim == 2 else image
 
 
 @lru_cache(maxsize=1)
 def from_imagecorruptions() -> tuple[Image, ...]:
     """The five photographs that imagecorruptions chooses from; its sixth is never drawn.
 
-    The package is located, not imported: importing it takes seconds and much that pictures do not need.
+    The package is located, not imported: importing it takes seconds and loads much that reading
+    images does not need.
     """
     package = find_spec("imagecorruptions")
     if package is None or not package.submodule_search_locations:
@@ -68,13 +68,13 @@ def from_imagecorruptions() -> tuple[Image, ...]:
 
 
 def _opaque(file: Path) -> Image:
-    """A picture's colours, its transparency ignored, as OpenCV reads it."""
-    with opened(file) as picture:
-        return np.array(picture.convert("RGB"))
+    """An image's colours, its transparency ignored, as OpenCV reads it."""
+    with opened(file) as image:
+        return np.array(image.convert("RGB"))
 
 
 def load(source: str) -> tuple[Image, ...]:
-    """The pictures of a source: "built-in", "imagecorruptions", or the path of a folder."""
+    """The images of a source: "built-in", "imagecorruptions", or the path of a folder."""
     if source == "built-in":
         return _built_in()
     if source == "imagecorruptions":

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from stormproof.datasets.annotations import by_stem, list_images, paired, split_folder
 from stormproof.datasets.filedataset import FileDataset
-from stormproof.datasets.files import by_stem, first_folder, list_files, locate, paired, unknown_split
 from stormproof.datasets.labelmaps import IGNORE, LabelMaps
+from stormproof.files import first_folder, list_files, locate
+from stormproof.spec import opens
 
 CLASSES = (
     "wall", "building", "sky", "floor", "tree", "ceiling", "road", "bed", "windowpane", "grass", "cabinet",
@@ -26,22 +28,22 @@ CLASSES = (
 )  # fmt: skip
 
 
+@opens("ade20k")
 def open_ade20k(main: str, *, split: str = "validation") -> FileDataset:
     """Open `ADEChallengeData2016`, the 150-class release with `images/` and `annotations/`."""
     root = locate(main)
     images = first_folder([root / "images", root / "ADEChallengeData2016" / "images"], "images")
     annotations = first_folder([images.parent / "annotations"], "label maps")
-    if not (images / split).is_dir():
-        raise unknown_split(split, (entry.name for entry in images.iterdir() if entry.is_dir()), images)
+    where = split_folder(images, split)
     maps = by_stem(list_files(first_folder([annotations / split], "label maps"), {".png"}))
-    pairs = paired(by_stem(list_files(images / split)), maps, images / split)
-    files = tuple(label for _, _, label in pairs)
+    ids, files, labels = paired(by_stem(list_images(where)), maps, where)
+    table = {0: IGNORE, **{i + 1: i for i in range(len(CLASSES))}}
     return FileDataset(
         name=f"ade20k-{split}",
         root=root,
-        ids=tuple(name for name, _, _ in pairs),
-        images=tuple(image for _, image, _ in pairs),
-        labels=LabelMaps(files, {0: IGNORE, **{i + 1: i for i in range(len(CLASSES))}}),
-        sources=files,
+        ids=ids,
+        images=files,
+        labels=LabelMaps(labels, table),
+        sources=labels,
         semantic_classes=CLASSES,
     )

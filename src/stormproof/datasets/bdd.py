@@ -10,25 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.datasets.cityscapes import SEMANTIC_CLASSES
-from stormproof.datasets.filedataset import FileDataset
-from stormproof.datasets.files import (
+from stormproof.datasets.annotations import (
     by_stem,
     distinct,
     expect_list,
     file_name,
-    first_folder,
-    folder,
-    list_files,
-    locate,
+    list_images,
     paired,
     raise_all,
-    read_json,
-    unknown_split,
+    split_folder,
 )
+from stormproof.datasets.cityscapes import SEMANTIC_CLASSES
+from stormproof.datasets.filedataset import FileDataset
 from stormproof.datasets.labelmaps import IGNORE, LabelMaps, identity_table
 from stormproof.errors import DatasetError
+from stormproof.files import first_folder, folder, list_files, locate, read_json
 from stormproof.sample import Instances, Truth
+from stormproof.spec import opens
 
 CLASSES = (
     "pedestrian", "rider", "car", "truck", "bus", "train", "motorcycle", "bicycle", "traffic light",
@@ -39,8 +37,9 @@ RENAMED = {"person": "pedestrian", "bike": "bicycle", "motor": "motorcycle"}
 EXCUSED = {"other person": "pedestrian", "other vehicle": "car", "trailer": "truck"}
 
 
+@opens("bdd")
 def open_bdd(main: str, *, images: str | None = None) -> FileDataset:
-    """Boxes from `det_val.json` or `bdd100k_labels_images_val.json`; `images` is the folder of the pictures.
+    """Boxes from `det_val.json` or `bdd100k_labels_images_val.json`; `images` is the folder of its images.
 
     Labels without a box (lanes, drivable areas) are not objects and are left out.
     """
@@ -61,25 +60,24 @@ def open_bdd(main: str, *, images: str | None = None) -> FileDataset:
     )
 
 
+@opens("bdd-seg")
 def open_bdd_segmentation(main: str, *, split: str = "val") -> FileDataset:
     """Semantic maps: `images/10k/SPLIT` with `labels/sem_seg/masks/SPLIT`, or the older `seg` folder."""
     root = locate(main)
-    pictures = first_folder([root / "images" / "10k", root / "images", root / "seg" / "images"], "images")
+    images = first_folder([root / "images" / "10k", root / "images", root / "seg" / "images"], "images")
     masks = first_folder(
         [root / "labels" / "sem_seg" / "masks", root / "labels", root / "seg" / "labels"], "label maps"
     )
-    if not (masks / split).is_dir():
-        raise unknown_split(split, (entry.name for entry in masks.iterdir() if entry.is_dir()), masks)
-    found = by_stem(list_files(masks / split, {".png"}), ["_train_id"])
-    pairs = paired(by_stem(list_files(folder(pictures / split, "images"))), found, pictures / split)
-    files = tuple(label for _, _, label in pairs)
+    maps = by_stem(list_files(split_folder(masks, split), {".png"}), ["_train_id"])
+    where = folder(images / split, "images")
+    ids, files, labels = paired(by_stem(list_images(where)), maps, where)
     return FileDataset(
         name=f"bdd100k-{split}",
         root=root,
-        ids=tuple(name for name, _, _ in pairs),
-        images=tuple(image for _, image, _ in pairs),
-        labels=LabelMaps(files, identity_table(SEMANTIC_CLASSES, IGNORE)),
-        sources=files,
+        ids=ids,
+        images=files,
+        labels=LabelMaps(labels, identity_table(SEMANTIC_CLASSES, IGNORE)),
+        sources=labels,
         semantic_classes=SEMANTIC_CLASSES,
     )
 
@@ -136,5 +134,5 @@ class BddBoxes:
 
 
 def _fraction(flag: object) -> float:
-    """0 if the file says the object is whole; NaN if it is hidden or cut by an amount that nobody noted."""
+    """0 for an object that the file calls whole; else NaN, as the file does not say how much is missing."""
     return 0.0 if flag is False else float("nan")

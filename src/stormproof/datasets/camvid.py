@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from stormproof.datasets.annotations import by_stem, class_names, list_images, paired, unknown_split
 from stormproof.datasets.filedataset import FileDataset
-from stormproof.datasets.files import (
-    by_stem,
-    class_names,
-    first_folder,
-    list_files,
-    locate,
-    paired,
-    read_json,
-    unknown_split,
-)
 from stormproof.datasets.labelmaps import IGNORE, LabelMaps, identity_table
 from stormproof.errors import DatasetError
+from stormproof.files import first_folder, list_files, locate, read_json
+from stormproof.spec import opens
 
 CLASSES = (
     "sky", "building", "pole", "road", "pavement", "tree", "signsymbol", "fence", "car", "pedestrian",
@@ -26,24 +19,24 @@ VOID = 11
 _LABEL_ENDINGS = ("_L", "_P")
 
 
+@opens("camvid")
 def open_camvid(main: str, *, split: str | None = None) -> FileDataset:
     """Open CamVid: `images` and `labels`, or `test` and `testannot` (split=test, train or val).
 
     A `classes.json` in the folder replaces the classes: `{"classes": {"0": "sky", …}, "ignore_index": 11}`.
     """
     root = locate(main)
-    images, labels = _folders(root, split)
+    images, annotations = _folders(root, split)
     names, void = _classes(root)
-    maps = by_stem(list_files(labels, {".png"}), _LABEL_ENDINGS)
-    pairs = paired(by_stem(list_files(images)), maps, images)
-    files = tuple(label for _, _, label in pairs)
+    maps = by_stem(list_files(annotations, {".png"}), _LABEL_ENDINGS)
+    ids, files, labels = paired(by_stem(list_images(images)), maps, images)
     return FileDataset(
         name=f"{root.name}-{split}" if split else root.name,
         root=root,
-        ids=tuple(name for name, _, _ in pairs),
-        images=tuple(image for _, image, _ in pairs),
-        labels=LabelMaps(files, identity_table(names, void, IGNORE)),
-        sources=files,
+        ids=ids,
+        images=files,
+        labels=LabelMaps(labels, identity_table(names, void, IGNORE)),
+        sources=labels,
         semantic_classes=names,
     )
 

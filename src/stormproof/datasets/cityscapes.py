@@ -1,4 +1,4 @@
-"""Cityscapes: `leftImg8bit` pictures, `gtFine` maps of instance ids or polygons."""
+"""Cityscapes: `leftImg8bit` images, `gtFine` maps of instance ids or polygons."""
 
 from __future__ import annotations
 
@@ -11,22 +11,15 @@ import numpy.typing as npt
 import PIL.Image
 import PIL.ImageDraw
 
+from stormproof.datasets.annotations import by_stem, expect_list, list_images, raise_all, split_folder
 from stormproof.datasets.filedataset import FileDataset
-from stormproof.datasets.files import (
-    by_stem,
-    expect_list,
-    first_folder,
-    list_files,
-    locate,
-    raise_all,
-    read_json,
-    unknown_split,
-)
 from stormproof.datasets.labelmaps import IGNORE, identity_table, read_label_map, semantic_map
-from stormproof.datasets.masks import mask_box, masks_by_id
 from stormproof.errors import DatasetError
+from stormproof.files import first_folder, list_files, locate, read_json
 from stormproof.imagefile import image_size
+from stormproof.masks import mask_boxes, masks_by_id
 from stormproof.sample import Instances, SemanticMap, Truth
+from stormproof.spec import opens
 
 
 class Label(NamedTuple):
@@ -55,12 +48,13 @@ BY_ID = {label.id: label for label in LABELS}
 SEMANTIC_CLASSES = tuple(label.name for label in LABELS if label.train_id != IGNORE)
 CLASSES = tuple(label.name for label in LABELS if label.has_instances and label.train_id != IGNORE)
 
-# Kinds of annotation file by ending, the most telling first.
+# Kinds of annotation file by ending, the most detailed first.
 INSTANCE_IDS, POLYGONS, LABEL_IDS, TRAIN_IDS = (
     "instanceIds.png", "polygons.json", "labelIds.png", "labelTrainIds.png",
 )  # fmt: skip
 
 
+@opens("cityscapes")
 def open_cityscapes(main: str, *, split: str = "val", annotations: str = "gtFine") -> FileDataset:
     """Open a Cityscapes folder: 19 semantic classes, and 8 classes of instances where ids or polygons exist.
 
@@ -68,11 +62,9 @@ def open_cityscapes(main: str, *, split: str = "val", annotations: str = "gtFine
     """
     root = locate(main)
     truths = first_folder([root / annotations], "annotations")
-    if not (truths / split).is_dir():
-        raise unknown_split(split, (entry.name for entry in truths.iterdir() if entry.is_dir()), truths)
-    files = _annotation_files(truths / split, annotations)
-    pictures = root / "leftImg8bit" / split
-    images = by_stem(list_files(pictures), ["_leftImg8bit"]) if pictures.is_dir() else {}
+    files = _annotation_files(split_folder(truths, split), annotations)
+    place = root / "leftImg8bit" / split
+    images = by_stem(list_images(place), ["_leftImg8bit"]) if place.is_dir() else {}
     raise_all(
         [DatasetError(images[name], "has no annotation.") for name in sorted(images.keys() - files.keys())]
     )
@@ -83,7 +75,7 @@ def open_cityscapes(main: str, *, split: str = "val", annotations: str = "gtFine
         name=f"cityscapes-{split}",
         root=root,
         ids=ids,
-        images=tuple(images.get(name) or _expected_image(pictures, name) for name in ids),
+        images=tuple(images.get(name) or _expected_image(place, name) for name in ids),
         labels=CityscapesLabels(sources),
         sources=sources,
         classes=CLASSES if objects else (),
@@ -93,7 +85,7 @@ def open_cityscapes(main: str, *, split: str = "val", annotations: str = "gtFine
 
 
 def _annotation_files(root: Path, annotations: str) -> dict[str, Path]:
-    """The most telling annotation file of every frame."""
+    """The most detailed annotation file of every frame."""
     found: dict[str, Path] = {}
     for kind in (INSTANCE_IDS, POLYGONS, LABEL_IDS, TRAIN_IDS):
         ending = f"_{annotations}_{kind}"
@@ -105,8 +97,8 @@ def _annotation_files(root: Path, annotations: str) -> dict[str, Path]:
     return found
 
 
-def _expected_image(pictures: Path, name: str) -> Path:
-    return pictures / name.partition("_")[0] / f"{name}_leftImg8bit.png"
+def _expected_image(place: Path, name: str) -> Path:
+    return place / name.partition("_")[0] / f"{name}_leftImg8bit.png"
 
 
 @dataclass(frozen=True)
@@ -140,7 +132,7 @@ def _semantic(numbers: npt.NDArray[np.int32], file: Path) -> SemanticMap:
 def _instances(numbers: npt.NDArray[np.int32]) -> Instances:
     """Objects from instance ids; a countable class without a count is a group, which is a crowd.
 
-    Caravans and trailers are no class of the benchmark and excuse detections of any class, so each
+    Caravans and trailers are not classes of the benchmark; they excuse detections of any class, so each
     becomes one ignored object of every class.
     """
     ids, labels, masks, crowd, ignore = [], [], [], [], []
@@ -155,9 +147,8 @@ def _instances(numbers: npt.NDArray[np.int32]) -> Instances:
             masks.append(mask)
             crowd.append(number < 1000)
             ignore.append(not evaluated)
-    boxes = np.array([mask_box(mask) for mask in masks]).reshape(-1, 4)
     return Instances(
-        boxes, np.array(labels, np.int64), tuple(masks), crowd=np.array(crowd, np.bool_),
+        mask_boxes(masks), np.array(labels, np.int64), tuple(masks), crowd=np.array(crowd, np.bool_),
         ignore=np.array(ignore, np.bool_), ids=np.array(ids, np.int64),
     )  # fmt: skip
 
@@ -184,7 +175,7 @@ def draw_polygons(file: Path) -> npt.NDArray[np.int32]:
 
 
 def _polygon_label(name: str, file: Path, i: int) -> tuple[Label, bool]:
-    """The label and whether it is said of a group: 'persongroup' is a group of persons."""
+    """The label, and whether it is that of a group: 'persongroup' is a group of persons."""
     group = name not in BY_NAME and name.endswith("group")
     known = BY_NAME.get(name.removesuffix("group") if group else name)
     if known is None:

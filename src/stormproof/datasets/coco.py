@@ -10,27 +10,20 @@ from typing import Any
 
 import numpy as np
 
+from stormproof.datasets.annotations import class_names, distinct, expect_list, file_name, raise_all, required
 from stormproof.datasets.filedataset import FileDataset
-from stormproof.datasets.files import (
-    class_names,
-    distinct,
-    expect_list,
-    file_name,
-    folder,
-    locate,
-    raise_all,
-    read_json,
-    required,
-)
-from stormproof.datasets.masks import polygon_ring, segmentation_mask
 from stormproof.errors import DatasetError, InvalidTruth
+from stormproof.files import folder, locate, read_json
+from stormproof.masks import polygon_ring, segmentation_mask
 from stormproof.sample import RLE, Bools, Floats, Instances, Ints, Truth
+from stormproof.spec import opens
 
 
+@opens("coco")
 def open_coco(main: str, *, images: str | None = None, masks: bool = True) -> FileDataset:
-    """Open `instances_*.json`; `images` is the folder of its pictures, `masks=false` reads boxes only.
+    """Open `instances_*.json`; `images` is the folder of its images, `masks=false` reads boxes only.
 
-    Truth needs no pictures: without an images folder everything but indexing works.
+    Truth needs no image files: without an images folder everything but indexing works.
     """
     path = locate(main)
     content = read_json(path)
@@ -43,7 +36,7 @@ def open_coco(main: str, *, images: str | None = None, masks: bool = True) -> Fi
         name=path.stem,
         root=path.parent,
         ids=distinct(map(str, numbers), path, "image id"),
-        images=tuple(directory / _picture(record, path) for record in records),
+        images=tuple(directory / _image_file(record, path) for record in records),
         labels=index_annotations(annotations, records, [*categories], path, masks=masks),
         sources=(path,),
         classes=class_names(categories.values(), path),
@@ -52,7 +45,7 @@ def open_coco(main: str, *, images: str | None = None, masks: bool = True) -> Fi
     )
 
 
-def _picture(record: Mapping[str, Any], path: Path) -> Path:
+def _image_file(record: Mapping[str, Any], path: Path) -> Path:
     """The image's file; ground truth made only for scoring may name none, and then no file is found."""
     if "file_name" not in record:
         return Path(str(record["id"]))
@@ -71,7 +64,7 @@ def read_categories(content: object, path: Path) -> dict[int, str]:
 
 
 def image_folder(path: Path, images: str | None) -> Path:
-    """Where the pictures are: as said, else the usual places around the annotation file."""
+    """Where the images are: as given, else the usual places around the annotation file."""
     if images is not None:
         return folder(locate(images, path.parent), "images")
     split = path.stem.rpartition("_")[2]
@@ -146,7 +139,7 @@ def index_annotations(
 def _problems(
     annotations: list[Any], images: Mapping[Any, int], labels: Mapping[Any, int], path: Path
 ) -> list[DatasetError]:
-    """Everything wrong with the annotations, but for their masks."""
+    """Everything wrong with the annotations, except with their masks."""
     found: list[DatasetError] = []
     seen: set[Any] = set()
     for i, row in enumerate(annotations):
@@ -203,8 +196,7 @@ def _segmentations(rows: list[Any], path: Path) -> tuple[Any, ...] | None:
     lacking = [row for row in rows if not row.get("segmentation")]
     if len(lacking) == len(rows):
         return None
-    fix = "others have one; add it, or read boxes only with masks=false"
-    problem = f"has no segmentation; {fix}."
+    problem = "has no segmentation; others have one; add it, or read boxes only with masks=false."
     problems = [DatasetError(path, problem, f"annotation {row['id']}") for row in lacking]
     kept: list[Any] = []
     for row in rows:

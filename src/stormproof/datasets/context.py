@@ -19,11 +19,12 @@ from stormproof.context.depthmaps import (
     read_disparity,
     stem_of,
 )
+from stormproof.datasets.annotations import by_stem, raise_all
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.filedataset import fingerprint_of
-from stormproof.datasets.files import IMAGE_SUFFIXES, by_stem, list_files, locate, raise_all
 from stormproof.errors import DatasetError, InvalidOption
-from stormproof.imagefile import read_image
+from stormproof.files import list_files, locate
+from stormproof.imagefile import IMAGE_SUFFIXES, read_image
 from stormproof.sample import Context, Sample, Truth
 
 # What formats add to a frame's name to tell its files apart.
@@ -171,7 +172,7 @@ class DatasetWithContext:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The dataset's own, and the context's file names and sizes: depth decides what a haze looks like."""
+        """The dataset's own, and the context's file names and sizes: depth decides how haze looks."""
         files = [[path.name, path.stat().st_size] for path in self.files.paths()]
         options = [self.files.depth_scale, self.files.disparity_scale, self.files.fill_depth]
         return fingerprint_of(json.dumps([self.dataset.fingerprint, files, options]).encode(), ())

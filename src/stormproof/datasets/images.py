@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from stormproof.datasets.annotations import distinct, list_images
 from stormproof.datasets.filedataset import FileDataset
-from stormproof.datasets.files import distinct, folder, list_files, locate
 from stormproof.errors import DatasetError
+from stormproof.files import folder, locate
+from stormproof.imagefile import IMAGE_SUFFIXES
+from stormproof.spec import opens
 
 
+@opens("images")
 def open_images(main: str) -> FileDataset:
     """Every image below a folder, or one file; its id is its path in the folder, without the suffix."""
     place = locate(main)
     root = place.parent if place.is_file() else folder(place, "images")
-    found = [place] if place.is_file() else list_files(root)
+    found = [place] if place.is_file() else list_images(root)
     if not found:
-        raise DatasetError(root, "holds no images; known are the usual suffixes, .jpg, .png and so on.")
+        raise DatasetError(root, f"holds no images ({', '.join(sorted(IMAGE_SUFFIXES))}).")
     ids = distinct((path.relative_to(root).with_suffix("").as_posix() for path in found), root, "image id")
     return FileDataset(
         name=place.stem if place.is_file() else root.name, root=root, ids=ids, images=tuple(found)

@@ -8,51 +8,37 @@ from pathlib import Path
 
 import numpy as np
 
+from stormproof.datasets.annotations import by_stem, list_images, listed, read_split, unknown_split
 from stormproof.datasets.filedataset import FileDataset
-from stormproof.datasets.files import (
-    by_stem,
-    distinct,
-    first_folder,
-    list_files,
-    locate,
-    raise_all,
-    read_split,
-    read_text,
-    unknown_split,
-)
 from stormproof.errors import DatasetError
+from stormproof.files import first_folder, list_files, locate, read_text
 from stormproof.sample import Instances, Truth
+from stormproof.spec import opens
 
 CLASSES = ("Car", "Van", "Truck", "Pedestrian", "Person_sitting", "Cyclist", "Tram", "Misc")
 DONT_CARE = "DontCare"
 
-# KITTI grades occlusion: visible, partly, largely, unknown. The fractions stand for the middle of each grade.
+# KITTI grades occlusion: visible, partly, largely, unknown. The fractions are the middle of each grade.
 OCCLUSION = {-1: np.nan, 0: 0.0, 1: 1 / 3, 2: 2 / 3, 3: np.nan}
 
 
+@opens("kitti")
 def open_kitti(main: str, *, split: str | None = None) -> FileDataset:
     """Open a KITTI object folder; `split` names a list in ImageSets, without it every image is read."""
     root = locate(main)
     root = root / "training" if (root / "training" / "label_2").is_dir() else root
     labels = by_stem(list_files(first_folder([root / "label_2", root / "labels"], "label files"), {".txt"}))
     ids = _ids(root, split) or tuple(sorted(labels))
-    raise_all(
-        [
-            DatasetError(root / "label_2" / f"{name}.txt", "no such label file.", f"split {split}")
-            for name in ids
-            if name not in labels
-        ]
-    )
+    files = listed(ids, labels, root / "label_2" / "id.txt", split)
     if not ids:
         raise DatasetError(root / "label_2", "holds no label files.")
     directory = next((p for p in (root / "image_2", root / "images") if p.is_dir()), root / "image_2")
-    pictures = by_stem(list_files(directory)) if directory.is_dir() else {}
-    files = tuple(labels[name] for name in ids)
+    images = by_stem(list_images(directory)) if directory.is_dir() else {}
     return FileDataset(
         name=f"{root.name}-{split}" if split else root.name,
         root=root,
         ids=ids,
-        images=tuple(pictures.get(name, directory / f"{name}.png") for name in ids),
+        images=tuple(images.get(name, directory / f"{name}.png") for name in ids),
         labels=KittiObjects(files),
         sources=files,
         classes=CLASSES,
@@ -66,7 +52,7 @@ def _ids(root: Path, split: str | None) -> tuple[str, ...]:
     listing = next((f / f"{split}.txt" for f in folders if (f / f"{split}.txt").is_file()), None)
     if listing is None:
         raise unknown_split(split, [f.stem for place in folders for f in place.glob("*.txt")], root)
-    return distinct(read_split(listing), listing, "image")
+    return read_split(listing)
 
 
 @dataclass(frozen=True)

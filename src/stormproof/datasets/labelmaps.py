@@ -22,11 +22,11 @@ def read_label_map(source: Path | bytes, name: str | None = None) -> npt.NDArray
     path = name or str(source)
     if isinstance(source, Path) and not source.is_file():
         raise DatasetError(path, "no such label map.")
-    with opened(source, name) as picture:
-        if picture.mode not in _INDEX_MODES:
+    with opened(source, name) as image:
+        if image.mode not in _INDEX_MODES:
             fix = "this reader wants class numbers in a grey or palette PNG"
-            raise DatasetError(path, f"holds colours (mode {picture.mode}), not class numbers; {fix}.")
-        return np.array(picture, dtype=np.int32)
+            raise DatasetError(path, f"holds colours (mode {image.mode}), not class numbers; {fix}.")
+        return np.array(image, dtype=np.int32)
 
 
 def semantic_map(numbers: npt.NDArray[np.int32], becomes: Mapping[int, int], file: object) -> SemanticMap:

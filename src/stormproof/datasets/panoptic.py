@@ -10,27 +10,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stormproof.datasets.annotations import class_names, distinct, expect_list, file_name, raise_all, required
 from stormproof.datasets.coco import image_folder, read_categories
 from stormproof.datasets.filedataset import FileDataset
-from stormproof.datasets.files import (
-    class_names,
-    distinct,
-    expect_list,
-    file_name,
-    folder,
-    locate,
-    raise_all,
-    read_json,
-    required,
-)
 from stormproof.datasets.labelmaps import IGNORE, semantic_map
 from stormproof.errors import DatasetError
+from stormproof.files import folder, locate, read_json
 from stormproof.imagefile import image_size, read_image
 from stormproof.sample import Truth
+from stormproof.spec import opens
 
-VOID = 0  # the segment id of pixels that nobody labelled
+VOID = 0  # the segment id of unlabelled pixels
 
 
+@opens("panoptic")
 def open_panoptic(main: str, *, images: str | None = None, masks: str | None = None) -> FileDataset:
     """Open `panoptic_*.json` as semantic maps; `masks` is the folder of its PNGs, beside it by default."""
     path = locate(main)
@@ -47,8 +40,8 @@ def open_panoptic(main: str, *, images: str | None = None, masks: str | None = N
     annotations = expect_list(content, "annotations", path)
     raise_all([problem for i, row in enumerate(annotations) for problem in _strays(row, i, records, path)])
     directory = image_folder(path, images)
-    pictures = folder(locate(masks, path.parent) if masks else path.with_suffix(""), "panoptic PNGs")
-    files = tuple(pictures / file_name(row, path, f"image {row['image_id']}") for row in annotations)
+    maps = folder(locate(masks, path.parent) if masks else path.with_suffix(""), "panoptic PNGs")
+    files = tuple(maps / file_name(row, path, f"image {row['image_id']}") for row in annotations)
     owners = [records[row["image_id"]] for row in annotations]
     label = {category: i for i, category in enumerate(categories)}
     return FileDataset(

@@ -17,18 +17,14 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from stormproof.datasets.annotations import read_classes
 from stormproof.datasets.coco import index_annotations
-from stormproof.datasets.files import (
-    IMAGE_SUFFIXES,
-    class_names,
-    locate,
-    parse_json,
-    read_text,
-)
 from stormproof.datasets.labelmaps import IGNORE, identity_table, read_label_map, semantic_map
 from stormproof.errors import DatasetError
-from stormproof.imagefile import image_size, read_image
+from stormproof.files import locate, parse_json
+from stormproof.imagefile import IMAGE_SUFFIXES, image_size, read_image
 from stormproof.sample import Instances, Sample, SemanticMap, Truth
+from stormproof.spec import opens
 
 MAX_MEMBER_BYTES = 1 << 28  # 256 MiB; no photograph comes near it
 _SEMANTIC = ("semantic.png", "seg.png", "mask.png")
@@ -55,6 +51,7 @@ class Member:
         return f"{self.archive}, {self.name}"
 
 
+@opens("tar")
 def open_tar(main: str, *, classes: str | None = None, semantic_classes: str | None = None) -> TarDataset:
     """Open one archive, a pattern (`val-*.tar`) or a range (`val-{0000..0009}.tar`).
 
@@ -74,8 +71,9 @@ def open_tar(main: str, *, classes: str | None = None, semantic_classes: str | N
         raise DatasetError(archives[0], "holds no members.")
     labels = {key: parts["json"] for key, parts in samples.items() if "json" in parts}
     maps = {key: parts[e] for key, parts in samples.items() for e in _SEMANTIC if e in parts}
-    names = _names(classes, archives[0]) if classes else _categories_seen(labels)
-    areas = _names(semantic_classes, archives[0]) if semantic_classes else ()
+    beside = archives[0].parent
+    names = read_classes(locate(classes, beside)) if classes else _categories_seen(labels)
+    areas = read_classes(locate(semantic_classes, beside)) if semantic_classes else ()
     if maps and not areas:
         problem = "holds label maps; name their classes with semantic_classes=FILE, one per line."
         raise DatasetError(archives[0], problem)
@@ -230,8 +228,3 @@ def _categories_seen(labels: Mapping[str, Member]) -> tuple[str, ...]:
                 raise DatasetError(member, f"category {name!r} is not a name; {fix}.", f"object {i}")
             seen.add(name)
     return tuple(sorted(seen))
-
-
-def _names(text: str, archive: Path) -> tuple[str, ...]:
-    path = locate(text, archive.parent)
-    return class_names((line for line in read_text(path).splitlines() if line.strip()), path)

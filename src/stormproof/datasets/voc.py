@@ -10,23 +10,21 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from stormproof.datasets.filedataset import FileDataset
-from stormproof.datasets.files import (
+from stormproof.datasets.annotations import (
     by_stem,
-    class_names,
-    distinct,
-    folder,
-    list_files,
-    locate,
+    list_images,
+    listed,
     raise_all,
+    read_classes,
     read_split,
-    read_text,
-    read_xml,
     unknown_split,
 )
+from stormproof.datasets.filedataset import FileDataset
 from stormproof.datasets.labelmaps import IGNORE, LabelMaps, identity_table
 from stormproof.errors import DatasetError
+from stormproof.files import folder, list_files, locate, read_xml
 from stormproof.sample import Instances, Truth
+from stormproof.spec import opens
 
 CLASSES = (
     "aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow", "diningtable",
@@ -34,6 +32,7 @@ CLASSES = (
 )  # fmt: skip
 
 
+@opens("voc")
 def open_voc(main: str, *, split: str | None = None, classes: str | None = None) -> FileDataset:
     """Boxes of a VOC folder; `split` names a list in ImageSets/Main, without it every XML file is read.
 
@@ -42,15 +41,8 @@ def open_voc(main: str, *, split: str | None = None, classes: str | None = None)
     root = _root(locate(main))
     annotations = by_stem(list_files(folder(root / "Annotations", "XML annotations"), {".xml"}))
     ids = _ids(root, "Main", split, annotations)
-    raise_all(
-        [
-            DatasetError(root / "Annotations" / f"{name}.xml", "no such annotation.", f"split {split}")
-            for name in ids
-            if name not in annotations
-        ]
-    )
-    names = _custom_classes(root, classes)
-    files = tuple(annotations[name] for name in ids)
+    names = read_classes(locate(classes, root)) if classes else CLASSES
+    files = listed(ids, annotations, root / "Annotations" / "id.xml", split)
     return FileDataset(
         name=_name(root, split),
         root=root,
@@ -62,6 +54,7 @@ def open_voc(main: str, *, split: str | None = None, classes: str | None = None)
     )
 
 
+@opens("voc-seg")
 def open_voc_segmentation(
     main: str, *, split: str | None = None, labels: str = "SegmentationClass"
 ) -> FileDataset:
@@ -69,15 +62,8 @@ def open_voc_segmentation(
     root = _root(locate(main))
     maps = by_stem(list_files(folder(root / labels, "palette PNGs"), {".png"}))
     ids = _ids(root, "Segmentation", split, maps)
-    raise_all(
-        [
-            DatasetError(root / labels / f"{name}.png", "no such label map.", f"split {split}")
-            for name in ids
-            if name not in maps
-        ]
-    )
     names = ("background", *CLASSES)
-    files = tuple(maps[name] for name in ids)
+    files = listed(ids, maps, root / labels / "id.png", split)
     return FileDataset(
         name=_name(root, split),
         root=root,
@@ -114,20 +100,13 @@ def _ids(root: Path, purpose: str, split: str | None, found: dict[str, Path]) ->
         # Main also lists every class's own images, as car_val; those are splits, but not worth naming.
         names = [f.stem for f in listing.parent.glob("*.txt") if f.stem.rpartition("_")[0] not in CLASSES]
         raise unknown_split(split, names, listing.parent)
-    return distinct(read_split(listing), listing, "image")
+    return read_split(listing)
 
 
 def _images(root: Path, ids: tuple[str, ...]) -> tuple[Path, ...]:
     directory = root / "JPEGImages"
-    found = by_stem(list_files(directory)) if directory.is_dir() else {}
+    found = by_stem(list_images(directory)) if directory.is_dir() else {}
     return tuple(found.get(name, directory / f"{name}.jpg") for name in ids)
-
-
-def _custom_classes(root: Path, classes: str | None) -> tuple[str, ...]:
-    if classes is None:
-        return CLASSES
-    path = locate(classes, root)
-    return class_names((line for line in read_text(path).splitlines() if line.strip()), path)
 
 
 @dataclass(frozen=True)
@@ -199,5 +178,5 @@ def _flag(found: Element, key: str) -> bool | None:
 
 
 def _fraction(found: Element, key: str) -> float:
-    """0 if the file says the object is whole; NaN if it is hidden or cut by an amount that nobody noted."""
+    """0 for an object that the file calls whole; else NaN, as the file does not say how much is missing."""
     return 0.0 if _flag(found, key) is False else float("nan")

@@ -12,10 +12,11 @@ from typing import overload
 from stormproof.datasets.dataset import Dataset
 from stormproof.errors import InvalidOption
 from stormproof.sample import Sample, Truth
+from stormproof.spec import opens
 from stormproof.world import OBJECTS, SEMANTIC, SPLITS, render
 from stormproof.world.samples import BASELINE, check_scene, render_truth, scene_id
 
-VERSION = 1  # raised whenever a change to the renderer changes a picture
+VERSION = 1  # raised whenever a change to the renderer changes an image
 
 
 class _Ids(Sequence[str]):
@@ -110,6 +111,7 @@ def parse_size(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
+@opens("world")
 def open_world(
     main: str,
     *,
@@ -121,7 +123,7 @@ def open_world(
 ) -> Dataset:
     """Open a split: train (as many as there are integers, unless `count` says fewer), val (200), test (500).
 
-    `stereo` adds the right-hand picture, `baseline` metres away, and the true disparity.
+    `stereo` adds the right-hand image, `baseline` metres away, and the true disparity.
     """
     width, height = parse_size(size)
     check_scene(main, 0, width, height, baseline)

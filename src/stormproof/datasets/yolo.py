@@ -10,24 +10,19 @@ from typing import Any
 
 import numpy as np
 
+from stormproof.datasets.annotations import class_names, distinct, list_images, unknown_split
 from stormproof.datasets.filedataset import FileDataset
-from stormproof.datasets.files import (
-    class_names,
-    distinct,
-    list_files,
-    locate,
-    read_text,
-    read_yaml,
-    unknown_split,
-)
-from stormproof.datasets.masks import polygon_mask
 from stormproof.errors import DatasetError
+from stormproof.files import locate, read_lines, read_text, read_yaml
 from stormproof.imagefile import image_size
+from stormproof.masks import polygon_mask
 from stormproof.sample import Instances, Truth
+from stormproof.spec import opens
 
 Row = tuple[int, tuple[float, ...]]  # a class and its numbers: 4 for a box, 6 or more for a polygon
 
 
+@opens("yolo")
 def open_yolo(main: str, *, split: str = "val") -> FileDataset:
     """Open a `data.yaml`; labels lie in a `labels` folder that mirrors `images`.
 
@@ -94,9 +89,8 @@ def _images_at(place: str, root: Path, path: Path) -> list[Path]:
     if where is None:
         raise DatasetError(path, f"{place!r} is not below {root}; correct 'path' or the split.")
     if where.is_dir():
-        return list_files(where)
-    lines = [line.strip() for line in read_text(where).splitlines() if line.strip()]
-    return [Path(line) if Path(line).is_absolute() else root / line for line in lines]
+        return list_images(where)
+    return [root / line for line in read_lines(where)]  # an absolute path stays what it is
 
 
 def label_file(image: Path) -> Path:

@@ -2,7 +2,8 @@
 
 - `config`: what a run is asked to do, from flags or `run.yaml`; `presets`: the papers' benchmarks as data
 - `plan`: which chunks of images are still to do
-- `work`, `bench`, `cells`, `chunk`: what a worker gets, opens, predicts and writes
+- `work`, `pair`, `cells`, `chunk`: what a worker gets, opens, asks and writes
+- `in_hand`, `retry`: what a worker was at when it died, and what is tried next
 - `executors`: in-process, process pool, Ray, Slurm; each runs chunks and yields their results
 - `run`: all of it together
 """

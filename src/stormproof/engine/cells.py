@@ -1,6 +1,6 @@
 """From images to answers: decode once, corrupt under every condition, ask the model in batches.
 
-Cells go through in the order of rows: image by image, conditions by their text. One bad cell costs only
+Cells go through in the order of rows: image by image, conditions by their string. One bad cell costs only
 itself: a batch that fails is asked again image by image.
 """
 
@@ -16,9 +16,9 @@ import numpy as np
 
 from stormproof.condition import Condition
 from stormproof.corruptions import apply, truth_under
-from stormproof.engine.bench import Bench, bench_for, clear_bench
 from stormproof.engine.guard import ModelTimeout, ask, check_prediction, describe, is_watched
-from stormproof.engine.notes import take_note
+from stormproof.engine.in_hand import write_in_hand
+from stormproof.engine.pair import Pair, forget_pair, pair_for
 from stormproof.engine.work import Attempt, Failure, Times, Work
 from stormproof.metrics.semantic import Confusion
 from stormproof.models.geometry import as_rgb
@@ -45,29 +45,29 @@ class Ready:
 
 
 def answers(
-    work: Work, bench: Bench, attempt: Attempt, wanted: Wanted, times: Times
+    work: Work, pair: Pair, attempt: Attempt, wanted: Wanted, times: Times
 ) -> Iterator[Row | Failure]:
     """Every wanted cell's answer or failure, in the order of rows."""
-    if isinstance(bench.model, Precomputed):
-        return _looked_up(work, bench, bench.model, wanted, times)
-    return _Asking(work, bench, bench.model, attempt, times).answers(wanted)
+    if isinstance(pair.model, Precomputed):
+        return _looked_up(work, pair, pair.model, wanted, times)
+    return _Asking(work, pair, pair.model, attempt, times).answers(wanted)
 
 
 def _looked_up(
-    work: Work, bench: Bench, model: Precomputed, wanted: Wanted, times: Times
+    work: Work, pair: Pair, model: Precomputed, wanted: Wanted, times: Times
 ) -> Iterator[Row | Failure]:
     """Answers that were made beforehand: no image is decoded."""
     for index, conditions in wanted.items():
-        name = bench.dataset.ids[index]
+        name = pair.dataset.ids[index]
         for condition in conditions:
             start = perf_counter()
             try:
                 said = model.lookup(name, condition)
-                size = bench.dataset.size(index)
+                size = pair.dataset.size(index)
                 times.model += perf_counter() - start
-                known = bench.dataset.truth(index)
+                known = pair.dataset.truth(index)
                 truth = truth_under(known, size, condition, seed=work.seed, image_id=name)
-                yield _row(work, bench, index, name, condition, size, said, truth)
+                yield _row(work, pair, index, name, condition, size, said, truth)
             except Exception as error:
                 yield Failure(index, name, str(condition), "model", describe(error))
 
@@ -75,8 +75,8 @@ def _looked_up(
 class _Asking:
     """One attempt at a chunk with a model that must be asked."""
 
-    def __init__(self, work: Work, bench: Bench, model: Model, attempt: Attempt, times: Times) -> None:
-        self._work, self._bench, self._model, self._attempt, self._times = work, bench, model, attempt, times
+    def __init__(self, work: Work, pair: Pair, model: Model, attempt: Attempt, times: Times) -> None:
+        self._work, self._pair, self._model, self._attempt, self._times = work, pair, model, attempt, times
         self._hung: Counter[int] = Counter()
 
     def answers(self, wanted: Wanted) -> Iterator[Row | Failure]:
@@ -105,13 +105,13 @@ class _Asking:
                 else:
                     yield self._corrupted(sample, index, condition, last=len(conditions) == 1)
                     continue
-                yield Failure(index, self._bench.dataset.ids[index], str(condition), kind, error)
+                yield Failure(index, self._pair.dataset.ids[index], str(condition), kind, error)
 
     def _decoded(self, index: int) -> Sample | str:
         """The sample, or why there is none."""
         start = perf_counter()
         try:
-            return self._bench.dataset[index]
+            return self._pair.dataset[index]
         except Exception as error:
             return describe(error)
         finally:
@@ -126,8 +126,8 @@ class _Asking:
                 sample,
                 condition,
                 seed=self._work.seed,
-                classes=self._bench.dataset.classes,
-                semantic_classes=self._bench.dataset.semantic_classes,
+                classes=self._pair.dataset.classes,
+                semantic_classes=self._pair.dataset.semantic_classes,
             )
         except Exception as error:
             return Failure(index, sample.id, str(condition), "corruption", describe(error))
@@ -145,7 +145,7 @@ class _Asking:
             return iter([cells[0].failed("timeout", f"not tried: {PATIENCE} calls on this image hung")])
         if is_watched():
             in_hand = [(cell.index, str(cell.condition)) for cell in cells]
-            take_note(self._work.out, self._attempt.chunk, in_hand)
+            write_in_hand(self._work.out, self._attempt.chunk, in_hand)
         start = perf_counter()
         try:
             said = ask(self._model, [as_rgb(cell.image) for cell in cells], self._work.timeout)
@@ -172,24 +172,24 @@ class _Asking:
     def _checked(self, cell: Ready, said: Prediction) -> Row | Failure:
         size = (cell.image.shape[0], cell.image.shape[1])
         try:
-            return _row(self._work, self._bench, cell.index, cell.id, cell.condition, size, said, cell.truth)
+            return _row(self._work, self._pair, cell.index, cell.id, cell.condition, size, said, cell.truth)
         except Exception as error:
             return cell.failed("model", describe(error))
 
     def _reopen(self) -> None:
         # A call that was cut off may have left the model in any state.
-        clear_bench()
-        self._bench = bench_for(self._work)
-        assert isinstance(self._bench.model, Model)
-        self._model = self._bench.model
+        forget_pair()
+        self._pair = pair_for(self._work)
+        assert isinstance(self._pair.model, Model)
+        self._model = self._pair.model
 
 
 def _row(
-    work: Work, bench: Bench, index: int, name: str, condition: Condition, size: tuple[int, int],
+    work: Work, pair: Pair, index: int, name: str, condition: Condition, size: tuple[int, int],
     said: object, truth: Truth,
 ) -> Row:  # fmt: skip
     """A checked row, with the confusion of its label map where the truth has one."""
-    model, dataset = bench.model, bench.dataset
+    model, dataset = pair.model, pair.dataset
     known, semantic = (
         len(model.classes or dataset.classes),
         len(model.semantic_classes or dataset.semantic_classes),

@@ -9,12 +9,13 @@ from operator import itemgetter
 from pathlib import Path
 from time import perf_counter
 
-from stormproof.engine.bench import bench_for
+from stormproof.condition import Condition
 from stormproof.engine.cells import answers
-from stormproof.engine.notes import drop_note
+from stormproof.engine.in_hand import clear_in_hand
+from stormproof.engine.pair import pair_for
 from stormproof.engine.work import Attempt, ChunkResult, Failure, Times, Work
 from stormproof.errors import OutputError, RunError, StormproofError
-from stormproof.store.files import sweep
+from stormproof.files import sweep
 from stormproof.store.parts import (
     failures_of,
     failures_path,
@@ -27,13 +28,14 @@ from stormproof.store.parts import (
 from stormproof.store.schema import Cell, Row
 
 
-def missing_cells(work: Work, chunk: int, held: Iterable[Cell]) -> dict[int, list[Cell]]:
-    """The cells of a chunk that its part does not hold, by image."""
-    texts, held = [str(condition) for condition in work.conditions], set(held)
-    wanted = {
-        index: [(index, text) for text in texts if (index, text) not in held] for index in work.indices(chunk)
+def missing_cells(work: Work, chunk: int, held: Iterable[Cell]) -> dict[int, list[Condition]]:
+    """The images of a chunk with the conditions under which its part does not hold them."""
+    named, held = [(condition, str(condition)) for condition in work.conditions], set(held)
+    missing = {
+        index: [condition for condition, text in named if (index, text) not in held]
+        for index in work.indices(chunk)
     }
-    return {index: cells for index, cells in wanted.items() if cells}
+    return {index: conditions for index, conditions in missing.items() if conditions}
 
 
 def do_chunk(work: Work, attempt: Attempt) -> ChunkResult:
@@ -45,13 +47,11 @@ def do_chunk(work: Work, attempt: Attempt) -> ChunkResult:
         # A worker wrote the part and was lost before it could say so.
         count = len(work.indices(attempt.chunk))
         return ChunkResult(attempt.chunk, {str(condition): count for condition in work.conditions})
-    drop_note(work.out, attempt.chunk)  # of a run that was killed: it blames nobody
-    bench = bench_for(work)
+    clear_in_hand(work.out, attempt.chunk)  # of a run that was killed: it blames nobody
+    pair = pair_for(work)
     start = perf_counter()  # opening the model is not the chunk's cost
     sweep(path)
-    by_text = {str(condition): condition for condition in work.conditions}
-    wanted = {index: [by_text[text] for _, text in cells] for index, cells in missing.items()}
-    answered = ((outcome.cell, outcome) for outcome in answers(work, bench, attempt, wanted, times))
+    answered = ((outcome.cell, outcome) for outcome in answers(work, pair, attempt, missing, times))
     done: Counter[str] = Counter()
     failures: list[Failure] = []
     with writing_part(path, work.key) as part:
@@ -63,9 +63,9 @@ def do_chunk(work: Work, attempt: Attempt) -> ChunkResult:
             if isinstance(outcome, Row):
                 done[text] += 1
         # Before the part takes its name: a kill in between leaves a chunk that is simply done again.
-        tried = {cell for cells in missing.values() for cell in cells}
+        tried = {(index, str(condition)) for index, tried in missing.items() for condition in tried}
         _tell(failures_path(work.out, attempt.chunk), failures, {*held} | tried)
-    drop_note(work.out, attempt.chunk)
+    clear_in_hand(work.out, attempt.chunk)
     times.total = perf_counter() - start
     return ChunkResult(attempt.chunk, dict(done), tuple(failures), times)
 

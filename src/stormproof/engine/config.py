@@ -9,7 +9,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from stormproof.condition import CLEAN, Condition
@@ -17,6 +16,7 @@ from stormproof.corruptions import SUITES, find, find_suite, registered
 from stormproof.corruptions.registry import every_severity
 from stormproof.engine.presets import Preset, find_preset
 from stormproof.errors import InvalidOption, UnknownName
+from stormproof.files import read_yaml
 
 
 class Engine(StrEnum):
@@ -29,29 +29,36 @@ class Engine(StrEnum):
 
 
 def _listed(value: Any) -> Any:
-    """One text is a list of one, as YAML invites to write."""
+    """One string is a list of one, as people write it in YAML."""
     return (value,) if isinstance(value, str) else value
 
 
-def _texts(value: Any) -> Any:
-    """Values of tags are texts, though YAML reads 2024 as a number."""
+def _strings(value: Any) -> Any:
+    """Values of tags are strings, though YAML reads 2024 as a number."""
     if not isinstance(value, Mapping):
         return value
     return {key: str(text) if isinstance(text, int | float) else text for key, text in value.items()}
 
 
-Texts = Annotated[tuple[str, ...], BeforeValidator(_listed)]
-_RIVALS = {  # settings that a flag puts out of force, since both cannot be
+Strings = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+_RIVALS = {  # settings that a flag removes, since both cannot hold
     "data": ("benchmark", "root"),
     "benchmark": ("data", "suite", "conditions"),
 }
-_PLAIN = {  # pydantic's words, in those of run.yaml
-    "Input should be": "it must be",
-    "a valid tuple": "a list",
-    "a valid dictionary": "pairs of key: value",
-    "a valid string": "a text",
-    "a valid integer": "a whole number",
-    "a valid number": "a number",
+EXPECTED = {  # by pydantic's types of error, which are part of its interface, as its sentences are not
+    "string_type": "a string",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "tuple_type": "a list",
+    "dict_type": "pairs of key: value",
+    "enum": "{expected}",
+    "greater_than_equal": "at least {ge}",
+    "greater_than": "more than {gt}",
+    "less_than": "less than {lt}",
 }
 
 
@@ -65,9 +72,9 @@ class RunConfig(BaseModel):
     data: str | None = None
     benchmark: str | None = None
     root: str | None = None
-    suite: Texts = ()
-    conditions: Texts = ()
-    enhance: Texts = ()
+    suite: Strings = ()
+    conditions: Strings = ()
+    enhance: Strings = ()
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     limit: Annotated[int | None, Field(ge=1)] = None
     workers: Annotated[int, Field(ge=0)] = 0
@@ -79,8 +86,8 @@ class RunConfig(BaseModel):
     slurm: dict[str, str | int] = {}
     shard: str = "1/1"
     timeout: Annotated[float | None, Field(gt=0)] = None
-    tags: Annotated[dict[str, str], BeforeValidator(_texts)] = {}
-    track: Texts = ()
+    tags: Annotated[dict[str, str], BeforeValidator(_strings)] = {}
+    track: Strings = ()
 
     @model_validator(mode="after")
     def _consistent(self) -> RunConfig:
@@ -162,7 +169,7 @@ def make_config(settings: Mapping[str, Any], source: str = "") -> RunConfig:
 
 
 def overlay(settings: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a file with those of flags before them; a flag takes out what excludes it, too.
+    """The settings of a file, overridden by flags; a flag also removes the settings it excludes.
 
     >>> overlay({"benchmark": "coco-c", "root": "coco", "seed": 1}, {"data": "images:x", "seed": None})
     {'seed': 1, 'data': 'images:x'}
@@ -174,14 +181,7 @@ def overlay(settings: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, 
 
 def read_settings(path: Path) -> dict[str, Any]:
     """The settings of a `run.yaml`, not yet checked: flags may add to them. Empty ones are not given."""
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidOption(f"Cannot read {path}: {error.strerror}.") from None
-    except UnicodeDecodeError as error:
-        raise InvalidOption(f"{path} is not a text in UTF-8: {error.reason} at byte {error.start}.") from None
-    except yaml.YAMLError as error:
-        raise InvalidOption(f"{path} is not YAML: {' '.join(str(error).split())}.") from None
+    content = read_yaml(path, error=InvalidOption)
     if not isinstance(content, dict):
         raise InvalidOption(f"{path} must hold settings (model: …, data: …), not a {type(content).__name__}.")
     unknown = [str(key) for key in content if key not in RunConfig.model_fields]
@@ -196,10 +196,11 @@ def _complaint(problem: Any) -> str:
         return f"{name} is missing (--{name})"
     if problem["type"] == "extra_forbidden":
         return _unknown(name)
-    words = str(problem["msg"]).removeprefix("Value error, ")
-    for theirs, ours in _PLAIN.items():
-        words = words.replace(theirs, ours)
-    return f"{name} is {problem['input']!r}: {words}" if name else words
+    if problem["type"] == "value_error":  # from our own validators, about several settings
+        return str(problem["ctx"]["error"])
+    expected = EXPECTED.get(problem["type"])
+    words = f"it must be {expected.format_map(problem.get('ctx', {}))}" if expected else problem["msg"]
+    return f"{name} is {problem['input']!r}: {words}"
 
 
 def _unknown(name: str) -> str:

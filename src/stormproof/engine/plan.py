@@ -10,9 +10,9 @@ from pathlib import Path
 
 from stormproof.condition import CLEAN, Condition
 from stormproof.corruptions import find
-from stormproof.engine.bench import Bench, one_thread, open_pair
 from stormproof.engine.chunk import missing_cells
 from stormproof.engine.config import RunConfig
+from stormproof.engine.pair import Pair, open_pair
 from stormproof.engine.provenance import provenance
 from stormproof.engine.rehearsal import rehearse
 from stormproof.engine.work import Work
@@ -20,6 +20,7 @@ from stormproof.errors import InvalidOption
 from stormproof.models.classes import match_classes
 from stormproof.models.fingerprint import fingerprint
 from stormproof.models.model import Precomputed
+from stormproof.processes import one_thread
 from stormproof.store.parts import held_cells, part_path
 from stormproof.store.record import RECORD, DatasetRecord, ModelRecord, RunRecord, read_record
 
@@ -60,17 +61,17 @@ def make_plan(config: RunConfig) -> Plan:
     """Open model and dataset, and lay out the run; nothing is written."""
     one_thread()
     spec = config.data_spec()
-    bench = open_pair(config.model, config.enhance, spec)
-    _require_common_classes(bench)
-    conditions = _conditions(config, bench)
-    images = min(len(bench.dataset), config.limit or len(bench.dataset))
+    pair = open_pair(config.model, config.enhance, spec)
+    _require_common_classes(pair)
+    conditions = _conditions(config, pair)
+    images = min(len(pair.dataset), config.limit or len(pair.dataset))
     if not images:
         raise InvalidOption(f"{spec} holds no images.")
-    if not isinstance(bench.model, Precomputed):
-        rehearse(bench.dataset, conditions, images=images, seed=config.seed)
+    if not isinstance(pair.model, Precomputed):
+        rehearse(pair.dataset, conditions, images=images, seed=config.seed)
     out = Path(config.out).absolute()
     chunk = config.chunk or _chunk(out, images, len(conditions))
-    record = _record(config, bench, spec, conditions, images, chunk)
+    record = _record(config, pair, spec, conditions, images, chunk)
     work = Work(
         model=config.model, enhance=config.enhance, data=spec,
         conditions=tuple(sorted(conditions, key=str)), recipes=record.recipes, seed=config.seed,
@@ -91,23 +92,23 @@ def survey(plan: Plan) -> Survey:
     for chunk in plan.chunks:
         missing = missing_cells(work, chunk, held_cells(part_path(work.out, chunk), work.key))
         total.update({str(condition): len(work.indices(chunk)) for condition in work.conditions})
-        left.update(text for cells in missing.values() for _, text in cells)
+        left.update(str(condition) for conditions in missing.values() for condition in conditions)
         images += len(missing)
         if missing:
             chunks.append(chunk)
     return Survey(tuple(chunks), dict(left), dict(total), images)
 
 
-def _conditions(config: RunConfig, bench: Bench) -> tuple[Condition, ...]:
+def _conditions(config: RunConfig, pair: Pair) -> tuple[Condition, ...]:
     asked = config.asked()
-    if not isinstance(bench.model, Precomputed):
+    if not isinstance(pair.model, Precomputed):
         if not asked:
             raise InvalidOption(
                 "Say what to test: --suite imagenet-c, --conditions fog@3 or --benchmark coco-c "
                 "(--conditions clean for the clean images alone)."
             )
         return asked
-    offered = bench.model.conditions
+    offered = pair.model.conditions
     missing = [str(condition) for condition in asked if condition not in offered]
     if missing:
         raise InvalidOption(
@@ -118,9 +119,9 @@ def _conditions(config: RunConfig, bench: Bench) -> tuple[Condition, ...]:
     return asked or tuple(dict.fromkeys((*(c for c in offered if c == CLEAN), *offered)))
 
 
-def _require_common_classes(bench: Bench) -> None:
+def _require_common_classes(pair: Pair) -> None:
     """Refuse a model that cannot be right about anything in the dataset."""
-    model, dataset = bench.model, bench.dataset
+    model, dataset = pair.model, pair.dataset
     sides = (
         (model.classes, dataset.classes),
         (model.semantic_classes, dataset.semantic_classes),
@@ -150,13 +151,13 @@ def _files(conditions: tuple[Condition, ...]) -> list[Path]:
 
 def _record(
     config: RunConfig,
-    bench: Bench,
+    pair: Pair,
     spec: str,
     conditions: tuple[Condition, ...],
     images: int,
     chunk: int,
 ) -> RunRecord:
-    model, dataset = bench.model, bench.dataset
+    model, dataset = pair.model, pair.dataset
     names = dict.fromkeys(c.corruption for c in conditions if c.corruption)
     return RunRecord(
         model=ModelRecord(

@@ -9,7 +9,7 @@ from stormproof.condition import CLEAN, Condition
 from stormproof.corruptions import SUITES, find_suite, registered
 from stormproof.corruptions.registry import every_severity
 from stormproof.errors import InvalidOption, UnknownName
-from stormproof.robustness.groups import KAMANN, ONE_DATASET_ONLY
+from stormproof.groups import KAMANN, ONE_DATASET_ONLY
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
@@ -11,11 +10,12 @@ from typing import Any, Protocol, cast
 
 from stormproof.engine.config import Engine, RunConfig
 from stormproof.engine.executors import Executor
-from stormproof.engine.notes import IN_HAND
+from stormproof.engine.in_hand import IN_HAND
 from stormproof.engine.plan import Plan, Survey, make_plan, survey
 from stormproof.engine.work import ChunkResult, Failure, Times
 from stormproof.errors import RunError
-from stormproof.store.files import make_folder
+from stormproof.files import make_folder
+from stormproof.processes import worker_count
 from stormproof.store.lock import sole_writer
 from stormproof.store.record import RunRecord, claim, may_claim
 from stormproof.store.settings import SETTINGS, covering, shard_of, write_settings
@@ -96,7 +96,7 @@ def _settings(plan: Plan, record: RunRecord) -> dict[str, Any]:
 
 def executor_for(config: RunConfig, plan: Plan) -> Executor:
     """The engine a run asked for; frameworks are imported only when named."""
-    workers = config.workers or os.cpu_count() or 1
+    workers = worker_count(config.workers)
     if config.engine is Engine.ray:
         from stormproof.engine.executors.cluster import RayCluster
 

@@ -17,7 +17,7 @@ class Work:
     model: str
     enhance: tuple[str, ...]
     data: str
-    conditions: tuple[Condition, ...]  # sorted by text, the order of rows
+    conditions: tuple[Condition, ...]  # sorted as strings, the order of rows
     recipes: Mapping[str, int]
     seed: int
     batch: int

@@ -13,6 +13,7 @@ from stormproof.imaging.cpu.colour import (
     channel_means,
     cover,
     grey_of,
+    in_channels,
     look_up,
     mix,
     resaturate,
@@ -24,7 +25,6 @@ from stormproof.imaging.cpu.depth import fade, fill_holes, survey
 from stormproof.imaging.cpu.drops import refract
 from stormproof.imaging.cpu.fields import relief, subdivide
 from stormproof.imaging.cpu.gaussian import Field, gaussian_blur, gaussian_field
-from stormproof.imaging.cpu.kernel import start_kernels
 from stormproof.imaging.cpu.mosaic import demosaic, mosaic
 from stormproof.imaging.cpu.moves import move, radial_field, sources
 from stormproof.imaging.cpu.noise import add_noise, noise_by_table, salt_and_pepper
@@ -64,6 +64,7 @@ __all__ = [
     "gaussian_blur",
     "gaussian_field",
     "grey_of",
+    "in_channels",
     "jpeg",
     "line_blur",
     "line_blur_field",
@@ -85,7 +86,6 @@ __all__ = [
     "scatter_gaussian",
     "sources",
     "spread_kernels",
-    "start_kernels",
     "subdivide",
     "survey",
     "to_yuv",

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from stormproof.errors import InvalidPrediction, InvalidTruth
+from stormproof.metrics.measure import Measure, Scored, measured
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 from stormproof.sample import RLE, Floats
 
@@ -37,7 +39,10 @@ _RECALLS: dict[str, tuple[int, int]] = {
     "ARl": (3, 2),
 }
 NUMBERS = (*_PRECISIONS, *_RECALLS)
+MASKS = "mask "  # in front of the COCO numbers of masks
 _IOUS = np.linspace(0.5, 0.95, 10)
+# The evaluator's index of each truth, by what is matched: it outlives a condition, and goes with its truth.
+_INDEXES: WeakKeyDictionary[DetectionTruth, dict[str, hotcoco.COCO]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +83,7 @@ def box_scores(truth: DetectionTruth, predictions: Predictions) -> DetectionScor
     {'AP': 0.7, 'AP50': 1.0, 'AR1': 0.7}
     """
     found = lay_out(predictions, truth)
-    index = _index(truth, "_coco_boxes", None)
+    index = _index(truth, "bbox", None)
     return _scores(truth, index, index.load_res(_result_rows(found, truth)), "bbox")
 
 
@@ -89,13 +94,33 @@ def mask_scores(truth: DetectionTruth, predictions: Predictions) -> DetectionSco
     for i, mask in enumerate(truth.masks):
         if mask is None:
             raise InvalidTruth(f"Image {truth.owner(i)!r}: a truth has no mask; score boxes or read masks.")
-    index = _index(truth, "_coco_masks", [_rle(mask) for mask in truth.masks if mask is not None])
+    index = _index(truth, "segm", [_rle(mask) for mask in truth.masks if mask is not None])
     results = index.load_res(_result_rows(found, truth), segmentation=[_rle(mask) for mask in masks])
     if masks:
         # With both a box and a mask at hand the protocol would bin by the box's area.
         areas = np.array([mask.area for mask in masks], np.float64)
         results.update_anns(ids=np.arange(1, len(masks) + 1), area=areas)
     return _scores(truth, index, results, "segm")
+
+
+def _declare(section: str, prefix: str) -> list[Measure]:
+    return [Measure(prefix + name, f"COCO {name} of {section}", section) for name in NUMBERS]
+
+
+@measured("boxes", *_declare("boxes", ""))
+def _score_boxes(truth: DetectionTruth, found: Detections) -> Scored:
+    return _scored(box_scores(truth, found), "")
+
+
+@measured("masks", *_declare("masks", MASKS))
+def _score_masks(truth: DetectionTruth, found: Detections) -> Scored:
+    return _scored(mask_scores(truth, found), MASKS)
+
+
+def _scored(scores: DetectionScores, prefix: str) -> Scored:
+    by_class = {name: row["AP"] for name, row in scores.per_class.items()}
+    numbers = {prefix + name: value for name, value in scores.numbers().items()}
+    return Scored(numbers, {f"{prefix}AP": by_class})
 
 
 def _given_masks(found: Detections, truth: DetectionTruth) -> list[RLE]:
@@ -114,13 +139,13 @@ def _given_masks(found: Detections, truth: DetectionTruth) -> list[RLE]:
     return given
 
 
-def _index(truth: DetectionTruth, slot: str, masks: list[Any] | None) -> hotcoco.COCO:
+def _index(truth: DetectionTruth, kind: str, masks: list[Any] | None) -> hotcoco.COCO:
     """The evaluator's index of the truth, built at first use and kept for every further condition."""
     import hotcoco
 
-    kept: hotcoco.COCO | None = truth.__dict__.get(slot)
-    if kept is None:
-        kept = hotcoco.COCO.from_arrays(
+    kept = _INDEXES.setdefault(truth, {})
+    if kind not in kept:
+        kept[kind] = hotcoco.COCO.from_arrays(
             [{"id": i + 1, "width": 0, "height": 0} for i in range(len(truth.ids))],
             [{"id": i + 1, "name": name} for i, name in enumerate(truth.classes)],
             truth.rank[truth.image] + 1,
@@ -130,8 +155,7 @@ def _index(truth: DetectionTruth, slot: str, masks: list[Any] | None) -> hotcoco
             iscrowd=truth.excused,
             segmentation=masks,
         )
-        truth.__dict__[slot] = kept
-    return kept
+    return kept[kind]
 
 
 def _result_rows(found: Detections, truth: DetectionTruth) -> Floats:

@@ -16,7 +16,7 @@ SIZES = {"small": (0.0, 32.0**2), "medium": (32.0**2, 96.0**2), "large": (96.0**
 
 @dataclass(frozen=True, slots=True)
 class QualityBySize:
-    """A measure on the whole picture and its mean over object crops per size (NaN where there is none)."""
+    """A measure on the whole image and its mean over object crops per size (NaN where there is none)."""
 
     whole: float
     small: float
@@ -27,9 +27,9 @@ class QualityBySize:
 def object_quality(
     clean: Image, corrupted: Image, objects: Instances, measure: Measure, *, least: int = 1
 ) -> Floats:
-    """`measure` on each object's bounding-box crop, edges rounded outwards; NaN for a box off the picture.
+    """`measure` on each object's bounding-box crop, edges rounded outwards; NaN for a box off the image.
 
-    Crops grow evenly, within the picture, to `least` pixels a side, for measures that need an area
+    Crops grow evenly, within the image, to `least` pixels a side, for measures that need an area
     (41 for `vifp`, 80 for `vif` and `ifc`).
 
     >>> from stormproof.metrics.quality import rmse
@@ -48,7 +48,7 @@ def object_quality(
 
 
 def _extent(low: float, high: float, size: int, least: int) -> tuple[int, int] | None:
-    """The pixels an interval touches, at least `least` of them where the picture has as many."""
+    """The pixels an interval touches, at least `least` of them where the image has as many."""
     start, stop = max(math.floor(low), 0), min(math.ceil(high), size)
     if stop <= start:
         return None
@@ -60,7 +60,7 @@ def _extent(low: float, high: float, size: int, least: int) -> tuple[int, int] |
 def quality_by_size(
     pairs: Iterable[tuple[Image, Image, Instances]], measure: Measure, *, least: int = 1
 ) -> QualityBySize:
-    """The mean over a set of (clean, corrupted, objects): pictures for `whole`, objects for the sizes.
+    """The mean over a set of (clean, corrupted, objects): images for `whole`, objects for the sizes.
 
     Objects are binned by `area` at COCO's bounds 32² and 96²; `least` as in `object_quality`.
     """

@@ -1,5 +1,5 @@
 """Information fidelity (Sheikh, Bovik & de Veciana 2005; Sheikh & Bovik 2006): how much of what the clean
-picture says is still there.
+image says is still there.
 
 `vifp` works on pixels at four scales; `vif` and `ifc` on the wavelet bands the originals use. All take
 (clean, corrupted) in this order and look at luma only. *liu* reports VIF and IFC (with their spelled-out
@@ -19,15 +19,15 @@ from stormproof.metrics.pyramid import draw_filters, filtered
 from stormproof.metrics.quality import check_pair, grey
 from stormproof.sample import Floats, Image, check_image
 
-_SILENT = 1e-6  # bits of a whole picture; rounding alone leaves less in a flat one
+_SILENT = 1e-6  # bits of a whole image; rounding alone leaves less in a flat one
 _EPS = 1e-10
 _PIXEL_NOISE, _WAVELET_NOISE = 2.0, 0.4  # variance of the eye's own noise, in grey levels²
-_MIN_PIXEL_SIDE, _MIN_WAVELET_SIDE = 41, 80  # what is left of a smaller picture at the last scale is nothing
+_MIN_PIXEL_SIDE, _MIN_WAVELET_SIDE = 41, 80  # what is left of a smaller image at the last scale is nothing
 _BLOCK, _LEVELS = 3, 4
 
 
 def vifp(clean: Image, corrupted: Image) -> float:
-    """Visual information fidelity in the pixel domain; 1 for equal pictures, above 1 for gained contrast."""
+    """Visual information fidelity in the pixel domain; 1 for equal images, above 1 for gained contrast."""
     check_pair(clean, corrupted)
     _require_side(clean, _MIN_PIXEL_SIDE, "VIF in the pixel domain")
     a, b = grey(clean), grey(corrupted)
@@ -45,20 +45,20 @@ def vifp(clean: Image, corrupted: Image) -> float:
 
 
 def vif(clean: Image, corrupted: Image) -> float:
-    """Visual information fidelity on wavelet bands: bits the eye gets from the corrupted picture over those
+    """Visual information fidelity on wavelet bands: bits the eye gets from the corrupted image over those
     from the clean one."""
     check_pair(clean, corrupted)
     return Reference(clean).vif(corrupted)
 
 
 def ifc(clean: Image, corrupted: Image) -> float:
-    """Information fidelity criterion: bits per pixel that the two pictures share; +∞ for equal pictures."""
+    """Information fidelity criterion: bits per pixel that the two images share; +∞ for equal images."""
     check_pair(clean, corrupted)
     return math.inf if _same_luma(clean, corrupted) else Reference(clean).ifc(corrupted)
 
 
 class Reference:
-    """A clean picture, analysed once, to hold many corrupted ones against: `vif` and `ifc` at a fraction
+    """A clean image, analysed once, to hold many corrupted ones against: `vif` and `ifc` at a fraction
     of the time."""
 
     def __init__(self, clean: Image) -> None:
@@ -74,11 +74,11 @@ class Reference:
         ]
 
     def vif(self, corrupted: Image) -> float:
-        """`vif` of this picture and a corrupted one."""
+        """`vif` of this image and a corrupted one."""
         return self.vif_and_ifc(corrupted)[0]
 
     def ifc(self, corrupted: Image) -> float:
-        """`ifc` of this picture and a corrupted one."""
+        """`ifc` of this image and a corrupted one."""
         return self.vif_and_ifc(corrupted)[1]
 
     def vif_and_ifc(self, corrupted: Image) -> tuple[float, float]:
@@ -107,7 +107,7 @@ class Reference:
 
 
 def _share(kept: float, said: float, same: bool) -> float:
-    """What is kept of the information; NaN where a flat clean picture says nothing and something changed."""
+    """What is kept of the information; NaN where a flat clean image says nothing and something changed."""
     if said < _SILENT:
         return 1.0 if same else math.nan
     return (kept + _EPS) / (said + _EPS)
@@ -179,5 +179,5 @@ def _whole_blocks(band: Floats) -> Floats:
 def _require_side(image: Image, least: int, what: str) -> None:
     if min(image.shape[:2]) < least:
         raise InvalidImage(
-            f"{what} needs at least {least} pixels a side; this picture is {image.shape[0]}×{image.shape[1]}."
+            f"{what} needs at least {least} pixels a side; this image is {image.shape[0]}×{image.shape[1]}."
         )

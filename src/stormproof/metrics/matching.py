@@ -13,6 +13,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from stormproof.boxes import area, overlap, shared
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.sample import Ints
 
@@ -49,18 +50,7 @@ def judge_voc(truth: DetectionTruth, found: Detections, *, iou: float) -> Verdic
 
     At IoU ≥ `iou` it is dropped if that truth is excused, right if the truth is still free, else false.
     """
-    verdicts = np.zeros(len(found), np.uint8)
-    groups = by_class_and_image(truth, found)
-    _voc(
-        groups.starts,
-        truth.boxes[groups.truths],
-        truth.excused[groups.truths],
-        found.boxes[groups.detections],
-        iou,
-        groups.detections,
-        verdicts,
-    )
-    return verdicts
+    return _judge(_voc, truth, found, iou)[0]
 
 
 def judge_nrec(truth: DetectionTruth, found: Detections, *, iou: float) -> tuple[Verdicts, Ints]:
@@ -69,90 +59,62 @@ def judge_nrec(truth: DetectionTruth, found: Detections, *, iou: float) -> tuple
     Best score first, a detection takes the free truth it overlaps most at IoU ≥ `iou`; one that finds
     none but lies to at least `iou` of its own area in an ignore region is dropped; the rest are false.
     """
-    verdicts = np.zeros(len(found), np.uint8)
-    hits = np.full(len(found), -1, np.int64)
+    return _judge(_nrec, truth, found, iou)
+
+
+def _judge(rule: Any, truth: DetectionTruth, found: Detections, iou: float) -> tuple[Verdicts, Ints]:
+    """A verdict and a truth (−1 for none) per detection, in the order of `found`."""
     groups = by_class_and_image(truth, found)
-    _nrec(
-        groups.starts,
-        truth.boxes[groups.truths],
-        truth.excused[groups.truths],
-        found.boxes[groups.detections],
-        iou,
-        groups.detections,
-        groups.truths,
-        verdicts,
-        hits,
-    )
-    return verdicts, hits
-
-
-@numba.njit(cache=True, inline="always")  # type: ignore[untyped-decorator, unused-ignore]
-def _shared(a: Any, b: Any) -> Any:
-    width = min(a[2], b[2]) - max(a[0], b[0])
-    height = min(a[3], b[3]) - max(a[1], b[1])
-    return width * height if width > 0 and height > 0 else 0.0
-
-
-@numba.njit(cache=True, inline="always")  # type: ignore[untyped-decorator, unused-ignore]
-def _area(a: Any) -> Any:
-    return (a[2] - a[0]) * (a[3] - a[1])
-
-
-@numba.njit(cache=True, inline="always")  # type: ignore[untyped-decorator, unused-ignore]
-def _iou(a: Any, b: Any) -> Any:
-    shared = _shared(a, b)
-    return shared / (_area(a) + _area(b) - shared) if shared > 0 else 0.0
+    boxes, excused = truth.boxes[groups.truths], truth.excused[groups.truths]
+    verdicts, hits = rule(groups.starts, boxes, excused, found.boxes[groups.detections], iou)
+    in_order = np.empty(len(found), np.uint8)
+    in_order[groups.detections] = verdicts
+    owners = np.full(len(found), -1, np.int64)
+    owners[groups.detections] = np.where(hits >= 0, groups.truths[hits], -1) if len(truth) else -1
+    return in_order, owners
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _voc(starts: Any, truths: Any, excused: Any, boxes: Any, iou: Any, order: Any, verdicts: Any) -> None:
+def _voc(starts: Any, truths: Any, excused: Any, boxes: Any, iou: Any) -> Any:
     taken = np.zeros(len(truths), np.bool_)
+    verdicts, hits = np.zeros(len(boxes), np.uint8), np.full(len(boxes), -1)
     for g in range(len(starts)):
         t0, t1, d0, d1 = starts[g]
         for d in range(d0, d1):
             best, at = -1.0, -1
             for t in range(t0, t1):
-                overlap = _iou(boxes[d], truths[t])
-                if overlap > best:
-                    best, at = overlap, t
+                common = overlap(boxes[d], truths[t])
+                if common > best:
+                    best, at = common, t
             if at < 0 or best < iou:
                 continue
             if excused[at]:
-                verdicts[order[d]] = DROPPED
+                verdicts[d] = DROPPED
             elif not taken[at]:
                 taken[at] = True
-                verdicts[order[d]] = TRUE
+                verdicts[d], hits[d] = TRUE, at
+    return verdicts, hits
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _nrec(
-    starts: Any,
-    truths: Any,
-    excused: Any,
-    boxes: Any,
-    iou: Any,
-    order: Any,
-    owner: Any,
-    verdicts: Any,
-    hits: Any,
-) -> None:
+def _nrec(starts: Any, truths: Any, excused: Any, boxes: Any, iou: Any) -> Any:
     taken = np.zeros(len(truths), np.bool_)
+    verdicts, hits = np.zeros(len(boxes), np.uint8), np.full(len(boxes), -1)
     for g in range(len(starts)):
         t0, t1, d0, d1 = starts[g]
         for d in range(d0, d1):
             best, at, hidden = 0.0, -1, False
             for t in range(t0, t1):
                 if excused[t]:
-                    hidden = hidden or (
-                        _area(boxes[d]) > 0 and _shared(boxes[d], truths[t]) >= iou * _area(boxes[d])
-                    )
+                    own = area(boxes[d])
+                    hidden = hidden or (own > 0 and shared(boxes[d], truths[t]) >= iou * own)
                 elif not taken[t]:
-                    overlap = _iou(boxes[d], truths[t])
-                    if overlap >= iou and overlap > best:
-                        best, at = overlap, t
+                    common = overlap(boxes[d], truths[t])
+                    if common >= iou and common > best:
+                        best, at = common, t
             if at >= 0:
                 taken[at] = True
-                verdicts[order[d]] = TRUE
-                hits[order[d]] = owner[at]
+                verdicts[d], hits[d] = TRUE, at
             elif hidden:
-                verdicts[order[d]] = DROPPED
+                verdicts[d] = DROPPED
+    return verdicts, hits

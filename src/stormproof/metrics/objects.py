@@ -13,7 +13,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from stormproof.metrics.overlap import Overlap, iou
+from stormproof.boxes import Overlap, iou
+from stormproof.metrics.measure import Measure, Scored, measured
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 from stormproof.sample import Bools, Floats, Ints
 
@@ -36,7 +37,7 @@ FLAWS = (Symptom.CBWO, Symptom.WBCO, Symptom.WBWO, Symptom.PMD, Symptom.MD)
 class MatchingRule:
     """Which prediction speaks for which truth.
 
-    `overlap` measures agreement (`overlap.enclosing_overlap` is Eq. 2 as printed). `class_aware` lets only
+    `overlap` measures agreement (`boxes.enclosing_overlap` is Eq. 2 as printed). `class_aware` lets only
     predictions of the truth's class speak; `one_to_one` lets each prediction speak once, best pairs first;
     predictions scored below `min_score` are silent. Equal overlaps: own class first, then higher score.
     A box is correct when its error 1 − overlap is below `tolerance`, strictly, as the paper has it.
@@ -131,6 +132,20 @@ def object_errors(
     return ObjectErrors(
         truth.image[counted], truth.labels[counted], errors, tuple(symptoms), truth.classes, truth.ids
     )
+
+
+@measured(
+    "every box",
+    Measure("E", "mean object error, 1 − IoU with the best box", section="objects", higher=False),
+    *(
+        Measure(f"flaws {flaw.value}", f"objects that are {flaw.value}", "flaws", False, False, False)
+        for flaw in FLAWS
+    ),
+)
+def _score_objects(truth: DetectionTruth, found: Detections) -> Scored:
+    judged = object_errors(truth, found)
+    flaws = {f"flaws {flaw.value}": float(count) for flaw, count in judged.flaws().items()}
+    return Scored({"E": judged.error, **flaws}, {"E": judged.per_class()})
 
 
 def _judge_image(

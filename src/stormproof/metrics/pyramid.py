@@ -1,4 +1,4 @@
-"""A steerable pyramid (Simoncelli & Freeman 1995): oriented band-pass pictures, an octave apart.
+"""A steerable pyramid (Simoncelli & Freeman 1995): oriented band-pass images, an octave apart.
 
 Filters are drawn in the frequency domain: raised cosines over log-radius, cosⁿ over angle. The transform
 is scaled as a tight frame (each octave down doubles a constant's amplitude), as the spatial filters of
@@ -21,7 +21,7 @@ Spectrum = npt.NDArray[np.complex128]
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The filters for pictures of one shape: the first low pass, then per level the fans and the low pass."""
+    """The filters for images of one shape: the first low pass, then per level the fans and the low pass."""
 
     low: Floats
     levels: tuple[tuple[tuple[Spectrum, ...], Floats], ...]
@@ -40,19 +40,19 @@ def draw_filters(shape: tuple[int, ...], *, levels: int, orientations: tuple[int
     return Filters(_low(_polar(shape)[0]), tuple(drawn))
 
 
-def filtered(picture: Floats, filters: Filters) -> Iterator[list[Floats]]:
-    """Per level, finest first, the picture's band at each orientation."""
-    spectrum: Spectrum = np.fft.fftshift(np.fft.fft2(picture, norm="ortho")) * filters.low
+def filtered(image: Floats, filters: Filters) -> Iterator[list[Floats]]:
+    """Per level, finest first, the image's band at each orientation."""
+    spectrum: Spectrum = np.fft.fftshift(np.fft.fft2(image, norm="ortho")) * filters.low
     for fans, low in filters.levels:
         yield [_real(spectrum * fan) for fan in fans]
         spectrum = _inner_half(spectrum * low)
 
 
 def oriented_bands(
-    picture: Floats, *, levels: int, orientations: tuple[int, ...], of: int
+    image: Floats, *, levels: int, orientations: tuple[int, ...], of: int
 ) -> Iterator[list[Floats]]:
-    """`filtered` with filters drawn for this picture alone."""
-    return filtered(picture, draw_filters(picture.shape, levels=levels, orientations=orientations, of=of))
+    """`filtered` with filters drawn for this image alone."""
+    return filtered(image, draw_filters(image.shape, levels=levels, orientations=orientations, of=of))
 
 
 def _polar(shape: tuple[int, ...]) -> tuple[Floats, Floats]:

@@ -1,6 +1,6 @@
-"""How far a corrupted picture is from the clean one, pixel by pixel and histogram by histogram.
+"""How far a corrupted image is from the clean one, pixel by pixel and histogram by histogram.
 
-Every function takes (clean, corrupted), two pictures of one shape; the order matters for SNR.
+Every function takes (clean, corrupted), two images of one shape; the order matters for SNR.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _SOBEL_MAX = 3 * math.sqrt(2)  # the largest magnitude a 3×3 Sobel gives on [0,
 
 
 def check_pair(clean: Image, corrupted: Image) -> None:
-    """Refuse pictures that cannot be compared."""
+    """Refuse images that cannot be compared."""
     check_image(clean, "the clean image")
     check_image(corrupted, "the corrupted image")
     if clean.shape != corrupted.shape:
         raise InvalidImage(
             f"The clean image is {clean.shape}, the corrupted one {corrupted.shape}; "
-            "compare pictures of one size."
+            "compare images of one size."
         )
 
 
@@ -42,7 +42,7 @@ def rmse(clean: Image, corrupted: Image) -> float:
 
 
 def snr(clean: Image, corrupted: Image) -> float:
-    """Signal-to-noise ratio 10 log₁₀ Σx² / Σ(x − y)² in dB (*kamann*'s axis); +∞ for equal pictures."""
+    """Signal-to-noise ratio 10 log₁₀ Σx² / Σ(x − y)² in dB (*kamann*'s axis); +∞ for equal images."""
     check_pair(clean, corrupted)
     signal = clean.astype(np.float64)
     noise = float(np.square(signal - corrupted).sum())
@@ -57,8 +57,8 @@ def ssim(clean: Image, corrupted: Image) -> float:
 
     Sides below 11 px are padded by reflection.
 
-    >>> picture = np.arange(400, dtype=np.uint8).reshape(20, 20)
-    >>> ssim(picture, picture)
+    >>> image = np.arange(400, dtype=np.uint8).reshape(20, 20)
+    >>> ssim(image, image)
     1.0
     """
     check_pair(clean, corrupted)
@@ -107,7 +107,7 @@ def ssim_of_maps(a: Floats, b: Floats, *, data_range: float) -> float:
 
 
 def _window(values: Floats) -> Floats:
-    """The Gaussian window's mean at every pixel whose window lies inside the picture."""
+    """The Gaussian window's mean at every pixel whose window lies inside the image."""
     half = _WINDOW // 2
     blurred = cv2.GaussianBlur(values, (_WINDOW, _WINDOW), _SIGMA, borderType=cv2.BORDER_REFLECT)
     inner: Floats = np.asarray(blurred, np.float64)[half:-half, half:-half]

@@ -71,10 +71,6 @@ class DetectionTruth:
     def __len__(self) -> int:
         return len(self.boxes)
 
-    def __getstate__(self) -> dict[str, Any]:
-        # Indexes cached on the object belong to this process; another one builds its own.
-        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
-
     @cached_property
     def position(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self.ids)}
@@ -89,7 +85,7 @@ class DetectionTruth:
 
     @property
     def excused(self) -> Bools:
-        """Objects that neither count nor punish: crowds and ignored ones."""
+        """Objects that are neither counted nor penalised: crowds and ignored ones."""
         return self.crowd | self.ignore
 
     def owner(self, entry: int) -> str:

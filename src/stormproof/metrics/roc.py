@@ -13,6 +13,7 @@ import numpy as np
 
 from stormproof.errors import InvalidOption, InvalidTruth
 from stormproof.metrics.matching import FALSE, TRUE, judge_nrec
+from stormproof.metrics.measure import Measure, Scored, measured
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 from stormproof.sample import Floats
 
@@ -130,6 +131,16 @@ def detection_rates(
         ]
     )
     return DetectionRates(reached[:, :, 0], reached[:, :, 1])
+
+
+@measured(
+    "people",
+    Measure("ADR", "average detection rate of people at sensitivities fixed on clean images", "people"),
+    Measure("FPPI", "false positives per image at those sensitivities, mean", "people", False, False, False),
+)
+def _score_people(truth: DetectionTruth, found: Detections, sensitivities: Sensitivities) -> Scored:
+    rates = detection_rates(truth, found, sensitivities)
+    return Scored({"ADR": rates.adr, "FPPI": float(rates.fppi.mean())})
 
 
 def worst_images(

@@ -5,7 +5,7 @@ Rows are the truth, columns the prediction. Pixels whose truth is the ignore val
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.errors import InvalidPrediction, InvalidTruth
+from stormproof.metrics.measure import Measure, Scored, measured
 from stormproof.sample import Floats, Ints, SemanticMap
 
 LabelMap = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
@@ -70,14 +71,30 @@ class Confusion:
     @property
     def miou(self) -> float:
         """Mean IoU over the classes that occur, as a fraction; NaN if no pixel counts."""
-        present = self.iou[~np.isnan(self.iou)]
-        return float(present.mean()) if present.size else float("nan")
+        return _mean(self.iou)
 
     @property
     def pixel_accuracy(self) -> float:
         """The fraction of counted pixels whose class is right."""
         total = self.counts.sum()
         return float(np.trace(self.counts) / total) if total else float("nan")
+
+
+@measured(
+    "maps",
+    Measure("mIoU", "mean intersection over union", section="maps"),
+    Measure("pixel accuracy", "fraction of pixels whose class is right", section="maps"),
+)
+def _score_maps(confusion: Confusion, classes: Sequence[str]) -> Scored:
+    """The dataset's own classes; a pixel of any other is one that is never right."""
+    own = confusion.iou[: len(classes)]
+    numbers = {"mIoU": _mean(own), "pixel accuracy": confusion.pixel_accuracy}
+    return Scored(numbers, {"IoU": dict(zip(classes, own.tolist(), strict=True))})
+
+
+def _mean(iou: Floats) -> float:
+    present = iou[~np.isnan(iou)]
+    return float(present.mean()) if present.size else float("nan")
 
 
 def _count(truth: LabelMap, predicted: LabelMap, ignore: int, classes: int, name: str) -> Ints:

@@ -1,6 +1,6 @@
 """PASCAL VOC average precision at IoU 0.5, by the 2007 and the 2010 rule, per class.
 
-Difficult truths (`ignore` or `crowd`) are neither counted nor punished. *michaelis* scores PASCAL-C
+Difficult truths (`ignore` or `crowd`) are neither counted nor penalised. *michaelis* scores PASCAL-C
 with the 2007 rule.
 """
 
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from stormproof.metrics.matching import DROPPED, TRUE, judge_voc
-from stormproof.metrics.records import DetectionTruth, Predictions, lay_out
+from stormproof.metrics.measure import Measure, Scored, measured
+from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 from stormproof.sample import Floats
 
 Rule = Callable[[Floats, Floats], float]
@@ -40,6 +41,16 @@ def voc07_scores(truth: DetectionTruth, predictions: Predictions, *, iou: float 
 def voc10_scores(truth: DetectionTruth, predictions: Predictions, *, iou: float = 0.5) -> VocScores:
     """VOC 2010 and later: the whole area under the monotone precision-recall curve."""
     return _scores(truth, predictions, area_under, iou)
+
+
+@measured(
+    "boxes",
+    Measure("VOC07 AP50", "VOC 2007 AP at IoU 0.5, eleven points", section="boxes"),
+    Measure("VOC10 AP50", "VOC 2010 AP at IoU 0.5, area under the curve", section="boxes"),
+)
+def _score_boxes(truth: DetectionTruth, found: Detections) -> Scored:
+    scores = {"VOC07 AP50": voc07_scores, "VOC10 AP50": voc10_scores}
+    return Scored({name: score(truth, found).AP50 for name, score in scores.items()})
 
 
 def eleven_points(recall: Floats, precision: Floats) -> float:

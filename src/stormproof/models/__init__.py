@@ -1,33 +1,20 @@
-"""Models: one file per framework, opened by a spec string."""
+"""Models: one file per framework, opened by a spec string.
+
+A framework is one file here with an opener marked `@opens("kind")`; docs/adding/adapter.md adds one.
+"""
 
 from __future__ import annotations
 
 import re
-from importlib.metadata import entry_points
+from collections.abc import Mapping
+from pathlib import Path
 from typing import cast
 
 from stormproof.errors import UnknownName
 from stormproof.models.model import Model, Precomputed
-from stormproof.spec import Spec, call, load_attribute
+from stormproof.spec import Opener, Spec, call, declared, with_plugins
 
-# kind → where its opener lives; loaded only when named, so that no framework is imported unasked.
-ADAPTERS: dict[str, str] = {
-    "onnx": "stormproof.models.onnx:open_onnx",
-    "torch": "stormproof.models.torch:open_torch",
-    "torchvision": "stormproof.models.torchvision:open_torchvision",
-    "hf": "stormproof.models.huggingface:open_huggingface",
-    "ultralytics": "stormproof.models.ultralytics:open_ultralytics",
-    "mmdet": "stormproof.models.openmmlab:open_mmdet",
-    "mmseg": "stormproof.models.openmmlab:open_mmseg",
-    "detectron2": "stormproof.models.detectron2:open_detectron2",
-    "tflite": "stormproof.models.litert:open_tflite",
-    "hog": "stormproof.models.hog:open_hog",
-    "http": "stormproof.models.endpoint:open_http",
-    "https": "stormproof.models.endpoint:open_https",
-    "results": "stormproof.models.results:open_results",
-}
-# Kinds that need no file to be named after the colon.
-_DEFAULTS = {"hog": "people"}
+ADAPTERS = declared(__name__, Path(__file__).parent)
 
 
 def open_model(text: str) -> Model | Precomputed:
@@ -36,24 +23,20 @@ def open_model(text: str) -> Model | Precomputed:
     Kinds are the built-in adapters, then those other packages offer in the entry point group
     `stormproof.models`; `package.module:attribute` and `path/to/script.py:function` name Python code.
     """
-    spec = Spec.parse(_with_default(text))
-    plugins = {point.name: point for point in entry_points(group="stormproof.models")}
-    if spec.kind in ADAPTERS:
-        return cast(Model | Precomputed, call(load_attribute(ADAPTERS[spec.kind]), spec))
-    if spec.kind in plugins:
-        return cast(Model | Precomputed, call(plugins[spec.kind].load(), spec))
+    known = with_plugins(ADAPTERS, "stormproof.models")
+    spec = Spec.parse(_with_default(text, known))
+    if spec.kind in known:
+        return cast(Model | Precomputed, call(known[spec.kind].load(), spec))
     from stormproof.models.python import is_python, open_python
 
     if is_python(spec.kind):
         return open_python(spec)
-    kinds = [*ADAPTERS, *plugins]
-    hint = f"Kinds: {', '.join(kinds)}; or package.module:attribute, or script.py:function."
-    raise UnknownName("kind of model", spec.kind, kinds, hint)
+    hint = f"Kinds: {', '.join(known)}; or package.module:attribute, or script.py:function."
+    raise UnknownName("kind of model", spec.kind, known, hint)
 
 
-def _with_default(text: str) -> str:
-    """`hog` and `hog:,threshold=0` as `hog:people…`."""
+def _with_default(text: str, known: Mapping[str, Opener]) -> str:
+    """`hog` and `hog:,threshold=0` as `hog:people…`: the kind's own default where no main part is named."""
     match = re.fullmatch(r"\s*(\w+)(?::(?=\s*(?:,|$)))?\s*(,.*)?", text)
-    if match and match[1] in _DEFAULTS:
-        return f"{match[1]}:{_DEFAULTS[match[1]]}{match[2] or ''}"
-    return text
+    default = known[match[1]].default if match and match[1] in known else ""
+    return f"{match[1]}:{default}{match[2] or ''}" if match and default else text

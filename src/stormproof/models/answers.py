@@ -1,4 +1,7 @@
-"""What models answer in their own words, as predictions: dicts of arrays, tensors, or a bare label map."""
+"""Predictions from what models return: dicts of arrays or tensors, or a bare label map.
+
+That masks and maps have their image's size is checked by the engine, for these models as for all others.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.datasets.masks import mask_box, segmentation_mask
 from stormproof.errors import InvalidPrediction
+from stormproof.masks import mask_boxes, segmentation_mask
 from stormproof.sample import RLE, Prediction
 
 Array = npt.NDArray[Any]
@@ -18,7 +21,7 @@ _WANTED = f"a Prediction, a dict with some of {', '.join(_KEYS)}, or an H×W arr
 
 
 def read_answers(answers: object, sizes: Sequence[tuple[int, int]], name: str) -> list[Prediction]:
-    """One prediction per picture out of whatever a model returned; `sizes` are (height, width)."""
+    """One prediction per image from whatever a model returned; `sizes` are (height, width)."""
     if isinstance(answers, Mapping | Prediction | str) or not hasattr(answers, "__len__"):
         raise InvalidPrediction(
             f"{name} returned {_type(answers)} for {len(sizes)} images; return a list: for each, {_WANTED}."
@@ -28,24 +31,12 @@ def read_answers(answers: object, sizes: Sequence[tuple[int, int]], name: str) -
         raise InvalidPrediction(
             f"{name} returned {len(found)} predictions for {len(sizes)} images; return one each."
         )
-    return [read_answer(answer, size, name) for answer, size in zip(found, sizes, strict=True)]
+    return [_read_answer(answer, size, name) for answer, size in zip(found, sizes, strict=True)]
 
 
-def read_answer(answer: object, size: tuple[int, int], name: str) -> Prediction:
-    """A prediction from a model's answer for one picture, checked against the picture's size."""
-    prediction = answer if isinstance(answer, Prediction) else _convert(answer, size, name)
-    semantic = prediction.semantic
-    if semantic is not None and semantic.shape != size:
-        raise InvalidPrediction(
-            f"{name} gave a semantic map of {semantic.shape} for an image of {size}; resize it."
-        )
-    stray = next((mask for mask in prediction.masks or () if mask.size != size), None)
-    if stray is not None:
-        raise InvalidPrediction(f"{name} gave a mask of {stray.size} for an image of {size}; resize it.")
-    return prediction
-
-
-def _convert(answer: object, size: tuple[int, int], name: str) -> Prediction:
+def _read_answer(answer: object, size: tuple[int, int], name: str) -> Prediction:
+    if isinstance(answer, Prediction):
+        return answer
     if not isinstance(answer, Mapping):
         plane = as_array(answer)
         if plane.ndim == 2:
@@ -58,10 +49,7 @@ def _convert(answer: object, size: tuple[int, int], name: str) -> Prediction:
     semantic = None if raw_map is None else label_map(as_array(raw_map), name)
     raw = answer.get("masks")
     masks = None if raw is None else tuple(read_mask(mask, size) for mask in raw)
-    if "boxes" in answer:
-        boxes = as_array(answer["boxes"]).reshape(-1, 4)
-    else:
-        boxes = np.array([mask_box(mask) for mask in masks or ()], np.float64).reshape(-1, 4)
+    boxes = as_array(answer["boxes"]).reshape(-1, 4) if "boxes" in answer else mask_boxes(masks or ())
     scores, labels = as_array(answer.get("scores", ())), as_array(answer.get("labels", ()))
     lengths = {"boxes": len(boxes), "scores": len(scores), "labels": len(labels)}
     if len({*lengths.values()}) > 1:

@@ -9,6 +9,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from stormproof.boxes import shared, union
 from stormproof.errors import ModelError
 from stormproof.models.geometry import Fit
 from stormproof.sample import RLE, Bools, Ints, Prediction
@@ -117,21 +118,15 @@ def _suppress(boxes: Any, labels: Any, iou: float, keep: int) -> Any:
     stay = np.empty(keep, np.int64)
     count = 0
     for i in range(len(boxes)):
-        x1, y1, x2, y2 = boxes[i]
-        area = (x2 - x1) * (y2 - y1)
         good = True
         for k in range(count):
             j = stay[k]
             if labels[j] != labels[i]:
                 continue
-            across = min(x2, boxes[j, 2]) - max(x1, boxes[j, 0])
-            down = min(y2, boxes[j, 3]) - max(y1, boxes[j, 1])
-            if across > 0 and down > 0:
-                shared = across * down
-                other = (boxes[j, 2] - boxes[j, 0]) * (boxes[j, 3] - boxes[j, 1])
-                if shared > iou * (area + other - shared):
-                    good = False
-                    break
+            common = shared(boxes[i], boxes[j])
+            if common > 0 and common > iou * union(boxes[i], boxes[j]):
+                good = False
+                break
         if good:
             stay[count] = i
             count += 1

@@ -21,8 +21,8 @@ from pydantic import (
     model_validator,
 )
 
-from stormproof.datasets.files import read_yaml
 from stormproof.errors import ModelError, UnknownName
+from stormproof.files import read_yaml
 from stormproof.models.candidates import Limits
 from stormproof.models.decoders import DECODERS
 from stormproof.models.geometry import Align, Interpolation, Resize, Rounding
@@ -120,7 +120,7 @@ def read_card(model: Path | None, card: str | None) -> tuple[dict[str, Any], Pat
     path = Path(card).expanduser() if card is not None else model and model.with_suffix(".yaml")
     if path is None or (card is None and not path.is_file()):
         return {}, None
-    content = read_yaml(path)
+    content = read_yaml(path, error=ModelError)
     if not isinstance(content, dict):
         raise ModelError(
             f"{path}: a model card is a YAML mapping, not {type(content).__name__}; see docs/models.md."

@@ -74,7 +74,7 @@ def match_classes(
     """Pair classes by name: the same name first, then a name that means the same.
 
     Case, spaces, hyphens and underscores make no difference. An empty `model` says that its labels are the
-    dataset's own. `names` (model's name → dataset's name) goes before everything else, so that several
+    dataset's own. `names` (model's name → dataset's name) overrides everything else, so that several
     of the model's classes can be one of the dataset's.
 
     >>> match = match_classes(["background", "tvmonitor", "sofa"], ["couch", "tv", "bed"])
@@ -141,7 +141,7 @@ def class_table(match: ClassMatch, title: str = "Classes") -> Table:
         else:
             table.add_row(Text(name), Text(match.dataset[label]), "same thing")
     for name in match.unmatched_dataset:
-        table.add_row("–", Text(name), "[yellow]the model cannot say it: always missed[/]")
+        table.add_row("–", Text(name), "[yellow]the model does not know it: always missed[/]")
     for name in match.unmatched_model:
         table.add_row(Text(name), "–", "[dim]not in the dataset: dropped[/]")
     table.caption = f"Same name on both sides: {same}."

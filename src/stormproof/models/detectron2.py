@@ -12,16 +12,18 @@ import numpy as np
 
 from stormproof.errors import ModelError
 from stormproof.models.answers import as_array, label_map, read_mask
-from stormproof.models.files import framework, model_file
 from stormproof.models.geometry import place, plan_fit
+from stormproof.models.loading import framework, model_file
 from stormproof.models.perimage import PerImage, bgr
 from stormproof.models.torch import fill, load_checkpoint, state_dict
 from stormproof.models.vocabulary import resolve_classes
 from stormproof.sample import Image, Prediction
+from stormproof.spec import opens
 
 _INSTALL = "pip install 'git+https://github.com/facebookresearch/detectron2'"
 
 
+@opens("detectron2")
 def open_detectron2(
     main: str,
     *,
@@ -79,7 +81,7 @@ def _config(path: Path, score: float, device: str) -> Any:
 
 
 def _pixels(image: Image, settings: Any) -> Any:
-    """The picture scaled to the config's test size (0: left as it is) by Pillow's means, channels first."""
+    """The image scaled to the config's test size (0: left as it is) by Pillow's means, channels first."""
     size = settings.MIN_SIZE_TEST, settings.MAX_SIZE_TEST
     fit = plan_fit((image.shape[0], image.shape[1]), size, "shortest" if size[0] else "none")
     pixels = place(image, fit, 0, "antialias")

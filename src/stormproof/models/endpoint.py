@@ -26,13 +26,14 @@ from stormproof.imagefile import opened
 from stormproof.models.answers import read_answers
 from stormproof.models.fingerprint import fingerprint
 from stormproof.sample import Image, Prediction
+from stormproof.spec import opens
 
 _AGAIN = frozenset({429, 500, 502, 503, 504})  # answers that another try may change
 _PAUSE = 0.5  # seconds before the second try; doubled each time
 
 
 class _SameHost(urllib.request.HTTPRedirectHandler):
-    """Follows redirects on one host only, so that pictures and tokens go nowhere else."""
+    """Follows redirects on one host only, so that images and tokens go nowhere else."""
 
     def redirect_request(self, req: Any, fp: Any, code: Any, msg: Any, headers: Any, newurl: str) -> Any:
         old, new = urlsplit(req.full_url), urlsplit(newurl)
@@ -114,6 +115,7 @@ class Endpoint:
         return read_answers([_with_map(item, self.client.url) for item in found], sizes, self.name)
 
 
+@opens("http")
 def open_http(
     main: str,
     *,
@@ -126,6 +128,7 @@ def open_http(
     return _open(f"http:{main}", timeout, retries, limit_mb, token_env)
 
 
+@opens("https")
 def open_https(
     main: str,
     *,
@@ -156,7 +159,7 @@ def _open(url: str, timeout: float, retries: int, limit_mb: float, token_env: st
 
 
 def _png(image: Image) -> str:
-    """The picture without loss, as text."""
+    """The image as PNG, without loss, in base64."""
     buffer = BytesIO()
     plane = image[..., 0] if image.ndim == 3 and image.shape[2] == 1 else image
     PIL.Image.fromarray(plane).save(buffer, "PNG", compress_level=1)
@@ -169,7 +172,7 @@ def _with_map(item: object, url: str) -> object:
         return item
     try:
         content = base64.b64decode(item["semantic"], validate=True)
-        with opened(content, f"semantic map from {url}") as picture:
-            return {**item, "semantic": np.array(picture)}
+        with opened(content, f"semantic map from {url}") as image:
+            return {**item, "semantic": np.array(image)}
     except (ValueError, InvalidImage) as error:
         raise ModelError(f"{url} sent a semantic map that is not a PNG in base64: {error}") from None

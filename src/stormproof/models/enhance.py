@@ -1,4 +1,4 @@
-"""Picture enhancement before a model: does it win back what a corruption took? (liu 2024, RQ4)
+"""Image enhancement before a model: does it win back what a corruption took? (liu 2024, RQ4)
 
 An enhanced model is another model: the steps are part of its name and fingerprint.
 """
@@ -21,7 +21,7 @@ from stormproof.sample import Image, Prediction
 def clahe(image: Image, *, clip: float = 2.0, tiles: int = 8) -> Image:
     """Contrast-limited adaptive histogram equalisation of the luma; colours keep their chroma.
 
-    `clip` bounds how steep a tile's histogram may make the contrast; the picture has tiles×tiles of them.
+    `clip` bounds how steep a tile's histogram may make the contrast; the image has tiles×tiles of them.
     """
     luma = cv2.createCLAHE(clipLimit=clip, tileGridSize=(tiles, tiles))
     if image.ndim == 2 or image.shape[2] == 1:
@@ -44,13 +44,13 @@ def nlm(image: Image, *, strength: float = 3.0, template: int = 7, search: int =
 
 
 STEPS: dict[str, Callable[[Image], Image]] = {"clahe": clahe, "nlm": nlm}
-# Raised when a step's defaults change, since then its pictures do.
+# Raised when a step's defaults change, since then its images do.
 _VERSION = 1
 
 
 @dataclass(frozen=True, eq=False)
 class Enhanced:
-    """A model that sees every picture after some steps of enhancement, first to last."""
+    """A model that sees every image after some steps of enhancement, first to last."""
 
     model: Model
     steps: tuple[str, ...]
@@ -88,6 +88,6 @@ def enhanced(model: Model | Precomputed, steps: Sequence[str]) -> Model | Precom
     if not steps:
         return model
     if isinstance(model, Precomputed):
-        fix = "there is no picture to enhance"
+        fix = "there is no image to enhance"
         raise InvalidOption(f"{model.name} holds predictions made beforehand; {fix}.")
     return Enhanced(model, tuple(steps))

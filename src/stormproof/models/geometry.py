@@ -1,4 +1,4 @@
-"""How a picture is fitted into a network's input, and how what the network says is carried back.
+"""How an image is fitted into a network's input, and how what the network says is carried back.
 
 Pixel centres lie at half integers: a box edge at x in the image lies at x·scale + offset in the input.
 """
@@ -142,7 +142,7 @@ def _resized(image: Image, size: Size, interpolation: str) -> Image:
 
 
 def as_rgb(image: Image) -> Image:
-    """Three channels whatever the picture has; grey is repeated."""
+    """Three channels whatever the image has; grey is repeated."""
     if image.ndim == 3 and image.shape[2] == 3:
         return image
     return np.repeat(image.reshape(*image.shape[:2], 1), 3, axis=2)

@@ -53,13 +53,13 @@ def guess_card(graph: Graph) -> dict[str, Any]:
 
 
 def image_input(graph: Graph) -> Tensor:
-    """The input that takes the picture: the first of four axes, or of three where a batch has no axis."""
+    """The input that takes the image: the first of four axes, or of three where a batch has no axis."""
     for axes in (4, 3):
         found = next((tensor for tensor in graph.inputs if len(tensor.shape) == axes), None)
         if found is not None:
             return found
     shapes = {tensor.name: tensor.shape for tensor in graph.inputs}
-    raise ModelError(f"The network takes no picture: its inputs are {shapes}.")
+    raise ModelError(f"The network takes no image: its inputs are {shapes}.")
 
 
 def guess_input(graph: Graph) -> dict[str, Any]:
@@ -200,7 +200,7 @@ def _cells(size: Any, strides: Iterable[int]) -> list[int]:
 
 
 def _metadata_classes(metadata: Mapping[str, str]) -> list[str]:
-    """Class names as Ultralytics writes them: a Python dict {0: 'person', …} as text."""
+    """Class names as Ultralytics writes them: a Python dict {0: 'person', …} as a string."""
     if "names" not in metadata:
         return []
     names = _literal(metadata["names"], "names")

@@ -16,6 +16,7 @@ from stormproof.models.candidates import nms
 from stormproof.models.decoders.arrays import sigmoid
 from stormproof.models.perimage import PerImage, bgr
 from stormproof.sample import Image, Prediction
+from stormproof.spec import opens
 
 # The window's width and height in pixels, and the classifier's weights.
 _DETECTORS: dict[str, tuple[tuple[int, int], Any]] = {
@@ -25,6 +26,7 @@ _DETECTORS: dict[str, tuple[tuple[int, int], Any]] = {
 _IOU, _KEEP = 0.5, 100
 
 
+@opens("hog", default="people")
 def open_hog(main: str, *, margin: float = 0.0, step: int = 8, scale: float = 1.05) -> PerImage:
     """Upright people. Scores are the classifier's margins through a sigmoid, so 0.5 is its boundary.
 
@@ -39,7 +41,7 @@ def open_hog(main: str, *, margin: float = 0.0, step: int = 8, scale: float = 1.
 
     def predict(image: Image) -> Prediction:
         if image.shape[1] < window[0] or image.shape[0] < window[1]:
-            return Prediction()  # OpenCV refuses pictures smaller than its window
+            return Prediction()  # OpenCV refuses images smaller than its window
         found, margins = descriptor.detectMultiScale(
             bgr(image), hitThreshold=margin, winStride=(step, step), scale=scale, groupThreshold=0
         )

@@ -1,6 +1,6 @@
 """Hugging Face transformers: `hf:path_or_name[,task=detection|instance|semantic]`.
 
-Files are looked for on this machine only, unless `download=true`. No code out of a repository is run, and
+Files are looked for on this machine only, unless `download=true`. No code from a repository is run, and
 weights are read as safetensors, or as a state dict with weights_only=True.
 """
 
@@ -12,12 +12,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from stormproof.datasets.masks import mask_box
 from stormproof.errors import InvalidOption, ModelError
+from stormproof.masks import mask_boxes
 from stormproof.models.answers import as_array, label_map
-from stormproof.models.files import framework
+from stormproof.models.loading import framework
 from stormproof.models.perimage import PerImage
 from stormproof.sample import RLE, Image, Prediction
+from stormproof.spec import opens
 
 Task = Literal["detection", "instance", "semantic"]
 Reader = Callable[[Any, Any, tuple[int, int], float], Prediction]
@@ -31,6 +32,7 @@ _ENDINGS: dict[str, tuple[str, Task]] = {
 }
 
 
+@opens("hf")
 def open_huggingface(
     main: str,
     *,
@@ -94,7 +96,7 @@ def _architecture(config: Any, main: str) -> tuple[str, Task]:
 
 
 def _identity(main: str, config: Any, folder: Path) -> dict[str, object]:
-    """What stands for the weights of a model that is not a folder: the commit they were fetched at."""
+    """What identifies the weights of a model that is not a folder: the commit they were fetched at."""
     return {} if folder.is_dir() else {"name": main, "commit": getattr(config, "_commit_hash", None)}
 
 
@@ -119,7 +121,7 @@ def _instance(processor: Any, outputs: Any, size: tuple[int, int], score: float)
     segments = found["segments_info"]
     planes = as_array(found["segmentation"]) if segments else np.zeros((0, *size))
     masks = tuple(RLE.from_mask(plane > 0.5) for plane in planes)
-    boxes = np.array([mask_box(mask) for mask in masks]).reshape(-1, 4)
+    boxes = mask_boxes(masks)
     scores = np.clip([segment["score"] for segment in segments], 0, 1)
     return Prediction(boxes, scores, np.array([s["label_id"] for s in segments], np.int64), masks)
 

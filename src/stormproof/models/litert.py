@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from stormproof.errors import ModelError
-from stormproof.models.card import Card, complete_card, read_card
-from stormproof.models.files import framework, model_file
+from stormproof.models.card import Card
 from stormproof.models.guess import Graph, Tensor, guess_card
-from stormproof.models.network import Array, Forward, Network, card_classes
+from stormproof.models.loading import framework, model_file
+from stormproof.models.network import Array, Forward, Network, assemble_card
+from stormproof.spec import opens
 
 
+@opens("tflite")
 def open_tflite(
     main: str,
     *,
@@ -31,18 +33,15 @@ def open_tflite(
         interpreter.allocate_tensors()
     except (ValueError, RuntimeError) as error:
         raise ModelError(f"{path}: LiteRT cannot load it ({str(error).splitlines()[0]}).") from None
-    graph = _graph(interpreter)
-    given, where = read_card(path, card)
     settings = {"classes": classes, "decoder": decoder, "score": score}
-    given |= {key: value for key, value in settings.items() if value is not None}
-    whole = complete_card(guess_card(graph), given, where or path)
-    near = where.parent if where and classes is None else None
+    guess = guess_card(_graph(interpreter))
+    whole, names = assemble_card(path, card, guess, settings, path.name)
     return Network(
         name=whole.name or path.stem,
         card=whole,
         forward=_forward(interpreter, whole),
         files=(path,),
-        names=card_classes(whole, near, path.name),
+        names=names,
     )
 
 

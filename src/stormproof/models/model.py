@@ -10,12 +10,11 @@ from stormproof.datasets.dataset import Dataset
 from stormproof.sample import Image, Prediction
 
 
-@runtime_checkable
-class Model(Protocol):
-    """Anything with these members; adapters make one out of a framework's model or a bare function.
+class Described(Protocol):
+    """What models and precomputed predictions say about themselves.
 
-    `classes` name the labels of its boxes, `semantic_classes` the values of its semantic maps; an empty
-    tuple means that labels already index the dataset's classes. `fingerprint` is a hash of weights and
+    `classes` name the labels of boxes, `semantic_classes` the values of semantic maps; an empty tuple
+    means that labels already index the dataset's classes. `fingerprint` is a hash of weights and
     settings: equal fingerprints mean equal predictions.
     """
 
@@ -28,27 +27,24 @@ class Model(Protocol):
     @property
     def fingerprint(self) -> str: ...
 
+
+@runtime_checkable
+class Model(Described, Protocol):
+    """Anything with these members; adapters make one from a framework's model or a bare function."""
+
     def __call__(self, images: Sequence[Image]) -> list[Prediction]:
         """One prediction per image, in order."""
         ...
 
 
 @runtime_checkable
-class Precomputed(Protocol):
+class Precomputed(Described, Protocol):
     """Predictions that were made elsewhere and are looked up: no image file is ever opened.
 
     Tell it from a `Model` by `isinstance(model, Precomputed)`. Call `bind` once with the dataset, then
     `lookup` for every image id and condition; `conditions` says beforehand which ones are there.
     """
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def classes(self) -> tuple[str, ...]: ...
-    @property
-    def semantic_classes(self) -> tuple[str, ...]: ...
-    @property
-    def fingerprint(self) -> str: ...
     @property
     def conditions(self) -> tuple[Condition, ...]:
         """The conditions that predictions exist for."""

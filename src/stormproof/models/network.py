@@ -1,8 +1,8 @@
-"""A network with its card: pictures in, predictions out; how the network itself is run is the adapter's."""
+"""A network with its card: images in, predictions out. Each adapter says how its network is run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from stormproof.errors import ModelError, StormproofError, UnknownName
 from stormproof.models.candidates import to_prediction, to_semantic
-from stormproof.models.card import Card, InputCard
+from stormproof.models.card import Card, InputCard, complete_card, read_card
 from stormproof.models.decoders import DECODERS, Decoder
 from stormproof.models.fingerprint import fingerprint
 from stormproof.models.geometry import Fit, as_rgb, place, plan_fit
@@ -30,8 +30,8 @@ Forward = Callable[[Array], Sequence[Array]]
 class Network:
     """One of the adapters that need a card: ONNX Runtime, TorchScript, LiteRT.
 
-    `names` are the class names (None: the card does not say). Pictures are run `batch` at a time; at 1, the
-    default, a prediction cannot depend on which pictures happen to share its batch.
+    `names` are the class names. Images are run `batch` at a time; at 1, the default, a prediction cannot
+    depend on which images happen to share its batch.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Network:
         return predictions
 
     def _read(self, outputs: Sequence[Array], row: int, fit: Fit) -> Prediction:
-        """What one picture of a batch shows."""
+        """The prediction for one image of a batch."""
         decoder = self._decoder
         mine = [_row(output, row) for output in outputs]
         try:
@@ -86,25 +86,25 @@ class Network:
 
 
 def _row(output: Array, row: int) -> Array:
-    """One picture's part of an output."""
+    """One image's part of an output."""
     return output[row] if output.ndim > 1 else output[row : row + 1]
 
 
 def _batches(fits: Sequence[Fit], most: int) -> Iterator[list[int]]:
-    """Positions of neighbouring pictures whose inputs have one size, at most `most` together."""
+    """Positions of neighbouring images whose inputs have one size, at most `most` together."""
     for _, group in groupby(range(len(fits)), key=lambda i: fits[i].canvas):
         members = list(group)
         yield from (members[i : i + most] for i in range(0, len(members), most))
 
 
 def plan_input(image: Image, card: InputCard) -> Fit:
-    """Where a picture goes in the network's input."""
+    """Where an image goes in the network's input."""
     size = (image.shape[0], image.shape[1])
     return plan_fit(size, card.size or size, card.resize, card.align, card.multiple, card.rounding)
 
 
 def prepare(image: Image, fit: Fit, card: InputCard) -> Array:
-    """A picture as the network wants it: placed, ordered, normalised; one item of a batch."""
+    """An image as the network wants it: placed, ordered, normalised; one item of a batch."""
     pixels: Array = place(as_rgb(image), fit, card.pad, card.interpolation)
     if card.channels == "BGR":
         pixels = pixels[..., ::-1]
@@ -117,8 +117,23 @@ def prepare(image: Image, fit: Fit, card: InputCard) -> Array:
     return np.ascontiguousarray(pixels.transpose(2, 0, 1) if card.layout == "NCHW" else pixels)
 
 
-def card_classes(card: Card, near: Path | None, name: str) -> tuple[str, ...]:
-    """The class names, which must have been said or shown somewhere, with some renamed as the card says.
+def assemble_card(
+    file: Path | None, card: str | None, guess: Mapping[str, Any], settings: Mapping[str, Any], name: str
+) -> tuple[Card, tuple[str, ...]]:
+    """A network's card and class names: the spec's settings over the card file's over what was guessed.
+
+    `card` names the card file, else it lies beside the network's `file`; `name` is the network's in errors.
+    """
+    given, place = read_card(file, card)
+    given |= {key: value for key, value in settings.items() if value is not None}
+    whole = complete_card(guess, given, place or file or name)
+    # A text file of classes lies beside the card that names it; the spec's own is where it says.
+    near = place.parent if place and settings.get("classes") is None else None
+    return whole, _class_names(whole, near, name)
+
+
+def _class_names(card: Card, near: Path | None, name: str) -> tuple[str, ...]:
+    """The class names, which the card or the graph must state, with some renamed as the card says.
 
     Several may get one name: then what the dataset does not tell apart counts as one.
     """

@@ -9,18 +9,19 @@ from typing import Any
 import numpy as np
 
 from stormproof.errors import InvalidOption, ModelError
-from stormproof.models.card import Card, complete_card, read_card
-from stormproof.models.files import framework, model_file
+from stormproof.models.card import Card
 from stormproof.models.guess import Graph, Tensor, guess_card, guess_input, image_input
-from stormproof.models.network import Array, Forward, Network, card_classes
+from stormproof.models.loading import framework, model_file
+from stormproof.models.network import Array, Forward, Network, assemble_card
 from stormproof.models.onnxfile import inspect_onnx
+from stormproof.spec import opens
 
 _DTYPES = {
     "tensor(float)": "float32", "tensor(float16)": "float16", "tensor(double)": "float64",
     "tensor(uint8)": "uint8", "tensor(int8)": "int8", "tensor(int64)": "int64", "tensor(int32)": "int32",
     "tensor(bool)": "bool",
 }  # fmt: skip
-# transformers' DETR may ask which pixels belong to the picture; one that is alone in its batch fills it.
+# transformers' DETR may ask which pixels belong to the image; one that is alone in its batch fills it.
 _MASK = "pixel_mask"
 _PROVIDERS = {
     "cpu": ["CPUExecutionProvider"],
@@ -30,6 +31,7 @@ _PROVIDERS = {
 }
 
 
+@opens("onnx")
 def open_onnx(
     main: str,
     *,
@@ -49,12 +51,8 @@ def open_onnx(
     inside = inspect_onnx(path)
     session = _session(runtime, path, threads, device)
     graph = _graph(session, inside.classes)
-    given, where = read_card(path, card)
     settings = {"decoder": decoder, "classes": classes, "score": score, "iou": iou, "keep": keep}
-    given |= {key: value for key, value in settings.items() if value is not None}
-    whole = complete_card(guess_card(graph), given, where or path)
-    near = where.parent if where and classes is None else None
-    names = card_classes(whole, near, path.name)
+    whole, names = assemble_card(path, card, guess_card(graph), settings, path.name)
     _check_inputs(graph, whole, path)
     fixed = image_input(graph).shape[0] == 1
     return Network(
@@ -96,15 +94,13 @@ def _graph(session: Any, classes: int | None) -> Graph:
 
 
 def _check_inputs(graph: Graph, card: Card, path: Path) -> None:
-    """What would fail with every picture is said once, before the first."""
-    picture, known = image_input(graph), guess_input(graph)
-    others = [t.name for t in graph.inputs if t.name not in (picture.name, card.size_input, _MASK)]
+    """Refuses, before the first image, what would fail with every one."""
+    main, known = image_input(graph), guess_input(graph)
+    others = [t.name for t in graph.inputs if t.name not in (main.name, card.size_input, _MASK)]
     if others:
-        raise ModelError(f"{path}: besides the picture it wants inputs {others}; export it without them.")
-    if len(picture.shape) == 4 and picture.shape[0] not in (None, 1):
-        raise ModelError(
-            f"{path}: it takes {picture.shape[0]} pictures at once; export it for 1, or any number."
-        )
+        raise ModelError(f"{path}: besides the image it wants inputs {others}; export it without them.")
+    if len(main.shape) == 4 and main.shape[0] not in (None, 1):
+        raise ModelError(f"{path}: it takes {main.shape[0]} images at once; export it for 1, or any number.")
     for key in ("layout", "dtype", "size"):
         said = getattr(card.input, key)
         if key in known and said != known[key]:
@@ -118,16 +114,16 @@ def _forward(session: Any, graph: Graph, card: Card) -> Forward:
     missing = [name for name in outputs if name not in known]
     if missing:
         raise ModelError(f"outputs: {missing} are not in the graph, which has {known}.")
-    picture = image_input(graph)
+    main = image_input(graph)
     mask = next((tensor for tensor in graph.inputs if tensor.name == _MASK), None)
-    unbatched = len(picture.shape) == 3
-    # torchvision's exports return one picture's boxes without an axis for the batch.
+    unbatched = len(main.shape) == 3
+    # torchvision's exports return one image's boxes without an axis for the batch.
     bare = [unbatched or card.decoder == "torchvision" for _ in outputs]
 
     def forward(batch: Array) -> Sequence[Array]:
-        feed = {picture.name: batch[0] if unbatched else batch}
+        feed = {main.name: batch[0] if unbatched else batch}
         height, width = batch.shape[-2:] if card.input.layout == "NCHW" else batch.shape[1:3]
-        if mask is not None:  # some exports fix its sides, whatever the picture's
+        if mask is not None:  # some exports fix its sides, whatever the image's
             whole = zip(mask.shape, (len(batch), height, width), strict=True)
             feed[_MASK] = np.ones([fixed or side for fixed, side in whole], mask.dtype)
         if card.size_input:

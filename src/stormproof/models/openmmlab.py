@@ -1,7 +1,7 @@
 """MMDetection and MMSegmentation: `mmdet:config.py,weights=checkpoint.pth`, `mmseg:config.py,weights=…`.
 
 The config is Python code and is run, as OpenMMLab does; the checkpoint is read with weights_only=True, and
-of the training log that one may hold nothing is opened. Both toolboxes take BGR arrays.
+the training log in it, if any, is not opened. Both toolboxes take BGR arrays.
 """
 
 from __future__ import annotations
@@ -13,16 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.datasets.masks import mask_box
 from stormproof.errors import ModelError
+from stormproof.masks import mask_boxes
 from stormproof.models.answers import Array, as_array, label_map, read_mask
-from stormproof.models.files import framework, model_file
+from stormproof.models.loading import framework, model_file
 from stormproof.models.perimage import PerImage, bgr
 from stormproof.models.torch import fill, load_checkpoint, state_dict
 from stormproof.models.vocabulary import resolve_classes
 from stormproof.sample import RLE, Image, Prediction
+from stormproof.spec import opens
 
 
+@opens("mmdet")
 def open_mmdet(
     main: str, *, weights: str, classes: str | None = None, score: float = 0.01, device: str = "cpu"
 ) -> PerImage:
@@ -46,6 +48,7 @@ def open_mmdet(
     return PerImage(config.stem, predict, names, files=(config, path), settings={"score": score})
 
 
+@opens("mmseg")
 def open_mmseg(main: str, *, weights: str, classes: str | None = None, device: str = "cpu") -> PerImage:
     """A semantic segmenter."""
     package = framework("mmseg.apis", install="pip install mmsegmentation mmengine mmcv")
@@ -63,7 +66,7 @@ def open_mmseg(main: str, *, weights: str, classes: str | None = None, device: s
 def _filled(boxes: Array, masks: Sequence[RLE]) -> Array:
     """Boxes, of the masks where a network gives none: SOLO's are all zeros."""
     empty = np.any(boxes[:, 2:] <= boxes[:, :2], axis=1, keepdims=True)
-    around = np.array([mask_box(mask) for mask in masks], boxes.dtype).reshape(-1, 4)
+    around = mask_boxes(masks).astype(boxes.dtype)
     return np.where(empty, around, boxes)
 
 

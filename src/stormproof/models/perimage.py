@@ -1,4 +1,4 @@
-"""A model that is asked about one picture at a time, whatever framework answers."""
+"""A model that is asked about one image at a time, whatever framework answers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from stormproof.sample import Image, Prediction
 
 @dataclass(frozen=True, eq=False)
 class PerImage:
-    """`predict` takes one H×W×3 RGB picture. `files` and `settings` make the fingerprint.
+    """`predict` takes one H×W×3 RGB image. `files` and `settings` make the fingerprint.
 
-    One picture at a time, because a picture that shares its batch with larger ones is padded to their
+    One image at a time, because an image that shares its batch with larger ones is padded to their
     size by most frameworks, and then its prediction depends on its neighbours.
     """
 
@@ -39,5 +39,5 @@ class PerImage:
 
 
 def bgr(image: Image) -> Image:
-    """A picture with its channels the other way round, as OpenCV and the frameworks built on it want it."""
+    """An image with its channels the other way round, as OpenCV and the frameworks built on it want it."""
     return np.ascontiguousarray(image[..., ::-1])

@@ -14,8 +14,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from stormproof.datasets.files import locate
-from stormproof.errors import InvalidOption
+from stormproof.errors import InvalidOption, ModelError
+from stormproof.files import locate
 from stormproof.models.answers import read_answers
 from stormproof.models.fingerprint import fingerprint
 from stormproof.models.model import Model, Precomputed
@@ -28,8 +28,8 @@ class PythonModel:
     """A function from images to answers, with whatever it says about itself in attributes.
 
     `name`, `classes`, `semantic_classes` (else its classes) and `fingerprint` are read from the function;
-    `classes` may stand in its module too. Where it states no fingerprint, that of its source file and
-    options stands in: if the weights live elsewhere and may change, state one.
+    `classes` may be defined in its module too. Without a stated fingerprint, that of its source file and
+    options is used: if the weights live elsewhere and may change, state one.
     """
 
     function: Callable[[Sequence[Image]], Any]
@@ -59,7 +59,7 @@ class PythonModel:
         return fingerprint(files, {"own": own, "at": self.spec.main, "options": dict(self.spec.options)})
 
     def _stated(self, attribute: str) -> Any:
-        """What the function, or the one that options were bound to, says of itself."""
+        """An attribute of the function, or of the one that options were bound to."""
         function = self.function.func if isinstance(self.function, partial) else self.function
         return getattr(function, attribute, None)
 
@@ -101,7 +101,7 @@ def open_python(spec: Spec) -> Model | Precomputed:
 def _load(spec: Spec) -> tuple[Any, Any]:
     """The module and the object in it."""
     if spec.kind.endswith(".py"):
-        module = _script(locate(spec.kind))
+        module = _script(locate(spec.kind, error=ModelError))
         found: Any = module
         for part in spec.main.split("."):
             if not hasattr(found, part):

@@ -20,14 +20,15 @@ import numpy as np
 
 from stormproof.condition import CLEAN, Condition
 from stormproof.datasets.dataset import Dataset
-from stormproof.datasets.files import list_files, locate, read_json
-from stormproof.datasets.masks import mask_box, segmentation_mask
 from stormproof.errors import InvalidCondition, InvalidPrediction, InvalidTruth, ModelError
+from stormproof.files import list_files, locate, read_json
 from stormproof.imagefile import opened
+from stormproof.masks import mask_boxes, segmentation_mask
 from stormproof.models.answers import label_map
 from stormproof.models.fingerprint import fingerprint
 from stormproof.models.vocabulary import COCO_IDS, VOCABULARIES, resolve_classes
 from stormproof.sample import Prediction
+from stormproof.spec import opens
 
 _MAPS = frozenset({".png"})
 
@@ -72,7 +73,7 @@ class Results:
         return lru_cache(maxsize=2)(self._read_file)
 
     def _read_file(self, path: Path) -> Mapping[str, Prediction]:
-        rows = read_json(path)
+        rows = read_json(path, error=ModelError)
         if isinstance(rows, Mapping):
             rows = rows.get("annotations")
         if not isinstance(rows, list):
@@ -119,13 +120,14 @@ class SemanticResults:
             raise InvalidPrediction(
                 f"{path} is missing: no semantic map for image {image_id!r} under {condition}."
             )
-        with opened(path) as picture:
-            plane = np.array(picture)
+        with opened(path) as image:
+            plane = np.array(image)
         if plane.ndim != 2:
             raise InvalidPrediction(f"{path} must be a PNG of class numbers: palette, 8-bit or 16-bit grey.")
         return Prediction(semantic=label_map(plane, str(path)))
 
 
+@opens("results")
 def open_results(
     main: str, *, classes: str | None = None, annotations: str | None = None
 ) -> Results | SemanticResults:
@@ -135,7 +137,7 @@ def open_results(
     category numbers count from 1 (COCO's own for coco80), and values of semantic maps from 0. Without
     either, both are the dataset's.
     """
-    path = locate(main)
+    path = locate(main, error=ModelError)
     name = path.stem if path.is_file() else path.name
     names = resolve_classes(classes, None) or ()
     if path.is_file():
@@ -156,8 +158,8 @@ def _with_classes(results: Results, names: tuple[str, ...], annotations: str | N
     if annotations is not None:
         from stormproof.datasets.coco import read_categories
 
-        path = locate(annotations)
-        found = read_categories(read_json(path), path)
+        path = locate(annotations, error=ModelError)
+        found = read_categories(read_json(path, error=ModelError), path)
         return replace(results, classes=tuple(found.values()), numbers=tuple(found))
     if not names:
         return results
@@ -214,7 +216,7 @@ def _prediction(rows: Sequence[Mapping[str, Any]], labels: Mapping[int, int], pa
             corners = np.array([row["bbox"] for row in rows], np.float64).reshape(-1, 4)
             boxes = np.hstack([corners[:, :2], corners[:, :2] + corners[:, 2:]])
         else:
-            boxes = np.array([mask_box(mask) for mask in masks or ()]).reshape(-1, 4)
+            boxes = mask_boxes(masks or ())
         numbers = [labels.get(row["category_id"], row["category_id"]) for row in rows]
         return Prediction(
             boxes, np.array([row["score"] for row in rows], np.float64), np.array(numbers), masks

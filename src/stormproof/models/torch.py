@@ -18,14 +18,15 @@ import numpy as np
 
 from stormproof.errors import InvalidOption, ModelError
 from stormproof.models.answers import as_array
-from stormproof.models.card import Card, complete_card, read_card
-from stormproof.models.files import framework, model_file
-from stormproof.models.network import Array, Forward, Network, card_classes
-from stormproof.spec import load_attribute
+from stormproof.models.card import Card
+from stormproof.models.loading import framework, model_file
+from stormproof.models.network import Array, Forward, Network, assemble_card
+from stormproof.spec import load_attribute, opens
 
 _DETECTIONS = ("boxes", "labels", "scores", "masks")
 
 
+@opens("torch")
 def open_torch(
     main: str,
     *,
@@ -45,17 +46,14 @@ def open_torch(
     weights = None if built == main else model_file(main, "a torch model")
     net = load_script(torch, weights, device) if built is None else _build(torch, built, weights, device)
     settings = {"classes": classes, "decoder": decoder, "score": score}
-    given, where = read_card(weights, card)
-    given |= {key: value for key, value in settings.items() if value is not None}
-    whole = complete_card({"input": {}}, given, where or main)
-    near = where.parent if where and classes is None else None
     name = weights.stem if weights else main.rpartition(":")[2]
+    whole, names = assemble_card(weights, card, {"input": {}}, settings, name)
     return Network(
         name=whole.name or name,
         card=whole,
         forward=module_forward(torch, net, whole, device),
         files=tuple(path for path in (weights, _source(built)) if path),
-        names=card_classes(whole, near, name),
+        names=names,
         batch=1 if whole.decoder == "torchvision" else batch,
     )
 
@@ -130,7 +128,7 @@ def _source(attribute: str | None) -> Path | None:
 
 
 def module_forward(torch: Any, net: Any, card: Card, device: str) -> Forward:
-    """Run a module; torchvision's detectors take a list of pictures, all others a batch."""
+    """Run a module; torchvision's detectors take a list of images, all others a batch."""
 
     def forward(batch: Array) -> Sequence[Array]:
         tensor = torch.from_numpy(np.ascontiguousarray(batch)).to(device)

@@ -7,10 +7,11 @@ from typing import Any
 
 from stormproof.errors import InvalidOption, UnknownName
 from stormproof.models.card import complete_card
-from stormproof.models.files import framework, model_file
+from stormproof.models.loading import framework, model_file
 from stormproof.models.network import Network
 from stormproof.models.torch import fill, load_checkpoint, module_forward, state_dict
 from stormproof.models.vocabulary import resolve_classes
+from stormproof.spec import opens
 
 # By task: the card, the classes of the published weights, and how many outputs a class list stands for.
 _TASKS: dict[str, tuple[dict[str, Any], str, int]] = {
@@ -23,6 +24,7 @@ _TASKS: dict[str, tuple[dict[str, Any], str, int]] = {
 }
 
 
+@opens("torchvision")
 def open_torchvision(
     main: str,
     *,

@@ -13,13 +13,15 @@ import numpy as np
 
 from stormproof.errors import ModelError
 from stormproof.models.answers import as_array, read_mask
-from stormproof.models.files import framework, model_file
+from stormproof.models.loading import framework, model_file
 from stormproof.models.perimage import PerImage, bgr
 from stormproof.sample import Image, Prediction
+from stormproof.spec import opens
 
 _INSTALL = "pip install ultralytics  (AGPL-3.0; not part of Stormproof)"
 
 
+@opens("ultralytics")
 def open_ultralytics(
     main: str,
     *,
@@ -49,7 +51,7 @@ def open_ultralytics(
     limits = {"conf": score, "iou": iou, "max_det": keep}
 
     def predict(image: Image) -> Prediction:
-        # With retina_masks, masks come in the picture's own pixels.
+        # With retina_masks, masks come in the image's own pixels.
         (result,) = net.predict(bgr(image), device=device, retina_masks=True, verbose=False, **limits)
         size = (image.shape[0], image.shape[1])
         masks = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from stormproof.datasets import ade20k, bdd, camvid, cityscapes, kitti, voc
-from stormproof.datasets.files import locate, read_text
 from stormproof.errors import ModelError, UnknownName
+from stormproof.files import locate, read_text
 
 # COCO numbers its 80 classes 1 to 90; these numbers are not used.
 _COCO_GAPS = frozenset({12, 26, 29, 30, 45, 66, 68, 69, 71, 83})
@@ -81,8 +81,9 @@ def resolve_classes(value: str | list[str] | None, near: Path | None) -> tuple[s
     if "." not in value and "/" not in value:
         hint = f"Vocabularies: {', '.join(VOCABULARIES)}; or name a text file of one class per line."
         raise UnknownName("vocabulary", value, VOCABULARIES, hint)
-    path = locate(value, near)
-    names = tuple(line.strip() for line in read_text(path).splitlines())
+    path = locate(value, near, error=ModelError)
+    # An empty line is an output without a name, so it is kept.
+    names = tuple(line.strip() for line in read_text(path, error=ModelError).splitlines())
     if not any(names):
         raise ModelError(f"{path} holds no class names; write one per line.")
     return names

@@ -11,7 +11,7 @@ from scipy.stats import pearsonr, spearmanr
 
 from stormproof.errors import IncompleteGrid, InvalidOption, UnknownName
 from stormproof.robustness.grid import Grid
-from stormproof.robustness.performance import mpc, p
+from stormproof.robustness.performance import delta_mpc, delta_p
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def gains(grids: Mapping[str, Grid], baseline: str) -> dict[str, Gain]:
         raise UnknownName("model", baseline, grids)
     base = grids[baseline]
     return {
-        name: Gain(p(grid) - p(base), mpc(grid) - mpc(base))
+        name: Gain(delta_p(grid, base), delta_mpc(grid, base))
         for name, grid in grids.items()
         if name != baseline
     }

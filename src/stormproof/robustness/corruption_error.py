@@ -6,23 +6,26 @@ There is no reference model. Errors keep their unit (fractions or percent).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from statistics import fmean
 
 from stormproof.errors import IncompleteGrid
+from stormproof.robustness.aggregate import aggregate
 from stormproof.robustness.grid import Grid
+from stormproof.robustness.performance import mpc, mpc_by_corruption
 
 
+@aggregate("errors", "CE")
 def ce(errors: Grid) -> dict[str, float]:
     """CE per corruption: the mean of E over severities (*liu*, Eq. 3)."""
-    errors.require_complete()
-    return {name: fmean(errors.levels(name)) for name in errors.corruptions}
+    return mpc_by_corruption(errors)
 
 
+@aggregate("errors", "mCE", column="mCE")
 def mce(errors: Grid) -> float:
     """The mean of CE over corruptions (*liu*, Eq. 4)."""
-    return fmean(ce(errors).values())
+    return mpc(errors)
 
 
+@aggregate("errors", "change")
 def mce_change(errors: Grid) -> float:
     """mCE minus the clean error: what corruption adds (*liu*, Table 4).
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from statistics import fmean, pstdev
 
 from stormproof.errors import IncompleteGrid
+from stormproof.groups import KAMANN, Groups
+from stormproof.robustness.aggregate import aggregate
 from stormproof.robustness.grid import Grid
-from stormproof.robustness.groups import KAMANN, Groups
 
 NOISE_SEVERITIES = (1, 2, 3)  # beyond the third, noise leaves too little to compare
 
@@ -76,6 +77,26 @@ def rcd(model: Degradation, reference: Degradation, *, least: float = 0.01) -> d
 def mean_over(values: Mapping[str, float], *, without: Collection[str] = ()) -> float:
     """The mean over corruptions that have a value (*kamann*'s Fig. 10 leaves out `psf_blur`)."""
     return _spread(values[name] for name in values if name not in without).mean
+
+
+@aggregate("reference", "CD")
+def _cd(grid: Grid, reference: Grid) -> dict[str, float]:
+    return cd(degradation(grid), degradation(reference))
+
+
+@aggregate("reference", "mCD", column="CD")
+def _mean_cd(grid: Grid, reference: Grid) -> float:
+    return mean_over(_cd(grid, reference))
+
+
+@aggregate("reference", "rCD")
+def _rcd(grid: Grid, reference: Grid) -> dict[str, float]:
+    return rcd(degradation(grid), degradation(reference))
+
+
+@aggregate("reference", "mrCD", column="rCD")
+def _mean_rcd(grid: Grid, reference: Grid) -> float:
+    return mean_over(_rcd(grid, reference))
 
 
 def by_category(

@@ -34,7 +34,7 @@ class Grid:
         *,
         conditions: Iterable[Condition] | None = None,
     ) -> Self:
-        """From condition (or its text) to score.
+        """From condition (or its string) to score.
 
         `conditions` (a suite, say) are what a complete grid holds, and select among the scores. Without
         them every corruption seen must have its severities 1 to 5, and free parameters count as given.
@@ -71,7 +71,7 @@ class Grid:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The text of every expected condition without a score."""
+        """Every expected condition without a score, as a string."""
         return tuple(str(c) for c in self.expected if not self._has(c))
 
     def require_complete(self) -> None:

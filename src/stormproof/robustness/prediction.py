@@ -1,4 +1,4 @@
-"""Foretelling contextual mutators (haze, defocus) from simple ones (*pezzementi*, section V).
+"""Predicting contextual mutators (haze, defocus) from simple ones (*pezzementi*, section V).
 
 Scores are normalised by each system's own baseline, so that the fit is about robustness. For each
 contextual configuration a non-negative least squares fit, without intercept, on all systems but one
@@ -20,7 +20,7 @@ Scores = Mapping[str, Mapping[str, float]]  # system → condition → score
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Foretelling:
+class Predicted:
     """Predicted and observed normalised scores (system × contextual), the fits behind them, and R².
 
     `weights[i, j]` are the simple mutators' weights in the fit that leaves system i out, for target j;
@@ -57,7 +57,7 @@ def normalise(scores: Scores, baseline: str = "clean") -> dict[str, dict[str, fl
     }
 
 
-def foretell(scores: Scores, simple: Sequence[str], contextual: Sequence[str]) -> Foretelling:
+def predict(scores: Scores, simple: Sequence[str], contextual: Sequence[str]) -> Predicted:
     """Predict each system's contextual scores from the other systems' fits (Fig. 7) with weights (Fig. 8)."""
     if len(scores) < 2 or not simple or not contextual:
         raise InvalidOption(
@@ -77,7 +77,7 @@ def foretell(scores: Scores, simple: Sequence[str], contextual: Sequence[str]) -
     systems = np.arange(len(x))
     weights = np.array([_fit(x[systems != i], y[systems != i]) for i in systems])
     predicted = np.einsum("ik,ijk->ij", x, weights)
-    return Foretelling(tuple(scores), tuple(simple), tuple(contextual), y, predicted, weights, _fit(x, y))
+    return Predicted(tuple(scores), tuple(simple), tuple(contextual), y, predicted, weights, _fit(x, y))
 
 
 def r_squared(observed: Floats, predicted: Floats) -> float:

@@ -99,9 +99,9 @@ _SOURCES: Mapping[str, _Source] = {
     "liu": _Source(
         "J. Liu, Z. Wang, L. Ma, C. Fang, T. Bai, X. Zhang, J. Liu, Z. Chen: Benchmarking Object Detection "
         "Robustness against Real-World Corruptions. International Journal of Computer Vision, 2024.",
-        "In percent: CE per detector and damage with the printed average (`ce`), mAP (`map`), change of mCE "
+        "In percent: CE per detector and fault with the printed average (`ce`), mAP (`map`), change of mCE "
         "across scenarios (`cross_scenario`), change of CE under an enhancement, positive is worse "
-        "(`enhancement`). `quality`: SSIM, IFC and VIF per damage.",
+        "(`enhancement`). `quality`: SSIM, IFC and VIF per fault.",
         ("ce", "quality", "map", "cross_scenario", "enhancement"),
     ),
     "pezzementi": _Source(

@@ -2,7 +2,7 @@
 
 - `reading`: a run's rows as flat arrays, a few conditions at a time
 - `truths`: what the dataset says, moved where a condition moves it
-- `measures`: the numbers of one condition, by task
+- `measures`: the numbers of one condition, by what is measured
 - `aggregates`: the papers' conclusions from all conditions
-- `score`: all of it together, and `tables`: as text, JSON and CSV
+- `score`: all of it together, and `tables`: printed, as JSON and as CSV
 """

@@ -39,16 +39,6 @@ class RunRows:
     def _parts(self) -> list[Path]:
         return part_paths(self.run)
 
-    def has(self, column: str) -> bool:
-        """Whether any row has a value in a column."""
-        table = ds.dataset(self._parts).head(1, columns=[column], filter=ds.field(column).is_valid())
-        return bool(table.num_rows)
-
-    def has_detections(self) -> bool:
-        """Whether the model found any object anywhere."""
-        found = pc.list_value_length(ds.field("scores")) > 0
-        return bool(ds.dataset(self._parts).head(1, columns=["index"], filter=found).num_rows)
-
     def by_condition(
         self, conditions: Sequence[str], columns: Sequence[str]
     ) -> Iterator[tuple[str, pa.Table]]:

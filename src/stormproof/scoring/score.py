@@ -11,25 +11,19 @@ from typing import Any
 from stormproof.condition import Condition
 from stormproof.datasets.dataset import Dataset
 from stormproof.errors import InvalidOption
+from stormproof.metrics.coco import MASKS
+from stormproof.metrics.measure import Scored, measures
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.metrics.roc import Sensitivities, fix_sensitivities
 from stormproof.models.classes import match_classes
 from stormproof.scoring.aggregates import Aggregates, against, aggregates, grid_of
-from stormproof.scoring.measures import (
-    MASKS,
-    MEASURES,
-    Scored,
-    people,
-    score_boxes,
-    score_maps,
-    score_masks,
-    score_people,
-)
+from stormproof.scoring.measures import people, score_boxes, score_maps, score_masks, score_people
 from stormproof.scoring.reading import RunRows
 from stormproof.scoring.truths import Truths, only
-from stormproof.store.holes import IncompleteRun, holes, in_words
-from stormproof.store.origin import dataset_of
+from stormproof.store.completeness import IncompleteRun, in_words, missing_images
+from stormproof.store.contents import has_objects, has_values
 from stormproof.store.record import RunRecord, read_record
+from stormproof.store.reopen import dataset_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +60,13 @@ def score_run(
     record = read_record(run)
     dataset = dataset_of(record, data)
     rows = RunRows(run, record)
-    lacking = holes(run, record)
+    lacking = missing_images(run, record)
     missing = in_words(record, lacking)
     here = [text for text in record.conditions if text not in lacking]
     if lacking and not (partial and here):
         raise IncompleteRun(run, record, lacking, "score")
     found = dict(_scored(rows, record, dataset, here))
-    names = [name for name in MEASURES if any(name in scored.numbers for scored in found.values())]
+    names = [name for name in measures() if any(name in scored.numbers for scored in found.values())]
     table = {name: {text: found[text].numbers.get(name, math.nan) for text in here} for name in names}
     kinds = dict.fromkeys(kind for scored in found.values() for kind in scored.per_class)
     per_class = {kind: {text: dict(found[text].per_class.get(kind, {})) for text in here} for kind in kinds}
@@ -112,11 +106,11 @@ def _scored(
 ) -> Iterator[tuple[str, Scored]]:
     found: dict[str, Scored] = {text: Scored({}) for text in conditions}
     truths = Truths(dataset, record.images, record.seed)
-    if rows.has("confusion_pixels"):
+    if has_values(rows.run, "confusion_pixels"):
         match = match_classes(record.model.semantic_classes, dataset.semantic_classes)
         for text, columns in rows.confusions(conditions):
             found[text] |= score_maps(columns, match)
-    if truths.has_objects and (rows.has_detections() or not rows.has("semantic_runs")):
+    if truths.has_objects and (has_objects(rows.run) or not has_values(rows.run, "semantic_runs")):
         for text, scored in _objects(rows, record, truths, conditions):
             found[text] |= scored
     if not any(scored.numbers for scored in found.values()):
@@ -128,7 +122,7 @@ def _objects(
     rows: RunRows, record: RunRecord, truths: Truths, conditions: list[str]
 ) -> Iterator[tuple[str, Scored]]:
     match = match_classes(record.model.classes, truths.dataset.classes)
-    masks = rows.has("masks") and truths.has_masks
+    masks = has_values(rows.run, "masks") and truths.has_masks
     clean_first = sorted(conditions, key=lambda text: text != "clean")
     fixed: Sensitivities | None = None
     for text, found in rows.detections(clean_first, match, truths.still.position, masks=masks):
@@ -152,5 +146,5 @@ def _sensitivities(truths: Truths, clean: Detections, label: int) -> Sensitiviti
 
 
 def _shown(truth: DetectionTruth, label: int) -> bool:
-    """Whether any object of a class counts; a condition may move all of them out of the picture."""
+    """Whether any object of a class counts; a condition may move all of them out of the image."""
     return bool(((truth.labels == label) & ~truth.excused).any())

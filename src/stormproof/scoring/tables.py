@@ -1,4 +1,4 @@
-"""Scores as text, JSON and CSV."""
+"""Scores as printed tables, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from stormproof.condition import SEVERITIES, Condition
-from stormproof.scoring.measures import MEASURES
+from stormproof.files import whole_file
+from stormproof.metrics.measure import measures
+from stormproof.robustness.aggregate import INPUTS, aggregates_of
 from stormproof.scoring.score import Scores
-from stormproof.store.files import whole_file
 
 SCORES = "scores.json"
 SCORES_CSV = "scores.csv"
@@ -48,9 +49,8 @@ def as_csv(scores: Scores) -> str:
 
 def summary_table(scores: Scores) -> Table:
     """P, mPC and rPC of every measure; mCE where lower is better; CD and rCD beside a reference."""
-    columns = [("P", "P"), ("mPC", "mPC"), ("rPC", "rPC"), ("mCE", "mCE")]
-    if scores.reference is not None:
-        columns += [("mCD", "CD"), ("mrCD", "rCD"), ("delta_P", "ΔP"), ("delta_mPC", "ΔmPC")]
+    inputs = [given for given in INPUTS if given != "reference" or scores.reference is not None]
+    columns = [(found.name, found.column) for found in aggregates_of(*inputs) if found.column]
     record = scores.record
     beside = f", against {scores.reference}" if scores.reference else ""
     title = f"{record.model.name} on {record.dataset.name}, {record.images} images{beside} (in %)"
@@ -58,8 +58,9 @@ def summary_table(scores: Scores) -> Table:
     table.add_column("measure", overflow="fold")
     for _, words in columns:
         table.add_column(words, justify="right")
+    known = measures()
     for name, found in scores.aggregates.items():
-        if MEASURES[name].fraction:
+        if known[name].fraction:
             cells = [_percent(found.get(key, math.nan)) for key, _ in columns]
             table.add_row(name, *cells, style="bold" if name == scores.headline else "")
     return table

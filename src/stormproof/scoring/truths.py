@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -69,9 +69,13 @@ def moves(condition: Condition) -> bool:
 def only(truth: DetectionTruth, label: int) -> DetectionTruth:
     """The objects of one class, as a set of its own."""
     kept = np.flatnonzero(truth.labels == label)
-    masks: Sequence[object] = [truth.masks[int(i)] for i in kept]
     return DetectionTruth(
         truth.ids, (truth.classes[label],), truth.image[kept], truth.boxes[kept],
         np.zeros(len(kept), np.int64), truth.crowd[kept], truth.ignore[kept], truth.area[kept],
-        tuple(masks),  # type: ignore[arg-type]
+        tuple(truth.masks[i] for i in kept.tolist()),
     )  # fmt: skip
+
+
+def with_stranger(truth: DetectionTruth) -> DetectionTruth:
+    """The truth with one class more, which no object has: that of detections the dataset has no name for."""
+    return replace(truth, classes=(*truth.classes, "(no class of the dataset)"))

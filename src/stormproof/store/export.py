@@ -11,24 +11,22 @@ from typing import IO, Any
 from urllib.parse import quote
 
 import numpy as np
-import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from pycocotools import mask as coco_mask
 
 from stormproof.errors import InvalidOption
+from stormproof.files import make_folder, whole_file
 from stormproof.imagefile import write_image
-from stormproof.store.files import make_folder, whole_file
+from stormproof.masks import compress
+from stormproof.store.contents import has_objects, has_values
 from stormproof.store.parts import part_paths
 from stormproof.store.schema import DETECTION, SEMANTIC, label_map
 
 CLASSES = "classes.txt"
 _UNSAFE = re.compile(r"[%/]" if os.name == "posix" else r'[%/\\:*?"<>|]')
-_HAS_MAP = ds.field("semantic_runs").is_valid()
-_HAS_OBJECTS = pc.list_value_length(ds.field("scores")) > 0
 
 
 def folder_name(condition: str) -> str:
-    """A condition as a file or folder name: its own text, but for what file systems do not take.
+    """A condition as a file or folder name: as it is written, but for what file systems do not take.
 
     >>> folder_name('fog@3[on="traffic light"]'), folder_name("frost@3[textures=my/frost]")
     ('fog@3[on="traffic light"]', 'frost@3[textures=my%2Ffrost]')
@@ -44,7 +42,7 @@ def export_coco(
     `category_ids` are the numbers that stand for the labels as the run holds them; without them the labels
     stay as they are.
     """
-    if _holds(run, _HAS_MAP) and not _holds(run, _HAS_OBJECTS):
+    if has_values(run, "semantic_runs") and not has_objects(run):
         raise InvalidOption(f"{run} holds label maps and no objects; export it with --format png.")
     make_folder(destination)
     written = []
@@ -58,7 +56,7 @@ def export_coco(
 
 def export_png(run: Path, conditions: Sequence[str], destination: Path, classes: Sequence[str]) -> list[Path]:
     """Label maps as 8-bit PNG, a folder per condition, in the model's classes, named in `classes.txt`."""
-    if not _holds(run, _HAS_MAP):
+    if not has_values(run, "semantic_runs"):
         raise InvalidOption(f"{run} holds no label maps; export it with --format coco.")
     written = []
     for condition in conditions:
@@ -87,12 +85,6 @@ def _inside(folder: Path, image: str) -> Path:
     return path
 
 
-def _holds(run: Path, expression: ds.Expression) -> bool:
-    """Whether any row of a run is like that."""
-    parts = part_paths(run)
-    return bool(parts) and ds.dataset(parts).head(1, columns=["index"], filter=expression).num_rows > 0
-
-
 def _rows(run: Path, condition: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
     """The rows of one condition, part by part."""
     for path in part_paths(run):
@@ -114,8 +106,7 @@ def _results(run: Path, condition: str, category_ids: Sequence[int] | None) -> I
                       "bbox": [x1, y1, x2 - x1, y2 - y1], "score": score}  # fmt: skip
             if counts is not None:
                 size = [row["height"], row["width"]]
-                packed = coco_mask.frPyObjects({"size": size, "counts": counts}, *size)
-                result["segmentation"] = {"size": size, "counts": packed["counts"].decode("ascii")}
+                result["segmentation"] = {"size": size, "counts": compress(counts, size)}
             yield result
 
 

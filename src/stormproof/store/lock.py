@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from stormproof.errors import OutputError
 
 LOCK, _OF = ".lock-", "-of-"
+_NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}  # of file systems that cannot; parts stay whole
 
 
 def shares(run: Path) -> set[str]:
@@ -19,21 +23,19 @@ def shares(run: Path) -> set[str]:
 @contextmanager
 def sole_writer(run: Path, share: str) -> Iterator[None]:
     """Hold `share` of a run folder; another process that wants the same is told so."""
-    try:
-        import fcntl
-    except ImportError:  # Windows: parts are still whole, only the warning is lost
-        yield
-        return
     path = run / f"{LOCK}{share.replace('/', _OF)}"
+    lock = FileLock(path, blocking=False, fallback_to_soft=False)
     try:
-        opened = path.open("w")
+        lock.acquire()
+    except Timeout:
+        raise OutputError(f"Another process is writing to {run}; wait for it, or stop it.") from None
     except OSError as error:
-        raise OutputError(f"Cannot write to {run}: {error.strerror}; check that it is writable.") from error
-    with opened as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise OutputError(f"Another process is writing to {run}; wait for it, or stop it.") from None
-        except OSError:  # file systems without locks: as on Windows
-            pass
+        if error.errno not in _NO_LOCKS:
+            fix = "check that it is writable"
+            raise OutputError(f"Cannot write to {run}: {error.strerror}; {fix}.") from error
+    try:
         yield
+    finally:
+        lock.release()
+        with suppress(OSError):
+            path.touch()  # Windows removes it, but `shares` must know of this writer

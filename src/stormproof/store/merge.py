@@ -12,7 +12,7 @@ from pathlib import Path
 import yaml
 
 from stormproof.errors import StoreError
-from stormproof.store.files import whole_file
+from stormproof.files import whole_file
 from stormproof.store.parts import (
     FAILURES,
     PARTS,

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq  # as files, not as datasets: those bring 50 MiB that every worker would keep
 
 from stormproof.errors import StoreError
-from stormproof.store.files import whole_file, write_json
+from stormproof.files import whole_file, write_json
 from stormproof.store.schema import KEY, ROWS, VERSION, Cell, Row, elements, table_of
 
 PARTS = "parts"

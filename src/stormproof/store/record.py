@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from stormproof.errors import StoreError
-from stormproof.store.files import make_folder, write_json
+from stormproof.files import make_folder, write_json
 from stormproof.store.lock import LOCK
 from stormproof.store.parts import FAILURES, PARTS
 from stormproof.store.schema import VERSION
@@ -103,7 +103,12 @@ def claim(run: Path, wanted: RunRecord) -> RunRecord:
 def may_claim(run: Path, wanted: RunRecord) -> RunRecord | None:
     """The record of the run to join, none where there is none yet; other folders are refused, untouched."""
     if (run / RECORD).exists():
-        return claim_check(run, wanted)
+        held = read_record(run)
+        if found := differences(held, wanted):
+            raise StoreError(
+                f"{run} holds a different run: {'; '.join(found)}. Give another --out, or undo the change."
+            )
+        return held
     if run.exists() and not (run.is_dir() and all(map(_is_ours, run.iterdir()))):
         raise StoreError(f"{run} exists and is not a run folder; give another --out.")
     return None
@@ -114,17 +119,6 @@ def _is_ours(entry: Path) -> bool:
     if entry.name in (PARTS, FAILURES):
         return entry.is_dir() and not any(entry.iterdir())
     return entry.name.startswith((f".{RECORD}.", LOCK))
-
-
-def claim_check(run: Path, wanted: RunRecord) -> RunRecord:
-    """The record that a folder holds, which must be the same run as `wanted`."""
-    held = read_record(run)
-    found = differences(held, wanted)
-    if found:
-        raise StoreError(
-            f"{run} holds a different run: {'; '.join(found)}. Give another --out, or undo the change."
-        )
-    return held
 
 
 def differences(held: RunRecord, wanted: RunRecord) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from stormproof.store.files import whole_file
+from stormproof.files import whole_file
 from stormproof.store.lock import shares
 from stormproof.store.record import RunRecord
 

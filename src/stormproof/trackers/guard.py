@@ -55,7 +55,7 @@ class Guarded:
     def _refused(self, error: Exception) -> StormproofError:
         if isinstance(error, StormproofError):
             return error
-        return RunError(f"--track {self._name} does not work: {_line(error)}. Mend it, or leave it out.")
+        return RunError(f"--track {self._name} does not work: {_line(error)}. Fix it, or leave it out.")
 
     def _warn(self, error: Exception) -> None:
         if not self._lost:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from stormproof.kernel import kernel
 from stormproof.world.facade import facade
-from stormproof.world.kernel import inlined
 from stormproof.world.lettering import poster, sign
 from stormproof.world.looks import Marks, cloth, grass, hedge, paving, road
 from stormproof.world.materials import (
@@ -27,11 +26,12 @@ from stormproof.world.materials import (
     TILES,
 )
 from stormproof.world.noise import band, chance, smooth, visible
+from stormproof.world.surfaces import Surfaces
 
 Look = tuple[float, float, float, float, float]  # red, green, blue, gloss, glow
 
 
-@inlined
+@kernel(inline=True)
 def appearance(
     material: int,
     u: float,
@@ -39,9 +39,7 @@ def appearance(
     w: float,
     place: int,
     slot: int,
-    palette: Any,
-    params: Any,
-    seeds: Any,
+    surfaces: Surfaces,
     marks: Marks,
     sharp: float,
     along: float,
@@ -50,8 +48,9 @@ def appearance(
 
     `sharp` is pixels per metre, `along` the same in the viewing direction on the ground.
     """
+    palette, params = surfaces.palette, surfaces.params
     r, g, b = palette[place, slot, 0], palette[place, slot, 1], palette[place, slot, 2]
-    seed = int(seeds[place])
+    seed = int(surfaces.seed[place])
     if material == ROAD:
         cr, cg, cb = road(u, v, marks, along, sharp)
         return cr, cg, cb, 0.0, 0.0

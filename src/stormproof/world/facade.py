@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from stormproof.world.kernel import kernel
+from stormproof.kernel import kernel
 from stormproof.world.lettering import word
 from stormproof.world.noise import band, chance, smooth, visible
 
@@ -15,7 +15,7 @@ PITCH, STOREY, WIDE, TALL, GROUND, SHOP, STYLE, LIT = range(8)
 Look = tuple[float, float, float, float, float]  # red, green, blue, gloss, glow
 
 
-@kernel
+@kernel(allocates=False)
 def _wall(u: float, z: float, params: Any, k: int, sharp: float, seed: int) -> float:
     """Bare wall: a factor around 1."""
     tone = 1.0 + 0.24 * (smooth(u * 0.9, z * 0.2, seed) - 0.5)
@@ -41,7 +41,7 @@ def _wall(u: float, z: float, params: Any, k: int, sharp: float, seed: int) -> f
     return tone
 
 
-@kernel
+@kernel(allocates=False)
 def _shop(u: float, z: float, params: Any, palette: Any, k: int, sharp: float, seed: int) -> Look:
     """Ground floor: plinth, panes, a door, a name board above."""
     span = params[k, PITCH] * 3.0
@@ -87,7 +87,7 @@ def _shop(u: float, z: float, params: Any, palette: Any, k: int, sharp: float, s
     )
 
 
-@kernel
+@kernel(allocates=False)
 def facade(u: float, z: float, params: Any, palette: Any, k: int, sharp: float, seed: int) -> Look:
     """The wall at u metres along and z metres up."""
     if params[k, SHOP] > 0.5 and z < params[k, GROUND]:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from stormproof.world.kernel import kernel
+from stormproof.kernel import kernel
 from stormproof.world.noise import chance, visible
 
 Colour = tuple[float, float, float]
@@ -21,7 +21,7 @@ GLYPHS = np.array([[int(digit) for digit in glyph] for glyph in _ROWS.split()], 
 _STOP = (18, 19, 14, 15)
 
 
-@kernel
+@kernel(allocates=False)
 def letter(glyph: int, u: float, v: float) -> bool:
     """Whether (u, v) in the unit square, v up, lies on a letter's ink."""
     if u < 0.0 or u >= 1.0 or v < 0.0 or v >= 1.0:
@@ -30,7 +30,7 @@ def letter(glyph: int, u: float, v: float) -> bool:
     return bool((GLYPHS[glyph, row] >> (2 - column)) & 1)
 
 
-@kernel
+@kernel(allocates=False)
 def word(u: float, v: float, count: int, seed: int) -> bool:
     """Ink of a made-up word of `count` letters that fills the unit square."""
     at = u * count
@@ -41,13 +41,13 @@ def word(u: float, v: float, count: int, seed: int) -> bool:
     return letter(glyph, (at - k - 0.12) / 0.76, v)
 
 
-@kernel
+@kernel(allocates=False)
 def _blend(ink: bool, keep: float, on: Colour, off: Colour, mean: float) -> Colour:
     a = keep * (1.0 if ink else 0.0) + (1.0 - keep) * mean
     return on[0] * a + off[0] * (1 - a), on[1] * a + off[1] * (1 - a), on[2] * a + off[2] * (1 - a)
 
 
-@kernel
+@kernel(allocates=False)
 def sign(kind: int, u: float, v: float, seed: int, sharp: float) -> Colour:
     """A traffic sign's face; kinds as in `models.furniture`."""
     red, white, blue = (0.48, 0.02, 0.025), (0.75, 0.75, 0.72), (0.02, 0.10, 0.42)
@@ -109,7 +109,7 @@ def sign(kind: int, u: float, v: float, seed: int, sharp: float) -> Colour:
     )
 
 
-@kernel
+@kernel(allocates=False)
 def poster(u: float, v: float, seed: int, one: Colour, two: Colour, sharp: float) -> Colour:
     """A board or lorry side in metres: a ground colour, a stripe or panel, a line of lettering."""
     draw = chance(1, 1, seed)

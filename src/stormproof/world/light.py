@@ -1,6 +1,6 @@
 """Sun, sky and shadow: what falls on a surface, and what the sky looks like in a direction.
 
-Colours are linear light; a picture's grey level is the square root of it, because a square root is the
+Colours are linear light; an image's grey level is the square root of it, because a square root is the
 same on every machine and a power is not.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from stormproof.world.kernel import inlined, kernel
+from stormproof.kernel import kernel
 from stormproof.world.noise import smooth
 
 Colour = tuple[float, float, float]
@@ -44,7 +44,7 @@ class Shadows(NamedTuple):
     frames: Any
 
 
-@inlined
+@kernel(inline=True)
 def sky(dx: float, dy: float, dz: float, light: Light) -> Colour:
     """The clear sky in a direction: pale at the horizon, deep overhead, bright around the sun."""
     up = min(1.0, max(0.0, dz))
@@ -61,7 +61,7 @@ def sky(dx: float, dy: float, dz: float, light: Light) -> Colour:
     return r, g, b
 
 
-@kernel
+@kernel(allocates=False)
 def cloudy_sky(dx: float, dy: float, dz: float, light: Light) -> Colour:
     """The sky with its clouds, which lie on a plane far above."""
     r, g, b = sky(dx, dy, dz, light)
@@ -84,7 +84,7 @@ def cloudy_sky(dx: float, dy: float, dz: float, light: Light) -> Colour:
     return r + (cr - r) * cover, g + (cg - g) * cover, b + (cb - b) * cover
 
 
-@inlined
+@kernel(inline=True)
 def _blocked(heights: Any, u: float, v: float, z: float) -> float:
     """How much of the four cells around (u, v) rises above z, weighed by nearness."""
     i, j = math.floor(v), math.floor(u)
@@ -97,36 +97,29 @@ def _blocked(heights: Any, u: float, v: float, z: float) -> float:
     return total + (a * b if heights[i + 1, j + 1] > z else 0.0)
 
 
-@inlined
+@kernel(inline=True)
 def shadow(
-    x: float,
-    y: float,
-    z: float,
-    nx: float,
-    ny: float,
-    nz: float,
-    light: Light,
-    near: Any,
-    far: Any,
-    frames: Any,
+    x: float, y: float, z: float, nx: float, ny: float, nz: float, light: Light, maps: Shadows
 ) -> float:
     """The fraction of the sun that something hides from a surface with the given normal."""
     lx, ly = light.lean
+    frames = maps.frames
     off = 0.09
     px, py, pz = x + nx * off, y + ny * off, z + nz * off
     u, v = (px - lx * pz - frames[0, 0]) * frames[0, 2], (py - ly * pz - frames[0, 1]) * frames[0, 2]
-    hidden = _blocked(near, u, v, pz + 0.03)
+    hidden = _blocked(maps.near, u, v, pz + 0.03)
     if hidden >= 0.0:
         return hidden
     off = 0.4
     px, py, pz = x + nx * off, y + ny * off, z + nz * off
     u, v = (px - lx * pz - frames[1, 0]) * frames[1, 2], (py - ly * pz - frames[1, 1]) * frames[1, 2]
-    return max(0.0, _blocked(far, u, v, pz + 0.10))
+    return max(0.0, _blocked(maps.far, u, v, pz + 0.10))
 
 
-@inlined
-def openness(x: float, y: float, z: float, nx: float, ny: float, above: Any, frames: Any) -> float:
+@kernel(inline=True)
+def openness(x: float, y: float, z: float, nx: float, ny: float, maps: Shadows) -> float:
     """How much of the sky a place sees past its neighbours: 1 in the open, less under and beside things."""
+    above, frames = maps.above, maps.frames
     rows, columns = above.shape
     closed = 0.0
     u, v = (x + 0.35 * nx - frames[2, 0]) * frames[2, 2], (y + 0.35 * ny - frames[2, 1]) * frames[2, 2]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from stormproof.world.kernel import kernel
+from stormproof.kernel import kernel
 from stormproof.world.noise import band, chance, past, smooth, visible
 
 Colour = tuple[float, float, float]
@@ -37,7 +37,7 @@ class Marks(NamedTuple):
     seed: int
 
 
-@kernel
+@kernel(allocates=False)
 def _zebra(s: float, t: float, at: float, reach: float, m: Marks, ds: float, dt: float) -> float:
     """A crossing for people over a road: `s` runs along that road, `t` across it."""
     if abs(s - at) > 2.5 or abs(t) > reach:
@@ -48,7 +48,7 @@ def _zebra(s: float, t: float, at: float, reach: float, m: Marks, ds: float, dt:
     return band(s, at - 1.6, at - 1.4, ds) + band(s, at + 1.4, at + 1.6, ds)
 
 
-@kernel
+@kernel(allocates=False)
 def _lines(s: float, t: float, m: Marks, ds: float, dt: float) -> tuple[float, float]:
     """Lines along the road: paint coverage, and how much of it is the middle line."""
     dash = band(s - 9.0 * math.floor(s * (1.0 / 9.0)), 0.0, 3.5, ds)
@@ -75,7 +75,7 @@ def _lines(s: float, t: float, m: Marks, ds: float, dt: float) -> tuple[float, f
     return paint, middle
 
 
-@kernel
+@kernel(allocates=False)
 def road(s: float, t: float, m: Marks, ds: float, dt: float) -> Colour:
     """Asphalt with patches, tracks, covers and paint."""
     sharp = min(ds * 2.5, dt)
@@ -131,7 +131,7 @@ def road(s: float, t: float, m: Marks, ds: float, dt: float) -> Colour:
     return r, g, b
 
 
-@kernel
+@kernel(allocates=False)
 def paving(s: float, t: float, sharp: float, slab: float, seed: int) -> float:
     """Slabs with joints: a factor around 1."""
     row = math.floor(s / slab)
@@ -145,7 +145,7 @@ def paving(s: float, t: float, sharp: float, slab: float, seed: int) -> float:
     return tone * (1.0 + 0.25 * (smooth(s * 0.4, t * 0.4, seed + 1) - 0.5))
 
 
-@kernel
+@kernel(allocates=False)
 def grass(s: float, t: float, sharp: float, seed: int) -> float:
     """Lawn and rough ground: a factor around 1."""
     tone = 1.0 + 0.5 * (smooth(s * 0.35, t * 0.5, seed) - 0.5)
@@ -156,7 +156,7 @@ def grass(s: float, t: float, sharp: float, seed: int) -> float:
     return tone
 
 
-@kernel
+@kernel(allocates=False)
 def hedge(x: float, y: float, z: float, sharp: float, seed: int) -> float:
     """Dense clipped leaves: a factor around 1, with dark gaps."""
     u, v = x + 0.6 * y, z + 0.3 * y
@@ -165,7 +165,7 @@ def hedge(x: float, y: float, z: float, sharp: float, seed: int) -> float:
     return max(0.15, tone + 0.25 * (smooth(u * 0.2, v * 0.3, seed + 2) - 0.5))
 
 
-@kernel
+@kernel(allocates=False)
 def cloth(x: float, z: float, sharp: float, pattern: int) -> float:
     """Plain, striped across, striped down or checked clothing: 0 for the first colour, 1 for the second."""
     if pattern == 1:

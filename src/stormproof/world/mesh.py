@@ -2,7 +2,7 @@
 
 A model's x points right, y ahead, z up, in metres, with the ground at z = 0. Corners run anticlockwise
 seen from outside. Sines and cosines are rounded when a shape is made, so that a last-digit difference
-between mathematical libraries cannot reach a picture.
+between mathematical libraries cannot reach an image.
 """
 
 from __future__ import annotations

@@ -6,21 +6,21 @@ import math
 
 import numpy as np
 
+from stormproof.kernel import kernel
 from stormproof.randomness import Draw
-from stormproof.world.kernel import kernel
 
 # One tile of random numbers in [0, 1), repeated over the plane; seeds shift it.
 _SIDE = 128
 _TILE = Draw.keyed(0, "world-noise").uniforms("tile", _SIDE * _SIDE).astype(np.float32).reshape(_SIDE, _SIDE)
 
 
-@kernel
+@kernel(allocates=False)
 def chance(x: int, y: int, seed: int) -> float:
     """A number in [0, 1) that belongs to a cell of the integer grid."""
     return float(_TILE[(x + 37 * seed) & (_SIDE - 1), (y + 101 * seed + (seed >> 7)) & (_SIDE - 1)])
 
 
-@kernel
+@kernel(allocates=False)
 def smooth(u: float, v: float, seed: int) -> float:
     """Value noise in [0, 1) with features one unit wide."""
     fu, fv = math.floor(u), math.floor(v)
@@ -33,19 +33,19 @@ def smooth(u: float, v: float, seed: int) -> float:
     return float(low * (1.0 - b) + high * b)
 
 
-@kernel
+@kernel(allocates=False)
 def visible(size: float, sharp: float) -> float:
     """How much of a pattern with features of `size` metres survives at `sharp` pixels per metre: 1 to 0."""
     return min(1.0, max(0.0, size * sharp - 0.7))
 
 
-@kernel
+@kernel(allocates=False)
 def past(x: float, edge: float, sharp: float) -> float:
     """The fraction of a pixel at x that lies beyond an edge."""
     return min(1.0, max(0.0, (x - edge) * sharp + 0.5))
 
 
-@kernel
+@kernel(allocates=False)
 def band(x: float, low: float, high: float, sharp: float) -> float:
     """The fraction of a pixel at x that lies between two edges."""
     return max(0.0, past(x, low, sharp) - past(x, high, sharp))

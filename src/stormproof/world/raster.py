@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.world.kernel import kernel
+from stormproof.kernel import kernel
 from stormproof.world.materials import LEAF
 
 NEAR = 0.25  # metres; surfaces nearer to the camera are cut away
@@ -23,7 +23,7 @@ NEAR = 0.25  # metres; surfaces nearer to the camera are cut away
 OFFSETS = ((0.36, 0.20), (-0.20, -0.36))
 
 
-@kernel
+@kernel(allocates=False)
 def _faces_away(view: Any) -> bool:
     """Whether a triangle in camera coordinates shows its back to the camera at the origin."""
     ax, ay, az = view[1, 0] - view[0, 0], view[1, 1] - view[0, 1], view[1, 2] - view[0, 2]
@@ -32,7 +32,7 @@ def _faces_away(view: Any) -> bool:
     return bool((nx * view[0, 0] + ny * view[0, 1]) + nz * view[0, 2] >= 0.0)
 
 
-@kernel
+@kernel(allocates=False)
 def _clip(view: Any, cut: Any) -> int:
     """Keep what lies beyond NEAR; a triangle becomes three or four corners in `cut`."""
     count = 0
@@ -51,7 +51,7 @@ def _clip(view: Any, cut: Any) -> int:
     return count
 
 
-@kernel
+@kernel(allocates=False)
 def _emit(cut: Any, b: int, c: int, window: Any, out: Any, count: int) -> int:
     """Append triangle (0, b, c) of a clipped polygon unless it misses the window (x0, y0, x1, y1)."""
     if max(cut[0, 0], cut[b, 0], cut[c, 0]) < window[0] or min(cut[0, 0], cut[b, 0], cut[c, 0]) > window[2]:
@@ -65,7 +65,7 @@ def _emit(cut: Any, b: int, c: int, window: Any, out: Any, count: int) -> int:
     return count + 1
 
 
-@kernel
+@kernel(allocates=False)
 def project(
     corners: Any, two_sided: Any, camera: Any, window: Any, out: Any, source: Any, view: Any, cut: Any
 ) -> int:
@@ -104,7 +104,7 @@ def project(
     return count
 
 
-@kernel
+@kernel(allocates=False)
 def drop(
     corners: Any,
     lean_x: float,
@@ -136,7 +136,7 @@ def drop(
     return count
 
 
-@kernel
+@kernel(allocates=False)
 def _by_height(screen: Any, t: int) -> tuple[int, int, int]:
     """A triangle's corners from top to bottom; ties go left to right."""
     a, b, c = 0, 1, 2
@@ -155,7 +155,7 @@ def _by_height(screen: Any, t: int) -> tuple[int, int, int]:
     return a, b, c
 
 
-@kernel
+@kernel(allocates=False)
 def fill(screen: Any, count: int, offsets: Any, nearness: Any, winner: Any) -> None:
     """For every cell of every plane, the largest third coordinate and the position in `screen` it came from.
 
@@ -191,7 +191,7 @@ def fill(screen: Any, count: int, offsets: Any, nearness: Any, winner: Any) -> N
                         winner[k, y, x] = t
 
 
-@kernel
+@kernel(allocates=False)
 def cover(
     screen: Any, count: int, owner: Any, stamp: Any, margin_x: int, margin_y: int, whole: Any, framed: Any
 ) -> None:

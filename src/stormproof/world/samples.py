@@ -1,4 +1,4 @@
-"""A rendered scene as a Sample: picture, boxes, masks, maps, depth, camera, stereo partner."""
+"""A rendered scene as a Sample: image, boxes, masks, maps, depth, camera, stereo partner."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.errors import InvalidOption, UnknownName
+from stormproof.kernel import kernel
 from stormproof.sample import RLE, Camera, Context, Instances, Sample, SemanticMap, Truth
 from stormproof.world.classes import VOID
-from stormproof.world.kernel import kernel
 from stormproof.world.scene import Scene, compose
 from stormproof.world.solids import Solid, solids
 from stormproof.world.view import View, look
@@ -76,7 +76,7 @@ def _instances(view: View, labels: npt.NDArray[np.int64]) -> tuple[Instances, np
     ), numbers
 
 
-@kernel
+@kernel(allocates=False)
 def _measure(instance: Any, extent: Any, visible: Any) -> None:
     """Box (x1, y1, x2, y2; the ends exclusive) and visible pixels of every instance."""
     height, width = instance.shape
@@ -135,7 +135,7 @@ def render(
     stereo: bool = False,
     baseline: float = BASELINE,
 ) -> Rendered:
-    """The scene's picture and everything that is true about it.
+    """The scene's image and everything that is true about it.
 
     >>> render(0, "val", 0, width=64, height=48).sample.image.shape
     (48, 64, 3)
@@ -158,7 +158,7 @@ def render(
 
 
 def render_truth(seed: int, split: str, index: int, *, width: int, height: int) -> Truth:
-    """The truth alone, without painting the picture."""
+    """The truth alone, without painting the image."""
     check_scene(split, index, width, height, BASELINE)
     scene = compose(seed, split, index, shadows=False)
     return _seen(scene, look(scene, width, height))[0]

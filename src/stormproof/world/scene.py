@@ -1,4 +1,4 @@
-"""A scene is a pure function of (seed, split, index): the same place at every picture size."""
+"""A scene is a pure function of (seed, split, index): the same place at every image size."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _reach(mesh: Mesh) -> float:
 
 
 def in_sight(things: list[Placement], plan: Plan) -> list[Placement]:
-    """Those that may be seen or may throw a shadow into the picture; the rule knows nothing of its size."""
+    """Those that may be seen or may throw a shadow into the image; the rule knows nothing of its size."""
     camera = camera_at(plan, 2, 2).tolist()
     (ex, ey), (rx, ry), (fx, fy) = camera[0:2], camera[3:5], camera[9:11]
     slope = 0.5 / plan.lens.focal

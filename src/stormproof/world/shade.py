@@ -1,27 +1,36 @@
 """From which triangle each pixel sees to its colour.
 
-A surface's colour depends on where in the world it is, never on where in the picture, and mirrored sky
-is computed for one eye; so both pictures of a stereo pair show the same surfaces.
+A surface's colour depends on where in the world it is, never on where in the image, and mirrored sky
+is computed for one eye; so both images of a stereo pair show the same surfaces.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from stormproof.kernel import kernel
 from stormproof.world.appearance import appearance
-from stormproof.world.kernel import inlined, kernel
 from stormproof.world.light import Light, Shadows, cloudy_sky, openness, shadow, sky
 from stormproof.world.looks import Marks
-from stormproof.world.materials import (
-    LEAF,
-)
+from stormproof.world.materials import LEAF
 from stormproof.world.surfaces import MATERIAL, PLACE, SLOT, Surfaces
 
 
-@kernel
+class Sight(NamedTuple):
+    """What is looked at, from where and in which light: all that the colour of a sample follows from."""
+
+    camera: Any  # 16 numbers, see `raster.project`
+    eye: Any  # where mirrored sky is seen from
+    surfaces: Surfaces
+    light: Light
+    maps: Shadows
+    marks: Marks
+
+
+@kernel(allocates=False)
 def _mirrored(x: float, y: float, z: float, sunlit: float, light: Light) -> tuple[float, float, float]:
     """What a polished surface shows in a direction: sky, the sun's spot, or the other side of the street."""
     r, g, b = sky(x, y, z, light)
@@ -34,26 +43,17 @@ def _mirrored(x: float, y: float, z: float, sunlit: float, light: Light) -> tupl
     return r * dim + spot * light.beam[0], g * dim + spot * light.beam[1], b * dim + spot * light.beam[2]
 
 
-@inlined
+@kernel(inline=True)
 def _surface(
     t: int,
     x: float,
     y: float,
     nearness: float,
-    camera: Any,
-    eye: Any,
-    facts: Any,
-    palette: Any,
-    params: Any,
-    seeds: Any,
-    near: Any,
-    far: Any,
-    above: Any,
-    frames: Any,
-    light: Light,
-    marks: Marks,
+    sight: Sight,
 ) -> tuple[float, float, float]:
-    """The light that triangle t sends along the ray through picture position (x, y)."""
+    """The light that triangle t sends along the ray through image position (x, y)."""
+    camera, eye, surfaces, light, maps, marks = sight
+    facts = surfaces.facts
     depth = 1.0 / nearness
     wide = depth * camera[15]
     a, c = (x - camera[13]) * wide, (y - camera[14]) * wide
@@ -83,14 +83,14 @@ def _surface(
     along = sharp * max(0.02, abs(facing))
     place = int(facts[t, PLACE])
     r, g, b, gloss, glow = appearance(
-        material, u, v, w, place, int(facts[t, SLOT]), palette, params, seeds, marks, sharp, along
+        material, u, v, w, place, int(facts[t, SLOT]), surfaces, marks, sharp, along
     )
-    free = openness(px, py, pz, nx, ny, above, frames) if material != LEAF and depth < 70.0 else 1.0
+    free = openness(px, py, pz, nx, ny, maps) if material != LEAF and depth < 70.0 else 1.0
     direct = nx * light.sun[0] + ny * light.sun[1] + nz * light.sun[2]
     if material == LEAF:
         direct = 0.25 + 0.75 * direct  # light seeps through leaves
     if direct > 0.0 and light.beam[0] > 0.0:
-        direct *= 1.0 - shadow(px, py, pz, nx, ny, nz, light, near, far, frames)
+        direct *= 1.0 - shadow(px, py, pz, nx, ny, nz, light, maps)
     direct = max(0.0, direct)
     up = 0.5 + 0.5 * nz
     shine = glow * light.glow
@@ -112,7 +112,7 @@ def _surface(
     return out_r, out_g, out_b
 
 
-@inlined
+@kernel(inline=True)
 def _alike(one: int, two: int, source: Any, facts: Any) -> bool:
     """Whether two screen triangles are the same smooth surface, with no edge to see between them."""
     if one == two:
@@ -131,45 +131,24 @@ def _alike(one: int, two: int, source: Any, facts: Any) -> bool:
     return bool(facts[a, 9] * facts[b, 9] + facts[a, 10] * facts[b, 10] + facts[a, 11] * facts[b, 11] > 0.9)
 
 
-@inlined
+@kernel(inline=True)
 def _sample(
     hit: int,
     x: float,
     y: float,
     nearness: float,
     source: Any,
-    camera: Any,
-    eye: Any,
-    facts: Any,
-    palette: Any,
-    params: Any,
-    seeds: Any,
-    near: Any,
-    far: Any,
-    above: Any,
-    frames: Any,
-    light: Light,
-    marks: Marks,
+    sight: Sight,
 ) -> tuple[float, float, float]:
-    """Colour on the display's scale, 0 to 1, of what is seen at one picture position."""
+    """Colour on the display's scale, 0 to 1, of what is seen at one image position."""
+    camera, light = sight.camera, sight.light
     if hit >= 0:
         r, g, b = _surface(
             source[hit],
             x,
             y,
             nearness,
-            camera,
-            eye,
-            facts,
-            palette,
-            params,
-            seeds,
-            near,
-            far,
-            above,
-            frames,
-            light,
-            marks,
+            sight,
         )
     else:
         a, c = (x - camera[13]) * camera[15], (y - camera[14]) * camera[15]
@@ -186,7 +165,7 @@ def _sample(
     return math.sqrt(min(1.0, r * k)), math.sqrt(min(1.0, g * k)), math.sqrt(min(1.0, b * k))
 
 
-@kernel
+@kernel(allocates=False)
 def _edges(winners: Any, source: Any, facts: Any, work: Any) -> int:
     """List the samples to shade as (plane, row, column): all centres, and all planes where surfaces meet."""
     planes, height, width = winners.shape
@@ -203,7 +182,7 @@ def _edges(winners: Any, source: Any, facts: Any, work: Any) -> int:
     return count
 
 
-@kernel
+@kernel(allocates=False)
 def _paint(
     work: Any,
     count: int,
@@ -211,18 +190,7 @@ def _paint(
     nearness: Any,
     source: Any,
     offsets: Any,
-    camera: Any,
-    eye: Any,
-    facts: Any,
-    palette: Any,
-    params: Any,
-    seeds: Any,
-    near: Any,
-    far: Any,
-    above: Any,
-    frames: Any,
-    light: Light,
-    marks: Marks,
+    sight: Sight,
     out: Any,
 ) -> None:
     """Shade the samples in order; a pixel is the mean of its own."""
@@ -235,18 +203,7 @@ def _paint(
             y + offsets[k, 1],
             nearness[k, y, x],
             source,
-            camera,
-            eye,
-            facts,
-            palette,
-            params,
-            seeds,
-            near,
-            far,
-            above,
-            frames,
-            light,
-            marks,
+            sight,
         )
         r, g, b, n = r + p, g + q, b + s, n + 1
         if i + 1 == count or work[i + 1, 0] == 0:
@@ -261,16 +218,11 @@ def shade(
     nearness: Any,
     source: Any,
     offsets: Any,
-    camera: Any,
-    eye: Any,
-    surfaces: Surfaces,
-    light: Light,
-    maps: Shadows,
-    marks: Marks,
+    sight: Sight,
 ) -> Any:
-    """Paint the picture: plane 0 holds the pixel centres; where other planes differ, all are mixed."""
+    """Paint the image: plane 0 holds the pixel centres; where other planes differ, all are mixed."""
     work = np.empty((winners.size, 3), np.int16)
-    count = _edges(winners, source, surfaces.facts, work)
+    count = _edges(winners, source, sight.surfaces.facts, work)
     out = np.empty((*winners.shape[1:], 3), np.uint8)
-    _paint(work, count, winners, nearness, source, offsets, camera, eye, *surfaces, *maps, light, marks, out)
+    _paint(work, count, winners, nearness, source, offsets, sight, out)
     return out

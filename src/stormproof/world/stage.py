@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stormproof.kernel import kernel
 from stormproof.world.classes import VOID
-from stormproof.world.kernel import kernel
 from stormproof.world.materials import TWO_SIDED
 from stormproof.world.mesh import Floats, Mesh
 from stormproof.world.surfaces import MATERIAL, PLACE, SLOT, Surfaces, gather
@@ -50,7 +50,7 @@ class Placement:
     group: int = -1
 
 
-@kernel
+@kernel(allocates=False)
 def _put(mesh: Any, start: int, at: Any, ahead: Any, scale: Any, tilt: float, out: Any) -> None:
     """Write one placed mesh into the scene's arrays from triangle `start` on."""
     corners, normals, texture = mesh

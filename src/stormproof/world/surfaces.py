@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from stormproof.world.kernel import kernel
+from stormproof.kernel import kernel
 
 # Columns of `Surfaces.facts`: one triangle's 32 numbers lie together, so that shading fetches them at once.
 _ORIGIN, _DUALS, _NORMALS, _TEXTURE, MATERIAL, SLOT, PLACE = 0, 3, 9, 18, 27, 28, 29
@@ -19,7 +19,7 @@ class Surfaces(NamedTuple):
     seed: Any  # placements
 
 
-@kernel
+@kernel(allocates=False)
 def gather(corners: Any, normals: Any, texture: Any, facts: Any) -> None:
     """Fill all columns of `facts` that follow from a triangle's shape.
 

@@ -1,4 +1,4 @@
-"""Looking at a scene: the picture, and for every pixel what is seen there and how far away it is."""
+"""Looking at a scene: the image, and for every pixel what is seen there and how far away it is."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stormproof.kernel import kernel
 from stormproof.sample import Camera, Image
 from stormproof.world.classes import SKY
-from stormproof.world.kernel import kernel
 from stormproof.world.mesh import Corners
 from stormproof.world.raster import OFFSETS, cover, fill, project
 from stormproof.world.scene import Scene, camera_at
-from stormproof.world.shade import shade
+from stormproof.world.shade import Sight, shade
 
 PLANES = np.array([(0.0, 0.0), *OFFSETS])
 
@@ -26,9 +26,8 @@ class View:
     depth: npt.NDArray[np.float32]  # metres along the optical axis, infinite for the sky
     instance: npt.NDArray[np.int32]  # 0 for none
     semantic: npt.NDArray[np.uint8]
-    whole: npt.NDArray[
-        np.int64
-    ]  # per instance, pixels it would cover on a frame three times as wide and high
+    # Per instance, pixels it would cover on a frame three times as wide and high.
+    whole: npt.NDArray[np.int64]
     framed: npt.NDArray[np.int64]  # per instance, pixels it would cover in the frame with nothing before it
     camera: Camera
     image: Image | None  # none for a scene without shadows
@@ -50,7 +49,7 @@ def _projected(
     )
 
 
-@kernel
+@kernel(allocates=False)
 def _resolve(
     winners: Any, nearness: Any, owner: Any, classes: Any, depth: Any, instance: Any, semantic: Any
 ) -> None:
@@ -77,11 +76,7 @@ def look(scene: Scene, width: int, height: int, *, shift: float = 0.0) -> View:
     fill(screen, count, PLANES, nearness, winners)
     image = None
     if scene.shadows is not None:
-        image = shade(
-            winners,
-            nearness,
-            source,
-            PLANES,
+        sight = Sight(
             camera,
             eye,
             scene.stage.surfaces,
@@ -89,6 +84,7 @@ def look(scene: Scene, width: int, height: int, *, shift: float = 0.0) -> View:
             scene.shadows,
             scene.plan.street.marks,
         )
+        image = shade(winners, nearness, source, PLANES, sight)
     place = scene.stage.place[source[:count]]
     owner = scene.stage.instance[place]
     whole, framed = np.zeros((2, int(scene.stage.instance.max(initial=0)) + 1), np.int64)

@@ -9,8 +9,8 @@ from itertools import islice
 from typing import Any
 
 from stormproof.engine.chunk import do_chunk_remotely
-from stormproof.engine.deaths import after_death
 from stormproof.engine.guard import may_be_ended
+from stormproof.engine.retry import after_death
 from stormproof.engine.work import Attempt, ChunkResult, Work
 from stormproof.errors import MissingExtra, RunError, StormproofError
 from stormproof.store.parts import part_path

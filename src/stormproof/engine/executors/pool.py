@@ -10,13 +10,14 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context, parent_process
+from multiprocessing import parent_process
 
-from stormproof.engine.bench import settle
 from stormproof.engine.chunk import do_chunk_remotely
-from stormproof.engine.deaths import after_death
 from stormproof.engine.guard import may_be_ended
+from stormproof.engine.pair import settle
+from stormproof.engine.retry import after_death
 from stormproof.engine.work import Attempt, ChunkResult, Work
+from stormproof.processes import worker_pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +58,7 @@ class Pool:
 
 
 def _seat(work: Work) -> ProcessPoolExecutor:
-    # A fresh interpreter: forking a process that has run compiled kernels or a GPU is not safe.
-    arguments = (work.folder, work.modules)
-    return ProcessPoolExecutor(1, get_context("spawn"), initializer=_start, initargs=arguments)
+    return worker_pool(1, _start, work.folder, work.modules)
 
 
 def _start(folder: str, modules: tuple[str, ...]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from stormproof.engine.executors.pool import Pool
 from stormproof.engine.work import ChunkResult, Work
 from stormproof.errors import MissingExtra, RunError
-from stormproof.store.files import make_folder
+from stormproof.files import make_folder
 
 FOLDER = "slurm"  # submitit's scripts and logs, in the run folder
 _POLL = 1.0  # seconds

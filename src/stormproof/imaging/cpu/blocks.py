@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.imaging.cpu.kernel import kernel
+from stormproof.kernel import kernel
 from stormproof.sample import Image
 
 

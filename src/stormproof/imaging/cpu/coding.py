@@ -13,6 +13,6 @@ def jpeg(image: Image, quality: int) -> Image:
     grey = image.shape[2] == 1
     source = image if grey else cv2.cvtColor(image, cv2.COLOR_RGB2BGR)
     done, code = cv2.imencode(".jpg", source, [cv2.IMWRITE_JPEG_QUALITY, quality])
-    assert done, "libjpeg encodes any 8-bit picture up to 65,500 pixels a side"
+    assert done, "libjpeg encodes any 8-bit image up to 65,500 pixels a side"
     flag = cv2.IMREAD_GRAYSCALE if grey else cv2.IMREAD_COLOR_RGB
     return np.asarray(cv2.imdecode(code, flag), np.uint8).reshape(image.shape)

@@ -1,4 +1,4 @@
-"""Point operations: look-ups, layers laid over the picture, and brightness and saturation as HSV has them."""
+"""Point operations: look-ups, layers laid over the image, and brightness and saturation as HSV has them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.imaging.cpu.gaussian import GUARD, Field
-from stormproof.imaging.cpu.kernel import kernel
+from stormproof.kernel import kernel
 from stormproof.sample import Image
 
 LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601
+
+
+def in_channels(colour: tuple[float, ...], channels: int) -> tuple[float, ...]:
+    """An RGB colour as an image with that many channels can show it: itself, or its luma."""
+    return colour if channels == 3 else (sum(w * c for w, c in zip(LUMA, colour, strict=True)),)
 
 
 def channel_means(image: Image) -> npt.NDArray[np.float64]:
@@ -197,7 +202,7 @@ def resaturate(image: Image, spread: Field, tint: float) -> Image:
 
 
 def grey_of(image: Image) -> Image:
-    """Luma of an RGB picture as H×W×1; a grey one is returned as it is."""
+    """Luma of an RGB image as H×W×1; a grey one is returned as it is."""
     return (
         image
         if image.shape[2] == 1

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.imaging.cpu.gaussian import GUARD, Field, border, pad
-from stormproof.imaging.cpu.kernel import kernel
+from stormproof.kernel import kernel
 from stormproof.sample import Image
 
 _FIXED = 22  # fractional bits of an integer kernel

@@ -1,4 +1,4 @@
-"""Bicubic enlargement of a part of a picture.
+"""Bicubic enlargement of a part of an image.
 
 OpenCV's own goes through a library that chooses its arithmetic by the processor, so its grey levels
 differ between machines, by one and rarely; these do not.
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.imaging.cpu.kernel import kernel
+from stormproof.kernel import kernel
 from stormproof.sample import Image
 
 _A = -0.75  # how far the cubic dips below zero, as in OpenCV

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.imaging.cpu.kernel import kernel
+from stormproof.kernel import kernel
 from stormproof.sample import Image
 
 
@@ -77,7 +77,7 @@ def _drops(small: Any, factor: Any, drops: Any, rim: Any, passed: Any, out: Any)
 
 
 def refract(image: Image, drops: npt.NDArray[np.float64], *, factor: int, rim: float, passed: float) -> Image:
-    """Lay elliptic drops (row, column, vertical and horizontal semi-axis in pixels) over the picture.
+    """Lay elliptic drops (row, column, vertical and horizontal semi-axis in pixels) over the image.
 
     A drop shows what surrounds it, `factor` times smaller, turned by 180° and dimmed to `passed`; its
     opacity falls to zero over the outer share `rim` of its radius. Beyond the border the scene is mirrored.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.imaging.cpu.kernel import kernel
+from stormproof.kernel import kernel
 from stormproof.sample import Image
 
 Field = npt.NDArray[np.float32]
@@ -34,7 +34,7 @@ def border(length: int, radius: int, rule: str) -> npt.NDArray[np.int64]:
 
 
 @lru_cache(maxsize=64)
-def _half_gaussian(sigma: float, radius: int) -> Field:
+def half_gaussian(sigma: float, radius: int) -> Field:
     """Weights of a normalised Gaussian from its centre outwards."""
     x = np.arange(-radius, radius + 1)
     weights = np.exp(-0.5 / max(sigma, 1e-12) ** 2 * x**2)
@@ -57,60 +57,36 @@ def pad(row: Any, channels: Any, columns: Any, out: Any) -> None:
 
 
 @kernel
-def _symmetric_row(padded: Any, half: Any, step: Any, out: Any) -> None:
-    """out[x] = Σ_j half[|j|] · padded[x + (j + radius)·step], pairs first."""
+def symmetric_sum(flat: Any, starts: Any, half: Any, out: Any) -> None:
+    """out[x] = Σ_j half[|j|] · flat[starts[j + radius] + x] over j = −radius … radius, pairs first."""
     radius = half.shape[0] - 1
     n = out.shape[0]
-    centre = padded[radius * step : radius * step + n]
+    centre = flat[starts[radius] : starts[radius] + n]
     w = half[0]
     for x in range(n):
         out[x] = w * centre[x]
     j = 1
-    while j + 1 <= radius:
+    while j <= radius:
         w = half[j]
-        v = half[j + 1]
-        a = padded[(radius - j) * step : (radius - j) * step + n]
-        b = padded[(radius + j) * step : (radius + j) * step + n]
-        c = padded[(radius - j - 1) * step : (radius - j - 1) * step + n]
-        d = padded[(radius + j + 1) * step : (radius + j + 1) * step + n]
+        a = flat[starts[radius - j] : starts[radius - j] + n]
+        b = flat[starts[radius + j] : starts[radius + j] + n]
+        if j == radius:
+            for x in range(n):
+                out[x] = out[x] + w * (a[x] + b[x])
+            return
+        v = half[j + 1]  # two pairs a pass: half the traffic on `out`
+        c = flat[starts[radius - j - 1] : starts[radius - j - 1] + n]
+        d = flat[starts[radius + j + 1] : starts[radius + j + 1] + n]
         for x in range(n):
             out[x] = (out[x] + w * (a[x] + b[x])) + v * (c[x] + d[x])
         j += 2
-    if j <= radius:
-        w = half[j]
-        a = padded[(radius - j) * step : (radius - j) * step + n]
-        b = padded[(radius + j) * step : (radius + j) * step + n]
-        for x in range(n):
-            out[x] = out[x] + w * (a[x] + b[x])
 
 
 @kernel
-def _symmetric_column(ring: Any, first: Any, half: Any, out: Any) -> None:
-    """The same down a ring of rows, the oldest of which is `first`."""
-    size = ring.shape[0]
-    radius = half.shape[0] - 1
-    n = out.shape[0]
-    centre = ring[(first + radius) % size]
-    w = half[0]
-    for x in range(n):
-        out[x] = w * centre[x]
-    j = 1
-    while j + 1 <= radius:
-        w = half[j]
-        v = half[j + 1]
-        a = ring[(first + radius - j) % size]
-        b = ring[(first + radius + j) % size]
-        c = ring[(first + radius - j - 1) % size]
-        d = ring[(first + radius + j + 1) % size]
-        for x in range(n):
-            out[x] = (out[x] + w * (a[x] + b[x])) + v * (c[x] + d[x])
-        j += 2
-    if j <= radius:
-        w = half[j]
-        a = ring[(first + radius - j) % size]
-        b = ring[(first + radius + j) % size]
-        for x in range(n):
-            out[x] = out[x] + w * (a[x] + b[x])
+def ring_starts(first: Any, n: Any, out: Any) -> None:
+    """Where the rows of n values in a flat ring begin, from the oldest, row `first`, to the newest."""
+    for k in range(out.shape[0]):
+        out[k] = (first + k) % out.shape[0] * n
 
 
 @kernel
@@ -124,11 +100,13 @@ def _separable(
     ring = np.empty((size, n), np.float32)
     padded = np.empty(columns.shape[0] * channels, np.float32)
     line = np.empty(n, np.float32)
+    along, oldest_first = np.arange(2 * across.shape[0] - 1) * channels, np.empty(size, np.int64)
     for r in range(height + 2 * radius):
         pad(source[rows[r]], channels, columns, padded)
-        _symmetric_row(padded, across, channels, ring[r % size])
+        symmetric_sum(padded, along, across, ring[r % size])
         if r >= 2 * radius:
-            _symmetric_column(ring, (r + 1) % size, down, line)
+            ring_starts((r + 1) % size, n, oldest_first)
+            symmetric_sum(ring.reshape(-1), oldest_first, down, line)
             target = out[r - 2 * radius]
             for x in range(n):
                 target[x] = line[x] + guard
@@ -144,8 +122,8 @@ def _blur(
     _separable(
         np.ascontiguousarray(source).reshape(height, width * channels),
         channels,
-        _half_gaussian(sigma[1], radii[1]),
-        _half_gaussian(sigma[0], radii[0]),
+        half_gaussian(sigma[1], radii[1]),
+        half_gaussian(sigma[0], radii[0]),
         border(width, radii[1], rule),
         border(height, radii[0], rule),
         guard,

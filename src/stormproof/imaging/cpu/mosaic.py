@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.imaging.cpu.kernel import kernel
+from stormproof.kernel import kernel
 from stormproof.sample import Image
 
 Raw = npt.NDArray[np.uint8]
@@ -19,7 +19,7 @@ _REACH = 2  # how far interpolation that follows edges looks, in sites
 
 
 def mosaic(image: Image) -> Raw:
-    """The one colour that each site's filter lets through, as H×W; a grey picture is its own raw.
+    """The one colour that each site's filter lets through, as H×W; a grey image is its own raw.
 
     >>> mosaic(np.arange(12, dtype=np.uint8).reshape(2, 2, 3)).tolist()
     [[0, 4], [7, 11]]
@@ -35,10 +35,10 @@ def mosaic(image: Image) -> Raw:
 
 
 @kernel
-def _mark_row(raw: Any, picture: Any, first: Any, second: Any, faults: Any) -> None:
-    """Where a row, whose sites see colours first, second, first, …, reads other than the picture."""
+def _mark_row(raw: Any, image: Any, first: Any, second: Any, faults: Any) -> None:
+    """Where a row, whose sites see colours first, second, first, …, reads other than the image."""
     for x in range(raw.shape[0]):
-        faults[x] = raw[x] != picture[x, second if x % 2 else first]
+        faults[x] = raw[x] != image[x, second if x % 2 else first]
 
 
 @kernel
@@ -84,12 +84,12 @@ def _fill_row(up: Any, here: Any, down: Any, outer: Any, inner: Any, start: Any,
 
 
 @kernel
-def _demosaic(raw: Any, picture: Any, out: Any) -> None:
-    """`out` starts as the picture."""
+def _demosaic(raw: Any, image: Any, out: Any) -> None:
+    """`out` starts as the image."""
     height, width = raw.shape
     faults = np.empty((height, width), np.uint8)
     for y in range(height):
-        _mark_row(raw[y], picture[y], y % 2, y % 2 + 1, faults[y])
+        _mark_row(raw[y], image[y], y % 2, y % 2 + 1, faults[y])
     up, here, down = np.empty((3, width + 2), np.int32)
     across, near = np.empty(width + 2 * _REACH, np.uint8), np.empty(width, np.uint8)
     for y in range(height):
@@ -103,18 +103,18 @@ def _demosaic(raw: Any, picture: Any, out: Any) -> None:
             _fill_row(up, here, down, 2, 0, 1, near, out[y])
 
 
-def demosaic(raw: Raw, picture: Image) -> Image:
-    """Develop a raw again whose sites partly read other than when `picture` was made of it.
+def demosaic(raw: Raw, image: Image) -> Image:
+    """Develop a raw again whose sites partly read other than when `image` was made of it.
 
     A pixel with such a site in its 5×5, which is what interpolation that follows edges looks at, takes its
-    missing colours from its neighbours bilinearly; every other one keeps the picture's. So the picture's
-    own raw gives the picture, and against a black picture all of the raw is interpolated. Both sides must
-    be at least 2: a smaller picture lacks a colour.
+    missing colours from its neighbours bilinearly; every other one keeps the image's. So the image's
+    own raw gives the image, and against a black image all of the raw is interpolated. Both sides must
+    be at least 2: a smaller image lacks a colour.
 
-    >>> picture = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
-    >>> bool((demosaic(mosaic(picture), picture) == picture).all())
+    >>> image = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
+    >>> bool((demosaic(mosaic(image), image) == image).all())
     True
     """
-    out = np.array(picture, order="C")
-    _demosaic(raw, picture, out)
+    out = np.array(image, order="C")
+    _demosaic(raw, image, out)
     return out

@@ -1,4 +1,4 @@
-"""Pictures moved by a displacement field whose sources may lie outside."""
+"""Images moved by a displacement field whose sources may lie outside."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.imaging.cpu.gaussian import Field
-from stormproof.imaging.cpu.kernel import kernel
+from stormproof.kernel import kernel
 from stormproof.sample import Image
 
 _LANE = np.uint64(21)  # bits a channel has in a packed pixel: 8 of value, 11 of weight, and to spare

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.imaging.cpu.kernel import kernel
+from stormproof.kernel import kernel
 from stormproof.sample import Image
 
 Bits = npt.NDArray[np.uint16]

@@ -1,4 +1,4 @@
-"""Blur that changes over the picture: each small patch has a kernel of its own."""
+"""Blur that changes over the image: each small patch has a kernel of its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.imaging.cpu.gaussian import border
-from stormproof.imaging.cpu.kernel import kernel
+from stormproof.kernel import kernel
 from stormproof.sample import Image
 
 PATCH = 16  # pixels a side; from one to the next a lens's blur changes by a few per cent
@@ -18,7 +18,7 @@ PATCH = 16  # pixels a side; from one to the next a lens's blur changes by a few
 def _patch(
     source: Any, taps: Any, reach: Any, top: Any, start: Any, wide: Any, deep: Any, step: Any, out: Any
 ) -> None:
-    """One patch: rows top … top + deep, values start … start + wide of a padded float picture."""
+    """One patch: rows top … top + deep, values start … start + wide of a padded float image."""
     radius = taps.shape[0] // 2
     line = np.empty(wide, np.float32)
     for y in range(deep):

@@ -8,8 +8,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.imaging.cpu.kernel import kernel
 from stormproof.imaging.cpu.noise import Bits
+from stormproof.kernel import kernel
 from stormproof.sample import Image
 
 

@@ -1,4 +1,4 @@
-"""What changes with the distance from a point of the picture: haze around a centre, a lens's falloff."""
+"""What changes with the distance from a point of the image: haze around a centre, a lens's falloff."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stormproof.imaging.cpu.gaussian import Field
-from stormproof.imaging.cpu.kernel import kernel
+from stormproof.kernel import kernel
 from stormproof.sample import Image
 
 

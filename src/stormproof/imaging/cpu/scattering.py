@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.imaging.cpu.gaussian import Field, _symmetric_column, _symmetric_row, border, pad
-from stormproof.imaging.cpu.gaussian import _half_gaussian as half_gaussian
-from stormproof.imaging.cpu.kernel import kernel
+from stormproof.imaging.cpu.gaussian import Field, border, half_gaussian, pad, ring_starts, symmetric_sum
+from stormproof.kernel import kernel
 from stormproof.sample import Image
 
 _SHARP = 0.2  # px; a narrower Gaussian leaves less than 1e-5 of the light outside its pixel
-_NARROW = 0.5  # px; up to here a blend with the sharp picture is as good as a blur
+_NARROW = 0.5  # px; up to here a blend with the sharp image is as good as a blur
 _RATIO = 1.25  # from one layer's σ to the next: a blend of two neighbours is within a grey level
 _CUT = 3.5  # σ; what lies beyond is an eighth of a grey level
 _FINE = 512  # steps per pixel of a table of variances
@@ -111,13 +110,15 @@ def _add_layer(
     padded = np.empty(columns.shape[0] * step, np.float32)
     row, line = np.empty(n, np.float32), np.empty(n, np.float32)
     weights = np.empty(width, np.float32)
+    along, oldest_first = np.arange(size) * step, np.empty(size, np.int64)
     for r in range(last - first + 1 + 2 * radius):
         y = min(max(first + r - radius, 0), height - 1)
         _lift(image[y], layer[y], upper[y], k, weights, row)
         pad(row, step, columns, padded)
-        _symmetric_row(padded, half, step, ring[r % size])
+        symmetric_sum(padded, along, half, ring[r % size])
         if r >= 2 * radius:
-            _symmetric_column(ring, (r + 1) % size, half, line)
+            ring_starts((r + 1) % size, n, oldest_first)
+            symmetric_sum(ring.reshape(-1), oldest_first, half, line)
             target = total[first + r - 2 * radius]
             for x in range(n):
                 target[x] += line[x]

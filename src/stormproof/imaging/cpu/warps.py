@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.imaging.cpu.gaussian import GUARD, Field
-from stormproof.imaging.cpu.kernel import kernel
+from stormproof.kernel import kernel
 from stormproof.sample import Image
 
 

@@ -1,4 +1,4 @@
-"""Luma and chroma as cameras transfer them, and choosing between two pictures pixel by pixel."""
+"""Luma and chroma as cameras transfer them, and choosing between two images pixel by pixel."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.imaging.cpu.kernel import kernel
+from stormproof.kernel import kernel
 from stormproof.sample import Image
 
 
@@ -39,7 +39,7 @@ def _dissolve(image: Any, other: Any, bound: Any, bits: Any, out: Any) -> None:
 
 
 def dissolve(image: Image, other: Image, share: float, bits: npt.NDArray[np.uint16]) -> Image:
-    """The picture with a share of its pixels, whole, taken from `other`; `bits` has 16 for each pixel."""
+    """The image with a share of its pixels, whole, taken from `other`; `bits` has 16 for each pixel."""
     out = np.empty_like(image, order="C")
     channels = image.shape[2]
     mine, theirs = (np.ascontiguousarray(a).reshape(-1, channels) for a in (image, other))

@@ -56,29 +56,15 @@ def tree(kind: int, grain: tuple[float, float] = MIDDLE) -> Mesh:
     draw = Draw.keyed(0, "world-tree", kind)
     u = draw.uniforms("form", 8).tolist()
     habit = kind % 6
-    if habit == 4:  # a fir
-        height, spread = 7 + 5 * u[0], 1.6 + 0.9 * u[1]
-        crown = _clumps(
-            draw,
-            "crown",
-            (0, 0, height * 0.55),
-            (spread, spread, height * 0.47),
-            int(400 * many),
-            0.40 * large,
-            taper=0.85,
+    if habit >= 4:  # a fir; a poplar or cypress
+        height, spread, middle, half, count, size, taper, thick = (
+            (7 + 5 * u[0], 1.6 + 0.9 * u[1], 0.55, 0.47, 400, 0.40, 0.85, 0.16)
+            if habit == 4
+            else (9 + 4 * u[0], 1.1 + 0.6 * u[1], 0.56, 0.44, 420, 0.38, 0.0, 0.17)
         )
-        return join([tube((0, 0, 0), (0, 0, height * 0.5), 0.16, 0.1, BARK, WOOD, sides=6), crown])
-    if habit == 5:  # a poplar or cypress
-        height, spread = 9 + 4 * u[0], 1.1 + 0.6 * u[1]
-        crown = _clumps(
-            draw,
-            "crown",
-            (0, 0, height * 0.56),
-            (spread, spread, height * 0.44),
-            int(420 * many),
-            0.38 * large,
-        )
-        return join([tube((0, 0, 0), (0, 0, height * 0.5), 0.17, 0.1, BARK, WOOD, sides=6), crown])
+        at, radii = (0, 0, height * middle), (spread, spread, height * half)
+        crown = _clumps(draw, "crown", at, radii, int(count * many), size * large, taper=taper)
+        return join([tube((0, 0, 0), (0, 0, height * 0.5), thick, 0.1, BARK, WOOD, sides=6), crown])
     young = habit == 3
     clear = 1.9 + 0.8 * u[0] if young else 2.4 + 1.6 * u[0]
     spread = 1.1 + 0.5 * u[1] if young else 2.0 + 1.3 * u[1]

@@ -45,7 +45,7 @@ def _scene(job: Job, index: int, rendered: Rendered) -> Record:
     assert truth.semantic is not None
     assert truth.instances is not None
     name = f"{job.split}_{index:06d}"
-    job.picture("images", name, rendered.sample.image)
+    job.image("images", name, rendered.sample.image)
     table = np.full(256, VOID, np.uint8)
     table[: len(SEMANTIC)] = [CLASSES.index(NAMES.get(name, name)) for name in SEMANTIC]
     riders = [

@@ -91,9 +91,9 @@ def _scene(job: Job, index: int, rendered: Rendered) -> Record:
     sample, context = rendered.sample, rendered.sample.context
     assert context.depth is not None
     assert context.camera is not None
-    job.picture(f"leftImg8bit/{job.split}/{CITY}", f"{name}_leftImg8bit", sample.image)
+    job.image(f"leftImg8bit/{job.split}/{CITY}", f"{name}_leftImg8bit", sample.image)
     if context.right is not None:
-        job.picture(f"rightImg8bit/{job.split}/{CITY}", f"{name}_rightImg8bit", context.right)
+        job.image(f"rightImg8bit/{job.split}/{CITY}", f"{name}_rightImg8bit", context.right)
     truth = f"gtFine/{job.split}/{CITY}"
     ids = instance_ids(rendered)
     labels = np.where(ids >= 1000, ids // 1000, ids).astype(np.uint8)

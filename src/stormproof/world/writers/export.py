@@ -6,12 +6,11 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 
 from stormproof.errors import InvalidOption, OutputError, UnknownName
+from stormproof.processes import worker_count, worker_pool
 from stormproof.world.samples import BASELINE, SPLITS, check_scene, render
 from stormproof.world.writers.camvid import CAMVID
 from stormproof.world.writers.cityscapes import CITYSCAPES
@@ -75,7 +74,7 @@ def _records(order: Order, root: Path, workers: int) -> Iterator[Record]:
     if workers == 1:
         yield from map(_write, tasks)
         return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with worker_pool(workers) as pool:
         yield from pool.map(_write, tasks, chunksize=4)
 
 
@@ -106,7 +105,7 @@ def export(
     order.check()
     if workers < 0:
         raise InvalidOption(f"Workers {workers}: give 0 for one per core, or how many processes to use.")
-    workers = min(workers or os.cpu_count() or 1, max(1, order.count // 4))
+    workers = min(worker_count(workers), max(1, order.count // 4))
     try:
         check_destination(out, overwrite=overwrite)
         out.parent.mkdir(parents=True, exist_ok=True)

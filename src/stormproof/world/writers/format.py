@@ -22,10 +22,10 @@ class Job:
 
     root: Path
     split: str
-    suffix: str = ".png"  # of pictures: .png keeps every pixel, .jpg is smaller
+    suffix: str = ".png"  # of images: .png keeps every pixel, .jpg is smaller
 
-    def picture(self, folder: str, name: str, image: Image) -> str:
-        """Write a picture below the root; returns its file name."""
+    def image(self, folder: str, name: str, image: Image) -> str:
+        """Write an image below the root; returns its file name."""
         path = self.file(folder, name + self.suffix)
         write_image(path, image)
         return path.name
@@ -44,10 +44,10 @@ class Job:
         palette: Sequence[int] = (),
     ) -> None:
         """Write a map of 8- or 16-bit numbers as PNG, with colours for its values where given."""
-        picture = PIL.Image.fromarray(values)
+        image = PIL.Image.fromarray(values)
         if len(palette):
-            picture.putpalette(bytes(palette))
-        picture.save(self.file(folder, name + ".png"))
+            image.putpalette(bytes(palette))
+        image.save(self.file(folder, name + ".png"))
 
 
 Record = dict[str, Any]

@@ -71,9 +71,9 @@ def _scene(job: Job, index: int, rendered: Rendered) -> Record:
     name, context = f"{index:06d}", rendered.sample.context
     assert context.depth is not None
     assert context.camera is not None
-    job.picture("training/image_2", name, rendered.sample.image)
+    job.image("training/image_2", name, rendered.sample.image)
     if context.right is not None:
-        job.picture("training/image_3", name, context.right)
+        job.image("training/image_3", name, context.right)
     job.file("training/label_2", f"{name}.txt").write_text("".join(f"{line}\n" for line in _lines(rendered)))
     job.file("training/calib", f"{name}.txt").write_text(
         _calibration(context.camera, context.camera.baseline or BASELINE)

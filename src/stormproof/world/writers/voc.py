@@ -67,7 +67,7 @@ def _annotation(name: str, rendered: Rendered) -> ElementTree.Element:
 
 def _scene(job: Job, index: int, rendered: Rendered) -> Record:
     name = f"{job.split}_{index:06d}"
-    filename = job.picture("JPEGImages", name, rendered.sample.image)
+    filename = job.image("JPEGImages", name, rendered.sample.image)
     tree = ElementTree.ElementTree(_annotation(filename, rendered))
     ElementTree.indent(tree, "\t")
     tree.write(job.file("Annotations", f"{name}.xml"), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""YOLO: `data.yaml`, `images/val`, `labels/val`; a line per object: class, box as fractions of the picture.
+"""YOLO: `data.yaml`, `images/val`, `labels/val`; a line per object: class, box as fractions of the image.
 
 Objects too small to count are left out, since the format cannot excuse them.
 """
@@ -17,7 +17,7 @@ def _scene(job: Job, index: int, rendered: Rendered) -> Record:
     height, width = rendered.sample.image.shape[:2]
     objects = rendered.sample.truth.instances
     assert objects is not None
-    job.picture(f"images/{job.split}", name, rendered.sample.image)
+    job.image(f"images/{job.split}", name, rendered.sample.image)
     lines = []
     for label, small, (x1, y1, x2, y2) in zip(
         objects.labels, objects.ignore, objects.boxes.tolist(), strict=True

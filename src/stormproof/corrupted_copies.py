@@ -1,0 +1,201 @@
+"""Corrupted copies of image files: a tree of images in, a tree of images and a manifest out.
+
+Nobody needs such copies to run Stormproof, which corrupts on the fly; they are for other tools. The
+manifest names every output with the SHA-256 of its file and of its pixels, so that two people can
+prove they tested the same images.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from urllib.parse import quote
+
+from stormproof import __version__
+from stormproof.condition import Condition
+from stormproof.corruptions import corrupt_image, find
+from stormproof.errors import InvalidImage, InvalidOption, OutputError
+from stormproof.files import make_folder, whole_file
+from stormproof.imagefile import IMAGE_SUFFIXES, read_image, write_image
+from stormproof.processes import worker_pool
+from stormproof.sample import Image
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One source image and the files to make of it."""
+
+    source: Path
+    image_id: str
+    outputs: tuple[tuple[str, str], ...]  # (condition, path below the destination)
+    destination: Path
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One output file as the manifest records it."""
+
+    path: str
+    source: str
+    condition: str
+    sha256: str
+    pixels_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A source that could not be read."""
+
+    source: str
+    reason: str
+
+
+def find_images(source: Path) -> list[Path]:
+    """The image files of a folder tree in a stable order; a file is a tree of one."""
+    if source.is_file():
+        return [source]
+    if not source.is_dir():
+        raise InvalidOption(f"{source} does not exist; give an image or a folder of images.")
+    found = sorted(p for p in source.rglob("*") if p.suffix.lower() in IMAGE_SUFFIXES and p.is_file())
+    if not found:
+        raise InvalidOption(f"{source} holds no images ({', '.join(sorted(IMAGE_SUFFIXES))}).")
+    return found
+
+
+def plan(
+    source: Path, destination: Path, conditions: Sequence[Condition], *, suffix: str, seed: int
+) -> list[Job]:
+    """What will be made of what. Several conditions get a folder each; one mirrors the source tree."""
+    for condition in conditions:
+        if condition.corruption is not None:
+            find(condition.corruption).check_alone(condition)  # a mistake here must not wait for a worker
+    root = source.parent if source.is_file() else source
+    images = find_images(source)
+    taken = Counter(image.relative_to(root).with_suffix("") for image in images)
+    jobs = []
+    for image in images:
+        own = image.relative_to(root)
+        # a.jpg and a.png would both become a.png; such names keep their extension
+        target = (
+            own.with_suffix(suffix) if taken[own.with_suffix("")] == 1 else own.with_name(own.name + suffix)
+        )
+        outputs = tuple((str(c), _below(c, target, len(conditions))) for c in conditions)
+        jobs.append(Job(image, own.as_posix(), outputs, destination, seed))
+    return jobs
+
+
+def _below(condition: Condition, target: Path, count: int) -> str:
+    folder = "" if count == 1 else quote(str(condition), safe="@[]=,+") + "/"
+    return folder + target.as_posix()
+
+
+def claim(destination: Path, *, overwrite: bool) -> None:
+    """Make the destination folder, refusing one that already holds something."""
+    try:
+        if destination.exists() and not destination.is_dir():
+            raise OutputError(f"{destination} is a file; give a folder.")
+        if destination.is_dir() and any(destination.iterdir()) and not overwrite:
+            raise OutputError(f"{destination} is not empty; give another folder, or --overwrite.")
+        destination.mkdir(parents=True, exist_ok=True)
+        if not os.access(destination, os.W_OK):
+            raise OutputError(f"{destination} is not writable; check its permissions.")
+    except OSError as error:
+        if isinstance(error, OutputError):
+            raise
+        raise OutputError(f"Cannot make {destination}: {error.strerror}.") from error
+
+
+def make(job: Job) -> list[Copy] | Failure:
+    """Read one image and write all its copies."""
+    try:
+        image = read_image(job.source)
+    except InvalidImage as error:
+        return Failure(job.image_id, str(error))
+    return [_make_one(job, image, condition, path) for condition, path in job.outputs]
+
+
+def _make_one(job: Job, image: Image, condition: str, path: str) -> Copy:
+    corrupted = corrupt_image(image, condition, seed=job.seed, image_id=job.image_id)
+    target = job.destination / path
+    make_folder(target.parent)
+    write_image(target, corrupted)
+    pixels = hashlib.sha256(corrupted.tobytes()).hexdigest()
+    return Copy(path, job.image_id, condition, hash_file(target), pixels)
+
+
+def make_all(jobs: Sequence[Job], *, workers: int) -> Iterator[list[Copy] | Failure]:
+    """Every job's result as it is finished; the pixels do not depend on `workers`."""
+    if workers == 1:
+        yield from map(make, jobs)
+        return
+    with worker_pool(workers) as pool:
+        queue = iter(jobs)
+        pending: set[Future[list[Copy] | Failure]] = {
+            pool.submit(make, job) for job in islice(queue, 4 * workers)
+        }
+        try:
+            while pending:
+                done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                pending |= {pool.submit(make, job) for job in islice(queue, len(done))}
+                for future in done:
+                    yield future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def write_manifest(destination: Path, seed: int, copies: Iterable[Copy], failures: Iterable[Failure]) -> None:
+    """Record what was made, sorted, so that equal runs give equal manifests."""
+    files = sorted(copies, key=lambda copy: copy.path)
+    names = sorted({c.corruption for c in map(Condition.parse, {f.condition for f in files}) if c.corruption})
+    record = {
+        "stormproof": __version__,
+        "seed": seed,
+        "recipe_versions": {name: find(name).version for name in names},
+        "files": [asdict(copy) for copy in files],
+        "failed": [asdict(failure) for failure in sorted(failures, key=lambda failure: failure.source)],
+    }
+    with whole_file(destination / MANIFEST) as file:
+        file.write((json.dumps(record, indent=1) + "\n").encode())
+
+
+def hash_file(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_manifest(destination: Path) -> list[Copy]:
+    """The files a manifest lists."""
+    path = destination / MANIFEST
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        return [Copy(**entry) for entry in record["files"]]
+    except FileNotFoundError:
+        raise InvalidOption(f"{path} does not exist; 'stormproof corrupt' writes it.") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise InvalidOption(f"{path} is not a manifest of 'stormproof corrupt': {error}.") from error
+
+
+def check(destination: Path, copy: Copy) -> str | None:
+    """What is wrong with one output, or None."""
+    path = destination / copy.path
+    if Path(copy.path).is_absolute() or ".." in Path(copy.path).parts:
+        return f"{copy.path}: points outside the folder"
+    if not path.is_file():
+        return f"{copy.path}: missing"
+    found = hash_file(path)
+    return (
+        None
+        if found == copy.sha256
+        else f"{copy.path}: changed (SHA-256 {found[:12]}…, not {copy.sha256[:12]}…)"
+    )

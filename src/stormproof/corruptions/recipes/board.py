@@ -1,0 +1,155 @@
+"""Behind the image processor: the clock, the memory and the cable that bring the image to the computer.
+
+The authors of *liu* size two of these faults by the smallest annotated object; here strength never
+depends on labels, so that every image of a condition is hit alike.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from stormproof import imaging
+from stormproof.corruptions.registry import constant, corruption, ladder
+from stormproof.randomness import U16, Draw
+from stormproof.sample import Image
+
+_LOST_BYTE = (16, 128, 128)  # what a receiver shows for Y, Cr and Cb that never came
+
+
+def _extent(draw: Draw, stream: str, share: float, side: int) -> slice:
+    """A stretch of share·side pixels, at least one if any, at a random place."""
+    length = min(max(round(share * side), 1 if share > 0 else 0), side)
+    start = draw.integer(stream, side - length + 1)
+    return slice(start, start + length)
+
+
+def _hit(draw: Draw, stream: str, shape: tuple[int, ...], share: float) -> npt.NDArray[np.bool_]:
+    """Which of some parts are hit: each with chance `share`, and at least one if any."""
+    bits = draw.bits(stream, shape)
+    return bits < max(round(share * U16), int(bits.min()) + 1 if share > 0 else 0)
+
+
+@corruption(family="board", cite="liu2024", height=ladder(0.01, 0.02, 0.03, 0.04, 0.05, low=0, high=1))
+def synchronization_exception(image: Image, draw: Draw, *, height: float) -> Image:
+    """The clock skips: a horizontal band of rows never arrives and stays black.
+
+    `height` is its share of the image's. `synchronization_tearing` is the authors' second reading, in
+    which the rows after the gap move up.
+    """
+    out = image.copy()
+    out[_extent(draw, "band", height, image.shape[0])] = 0
+    return out
+
+
+@corruption(
+    family="board",
+    cite="liu2024",
+    tears=ladder(1, 2, 3, 4, 5, low=0, high=1000),
+    rows=constant(0.03, low=0, high=1),
+)
+def synchronization_tearing(image: Image, draw: Draw, *, tears: int, rows: float) -> Image:
+    """Rows lost and not noticed: what follows each gap moves up, and the end of the image is black.
+
+    Each of `tears` gaps loses a share `rows` of the height, at least one row. The authors' script loses
+    10 to 20 rows of images about 480 high. Labels stay where they were.
+    """
+    height = image.shape[0]
+    kept = np.ones(height, bool)
+    for i in range(tears):
+        kept[_extent(draw, f"tear{i}", rows, height)] = False
+    out = np.zeros_like(image)
+    arrived = image[kept]
+    out[: len(arrived)] = arrived
+    return out
+
+
+@corruption(family="board", cite="liu2024", side=ladder(0.04, 0.06, 0.08, 0.10, 0.12, low=0, high=1))
+def memory_exception(image: Image, draw: Draw, *, side: float) -> Image:
+    """A block of the frame buffer is lost and reads black; `side` is its share of each of the image's."""
+    out = image.copy()
+    rows, columns = (_extent(draw, axis, side, n) for axis, n in zip("yx", image.shape, strict=False))
+    out[rows, columns] = 0
+    return out
+
+
+@corruption(
+    family="board",
+    cite="liu2024",
+    share=ladder(0.002, 0.004, 0.007, 0.010, 0.015, low=0, high=1),
+    block=constant(16, low=1, high=4096),
+)
+def memory_block_loss(image: Image, draw: Draw, *, share: float, block: int) -> Image:
+    """Scattered memory pages are lost: a share of the block×block squares reads black.
+
+    A second reading of `memory_exception`, with many small holes instead of one large one. At least one
+    block is lost if any.
+    """
+    height, width = image.shape[:2]
+    grid = -(-height // block), -(-width // block)
+    out = image.copy()
+    for row, column in np.argwhere(_hit(draw, "blocks", grid, share)) * block:
+        out[row : row + block, column : column + block] = 0
+    return out
+
+
+@lru_cache(maxsize=2)
+def _cleared(wire: str) -> npt.NDArray[np.uint8]:
+    """table[place, v]: a byte with one of its eight places cleared, the highest first."""
+    values = np.arange(256)
+    if wire == "serial":  # the first 1 is taken for the byte's start
+        values = np.array([v << (8 - max(v.bit_length(), 1)) for v in range(256)])
+    return np.stack([values & ~(128 >> place) for place in range(8)]).astype(np.uint8)
+
+
+@corruption(
+    family="board",
+    cite="liu2024",
+    share=ladder(0.03, 0.06, 0.09, 0.11, 0.14, low=0, high=1),
+    wire=constant("serial", choices=("serial", "parallel")),
+)
+def transfer_harness_exception(image: Image, draw: Draw, *, share: float, wire: str) -> Image:
+    """A cable breaks up: bytes of Y, Cr and Cb lose one of their eight bits.
+
+    It happens where a random share of the rows crosses a random share of the columns, each byte losing
+    a bit of its own. As in the authors' script, bytes travel on a serial wire whose receiver takes the
+    first 1 for the start, so that dark values also jump. wire="parallel" loses the bit and nothing else,
+    which takes about twice the share for the same harm. On a grey image the bytes are Y's.
+    """
+    rows, columns = (
+        np.flatnonzero(_hit(draw, axis, (n,), share))
+        for axis, n in zip(("rows", "columns"), image.shape, strict=False)
+    )
+    out = image.copy()
+    if len(rows) and len(columns):
+        area = np.ix_(rows, columns)
+        yuv = imaging.to_yuv(np.ascontiguousarray(image[area]))
+        places = draw.bits("places", yuv.shape) >> 13
+        out[area] = imaging.from_yuv(_cleared(wire)[places, yuv])
+    return out
+
+
+@corruption(
+    family="board",
+    cite="liu2024",
+    chance=ladder(0.05, 0.10, 0.15, 0.25, 0.35, low=0, high=1),
+    rows=constant(8, low=1, high=4096),
+)
+def transfer_stripe_loss(image: Image, draw: Draw, *, chance: float, rows: int) -> Image:
+    """Bursts on the cable: stripes of rows lose their luma or one of their chroma channels.
+
+    A second reading of `transfer_harness_exception`. A grey image's stripes can only lose luma, so one
+    in three of those hit does.
+    """
+    stripes = -(-image.shape[0] // rows)
+    hit = _hit(draw, "stripes", (stripes,), chance)
+    channel = draw.bits("channels", (stripes,)).astype(np.int64) * 3 // U16
+    out = image.copy()
+    for stripe in np.flatnonzero(hit & (channel < image.shape[2])):
+        part = slice(stripe * rows, (stripe + 1) * rows)
+        yuv = imaging.to_yuv(np.ascontiguousarray(image[part]))
+        yuv[..., channel[stripe]] = _LOST_BYTE[channel[stripe]]
+        out[part] = imaging.from_yuv(yuv)
+    return out

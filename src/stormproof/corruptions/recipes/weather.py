@@ -1,0 +1,169 @@
+"""Weather: snow, frost on the window, fog, bright light; and spatter on the lens."""
+
+from __future__ import annotations
+
+from math import ceil
+
+import numpy as np
+
+from stormproof import imaging
+from stormproof.corruptions import textures as frost_textures
+from stormproof.corruptions.recipes.blur import motion_path
+from stormproof.corruptions.registry import constant, corruption, ladder
+from stormproof.randomness import Draw
+from stormproof.sample import Image
+
+_WATER = (175.0, 238.0, 238.0)  # pale turquoise
+_MUD = (63.0, 42.0, 20.0)
+
+
+@corruption(
+    family="weather",
+    cite="hendrycks2019",
+    density=ladder(0.1, 0.2, 0.55, 0.55, 0.55, low=-5, high=5),
+    spread=ladder(0.3, 0.3, 0.3, 0.3, 0.3, low=0, high=5),
+    flake=ladder(3.0, 2, 4, 4.5, 2.5, low=1, high=100),
+    threshold=ladder(0.5, 0.5, 0.9, 0.85, 0.85, low=0, high=5),
+    radius=ladder(10, 12, 12, 12, 12, low=0, high=200),
+    sigma=ladder(4.0, 4, 8, 8, 12, low=0.01, high=500),
+    keep=ladder(0.8, 0.7, 0.7, 0.65, 0.55, low=0, high=1),
+)
+def snow(
+    image: Image,
+    draw: Draw,
+    *,
+    density: float,
+    spread: float,
+    flake: float,
+    threshold: float,
+    radius: int,
+    sigma: float,
+    keep: float,
+) -> Image:
+    """Falling snow: bright streaks over a whitened image, `flake` pixels in size whatever the image's.
+
+    Noise is enlarged, cut below `threshold`, drawn out along a steep path, rounded to 8 bits, and added
+    together with itself turned by 180°.
+    """
+    height, width = image.shape[:2]
+    seeds = draw.normal_field("flakes", imaging.crop_for_zoom((height, width), flake), density, spread)
+    layer = imaging.enlarge(seeds, flake)
+    layer[layer < threshold] = 0
+    np.clip(layer, 0, 1, out=layer)
+    layer *= 255
+    fall = motion_path(layer.shape, radius, sigma, draw.uniform("angle", -135, -45))
+    layer = np.rint(imaging.line_blur_field(layer, *fall))[:height, :width]
+    return imaging.whiten(image, layer + layer[::-1, ::-1], keep)
+
+
+def _cover(texture: tuple[int, ...], image: tuple[int, ...]) -> tuple[int, int]:
+    """The size of a texture that covers an image with a tenth to spare for a random crop.
+
+    A texture that covers the image keeps its scale, so frost is fine on small images and coarse on
+    large ones, as in the reference.
+    """
+    scale = 1.1 * max(image[0] / texture[0], image[1] / texture[1], 1.0)
+    return ceil(texture[0] * scale), ceil(texture[1] * scale)
+
+
+@corruption(
+    family="weather",
+    cite="hendrycks2019",
+    picture=ladder(1.0, 0.8, 0.7, 0.65, 0.6, low=0, high=2),
+    ice=ladder(0.4, 0.6, 0.7, 0.7, 0.75, low=0, high=2),
+    textures=constant("built-in"),
+    version=2,
+)
+def frost(image: Image, draw: Draw, *, picture: float, ice: float, textures: str) -> Image:
+    """A frozen window: picture·image + ice·texture, at a random place of a random texture.
+
+    `textures` is "built-in" (made by Stormproof), a folder of images, or "imagecorruptions" for the
+    photographs of an installed imagecorruptions package, which the published scores used.
+    """
+    choices = frost_textures.load(textures)
+    height, width, channels = image.shape
+    texture = choices[draw.integer("texture", len(choices))]
+    size = _cover(texture.shape, image.shape)
+    corner = draw.integer("top", size[0] - height), draw.integer("left", size[1] - width)
+    ice_here = imaging.enlarged_part(texture, size, corner, (height, width))
+    ice_here = imaging.grey_of(ice_here) if channels == 1 else ice_here
+    return imaging.mix(image, picture, ice_here, ice)
+
+
+def plasma(draw: Draw, side: int, decay: float) -> imaging.Field:
+    """A fractal cloud of `side`×`side` (a power of two) by diamond–square on a torus, from 0 to 1.
+
+    The reference multiplies its uniform draws from (−w, w) by w again, so amplitudes go with w² and
+    fall by decay² a level.
+    """
+    cloud = np.zeros((1, 1), np.float32)
+    w = 100.0
+    while len(cloud) < side:
+        n = len(cloud)
+        parts = ("centre", "row", "column")
+        wobbles = (draw.uniform_field(f"wobble{n}{part}", (n, n), -w, w) for part in parts)
+        cloud = imaging.subdivide(cloud, wobbles, w)
+        w /= decay
+    cloud -= cloud.min()
+    cloud /= cloud.max() or 1
+    return cloud
+
+
+@corruption(
+    family="weather",
+    cite="hendrycks2019",
+    amount=ladder(1.5, 2.0, 2.5, 2.5, 3.0, low=0, high=100),
+    decay=ladder(2.0, 2.0, 1.7, 1.5, 1.4, low=1, high=100),
+)
+def fog(image: Image, draw: Draw, *, amount: float, decay: float) -> Image:
+    """Patchy fog: a fractal cloud added, and the whole scaled back to the image's own maximum."""
+    height, width = image.shape[:2]
+    side = 1 << (max(height, width, 3) - 1).bit_length()
+    top = int(image.max()) / 255
+    gain = top / (top + amount) if top else 0.0  # a black image stays black
+    grey = (255.0,) * image.shape[2]
+    cloud = plasma(draw, side, decay)
+    return imaging.add_layer(image, cloud, gain=gain, scale=gain * amount, offset=0, colour=grey)
+
+
+@corruption(
+    family="weather",
+    cite="hendrycks2019",
+    density=ladder(0.65, 0.65, 0.65, 0.65, 0.67, low=-5, high=5),
+    spread=ladder(0.3, 0.3, 0.3, 0.3, 0.4, low=0, high=5),
+    sigma=ladder(4.0, 3, 2, 1, 1, low=0, high=100),
+    threshold=ladder(0.69, 0.68, 0.68, 0.65, 0.65, low=0, high=5),
+    strength=ladder(0.6, 0.6, 0.5, 1.5, 1.5, low=0, high=20),
+    liquid=ladder("water", "water", "water", "mud", "mud", choices=("water", "mud")),
+)
+def spatter(
+    image: Image,
+    draw: Draw,
+    *,
+    density: float,
+    spread: float,
+    sigma: float,
+    threshold: float,
+    strength: float,
+    liquid: str,
+) -> Image:
+    """Drops on the lens: glinting water, or opaque mud.
+
+    `strength` is how bright water glints, or how many pixels the mud's rim is softened by.
+    """
+    layer = draw.normal_field("drops", image.shape[:2], density, spread)
+    layer = imaging.gaussian_field(layer, (sigma, sigma), truncate=4, rule="nearest")
+    layer[layer < threshold] = 0
+    if liquid == "mud":
+        opacity = imaging.gaussian_field(
+            (layer > threshold).astype(np.float32), (strength, strength), truncate=4, rule="nearest"
+        )
+        opacity[opacity < 0.8] = 0
+        return imaging.cover(image, opacity, imaging.in_channels(_MUD, image.shape[2]))
+    drops = np.clip(layer * 255, 0, 255).astype(np.uint8)
+    glint = drops * imaging.relief(drops)
+    brightest = float(glint.max())
+    if brightest == 0:  # no drop fell; the reference divides by zero here
+        return image.copy()
+    water = imaging.in_channels(_WATER, image.shape[2])
+    return imaging.add_layer(image, glint, gain=1, scale=strength / brightest, offset=0, colour=water)

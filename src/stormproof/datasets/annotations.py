@@ -1,0 +1,131 @@
+"""What readers share: pairing annotation files with images, and checking names and records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from stormproof.errors import DatasetError
+from stormproof.files import list_files, read_lines
+from stormproof.imagefile import IMAGE_SUFFIXES
+
+
+def list_images(root: Path) -> list[Path]:
+    """All image files below `root`, in one fixed order."""
+    return list_files(root, IMAGE_SUFFIXES)
+
+
+def by_stem(paths: Iterable[Path], endings: Sequence[str] = ()) -> dict[str, Path]:
+    """Files by name without suffix (and without the first of `endings` that fits); a name may occur once.
+
+    >>> by_stem([Path("d/a_depth.png")], ["_depth"])["a"].name
+    'a_depth.png'
+    """
+    found: dict[str, Path] = {}
+    for path in paths:
+        ending = next((e for e in endings if path.stem.endswith(e)), "")
+        key = path.stem.removesuffix(ending)
+        if key in found:
+            raise DatasetError(path, f"is a second file for {key!r}, beside {found[key]}; keep one.")
+        found[key] = path
+    return found
+
+
+def paired(
+    images: Mapping[str, Path], labels: Mapping[str, Path], where: Path
+) -> tuple[tuple[str, ...], tuple[Path, ...], tuple[Path, ...]]:
+    """Names in order, with their images and label files; one without the other is an error."""
+    problems = [DatasetError(images[name], "has no label file.") for name in images.keys() - labels.keys()]
+    problems += [DatasetError(labels[name], "has no image.") for name in labels.keys() - images.keys()]
+    raise_all(sorted(problems, key=str))
+    if not images:
+        raise DatasetError(where, "holds no images.")
+    names = tuple(sorted(images))
+    return names, tuple(images[name] for name in names), tuple(labels[name] for name in names)
+
+
+def listed(
+    names: Sequence[str], files: Mapping[str, Path], expected: Path, split: str | None
+) -> tuple[Path, ...]:
+    """The file of every name in a split; `expected` shows in errors what a missing one is called."""
+    problems = [
+        DatasetError(expected.with_stem(name), "no such annotation file.", f"split {split}")
+        for name in names
+        if name not in files
+    ]
+    raise_all(problems)
+    return tuple(files[name] for name in names)
+
+
+def read_split(path: Path) -> tuple[str, ...]:
+    """The names in a split file: the first word of each line; further words (labels) are not read."""
+    return distinct((line.split()[0] for line in read_lines(path)), path, "image")
+
+
+def split_folder(root: Path, split: str) -> Path:
+    """The folder of a split below `root`."""
+    if not (root / split).is_dir():
+        raise unknown_split(split, (entry.name for entry in root.iterdir() if entry.is_dir()), root)
+    return root / split
+
+
+def unknown_split(split: str, found: Iterable[str], where: Path) -> DatasetError:
+    names = sorted(found)
+    near = get_close_matches(split, names, n=1)
+    guess = f" Did you mean {near[0]!r}?" if near else ""
+    listing = f"Splits found: {', '.join(names)}." if names else "No splits were found there."
+    return DatasetError(where, f"no split {split!r}.{guess} {listing}")
+
+
+def distinct(names: Iterable[str], file: object, kind: str) -> tuple[str, ...]:
+    """The names as a tuple, each of which may occur once: `kind` is what they name."""
+    names, seen = tuple(names), set[str]()
+    problems = []
+    for name in names:
+        if name in seen:
+            problems.append(DatasetError(file, f"{kind} {name!r} occurs twice; every {kind} must be unique."))
+        seen.add(name)
+    raise_all(problems)
+    return names
+
+
+def class_names(names: Iterable[object], file: object) -> tuple[str, ...]:
+    return distinct((str(name).strip() for name in names), file, "class name")
+
+
+def read_classes(path: Path) -> tuple[str, ...]:
+    """The class names in a text file, one per line."""
+    return class_names(read_lines(path), path)
+
+
+def raise_all(problems: Sequence[DatasetError]) -> None:
+    """Raise the first problem, carrying the rest; nothing happens when there is none."""
+    if problems:
+        first = problems[0]
+        raise DatasetError(first.file, first.problem, first.record, tuple(problems[1:]))
+
+
+def expect_list(record: object, key: str, file: object) -> list[Any]:
+    """`record[key]`, which must be a list of objects, as every JSON annotation file has some."""
+    value = record.get(key) if isinstance(record, Mapping) else None
+    if not isinstance(value, list):
+        raise DatasetError(file, f"has no list {key!r}; is this the right kind of annotation file?")
+    return value
+
+
+def required(record: object, key: str, file: object, where: str) -> Any:
+    """`record[key]`, which the format says must be there."""
+    if not isinstance(record, Mapping) or key not in record:
+        raise DatasetError(file, f"lacks {key!r}.", where)
+    return record[key]
+
+
+def file_name(record: object, file: object, where: str, key: str = "file_name") -> Path:
+    """The path that a record gives, below some folder; one that leads out of the folder is refused."""
+    name = required(record, key, file, where)
+    path = Path(name) if isinstance(name, str) and name else None
+    if path is None or path.is_absolute() or ".." in path.parts:
+        raise DatasetError(file, f"{key} {name!r} must be a path below the images folder.", where)
+    return path

@@ -1,0 +1,27 @@
+"""How the papers group corruptions, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+Groups = Mapping[str, tuple[str, ...]]
+
+# michaelis, section 3: the 15 corruptions of the benchmark
+MICHAELIS: Groups = {
+    "noise": ("gaussian_noise", "shot_noise", "impulse_noise"),
+    "blur": ("defocus_blur", "glass_blur", "motion_blur", "zoom_blur"),
+    "weather": ("snow", "frost", "fog", "brightness"),
+    "digital": ("contrast", "elastic_transform", "pixelate", "jpeg_compression"),
+}
+BENCHMARK_15 = tuple(name for group in MICHAELIS.values() for name in group)
+
+# kamann, section 4: brightness counts as digital, and three corruptions are the paper's own
+KAMANN: Groups = {
+    "blur": ("motion_blur", "defocus_blur", "glass_blur", "gaussian_blur", "psf_blur"),
+    "noise": ("gaussian_noise", "impulse_noise", "shot_noise", "speckle_noise", "intensity_noise"),
+    "digital": ("brightness", "contrast", "saturate", "jpeg_compression"),
+    "weather": ("snow", "spatter", "fog", "frost"),
+    "geometric": ("geometric_distortion",),
+}
+# psf_blur models the lens of Cityscapes' camera, so the paper's other datasets do not have it
+ONE_DATASET_ONLY = frozenset({"psf_blur"})

@@ -1,0 +1,22 @@
+"""A mask or map of another size than its image is refused, whichever model gave it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stormproof.engine.guard import check_prediction
+from stormproof.errors import InvalidPrediction
+from stormproof.sample import RLE, Prediction
+
+
+@pytest.mark.parametrize(
+    ("said", "complaint"),
+    [
+        (Prediction(semantic=np.zeros((3, 3), np.uint8)), r"label map is uint8 \(3, 3\)"),
+        (Prediction([[0, 0, 1, 1]], [1], [0], (RLE.from_mask(np.ones((2, 2))),)), r"mask has size \(2, 2\)"),
+    ],
+)
+def test_sizes_are_the_images(said: Prediction, complaint: str) -> None:
+    with pytest.raises(InvalidPrediction, match=complaint):
+        check_prediction(said, (4, 6), 1, 1)
