@@ -27,7 +27,7 @@ from stormproof.sample import RLE, Context, Instances, Prediction, Sample, Seman
         (np.zeros((4, 0), np.uint8), "empty"),
     ],
 )
-def test_what_is_not_a_picture_is_refused(image: object, says: str) -> None:
+def test_what_is_not_a_image_is_refused(image: object, says: str) -> None:
     with pytest.raises(InvalidImage, match=says):
         check_image(image)
 

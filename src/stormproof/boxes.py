@@ -12,21 +12,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 
+from stormproof.kernel import kernel
 from stormproof.sample import Floats
 
 Overlap = Callable[[Floats, Floats], Floats]
 
 
-@numba.njit(cache=True, inline="always")  # type: ignore[untyped-decorator, unused-ignore]
+@kernel(inline=True)
 def area(a: Any) -> Any:
     """Square pixels of a box."""
     return (a[2] - a[0]) * (a[3] - a[1])
 
 
-@numba.njit(cache=True, inline="always")  # type: ignore[untyped-decorator, unused-ignore]
+@kernel(inline=True)
 def shared(a: Any, b: Any) -> Any:
     """Square pixels that lie in both boxes."""
     width = min(a[2], b[2]) - max(a[0], b[0])
@@ -34,31 +34,34 @@ def shared(a: Any, b: Any) -> Any:
     return width * height if width > 0 and height > 0 else 0.0
 
 
-@numba.njit(cache=True, inline="always")  # type: ignore[untyped-decorator, unused-ignore]
+@kernel(inline=True)
 def union(a: Any, b: Any) -> Any:
     """Square pixels that lie in either box."""
     return area(a) + area(b) - shared(a, b)
 
 
-@numba.njit(cache=True, inline="always")  # type: ignore[untyped-decorator, unused-ignore]
+@kernel(inline=True)
 def overlap(a: Any, b: Any) -> Any:
     """Intersection over union of two boxes; 0 where both are empty."""
     common = shared(a, b)
     return common / union(a, b) if common > 0 else 0.0
 
 
+@kernel(inline=True)
+def _enclosing_overlap(a: Any, b: Any) -> Any:
+    width = max(a[2], b[2]) - min(a[0], b[0])
+    height = max(a[3], b[3]) - min(a[1], b[1])
+    common = shared(a, b)
+    return common / (width * height) if common > 0 else 0.0
+
+
+@kernel
 def iou(a: Floats, b: Floats) -> Floats:
     """Intersection over union of every box in `a` (rows) with every box in `b` (columns).
 
     >>> iou(np.array([[0.0, 0, 2, 2]]), np.array([[1.0, 0, 3, 2]])).round(3).tolist()
     [[0.333]]
     """
-    table: Floats = _iou(a, b)
-    return table
-
-
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _iou(a: Any, b: Any) -> Any:
     table = np.empty((len(a), len(b)))
     for i in range(len(a)):
         for k in range(len(b)):
@@ -66,23 +69,15 @@ def _iou(a: Any, b: Any) -> Any:
     return table
 
 
+@kernel
 def enclosing_overlap(a: Floats, b: Floats) -> Floats:
     """Intersection over the smallest box around both: *liu*'s Eq. 2 as it is printed.
 
     >>> enclosing_overlap(np.array([[0.0, 0, 2, 2]]), np.array([[1.0, 1, 3, 3]])).round(3).tolist()
     [[0.111]]
     """
-    table: Floats = _enclosing(a, b)
-    return table
-
-
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _enclosing(a: Any, b: Any) -> Any:
-    table = np.zeros((len(a), len(b)))
+    table = np.empty((len(a), len(b)))
     for i in range(len(a)):
         for k in range(len(b)):
-            common = shared(a[i], b[k])
-            if common > 0:
-                width = max(a[i, 2], b[k, 2]) - min(a[i, 0], b[k, 0])
-                table[i, k] = common / (width * (max(a[i, 3], b[k, 3]) - min(a[i, 1], b[k, 1])))
+            table[i, k] = _enclosing_overlap(a[i], b[k])
     return table

@@ -25,7 +25,7 @@ def stormproof(
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
 
 
-def picture(seed: int, shape: tuple[int, ...] = (36, 48, 3)) -> np.ndarray:
+def make_image(seed: int, shape: tuple[int, ...] = (36, 48, 3)) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8)
 
 
@@ -34,7 +34,7 @@ def photos(tmp_path: Path) -> Path:
     folder = tmp_path / "photos"
     (folder / "more").mkdir(parents=True)
     for i, name in enumerate(["a.png", "b.jpg", "more/c.png", "more/d.bmp", "more/grey.png"]):
-        write_image(folder / name, picture(i, (36, 48) if "grey" in name else (36, 48, 3)))
+        write_image(folder / name, make_image(i, (36, 48) if "grey" in name else (36, 48, 3)))
     (folder / "notes.txt").write_text("not an image")
     return folder
 
@@ -102,7 +102,7 @@ def test_verify_does_not_look_outside_its_folder(tmp_path: Path) -> None:
 
 
 def test_unreadable_files_are_named_counted_and_passed_over(tmp_path: Path, photos: Path) -> None:
-    write_image(photos / "whole.jpg", picture(1, (300, 300, 3)))
+    write_image(photos / "whole.jpg", make_image(1, (300, 300, 3)))
     (photos / "cut.jpg").write_bytes((photos / "whole.jpg").read_bytes()[:9000])
     (photos / "text.png").write_text("hello")
     out = tmp_path / "out"
@@ -120,9 +120,9 @@ def test_unreadable_files_are_named_counted_and_passed_over(tmp_path: Path, phot
 def test_names_that_would_collide_keep_their_extension(tmp_path: Path) -> None:
     folder = tmp_path / "photos"
     folder.mkdir()
-    write_image(folder / "a.png", picture(0))
-    write_image(folder / "a.jpg", picture(1))
-    write_image(folder / "b.jpg", picture(2))
+    write_image(folder / "a.png", make_image(0))
+    write_image(folder / "a.jpg", make_image(1))
+    write_image(folder / "b.jpg", make_image(2))
     assert stormproof("corrupt", folder, tmp_path / "out", "-c", "fog", "-s", 1).returncode == 0
     assert set(tree(tmp_path / "out")) == {"a.png.png", "a.jpg.png", "b.png", "manifest.json"}
 
@@ -191,7 +191,7 @@ def test_a_full_disk_is_one_line(tmp_path: Path, workers: int) -> None:
     folder = tmp_path / "photos"
     folder.mkdir()
     for i in range(8):
-        write_image(folder / f"{i}.png", picture(i, (400, 400, 3)))
+        write_image(folder / f"{i}.png", make_image(i, (400, 400, 3)))
     small = tmp_path / "small"
     small.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", small], check=False).returncode:

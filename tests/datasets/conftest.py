@@ -33,7 +33,7 @@ def trees() -> ModuleType:
     return sys.modules[__name__]
 
 
-def picture(seed: int = 0) -> np.ndarray:
+def make_image(seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, (HEIGHT, WIDTH, 3), np.uint8)
 
 
@@ -76,10 +76,10 @@ def coco(root: Path) -> str:
             },
         ],
     }  # fmt: skip
-    save(root / "pictures/sub/a.png", picture(1))
-    save(root / "pictures/b.png", picture(2))
+    save(root / "photos/sub/a.png", make_image(1))
+    save(root / "photos/b.png", make_image(2))
     save_text(root / "instances_val.json", json.dumps(content))
-    return f"coco:{root}/instances_val.json,images=pictures"
+    return f"coco:{root}/instances_val.json,images=photos"
 
 
 def panoptic(root: Path) -> str:
@@ -87,7 +87,7 @@ def panoptic(root: Path) -> str:
     segments[:, 8:16] = (44, 1, 0)  # 44 + 256 = 300
     segments[:, 16:] = (5, 0, 2)  # 5 + 2 · 65536
     save(root / "panoptic_val/a.png", segments)
-    save(root / "images/a.png", picture())
+    save(root / "images/a.png", make_image())
     content = {
         "images": [{"id": 1, "file_name": "a.png", "height": HEIGHT, "width": WIDTH}],
         "categories": [{"id": 200, "name": "rug", "isthing": 0}, {"id": 1, "name": "person", "isthing": 1}],
@@ -122,7 +122,7 @@ def voc(root: Path) -> str:
     save_text(root / "ImageSets/Main/val.txt", "2007_000001\n2007_000002\n")
     save_text(root / "ImageSets/Main/car_val.txt", "2007_000001  1\n2007_000002 -1\n")
     for i in (1, 2, 3):
-        save(root / f"JPEGImages/2007_00000{i}.jpg", picture(i))
+        save(root / f"JPEGImages/2007_00000{i}.jpg", make_image(i))
     return f"voc:{root},split=val"
 
 
@@ -130,7 +130,7 @@ def voc_segmentation(root: Path) -> str:
     stripes = PIL.Image.fromarray(label_map(0, 7, 15, 255)).convert("P")
     (root / "SegmentationClass").mkdir()
     stripes.save(root / "SegmentationClass/2007_000001.png")
-    save(root / "JPEGImages/2007_000001.jpg", picture())
+    save(root / "JPEGImages/2007_000001.jpg", make_image())
     save_text(root / "ImageSets/Segmentation/val.txt", "2007_000001\n")
     return f"voc-seg:{root},split=val"
 
@@ -143,13 +143,13 @@ def cityscapes(root: Path) -> str:
     numbers[14:20, 2:6] = 24  # a group of persons
     numbers[14:20, 10:14] = 30000  # a trailer
     for i, name in enumerate(NAMES):
-        save(root / f"leftImg8bit/val/aa/{name}_leftImg8bit.png", picture(i))
+        save(root / f"leftImg8bit/val/aa/{name}_leftImg8bit.png", make_image(i))
         save(root / f"gtFine/val/aa/{name}_gtFine_instanceIds.png", numbers)
     return f"cityscapes:{root}"
 
 
 def ade20k(root: Path) -> str:
-    save(root / "images/validation/ADE_val_00000001.jpg", picture())
+    save(root / "images/validation/ADE_val_00000001.jpg", make_image())
     save(root / "annotations/validation/ADE_val_00000001.png", label_map(0, 1, 2, 150))
     return f"ade20k:{root}"
 
@@ -172,14 +172,14 @@ def bdd(root: Path) -> str:
         },
         {"name": "b2.jpg", "labels": None},
     ]
-    save(root / "val/b1.jpg", picture(1))
-    save(root / "val/b2.jpg", picture(2))
+    save(root / "val/b1.jpg", make_image(1))
+    save(root / "val/b2.jpg", make_image(2))
     save_text(root / "det_val.json", json.dumps(frames))
     return f"bdd:{root}/det_val.json,images=val"
 
 
 def bdd_segmentation(root: Path) -> str:
-    save(root / "images/10k/val/b1.jpg", picture())
+    save(root / "images/10k/val/b1.jpg", make_image())
     save(root / "labels/sem_seg/masks/val/b1.png", label_map(0, 13, 18, 255))
     return f"bdd-seg:{root}"
 
@@ -193,12 +193,12 @@ def kitti(root: Path) -> str:
     save_text(root / "training/label_2/000000.txt", "\n".join(lines) + "\n")
     save_text(root / "training/label_2/000001.txt", "")
     for i in (0, 1):
-        save(root / f"training/image_2/00000{i}.png", picture(i))
+        save(root / f"training/image_2/00000{i}.png", make_image(i))
     return f"kitti:{root}"
 
 
 def camvid(root: Path) -> str:
-    save(root / "test/0001TP_008550.png", picture())
+    save(root / "test/0001TP_008550.png", make_image())
     save(root / "testannot/0001TP_008550.png", label_map(0, 8, 10, 11))
     return f"camvid:{root},split=test"
 
@@ -208,16 +208,16 @@ def yolo(root: Path) -> str:
         root / "data.yaml", "path: .\ntrain: images/train\nval: images/val\nnames:\n  0: cat\n  1: dog\n"
     )
     save_text(root / "labels/val/a.txt", "1 0.5 0.5 0.25 0.5\n0 0.25 0.25 0.5 0.5\n")
-    save(root / "images/val/a.png", picture(1))
-    save(root / "images/val/b.png", picture(2))
-    save(root / "images/train/c.png", picture(3))
+    save(root / "images/val/a.png", make_image(1))
+    save(root / "images/val/b.png", make_image(2))
+    save(root / "images/train/c.png", make_image(3))
     return f"yolo:{root}/data.yaml"
 
 
 def images(root: Path) -> str:
-    save(root / "b.png", picture(1))
-    save(root / "deeper/a.jpg", picture(2))
-    save(root / "grey.bmp", picture(3)[..., 0])
+    save(root / "b.png", make_image(1))
+    save(root / "deeper/a.jpg", make_image(2))
+    save(root / "grey.bmp", make_image(3)[..., 0])
     return f"images:{root}"
 
 
@@ -240,10 +240,10 @@ def tar(root: Path) -> str:
     polygon = [[2, 3, 12, 3, 12, 11, 2, 11]]
     row = {"category": "dog", "bbox": [2, 3, 10, 8], "segmentation": polygon, "iscrowd": 0}
     members = {
-        "set/a.png": png(picture(1)),
+        "set/a.png": png(make_image(1)),
         "set/a.json": json.dumps({"annotations": [row]}).encode(),
         "set/a.semantic.png": png(label_map(0, 1, 255, 0)),
-        "set/b.png": png(picture(2)),
+        "set/b.png": png(make_image(2)),
         "set/b.json": json.dumps([]).encode(),
     }
     write_tar(root / "val-0000.tar", members)

@@ -19,14 +19,14 @@ Build = Callable[..., str]
 
 def test_image_of_another_size_than_stated(build: Build, tmp_path: Path, trees: ModuleType) -> None:
     spec = build("coco")
-    trees.save(tmp_path / "tree/pictures/b.png", np.zeros((10, 32, 3), np.uint8))
+    trees.save(tmp_path / "tree/photos/b.png", np.zeros((10, 32, 3), np.uint8))
     assert "(10, 32)" in complaint(spec)
     assert "(24, 32)" in complaint(spec)
 
 
 def test_missing_image_file(build: Build, tmp_path: Path) -> None:
     spec = build("coco")
-    (tmp_path / "tree/pictures/b.png").unlink()
+    (tmp_path / "tree/photos/b.png").unlink()
     text = complaint(spec)
     assert "b.png, image '9': no such image file" in text
 
@@ -54,7 +54,7 @@ def test_label_map_with_unknown_ids(build: Build, tmp_path: Path, trees: ModuleT
 
 def test_label_map_of_colours(build: Build, tmp_path: Path, trees: ModuleType) -> None:
     spec = build("camvid")
-    trees.save(tmp_path / "tree/testannot/0001TP_008550.png", trees.picture())
+    trees.save(tmp_path / "tree/testannot/0001TP_008550.png", trees.make_image())
     assert "0001TP_008550.png: holds colours (mode RGB)" in complaint(spec)
 
 
@@ -224,9 +224,7 @@ def test_folders_and_splits_that_are_not_there(build: Build, tmp_path: Path) -> 
     assert "Splits found: test." in complaint(build("camvid", "cv").replace("split=test", "split=val"))
     assert "Splits found: train, val." in complaint(build("yolo", "y") + ",split=test")
     assert "choose a split: test" in complaint(f"camvid:{tmp_path}/cv")
-    assert "no such file or folder; did you mean" in complaint(
-        build("coco", "co").replace("pictures", "picture")
-    )
+    assert "no such file or folder; did you mean" in complaint(build("coco", "co").replace("photos", "photo"))
     (tmp_path / "empty").mkdir()
     assert "holds no images" in complaint(f"images:{tmp_path}/empty")
     assert "XML annotations" in complaint(f"voc:{tmp_path}/empty")
@@ -234,5 +232,5 @@ def test_folders_and_splits_that_are_not_there(build: Build, tmp_path: Path) -> 
 
 def test_two_images_of_one_name(build: Build, tmp_path: Path, trees: ModuleType) -> None:
     spec = build("images")
-    trees.save(tmp_path / "tree/b.jpg", trees.picture())
+    trees.save(tmp_path / "tree/b.jpg", trees.make_image())
     assert "image id 'b' occurs twice" in complaint(spec)

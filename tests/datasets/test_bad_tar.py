@@ -42,7 +42,7 @@ def test_tar_members_that_are_too_large(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_tar_samples_that_are_not_whole(tmp_path: Path, trees: ModuleType) -> None:
-    path, image = tmp_path / "x.tar", trees.png(trees.picture())
+    path, image = tmp_path / "x.tar", trees.png(trees.make_image())
     rows = [{"category": "dog", "bbox": [1, 2, -3, 4]}]
     cases: list[tuple[dict[str, bytes], str]] = [
         ({"a.json": b"[]"}, "sample 'a': has 0 images"),

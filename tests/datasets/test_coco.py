@@ -116,7 +116,7 @@ def test_usual_image_folders_are_found(tmp_path: Path, trees: ModuleType) -> Non
     trees.coco(tmp_path)
     (tmp_path / "annotations").mkdir()
     (tmp_path / "instances_val.json").rename(tmp_path / "annotations/instances_val.json")
-    (tmp_path / "pictures").rename(tmp_path / "val")
+    (tmp_path / "photos").rename(tmp_path / "val")
     assert open_dataset(f"coco:{tmp_path}/annotations/instances_val.json")[0].image.shape == (24, 32, 3)
 
 

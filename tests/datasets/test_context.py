@@ -109,7 +109,7 @@ def attach(root: Path, trees: ModuleType) -> None:
         (root / "depth/aa").mkdir(parents=True, exist_ok=True)
         np.save(root / f"depth/aa/{name}_depth.npy", DEPTH + i)
         trees.save(root / f"disparity/val/aa/{name}_disparity.png", np.full((24, 32), 2560 + 1, np.uint16))
-        trees.save(root / f"rightImg8bit/val/aa/{name}_rightImg8bit.png", trees.picture(10 + i))
+        trees.save(root / f"rightImg8bit/val/aa/{name}_rightImg8bit.png", trees.make_image(10 + i))
         camera = {"extrinsic": {"baseline": 0.2}, "intrinsic": {"fx": 2000, "fy": 2000, "u0": 16, "v0": 12}}
         trees.save_text(root / f"camera/val/aa/{name}_camera.json", json.dumps(camera))
 
@@ -122,7 +122,7 @@ def test_context_is_found_by_name(build: Build, tmp_path: Path, trees: ModuleTyp
     np.testing.assert_array_equal(with_depth[-1].context.depth, DEPTH + 1)
     stereo = open_dataset(f"{spec},disparity=disparity,calib=camera,right=rightImg8bit")
     sample = stereo[0]
-    np.testing.assert_array_equal(sample.context.right, trees.picture(10))
+    np.testing.assert_array_equal(sample.context.right, trees.make_image(10))
     # (2561 − 1) / 256 = 10 pixels; 2000 × 0.2 / 10 = 40 metres
     np.testing.assert_allclose(sample.context.depth, 40, rtol=1e-6)
     assert sample.context.camera.baseline == 0.2

@@ -162,7 +162,7 @@ def test_bdd_names_flags_and_lanes(build: Build) -> None:
 
 
 def test_bdd_segmentation_in_the_older_layout(tmp_path: Path, trees: ModuleType) -> None:
-    trees.save(tmp_path / "seg/images/val/x.jpg", trees.picture())
+    trees.save(tmp_path / "seg/images/val/x.jpg", trees.make_image())
     trees.save(tmp_path / "seg/labels/val/x_train_id.png", trees.label_map(0, 255, 1, 2))
     dataset = open_dataset(f"bdd-seg:{tmp_path}")
     assert dataset.ids == ("x",)
@@ -181,7 +181,7 @@ def test_kitti_dont_care_excuses_every_class(build: Build) -> None:
 
 
 def test_camvid_takes_classes_from_its_file(tmp_path: Path, trees: ModuleType) -> None:
-    trees.save(tmp_path / "images/a.png", trees.picture())
+    trees.save(tmp_path / "images/a.png", trees.make_image())
     trees.save(tmp_path / "labels/a_L.png", trees.label_map(0, 1, 2, 2))
     names = {"classes": {"0": "road", "2": "void", "1": "sky"}, "ignore_index": 2}
     trees.save_text(tmp_path / "classes.json", json.dumps(names))
@@ -248,12 +248,12 @@ def test_tar_objects_and_maps(build: Build, trees: ModuleType) -> None:
     assert truth.instances.masks[0].counts.tolist() == RLE.from_mask(expected).counts.tolist()
     np.testing.assert_array_equal(truth.semantic.labels, trees.label_map(0, 1, 255, 0))
     assert dataset.truth(1).semantic is None
-    np.testing.assert_array_equal(dataset[1].image, trees.picture(2))
+    np.testing.assert_array_equal(dataset[1].image, trees.make_image(2))
 
 
 def test_tar_shards_by_range_and_pattern(tmp_path: Path, trees: ModuleType) -> None:
     for i in range(3):
-        trees.write_tar(tmp_path / f"val-{i:04d}.tar", {f"{i}.png": trees.png(trees.picture(i))})
+        trees.write_tar(tmp_path / f"val-{i:04d}.tar", {f"{i}.png": trees.png(trees.make_image(i))})
     assert open_dataset(f"tar:{tmp_path}/val-{{0000..0002}}.tar").ids == ("0", "1", "2")
     assert open_dataset(f"tar:{tmp_path}/val-*.tar").ids == ("0", "1", "2")
 
@@ -261,7 +261,7 @@ def test_tar_shards_by_range_and_pattern(tmp_path: Path, trees: ModuleType) -> N
 def test_tar_fingerprint_follows_labels_not_pixels(tmp_path: Path, trees: ModuleType) -> None:
     def fingerprint(seed: int, box: list[int]) -> str:
         label = json.dumps([{"category": "dog", "bbox": box}]).encode()
-        trees.write_tar(tmp_path / "x.tar", {"a.png": trees.png(trees.picture(seed)), "a.json": label})
+        trees.write_tar(tmp_path / "x.tar", {"a.png": trees.png(trees.make_image(seed)), "a.json": label})
         return open_dataset(f"tar:{tmp_path}/x.tar").fingerprint
 
     assert fingerprint(1, [1, 2, 3, 4]) == fingerprint(2, [1, 2, 3, 4]) != fingerprint(1, [1, 2, 3, 5])

@@ -77,43 +77,43 @@ def test_options_become_what_they_are_declared_to_be() -> None:
 
 
 @pytest.fixture
-def pictures(tmp_path: Path, trees: ModuleType) -> Path:
+def photos(tmp_path: Path, trees: ModuleType) -> Path:
     trees.images(tmp_path)
     return tmp_path
 
 
-def open_pictures(main: str, *, depth: str = "own") -> Any:
+def open_photos(main: str, *, depth: str = "own") -> Any:
     return open_images(main)
 
 
-def test_plug_ins_by_entry_point(pictures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plug_ins_by_entry_point(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("a_plug_in")
-    module.open_pictures = open_pictures  # type: ignore[attr-defined]
+    module.open_photos = open_photos  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "a_plug_in", module)
-    point = EntryPoint("pictures", "a_plug_in:open_pictures", "stormproof.datasets")
+    point = EntryPoint("photos", "a_plug_in:open_photos", "stormproof.datasets")
     monkeypatch.setattr(
         "stormproof.spec.entry_points", lambda group: EntryPoints([point]).select(group=group)
     )
-    assert len(open_dataset(f"pictures:{pictures}")) == 3
+    assert len(open_dataset(f"photos:{photos}")) == 3
     # An option that the plug-in declares is the plug-in's own, even if context has one of the name.
-    assert len(open_dataset(f"pictures:{pictures},depth=anything")) == 3
-    with pytest.raises(UnknownName, match="pictures"):
-        open_dataset("picturs:x")
+    assert len(open_dataset(f"photos:{photos},depth=anything")) == 3
+    with pytest.raises(UnknownName, match="photos"):
+        open_dataset("phots:x")
 
 
-def test_datasets_by_module_and_attribute(pictures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def make(*, where: str = str(pictures)) -> Any:
+def test_datasets_by_module_and_attribute(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(*, where: str = str(photos)) -> Any:
         return open_images(where)
 
     module = ModuleType("a_package.module")
-    contents = {"ready": open_images(str(pictures)), "make": make, "nonsense": 3, "picky": lambda path: path}
+    contents = {"ready": open_images(str(photos)), "make": make, "nonsense": 3, "picky": lambda path: path}
     for name, value in contents.items():
         setattr(module, name, value)
     monkeypatch.setitem(sys.modules, "a_package", ModuleType("a_package"))
     monkeypatch.setitem(sys.modules, "a_package.module", module)
     assert open_dataset("a_package.module:ready") is contents["ready"]
     assert len(open_dataset("a_package.module:make")) == 3
-    assert len(open_dataset(f"a_package.module:make,where={pictures}/deeper")) == 1
+    assert len(open_dataset(f"a_package.module:make,where={photos}/deeper")) == 1
     with pytest.raises(UnknownName, match="wher"):
         open_dataset("a_package.module:make,wher=x")
     with pytest.raises(UnknownName):

@@ -98,7 +98,16 @@ def _wait_for_silence(group: int) -> None:
 
 def _started(run: list[str], out: Path) -> subprocess.Popen[str]:
     """A run that has written a part and waits at its gate."""
-    process = subprocess.Popen(run, cwd=out.parent, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        run,
+        cwd=out.parent,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        ),  # a shell's background jobs ignore it
+    )
     _wait(lambda: bool(list((out / "parts").glob("part-*"))), process)
     return process
 

@@ -18,11 +18,11 @@ def write_scene(folder: Path, images: int = 12, size: tuple[int, int] = (48, 64)
     height, width = size
     records, annotations = [], []
     for i in range(images):
-        picture = rng.integers(0, 255, (height // 8, width // 8, 3), np.uint8)
-        picture = np.asarray(PIL.Image.fromarray(picture).resize((width, height)))
-        picture = picture.copy()
-        picture[0, 0] = (255, 0, 0) if i == MARKED else (10, 20, 30)
-        PIL.Image.fromarray(picture).save(folder / "images" / f"{i:03d}.png")
+        pixels = rng.integers(0, 255, (height // 8, width // 8, 3), np.uint8)
+        pixels = np.asarray(PIL.Image.fromarray(pixels).resize((width, height)))
+        pixels = pixels.copy()
+        pixels[0, 0] = (255, 0, 0) if i == MARKED else (10, 20, 30)
+        PIL.Image.fromarray(pixels).save(folder / "images" / f"{i:03d}.png")
         records.append({"id": i + 1, "file_name": f"{i:03d}.png", "height": height, "width": width})
         for k in range(2):
             x, y = (int(v) for v in rng.integers(0, 20, 2))

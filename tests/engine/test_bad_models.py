@@ -39,7 +39,7 @@ def test_one_bad_cell_costs_only_itself(configure: Configure, model: str, engine
 
 
 @pytest.mark.parametrize("batch", [1, 8])
-def test_a_model_that_writes_into_its_pictures_sees_them_clean(configure: Configure, batch: int) -> None:
+def test_a_model_that_writes_into_its_images_sees_them_clean(configure: Configure, batch: int) -> None:
     """Asked again image by image after a batch failed, and under the next condition."""
     for name in ("scribbles", "brightness_boxes"):
         assert run(configure(name, out=name, batch=batch)).complete
@@ -130,11 +130,11 @@ def test_many_failures_of_one_kind_are_one_line(scene: str, tmp_path: Path) -> N
 
     from stormproof.cli import app
 
-    pictures = Path(scene.partition("images=")[2])
+    photos = Path(scene.partition("images=")[2])
     mine = tmp_path / "images"
-    shutil.copytree(pictures, mine)
-    (mine / "003.png").write_bytes(b"no picture")
-    spec = scene.replace(str(pictures), str(mine))
+    shutil.copytree(photos, mine)
+    (mine / "003.png").write_bytes(b"no image")
+    spec = scene.replace(str(photos), str(mine))
     command = ["run", "--model", f"{MODELS}:brightness_boxes", "--data", spec, "--conditions", "fog"]
     shown = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "run"), "--engine", "local"])
     assert shown.exit_code == 1

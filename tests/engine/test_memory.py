@@ -16,7 +16,7 @@ from stormproof.imagefile import write_image
 @pytest.mark.parametrize("model", ["brightness_masks", "thresholds"])
 def test_memory_does_not_grow_with_conditions(model: str, configure: Configure, tmp_path: Path) -> None:
     """Masks and label maps of noise are the largest answers there are: a run on every pixel or two."""
-    folder = tmp_path / "pictures"
+    folder = tmp_path / "photos"
     folder.mkdir()
     write_image(folder / "a.png", np.random.default_rng(0).integers(0, 256, (600, 800, 3), np.uint8))
 

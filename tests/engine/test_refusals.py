@@ -88,21 +88,21 @@ def test_a_run_that_never_works_stops_at_once(configure: Configure) -> None:
 
 
 @pytest.mark.parametrize("engine", ["local", "pool"])
-def test_a_first_picture_that_is_broken_costs_only_itself(
+def test_a_first_image_that_is_broken_costs_only_itself(
     configure: Configure, tmp_path: Path, engine: str
 ) -> None:
     """Small sets have chunks of one image, and the broken one may be the first."""
     spec = write_scene(tmp_path / "broken", images=4)
-    (tmp_path / "broken" / "images" / "000.png").write_bytes(b"no picture")
+    (tmp_path / "broken" / "images" / "000.png").write_bytes(b"no image")
     summary = run(configure(data=spec, chunk=1, engine=engine, workers=1))
     assert summary.done.total() == 9
     assert {(failure.image, failure.kind) for failure in summary.failures} == {("1", "image")}
 
 
-def test_a_set_without_pictures_stops(configure: Configure, tmp_path: Path) -> None:
+def test_a_set_without_images_stops(configure: Configure, tmp_path: Path) -> None:
     spec = write_scene(tmp_path / "gone", images=14)
     for path in (tmp_path / "gone" / "images").iterdir():
-        path.write_bytes(b"no picture")
+        path.write_bytes(b"no image")
     with pytest.raises(RunError, match=r"All 30 cells of the first 10 images failed.*known format"):
         run(configure(data=spec, chunk=1))
 
@@ -125,9 +125,7 @@ def test_what_the_dataset_cannot_give_is_refused_before_the_run(
     assert not Path(config.out).exists()
 
 
-def test_a_first_picture_without_depth_does_not_refuse_the_others(
-    configure: Configure, tmp_path: Path
-) -> None:
+def test_a_first_image_without_depth_does_not_refuse_the_others(configure: Configure, tmp_path: Path) -> None:
     spec = write_scene(tmp_path / "deep", images=3)
     (tmp_path / "deep" / "depth").mkdir()
     for name, metres in (("000", np.nan), ("001", 20), ("002", 30)):

@@ -93,7 +93,7 @@ def test_shards_are_disjoint_and_cover(configure: Configure) -> None:
 
 
 @pytest.mark.parametrize("enhance", [[], ["clahe"]], ids=str)
-def test_grey_pictures_are_shown_in_three_channels(
+def test_grey_images_are_shown_in_three_channels(
     configure: Configure, tmp_path: Path, enhance: list[str]
 ) -> None:
     """As any set of photographs has some, and `image[..., ::-1]` would mirror them instead."""
@@ -116,7 +116,7 @@ def test_grey_pictures_are_shown_in_three_channels(
     assert enhance or boxes["grey"] == boxes["rgb"]
 
 
-def test_missing_pictures_fail_alone(configure: Configure, tmp_path: Path) -> None:
+def test_missing_images_fail_alone(configure: Configure, tmp_path: Path) -> None:
     spec = write_scene(tmp_path / "holes", images=4)
     (tmp_path / "holes" / "images" / "002.png").unlink()
     config = configure(data=spec)

@@ -1,4 +1,4 @@
-"""Picture quality equals independent implementations, and behaves at the edges."""
+"""Image quality equals independent implementations, and behaves at the edges."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from stormproof.metrics.quality import colour_wasserstein, gradient_ssim, grey, 
 from stormproof.sample import Instances
 
 
-def picture(seed=0, side=(112, 128)):
+def make_image(seed=0, side=(112, 128)):
     """Blobs and edges over several scales, in colour."""
     rng = np.random.default_rng(seed)
     layers = sum(s * gaussian_filter(rng.normal(0, 1, (*side, 3)), (s, s, 0)) for s in (1, 2, 4, 8, 16))
@@ -30,29 +30,29 @@ def picture(seed=0, side=(112, 128)):
     return (127 + 55 * layers).clip(0, 255).astype(np.uint8)
 
 
-CLEAN = picture()
-DAMAGED = {
+CLEAN = make_image()
+CHANGED = {
     "noise": (CLEAN + np.random.default_rng(1).normal(0, 15, CLEAN.shape)).clip(0, 255).astype(np.uint8),
     "blur": cv2.GaussianBlur(CLEAN, (0, 0), 1.5),
     "dark": (CLEAN * 0.5).astype(np.uint8),
-    "other": picture(9),
+    "other": make_image(9),
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGED)
-def test_ssim_equals_scikit_image_and_sewar(damage):
-    a, b = grey(CLEAN), grey(DAMAGED[damage])
+@pytest.mark.parametrize("change", CHANGED)
+def test_ssim_equals_scikit_image_and_sewar(change):
+    a, b = grey(CLEAN), grey(CHANGED[change])
     expected = structural_similarity(
         a, b, gaussian_weights=True, sigma=1.5, use_sample_covariance=False, data_range=255
     )
-    assert ssim(CLEAN, DAMAGED[damage]) == pytest.approx(expected, abs=1e-10)
+    assert ssim(CLEAN, CHANGED[change]) == pytest.approx(expected, abs=1e-10)
     sewar = pytest.importorskip("sewar")
     from sewar.utils import Filter
 
     second = sewar.ssim(
         a.astype(np.uint8), b.astype(np.uint8), fltr_specs={"fltr": Filter.GAUSSIAN, "sigma": 1.5, "ws": 11}
     )[0]
-    assert ssim(CLEAN, DAMAGED[damage]) == pytest.approx(second, abs=1e-10)
+    assert ssim(CLEAN, CHANGED[change]) == pytest.approx(second, abs=1e-10)
 
 
 def plain_vifp(a, b):
@@ -82,12 +82,12 @@ def plain_vifp(a, b):
     return kept / said
 
 
-@pytest.mark.parametrize("damage", DAMAGED)
-def test_vifp_equals_the_plain_recipe_and_sewar(damage):
-    a, b = grey(CLEAN), grey(DAMAGED[damage])
-    assert vifp(CLEAN, DAMAGED[damage]) == pytest.approx(plain_vifp(a, b), abs=1e-8)
+@pytest.mark.parametrize("change", CHANGED)
+def test_vifp_equals_the_plain_recipe_and_sewar(change):
+    a, b = grey(CLEAN), grey(CHANGED[change])
+    assert vifp(CLEAN, CHANGED[change]) == pytest.approx(plain_vifp(a, b), abs=1e-8)
     sewar = pytest.importorskip("sewar")
-    assert vifp(CLEAN, DAMAGED[damage]) == pytest.approx(sewar.vifp(a, b), abs=1e-8)
+    assert vifp(CLEAN, CHANGED[change]) == pytest.approx(sewar.vifp(a, b), abs=1e-8)
 
 
 def test_pyramid_equals_pyrtools():
@@ -129,15 +129,15 @@ def slow_wavelet_information(a, b):
     return kept / said, shared / a.size
 
 
-@pytest.mark.parametrize("damage", ["noise", "blur"])
-def test_wavelet_vif_and_ifc_equal_a_slow_reading(damage):
+@pytest.mark.parametrize("change", ["noise", "blur"])
+def test_wavelet_vif_and_ifc_equal_a_slow_reading(change):
     pytest.importorskip("pyrtools")
-    expected_vif, expected_ifc = slow_wavelet_information(grey(CLEAN), grey(DAMAGED[damage]))
-    assert vif(CLEAN, DAMAGED[damage]) == pytest.approx(expected_vif, rel=1e-3)
-    assert ifc(CLEAN, DAMAGED[damage]) == pytest.approx(expected_ifc, rel=1e-3)
+    expected_vif, expected_ifc = slow_wavelet_information(grey(CLEAN), grey(CHANGED[change]))
+    assert vif(CLEAN, CHANGED[change]) == pytest.approx(expected_vif, rel=1e-3)
+    assert ifc(CLEAN, CHANGED[change]) == pytest.approx(expected_ifc, rel=1e-3)
 
 
-def test_equal_pictures():
+def test_equal_images():
     assert rmse(CLEAN, CLEAN) == 0
     assert math.isinf(snr(CLEAN, CLEAN))
     assert ssim(CLEAN, CLEAN) == pytest.approx(1)
@@ -154,7 +154,7 @@ def test_more_damage_is_less_quality(measure):
     assert values[0] > values[1] > values[2]
 
 
-def test_a_flat_picture_says_nothing_that_could_be_lost():
+def test_a_flat_image_says_nothing_that_could_be_lost():
     flat = np.full_like(CLEAN, 90)
     for measure in (vif, vifp):
         assert measure(flat, flat) == 1
@@ -186,12 +186,12 @@ def test_wasserstein_equals_scipy(seed, height, width):
     assert colour_wasserstein(a, b) == pytest.approx(expected, abs=1e-12)
 
 
-def test_grey_and_colour_pictures_of_one_grey_agree():
-    a, b = grey(CLEAN).astype(np.uint8), grey(DAMAGED["noise"]).astype(np.uint8)
+def test_grey_and_colour_images_of_one_grey_agree():
+    a, b = grey(CLEAN).astype(np.uint8), grey(CHANGED["noise"]).astype(np.uint8)
     assert ssim(a, b) == ssim(a[..., None], b[..., None]) == ssim(np.dstack([a] * 3), np.dstack([b] * 3))
 
 
-def test_small_crops_are_padded_and_too_small_pictures_refused():
+def test_small_crops_are_padded_and_too_small_images_refused():
     tiny = CLEAN[:4, :7]
     assert ssim(tiny, tiny) == pytest.approx(1)
     assert ssim(tiny, 255 - tiny) < 0.9
@@ -240,5 +240,5 @@ def test_crops_grow_to_what_a_measure_needs(box, expected):
 
 def test_information_of_small_objects():
     objects = Instances([[5, 5, 15, 15], [100, 100, 128, 112]], [0, 0])
-    values = object_quality(CLEAN, DAMAGED["noise"], objects, vifp, least=41)
+    values = object_quality(CLEAN, CHANGED["noise"], objects, vifp, least=41)
     assert ((values > 0) & (values < 1)).all()

@@ -1,7 +1,7 @@
 """Stand-ins for frameworks that are not dependencies.
 
 A stand-in has the few names that an adapter calls, with the signatures and result types of the real
-package; pictures reach it as the real one wants them (BGR), and what it says comes back as predictions.
+package; images reach it as the real one wants them (BGR), and what it says comes back as predictions.
 """
 
 from __future__ import annotations

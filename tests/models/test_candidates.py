@@ -91,7 +91,7 @@ def test_prototype_masks_stay_in_their_box() -> None:
 def test_whole_masks_come_back_through_a_letterbox() -> None:
     fit = plan_fit((30, 60), (64, 64), "letterbox")
     planes = np.zeros((1, 64, 64), np.float32)
-    planes[0, 16:48, 32:] = 1  # the right half of the picture
+    planes[0, 16:48, 32:] = 1  # the right half of the image
     found = Candidates(np.array([[32.0, 16, 64, 48]]), np.array([0.9]), np.array([0]), masks=planes)
     said = to_prediction(found, fit, Limits(0.01, 10))
     assert said.masks is not None

@@ -83,5 +83,5 @@ def test_detectron2_scales_as_pillow_does() -> None:
     small = _pixels(stripes, settings)
     assert small.shape == (3, 1, 8)
     assert small[2].min() > 10
-    settings.MIN_SIZE_TEST = 0  # leaves pictures as they are
+    settings.MIN_SIZE_TEST = 0  # leaves images as they are
     assert np.array_equal(_pixels(stripes, settings)[2], stripes[..., 0])

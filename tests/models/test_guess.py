@@ -147,8 +147,8 @@ def test_how_detr_is_normalised() -> None:
 
 
 def test_the_image_among_several_inputs() -> None:
-    mask, picture = Tensor("pixel_mask", (1, 64, 64), N), Tensor("pixel_values", (1, 3, 64, 96), F)
-    outside = Graph((mask, picture), (Tensor("logits", (1, 19, 16, 24), F),))
+    mask, pixels = Tensor("pixel_mask", (1, 64, 64), N), Tensor("pixel_values", (1, 3, 64, 96), F)
+    outside = Graph((mask, pixels), (Tensor("logits", (1, 19, 16, 24), F),))
     assert guess_card(outside)["input"]["size"] == (64, 96)
 
 

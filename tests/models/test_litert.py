@@ -36,7 +36,7 @@ def write_arg_max(path: Path) -> Path:
     operator.builtinOptionsType, operator.builtinOptions = schema.BuiltinOptions.ArgMaxOptions, options
     graph = schema.SubGraphT()
     graph.tensors = [
-        tensor("picture", [1, SIDE, SIDE, 3], schema.TensorType.FLOAT32, 0),
+        tensor("image", [1, SIDE, SIDE, 3], schema.TensorType.FLOAT32, 0),
         tensor("axis", [1], schema.TensorType.INT32, 1),
         tensor("map", [1, SIDE, SIDE], schema.TensorType.INT32, 0),
     ]

@@ -74,7 +74,7 @@ def test_a_segmentation_export_gives_masks(tmp_path: Path) -> None:
     rows = np.zeros((1, 7, 84), np.float32)  # two classes, one coefficient
     rows[0, :, 5] = [32, 32, 16, 8, 0.1, 0.9, 1.0]
     prototypes = np.full((1, 1, 16, 16), -3, np.float32)
-    prototypes[..., 8:] = 3  # the right half of the picture
+    prototypes[..., 8:] = 3  # the right half of the image
     path = fixed_rows(tmp_path / "seg.onnx", rows, {"names": "{0: 'cat', 1: 'dog'}"}, prototypes)
     (found,) = open_model(f"onnx:{path}")([np.zeros((64, 64, 3), np.uint8)])
     assert found.masks is not None

@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch", reason="needs the extra 'hf'")
 T = pytest.importorskip("transformers", reason="needs the extra 'hf'")
 pytest.importorskip("onnxruntime", reason="needs the extra 'onnx'")
 
-# A picture larger than the networks want and of other proportions, so that it is shrunk on the way.
+# A image larger than the networks want and of other proportions, so that it is shrunk on the way.
 IMAGE = cv2.resize(
     np.random.default_rng(0).integers(0, 255, (20, 14, 3), dtype=np.uint8),
     (280, 400),

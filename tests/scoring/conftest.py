@@ -1,4 +1,4 @@
-"""Runs to score: made by tiny models on tiny pictures, once per session."""
+"""Runs to score: made by tiny models on tiny photos, once per session."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def contrast_masks(images: Sequence[Image]) -> list[Prediction]:
 
 
 def some_masks(images: Sequence[Image]) -> list[Prediction]:
-    """The same, but masks only on every other picture."""
+    """The same, but masks only on every other image."""
     said = zip(images, contrast_masks(images), strict=True)
     return [
         answer if int(image[0, 8, 0]) % 2 else Prediction(answer.boxes, answer.scores, answer.labels)
@@ -44,7 +44,7 @@ def some_masks(images: Sequence[Image]) -> list[Prediction]:
 
 
 def thresholds(images: Sequence[Image]) -> list[Prediction]:
-    """Right on clean pictures of the street: the truth is the grey level in three steps."""
+    """Right on clean images of the street: the truth is the grey level in three steps."""
     return [Prediction(semantic=(image[..., 0] // 86).astype(np.uint8)) for image in images]
 
 

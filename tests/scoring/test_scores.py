@@ -44,7 +44,7 @@ def by_hand(run: Path, condition: str, function: object) -> tuple[DetectionTruth
     return truth, said
 
 
-def pictures(run: Path) -> list[tuple[str, np.ndarray]]:  # type: ignore[type-arg]
+def photos(run: Path) -> list[tuple[str, np.ndarray]]:  # type: ignore[type-arg]
     dataset = open_dataset(read_record(run).dataset.spec)
     return [(dataset.ids[i], dataset[i].image) for i in range(len(dataset))]
 
@@ -155,7 +155,7 @@ def test_boxes_without_masks_on_some_images_are_masks_that_meet_nothing(make: Ma
     whole = score_run(make("contrast_masks", name="all_masks", conditions=["clean"])).by_measure
     assert scores["AP"] == whole["AP"]
     truth, said = by_hand(run, "clean", contrast_masks)
-    given = {name: some_masks([image]) for name, image in pictures(run)}
+    given = {name: some_masks([image]) for name, image in photos(run)}
     empty = RLE.from_mask(np.zeros((48, 64), bool))
     said = {
         name: answer if given[name][0].masks else replace(answer, masks=(empty,) * len(answer))  # type: ignore[type-var, arg-type]
@@ -219,7 +219,7 @@ def test_scores_that_cannot_be_kept_are_printed(make: Make) -> None:
 
 
 def test_exported_results_are_a_model_again(make: Make, tmp_path: Path) -> None:
-    """Through COCO results and back: the same scores, and no picture is opened."""
+    """Through COCO results and back: the same scores, and no image is opened."""
     from stormproof.engine.config import make_config
     from stormproof.engine.run import run as run_engine
 
@@ -268,7 +268,7 @@ def test_a_class_the_dataset_lacks_is_a_wrong_name_not_a_miss() -> None:
     assert strange["E"] == 0
 
 
-def test_people_who_leave_the_picture_stop_no_scoring(tmp_path: Path) -> None:
+def test_people_who_leave_the_image_stop_no_scoring(tmp_path: Path) -> None:
     spec = write_scene(tmp_path / "scene", images=1)
     file = tmp_path / "scene" / "instances.json"
     content = json.loads(file.read_text().replace('"cat"', '"person"'))

@@ -39,7 +39,7 @@ def made(tmp_path: Path, model: str, data: str, out: str = "run", **settings: ob
 
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Pictures without labels, one of them a folder deeper."""
+    """Images without labels, one of them a folder deeper."""
     folder = tmp_path_factory.mktemp("photos")
     (folder / "deep").mkdir()
     rng = np.random.default_rng(1)
@@ -55,8 +55,8 @@ def test_names_of_digits_keep_their_zeros(tmp_path: Path) -> None:
     (scene / "label_2").mkdir()
     rng = np.random.default_rng(1)
     for name in ("000000", "000007"):
-        picture = rng.integers(0, 255, (48, 64, 3), np.uint8)
-        PIL.Image.fromarray(picture).save(scene / "image_2" / f"{name}.png")
+        pixels = rng.integers(0, 255, (48, 64, 3), np.uint8)
+        PIL.Image.fromarray(pixels).save(scene / "image_2" / f"{name}.png")
         label = "Car 0.00 0 0.0 5 5 25 25 1.5 1.6 3.9 0 0 20 0\n"
         (scene / "label_2" / f"{name}.txt").write_text(label)
     first = made(tmp_path, f"{MODELS}:brightness_boxes", f"kitti:{scene}")
@@ -67,7 +67,7 @@ def test_names_of_digits_keep_their_zeros(tmp_path: Path) -> None:
     assert score_run(again).by_measure["E"] == pytest.approx(score_run(first).by_measure["E"])
 
 
-def test_pictures_without_labels_keep_the_models_numbers(photos: str, tmp_path: Path) -> None:
+def test_images_without_labels_keep_the_models_numbers(photos: str, tmp_path: Path) -> None:
     folder = made(tmp_path, f"{MODELS}:brightness_boxes", photos)
     export(folder, "--out", tmp_path / "results")
     rows = json.loads((tmp_path / "results" / "clean.json").read_text())

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from stormproof.boxes import area, overlap, shared
+from stormproof.kernel import kernel
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.sample import Ints
 
@@ -74,7 +74,7 @@ def _judge(rule: Any, truth: DetectionTruth, found: Detections, iou: float) -> t
     return in_order, owners
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@kernel
 def _voc(starts: Any, truths: Any, excused: Any, boxes: Any, iou: Any) -> Any:
     taken = np.zeros(len(truths), np.bool_)
     verdicts, hits = np.zeros(len(boxes), np.uint8), np.full(len(boxes), -1)
@@ -96,7 +96,7 @@ def _voc(starts: Any, truths: Any, excused: Any, boxes: Any, iou: Any) -> Any:
     return verdicts, hits
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@kernel
 def _nrec(starts: Any, truths: Any, excused: Any, boxes: Any, iou: Any) -> Any:
     taken = np.zeros(len(truths), np.bool_)
     verdicts, hits = np.zeros(len(boxes), np.uint8), np.full(len(boxes), -1)

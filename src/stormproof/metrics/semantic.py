@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from stormproof.errors import InvalidPrediction, InvalidTruth
+from stormproof.kernel import kernel
 from stormproof.metrics.measure import Measure, Scored, measured
 from stormproof.sample import Floats, Ints, SemanticMap
 
@@ -117,7 +117,7 @@ def _count(truth: LabelMap, predicted: LabelMap, ignore: int, classes: int, name
     return wide[:classes, :classes].copy()
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@kernel
 def _tally(truth: Any, predicted: Any, rows: Any, columns: Any, counts: Any) -> None:
     # Neighbouring pixels mostly repeat, and a count that is incremented twice in a row waits for itself;
     # four matrices in turn keep the additions independent.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from stormproof.boxes import shared, union
 from stormproof.errors import ModelError
+from stormproof.kernel import kernel
 from stormproof.models.geometry import Fit
 from stormproof.sample import RLE, Bools, Ints, Prediction
 
@@ -111,7 +111,7 @@ def nms(boxes: Array, scores: Array, labels: Array, *, iou: float, keep: int) ->
     return kept
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@kernel
 def _suppress(boxes: Any, labels: Any, iou: float, keep: int) -> Any:
     # A box is compared with those that stay only, and all is over once enough do: thousands of
     # candidates cost less than a millisecond.
