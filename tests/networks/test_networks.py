@@ -1,0 +1,117 @@
+"""The networks that come with the package: what they hold, what they say, and of which world they are."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+from typer.testing import CliRunner
+
+from stormproof.boxes import iou
+from stormproof.cli import app
+from stormproof.errors import UnknownName
+from stormproof.models import open_model
+from stormproof.networks import Builtin, builtins, find_builtin, story
+from stormproof.sample import Sample
+from stormproof.world import OBJECTS, SEMANTIC, VERSION, render
+
+NETWORKS = builtins()
+# What a network must reach on clean scenes of world:test to be worth testing under corruption.
+BARS = {
+    "detection": {"AP50": 0.75, "AP": 0.45},
+    "instance": {"mask AP50": 0.65},
+    "semantic": {"mIoU": 0.75},
+}
+BELOW = {"street-grid", "street-centre", "street-masks"}  # and those that do not, yet: docs/networks.md
+
+
+@pytest.fixture(scope="module")
+def sample() -> Sample:
+    return render(0, "test", 3).sample
+
+
+def test_there_is_what_the_documentation_names() -> None:
+    tasks = {name: network.task for name, network in NETWORKS.items()}
+    assert tasks == {
+        "street-grid": "detection",
+        "street-centre": "detection",
+        "street-masks": "instance",
+        "street-context": "semantic",
+        "street-plain": "semantic",
+    }
+
+
+def test_every_network_was_trained_on_the_world_as_it_is() -> None:
+    stale = [name for name, network in NETWORKS.items() if network.world != VERSION]
+    assert not stale, (
+        f"The world is at version {VERSION}; train again (training/): {', '.join(stale)}, which saw "
+        f"version {', '.join(str(NETWORKS[name].world) for name in stale)}."
+    )
+
+
+@pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
+def test_a_network_reaches_its_bars(network: Builtin) -> None:
+    """One that is listed as below them must be: whoever trains a better one takes it off the list."""
+    assert network.images >= 200
+    reached = all(network.clean[measure] >= least for measure, least in BARS[network.task].items())
+    assert reached == (network.name not in BELOW), network.clean
+
+
+def test_together_they_are_small() -> None:
+    assert sum(network.bytes for network in NETWORKS.values()) <= 16e6
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_weights_are_stored_as_float16_and_widened(name: str) -> None:
+    graph = onnx.load(str(find_builtin(name).path)).graph
+    widened = {node.input[0] for node in graph.node if node.op_type == "Cast"}
+    stored = [(t.name, t.data_type, int(np.prod(t.dims))) for t in graph.initializer]
+    wide = [name for name, kind, size in stored if kind == onnx.TensorProto.FLOAT and size >= 64]
+    assert not wide
+    halves = {name for name, kind, _ in stored if kind == onnx.TensorProto.FLOAT16}
+    assert halves
+    assert halves <= widened
+    assert {value.type.tensor_type.elem_type for value in graph.output} == {onnx.TensorProto.FLOAT}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_network_sees_what_is_there(name: str, sample: Sample) -> None:
+    model = open_model(f"builtin:{name}")
+    assert callable(model)
+    (found,) = model([sample.image])
+    assert sample.truth.instances is not None
+    assert sample.truth.semantic is not None
+    if NETWORKS[name].task == "semantic":
+        assert model.semantic_classes == SEMANTIC
+        truth = sample.truth.semantic.labels
+        assert (found.semantic == truth)[truth != 255].mean() > 0.85
+        return
+    assert model.classes == OBJECTS
+    large = sample.truth.instances.area > 32**2
+    overlaps = iou(found.boxes[found.scores > 0.3], sample.truth.instances.boxes[large])
+    assert (overlaps.max(axis=0) > 0.5).mean() >= 0.5
+    assert (found.masks is not None) == (NETWORKS[name].task == "instance")
+
+
+def test_an_unknown_network_names_the_nearest() -> None:
+    with pytest.raises(UnknownName, match="street-grid"):
+        find_builtin("street-grit")
+    with pytest.raises(UnknownName):
+        find_builtin("../networks/street-grid")
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_story_of_a_training_is_kept(name: str) -> None:
+    told = story(name)
+    assert told["training"]["name"] == name
+    assert told["training"]["seed"] == 0
+    assert len(told["curve"]) > 5
+    assert told["scenes"] == told["curve"][-1]["scenes"]
+
+
+def test_they_are_listed() -> None:
+    told = json.loads(CliRunner().invoke(app, ["list", "models", "--json"]).stdout)
+    assert [row["name"] for row in told] == [f"builtin:{name}" for name in NETWORKS]
+    assert all(row["clean"] and row["world"] == VERSION for row in told)

@@ -1,0 +1,113 @@
+"""`python -m training`: render scenes, train networks on them, export and score what came out."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from pathlib import Path
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m training", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    render = verbs.add_parser("render", help="fill a pool with scenes of the street")
+    render.add_argument("pool", type=Path)
+    render.add_argument("--train", type=int, default=24000)
+    render.add_argument("--val", type=int, default=200)
+    render.add_argument("--seed", type=int, default=0)
+    render.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
+    corrupt = verbs.add_parser("corrupt", help="add images under a condition to a pool's training scenes")
+    corrupt.add_argument("pool", type=Path)
+    corrupt.add_argument("condition", help="such as gaussian_noise@3; the array gets its name")
+    train = verbs.add_parser("train", help="train a network of training/configs on a pool")
+    train.add_argument("name")
+    train.add_argument("--pool", type=Path, required=True)
+    train.add_argument("--out", type=Path, required=True)
+    train.add_argument(
+        "--seconds", type=float, default=400.0, help="the configuration's share is taken of it"
+    )
+    train.add_argument("--until", type=float, help="the same as a moment, in seconds since 1970")
+    train.add_argument("--steps", type=int, help="exactly so many steps instead")
+    train.add_argument("--seed", type=int, help="instead of the configuration's")
+    train.add_argument("--batch", type=int, help="instead of the configuration's")
+    train.add_argument("--device", default=None)
+    together = verbs.add_parser("together", help="render, and train several networks side by side")
+    together.add_argument("names", nargs="+")
+    together.add_argument("--pool", type=Path, required=True, help="an empty folder, best in memory")
+    together.add_argument("--out", type=Path, required=True)
+    together.add_argument("--train", type=int, default=24000, help="scenes to train on")
+    together.add_argument("--val", type=int, default=200, help="scenes to watch on")
+    together.add_argument("--seconds", type=float, default=540.0, help="for everything")
+    together.add_argument("--render-path", default="", help="PYTHONPATH of the rendering, where it differs")
+    export = verbs.add_parser("export", help="write trained weights as ONNX, with card and log")
+    export.add_argument("weights", type=Path, nargs="+")
+    export.add_argument("--out", type=Path, required=True)
+    score = verbs.add_parser("score", help="score exported networks on clean scenes of world:test")
+    score.add_argument("networks", type=Path, nargs="+", help="ONNX files; the score goes beside each")
+    score.add_argument("--scenes", type=int, default=200)
+    score.add_argument("--scratch", type=Path, required=True, help="where the runs go")
+    # Each verb imports what it needs: rendering runs where there is no PyTorch, training where there is
+    # no Numba.
+    arguments = parser.parse_args()
+    run = {
+        "render": _render, "corrupt": _corrupt, "train": _train, "together": _together, "export": _export,
+        "score": _score,
+    }  # fmt: skip
+    run[arguments.verb](arguments)
+
+
+def _render(a: argparse.Namespace) -> None:
+    from stormproof.world import VERSION
+    from training.pool import Pool
+    from training.rendering import fill
+
+    counts = {"val": a.val, "train": a.train}
+    pools = [Pool(s, n, 512, 320, a.seed, VERSION, min(a.workers, n)) for s, n in counts.items()]
+    fill([a.pool / s for s in counts], pools)
+
+
+def _corrupt(a: argparse.Namespace) -> None:
+    from training.corrupting import corrupt
+
+    corrupt(a.pool / "train", a.condition)
+
+
+def _train(a: argparse.Namespace) -> None:
+    from dataclasses import replace
+
+    import torch
+
+    from training.config import load
+    from training.loop import Budget, train
+
+    training = load(a.name)
+    given = {"seed": a.seed, "batch": a.batch}
+    training = replace(training, **{key: value for key, value in given.items() if value is not None})
+    device = torch.device(a.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    seconds = a.seconds if a.until is None else a.until - time.time()
+    train(training, a.pool, a.out, Budget(seconds * training.share, a.steps), device)
+
+
+def _together(a: argparse.Namespace) -> None:
+    from training.together import together
+
+    together(a.names, a.pool, a.out, scenes=(a.train, a.val), seconds=a.seconds, render_path=a.render_path)
+
+
+def _export(a: argparse.Namespace) -> None:
+    from training.export import export
+
+    for path in a.weights:
+        print(export(path, a.out))
+
+
+def _score(a: argparse.Namespace) -> None:
+    from training.scoring import score
+
+    for network in a.networks:
+        print(network.stem, score(network, a.scenes, a.scratch), flush=True)
+
+
+if __name__ == "__main__":
+    main()

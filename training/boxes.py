@@ -1,0 +1,64 @@
+"""Boxes: from what networks say to x1 y1 x2 y2 in pixels, and how far two agree. All in float32."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from training.networks import STRIDES
+
+LONGEST = 5.0  # log of a box's side in strides; keeps an untrained network finite
+
+
+def cells(
+    size: tuple[int, int], device: torch.device, strides: Sequence[int] = STRIDES
+) -> tuple[Tensor, Tensor]:
+    """Column and row of every cell of all levels, finest first (A×2), and each cell's stride (A×1)."""
+    places, steps = [], []
+    for stride in strides:
+        height, width = size[0] // stride, size[1] // stride
+        y, x = torch.meshgrid(
+            torch.arange(height, device=device), torch.arange(width, device=device), indexing="ij"
+        )
+        places.append(torch.stack([x.flatten(), y.flatten()], 1).float())
+        steps.append(torch.full((height * width, 1), float(stride), device=device))
+    return torch.cat(places), torch.cat(steps)
+
+
+def from_rows(rows: Tensor, places: Tensor, steps: Tensor) -> Tensor:
+    """Boxes of a grid: centre relative to the cell's corner and log sides, in strides."""
+    middle = (rows[..., :2].float() + places) * steps
+    half = rows[..., 2:4].float().clamp(max=LONGEST).exp() * steps / 2
+    return torch.cat([middle - half, middle + half], -1)
+
+
+def from_edges(edges: Tensor, places: Tensor, stride: int = STRIDES[0]) -> Tensor:
+    """Boxes of a centre map: logs of the distances to the four edges, n×4 or B×n×4, in cells."""
+    distance = edges.float().clamp(max=LONGEST).exp()
+    middle = places + 0.5
+    return torch.cat([middle - distance[..., :2], middle + distance[..., 2:]], -1) * stride
+
+
+def area(boxes: Tensor) -> Tensor:
+    return (boxes[..., 2:] - boxes[..., :2]).clamp(min=0).prod(-1)
+
+
+def iou(a: Tensor, b: Tensor) -> Tensor:
+    """Intersection over union, broadcast over leading axes."""
+    shared = area(
+        torch.cat([torch.maximum(a[..., :2], b[..., :2]), torch.minimum(a[..., 2:], b[..., 2:])], -1)
+    )
+    return shared / (area(a) + area(b) - shared).clamp(min=1e-6)
+
+
+def giou(a: Tensor, b: Tensor) -> Tensor:
+    """Generalized IoU (Rezatofighi et al. 2019): also tells how far apart boxes are that do not meet."""
+    around = torch.cat([torch.minimum(a[..., :2], b[..., :2]), torch.maximum(a[..., 2:], b[..., 2:])], -1)
+    shared = area(
+        torch.cat([torch.maximum(a[..., :2], b[..., :2]), torch.minimum(a[..., 2:], b[..., 2:])], -1)
+    )
+    joined = area(a) + area(b) - shared
+    whole = area(around).clamp(min=1e-6)
+    return shared / joined.clamp(min=1e-6) - (whole - joined) / whole

@@ -1,0 +1,32 @@
+"""The same scenes under a condition: an array of images beside the clean ones, for a training to mix in."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from pathlib import Path
+
+from stormproof.condition import Condition
+from stormproof.corruptions import apply
+from stormproof.world import render
+from training.pool import array, read
+
+
+def corrupt(folder: Path, condition: str) -> Path:
+    """Write `condition`'s images of every scene of a pool; they are named by the condition."""
+    pool = read(folder)
+    name = str(Condition.parse(condition))
+    array(folder, pool, name, "w+")
+    workers = os.cpu_count() or 1
+    with multiprocessing.get_context("spawn").Pool(workers) as processes:
+        processes.starmap(_work, [(folder, name, w, workers) for w in range(workers)])
+    return folder / f"{name}.raw"
+
+
+def _work(folder: Path, name: str, worker: int, workers: int) -> None:
+    """Every scene is rendered again, because some corruptions look at its depth."""
+    pool, condition = read(folder), Condition.parse(name)
+    images = array(folder, pool, name, "r+")
+    for index in range(worker, pool.count, workers):
+        sample = render(pool.seed, pool.split, index, width=pool.width, height=pool.height).sample
+        images[index] = apply(sample, condition, seed=pool.seed).image

@@ -1,0 +1,223 @@
+"""The training loop: as many steps as the seconds allow, or exactly so many."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from training.augment import Batch, varied
+from training.config import Source, Training
+from training.evaluation import evaluate
+from training.losses import LOSSES, TRUTHS
+from training.networks import build
+from training.scenes import Scenes
+
+FIRST = 2000  # scenes that must be there before the first step
+WARM = 0.03  # of the training, in which the learning rate rises
+EVERY = 20.0  # seconds between looks at the pool, the losses and the weights' health
+SAVED = 60.0  # seconds between saved weights
+SCORED = 150.0  # seconds between scores on a part of the held-out scenes, which are slow to take
+STEEPEST = 10.0  # longest gradient
+PART, VAL = 60, 200  # held-out scenes scored on the way, and at the end
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """When to stop: after so many seconds, or steps where given."""
+
+    seconds: float
+    steps: int | None = None
+
+    def spent(self, seconds: float, steps: int) -> float:
+        """The share of the training that is over."""
+        return steps / self.steps if self.steps is not None else seconds / self.seconds
+
+
+def rate(spent: float, base: float) -> float:
+    """A short rise, then half a cosine down to 1 % of the base."""
+    if spent < WARM:
+        return base * (0.05 + 0.95 * spent / WARM)
+    fall = 0.5 * (1 + math.cos(math.pi * min(1.0, (spent - WARM) / (1 - WARM))))
+    return base * (0.01 + 0.99 * fall)
+
+
+def decayed(network: nn.Module) -> list[dict[str, Any]]:
+    """Weights of convolutions shrink; biases and norms do not."""
+    shrink = [p for p in network.parameters() if p.ndim > 1]
+    keep = [p for p in network.parameters() if p.ndim <= 1]
+    return [{"params": shrink}, {"params": keep, "weight_decay": 0.0}]
+
+
+class Average:
+    """The running average of a network's weights and statistics, which is what is kept."""
+
+    def __init__(self, network: nn.Module, decay: float) -> None:
+        self.network = copy.deepcopy(network).eval().requires_grad_(False)
+        self.decay, self.steps = decay, 0
+        self._mine = [t for t in self.network.state_dict().values() if t.is_floating_point()]
+
+    @torch.no_grad()
+    def follow(self, network: nn.Module) -> None:
+        self.steps += 1
+        theirs = [t for t in network.state_dict().values() if t.is_floating_point()]
+        weight = 1 - min(self.decay, (1 + self.steps) / (10 + self.steps))
+        torch._foreach_lerp_(self._mine, theirs, weight)
+
+
+def train(
+    training: Training, folder: Path, out: Path, budget: Budget, device: torch.device
+) -> dict[str, Any]:
+    """Train on `folder`/train, watch on `folder`/val, and keep weights and log in `out`/NAME.pt."""
+    started = time.monotonic()
+    torch.backends.cudnn.benchmark = True
+    torch.set_float32_matmul_precision("high")
+    scenes = Scenes(folder / "train", device, training.images, TRUTHS[training.network])
+    held_out = Scenes(folder / "val", device, (Source(),), TRUTHS[training.network])
+    held_out.wait(VAL, budget.seconds)
+    scenes.wait(FIRST, budget.seconds)
+    network: nn.Module = build(training.network, training.options, training.seed).to(device)
+    network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    average = Average(network, training.ema)
+    optimizer = torch.optim.AdamW(
+        decayed(network), training.rate, weight_decay=training.decay, fused=device.type == "cuda"
+    )
+    log: dict[str, Any] = {
+        "training": asdict(training),
+        "world": scenes.pool.world,
+        "parameters": sum(p.numel() for p in network.parameters()),
+        "curve": [],
+    }
+    _say(training, f"{log['parameters']} parameters, {scenes.count} scenes, {_since(started)} s")
+    run = _Run(training, network, average, optimizer, scenes, held_out, log, out, started)
+    run.until(budget)
+    return log
+
+
+@dataclass(slots=True)
+class _Run:
+    training: Training
+    network: nn.Module
+    average: Average
+    optimizer: torch.optim.Optimizer
+    scenes: Scenes
+    held_out: Scenes
+    log: dict[str, Any]
+    out: Path
+    started: float
+
+    def until(self, budget: Budget) -> None:
+        generator = torch.Generator().manual_seed(self.training.seed)
+        good = copy.deepcopy(self.network.state_dict())
+        begun = looked = saved = scored = time.monotonic()
+        steps, caution = 0, 1.0
+        losses: dict[str, Tensor] = {}
+        # The wait for scenes is part of the seconds, not of the schedule.
+        window = Budget(max(1.0, budget.seconds - (begun - self.started)), budget.steps)
+        while (spent := window.spent(time.monotonic() - begun, steps)) < 1:
+            for group in self.optimizer.param_groups:
+                group["lr"] = caution * rate(spent, self.training.rate)
+            losses = self.step(generator)
+            steps += 1
+            if time.monotonic() - looked < EVERY:
+                continue
+            looked = time.monotonic()
+            self.scenes.grow()
+            if _healthy(self.network) and _healthy(self.average.network):
+                good = copy.deepcopy(self.network.state_dict())
+            else:
+                _say(self.training, f"step {steps}: not finite; back to the last good weights")
+                self.network.load_state_dict(good)
+                self.average = Average(self.network, self.training.ema)
+                self.optimizer.state.clear()
+                caution *= 0.5
+            self.note(steps, spent, losses)
+            if looked - scored > SCORED:
+                scored = looked
+                self.score(PART)
+            if looked - saved > SAVED:
+                saved = looked
+                self.save()
+        self.note(steps, 1.0, losses)
+        self.save()  # before the last score, in case there is no time left for it
+        self.score(VAL)
+        self.save()
+
+    def step(self, generator: torch.Generator) -> dict[str, Tensor]:
+        training = self.training
+        batch = varied(self.scenes.draw(training.batch, generator), training.augment, generator)
+        if training.adversarial:
+            batch = self.attacked(batch)
+        terms = self.losses(batch)
+        self.optimizer.zero_grad(set_to_none=True)
+        torch.stack(list(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(self.network.parameters(), STEEPEST)
+        self.optimizer.step()
+        self.average.follow(self.network)
+        return terms
+
+    def losses(self, batch: Batch) -> dict[str, Tensor]:
+        device = batch.images.device.type
+        images = batch.images.contiguous(memory_format=torch.channels_last)
+        with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+            outputs = self.network(images)
+        return LOSSES[self.training.network](outputs, batch)
+
+    def attacked(self, batch: Batch) -> Batch:
+        """The first half of the batch moved one step against the network (Goodfellow et al. 2015)."""
+        images = batch.images.detach().requires_grad_()
+        moved = Batch(images, batch.boxes, batch.labels, batch.valid, batch.semantic, batch.instance)
+        total = torch.stack(list(self.losses(moved).values())).sum()
+        (slope,) = torch.autograd.grad(total, images)
+        half = len(images) // 2
+        worse = images.detach().clone()
+        worse[:half] += self.training.adversarial / 127.5 * slope[:half].sign()
+        return Batch(
+            worse.clamp_(-1, 1), batch.boxes, batch.labels, batch.valid, batch.semantic, batch.instance
+        )
+
+    def note(self, steps: int, spent: float, losses: dict[str, Tensor]) -> None:
+        row: dict[str, Any] = {"step": steps, "spent": round(spent, 4), "scenes": self.scenes.count}
+        row |= {name: round(float(value.detach()), 4) for name, value in losses.items()}
+        self.log["curve"].append(row)
+        self.log["scenes"], self.log["seconds"] = self.scenes.count, _since(self.started)
+
+    def score(self, scenes: int) -> None:
+        begun = time.monotonic()
+        scores = evaluate(self.average.network, self.training.network, self.held_out, scenes)
+        rounded = {name: round(value, 4) for name, value in scores.items()}
+        row = self.log["curve"][-1]
+        row |= rounded
+        self.log["val"] = rounded
+        _say(self.training, f"{_since(self.started)} s {row} (scored in {_since(begun)} s)")
+
+    def save(self) -> None:
+        """Weights as float16 and the log, in one file that is whole at every moment."""
+        self.out.mkdir(parents=True, exist_ok=True)
+        weights = {
+            name: (t.half() if t.is_floating_point() else t).cpu()
+            for name, t in self.average.network.state_dict().items()
+        }
+        target = self.out / f"{self.training.name}.pt"
+        scratch = target.with_suffix(".part")
+        torch.save({"weights": weights, "log": json.dumps(self.log)}, scratch)
+        scratch.replace(target)
+
+
+def _healthy(network: nn.Module) -> bool:
+    return all(bool(torch.isfinite(p).all()) for p in network.parameters())
+
+
+def _since(moment: float) -> int:
+    return round(time.monotonic() - moment)
+
+
+def _say(training: Training, text: str) -> None:
+    print(f"[{training.name}] {text}", flush=True)

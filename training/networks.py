@@ -1,0 +1,203 @@
+"""The networks: one encoder, one neck, and a head per way of answering.
+
+Plain 3×3 convolutions and ReLU, which run fast on a CPU; the encoder and all necks are shared by name,
+never by weight.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+OBJECTS, SEMANTIC = 7, 12  # classes of the world
+STRIDES = (4, 8, 16, 32)
+WIDTHS = (32, 48, 96, 128, 160)
+DEPTHS = (1, 2, 2, 1)
+RARE = -math.log(99)  # the logit of a chance of 1 %: most places hold nothing
+
+
+def conv(inputs: int, outputs: int, size: int = 3, stride: int = 1, dilation: int = 1) -> nn.Sequential:
+    padding = dilation * (size // 2)
+    return nn.Sequential(
+        nn.Conv2d(inputs, outputs, size, stride, padding, dilation, bias=False),
+        nn.BatchNorm2d(outputs),
+        nn.ReLU(inplace=True),
+    )
+
+
+class Block(nn.Module):
+    """A residual block, half as wide inside."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(conv(width, width // 2), conv(width // 2, width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        residue: Tensor = self.inner(x)
+        return x + residue
+
+
+class Encoder(nn.Module):
+    """Features at strides 4, 8, 16 and 32."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = conv(3, WIDTHS[0], stride=2)
+        pairs = zip(WIDTHS, WIDTHS[1:], DEPTHS, strict=False)
+        self.stages = nn.ModuleList(
+            nn.Sequential(conv(a, b, stride=2), *(Block(b) for _ in range(depth))) for a, b, depth in pairs
+        )
+
+    def forward(self, x: Tensor) -> list[Tensor]:
+        x = self.stem(x)
+        features = []
+        for stage in self.stages:
+            x = stage(x)
+            features.append(x)
+        return features
+
+
+class GlobalContext(nn.Module):
+    """The image's mean feature, added everywhere."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.here, self.everywhere = conv(inputs, outputs, 1), nn.Conv2d(inputs, outputs, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        here: Tensor = self.here(x)
+        whole: Tensor = self.everywhere(x.mean((2, 3), keepdim=True))
+        return here + whole
+
+
+class AtrousContext(nn.Module):
+    """Atrous pooling as in DeepLab: the same place seen at several widths, and the whole image."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.views = nn.ModuleList([
+            conv(inputs, outputs, 1), conv(inputs, outputs, dilation=2), conv(inputs, outputs, dilation=4)
+        ])  # fmt: skip
+        self.everywhere = nn.Sequential(nn.Conv2d(inputs, outputs, 1), nn.ReLU(inplace=True))
+        self.join = conv(outputs * 4, outputs, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        whole = self.everywhere(x.mean((2, 3), keepdim=True))
+        seen = [view(x) for view in self.views]
+        joined: Tensor = self.join(torch.cat([*seen, whole.expand_as(seen[0])], 1))
+        return joined
+
+
+CONTEXTS: dict[str, Callable[[int, int], nn.Module]] = {
+    "global": GlobalContext,
+    "atrous": AtrousContext,
+    "plain": lambda inputs, outputs: conv(inputs, outputs, 1),
+}
+
+
+class Neck(nn.Module):
+    """Context at the coarsest level, then a top-down sum; the `levels` finest maps are smoothed."""
+
+    def __init__(self, context: str, width: int, levels: int) -> None:
+        super().__init__()
+        self.context = CONTEXTS[context](WIDTHS[-1], width)
+        self.sides = nn.ModuleList(nn.Conv2d(w, width, 1) for w in WIDTHS[1:-1])
+        self.smooth = nn.ModuleList(conv(width, width) for _ in range(levels))
+
+    def forward(self, features: list[Tensor]) -> list[Tensor]:
+        maps = [self.context(features[-1])]
+        for side, feature in zip(reversed(list(self.sides)), reversed(features[:-1]), strict=True):
+            maps.insert(0, side(feature) + functional.interpolate(maps[0], scale_factor=2.0))
+        return [smooth(level) for smooth, level in zip(self.smooth, maps, strict=False)]
+
+
+class Grid(nn.Module):
+    """YOLOX's way: every cell of every level says box, objectness and class; the rest is suppression.
+
+    With `prototypes`, every cell also says how to mix that many maps into its object's mask.
+    """
+
+    def __init__(self, context: str = "global", width: int = 64, head: int = 48, prototypes: int = 0) -> None:
+        super().__init__()
+        self.encoder, self.neck = Encoder(), Neck(context, width, len(STRIDES))
+        self.what, self.where = conv(width, head), conv(width, head)
+        self.classes = nn.Conv2d(head, OBJECTS, 1)
+        self.box = nn.Conv2d(head, 5, 1)  # centre, log sides in strides; objectness
+        self.mix = nn.Conv2d(head, prototypes, 1) if prototypes else None
+        if prototypes:
+            self.fine = conv(width, head)
+            self.finer = nn.Sequential(conv(head, 32), nn.Conv2d(32, prototypes, 1))
+        with torch.no_grad():
+            self.box.weight.mul_(0.1)
+            self.box.bias.copy_(torch.tensor([0.5, 0.5, 1.0, 1.0, RARE]))  # type: ignore[union-attr]
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        """`rows` B×A×(5 + classes + prototypes), finest level first, all raw; `prototypes` B×k×H/2×W/2."""
+        maps = self.neck(self.encoder(x))
+        rows = []
+        for level in maps:
+            what, where = self.what(level), self.where(level)
+            parts = [self.box(where), self.classes(what)]
+            if self.mix is not None:
+                parts.append(self.mix(where))
+            rows.append(torch.cat(parts, 1).flatten(2))
+        found = {"rows": torch.cat(rows, 2).transpose(1, 2)}
+        if self.mix is not None:
+            found["prototypes"] = self.finer(functional.interpolate(self.fine(maps[0]), scale_factor=2.0))
+        return found
+
+
+class Centre(nn.Module):
+    """CenterNet's way: objects are peaks of a heat map at stride 4; nothing is suppressed."""
+
+    def __init__(self, context: str = "global", width: int = 64) -> None:
+        super().__init__()
+        self.encoder, self.neck = Encoder(), Neck(context, width, 1)
+        self.what, self.where = conv(width, width), conv(width, width)
+        self.heat, self.edges = nn.Conv2d(width, OBJECTS, 1), nn.Conv2d(width, 4, 1)
+        with torch.no_grad():
+            self.heat.bias.fill_(RARE)  # type: ignore[union-attr]
+            self.edges.bias.fill_(0.7)  # type: ignore[union-attr]
+            self.edges.weight.mul_(0.1)
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        """`heat` B×classes×h×w, logits; `edges` B×4×h×w, logs of distances left, up, right, down in cells."""
+        (level,) = self.neck(self.encoder(x))
+        return {"heat": self.heat(self.what(level)), "edges": self.edges(self.where(level))}
+
+
+class Semantic(nn.Module):
+    """A class per pixel, at stride 4; `context` is what the two shipped ones differ in."""
+
+    def __init__(self, context: str = "atrous", width: int = 64) -> None:
+        super().__init__()
+        self.encoder, self.neck = Encoder(), Neck(context, width, 1)
+        self.classes = nn.Conv2d(width, SEMANTIC, 1)
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        """`logits` B×classes×h×w."""
+        (level,) = self.neck(self.encoder(x))
+        return {"logits": self.classes(level)}
+
+
+NETWORKS: dict[str, Callable[..., nn.Module]] = {
+    "grid": Grid,
+    "masks": lambda **options: Grid(**{"prototypes": 24, **options}),
+    "centre": Centre,
+    "semantic": Semantic,
+}
+
+
+def build(name: str, options: dict[str, Any], seed: int) -> nn.Module:
+    """A network with fresh weights, the same for the same seed."""
+    torch.manual_seed(seed)
+    network = NETWORKS[name](**options)
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d) and module.bias is None:
+            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+    return network

@@ -1,0 +1,69 @@
+"""A pool: rendered scenes as plain arrays in a folder, which may still be growing while others read it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+OBJECTS = 32  # most objects kept per scene; the largest
+COLUMNS = 6  # of an object: x1, y1, x2, y2, class, and 1 (counts), -1 (too small to count) or 0 (no object)
+CLEAN = "images"
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Scenes 0 to `count` of a split. Worker w of `workers` renders scenes w, w + workers, …"""
+
+    split: str
+    count: int
+    width: int
+    height: int
+    seed: int
+    world: int  # the version of the world
+    workers: int
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of an array; every one not listed here holds images."""
+        plane = (self.count, self.height, self.width)
+        shapes = {
+            "semantic": plane,
+            "instance": plane,
+            "objects": (self.count, OBJECTS, COLUMNS),
+            "done": (self.workers,),
+        }
+        return shapes.get(name, (*plane, 3))
+
+
+_KINDS = {"objects": np.int16, "done": np.int64}
+
+
+def create(folder: Path, pool: Pool) -> None:
+    """An empty pool: all arrays at their full size, no scene done."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in (CLEAN, "semantic", "instance", "objects", "done"):
+        array(folder, pool, name, "w+")
+    # Last and at once: whoever sees it finds the arrays there.
+    part = folder / "pool.part"
+    part.write_text(json.dumps(asdict(pool), indent=1) + "\n")
+    part.replace(folder / "pool.json")
+
+
+def read(folder: Path) -> Pool:
+    return Pool(**json.loads((folder / "pool.json").read_text()))
+
+
+def array(folder: Path, pool: Pool, name: str, mode: Any = "c") -> npt.NDArray[Any]:
+    """An array of the pool, mapped from its file: `images` (clean), any other images, or a truth."""
+    kind = _KINDS.get(name, np.uint8)
+    return np.memmap(folder / f"{name}.raw", kind, mode, shape=pool.shape(name))
+
+
+def ready(folder: Path, pool: Pool) -> int:
+    """How many scenes, from the first on without a gap, are done."""
+    done = array(folder, pool, "done", "r")
+    return min(pool.count, int(min(done * pool.workers + np.arange(pool.workers))))

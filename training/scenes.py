@@ -1,0 +1,68 @@
+"""A pool's scenes in the memory of the device that trains, growing as they are rendered."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from training import pool as pools
+from training.config import Source
+
+_AT_ONCE = 256  # scenes copied at a time
+
+
+class Scenes:
+    """Images and truth as uint8 tensors; `grow` takes in what has been rendered since."""
+
+    def __init__(
+        self, folder: Path, device: torch.device, sources: Sequence[Source], truths: Sequence[str]
+    ) -> None:
+        self.folder, self.pool, self.device = folder, pools.read(folder), device
+        self.sources = sources
+        names = dict.fromkeys([*(s.array for s in sources), *truths, "objects"])
+        self._files = {name: pools.array(folder, self.pool, name) for name in names}
+        kinds = {name: torch.int16 if name == "objects" else torch.uint8 for name in names}
+        self._held = {
+            name: torch.empty(self.pool.shape(name), dtype=kinds[name], device=device) for name in names
+        }
+        self.count = 0
+
+    def grow(self) -> int:
+        """Take in new scenes; the number there are now."""
+        ready = pools.ready(self.folder, self.pool)
+        for start in range(self.count, ready, _AT_ONCE):
+            end = min(start + _AT_ONCE, ready)
+            for name, held in self._held.items():
+                held[start:end].copy_(torch.from_numpy(self._files[name][start:end]))
+        self.count = ready
+        return ready
+
+    def wait(self, count: int, seconds: float = 3600.0) -> None:
+        """Wait until at least so many scenes are there, or all of a smaller pool."""
+        until = time.monotonic() + seconds
+        while self.grow() < min(count, self.pool.count):
+            if time.monotonic() > until:
+                raise TimeoutError(f"{self.folder}: {self.count} scenes after {seconds:.0f} s, not {count}.")
+            time.sleep(0.5)
+
+    def take(self, indices: Tensor, source: str = pools.CLEAN) -> dict[str, Tensor]:
+        """The scenes at some indices: `images` from a source, and every truth held."""
+        arrays = {s.array for s in self.sources}
+        truths = {name: held[indices] for name, held in self._held.items() if name not in arrays}
+        return {"images": self._held[source][indices], **truths}
+
+    def draw(self, batch: int, generator: torch.Generator) -> dict[str, Tensor]:
+        """A random batch, its images from every source in the shares that were asked for."""
+        indices = torch.randint(self.count, (batch,), generator=generator).to(self.device)
+        taken = self.take(indices, self.sources[0].array)
+        total, begin = sum(s.share for s in self.sources), 0.0
+        for source in self.sources:
+            rows = slice(round(begin / total * batch), round((begin + source.share) / total * batch))
+            begin += source.share
+            if source is not self.sources[0]:
+                taken["images"][rows] = self._held[source.array][indices[rows]]
+        return taken

@@ -1,0 +1,362 @@
+"""Trains the shipped style networks: `python train.py --data data.npz --teacher DIR --out DIR --seconds 330`.
+
+The encoder learns features from which the distilled teacher's (wct16x_4SE) can be read at relu1_1 … relu4_1;
+the decoder learns to paint the style: content and style losses of huang2017 as the teacher sees them, and
+plain reconstruction at α = 0. Half of a batch is stylized, half reconstructed.
+Needs torch and NumPy only. Writes `style_weights.npz` (float16; weights averaged over steps) about once a
+minute, and `style_log.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import os
+import time
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+import torch
+from data import Atlas
+from torch import Tensor, nn
+from torch.nn import functional
+
+from stormproof.style.layers import (
+    BUILTIN_DECODER,
+    BUILTIN_ENCODER,
+    DISTILLED_ENCODER,
+    TAPS,
+    Conv,
+    Layer,
+    convolutions,
+)
+from stormproof.style.torchnet import Network, adain, statistics
+
+# (share of the time, highest learning rate, weight of the style loss). The second phase presses the style
+# harder; the weights at the end of the first are kept too, to choose from.
+PHASES = ((0.55, 8e-4, 12.0), (0.45, 5e-4, 25.0))
+RAMP = (0.06, 0.18)  # the style loss sets in between these shares of the time: first learn to draw at all
+CONTENT, RECONSTRUCTION, PERCEPTUAL, DISTILLATION, RANGE = 1.0, 300.0, 2.0, 1.0, 10.0
+AVERAGING = 0.998
+REFERENCE_FAN = 144  # inputs of a layer of 16 channels, 3×3; its rate is the full one
+
+
+class Student(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder, self.decoder = Network(BUILTIN_ENCODER), Network(BUILTIN_DECODER)
+
+    @torch.no_grad()
+    def prepare(self, images: Tensor) -> None:
+        """Scale the random weights by data: every channel begins with mean 0 and variance 1 before its ReLU.
+
+        Eighteen plain layers hardly learn otherwise: what all images share drowns what tells them apart.
+        """
+        x = images
+        for network in (self.encoder, self.decoder):
+            for layer in network.layers:
+                if isinstance(layer, Conv):
+                    conv = network.convs[f"c{layer.name}"]
+                    raw = conv(functional.pad(x, (1, 1, 1, 1), mode="reflect"))
+                    mean, deviation = raw.mean((0, 2, 3)), raw.std((0, 2, 3)) + 1e-4
+                    conv.weight.div_(deviation[:, None, None, None])
+                    conv.bias.sub_(mean).div_(deviation)
+                    if not layer.relu:  # colours: a quarter of the range around its middle
+                        conv.weight.mul_(0.2)
+                        conv.bias.mul_(0.2).add_(0.45)
+                x = network.step(layer, x)
+
+    def weights(self) -> dict[str, np.ndarray]:
+        return {
+            f"{part}.{name}": value.astype(np.float16)
+            for part, network in (("encoder", self.encoder), ("decoder", self.decoder))
+            for name, value in network.weights().items()
+        }
+
+
+def tapped(layers: tuple[Layer, ...]) -> list[Conv]:
+    return [conv for conv in convolutions(layers) if conv.name in TAPS]
+
+
+def load_teacher(folder: Path) -> Network:
+    state = torch.load(folder / "wct16x_4SE.pth", map_location="cpu", weights_only=True)
+    state = state.get("model", state)  # the files hold the state dict under that name
+    teacher = Network(DISTILLED_ENCODER, {k: v.numpy() for k, v in state.items()})
+    return teacher.eval().requires_grad_(False)
+
+
+@torch.no_grad()
+def level_units(teacher: Network, atlas: Atlas) -> list[Tensor]:
+    """The usual variance of a style's features at each level, so that levels count alike."""
+    return [statistics(f)[1].square().mean() for f in teacher.taps(atlas.batch(32)[1], TAPS)]
+
+
+def standard(features: Tensor) -> Tensor:
+    """Every channel with mean 0 and variance 1 over the batch; channels that never fire stay 0."""
+    mean = features.mean((0, 2, 3), keepdim=True)
+    variance = features.var((0, 2, 3), keepdim=True)
+    return (features - mean) / (variance + 1e-2).sqrt()
+
+
+def style_loss(
+    output: list[Tensor], content: list[Tensor], style: list[Tensor], units: list[Tensor]
+) -> Tensor:
+    """How much of the distance to the style is left: channel means and deviations, output ÷ content.
+
+    Dividing by the content's own distance lets every pair count alike, however far apart the two are.
+    """
+    total = torch.zeros((), device=units[0].device)
+    for got, had, want, unit in zip(output, content, style, units, strict=True):
+        wanted = statistics(want)
+        left, first = (
+            sum(
+                (mine - theirs).square().mean((1, 2, 3))
+                for mine, theirs in zip(statistics(f), wanted, strict=True)
+            )
+            for f in (got, had)
+        )
+        total = total + (left / (first + 0.3 * unit)).mean()
+    return total / len(units)
+
+
+def distance_left(teacher: Network, output: Tensor, content: Tensor, style: Tensor) -> Tensor:
+    """What is left of the distance to the style, plain sum over channels and levels, output ÷ content."""
+
+    def distance(image: Tensor) -> Tensor:
+        total = torch.zeros(len(image), device=image.device)
+        for got, want in zip(teacher.taps(image, TAPS), wanted, strict=True):
+            (m, s), (wm, ws) = statistics(got), statistics(want)
+            total += ((m - wm).square() + (s - ws).square()).sum((1, 2, 3))
+        return total
+
+    wanted = teacher.taps(style, TAPS)
+    return distance(output.clamp(0, 1)) / distance(content)
+
+
+def losses(
+    student: Student, heads: nn.ModuleList, teacher: Network, units: list[Tensor],
+    content: Tensor, style: Tensor, weight: float,
+) -> dict[str, Tensor]:  # fmt: skip
+    both = torch.cat((content, style))
+    with torch.no_grad():
+        seen = teacher.taps(both, TAPS)
+    own = student.encoder.taps(both, TAPS)
+    n, half = len(content), len(content) // 2
+    distillation = torch.zeros((), device=content.device)
+    for head, got, want in zip(heads, own, seen, strict=True):
+        distillation = distillation + functional.mse_loss(head(got).float(), standard(want.float()))
+    # The encoder learns from the teacher and from reconstruction; painting is the decoder's business.
+    features = own[-1]
+    stylized = adain(features[:half].detach(), statistics(features[n : n + half].detach()))
+    output = student.decoder(torch.cat((stylized, features[half:n].float()))).float()
+
+    painted = teacher.taps(output, TAPS)
+    target = adain(seen[-1][:half], statistics(seen[-1][n : n + half]))
+    perceptual = torch.zeros((), device=content.device)
+    for got, want, unit in zip(painted, seen, units, strict=True):
+        perceptual = perceptual + functional.mse_loss(got[half:].float(), want[half:n].float()) / unit
+    return {
+        "content": CONTENT
+        * min(weight, 1.0)
+        * functional.mse_loss(painted[-1][:half].float(), target)
+        / units[-1],
+        "style": weight
+        * style_loss(
+            [p[:half] for p in painted], [s[:half] for s in seen], [s[n : n + half] for s in seen], units
+        ),
+        "reconstruction": RECONSTRUCTION * functional.mse_loss(output[half:], content[half:]),
+        "perceptual": PERCEPTUAL * perceptual / len(units),
+        "distillation": DISTILLATION * distillation,
+        "range": RANGE * (output - output.clamp(0, 1)).square().mean(),
+    }
+
+
+@torch.no_grad()
+def validate(student: Student, teacher: Network, atlas: Atlas) -> dict[str, float]:
+    """On photographs and paintings that are not trained on."""
+    content, style = atlas.validation()
+    if content.device.type == "cpu":  # a dry run
+        content, style = content[:2, :, :128, :128], style[:2, :, :128, :128]
+    features, wanted = student.encoder(content), student.encoder(style)
+    again = student.decoder(features).clamp(0, 1)
+    psnr = -10 * torch.log10((again - content).square().mean((1, 2, 3)))
+    left = []
+    for k in range(len(style)):
+        pair = style[k : k + 1].expand(len(content), -1, -1, -1)
+        output = student.decoder(adain(features, statistics(wanted[k : k + 1])))
+        left.append(distance_left(teacher, output, content, pair))
+    return {"psnr": psnr.median().item(), "distance_left": torch.cat(left).median().item()}
+
+
+def phase_at(progress: float) -> tuple[int, float, float]:
+    """(phase, learning rate, style weight): warm-up, then half a cosine, in each phase."""
+    start = 0.0
+    for k, (share, rate, weight) in enumerate(PHASES):
+        if progress < start + share or k == len(PHASES) - 1:
+            t = min((progress - start) / share, 1.0)
+            return k, rate * min(t / 0.04, 1.0) * (0.02 + 0.98 * 0.5 * (1 + np.cos(np.pi * t))), weight
+        start += share
+    raise AssertionError
+
+
+def step_sizes(*networks: nn.Module) -> list[dict[str, object]]:
+    """Parameter groups with rates by fan-in, so that a step moves every layer's outputs alike.
+
+    With one rate for all, Adam's first steps push the outputs of wide layers below zero for good: a ReLU
+    that never fires has no gradient.
+    """
+    groups: list[dict[str, object]] = []
+    for network in networks:
+        for conv in (module for module in network.modules() if isinstance(module, nn.Conv2d)):
+            fan = conv.weight[0].numel()
+            groups.append({"params": [*conv.parameters()], "share": min(1.0, REFERENCE_FAN / fan)})
+    return groups
+
+
+@torch.no_grad()
+def dead_channels(student: Student, images: Tensor) -> int:
+    """Channels that fire for none of the images."""
+    x, dead = images, 0
+    for network in (student.encoder, student.decoder):
+        for layer in network.layers:
+            x = network.step(layer, x)
+            if isinstance(layer, Conv) and layer.relu:
+                dead += int((x.amax((0, 2, 3)) <= 0).sum())
+    return dead
+
+
+def save(student: Student, path: Path) -> None:
+    temporary = path.with_name("." + path.name)
+    with temporary.open("wb") as file:
+        np.savez_compressed(file, **student.weights())
+    temporary.replace(path)
+
+
+def throughput(student: Student, device: str) -> float:
+    """Images a second through encoder, AdaIN and decoder: batches of 16 at 512×512, half precision."""
+    fast = copy.deepcopy(student).half()
+    images = torch.rand(16, 3, 512, 512, device=device, dtype=torch.half)
+    with torch.no_grad():
+        style = statistics(fast.encoder(images[:1]))
+        for k in range(25):
+            if k == 5:
+                torch.cuda.synchronize()
+                start = time.perf_counter()
+            fast.decoder(adain(fast.encoder(images), style).half())
+        torch.cuda.synchronize()
+    return 20 * 16 / (time.perf_counter() - start)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--teacher", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seconds", type=float, default=330)
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--crop", type=int, default=256)
+    parser.add_argument("--save-every", type=float, default=50)
+    parser.add_argument("--turn", type=float, nargs=2, default=(0.0, 1.0), help="shares of the schedule")
+    parser.add_argument("--state", type=Path, help="where a turn leaves what the next one takes up")
+    options = parser.parse_args()
+    begun = time.perf_counter() - (time.time() - float(os.environ.get("STARTED", time.time())))
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.manual_seed(0)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+    torch.backends.cudnn.benchmark = True
+    atlas = Atlas(options.data, device, options.crop)
+    teacher, student = load_teacher(options.teacher).to(device), Student().to(device)
+    # What of the student's features the teacher's can be read from; thrown away at the end.
+    heads = nn.ModuleList(
+        nn.Conv2d(mine.outputs, his.outputs, 1)
+        for mine, his in zip(tapped(BUILTIN_ENCODER), tapped(DISTILLED_ENCODER), strict=True)
+    ).to(device)
+    learned = [*student.parameters(), *heads.parameters()]
+    units = level_units(teacher, atlas)
+    student.prepare(atlas.batch(32)[0])
+    average = copy.deepcopy(student).requires_grad_(False)
+    optimizer = torch.optim.Adam(step_sizes(student, heads), lr=1e-3, betas=(0.9, 0.99))
+    log: dict[str, object] = {
+        "device": torch.cuda.get_device_name() if device == "cuda" else "cpu", "torch": torch.__version__,
+        "batch": options.batch, "crop": options.crop, "phases": PHASES, "curve": [],
+    }  # fmt: skip
+    curve: list[dict[str, float]] = log["curve"]  # type: ignore[assignment]
+    options.out.mkdir(parents=True, exist_ok=True)
+    step, saved, sums, counted, skipped = 0, 0.0, {}, 0, 0
+    phase = phase_at(options.turn[0])[0]
+    modules = (student, heads, average, optimizer)
+    if options.state and options.state.exists():
+        kept = torch.load(options.state, weights_only=True)
+        for module, values in zip(modules, kept["modules"], strict=True):
+            module.load_state_dict(values)
+        step, log["curve"] = kept["step"], json.loads((options.out / "style_log.json").read_text())["curve"]
+        curve = log["curve"]  # type: ignore[assignment]
+        atlas.generator.manual_seed(step)
+
+    def write_log() -> None:
+        (options.out / ".style_log").write_text(json.dumps(log, indent=1))
+        (options.out / ".style_log").replace(options.out / "style_log.json")
+
+    def report() -> None:
+        nonlocal sums, counted
+        row = {
+            "step": step,
+            "seconds": round(time.perf_counter() - begun, 1),
+            "phase": phase,
+            "skipped": skipped,
+        }
+        row |= {k: round(v.item() / max(counted, 1), 5) for k, v in sums.items()}
+        row["dead"] = dead_channels(average, atlas.batch(8)[0])
+        row |= {k: round(v, 4) for k, v in validate(average, teacher, atlas).items()}
+        curve.append(row)
+        sums, counted = {}, 0
+        print(json.dumps(row), flush=True)
+        write_log()
+
+    while True:
+        elapsed = time.perf_counter() - begun
+        if elapsed >= options.seconds:
+            break
+        progress = options.turn[0] + (options.turn[1] - options.turn[0]) * elapsed / options.seconds
+        now, rate, weight = phase_at(progress)
+        weight *= min(max((progress - RAMP[0]) / (RAMP[1] - RAMP[0]), 0.0), 1.0)
+        if now != phase:
+            report()
+            save(average, options.out / "style_weights_phase1.npz")
+            phase = now
+        for group in optimizer.param_groups:
+            group["lr"] = rate * group["share"]
+        content, style = atlas.batch(options.batch)
+        with torch.autocast("cuda", torch.bfloat16) if device == "cuda" else nullcontext():
+            terms = losses(student, heads, teacher, units, content, style, weight)
+        total = torch.stack(list(terms.values())).sum()
+        optimizer.zero_grad(set_to_none=True)
+        total.backward()
+        if not torch.isfinite(nn.utils.clip_grad_norm_(learned, 50.0)):
+            skipped += 1
+            continue
+        optimizer.step()
+        step, counted = step + 1, counted + 1
+        keep = min(AVERAGING, step / (step + 10))
+        with torch.no_grad():
+            for old, new in zip(average.parameters(), student.parameters(), strict=True):
+                old.lerp_(new, 1 - keep)
+        for name, value in terms.items():
+            sums[name] = sums.get(name, 0) + value.detach()
+        if elapsed - saved >= options.save_every:
+            saved = elapsed
+            report()
+            save(average, options.out / "style_weights.npz")
+    report()
+    save(average, options.out / "style_weights.npz")
+    if options.state:
+        torch.save({"modules": [module.state_dict() for module in modules], "step": step}, options.state)
+    if device == "cuda":
+        log["images_per_second_512_batch16"] = round(throughput(average, device), 1)
+        write_log()
+
+
+if __name__ == "__main__":
+    main()
