@@ -1,0 +1,1 @@
+"""Style transfer: networks, style images, and the map from contents to styles."""

@@ -1,0 +1,145 @@
+"""Adaptive instance normalisation (huang2017): the content's features take the style's statistics."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from stormproof.errors import InvalidOption
+from stormproof.sample import Image
+
+Field = npt.NDArray[np.float32]
+Run = Callable[[Field], Field]  # one network: 1×C×H×W in and out
+
+EPSILON = 1e-5  # added to variances, as in the original
+SMALLEST = 16  # pixels a side; at an eighth of less there would be nothing to reflect at the border
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Statistics:
+    """Mean and deviation of every channel: all that AdaIN takes of a style."""
+
+    mean: Field
+    deviation: Field
+
+    @classmethod
+    def of(cls, features: Field) -> Statistics:
+        """Over space; the variance is the unbiased one plus 1e-5.
+
+        >>> Statistics.of(np.arange(4, dtype=np.float32).reshape(1, 2, 2)).mean.tolist()
+        [1.5]
+        """
+        flat = features.reshape(len(features), -1)
+        mean = flat.mean(1, dtype=np.float64)
+        variance = flat.var(1, dtype=np.float64, ddof=1 if flat.shape[1] > 1 else 0)
+        return cls(mean.astype(np.float32), np.sqrt(variance + EPSILON).astype(np.float32))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Keep a style without its image."""
+        np.savez(path, mean=self.mean, deviation=self.deviation)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Statistics:
+        try:
+            with np.load(path, allow_pickle=False) as stored:
+                mean, deviation = stored["mean"], stored["deviation"]
+        except (OSError, ValueError, KeyError) as error:
+            fix = "save them with Statistics.save, or give an image"
+            raise InvalidOption(f"{path}: no statistics of a style ({error}); {fix}.") from None
+        if mean.ndim != 1 or mean.shape != deviation.shape:
+            raise InvalidOption(f"{path}: mean {mean.shape} and deviation {deviation.shape} must be alike.")
+        return cls(mean.astype(np.float32), deviation.astype(np.float32))
+
+
+def adain(features: Field, own: Statistics, style: Statistics, alpha: float = 1.0) -> Field:
+    """(1−α)·f + α·AdaIN(f, s), which is one factor and one sum for each channel."""
+    scale = style.deviation / own.deviation
+    factor = (1 - alpha) + alpha * scale
+    shift = alpha * (style.mean - own.mean * scale)
+    blended = features * factor.astype(np.float32)[:, None, None]
+    blended += shift.astype(np.float32)[:, None, None]
+    return blended
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoded:
+    """A content image's features, encoded once for any number of styles and α."""
+
+    features: Field
+    own: Statistics
+    size: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AdaIN:
+    """An encoder and a decoder; `style_size` is the shorter side styles are brought to, as the authors do."""
+
+    name: str
+    encoder: Run
+    decoder: Run
+    fingerprint: str
+    channels: int
+    style_size: int = 512
+
+    def encode_content(self, image: Image) -> Encoded:
+        """Features of an H×W×3 image of any size."""
+        features = self.encoder(to_planes(at_least(image, SMALLEST)))[0]
+        return Encoded(features, Statistics.of(features), (image.shape[0], image.shape[1]))
+
+    def encode_style(self, image: Image) -> Statistics:
+        return Statistics.of(self.encoder(to_planes(shorter_side(image, self.style_size)))[0])
+
+    def load_style(self, path: Path) -> Statistics:
+        """A style whose statistics were saved."""
+        style = Statistics.load(path)
+        if len(style.mean) != self.channels:
+            fix = "save them anew with this network"
+            raise InvalidOption(
+                f"{path}: statistics of {len(style.mean)} channels, {self.name} has {self.channels}; {fix}."
+            )
+        return style
+
+    def paint(self, content: Encoded, style: object, alpha: float) -> Image:
+        """The content in the style; α = 0 is plain encoding and decoding."""
+        assert isinstance(style, Statistics)
+        features = content.features
+        if alpha:
+            features = adain(features, content.own, style, alpha)
+        return to_image(self.decoder(features[None])[0], content.size)
+
+
+def to_planes(image: Image) -> Field:
+    """H×W×3 bytes as 1×3×H×W in 0..1."""
+    return np.ascontiguousarray(image.transpose(2, 0, 1)[None], np.float32) / np.float32(255)
+
+
+def to_image(planes: Field, size: tuple[int, int]) -> Image:
+    """3×H×W in 0..1 as bytes, rounded and clamped, cut to (height, width): networks give multiples of 8."""
+    cut = np.maximum(planes[:, : size[0], : size[1]], 0)
+    # Rounds to even and saturates, like rint and clip, in one pass.
+    whole = [cv2.convertScaleAbs(np.ascontiguousarray(plane), alpha=255.0) for plane in cut]
+    return np.asarray(cv2.merge(whole), np.uint8)
+
+
+def at_least(image: Image, side: int) -> Image:
+    """The image, its last row and column repeated where it is too small for a network."""
+    down, right = max(side - image.shape[0], 0), max(side - image.shape[1], 0)
+    return np.pad(image, ((0, down), (0, right), (0, 0)), mode="edge") if down or right else image
+
+
+def shorter_side(image: Image, side: int) -> Image:
+    """Resized so that the shorter side measures `side` pixels."""
+    height, width = image.shape[:2]
+    scale = side / min(height, width)
+    if scale == 1:
+        return image
+    # Very long strips would become huge; what is beyond four times the side is left to the aspect ratio.
+    target = (min(round(width * scale), 4 * side), min(round(height * scale), 4 * side))
+    method = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
+    return np.asarray(cv2.resize(image, target, interpolation=method), np.uint8)

@@ -1,0 +1,137 @@
+"""Style networks by name: `built-in`, `adain:ENCODER,decoder=FILE`, `magenta:PREDICT,transform=FILE`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from stormproof.errors import InvalidOption, MissingExtra, ModelError, UnknownName
+from stormproof.sample import Image
+from stormproof.spec import Spec, call
+from stormproof.style.adain import AdaIN, Field, Run
+from stormproof.style.graph import onnx_graph
+from stormproof.style.layers import (
+    DISTILLED_DECODER,
+    DISTILLED_ENCODER,
+    VGG_DECODER,
+    VGG_ENCODER,
+    Layer,
+    Weights,
+    convolutions,
+    weight_shapes,
+)
+from stormproof.style.magenta import open_magenta
+from stormproof.style.runtime import runner
+
+BUILT_IN = "built-in"
+FOLDER = Path(__file__).with_name("weights")
+_PAIRS = {"VGG-19": (VGG_ENCODER, VGG_DECODER), "distilled VGG-19": (DISTILLED_ENCODER, DISTILLED_DECODER)}
+
+
+class StyleNetwork(Protocol):
+    """Encodes a content once and a style once, and paints the one in the other at any α."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def fingerprint(self) -> str: ...
+    def encode_content(self, image: Image) -> Any: ...
+    def encode_style(self, image: Image) -> Any: ...
+    def load_style(self, path: Path) -> Any: ...
+    def paint(self, content: Any, style: Any, alpha: float) -> Image: ...
+
+
+def torch_runner(layers: Sequence[Layer], weights: Weights, device: str = "cpu") -> Run:
+    """The same network in torch."""
+    import torch
+
+    from stormproof.style.torchnet import Network
+
+    network = Network(layers, weights).eval().to(device)
+
+    def run(batch: Field) -> Field:
+        with torch.no_grad():
+            return np.asarray(network(torch.from_numpy(batch).to(device)).float().cpu().numpy())
+
+    return run
+
+
+def adain_from(
+    name: str,
+    encoder: tuple[Sequence[Layer], Weights],
+    decoder: tuple[Sequence[Layer], Weights],
+    *,
+    torch: bool = False,
+) -> AdaIN:
+    """AdaIN over layers and weights, as ONNX graphs or in torch."""
+    make: Callable[[Sequence[Layer], Weights], Run]
+    make = torch_runner if torch else lambda layers, weights: runner(onnx_graph(layers, weights))
+    total = hashlib.blake2b(digest_size=16)
+    for layers, weights in (encoder, decoder):
+        for key in sorted(weight_shapes(layers)):
+            total.update(np.ascontiguousarray(weights[key], np.float32).tobytes())
+    channels = convolutions(encoder[0])[-1].outputs
+    return AdaIN(name, make(*encoder), make(*decoder), total.hexdigest(), channels)
+
+
+def read_weights(path: str | Path) -> dict[str, np.ndarray]:
+    """The arrays of a torch state dict; nothing in the file is executed."""
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtra("torch", "pip install 'stormproof[torch]'") from None
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise InvalidOption(f"{path}: no such weights file; check the path.") from None
+    except Exception as error:
+        raise ModelError(f"{path}: not a plain state dict of torch ({str(error).splitlines()[0]}).") from None
+    state = state.get("model", state) if isinstance(state, Mapping) else {}
+    arrays = {str(key): value.numpy() for key, value in state.items() if isinstance(value, torch.Tensor)}
+    if not arrays:
+        raise ModelError(f"{path}: holds no weights; give a state dict.")
+    return arrays
+
+
+def _fits(layers: Sequence[Layer], weights: Weights) -> bool:
+    # Longer files are fine: the original encoder's goes on to relu5_4.
+    return all(key in weights and weights[key].shape == shape for key, shape in weight_shapes(layers).items())
+
+
+def open_adain(main: str, *, decoder: str, torch: bool = False) -> AdaIN:
+    """The original VGG-19 pair or a distilled one, told apart by the shapes of their weights."""
+    first, second = read_weights(main), read_weights(decoder)
+    for name, (encoder_layers, decoder_layers) in _PAIRS.items():
+        if _fits(encoder_layers, first):
+            if not _fits(decoder_layers, second):
+                raise ModelError(f"{decoder}: is not the decoder of {main}, which is a {name}.")
+            return adain_from(name, (encoder_layers, first), (decoder_layers, second), torch=torch)
+    raise ModelError(f"{main}: weights of no encoder known here ({', '.join(_PAIRS)}).")
+
+
+def open_built_in() -> AdaIN:
+    """Our own pair."""
+    files = [FOLDER / "encoder.onnx", FOLDER / "decoder.onnx"]
+    digest = hashlib.blake2b(b"".join(file.read_bytes() for file in files), digest_size=16).hexdigest()
+    return AdaIN(BUILT_IN, runner(files[0]), runner(files[1]), digest, channels=192)
+
+
+_OPENERS: Mapping[str, Callable[..., StyleNetwork]] = {"adain": open_adain, "magenta": open_magenta}
+
+
+@lru_cache(maxsize=2)
+def open_network(text: str = BUILT_IN) -> StyleNetwork:
+    """The network a string names; opened once per process."""
+    if text == BUILT_IN:
+        return open_built_in()
+    spec = Spec.parse(text)
+    if spec.kind not in _OPENERS:
+        known = (BUILT_IN, *_OPENERS)
+        raise UnknownName("style network", spec.kind, known, f"Networks: {', '.join(known)}.")
+    opened: StyleNetwork = call(_OPENERS[spec.kind], spec)
+    return opened

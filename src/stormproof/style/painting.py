@@ -1,0 +1,72 @@
+"""An image in a style at some α, in feature or in pixel space; encoded once for all α."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from stormproof.randomness import digest
+from stormproof.sample import Image
+from stormproof.style.networks import BUILT_IN, open_network
+from stormproof.style.sources import encoded_style
+
+FEATURE, PIXEL = "feature", "pixel"
+SPACES = (FEATURE, PIXEL)
+KEPT = 12  # paintings of one image: a sequence of eleven, and one more
+
+
+@dataclass(slots=True)
+class _Last:
+    """What is kept of the last image: its features, and its paintings, which objects and background share."""
+
+    key: tuple[str, str] = ("", "")
+    content: Any = None
+    painted: dict[tuple[str, float], Image] = field(default_factory=dict)
+
+
+_LAST = _Last()
+
+
+def stylize(
+    image: Image, style: Path, *, alpha: float, space: str = FEATURE, network: str = BUILT_IN
+) -> Image:
+    """The image painted in a style; same shape, a new array.
+
+    In feature space α blends features, so α = 0 is the network's reconstruction; in pixel space it
+    blends the original with the fully painted image, so α = 0 is the original. Grey images stay grey.
+    """
+    if space == PIXEL:
+        if alpha == 0:
+            return image.copy()
+        return blend(image, stylize(image, style, alpha=1.0, network=network), alpha)
+    if image.ndim == 2 or image.shape[2] == 1:
+        colours = np.repeat(image.reshape(*image.shape[:2], 1), 3, axis=2)
+        painted = stylize(colours, style, alpha=alpha, network=network)
+        return np.asarray(cv2.cvtColor(painted, cv2.COLOR_RGB2GRAY), np.uint8).reshape(image.shape)
+    found, wanted = open_network(network), encoded_style(network, style)
+    key = (network, digest(image))
+    if _LAST.key != key:
+        _LAST.key, _LAST.content, _LAST.painted = key, found.encode_content(image), {}
+    asked = (str(style), alpha)
+    if asked not in _LAST.painted:
+        if len(_LAST.painted) >= KEPT:
+            _LAST.painted.clear()
+        _LAST.painted[asked] = found.paint(_LAST.content, wanted, alpha)
+    return _LAST.painted[asked].copy()
+
+
+def blend(original: Image, painted: Image, alpha: float) -> Image:
+    """(1−α)·original + α·painted, to the nearest grey level.
+
+    >>> blend(np.zeros((1, 1, 3), np.uint8), np.full((1, 1, 3), 200, np.uint8), 0.25)[0, 0].tolist()
+    [50, 50, 50]
+    """
+    if alpha == 1:
+        return painted.copy()
+    mixed = original.astype(np.float32)
+    mixed += np.float32(alpha) * (painted.astype(np.float32) - mixed)
+    return np.rint(mixed).astype(np.uint8)

@@ -1,0 +1,40 @@
+"""ONNX Runtime sessions: one thread on the CPU, since several processes share the machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stormproof.errors import MissingExtra, ModelError
+from stormproof.style.adain import Field, Run
+
+
+def session(model: bytes | Path, threads: int = 1) -> Any:
+    """An ONNX Runtime session on the CPU."""
+    try:
+        import onnxruntime
+    except ImportError:
+        raise MissingExtra("onnxruntime", "pip install 'stormproof[onnx]'") from None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.log_severity_level = 3
+    source = model if isinstance(model, bytes) else str(model)
+    try:
+        return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime's exceptions have no common root of their own
+        raise ModelError(
+            f"{model if isinstance(model, Path) else 'graph'}: cannot be loaded ({error})."
+        ) from error
+
+
+def runner(model: bytes | Path) -> Run:
+    """A graph with one input and one output as a function."""
+    opened = session(model)
+    name = opened.get_inputs()[0].name
+
+    def run(batch: Field) -> Field:
+        return np.asarray(opened.run(None, {name: batch})[0], np.float32)
+
+    return run
