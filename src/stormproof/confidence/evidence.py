@@ -1,0 +1,136 @@
+"""Evidence of a test: an in-toto Statement v1 with a test-result predicate and what a reader must know.
+
+The statement says what was tested, on what, how, with which result and how sure that is. It is not signed;
+`cosign attest-blob` and others sign it. It claims conformity with no standard.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from stormproof.condition import Condition
+from stormproof.confidence.interval import NEW_IMAGES
+from stormproof.confidence.intervals import few_images
+from stormproof.confidence.verdicts import Outcome, Verdict
+from stormproof.corruptions import apply, registered
+from stormproof.corruptions.units import physical
+from stormproof.datasets.dataset import Dataset
+from stormproof.engine.provenance import provenance
+from stormproof.spec import Spec
+from stormproof.store.parts import read_failures
+from stormproof.store.record import RunRecord
+
+STATEMENT = "https://in-toto.io/Statement/v1"
+PREDICATE = "https://in-toto.io/attestation/test-result/v0.1"
+_RESULTS = {Outcome.PASS: "PASSED", Outcome.INCONCLUSIVE: "WARNED", Outcome.FAIL: "FAILED"}
+PIXELS = 2  # images whose corrupted pixels are hashed, unless more are asked for
+
+
+def statement(
+    run: Path, record: RunRecord, dataset: Dataset, requirements: Path, verdicts: Sequence[Verdict], *,
+    pixels: int = PIXELS,
+) -> dict[str, Any]:  # fmt: skip
+    """The statement about a run; JSON-able."""
+    ids = {outcome: [v.requirement.id for v in verdicts if v.outcome is outcome] for outcome in Outcome}
+    worst = max((v.outcome for v in verdicts), key=[*_RESULTS].index)
+    return {
+        "_type": STATEMENT,
+        "subject": [_subject(record)],
+        "predicateType": PREDICATE,
+        "predicate": {
+            "result": _RESULTS[worst],
+            "configuration": [
+                {"name": requirements.name, "digest": {"sha256": _sha256(requirements)}},
+                {"name": "run.json", "digest": {"sha256": _sha256(run / "run.json")}},
+            ],
+            "passedTests": ids[Outcome.PASS],
+            "warnedTests": ids[Outcome.INCONCLUSIVE],
+            "failedTests": ids[Outcome.FAIL],
+            "stormproof": {
+                "created": datetime.now(UTC).isoformat(timespec="seconds"),
+                "requirements": [verdict.as_dict() for verdict in verdicts],
+                "intervals": {"level": 0.95, "target": NEW_IMAGES, "warning": few_images(record.images)},
+                "model": record.model.model_dump(mode="json"),
+                "dataset": record.dataset.model_dump(mode="json") | {"images_tested": record.images},
+                "seed": record.seed,
+                "recipes": record.recipes,
+                "files": record.files,
+                "conditions": [_described(text) for text in record.conditions],
+                "pixels": pixel_manifest(record, dataset, images=pixels),
+                "environment": {"run": record.provenance, "check": provenance()},
+                "deviations": _deviations(run, record),
+                "operating_conditions": _operating(record),
+            },
+        },
+    }
+
+
+def pixel_manifest(record: RunRecord, dataset: Dataset, *, images: int) -> dict[str, Any]:
+    """Hashes of the first images under every condition; equal hashes mean that equal pixels were tested."""
+    names = {"classes": dataset.classes, "semantic_classes": dataset.semantic_classes}
+    found: dict[str, dict[str, str]] = {}
+    for index in range(min(images, record.images)):
+        sample = dataset[index]
+        for text in record.conditions:
+            made = apply(sample, Condition.parse(text), seed=record.seed, **names)
+            digest = hashlib.sha256(repr(made.image.shape).encode() + made.image.tobytes()).hexdigest()
+            found.setdefault(text, {})[sample.id] = digest
+    rule = "sha256 of the shape, as Python prints it, and the bytes of the pixels"
+    return {"hash": rule, "images": min(images, record.images), "found": found}
+
+
+def _subject(record: RunRecord) -> dict[str, Any]:
+    """The model by the SHA-256 of its file, where it is one, and by the fingerprint of the run."""
+    digest = {"stormproofFingerprint": record.model.fingerprint}
+    file = Path(Spec.parse(record.model.spec).main)
+    if file.is_file():
+        digest = {"sha256": _sha256(file), **digest}
+    return {"name": record.model.name, "digest": digest}
+
+
+def _described(text: str) -> dict[str, Any]:
+    quantities = physical(Condition.parse(text))
+    return {
+        "condition": text,
+        "physical": [
+            {"name": q.name, "value": q.value if math.isfinite(q.value) else None, "unit": q.unit}
+            for q in quantities
+        ],
+    }
+
+
+def _deviations(run: Path, record: RunRecord) -> list[str]:
+    """What was not done as one would expect."""
+    found = []
+    if record.images < record.dataset.images:
+        found.append(f"Only the first {record.images} of {record.dataset.images} images were tested.")
+    failures = read_failures(run)
+    if failures:
+        found.append(f"{len(failures)} cells failed and have no score.")
+    if "clean" not in record.conditions:
+        found.append("The clean images were not tested.")
+    if record.model.enhance:
+        found.append(f"Images were enhanced first: {', '.join(record.model.enhance)}.")
+    return found
+
+
+def _operating(record: RunRecord) -> dict[str, Any]:
+    """Which corruptions were tested and in which range, and which of those known were not."""
+    tested: dict[str, list[str]] = {}
+    for text in record.conditions:
+        condition = Condition.parse(text)
+        if condition.corruption is not None:
+            quantities = ", ".join(map(str, physical(condition)))
+            line = f"{text}: {quantities}" if quantities else text
+            tested.setdefault(condition.corruption, []).append(line)
+    return {"tested": tested, "untested": [name for name in registered() if name not in tested]}
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

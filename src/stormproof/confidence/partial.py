@@ -1,0 +1,170 @@
+"""Runs that estimate mPC from part of the grid: as many images a condition as a precision needs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from stormproof.condition import Condition
+from stormproof.confidence.estimate import Boxes, Cell, Estimate, estimate, next_share
+from stormproof.confidence.grids import linear_coefficients
+from stormproof.confidence.interval import THIS_SET
+from stormproof.confidence.maps import map_numbers
+from stormproof.confidence.matching import match_boxes, match_masks
+from stormproof.confidence.resample import confusions_of, require_readable
+from stormproof.confidence.weights import REPLICATES, poisson_weights
+from stormproof.datasets.dataset import Dataset
+from stormproof.engine.config import RunConfig
+from stormproof.engine.plan import Plan, make_plan
+from stormproof.engine.run import Summary
+from stormproof.errors import InvalidOption
+from stormproof.files import write_json
+from stormproof.metrics.coco import MASKS
+from stormproof.models.classes import match_classes
+from stormproof.sample import Floats, Ints
+from stormproof.scoring.classes import chosen_classes, chosen_labels, narrowed
+from stormproof.scoring.measures import named
+from stormproof.scoring.reading import RunRows
+from stormproof.scoring.truths import Truths
+from stormproof.store.completeness import IncompleteRun, missing_images
+from stormproof.store.contents import has_values
+from stormproof.store.parts import held_cells, part_paths
+from stormproof.store.record import RECORD, RunRecord, read_record
+from stormproof.store.reopen import dataset_of
+
+ESTIMATE = "estimate.json"
+_FEWEST, _SHARE = 8, 0.02  # images a condition begins with: so many, or this part of them
+Do = Callable[[Plan], Summary]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Maps:
+    """A cell of label maps."""
+
+    confusions: sparse.csr_array
+    classes: int
+    kept: tuple[int, ...]
+
+    def score(self, images: Ints, weights: npt.NDArray[Any]) -> Floats:
+        return map_numbers(self.confusions[images], weights, self.classes, self.kept)[0]["mIoU"]
+
+
+def run_to_precision(config: RunConfig, do: Do) -> tuple[Summary, Estimate | None]:
+    """Run until the interval of mPC is within ± the precision, or the grid is full.
+
+    `do` executes a plan. No estimate comes back where cells failed, or the grid became full.
+    """
+    if config.shard != "1/1":
+        raise InvalidOption(
+            f"--precision decides how much to run as it goes; leave out --shard {config.shard}."
+        )
+    size = _held(Path(config.out)) or 0
+    while True:
+        plan = make_plan(config, quota=size or None)
+        images = plan.work.images
+        if not size:
+            size = min(images, max(_FEWEST, round(_SHARE * images)))
+            continue
+        summary = do(plan)
+        if summary.failures or size >= images:
+            return summary, None
+        found = estimate_run(plan.work.out)
+        if 100 * found.mpc.half_width <= config.precision:
+            return summary, found
+        size = next_share(found, config.precision / 100)
+
+
+def estimate_run(run: Path, *, data: str | None = None, replicates: int = REPLICATES) -> Estimate:
+    """The estimate from whatever cells a run holds, clean ones in full; it is kept in the run folder."""
+    record = read_record(run)
+    require_readable(run, record)
+    dataset = dataset_of(record, data)
+    shares = _shares(run, record)
+    lacking = missing_images(run, record)
+    if "clean" in lacking or any(not len(share) for share in shares.values()):
+        raise IncompleteRun(run, record, lacking, "score")
+    measure, cells = cells_of(run, record, dataset)
+    clean = cells.pop("clean")
+    weights = poisson_weights([dataset.ids[i] for i in range(record.images)], replicates=replicates)
+    chosen = coefficients(tuple(cells))
+    found = estimate(
+        clean, cells, shares, images=record.images, weights=weights, coefficients=chosen
+    )  # fmt: skip
+    write_json(run / ESTIMATE, as_dict(record, measure, found))
+    return found
+
+
+def coefficients(conditions: tuple[str, ...]) -> dict[str, Floats]:
+    """The weight of each corrupted condition in mPC and in the mean of its corruption."""
+    rows = linear_coefficients(("clean", *conditions))
+    return {k: row[1:] for k, row in rows.items() if k == "mPC" or k.startswith("by_corruption/")}
+
+
+def as_dict(record: RunRecord, measure: str, found: Estimate) -> dict[str, Any]:
+    """As JSON has it; the first key keeps it apart from scores of full grids."""
+    plain = asdict(found)
+    return {
+        "estimate": True, "target": THIS_SET, "model": record.model.name, "dataset": record.dataset.name,
+        "measure": measure, **plain,
+    }  # fmt: skip
+
+
+def read_estimate(run: Path) -> dict[str, Any] | None:
+    """What `estimate_run` kept, where a run is an estimate."""
+    path = run / ESTIMATE
+    if read_record(run).quota is None or not path.exists():
+        return None
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def _held(run: Path) -> int | None:
+    return read_record(run).quota if (run / RECORD).exists() else None
+
+
+def _shares(run: Path, record: RunRecord) -> dict[str, Ints]:
+    """The images that each corrupted condition was run on."""
+    found: dict[str, list[int]] = {text: [] for text in record.conditions if text != "clean"}
+    for path in part_paths(run):
+        for index, text in held_cells(path, record.key):
+            if text in found and index < record.images:
+                found[text].append(index)
+    return {text: np.array(indices, np.int64) for text, indices in found.items()}
+
+
+def cells_of(run: Path, record: RunRecord, dataset: Dataset) -> tuple[str, dict[str, Cell]]:
+    """The measure that is estimated, and the run's conditions ready to be scored on any of their images."""
+    rows = RunRows(run, record)
+    chosen = chosen_classes(record.model.classes, dataset.classes, None)
+    truths = Truths(dataset, record.images, record.seed, chosen)
+    if record.metric == "mIoU" or (record.metric is None and has_values(run, "confusion_pixels")):
+        match = match_classes(record.model.semantic_classes, dataset.semantic_classes)
+        chosen = chosen_classes(record.model.semantic_classes, dataset.semantic_classes, None)
+        kept, count = chosen_labels(match.dataset, chosen), len(match.dataset)
+        return "mIoU", {text: Maps(found, count, kept) for text, found in confusions_of(rows, record, match)}
+    masks = has_values(rows.run, "masks") and truths.has_masks and record.metric is None
+    measure = record.metric or (f"{MASKS}AP" if masks else "AP")
+    if measure not in ("AP", f"{MASKS}AP", "AP50"):
+        raise InvalidOption(
+            f"{measure} cannot be estimated from part of a grid (AP, AP50, mask AP and mIoU can); "
+            "run without --precision."
+        )
+    return measure, dict(_detections(rows, record, truths, measure))
+
+
+def _detections(rows: RunRows, record: RunRecord, truths: Truths, measure: str) -> Iterator[tuple[str, Cell]]:
+    match = narrowed(match_classes(record.model.classes, truths.dataset.classes), truths.classes)
+    masks = measure.startswith(MASKS)
+    order: Sequence[str] = sorted(record.conditions, key=lambda text: text != "clean")
+    for text, found in rows.detections(order, match, truths.still.position, masks=masks):
+        truth = truths.under(Condition.parse(text))
+        said = named(found, truth)
+        matches = match_masks(truth, said) if masks else match_boxes(truth, said)
+        yield text, Boxes(matches, thresholds=1 if measure == "AP50" else 10)

@@ -1,0 +1,209 @@
+"""From a run folder to replicates of every cell, one condition in memory at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy import sparse
+
+from stormproof.condition import Condition
+from stormproof.confidence.maps import image_confusions, map_numbers
+from stormproof.confidence.matching import match_boxes, match_masks
+from stormproof.confidence.precision import coco_numbers, curves
+from stormproof.confidence.rates import average_rates, fix_thresholds, judge
+from stormproof.confidence.weights import REPLICATES, Weights, poisson_weights
+from stormproof.datasets.dataset import Dataset
+from stormproof.errors import InvalidOption
+from stormproof.metrics.coco import MASKS
+from stormproof.metrics.objects import object_errors
+from stormproof.metrics.records import Detections, DetectionTruth
+from stormproof.models.classes import ClassMatch, match_classes
+from stormproof.sample import Bools, Floats, Ints
+from stormproof.scoring.classes import chosen_classes, chosen_labels, narrowed
+from stormproof.scoring.measures import named, people
+from stormproof.scoring.reading import RunRows
+from stormproof.scoring.truths import Truths, only, with_stranger
+from stormproof.store.completeness import unreadable_images
+from stormproof.store.contents import has_objects, has_values
+from stormproof.store.record import RunRecord, read_record
+from stormproof.store.reopen import dataset_of
+from stormproof.store.schema import CONFUSION
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Replicates:
+    """A run's scores in every replicate: measure → condition → replicates, and the same per class."""
+
+    record: RunRecord
+    by_measure: Mapping[str, Mapping[str, Floats]]
+    per_class: Mapping[str, Mapping[str, Floats]]  # measure → condition → replicates × classes
+    classes: Mapping[str, tuple[str, ...]]  # measure → names
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cell:
+    """One condition's replicates."""
+
+    numbers: dict[str, Floats]
+    per_class: dict[str, Floats]
+
+
+def resample(
+    run: Path,
+    *,
+    data: str | None = None,
+    classes: Sequence[str] | str | None = None,
+    replicates: int = REPLICATES,
+    seed: int = 0,
+) -> Replicates:
+    """Replicates of a complete run; runs of the same images and seed are weighted alike.
+
+    `classes` as for `score_run`.
+    """
+    record = read_record(run)
+    dataset = dataset_of(record, data)
+    ids = [dataset.ids[i] for i in range(record.images)]
+    weights = poisson_weights(ids, replicates=replicates, seed=seed)
+    return weighted(run, record, dataset, weights, classes)
+
+
+def weighted(
+    run: Path,
+    record: RunRecord,
+    dataset: Dataset,
+    weights: Weights,
+    asked: Sequence[str] | str | None = None,
+) -> Replicates:
+    """The scores of a run's conditions under each row of weights; `record` may name some of them only."""
+    require_readable(run, record)
+    rows = RunRows(run, record)
+    chosen = chosen_classes(record.model.classes, dataset.classes, asked)
+    kept = chosen_classes(record.model.semantic_classes, dataset.semantic_classes, asked)
+    truths = Truths(dataset, record.images, record.seed, chosen)
+    cells: dict[str, _Cell] = {text: _Cell({}, {}) for text in record.conditions}
+    classes: dict[str, tuple[str, ...]] = {}
+    if has_values(run, "confusion_pixels"):
+        classes["IoU"] = kept
+        _take(cells, _maps(rows, record, dataset, weights, kept))
+    if truths.has_objects and chosen and (has_objects(run) or not has_values(run, "semantic_runs")):
+        classes |= dict.fromkeys(("AP", f"{MASKS}AP", "E"), chosen)
+        _take(cells, _objects(rows, record, truths, weights))
+    return Replicates(record, _by_measure(cells, "numbers"), _by_measure(cells, "per_class"), classes)
+
+
+def require_readable(run: Path, record: RunRecord) -> None:
+    """Refuse a run that leaves images out: weights belong to all images of a set."""
+    out = list(unreadable_images(run, record).values())
+    if out:
+        raise InvalidOption(
+            f"{len(out)} images could not be read ({', '.join(out[:3])}), and intervals need all of them; "
+            "fix the files, or leave them out of the dataset, and run again."
+        )
+
+
+def _take(cells: dict[str, _Cell], found: Iterator[tuple[str, _Cell]]) -> None:
+    for text, cell in found:
+        cells[text].numbers.update(cell.numbers)
+        cells[text].per_class.update(cell.per_class)
+
+
+def _by_measure(cells: Mapping[str, _Cell], kind: str) -> dict[str, dict[str, Floats]]:
+    names = dict.fromkeys(name for cell in cells.values() for name in getattr(cell, kind))
+    return {
+        name: {text: getattr(cell, kind)[name] for text, cell in cells.items() if name in getattr(cell, kind)}
+        for name in names
+    }
+
+
+def _maps(
+    rows: RunRows, record: RunRecord, dataset: Dataset, weights: Weights, kept: Sequence[str]
+) -> Iterator[tuple[str, _Cell]]:
+    match = match_classes(record.model.semantic_classes, dataset.semantic_classes)
+    labels = chosen_labels(match.dataset, kept)
+    for text, confusions in confusions_of(rows, record, match):
+        numbers, iou = map_numbers(confusions, weights, len(match.dataset), labels)
+        yield text, _Cell(numbers, {"IoU": iou})
+
+
+def confusions_of(
+    rows: RunRows, record: RunRecord, match: ClassMatch
+) -> Iterator[tuple[str, sparse.csr_array]]:
+    """The confusion matrices of every condition's images."""
+    labels = np.asarray(match.labels, np.int64)
+    for text, table in rows.by_condition(record.conditions, CONFUSION):
+        truth, predicted, pixels = (_flat(table, name) for name in CONFUSION)
+        yield text, image_confusions(
+            _owners(table, CONFUSION[0]), truth, labels[predicted], pixels,
+            images=record.images, classes=len(match.dataset),
+        )  # fmt: skip
+
+
+def _objects(
+    rows: RunRows, record: RunRecord, truths: Truths, weights: Weights
+) -> Iterator[tuple[str, _Cell]]:
+    match = narrowed(match_classes(record.model.classes, truths.dataset.classes), truths.classes)
+    masks = has_values(rows.run, "masks") and truths.has_masks
+    clean_first = sorted(record.conditions, key=lambda text: text != "clean")
+    thresholds: Floats | None = None
+    for text, found in rows.detections(clean_first, match, truths.still.position, masks=masks):
+        truth = truths.under(Condition.parse(text))
+        cell = box_replicates(truth, found, weights)
+        if masks:
+            numbers, by_class = coco_numbers(curves(match_masks(truth, named(found, truth))), weights)
+            cell.numbers.update({MASKS + name: values for name, values in numbers.items()})
+            cell.per_class[f"{MASKS}AP"] = by_class
+        if truths.person is not None:
+            shown = only(truth, truths.person)
+            judged = judge(shown, people(found, truths.person))
+            if text == "clean":
+                thresholds = fix_thresholds(judged, weights)
+            if thresholds is not None and not shown.excused.all():
+                cell.numbers["ADR"] = average_rates(shown, judged, weights, thresholds)
+        yield text, cell
+
+
+def box_replicates(truth: DetectionTruth, found: Detections, weights: Weights) -> _Cell:
+    """AP of boxes and object error of one condition."""
+    plain = Detections(found.image, found.boxes, found.scores, found.labels)
+    numbers, by_class = coco_numbers(curves(match_boxes(truth, named(plain, truth))), weights)
+    errors = object_errors(with_stranger(truth), plain)
+    numbers["E"] = _image_mean(errors.image, errors.errors, weights)
+    by_label = (errors.labels == k for k in range(len(truth.classes)))
+    per_class = [_weighted_mean(errors.image, errors.errors, chosen, weights) for chosen in by_label]
+    return _Cell(numbers, {"AP": by_class, "E": np.stack(per_class, axis=1)})
+
+
+def _image_mean(image: Ints, values: Floats, weights: Weights) -> Floats:
+    """The weighted mean over images of the mean over each image's objects (*liu*, Eq. 3)."""
+    images = weights.shape[1]
+    counts, sums = np.bincount(image, minlength=images), np.bincount(image, values, minlength=images)
+    shown = np.flatnonzero(counts)
+    return _divide(
+        weights[:, shown] @ (sums[shown] / counts[shown]), weights[:, shown].sum(axis=1, dtype=float)
+    )
+
+
+def _weighted_mean(image: Ints, values: Floats, chosen: Bools, weights: Weights) -> Floats:
+    images = weights.shape[1]
+    counts = np.bincount(image[chosen], minlength=images).astype(float)
+    sums = np.bincount(image[chosen], values[chosen], minlength=images)
+    return _divide(np.asarray(weights @ sums, float), np.asarray(weights @ counts, float))
+
+
+def _divide(above: Floats, below: Floats) -> Floats:
+    result: Floats = np.divide(above, below, out=np.full(below.shape, np.nan), where=below > 0)
+    return result
+
+
+def _flat(table: pa.Table, name: str) -> Ints:
+    return np.asarray(pc.list_flatten(table[name]).combine_chunks()).astype(np.int64)
+
+
+def _owners(table: pa.Table, name: str) -> Ints:
+    lengths = np.asarray(pc.fill_null(pc.list_value_length(table[name]), 0)).astype(np.int64)
+    return np.repeat(np.asarray(table["index"]).astype(np.int64), lengths)

@@ -1,0 +1,88 @@
+"""Intervals and estimates as tables and JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from stormproof.confidence.estimate import Estimate
+from stormproof.confidence.interval import NEW_IMAGES, Interval
+from stormproof.confidence.intervals import Intervals
+from stormproof.files import whole_file
+from stormproof.metrics.measure import measures
+from stormproof.scoring.score import Scores
+from stormproof.scoring.tables import finite, summary_columns
+from stormproof.store.record import RunRecord
+
+INTERVALS = "intervals.json"
+
+
+def save(run: Path, found: Intervals) -> None:
+    """Keep intervals beside the scores they are of."""
+    with whole_file(run / INTERVALS) as file:
+        file.write((as_json(found)).encode())
+
+
+def as_json(found: Intervals) -> str:
+    """Fractions, in full precision; null where there is no number."""
+    return json.dumps(finite(found.as_dict()), indent=1, ensure_ascii=False) + "\n"
+
+
+def interval_table(scores: Scores, found: Intervals) -> Table:
+    """P, mPC, rPC and what else a summary has, each ± half its 95 % interval."""
+    record = scores.record
+    shown = {name for row in found.aggregates.values() for name in row}
+    columns = [pair for pair in summary_columns(scores) if pair[0] in shown]
+    what = f"{record.model.name} on {record.dataset.name}, {record.images} images"
+    title = f"{what}: 95 % intervals for {NEW_IMAGES} (in %)"
+    table = Table(title=Text(title), title_justify="left")
+    table.add_column("measure", overflow="fold")
+    for _, words in columns:
+        table.add_column(words, justify="right")
+    table.add_column("bias of P", justify="right")
+    for name, row in found.aggregates.items():
+        if row and measures()[name].fraction:
+            cells = [plus_minus(row[key]) if key in row else "" for key, _ in columns]
+            style = "bold" if name == scores.headline else ""
+            table.add_row(name, *cells, _signed(row.get("P")), style=style)
+    return table
+
+
+def estimate_table(record: RunRecord, found: Estimate) -> Table:
+    """An estimate from part of a grid, marked as one."""
+    part = f"{100 * found.inferences:.1f} % of the inferences, {found.shares:g} images a condition"
+    title = f"ESTIMATE of {record.model.name} on {record.dataset.name} from {part} (in %)"
+    table = Table(title=Text(title), title_justify="left")
+    for column in ("", "estimate", "95 % of the full grid's"):
+        table.add_column(column)
+    table.add_row("P", f"{100 * found.clean:.2f}", "in full")
+    for name, interval in (("mPC", found.mpc), ("rPC", found.rpc)):
+        table.add_row(name, f"{100 * interval.estimate:.2f}", _span(interval), style="bold")
+    for name, interval in found.by_corruption.items():
+        table.add_row(Text(name), f"{100 * interval.estimate:.1f}", _span(interval))
+    return table
+
+
+def plus_minus(interval: Interval) -> str:
+    """
+    >>> plus_minus(Interval(0.302, 0.29, 0.314, 0.006))
+    '30.2 ± 1.2'
+    """
+    if math.isnan(interval.estimate):
+        return ""
+    if math.isnan(interval.se):
+        return f"{100 * interval.estimate:.1f} ± ?"
+    return f"{100 * interval.estimate:.1f} ± {100 * interval.half_width:.1f}"
+
+
+def _span(interval: Interval) -> str:
+    return f"{100 * interval.low:.2f} … {100 * interval.high:.2f}"
+
+
+def _signed(interval: Interval | None) -> Any:
+    return "" if interval is None or math.isnan(interval.bias) else f"{100 * interval.bias:+.2f}"

@@ -1,0 +1,211 @@
+"""How often 95 % intervals cover the truth: by simulation, where it is known, and by splitting real runs.
+
+    python studies/confidence/interval_coverage.py simulate --images 300 --trials 200 [--first 0]
+    python studies/confidence/interval_coverage.py split RUN --trials 200
+
+`simulate` makes a population of 30,000 images with detections of two models and label maps of one, under 15
+conditions and clean; its values on the whole population are the truth. Each trial draws a set of images and
+asks whether the intervals of that set contain it. `split` halves the images of a full run at random: the
+difference of the halves should lie within ± 1.96 √(se₁² + se₂²) of nothing in 95 % of the splits.
+One line of JSON per trial goes to standard output, so that pieces can be joined; `table` reads them.
+
+    python studies/confidence/interval_coverage.py table FILE…
+
+CLASSES=80 in the environment simulates as many classes, most of them in few images.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from stormproof.condition import Condition
+from stormproof.confidence.estimate import Boxes
+from stormproof.confidence.grids import aggregated
+from stormproof.confidence.interval import around, percentile
+from stormproof.confidence.maps import map_numbers
+from stormproof.confidence.matching import IOUS, Matches, match_boxes
+
+POPULATION, REPLICATES = 30_000, 200
+CLASSES = int(os.environ.get("CLASSES", "8"))
+CONDITIONS = ("clean", *(f"{name}@{s}" for name in ("fog", "snow", "gaussian_noise") for s in range(1, 6)))
+MAP_CLASSES = 8
+FREQUENCY = 0.75 ** (7 * np.arange(CLASSES) / (CLASSES - 1))  # of classes, commonest first
+
+
+def population(model: int) -> dict[str, Matches]:
+    """Detections of a model: objects of a hard image are found more rarely, and with smaller scores."""
+    rng = np.random.default_rng(7)  # the images are the same for both models
+    hardness = rng.normal(0, 0.7, POPULATION)
+    image = np.repeat(np.arange(POPULATION), rng.poisson(4, POPULATION))
+    label = rng.choice(CLASSES, len(image), p=FREQUENCY / FREQUENCY.sum())
+    own = rng.normal(0, 0.8, len(image))  # how hard the object is by itself
+    said = np.random.default_rng(100 + model)
+    found = {}
+    for text in CONDITIONS:
+        severity = 0 if text == "clean" else Condition.parse(text).severity or 0
+        skill = 1.1 - 0.35 * severity - 0.15 * model - hardness[image] - own + said.normal(0, 0.4, len(image))
+        overlap = 1 / (1 + np.exp(-(skill + 0.6)))
+        seen = said.random(len(image)) < 1 / (1 + np.exp(-2 * (skill + 0.8)))
+        bits = (overlap[:, None] >= IOUS).astype(np.uint16) @ (1 << np.arange(len(IOUS))).astype(np.uint16)
+        right = 1 / (1 + np.exp(-(skill + said.normal(0, 0.7, len(image)))))
+        noise_image = np.repeat(np.arange(POPULATION), said.poisson(6, POPULATION))
+        wrong = 1 / (1 + np.exp(-(said.normal(-1.6, 0.9, len(noise_image)) + 0.2 * hardness[noise_image])))
+        labels = np.concatenate([label[seen], said.integers(0, CLASSES, len(noise_image))])
+        scores = np.concatenate([right[seen], wrong])
+        where = np.concatenate([image[seen], noise_image])
+        hit = np.concatenate([bits[seen], np.zeros(len(noise_image), np.uint16)])
+        order = np.lexsort((-scores, labels))
+        plain = np.ones((1, len(order)), bool)
+        found[text] = Matches(
+            POPULATION, CLASSES, where[order], labels[order], scores[order], hit[order][None],
+            np.zeros((1, len(order)), np.uint16), plain, image, label, np.ones((1, len(image)), bool),
+        )  # fmt: skip
+    return found
+
+
+def map_population() -> dict[str, Any]:
+    """Per image a confusion matrix: a few classes of uneven area, each right to a share of its own."""
+    rng = np.random.default_rng(11)
+    hardness = rng.normal(0, 0.6, POPULATION)
+    shown = rng.random((POPULATION, MAP_CLASSES)) < 0.9 * 0.75 ** np.arange(MAP_CLASSES) + 0.05
+    area = shown * np.exp(rng.normal(0, 1, (POPULATION, MAP_CLASSES)))
+    found = {}
+    for text in CONDITIONS:
+        severity = 0 if text == "clean" else Condition.parse(text).severity or 0
+        logit = 2 - 0.35 * severity - hardness[:, None] + rng.normal(0, 0.8, (POPULATION, MAP_CLASSES))
+        right = area / (1 + np.exp(-logit))
+        counts = np.zeros((POPULATION, MAP_CLASSES + 1, MAP_CLASSES + 1))
+        place = np.arange(MAP_CLASSES)
+        counts[:, place, place] = right
+        counts[:, place, (place + 1) % MAP_CLASSES] += 0.7 * (area - right)
+        counts[:, place, (place + 3) % MAP_CLASSES] += 0.3 * (area - right)
+        found[text] = sparse.csr_array(np.round(1000 * counts).reshape(POPULATION, -1))
+    return found
+
+
+def simulate(images: int, trials: range) -> None:
+    models = [population(0), population(1)]
+    maps = map_population()
+    everything = np.ones((1, POPULATION), np.uint8)
+    every = np.arange(POPULATION)
+    whole = {text: map_numbers(c, everything, MAP_CLASSES)[0]["mIoU"] for text, c in maps.items()}
+    truth = _values(
+        [{t: Boxes(m).score(every, everything) for t, m in model.items()} for model in models], whole
+    )
+    for trial in trials:
+        rng = np.random.default_rng([images, trial])
+        chosen = rng.choice(POPULATION, images, replace=False)
+        weights = np.concatenate([np.ones((1, images)), rng.poisson(1, (REPLICATES, images))]).astype(
+            np.uint8
+        )
+        boxes = [{t: Boxes(m).score(chosen, weights) for t, m in model.items()} for model in models]
+        found = _values(
+            boxes, {t: map_numbers(c[chosen], weights, MAP_CLASSES)[0]["mIoU"] for t, c in maps.items()}
+        )
+        row = {}
+        for name, values in found.items():
+            make = percentile if name.startswith("Δ") else around
+            interval = make(float(values[0]), values[1:])
+            row[name] = [interval.estimate, interval.low, interval.high, interval.se, float(truth[name][0])]
+        print(
+            json.dumps({"run": f"{CLASSES} classes", "images": images, "trial": trial, "found": row}),
+            flush=True,
+        )
+
+
+def _values(boxes: list[dict[str, Any]], maps: dict[str, Any]) -> dict[str, Any]:
+    first, second, semantic = (aggregated("AP", cells) for cells in (*boxes, maps))
+    return {
+        "P": first["P"], "mPC": first["mPC"], "rPC": first["rPC"], "ΔP": first["P"] - second["P"],
+        "ΔmPC": first["mPC"] - second["mPC"], "ΔrPC": first["rPC"] - second["rPC"],
+        "mIoU, clean": semantic["P"], "mIoU, mPC": semantic["mPC"], "mIoU, rPC": semantic["rPC"],
+    }  # fmt: skip
+
+
+def split(run: Path, trials: range) -> None:
+    from stormproof.models.classes import match_classes
+    from stormproof.scoring.measures import named
+    from stormproof.scoring.reading import RunRows
+    from stormproof.scoring.truths import Truths
+    from stormproof.store.record import read_record
+    from stormproof.store.reopen import dataset_of
+
+    record = read_record(run)
+    dataset = dataset_of(record)
+    truths = Truths(dataset, record.images, record.seed)
+    match = match_classes(record.model.classes, dataset.classes)
+    chosen = [t for t in record.conditions if t == "clean" or t.endswith("@3")]  # a fifth of the grid
+    rows = RunRows(run, record).detections(chosen, match, truths.still.position, masks=False)
+    matches = {t: match_boxes(truths.under(Condition.parse(t)), named(f, truths.still)) for t, f in rows}
+    half = record.images // 2
+    for trial in trials:
+        rng = np.random.default_rng([half, trial])
+        order = rng.permutation(record.images)
+        found = []
+        for part in (order[:half], order[half : 2 * half]):
+            weights = np.concatenate([np.ones((1, half)), rng.poisson(1, (100, half))]).astype(np.uint8)
+            cells = {t: Boxes(m).score(part, weights) for t, m in matches.items()}
+            found.append(aggregated("AP", cells))
+        row = {}
+        for name in ("P", "mPC", "rPC"):
+            one, two = (around(float(f[name][0]), f[name][1:]) for f in found)
+            se = float(np.hypot(one.se, two.se))
+            gap = one.estimate - two.estimate
+            row[name] = [gap, gap - 1.96 * se, gap + 1.96 * se, se, 0.0]
+        print(json.dumps({"images": half, "run": run.name, "trial": trial, "found": row}), flush=True)
+
+
+def table(files: list[Path]) -> None:
+    """How often each interval covers, by set and number of images, and the bias and error of mPC."""
+    groups: dict[tuple[str, int], list[dict[str, list[float]]]] = {}
+    for row in (json.loads(line) for file in files for line in file.read_text().splitlines()):
+        groups.setdefault((row["run"], row["images"]), []).append(row["found"])
+    names = list(dict.fromkeys(name for found in groups.values() for name in found[0]))
+    print(f"| set | images | trials | {' | '.join(names)} | bias of mPC | s.e. of mPC |")
+    print("|---" * (len(names) + 5) + "|")
+    for (run, images), found in sorted(groups.items()):
+        covered = []
+        for name in names:
+            if name not in found[0]:
+                covered.append("")
+                continue
+            _, low, high, _, truth = np.array([row[name] for row in found]).T
+            covered.append(f"{100 * np.mean((low <= truth) & (truth <= high)):.1f}")
+        estimate, _, _, se, truth = np.array([row["mPC"] for row in found]).T
+        spread = (f"{100 * (estimate - truth).mean():+.2f}", f"{100 * se.mean():.2f}")
+        cells = (run, f"{images:,}", str(len(found)), *covered, *spread)
+        print(f"| {' | '.join(cells)} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    one = verbs.add_parser("simulate")
+    one.add_argument("--images", type=int, required=True)
+    two = verbs.add_parser("split")
+    two.add_argument("run", type=Path)
+    for verb in (one, two):
+        verb.add_argument("--trials", type=int, default=100)
+        verb.add_argument("--first", type=int, default=0)
+    verbs.add_parser("table").add_argument("files", type=Path, nargs="+")
+    given = parser.parse_args()
+    if given.verb == "table":
+        table(given.files)
+        return
+    trials = range(given.first, given.first + given.trials)
+    if given.verb == "simulate":
+        simulate(given.images, trials)
+    else:
+        split(given.run, trials)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,3 @@
+"""Runs to resample."""
+
+from scoring.conftest import make as make

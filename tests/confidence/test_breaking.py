@@ -1,0 +1,72 @@
+"""Breaking points of scores whose crossing is known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from stormproof.confidence.breaking import Answer, Seen, breaking_point, crossing, search
+
+RNG = np.random.default_rng(0)
+NOISE = RNG.normal(0, 0.02, 400)
+
+
+def seen(score: float) -> Seen:
+    return Seen(score, score + NOISE)
+
+
+def sigmoid(strength: float) -> float:
+    return 0.6 / (1 + math.exp(2 * (strength - 3)))
+
+
+def test_the_crossing_lies_between_its_neighbours_on_a_line():
+    assert crossing(np.array([1.0, 3.0]), np.array([0.5, 0.3]), 0.45) == pytest.approx(1.5)
+
+
+def test_a_rise_is_levelled_before_the_crossing_is_sought():
+    fit_at_half = crossing(np.array([1.0, 2, 3, 4]), np.array([0.5, 0.3, 0.4, 0.1]), 0.36)
+    assert fit_at_half == pytest.approx(1 + (0.5 - 0.36) / (0.5 - 0.35))
+
+
+@pytest.mark.parametrize(
+    ("clean", "scores", "answer"),
+    [
+        (0.3, [0.25, 0.2], Answer.CLEAN),
+        (0.6, [0.35, 0.2], Answer.WEAKEST),
+        (0.6, [0.55, 0.45], Answer.NEVER),
+        (0.6, [0.55, 0.2], Answer.BREAKS),
+    ],
+)
+def test_every_answer(clean, scores, answer):
+    found = breaking_point(seen(clean), {k + 1.0: seen(s) for k, s in enumerate(scores)}, 0.4)
+    assert found.answer is answer
+    assert (found.strength is not None) == (answer is Answer.BREAKS)
+
+
+def test_a_search_finds_the_crossing_and_confirms_it():
+    asked: list[float] = []
+
+    def look(strengths):
+        asked.extend(strengths)
+        return {s: seen(sigmoid(s)) for s in strengths}
+
+    found = search(look, seen(0.6), [1.0, 2.0, 3.0, 4.0, 5.0], 0.4, tolerance=0.1)
+    true = 3 + math.log(0.6 / 0.4 - 1) / 2
+    assert found.strength == pytest.approx(true, abs=0.05)
+    assert found.low < true < found.high
+    assert found.confirmed
+    assert len(asked) <= 12
+    assert len(asked) == len(set(asked))
+
+
+def test_the_interval_says_when_the_range_ends_before_it():
+    found = breaking_point(seen(0.6), {1.0: seen(0.5), 2.0: seen(0.395)}, 0.4)
+    assert found.answer is Answer.BREAKS
+    assert found.high == math.inf
+
+
+def test_a_score_above_clean_counts_as_clean():
+    found = breaking_point(seen(0.38), {1.0: seen(0.5), 2.0: seen(0.2)}, 0.4)
+    assert found.answer is Answer.CLEAN

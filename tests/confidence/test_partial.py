@@ -1,0 +1,117 @@
+"""Estimates from part of a grid: marked, resumable, extendable, and close to the full grid."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.conftest import all_bytes
+from engine.scenes import write_scene, write_street
+from scoring.conftest import MODELS
+from stormproof.condition import Condition
+from stormproof.confidence.partial import estimate_run, run_to_precision
+from stormproof.engine.config import make_config
+from stormproof.engine.plan import make_plan
+from stormproof.engine.quota import Quota
+from stormproof.engine.run import execute, executor_for
+from stormproof.engine.run import run as run_it
+from stormproof.errors import IncompleteGrid, InvalidOption
+from stormproof.scoring.score import score_run
+from stormproof.store.parts import held_cells, part_paths
+from stormproof.store.record import read_record
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return write_scene(tmp_path_factory.mktemp("partial") / "scene", images=60)
+
+
+def settings(data: str, out: Path, **more):
+    usual = {"conditions": ["fog,gaussian_noise,contrast"], "engine": "local"}
+    return make_config({"model": f"{MODELS}:contrast_boxes", "data": data, "out": str(out), **usual, **more})
+
+
+def do(plan):
+    return execute(plan, executor_for(plan.config, plan))
+
+
+def cells_of(run: Path) -> Counter[str]:
+    key = read_record(run).key
+    return Counter(text for path in part_paths(run) for _, text in held_cells(path, key))
+
+
+def test_a_quota_spreads_images_evenly_and_only_grows():
+    conditions = [Condition.of(name, s) for name in ("fog", "snow", "frost") for s in range(1, 6)]
+    small, large = (Quota.of(size, 100, [Condition(), *conditions], seed=1) for size in (10, 25))
+    served = [sum(small.wants(i, str(c)) for c in conditions) for i in range(100)]
+    assert sum(served) == 150
+    assert max(served) - min(served) <= 2
+    assert all(large.wants(i, str(c)) for i in range(100) for c in conditions if small.wants(i, str(c)))
+    assert all(small.wants(i, "clean") for i in range(100))
+
+
+def test_an_estimate_is_marked_extendable_and_near_the_full_grid(data, tmp_path):
+    part = tmp_path / "part"
+    _, found = run_to_precision(settings(data, part, precision=5.0), do)
+    assert found is not None
+    assert 100 * found.mpc.half_width <= 5
+    counts = cells_of(part)
+    assert counts["clean"] == 60
+    assert counts["fog@3"] == read_record(part).quota == found.shares < 60
+    kept = json.loads((part / "estimate.json").read_text())
+    assert kept["estimate"] is True
+    assert kept["mpc"]["estimate"] == found.mpc.estimate
+    with pytest.raises(IncompleteGrid, match="it is an estimate"):
+        score_run(part)
+
+    again, _ = run_to_precision(settings(data, part, precision=5.0), do)
+    assert not again.done  # nothing was left to do
+
+    run_it(settings(data, part))
+    assert read_record(part).quota is None
+    whole = tmp_path / "whole"
+    run_it(settings(data, whole))
+    assert all_bytes(part) == all_bytes(whole)
+    true = score_run(whole).aggregates["AP"]["mean"]
+    assert found.mpc.low <= true <= found.mpc.high
+    assert estimate_run(whole).mpc.estimate == pytest.approx(true, abs=1e-12)
+    assert estimate_run(whole).mpc.half_width == 0
+
+
+def test_it_grows_until_the_precision_is_reached(data, tmp_path):
+    loose = run_to_precision(settings(data, tmp_path / "run", precision=8.0), do)[1]
+    tight = run_to_precision(settings(data, tmp_path / "run", precision=2.0), do)[1]
+    assert loose is not None
+    if tight is not None:  # else the grid became full, which is as precise as can be
+        assert loose.shares < tight.shares
+        assert 100 * tight.mpc.half_width <= 2
+
+
+def test_label_maps_are_estimated_too(tmp_path):
+    street = write_street(tmp_path / "street", images=40)
+    config = make_config(
+        {"model": f"{MODELS}:thresholds", "data": street, "out": str(tmp_path / "run"), "precision": 4.0,
+         "conditions": ["fog,gaussian_noise"], "engine": "local"}
+    )  # fmt: skip
+    _, found = run_to_precision(config, do)
+    assert found is not None
+    run_it(config.model_copy(update={"precision": 0.0}))
+    true = score_run(tmp_path / "run").aggregates["mIoU"]["mean"]
+    assert found.mpc.estimate == pytest.approx(true, abs=0.04)
+
+
+def test_shards_and_strange_measures_are_refused(data, tmp_path):
+    with pytest.raises(InvalidOption, match="shard"):
+        run_to_precision(settings(data, tmp_path / "a", precision=1.0, shard="1/2"), do)
+
+
+def test_the_plan_of_a_quota_counts_its_own_cells(data, tmp_path):
+    from stormproof.engine.plan import survey
+
+    left = survey(make_plan(settings(data, tmp_path / "run"), quota=9))
+    assert left.cells == 60 + 15 * 9
+    assert np.unique([left.total[t] for t in left.total if t != "clean"]).tolist() == [9]

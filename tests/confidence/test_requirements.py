@@ -1,0 +1,230 @@
+"""Requirements and verdicts: what cannot be judged is named and is never a pass."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from scoring.conftest import MODELS
+from stormproof.cli import app
+from stormproof.confidence.documents import assert_requirements
+from stormproof.confidence.requirements import parse, read_requirements
+from stormproof.confidence.verdicts import Outcome, exit_code, judge, known_of
+from stormproof.engine.config import make_config
+from stormproof.engine.run import run as run_it
+from stormproof.errors import InvalidOption, StormproofError
+
+RUNNER = CliRunner()
+
+
+@pytest.fixture(scope="module")
+def run(make) -> Path:
+    return make("contrast_boxes", name="required")
+
+
+def write(folder: Path, *rows: dict[str, object]) -> Path:
+    path = folder / "requirements.yaml"
+    path.write_text(yaml.safe_dump({"requirements": list(rows)}))
+    return path
+
+
+PASS = {"id": "R1", "metric": "AP50", "condition": "clean", "at_least": 0.001}
+FAIL = {"id": "R2", "metric": "AP", "condition": "fog@3", "at_least": 0.99}
+
+
+@pytest.mark.parametrize(
+    ("row", "complaint"),
+    [
+        ({"id": "R", "metric": "AP51", "condition": "clean", "at_least": 0.5}, "Unknown metric 'AP51'"),
+        ({"id": "R", "metric": "AP50", "condition": "clean", "at_least": 40}, "write 0.4"),
+        ({"id": "R", "metric": "AP50", "condition": "clean", "at_least": 0}, "impossible or empty"),
+        ({"id": "R", "metric": "AP50", "condition": "clean", "at_most_loss": 1.5}, "impossible"),
+        ({"id": "R", "metric": "AP50", "condition": "clean", "at_least": "high"}, "not a number"),
+        ({"id": "R", "metric": "AP50", "condition": "fgo@3x", "at_least": 0.5}, "fgo@3x"),
+        ({"id": "R", "metric": "AP50", "at_least": 0.5}, "under which condition"),
+        ({"id": "R", "metric": "mPC", "condition": "fog@3", "at_least": 0.5}, "many conditions"),
+        ({"id": "R", "metric": "rPC", "suite": "imagenet", "at_least": 0.5}, "imagenet-c"),
+        ({"id": "R", "metric": "E", "condition": "clean", "at_least": 0.5}, "use at_most"),
+        ({"id": "R", "metric": "AP", "condition": "clean", "at_most": 0.5}, "use at_least"),
+        ({"id": "R", "metric": "AP", "condition": "clean"}, "exactly one of"),
+        ({"id": "R", "metric": "AP", "condition": "clean", "at_least": 0.1, "at_most": 0.2}, "exactly one"),
+        ({"metric": "AP", "condition": "clean", "at_least": 0.1}, "has no id"),
+        ({"id": "R", "metrik": "AP", "condition": "clean", "at_least": 0.1}, "metrik"),
+        ({"id": "R", "metric": "AP", "condition": "clean", "at_most_loss": 0.1}, "says nothing"),
+        ("AP50 >= 0.4", "write {id"),
+    ],
+)
+def test_a_mistake_is_named(row, complaint):
+    with pytest.raises(InvalidOption, match=re.escape(complaint)) as error:
+        parse(row, "file, requirement 1")
+    assert str(error.value).startswith("file, requirement 1")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "requirements: []", "requirements: 3", "other: []", "requirements: [", "- a"]
+)
+def test_a_file_that_checks_nothing_is_refused(tmp_path, text):
+    path = tmp_path / "requirements.yaml"
+    path.write_text(text)
+    with pytest.raises(InvalidOption):
+        read_requirements(path)
+
+
+def test_ids_are_unique(tmp_path):
+    with pytest.raises(InvalidOption, match="two requirements have the id 'R1'"):
+        read_requirements(write(tmp_path, PASS, PASS))
+
+
+def test_an_interval_decides(run):
+    known = known_of(run)
+    replicates = known[1].by_measure["AP"]["fog@3"]
+    value, se = known[0].by_measure["AP"]["fog@3"], float(np.std(replicates, ddof=1))
+    row = {"id": "R", "metric": "AP", "condition": "fog@3"}
+    cases = {Outcome.PASS: value - 3 * se, Outcome.FAIL: value + 3 * se, Outcome.INCONCLUSIVE: value + se}
+    for outcome, threshold in cases.items():
+        if not 0 < threshold < 1:
+            continue
+        verdict = judge(parse({**row, "at_least": threshold}, "r"), known)
+        assert verdict.outcome is outcome
+        assert verdict.margin == pytest.approx(value - threshold)
+
+
+def test_aggregates_losses_and_drops(run):
+    known = known_of(run)
+    rpc = judge(parse({"id": "A", "metric": "rPC", "at_least": 0.01}, "r"), known)
+    total = known[0].aggregates["AP"]
+    assert rpc.interval.estimate == pytest.approx(total["mean"] / total["P"])
+    loss = judge(parse({"id": "B", "metric": "AP", "condition": "fog@3", "at_most_loss": 0.9}, "r"), known)
+    cells = known[0].by_measure["AP"]
+    assert loss.interval.estimate == pytest.approx(cells["clean"] - cells["fog@3"])
+    same = judge(parse({"id": "C", "metric": "mPC", "at_most_drop": 0.01}, "r"), known, known)
+    assert same.outcome is Outcome.PASS
+    assert same.interval.estimate == 0
+    error = judge(parse({"id": "D", "metric": "mCE", "at_most": 0.99}, "r"), known)
+    assert error.interval.estimate == pytest.approx(known[0].aggregates["E"]["mean"])
+
+
+@pytest.mark.parametrize(
+    ("row", "complaint"),
+    [
+        ({"id": "R", "metric": "AP", "condition": "snow@3", "at_least": 0.1}, "snow@3 was not run"),
+        ({"id": "R", "metric": "rPC", "suite": "imagenet-c", "at_least": 0.1}, "were not run"),
+        ({"id": "R", "metric": "mIoU", "condition": "clean", "at_least": 0.1}, "the run has no mIoU"),
+        ({"id": "R", "metric": "AR100", "condition": "clean", "at_least": 0.1}, "has no interval"),
+        ({"id": "R", "metric": "mPC", "at_most_drop": 0.1}, "--against"),
+    ],
+)
+def test_what_the_run_cannot_answer_is_an_error(run, tmp_path, row, complaint):
+    result = RUNNER.invoke(app, ["check", str(run), "--require", str(write(tmp_path, PASS, row))])
+    assert isinstance(result.exception, StormproofError)  # main() makes it exit code 2
+    assert complaint in str(result.exception)
+    assert "R" in str(result.exception)
+
+
+def test_the_program_exits_with_2_on_an_error(run, tmp_path, monkeypatch, capsys):
+    from stormproof.cli import main
+
+    path = write(tmp_path, {"id": "R9", "metric": "AP51", "condition": "clean", "at_least": 0.1})
+    monkeypatch.setattr("sys.argv", ["stormproof", "check", str(run), "--require", str(path)])
+    with pytest.raises(SystemExit) as exit_:
+        main()
+    assert exit_.value.code == 2
+    assert "R9" in capsys.readouterr().err
+
+
+def test_the_gate(run, tmp_path, monkeypatch):
+    summary = tmp_path / "summary.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    xml = tmp_path / "verdicts.xml"
+    path = write(tmp_path, PASS, FAIL)
+    result = RUNNER.invoke(app, ["check", str(run), "--require", str(path), "--junit", str(xml), "--json"])
+    assert result.exit_code == 1
+    rows = json.loads(result.stdout)
+    assert [row["verdict"] for row in rows] == ["pass", "fail"]
+    suite = ElementTree.fromstring(xml.read_text()).find("testsuite")
+    assert suite is not None
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("2", "1", "0")
+    assert len(suite.findall("testcase/failure")) == 1
+    assert "| R2 | AP under fog@3 at least 0.99 | ❌ fail |" in summary.read_text()
+    assert RUNNER.invoke(app, ["check", str(run), "--require", str(write(tmp_path, PASS))]).exit_code == 0
+    with pytest.raises(AssertionError, match="fail"):
+        assert_requirements(run, write(tmp_path, FAIL))
+    assert_requirements(run, write(tmp_path, PASS))
+
+
+def test_inconclusive_alone_is_3():
+    class Said:
+        def __init__(self, outcome):
+            self.outcome = outcome
+
+    assert exit_code([Said(Outcome.PASS), Said(Outcome.INCONCLUSIVE)]) == 3
+    assert exit_code([Said(Outcome.FAIL), Said(Outcome.INCONCLUSIVE)]) == 1
+
+
+def test_evidence_is_an_in_toto_statement(run, tmp_path):
+    out = tmp_path / "evidence.json"
+    path = write(tmp_path, PASS, FAIL)
+    result = RUNNER.invoke(app, ["evidence", str(run), "--require", str(path), "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    said = json.loads(out.read_text())
+    assert said["_type"] == "https://in-toto.io/Statement/v1"
+    assert said["predicateType"] == "https://in-toto.io/attestation/test-result/v0.1"
+    predicate = said["predicate"]
+    assert predicate["result"] == "FAILED"
+    assert (predicate["passedTests"], predicate["failedTests"]) == (["R1"], ["R2"])
+    assert all(re.fullmatch("[0-9a-f]{64}", c["digest"]["sha256"]) for c in predicate["configuration"])
+    ours = predicate["stormproof"]
+    assert ours["requirements"][1]["low"] < ours["requirements"][1]["high"]
+    noise = next(c for c in ours["conditions"] if c["condition"] == "gaussian_noise@3")
+    assert noise["physical"][0] == {"name": "noise σ", "value": pytest.approx(45.9), "unit": "grey levels"}
+    assert "haze" in ours["operating_conditions"]["untested"]
+    assert len(ours["pixels"]["found"]["fog@2"]) == 2
+    assert ours["intervals"]["warning"].startswith("8 images are few")
+
+
+def test_breaking_point_from_the_command_line(make, tmp_path):
+    from engine.scenes import write_scene
+
+    data = write_scene(tmp_path / "scene", images=8)
+    usual = ["breaking-point", "--model", f"{MODELS}:contrast_boxes", "--data", data, "-j", "1", "--json"]
+    out = ["--out", str(tmp_path / "run"), "--require", "AP50>=0.0001", "--corruption", "contrast"]
+    result = RUNNER.invoke(app, [*usual, *out])
+    assert result.exit_code == 0, result.output
+    row = json.loads(result.stdout)[0]
+    assert row["answer"] in {"never in this range", "breaks", "already below at the weakest strength"}
+    high = RUNNER.invoke(
+        app, [*usual, "--out", str(tmp_path / "run"), "--require", "AP50>=0.999", "--suite", "holdout"]
+    )
+    assert high.exit_code == 0, high.output
+    rows = json.loads(high.stdout)
+    assert {row["answer"] for row in rows} == {"already below when clean"}
+    assert {row["corruption"] for row in rows} == {"speckle_noise", "gaussian_blur"}  # the others switch
+
+
+def test_score_says_intervals_and_marks_estimates(run, tmp_path):
+    from engine.scenes import write_scene
+
+    result = RUNNER.invoke(app, ["score", str(run), "--interval"])
+    assert result.exit_code == 0, result.output
+    assert "±" in result.stdout
+    kept = json.loads((run / "intervals.json").read_text())
+    assert kept["aggregates"]["AP"]["mean"]["low"] < kept["aggregates"]["AP"]["mean"]["high"]
+    data = write_scene(tmp_path / "scene", images=40)
+    config = {"model": f"{MODELS}:contrast_boxes", "data": data, "out": str(tmp_path / "part"),
+              "conditions": ["fog,contrast"], "engine": "local"}  # fmt: skip
+    flags = [x for k in ("model", "data", "out", "engine") for x in (f"--{k}", str(config[k]))]
+    made = RUNNER.invoke(app, ["run", *flags, "--conditions", "fog,contrast", "--precision", "6"])
+    assert made.exit_code == 0, made.output
+    assert "ESTIMATE" in made.stdout
+    scored = RUNNER.invoke(app, ["score", str(tmp_path / "part")])
+    assert "ESTIMATE" in scored.stdout
+    assert not (tmp_path / "part" / "scores.json").exists()
+    run_it(make_config(config))
+    assert "ESTIMATE" not in RUNNER.invoke(app, ["score", str(tmp_path / "part")]).stdout
