@@ -1,0 +1,130 @@
+"""What a page is made of. Plain data: a figure says what it shows, never how it is drawn.
+
+Rows have a fixed set of keys, so names of users are only ever values:
+
+    x, y          where a mark stands; `v` the value of a heat map's cell
+    x2, y2        where an arrow ends
+    low, high     an error bar
+    series        what a colour stands for; `panel` one of several small plots
+    pick          what the reader chooses among (one value per entry of `Figure.pick`)
+    label         written beside a mark
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from stormproof.report.text import Cell, as_csv, as_latex, as_markdown
+
+VERSION = 1  # of report.json
+Row = dict[str, Any]
+
+
+class Kind(StrEnum):
+    """How the rows of a figure are meant."""
+
+    LINES = "lines"
+    POINTS = "points"
+    BARS = "bars"
+    STACK = "stack"
+    HEAT = "heat"
+    RADAR = "radar"
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A title that carries its unit, and what stands on the axis."""
+
+    title: str
+    names: bool = False  # names in the order of the rows; else numbers
+    log: bool = False
+    zero: bool = False  # whether it must begin at zero
+    whole: bool = False  # ticks at whole numbers only
+    percent: bool = False  # fixed from 0 to 100
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Figure:
+    """One figure. `by_run` says that its series are runs, so that it can be averaged by a tag."""
+
+    id: str
+    title: str
+    kind: Kind
+    x: Axis
+    y: Axis
+    rows: Sequence[Row]
+    series: str = ""
+    panel: str = ""
+    pick: tuple[str, ...] = ()
+    value: str = ""  # a heat map's colour bar, which begins at 0
+    top: float | None = None  # and ends here; larger values have its colour
+    note: str = ""
+    cite: str = ""
+    by_run: bool = False
+    grouped: Mapping[str, Sequence[Row]] = field(default_factory=dict)  # by tag
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """One table; numbers stay numbers, so that it can be sorted and downloaded."""
+
+    id: str
+    title: str
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[Cell]]
+    digits: int = 1
+    note: str = ""
+
+    def as_csv(self) -> str:
+        return as_csv(self.columns, self.rows)
+
+    def as_latex(self) -> str:
+        return as_latex(self.columns, self.rows, self.digits)
+
+    def as_markdown(self) -> str:
+        return as_markdown(self.columns, self.rows, self.digits)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Section:
+    """A heading, what to read there, and the figures and tables below it."""
+
+    id: str
+    title: str
+    text: str
+    figures: tuple[Figure, ...] = ()
+    tables: tuple[Table, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """Everything a page says, without its images."""
+
+    title: str
+    sentences: tuple[str, ...]
+    summary: Table
+    sections: tuple[Section, ...]
+    first: Figure | None = None  # the figure of the first screen
+    provenance: tuple[Mapping[str, Any], ...] = ()
+    notices: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+
+    def figures(self) -> list[Figure]:
+        found = [figure for section in self.sections for figure in section.figures]
+        return [self.first, *found] if self.first else found
+
+    def tables(self) -> list[Table]:
+        return [self.summary, *(table for section in self.sections for table in section.tables)]
+
+
+def finite(value: Any) -> Any:
+    """As JSON can hold it: no NaN, no infinity, no tuples."""
+    if isinstance(value, Mapping):
+        return {str(key): finite(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,225 @@
+"""One submission: a model's grid on a dataset with where it comes from, in one JSON file.
+
+A file is refused, with the field named, when its numbers do not follow from its own grid or its digest is
+not that of its content. A grid with holes is kept as incomplete: it has no mean.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import fmean
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from stormproof.condition import Condition
+from stormproof.errors import InvalidCondition, InvalidOption
+from stormproof.metrics.measure import measures
+from stormproof.robustness.corruption_error import mce
+from stormproof.robustness.grid import Grid
+from stormproof.robustness.performance import mpc
+
+SCHEMA = 1
+_SAME = 1e-9  # what rounding in JSON may cost
+_LARGEST = 4 << 20  # bytes of a file: a full grid takes some kilobytes
+Name = Annotated[str, Field(min_length=1, max_length=300)]
+Words = Annotated[str, Field(max_length=4000)]
+Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Task = Literal["detection", "instance segmentation", "semantic segmentation", "person detection"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+
+class SubmittedModel(_Part):
+    """`tags` say what it is made of: framework, backbone, neck, training data …"""
+
+    name: Name
+    fingerprint: Name | None = None
+    tags: dict[Name, Name] = {}
+
+
+class SubmittedDataset(_Part):
+    name: Name
+    fingerprint: Name | None = None
+    images: Annotated[int, Field(ge=1)] | None = None
+
+
+class Verification(_Part):
+    """Cells that someone else ran again, and how far the scores lay apart at most."""
+
+    conditions: tuple[Name, ...]
+    largest_difference: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    date: Name
+    stormproof: Name
+
+
+class Submission(_Part):
+    """The contents of a submission. Scores are fractions.
+
+    `grid` holds a score per condition; `by_corruption` means over severities, where a paper printed no more.
+    `conditions` are what a complete grid holds beside clean. P is the clean score, mPC the mean under
+    corruption (of errors: mCE), rPC their ratio.
+    """
+
+    schema_version: Literal[1] = 1
+    origin: Literal["published", "self-reported"]
+    task: Task
+    model: SubmittedModel
+    dataset: SubmittedDataset
+    measure: Name
+    conditions: tuple[Name, ...] = ()
+    P: Score | None
+    mPC: Score | None  # noqa: N815  # as the papers write it
+    rPC: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None  # noqa: N815
+    grid: dict[Name, Score] = {}
+    by_corruption: dict[Name, Score] = {}
+    seed: int | None = None
+    recipes: dict[Name, int] = {}
+    predictions: Name | None = None  # a hash of the run's part files, in order
+    citation: Words = ""
+    note: Words = ""
+    provenance: dict[str, Any] = {}
+    verification: Verification | None = None
+
+    @field_validator("measure")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        if value not in measures():
+            raise ValueError(f"is no measure of Stormproof; such as {', '.join(list(measures())[:3])}")
+        return value
+
+    @field_validator("conditions", "grid")
+    @classmethod
+    def _readable(cls, value: Any) -> Any:
+        for text in value:
+            try:
+                parsed = Condition.parse(text)
+            except InvalidCondition as error:
+                raise ValueError(f"holds no condition: {error}") from None
+            if str(parsed) != text:
+                raise ValueError(f"holds {text!r}, which is written {str(parsed)!r}")
+        return value
+
+    @model_validator(mode="after")
+    def _follows(self) -> Self:
+        stray = [text for text in self.grid if text not in ("clean", *self.conditions)]
+        if stray:
+            raise ValueError(f"grid: {stray[0]!r} is not among the conditions")
+        if self.grid and self.by_corruption:
+            raise ValueError("by_corruption: give it only where there is no grid")
+        for field, value in self.derived().items():
+            given = getattr(self, field)
+            if (given is None) != (value is None):
+                raise ValueError(f"{field}: is {_shown(given)}, but the grid gives {_shown(value)}")
+            if given is not None and value is not None and abs(given - value) > _SAME:
+                raise ValueError(f"{field}: is {given}, but the grid gives {value}")
+        return self
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Conditions without a score."""
+        if self.by_corruption:
+            return ()
+        return tuple(text for text in ("clean", *self.conditions) if text not in self.grid)
+
+    @property
+    def badge(self) -> str:
+        """published, self-reported or re-run."""
+        return "re-run" if self.verification else self.origin
+
+    @property
+    def higher(self) -> bool:
+        """Whether more is better."""
+        return measures()[self.measure].higher
+
+    def derived(self) -> dict[str, float | None]:
+        """P, mPC and rPC as they follow from the grid; none where it lacks what they need."""
+        return derive(self.measure, self.grid, self.conditions, self.by_corruption, self.P)
+
+
+def derive(
+    measure: str,
+    grid: Mapping[str, float],
+    conditions: tuple[str, ...],
+    by_corruption: Mapping[str, float],
+    clean: float | None,
+) -> dict[str, float | None]:
+    """P, mPC and rPC of a grid."""
+    higher = measures()[measure].higher
+    if by_corruption:
+        mean: float | None = fmean(by_corruption.values())
+    else:
+        clean = grid.get("clean")
+        whole = bool(conditions) and all(text in grid for text in conditions)
+        laid = Grid.of(dict(grid), conditions=map(Condition.parse, conditions))
+        mean = (mpc if higher else mce)(laid) if whole else None
+    ratio = mean / clean if higher and mean is not None and clean else None
+    return {"P": clean, "mPC": mean, "rPC": ratio}
+
+
+def digest(content: Mapping[str, Any]) -> str:
+    """The hash of a submission's content, whatever the order and layout of its file."""
+    rest = {key: value for key, value in content.items() if key != "digest"}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.blake2b(text.encode(), digest_size=32).hexdigest()
+
+
+def as_json(submission: Submission) -> str:
+    """A submission as its file, with its digest."""
+    content = submission.model_dump(mode="json")
+    return json.dumps({**content, "digest": digest(content)}, indent=1, ensure_ascii=False) + "\n"
+
+
+def read_submission(path: Path) -> Submission:
+    """A submission file, checked; what is wrong is named by its field."""
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise InvalidOption(
+                f"{path}: {path.stat().st_size} bytes; a submission takes at most {_LARGEST}."
+            )
+        content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidOption(f"{path} cannot be read: {error}.") from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidOption(f"{path} is not JSON: {error}.") from None
+    if not isinstance(content, dict):
+        raise InvalidOption(f"{path}: a submission is an object with fields, not a {type(content).__name__}.")
+    return parse_submission(content, str(path))
+
+
+def parse_submission(content: Mapping[str, Any], source: str) -> Submission:
+    """A submission from its JSON."""
+    given = content.get("digest")
+    if given != digest(content):
+        what = (
+            "is missing"
+            if given is None
+            else "is not that of the content, which was changed after it was made"
+        )
+        raise InvalidOption(f"{source}: digest {what}; make the file anew with 'stormproof submit'.")
+    try:
+        rest = {key: value for key, value in content.items() if key != "digest"}
+        return Submission.model_validate_json(json.dumps(rest), strict=True)
+    except ValidationError as error:
+        raise InvalidOption(f"{source}: {'; '.join(_complaint(e) for e in error.errors()[:5])}.") from None
+
+
+def _complaint(problem: Any) -> str:
+    field = ".".join(str(part) for part in problem["loc"])
+    words = str(problem["msg"]).removeprefix("Value error, ")
+    return f"{field}: {words}" if field else words
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number in JSON")
+
+
+def _shown(value: float | None) -> str:
+    return "null" if value is None or math.isnan(value) else str(value)

@@ -1,0 +1,95 @@
+"""A run as a submission: its headline grid, what made it, and a hash of its predictions."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from stormproof.errors import InvalidOption
+from stormproof.metrics.measure import measures
+from stormproof.report.leaderboard.submission import (
+    Submission,
+    SubmittedDataset,
+    SubmittedModel,
+    Task,
+    derive,
+)
+from stormproof.scoring.kept import kept_scores
+from stormproof.store.parts import part_paths
+from stormproof.store.record import RunRecord, read_record
+
+_KEPT = (
+    "created",
+    "stormproof",
+    "python",
+    "packages",
+    "decoder",
+)  # of provenance: nothing about folders or machines
+_BLOCK = 1 << 20
+
+
+def submission_of(
+    run: Path, *, data: str | None = None, measure: str | None = None, note: str = ""
+) -> Submission:
+    """The submission of a run. A run with holes gives one that says so, without a mean."""
+    record, found = read_record(run), kept_scores(run, data)
+    chosen = measure or found["headline"]
+    if chosen not in found["scores"]:
+        raise InvalidOption(f"{run} has no {chosen}; it has {', '.join(found['scores'])}.")
+    if not measures()[chosen].aggregate:
+        raise InvalidOption(f"{chosen} is not a measure that a mean over conditions says anything about.")
+    grid = {
+        text: value
+        for text, value in found["scores"][chosen].items()
+        if value is not None and math.isfinite(value)
+    }
+    conditions = tuple(text for text in record.conditions if text != "clean")
+    return Submission(
+        origin="self-reported",
+        task=task_of(chosen),
+        model=SubmittedModel(
+            name=_model_name(record), fingerprint=record.model.fingerprint, tags=record.tags
+        ),
+        dataset=SubmittedDataset(
+            name=record.dataset.name, fingerprint=record.dataset.fingerprint, images=record.images
+        ),
+        measure=chosen,
+        conditions=conditions,
+        grid=grid,
+        **derive(chosen, grid, conditions, {}, None),  # type: ignore[arg-type]
+        seed=record.seed,
+        recipes=record.recipes,
+        predictions=predictions_hash(run),
+        note=note,
+        provenance=_kept(record.provenance),
+    )
+
+
+def _model_name(record: RunRecord) -> str:
+    return " + ".join((record.model.name, *record.model.enhance))
+
+
+def task_of(measure: str) -> Task:
+    """The task that a measure is about."""
+    if measure in ("mIoU", "pixel accuracy"):
+        return "semantic segmentation"
+    if measure.startswith("mask "):
+        return "instance segmentation"
+    return "person detection" if measure == "ADR" else "detection"
+
+
+def predictions_hash(run: Path) -> str:
+    """A hash over the part files of a run, in order: equal runs of one version have equal ones."""
+    found = hashlib.blake2b(digest_size=32)
+    for path in part_paths(run):
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                found.update(block)
+    return found.hexdigest()
+
+
+def _kept(made: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: made[key] for key in _KEPT if key in made}

@@ -1,0 +1,125 @@
+"""A submission checked by running a few of its cells again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import stormproof
+from stormproof.engine.config import make_config
+from stormproof.engine.run import Watch
+from stormproof.engine.run import run as run_again
+from stormproof.errors import InvalidOption, RunError
+from stormproof.report.leaderboard.submission import Submission, Verification
+from stormproof.scoring.score import score_run
+from stormproof.store.record import read_record
+
+TOLERANCE = 0.001  # of a score: libraries and machines differ in the last bits of a network's sums
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One condition as submitted and as run again."""
+
+    condition: str
+    submitted: float
+    again: float
+
+    @property
+    def difference(self) -> float:
+        return abs(self.submitted - self.again)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What running again gave. `surprises` are other things that do not fit: another model, other images."""
+
+    cells: tuple[Cell, ...]
+    surprises: tuple[str, ...]
+    tolerance: float
+
+    @property
+    def agrees(self) -> bool:
+        return not self.surprises and all(cell.difference <= self.tolerance for cell in self.cells)
+
+    def verification(self) -> Verification:
+        """What is written into a submission that agrees."""
+        return Verification(
+            conditions=tuple(cell.condition for cell in self.cells),
+            largest_difference=max(cell.difference for cell in self.cells),
+            tolerance=self.tolerance,
+            date=datetime.now(UTC).date().isoformat(),
+            stormproof=stormproof.__version__,
+        )
+
+
+def chosen_cells(submission: Submission, count: int, seed: int) -> list[str]:
+    """Clean, and random conditions among those that have a score."""
+    held = [text for text in submission.conditions if text in submission.grid]
+    if not held or "clean" not in submission.grid:
+        raise InvalidOption(
+            "The submission holds no grid to check: means over severities cannot be run again."
+        )
+    return ["clean", *random.Random(seed).sample(held, min(count, len(held)))]
+
+
+def verify(
+    submission: Submission,
+    out: Path,
+    *,
+    model: str,
+    data: str,
+    count: int,
+    seed: int,
+    enhance: Sequence[str] = (),
+    tolerance: float = TOLERANCE,
+    watches: Sequence[Watch] = (),
+) -> Outcome:
+    """Run `count` random conditions of a submission again and compare; the run stays in `out`."""
+    chosen = chosen_cells(submission, count, seed)
+    conditions = [text for text in chosen if text != "clean"]
+    config = make_config(
+        {
+            "model": model,
+            "data": data,
+            "out": str(out),
+            "conditions": conditions,
+            "seed": submission.seed or 0,
+            "enhance": list(enhance),
+            "limit": submission.dataset.images,
+        }
+    )
+    summary = run_again(config, watches)
+    if summary.failures:
+        raise RunError(
+            f"{len(summary.failures)} cells failed when run again; the first: {summary.failures[0]}"
+        )
+    scores = score_run(out, data=data).by_measure
+    if submission.measure not in scores:
+        raise InvalidOption(
+            f"This model and dataset give no {submission.measure}, which the submission reports."
+        )
+    again: Mapping[str, float] = scores[submission.measure]
+    cells = tuple(Cell(text, submission.grid[text], again[text]) for text in chosen)
+    return Outcome(cells, _surprises(submission, out), tolerance)
+
+
+def _surprises(submission: Submission, out: Path) -> tuple[str, ...]:
+    record = read_record(out)
+    sides = (
+        ("model.fingerprint", submission.model.fingerprint, record.model.fingerprint),
+        ("dataset.fingerprint", submission.dataset.fingerprint, record.dataset.fingerprint),
+        ("dataset.images", submission.dataset.images, record.images),
+    )
+    found = [
+        f"{field} is {theirs}, here {ours}" for field, theirs, ours in sides if theirs not in (None, ours)
+    ]
+    found += [
+        f"recipes.{name} is {submission.recipes[name]}, here {version}"
+        for name, version in record.recipes.items()
+        if submission.recipes.get(name, version) != version
+    ]
+    return tuple(found)

@@ -1,0 +1,124 @@
+"""A view as one self-contained file: no request, nothing to install, everything by keyboard."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import lru_cache
+from typing import Any
+
+import vl_convert
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+import stormproof
+from stormproof.report.charts import prepared, spec_of
+from stormproof.report.elements import VERSION, Figure, Row, Table, View, finite
+from stormproof.report.text import as_csv, shown
+
+_KEYS = ("pick", "panel", "series", "label", "x", "y", "x2", "y2", "low", "high", "v", "runs")
+
+
+@lru_cache(maxsize=1)
+def environment() -> Environment:
+    """The templates; every value is escaped, and one that is missing is an error."""
+    found = Environment(
+        loader=PackageLoader("stormproof.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters["shown"] = shown
+    found.filters["packed"] = packed
+    found.filters["blob"] = figure_blob
+    found.filters["texts"] = table_blob
+    found.globals["source"] = _source
+    found.globals["charting"] = charting
+    found.globals["version"] = stormproof.__version__
+    return found
+
+
+def page(view: View, imagery: Mapping[str, Any] | None = None) -> str:
+    """The page of a view; `imagery` holds the images made for it, if any were."""
+    return environment().get_template("report.html").render(view=view, imagery=imagery or {})
+
+
+def as_json(view: View) -> str:
+    """The view for machines: the same rows and tables, without drawing."""
+    return json.dumps({"version": VERSION, **finite(asdict(view))}, ensure_ascii=False, indent=1) + "\n"
+
+
+def packed(content: Any) -> str:
+    """Anything JSON can hold, gzipped, in letters that no parser of HTML stumbles over.
+
+    >>> import base64, gzip
+    >>> gzip.decompress(base64.b64decode(packed({"name": "</script>"}))).decode()
+    '{"name":"</script>"}'
+    """
+    raw = json.dumps(finite(content), ensure_ascii=False, separators=(",", ":")).encode()
+    return base64.b64encode(gzip.compress(raw, 6, mtime=0)).decode()
+
+
+@lru_cache(maxsize=1024)
+def figure_blob(figure: Figure) -> str:
+    """What the page needs to draw a figure and to save its numbers."""
+    return packed(
+        {
+            "spec": spec_of(figure),
+            "rows": prepared(figure, figure.rows),
+            "grouped": {tag: prepared(figure, rows) for tag, rows in figure.grouped.items()},
+            "pick": figure.pick,
+            "csv": figure_csv(figure),
+        }
+    )
+
+
+@lru_cache(maxsize=1024)
+def table_blob(table: Table) -> str:
+    """A table as the files it can be saved as."""
+    return packed({"csv": table.as_csv(), "tex": table.as_latex(), "md": table.as_markdown()})
+
+
+def figure_csv(figure: Figure) -> str:
+    """The rows of a figure as a file."""
+    used = [key for key in _KEYS if any(row.get(key) is not None for row in figure.rows)]
+    heads: list[str] = []
+    for key in used:
+        heads += figure.pick if key == "pick" else [_head(figure, key)]
+    return as_csv(heads, [_values(row, used, figure) for row in figure.rows])
+
+
+def _head(figure: Figure, key: str) -> str:
+    named = {
+        "x": figure.x.title,
+        "y": figure.y.title,
+        "v": figure.value,
+        "series": figure.series,
+        "panel": figure.panel,
+    }
+    return named.get(key) or key
+
+
+def _values(row: Row, used: Sequence[str], figure: Figure) -> list[Any]:
+    found: list[Any] = []
+    for key in used:
+        found += row.get(key, [""] * len(figure.pick)) if key == "pick" else [row.get(key)]
+    return found
+
+
+@lru_cache(maxsize=1)
+def charting() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script, gzipped; it defines `vegaEmbed`."""
+    script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return base64.b64encode(gzip.compress(script.encode(), 9, mtime=0)).decode()
+
+
+def _source(name: str) -> Markup:
+    """A style sheet or script of our own, as it is."""
+    loader = environment().loader
+    assert loader is not None
+    return Markup(loader.get_source(environment(), name)[0])  # ours, not a user's

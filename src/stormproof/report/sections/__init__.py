@@ -1,0 +1,50 @@
+"""Sections of a report, in the order of the page; each appears when the runs hold what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from stormproof.report.elements import Section
+from stormproof.report.subject import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a report is about: its runs, the measure it compares, and the run others are set against."""
+
+    subjects: Sequence[Subject]
+    measure: str
+    reference: Subject
+
+
+Maker = Callable[[Asked], Section | None]
+
+
+def all_sections(asked: Asked) -> tuple[Section, ...]:
+    """Every section that the runs allow."""
+    from stormproof.report.sections import (
+        camera,
+        classes,
+        curves,
+        degradation,
+        overview,
+        people,
+        prediction,
+        size,
+        styles,
+    )
+
+    makers: tuple[Maker, ...] = (
+        overview.grid,
+        curves.by_severity,
+        size.against_size,
+        classes.by_class,
+        degradation.degradation,
+        camera.errors,
+        styles.sequences,
+        people.detection_rates,
+        prediction.foretold,
+        overview.clean_gains,
+    )
+    return tuple(section for make in makers if (section := make(asked)) is not None)

@@ -1,0 +1,67 @@
+"""How conditions are laid out in figures: by corruption and severity, with clean as severity 0."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+from stormproof.condition import Condition
+from stormproof.groups import KAMANN, MICHAELIS
+from stormproof.metrics.measure import measures
+from stormproof.report.elements import Axis
+from stormproof.report.subject import Subject
+
+SEVERITY = Axis("severity (0 is clean)", whole=True)
+RELATIVE = Axis("left of the clean score (%)", zero=True)
+
+
+def unit(measure: str) -> str:
+    """A measure's name with its unit, as axes and columns print it."""
+    return f"{measure} (%)" if measures()[measure].fraction else measure
+
+
+def scaled(measure: str, value: float) -> float:
+    """A score as it is printed: fractions in per cent."""
+    return 100 * value if measures()[measure].fraction else value
+
+
+def graded(conditions: Iterable[Condition]) -> dict[str, list[Condition]]:
+    """Conditions that have a severity, by what they are levels of, in order of severity."""
+    found: dict[str, list[Condition]] = {}
+    for condition in conditions:
+        if condition.severity is not None:
+            found.setdefault(condition.series, []).append(condition)
+    return {name: sorted(levels, key=lambda c: c.severity or 0) for name, levels in found.items()}
+
+
+def ungraded(conditions: Iterable[Condition]) -> list[str]:
+    """Conditions that have parameters instead of a severity."""
+    return [str(condition) for condition in conditions if condition.severity is None]
+
+
+def group_of(corruption: str) -> str:
+    """The papers' group of a corruption, or that of its recipe."""
+    name = corruption.partition("[")[0].partition("@")[0]
+    for groups in (MICHAELIS, KAMANN):
+        for group, members in groups.items():
+            if name in members:
+                return group
+    from stormproof.corruptions import registered
+
+    known = registered().get(name)
+    return known.family if known else "other"
+
+
+def share(value: float, clean: float) -> float:
+    """A score in per cent of the clean one."""
+    return 100 * value / clean if clean else math.nan
+
+
+def all_conditions(subjects: Iterable[Subject]) -> list[Condition]:
+    """Every condition that any of the runs has a score for."""
+    return list(dict.fromkeys(condition for subject in subjects for condition in subject.conditions))
+
+
+def present(row: Mapping[str, object]) -> bool:
+    """Whether a row's mark has a place."""
+    return all(not isinstance(v, float) or math.isfinite(v) for k, v in row.items() if k in ("x", "y", "v"))

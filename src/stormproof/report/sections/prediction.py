@@ -1,0 +1,92 @@
+"""Contextual mutators foretold from simple ones (*pezzementi* Fig. 7 and 8)."""
+
+from __future__ import annotations
+
+import math
+
+from stormproof.errors import IncompleteGrid
+from stormproof.report.elements import Axis, Figure, Kind, Row, Section, Table
+from stormproof.report.sections import Asked
+from stormproof.robustness.prediction import Predicted, normalise, predict
+
+PAIRS = (("defocus", "gaussian_blur"), ("haze", "alpha_blend"))  # contextual, the simple one it resembles
+
+
+def foretold(asked: Asked) -> Section | None:
+    """Predicted against observed contextual scores, of at least two models."""
+    measure = "ADR" if all(math.isfinite(s.score("ADR")) for s in asked.subjects) else asked.measure
+    scores = {s.name: dict(s.scores.get(measure, {})) for s in asked.subjects}
+    points: list[Row] = []
+    weights: list[Row] = []
+    lines = []
+    for contextual, simple in PAIRS:
+        found = _foretold(scores, simple, contextual)
+        if found is None:
+            continue
+        panel = f"{contextual} from {simple}"
+        for i, system in enumerate(found.systems):
+            for j, target in enumerate(found.contextual):
+                points.append(
+                    {
+                        "x": 100 * float(found.observed[i, j]),
+                        "y": 100 * float(found.predicted[i, j]),
+                        "series": system,
+                        "panel": panel,
+                        "label": target,
+                    }
+                )
+        for j, target in enumerate(found.contextual):
+            weights += [
+                {"x": name, "y": target, "v": float(found.overall[j, k]), "pick": (panel,)}
+                for k, name in enumerate(found.simple)
+            ]
+        lines.append((panel, "all models", found.r2))
+        lines += [(panel, system, r2) for system, r2 in found.r2_by_system.items()]
+    if not points:
+        return None
+    figures = (
+        Figure(
+            "foretold",
+            f"Predicted against observed {measure}, normalised by clean",
+            Kind.POINTS,
+            Axis("observed (% of clean)"),
+            Axis("predicted (% of clean)"),
+            points,
+            series="model",
+            panel="pair",
+            cite="pezzementi, Fig. 7",
+        ),
+        Figure(
+            "weights",
+            "Weights of simple mutators",
+            Kind.HEAT,
+            Axis("simple", names=True),
+            Axis("contextual", names=True),
+            weights,
+            pick=("Pair",),
+            value="weight",
+            cite="pezzementi, Fig. 8",
+        ),
+    )
+    table = Table("foretold", "R² of predictions", ("pair", "model left out", "R²"), lines, digits=3)
+    return Section(
+        "foretold",
+        "Contextual conditions foretold from simple ones",
+        "Each model is predicted from a fit on all the others: non-negative least squares of scores "
+        "normalised by each model's own clean score.",
+        figures,
+        (table,),
+    )
+
+
+def _foretold(scores: dict[str, dict[str, float]], simple: str, contextual: str) -> Predicted | None:
+    if len(scores) < 2:
+        return None
+    names = list(dict.fromkeys(text for row in scores.values() for text in row))
+    chosen = [[text for text in names if text.startswith(f"{name}[")] for name in (simple, contextual)]
+    if not all(chosen):
+        return None
+    try:
+        return predict(normalise(scores), *chosen)
+    except IncompleteGrid:
+        return None

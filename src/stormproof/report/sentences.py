@@ -1,0 +1,92 @@
+"""What a run's numbers say in one plain sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from stormproof.metrics.measure import measures
+from stormproof.report.sections.cells import graded, scaled
+from stormproof.report.subject import Subject
+
+_NAMED = 4
+_LEAST = 0.5  # points of a clean score below which shares of it say nothing
+
+
+def sentence(subject: Subject, measure: str) -> str:
+    """What hurts most, what least, and where less than half of the clean score is left."""
+    clean, mean = subject.score(measure), subject.total(measure, "mPC")
+    if measure not in subject.scores and measure not in subject.aggregates:
+        return f"{subject.name} has no {measure}."
+    if subject.missing:
+        return (
+            f"{subject.name} is incomplete: {len(subject.missing)} conditions lack images, so there is no "
+            "mean under corruption."
+        )
+    if not measures()[measure].higher or mean is None or not math.isfinite(clean) or clean <= 0:
+        return _error_sentence(subject, measure)
+    means = subject.total(measure, "by_corruption") or {}
+    if scaled(measure, clean) < _LEAST:
+        points = f"{scaled(measure, clean):.2f} {measure}"
+        return f"{subject.name} scores {points} on clean images, too little to lose."
+    if not means:
+        return f"{subject.name} scores {scaled(measure, clean):.1f} {measure} on clean images."
+    worst, best = min(means, key=lambda n: means[n]), max(means, key=lambda n: means[n])
+    said = (
+        f"{subject.name} keeps {100 * mean / clean:.0f} % of its clean {measure} under corruption "
+        f"({scaled(measure, clean):.1f} clean, {scaled(measure, mean):.1f} on average)"
+    )
+    if len(means) > 1:
+        said += (
+            f": {worst} hurts most ({100 * means[worst] / clean:.0f} % left), {best} least "
+            f"({100 * means[best] / clean:.0f} % left)"
+        )
+    return f"{said}. {_below_half(subject, measure, clean)}"
+
+
+def _below_half(subject: Subject, measure: str, clean: float) -> str:
+    first = []
+    for name, levels in graded(subject.conditions).items():
+        low = [c for c in levels if subject.score(measure, str(c)) < clean / 2]
+        if low:
+            first.append((low[0].severity or 0, name))
+    if not first:
+        graded_at_all = bool(graded(subject.conditions))
+        return "It stays above half of its clean score everywhere." if graded_at_all else ""
+    first.sort()
+    named = ", ".join(f"{name} from severity {severity:g}" for severity, name in first[:_NAMED])
+    more = f" and {len(first) - _NAMED} more" if len(first) > _NAMED else ""
+    return f"It falls below half of its clean score under {named}{more}."
+
+
+def _error_sentence(subject: Subject, measure: str) -> str:
+    errors = subject.total(measure, "CE") or {}
+    if not errors:
+        return f"{subject.name} was scored on clean images only."
+    worst, best = max(errors, key=lambda n: errors[n]), min(errors, key=lambda n: errors[n])
+    return (
+        f"{subject.name} has a mean object error of {100 * subject.total(measure, 'mCE'):.1f} % under "
+        f"corruption ({scaled(measure, subject.score(measure)):.1f} % clean): {worst} hurts most "
+        f"({100 * errors[worst]:.1f} %), {best} least ({100 * errors[best]:.1f} %)."
+    )
+
+
+def ranking(subjects: Sequence[Subject], measure: str) -> str:
+    """Which of several runs to take; nothing for a single one, or where none is complete."""
+    whole = [s for s in subjects if isinstance(s.total(measure, "mPC"), float)]
+    if len(whole) < 2:
+        return ""
+    best = max(whole, key=lambda s: s.total(measure, "mPC"))
+    steady = max(whole, key=lambda s: _rpc(s, measure))
+    said = (
+        f"Of {len(whole)} complete runs {best.name} scores most under corruption (mPC "
+        f"{scaled(measure, best.total(measure, 'mPC')):.1f})"
+    )
+    if steady is best:
+        return f"{said} and also loses least of its clean score."
+    return f"{said}; {steady.name} loses least of its clean score (rPC {100 * _rpc(steady, measure):.0f} %)."
+
+
+def _rpc(subject: Subject, measure: str) -> float:
+    value = subject.total(measure, "rPC")
+    return value if isinstance(value, float) and math.isfinite(value) else -math.inf

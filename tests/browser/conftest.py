@@ -1,0 +1,108 @@
+"""A real browser: Debian's Chromium, driven by Playwright. `make test-browser` installs what is needed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.scenes import write_scene
+from report.hostile import SCRIPT, rename_classes, rename_model
+from scoring.conftest import MODELS
+
+ASKED = "STORMPROOF_BROWSER"  # set by make test-browser
+AXE = Path(__file__).resolve().parents[2] / ".browser" / "node_modules" / "axe-core" / "axe.min.js"
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+)
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    if not os.environ.get(ASKED):
+        pytest.skip(
+            "needs a browser: run 'make test-browser', which installs Chromium, Playwright and axe-core"
+        )
+    from playwright.sync_api import sync_playwright
+
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    assert chromium, "no Chromium found; make test-browser installs Debian's"
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium, args=FLAGS.split())
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="session")
+def site(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A report, a comparison and a leaderboard, with hostile names wherever a user can put one."""
+    from stormproof.engine.config import make_config
+    from stormproof.engine.run import run
+    from stormproof.report.comparison import compare_view
+    from stormproof.report.leaderboard.published import published_submissions
+    from stormproof.report.leaderboard.site import build_site
+    from stormproof.report.leaderboard.submit import submission_of
+    from stormproof.report.make import Options, make_report, write_page
+    from stormproof.report.page import page
+    from stormproof.report.sources import run_subject
+    from stormproof.scoring.images import read_images
+
+    folder = tmp_path_factory.mktemp("site")
+    scene = write_scene(folder / "scene", images=8, size=(96, 128))
+    rename_classes(scene)
+    runs = []
+    for name in ("contrast_boxes", "contrast_masks"):
+        settings = {"model": f"{MODELS}:{name}", "data": scene, "tags": {"backbone": name}, "engine": "local"}
+        where = {"conditions": ["fog,gaussian_noise,motion_blur"], "out": str(folder / name)}
+        run(make_config(settings | where))
+        runs.append(folder / name)
+    rename_model(runs[0], SCRIPT)
+    make_report([str(path) for path in runs], folder / "report.html", Options(images=3, measure="AP"))
+    pair = [run_subject(path) for path in runs]
+    errors = (read_images(runs[0]), read_images(runs[1]))
+    compared = compare_view(pair[0], pair[1], measure="AP", errors=errors)
+    write_page(folder / "compare.html", compared, page(compared))
+    entries = [submission_of(path, measure="AP", note=SCRIPT) for path in runs]
+    build_site([*entries, *list(published_submissions())[:12]], folder / "board")
+    first = next(p for p in sorted((folder / "board" / "models").glob("script*.html")))
+    return {"report": folder / "report.html", "compare": folder / "compare.html",
+            "board": folder / "board" / "index.html", "entry": first}  # fmt: skip
+
+
+class Visit:
+    """One open page, and everything it should not have done."""
+
+    def __init__(self, page: Any, path: Path) -> None:
+        self.page, self.faults = page, []  # type: ignore[var-annotated]
+        page.on("console", lambda m: self.faults.append(f"{m.type}: {m.text}") if m.type == "error" else None)
+        page.on("pageerror", lambda error: self.faults.append(str(error)))
+        page.on("dialog", lambda dialog: (self.faults.append(f"dialog {dialog.message}"), dialog.dismiss()))
+        page.on("request", lambda request: self._asked(request.url, path))
+        page.goto(path.as_uri())
+        page.wait_for_selector('html[data-ready="yes"]', state="attached", timeout=120_000)
+
+    def _asked(self, url: str, path: Path) -> None:
+        beside = path.parent.parent / "assets" / "charts.js"  # a site has its charts in one file
+        if not url.startswith(("data:", "blob:")) and url not in (path.as_uri(), beside.as_uri()):
+            self.faults.append(f"request {url}")
+
+
+@pytest.fixture
+def visit(browser: Any, site: dict[str, Path]) -> Iterator[Any]:
+    contexts = []
+
+    def opened(name: str, width: int = 1280, scheme: str = "light") -> Visit:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, accept_downloads=True
+        )
+        contexts.append(context)
+        return Visit(context.new_page(), site[name])
+
+    yield opened
+    for context in contexts:
+        context.close()

@@ -1,0 +1,131 @@
+"""Figures for papers, comparisons, and the commands."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from report.conftest import subject
+from report.hostile import MARKDOWN, SCRIPT
+from stormproof.cli import app
+from stormproof.report.comparison import change_table, image_table, ranks, verdict
+from stormproof.report.figures import write_figures
+from stormproof.report.places import around, beside
+from stormproof.report.sources import published_subjects, run_subject
+from stormproof.report.view import make_view
+from stormproof.scoring.images import ImageErrors, read_images
+
+
+def call(*words: str) -> Any:
+    return CliRunner().invoke(app, [*words], catch_exceptions=False)
+
+
+def test_every_kind_of_figure_is_drawn_twice_the_same(tmp_path: Path) -> None:
+    view = make_view([replace(subject(MARKDOWN), tags={"a": "1"}), subject("b", clean=0.5)])
+    first = write_figures(view, tmp_path / "one", formats=("svg",))
+    second = write_figures(view, tmp_path / "two", formats=("svg",))
+    assert [p.name for p in first] == [p.name for p in second]
+    assert all(a.read_bytes() == b.read_bytes() for a, b in zip(first, second, strict=True))
+    names = {path.stem for path in first}
+    assert {"corruptions", "cd-clean", "cd-corruptions", "table-summary"} <= names
+
+
+def test_papers_figures_are_drawn(tmp_path: Path) -> None:
+    some = published_subjects("pezzementi")[:3]
+    names = {path.name for path in write_figures(make_view(some), tmp_path, formats=("png",))}
+    assert "foretold.png" in names
+    assert any(name.startswith("weights-") for name in names)
+
+
+def test_comparison_counts_what_got_better_and_worse() -> None:
+    before, after = subject("old"), subject("new", clean=0.5)
+    worse = {**after.scores["AP"], **{f"snow@{s}": 0.1 for s in range(1, 6)}}
+    means = {"fog": 0.44, "snow": 0.1}
+    changed = replace(
+        after, scores={"AP": worse}, aggregates={"AP": {**after.aggregates["AP"], "by_corruption": means}}
+    )
+    assert verdict(before, changed, "AP") == (
+        "From old to new, AP changes by +10.0 points on clean images and by -1.0 under corruption: "
+        "1 of 2 corruptions got better (most fog), 1 worse (most snow)."
+    )
+    table = change_table(before, changed, "AP")
+    assert table is not None
+    assert [row[0] for row in table.rows] == ["clean", "snow", "fog"]  # worst change first
+    assert ranks({"a": 0.3, "b": 0.1, "c": 0.2}, higher=False) == {"a": 1, "c": 2, "b": 3}
+
+
+def test_images_that_changed_most_come_first() -> None:
+    first = ImageErrors(("a", "b"), {"clean": np.array([0.1, 0.2]), "fog@1": np.array([0.1, 0.2])})
+    second = ImageErrors(("a", "b"), {"clean": np.array([0.1, 0.3]), "fog@1": np.array([0.1, math.nan])})
+    rows = image_table(subject("x"), subject("y"), first, second).rows
+    assert rows[0][0] == "b"
+    assert rows[0][1] == pytest.approx(10.0)  # over the one condition where both are known
+    assert rows[1][1] == 0.0
+
+
+def test_labels_do_not_cover_each_other() -> None:
+    near = [{"x": 1.0, "y": 1.0, "label": "a long name"}, {"x": 1.0, "y": 1.001, "label": "another name"}]
+    rows = beside([*near, {"x": 2.0, "y": 2.0, "label": "far"}])
+    assert rows[0]["ly"] != rows[1]["ly"] or rows[0]["lx"] != rows[1]["lx"]
+
+
+def test_a_radar_is_closed() -> None:
+    rows = around([{"x": name, "y": 1.0, "series": "m"} for name in ("a", "b", "c")])
+    mine = [row for row in rows if row.get("series") == "m"]
+    assert len(mine) == 4
+    assert (mine[0]["px"], mine[0]["py"]) == (mine[-1]["px"], mine[-1]["py"])
+    assert mine[0]["py"] == pytest.approx(1.0)  # the first spoke points up
+
+
+def test_runs_keep_how_far_pixels_moved(runs: dict[str, Path]) -> None:
+    found = run_subject(runs["boxes"])
+    assert found.quality["clean"]["rmse"] == 0
+    assert found.quality["gaussian_noise@1"]["rmse"] < found.quality["gaussian_noise@5"]["rmse"]
+    assert found.quality["gaussian_noise@1"]["snr"] > found.quality["gaussian_noise@5"]["snr"]
+    run_subject(runs["maps"])  # scores it, if nobody has
+    errors = read_images(runs["maps"])
+    assert len(errors.ids) == 3
+    assert ((errors.by_condition["clean"] >= 0) & (errors.by_condition["clean"] <= 1)).all()
+
+
+def test_the_commands(runs: dict[str, Path], tmp_path: Path) -> None:
+    out = tmp_path / "report.html"
+    done = call("report", str(runs["boxes"]), str(runs["masks"]), "--images", "1", "--out", str(out))
+    assert done.exit_code == 0
+    assert json.loads(out.with_suffix(".json").read_text())["version"] == 1
+    shown = call("show", str(runs["boxes"])).output
+    assert "gaussian_noise" in shown
+    assert SCRIPT in shown.replace("\n", "")
+    page = tmp_path / "compare.html"
+    done = call("compare", str(runs["boxes"]), str(runs["masks"]), "--measure", "AP", "--out", str(page))
+    assert "Change by corruption" in done.output
+    assert page.exists()
+    grouped = ("--format", "svg", "--measure", "AP", "--group-by", "backbone")
+    where = ("--out", str(tmp_path / "figures"))
+    done = call("figures", str(runs["boxes"]), str(runs["masks"]), *grouped, *where)
+    assert done.exit_code == 0
+    assert (tmp_path / "figures" / "corruptions.svg").exists()
+
+
+def test_wrong_words_are_refused(runs: dict[str, Path]) -> None:
+    for words in (("--images", "-1"), ("--budget", "0"), ("--measure", "AP51"), ("--reference", "nobody")):
+        done = CliRunner().invoke(app, ["report", str(runs["boxes"]), *words])
+        assert done.exit_code != 0
+        assert words[1] in str(done.exception)
+
+
+def test_intervals_are_shown_where_they_are_known(runs: dict[str, Path], tmp_path: Path) -> None:
+    words = ("score", str(runs["masks"]), "--interval", "--replicates", "20")
+    assert call(*words).exit_code == 0
+    summary = make_view([run_subject(runs["masks"])], measure="AP").summary
+    line = dict(zip(summary.columns, summary.rows[0], strict=True))
+    assert line["± P"] > 0  # type: ignore[operator]
+    done = call("compare", str(runs["boxes"]), str(runs["masks"]), "--measure", "AP", "--interval")
+    assert "clear" in done.output

@@ -1,0 +1,132 @@
+"""The page: one file, no request, hostile names as text."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from report.conftest import subject
+from report.hostile import CONTROL, MARKDOWN, SCRIPT, TEMPLATE, rewrite
+from stormproof.report.make import Options, make_report
+from stormproof.report.page import page
+from stormproof.report.text import plain
+from stormproof.report.view import make_view
+
+
+class Elements(HTMLParser):
+    """Every element of a page, and the words of its visible part."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.words = ""
+        self._inside = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        self._inside = tag
+
+    def handle_data(self, data: str) -> None:
+        if self._inside not in ("script", "style"):
+            self.words += data
+
+
+def blobs(text: str) -> list[str]:
+    return re.findall(r'<script type="text/plain" class="blob">([^<]*)</script>', text)
+
+
+@pytest.fixture(scope="module")
+def written(runs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> str:
+    out = tmp_path_factory.mktemp("page") / "report.html"
+    make_report([str(runs["boxes"]), str(runs["masks"])], out, Options(images=2))
+    return out.read_text(encoding="utf-8")
+
+
+def test_nothing_is_asked_of_a_network(written: str) -> None:
+    elements = Elements(written)
+    links = [v for _, a in elements.found for k, v in a.items() if k in ("src", "href") and v]
+    assert all(link.startswith(("#", "data:")) for link in links)
+    policy = next(a["content"] for t, a in elements.found if a.get("http-equiv") == "Content-Security-Policy")
+    assert "default-src 'none'" in str(policy)
+
+
+def test_hostile_names_are_text(written: str) -> None:
+    elements = Elements(written)
+    assert SCRIPT in elements.words
+    assert not any("onerror" in attrs for _, attrs in elements.found)
+    own = [a for t, a in elements.found if t == "script" and a.get("type") != "text/plain"]
+    assert len(own) == 1  # the page's own, and no other
+    assert "alert(1)" not in re.sub(
+        r"&lt;.*?&gt;", "", "".join(re.findall(r"<script>(.*?)</script>", written, re.S))
+    )
+
+
+def test_names_of_every_kind_come_through() -> None:
+    for name in (SCRIPT, TEMPLATE, MARKDOWN, CONTROL):
+        text = page(make_view([subject(name, tags={name: name}), subject("other")]))
+        assert plain(name) in Elements(text).words
+        assert not any("onerror" in attrs for _, attrs in Elements(text).found)
+        inside = [json.loads(gzip.decompress(base64.b64decode(blob))) for blob in blobs(text)]
+        assert any(plain(name) in json.dumps(blob, ensure_ascii=False) for blob in inside)
+
+
+def test_specifications_hold_no_names() -> None:
+    first, second = (page(make_view([subject(name)])) for name in ("one", SCRIPT))
+    specs = [
+        [json.loads(gzip.decompress(base64.b64decode(b))).get("spec") for b in blobs(t)]
+        for t in (first, second)
+    ]
+    assert specs[0] == specs[1]
+
+
+def test_images_come_back_with_truth_and_predictions(written: str) -> None:
+    packed = re.search(r'id="scenes">([^<]*)<', written)
+    assert packed
+    scenes = json.loads(gzip.decompress(base64.b64decode(packed[1])))
+    browser = scenes["browser"]
+    assert len(browser["images"]) == 2
+    assert browser["corruptions"][0]["levels"] == [f"fog@{s}" for s in range(1, 6)]
+    image = browser["images"][0]
+    assert len(image["cells"]) == 11
+    assert {thing["name"] for thing in image["truth"]} == {plain(TEMPLATE), plain(MARKDOWN)}
+    assert len(image["cells"]["fog@3"]["said"]) == 2
+    assert image["cells"]["clean"]["said"][1][0]["outline"].startswith("M")  # the second run has masks
+
+
+def test_a_small_budget_drops_images_with_a_notice(runs: dict[str, Path], tmp_path: Path) -> None:
+    whole, small = tmp_path / "whole.html", tmp_path / "small.html"
+    make_report([str(runs["boxes"])], whole, Options(images=4))
+    make_report([str(runs["boxes"])], small, Options(images=0))
+    budget = (whole.stat().st_size + small.stat().st_size) / 2e6
+    make_report([str(runs["boxes"])], small, Options(images=4, budget=budget))
+    assert small.stat().st_size <= budget * 1e6 * 1.02
+    assert "left out or lack conditions" in small.read_text()
+    assert "left out or lack conditions" not in whole.read_text()
+
+
+def test_without_the_dataset_there_are_words(runs: dict[str, Path], tmp_path: Path) -> None:
+    copy = tmp_path / "moved"
+    copy.mkdir()
+    for name in ("run.json", "scores.json", "images.parquet"):
+        (copy / name).write_bytes((runs["masks"] / name).read_bytes())
+    rewrite(copy, lambda content: content["dataset"].update(spec="coco:gone.json,images=gone"))
+    out = tmp_path / "report.html"
+    make_report([str(copy)], out, Options())
+    assert "Images are not shown" in out.read_text()
+
+
+def test_label_maps_are_painted(runs: dict[str, Path], tmp_path: Path) -> None:
+    out = tmp_path / "maps.html"
+    make_report([str(runs["maps"])], out, Options(images=1))
+    packed = re.search(r'id="scenes">([^<]*)<', out.read_text())
+    assert packed
+    image = json.loads(gzip.decompress(base64.b64decode(packed[1])))["browser"]["images"][0]
+    assert image["map"]
+    assert image["cells"]["clean"]["maps"][0]

@@ -1,0 +1,42 @@
+"""Names stay what they are in every format, and never become more than names."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from report.hostile import CONTROL, MARKDOWN, SCRIPT
+from stormproof.report.text import as_csv, as_latex, as_markdown, plain, shown
+
+
+def test_control_characters_are_shown() -> None:
+    assert plain(CONTROL) == "tab␉here␀null�right"
+    assert plain("a\u2028b\ud800") == "a�b�"
+    assert plain("naïve 画像") == "naïve 画像"
+
+
+@pytest.mark.parametrize("name", ["=HYPERLINK(1)", "+1", "-1", "@x"])
+def test_no_name_is_a_formula(name: str) -> None:
+    rows = list(csv.reader(io.StringIO(as_csv(["name", "value"], [[name, -0.5]]))))
+    assert rows[1] == [f"'{name}", "-0.5"]
+
+
+def test_latex_and_markdown_keep_every_character() -> None:
+    latex = as_latex(["name"], [[MARKDOWN]], 1)
+    assert r"\textbar{}" in latex
+    assert r"\$x\_1\$" in latex
+    line = as_markdown(["name"], [[SCRIPT]], 1).splitlines()[2]
+    assert line == r"| \<script\>alert(1)\</script\> |"
+
+
+def test_what_is_not_there_is_a_dash() -> None:
+    assert [shown(v) for v in (None, float("nan"), float("inf"), 1.25, 3, "x")] == [
+        "–",
+        "–",
+        "–",
+        "1.2",
+        "3",
+        "x",
+    ]
