@@ -1,0 +1,184 @@
+"""The package as a notebook uses it: the lines of the README, and what can go wrong with them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stormproof as sp
+from engine.scenes import write_scene
+from stormproof.here import find_here
+from stormproof.models.function import function_model
+
+MODELS = Path(__file__).resolve().parents[1] / "scoring" / "scored_models.py"
+
+
+PLACES = [(x, y) for x in range(0, 21, 4) for y in range(0, 21, 4)]
+
+
+def boxes(images: Sequence[np.ndarray]) -> list[dict[str, Any]]:
+    """Boxes all over where the objects are, with masks as an N×H×W array, surer where it is darker."""
+    found = []
+    for image in images:
+        masks = np.zeros((len(PLACES), *image.shape[:2]), bool)
+        for mask, (x, y) in zip(masks, PLACES, strict=True):
+            mask[y : y + 20, x : x + 20] = True
+        scores = [1 - image[mask].mean() / 256 for mask in masks]
+        corners = [[x, y, x + 20, y + 20] for x, y in PLACES]
+        labels = np.arange(len(PLACES)) % 2
+        found.append({"boxes": corners, "scores": scores, "labels": labels, "masks": masks})
+    return found
+
+
+@pytest.fixture(scope="session")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_scene(tmp_path_factory.mktemp("api") / "scene", images=6)
+
+
+@pytest.fixture(scope="session")
+def noise(scene: str, tmp_path_factory: pytest.TempPathFactory) -> sp.Run:
+    """A function on four images under a suite and one condition more."""
+    data = sp.open_dataset(scene, limit=4)
+    out = tmp_path_factory.mktemp("runs") / "mine"
+    return sp.run(boxes, data, suite="noise", conditions="fog@3", out=out, progress=False)
+
+
+def test_the_lines_of_the_readme(scene: str, noise: sp.Run, tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    data = sp.open_dataset(scene, limit=4)
+    sp.write_image(tmp_path / "street.png", data[0].image)
+    image = sp.read_image(tmp_path / "street.png")
+    foggy = sp.corrupt(image, "fog@3")
+    assert (foggy == sp.corrupt(image, 3, "fog")).all()
+    model = sp.open_model(f"{MODELS}:contrast_boxes")
+    assert len(model([image])[0]) == 30
+    run = sp.run(model, data, conditions="fog@1-2", out=tmp_path / "run", engine="local", progress=False)
+    assert run.conditions == ("clean", "fog@1", "fog@2")
+    scores = noise.score()
+    cells = [scores["mask AP"][text] for text in noise.conditions[1:16]]
+    assert scores.mpc == scores.headline.mpc > 0
+    assert scores.mpc == pytest.approx(np.mean(cells))
+    assert scores["AP50"].rpc == pytest.approx(scores["AP50"].mpc / scores["AP50"].p)
+    frame = scores.to_frame()
+    assert list(frame.columns) == ["condition", "corruption", "severity", "class", "measure", "value"]
+    overall = frame[frame["class"].isna() & (frame.measure == "AP50") & (frame.condition == "fog@3")]
+    assert overall.value.item() == scores["AP50"]["fog@3"]
+    assert {"cat", "dog"} <= {*frame["class"].dropna()}
+    said = noise.predictions("fog@3")
+    assert list(said) == list(data.ids)
+    worst = noise.worst(20)
+    assert len(worst) == 20
+    assert worst == sorted(worst, key=lambda w: -w.drop)
+    shown = sp.draw(noise.sample(worst[0].image, worst[0].condition), said[worst[0].image], score=0.05)
+    assert shown.size == (data[0].image.shape[1], data[0].image.shape[0])
+    assert (np.asarray(shown) != data[0].image).any()
+
+
+def test_scores_are_drawn(noise: sp.Run) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    axes = noise.score().plot("AP50")
+    assert [label.get_text() for label in axes.get_yticklabels()] == [
+        "gaussian_noise", "shot_noise", "impulse_noise", "fog"
+    ]  # fmt: skip
+
+
+def test_reprs_are_short(scene: str, noise: sp.Run) -> None:
+    data = sp.open_dataset(scene, limit=4)
+    things = [data, data[0], data[0].truth.instances, sp.open_model(boxes), noise, noise.score()]
+    things += [noise.predictions("clean")[data.ids[0]], noise.worst(1)[0], noise.score()["AP"]]
+    assert all(len(repr(thing)) < 160 and "\n" not in repr(thing) for thing in things)
+    assert repr(data) == "<dataset scene: 4 of 6 images, 2 classes>" or "4 of 6 images" in repr(data)
+
+
+def test_a_sample_knows_its_class_names(scene: str) -> None:
+    data = sp.open_dataset(scene)
+    sample = next(s for s in data if s.truth.instances is not None and (s.truth.instances.labels == 0).any())
+    changed = sp.apply(sample, f"fog@3[on={data.classes[0]}]")
+    assert (changed.image != sample.image).any()
+    assert data[sample.id].id == sample.id
+
+
+def test_what_is_made_here_runs_here_only(scene: str, tmp_path: Path) -> None:
+    for engine in ("pool", "ray", "slurm"):
+        with pytest.raises(sp.StormproofError, match="was made in this Python process"):
+            sp.run(boxes, scene, conditions="fog@3", out=tmp_path / "no", engine=engine)
+    assert not (tmp_path / "no").exists()
+    samples = list(sp.open_dataset(scene, limit=3))
+    run = sp.run(
+        lambda images: boxes(images), samples, conditions="fog@3", out=tmp_path / "run", progress=False
+    )
+    assert run.score()["AP"].values.keys() == {"clean", "fog@3"}
+    assert find_here("function") is None
+    later = sp.Run(tmp_path / "run")
+    with pytest.raises(sp.StormproofError, match="made in Python; give it again with data="):
+        later.score()
+    assert repr(later.score(data=samples).all.by_measure) == repr(run.score().all.by_measure)
+    with pytest.raises(sp.StormproofError, match="is not the dataset of this run"):
+        sp.Run(tmp_path / "run").score(data=samples[:2])
+
+
+def test_any_set_of_conditions_has_a_mean_and_no_mpc(scene: str, tmp_path: Path) -> None:
+    run = sp.run(boxes, scene, conditions="fog@3", out=tmp_path / "run", engine="local", progress=False)
+    with pytest.raises(sp.StormproofError, match="mPC of AP"):
+        _ = run.score()["AP"].mpc
+    assert run.score()["AP"].mean == run.score()["AP"]["fog@3"]
+
+
+def test_a_function_is_known_by_its_code() -> None:
+    def made(threshold: float) -> Any:
+        return lambda images: [{"boxes": [], "scores": [], "labels": []} for _ in images if threshold]
+
+    def prints(function: Any, **options: Any) -> str:
+        return function_model(function, **options).fingerprint
+
+    assert prints(made(0.3)) == prints(made(0.3)) != prints(made(0.4))
+    assert prints(boxes) != prints(made(0.3))
+    assert prints(boxes, classes=["a"]) != prints(boxes)
+    with pytest.raises(sp.StormproofError, match="is no model"):
+        sp.open_model(3)  # type: ignore[arg-type]
+
+
+def test_mistakes_are_said(scene: str, noise: sp.Run) -> None:
+    for call, words in (
+        (lambda: sp.open_dataset(scene, limit=0), "limit=0"),
+        (lambda: sp.open_dataset([1, 2]), "not int"),
+        (lambda: sp.open_dataset(3), "is no dataset"),  # type: ignore[arg-type]
+        (lambda: noise.predictions("snow@1"), "was not run under snow@1"),
+        (lambda: noise.score()["APP"], "Did you mean 'AP'"),
+        (lambda: sp.corrupt(np.zeros((8, 8), np.uint8), "fog"), "names 5 conditions"),
+        (lambda: sp.Run(noise.folder / "no"), "is not a run folder"),
+    ):
+        with pytest.raises(sp.StormproofError, match=words):
+            call()
+
+
+def test_a_script_needs_no_guard(scene: str, tmp_path: Path) -> None:
+    """Workers do not run the script again."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"import stormproof as sp\nprint('started')\n"
+        f"run = sp.run({f'{MODELS}:contrast_boxes'!r}, {scene!r}, conditions='contrast@1', limit=2, "
+        "workers=1, out='run')\n"
+        "print(run)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, script.name], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("started") == 1
+    assert "2 images × 2 conditions" in done.stdout
+
+
+def test_the_package_is_a_command_and_typed() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "stormproof", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"stormproof {sp.__version__}\n"
+    assert (Path(sp.__file__).parent / "py.typed").exists()

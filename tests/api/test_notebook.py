@@ -1,0 +1,27 @@
+"""docs/notebook.ipynb, executed cell by cell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+NOTEBOOK = Path(__file__).resolve().parents[2] / "docs" / "notebook.ipynb"
+
+
+@pytest.mark.slow
+def test_the_notebook_runs(tmp_path: Path) -> None:
+    nbclient = pytest.importorskip("nbclient", reason="needs nbclient to execute a notebook")
+    nbformat = pytest.importorskip("nbformat", reason="needs nbformat to read a notebook")
+    for package in ("ipykernel", "pandas", "matplotlib"):
+        pytest.importorskip(package, reason=f"the notebook needs {package}")
+    book = nbformat.read(NOTEBOOK, as_version=4)
+    code = [cell for cell in book.cells if cell.cell_type == "code"]
+    assert not any(cell.outputs for cell in code), "strip the outputs before committing the notebook"
+    nbclient.NotebookClient(book, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    shown = {kind for cell in code for output in cell.outputs for kind in output.get("data", {})}
+    assert {"image/png", "text/html", "text/plain"} <= shown
+    run = next(cell for cell in code if "sp.run(" in cell.source)
+    texts = [output.get("data", {}).get("text/plain", "") for output in run.outputs]
+    assert any("cells (100%)" in text for text in texts), "progress is one line below the cell"
+    assert any("<run runs/dark" in text for text in texts)
