@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stormproof.context.confidence import Estimate
 from stormproof.context.depthmaps import Map, stem_of
 from stormproof.context.estimate import Estimator
 from stormproof.context.priors import Priors
@@ -29,6 +30,7 @@ class DepthFolder:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         make_folder(folder)
+        self._sure: dict[str, float] = {}
         self._keys = self._read_journal()
 
     def path(self, sample_id: str) -> Path:
@@ -38,19 +40,35 @@ class DepthFolder:
         """Whether the sample's map is there and was made from the same things."""
         return self._keys.get(sample_id) == key and self.path(sample_id).is_file()
 
-    def write(self, sample_id: str, key: str, depth: Map) -> None:
-        """Put a map in its place; it appears whole or not at all."""
-        path = self.path(sample_id)
-        with whole_file(path, durable=False) as file:
-            np.save(file, depth.astype(np.float32, copy=False))
+    def confidence(self, sample_id: str) -> Map:
+        """How sure the sample's map is, pixel by pixel, from 0 to 1."""
+        with np.load(self._confidence_path(sample_id), allow_pickle=False) as stored:
+            return np.asarray(stored["percent"], np.float32) / np.float32(100)
+
+    def sure(self, sample_id: str) -> float:
+        """The mean confidence of the sample's map; NaN for one that was made without."""
+        return self._sure.get(sample_id, float("nan"))
+
+    def write(self, sample_id: str, key: str, estimate: Estimate) -> None:
+        """Put a map and its confidence in their places; each appears whole or not at all."""
+        percent = np.rint(100 * estimate.confidence).astype(np.uint8)
+        with whole_file(self._confidence_path(sample_id), durable=False) as file:
+            np.savez_compressed(file, percent=percent)
+        with whole_file(self.path(sample_id), durable=False) as file:
+            np.save(file, estimate.depth.astype(np.float32, copy=False))
+        entry = {"id": sample_id, "key": key, "confidence": round(estimate.sure, 4)}
         try:
             with (self.folder / JOURNAL).open("a", encoding="utf-8") as journal:
-                journal.write(json.dumps({"id": sample_id, "key": key}) + "\n")
+                journal.write(json.dumps(entry) + "\n")
         except OSError as error:
             raise OutputError(
                 f"Cannot write {self.folder / JOURNAL}: {error.strerror}; check the folder and its space."
             ) from None
-        self._keys[sample_id] = key
+        self._keys[sample_id], self._sure[sample_id] = key, estimate.sure
+
+    def _confidence_path(self, sample_id: str) -> Path:
+        # Not a suffix of depth maps: whoever opens the folder as depth must not take it for one.
+        return self.folder / f"{stem_of(sample_id)}.confidence.npz"
 
     def _read_journal(self) -> dict[str, str]:
         keys: dict[str, str] = {}
@@ -59,6 +77,7 @@ class DepthFolder:
             try:
                 entry = json.loads(line)
                 keys[entry["id"]] = entry["key"]
+                self._sure[entry["id"]] = float(entry.get("confidence", "nan"))
             except (ValueError, KeyError, TypeError):
                 continue  # a line cut short by a crash: its map is made again
         return keys
@@ -91,5 +110,8 @@ def make_depth(
     key = key_of(sample, estimator, priors, semantic_classes)
     if folder.holds(sample.id, key):
         return False
-    folder.write(sample.id, key, priors.over(estimator(sample), sample, semantic_classes))
+    estimate = estimator(sample)
+    depth = priors.over(estimate.depth, sample, semantic_classes)
+    given = (depth != estimate.depth) & ~(np.isnan(depth) & np.isnan(estimate.depth))
+    folder.write(sample.id, key, Estimate(depth, np.where(given, 1, estimate.confidence).astype(np.float32)))
     return True

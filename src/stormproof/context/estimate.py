@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
+from stormproof.context.confidence import Estimate, certainty
 from stormproof.context.dense import densify
-from stormproof.context.depthmaps import Map
 from stormproof.context.monocular import DepthModel
+from stormproof.context.sky import find_sky
 from stormproof.context.stereo import Matching, stereo_depth
 from stormproof.errors import MissingContext
-from stormproof.sample import Sample
+from stormproof.sample import Bools, Sample
 
 
 class Estimator(Protocol):
@@ -18,7 +21,7 @@ class Estimator(Protocol):
 
     @property
     def identity(self) -> str: ...
-    def __call__(self, sample: Sample) -> Map: ...
+    def __call__(self, sample: Sample) -> Estimate: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +29,13 @@ class FromStereo:
     """Depth from the sample's right-hand image and its camera."""
 
     matching: Matching = Matching()  # noqa: RUF009  # frozen, so sharing one is safe
+    sky: bool = True
 
     @property
     def identity(self) -> str:
-        return f"stereo 1 {self.matching.max_disparity}"
+        return f"stereo 2 {self.matching.max_disparity} {self.sky}"
 
-    def __call__(self, sample: Sample) -> Map:
+    def __call__(self, sample: Sample) -> Estimate:
         context = sample.context
         if context.right is None:
             raise MissingContext(
@@ -40,7 +44,7 @@ class FromStereo:
         if context.camera is None or context.camera.baseline is None:
             fix = "open the dataset with calib=FOLDER, whose files state it"
             raise MissingContext(f"Sample {sample.id!r} has no camera with a baseline; {fix}.")
-        return stereo_depth(sample.image, context.right, context.camera, self.matching)
+        return stereo_depth(sample.image, context.right, context.camera, self.matching, sky=self.sky)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +52,46 @@ class FromModel:
     """Depth from a network; depths the sample has anchor its scale."""
 
     model: DepthModel
+    sky: bool = True
 
     @property
     def identity(self) -> str:
-        return f"model 1 {self.model.identity}"
+        return f"model 2 {self.model.identity} {self.sky}"
 
-    def __call__(self, sample: Sample) -> Map:
-        return self.model.depth(sample.image, sample.context.depth)
+    def __call__(self, sample: Sample) -> Estimate:
+        depth = self.model.depth(sample.image, sample.context.depth)
+        given = sample.context.depth
+        if self.sky:
+            depth = np.where(_sky(sample), np.float32(np.inf), depth)
+        # A network answers everywhere and is sure of nothing but what anchors it.
+        sure = np.full(depth.shape, 0.5, np.float32)
+        return Estimate(depth, sure if given is None else np.where(np.isnan(given), sure, 1))
 
 
 @dataclass(frozen=True, slots=True)
 class FromGiven:
     """The sample's own depth with its gaps filled along the image."""
 
+    sky: bool = True
+
     @property
     def identity(self) -> str:
-        return "given 1"
+        return f"given 2 {self.sky}"
 
-    def __call__(self, sample: Sample) -> Map:
+    def __call__(self, sample: Sample) -> Estimate:
         if sample.context.depth is None:
             fix = "open the dataset with depth=FOLDER, or disparity=FOLDER,calib=FOLDER"
             raise MissingContext(f"Sample {sample.id!r} has no depth to fill; {fix}.")
-        return densify(sample.context.depth, sample.image)
+        known = ~np.isnan(sample.context.depth)
+        given, confidence = sample.context.depth, certainty(known)
+        if self.sky and not known.all():
+            sky = _sky(sample) & ~known
+            given = np.where(sky, np.float32(np.inf), given)
+            confidence = np.maximum(confidence, sky)
+        return Estimate(densify(given, sample.image), confidence.astype(np.float32))
+
+
+def _sky(sample: Sample) -> Bools:
+    """The sky as the image shows it, where no depth was measured."""
+    given = sample.context.depth
+    return find_sky(sample.image, None if given is None else np.isfinite(given))

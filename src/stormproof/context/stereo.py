@@ -1,8 +1,9 @@
 """Depth from a rectified stereo pair: semi-global matching, checked both ways, filled and refined.
 
 OpenCV's matcher leaves holes where the two views disagree and pulls edges off the image's. Here both
-views are matched; pixels on which they disagree are dropped; what only one camera sees takes the depth
-of what lies behind; and a smoother guided by the image lays the edges where the image has them.
+views are matched; pixels on which they disagree are dropped; the sky is found; holes are filled by what
+surrounds them, what only one camera sees by what lies behind; and a smoother guided by the image lays the
+edges where the image has them.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from stormproof.context.confidence import Estimate, certainty
 from stormproof.context.depthmaps import Calibration, Map, depth_from_disparity
+from stormproof.context.holes import above_ground, fill_around, hidden_from
 from stormproof.context.refine import refine
+from stormproof.context.sky import find_sky
 from stormproof.errors import InvalidOption, InvalidTruth
 from stormproof.sample import Camera, Image
 
@@ -22,7 +26,7 @@ _BLOCK = 5  # px
 _SMALLEST = 8  # px a side of an image that can be matched
 _TOLERANCE = 1.0  # px by which the two views may disagree
 _JUMP = 0.5  # px a neighbour may differ by and still half belong to the same surface
-_FILLED = np.float32(0.1)  # how much a filled pixel counts beside a matched one
+_FILLED = np.float32(0.03)  # how much a filled pixel counts beside a matched one
 _RIM = np.float32(0.05)  # and one beside a step, where the matcher's blocks straddle two surfaces
 _LEAST = 1 / 16  # px; the matcher counts no finer, and less is infinitely far
 _STEP = 2.0  # px of disparity that make a step
@@ -44,16 +48,33 @@ class Matching:
         return max(int(np.ceil(wanted / 16)) * 16, 16)
 
 
-def stereo_depth(left: Image, right: Image, camera: Camera, matching: Matching = Matching()) -> Map:  # noqa: B008
-    """Dense depth in metres of the left image; infinity where there is no parallax."""
+def stereo_depth(
+    left: Image,
+    right: Image,
+    camera: Camera,
+    matching: Matching = Matching(),  # noqa: B008
+    *,
+    sky: bool = True,
+) -> Estimate:
+    """Dense depth in metres of the left image; infinity where there is no parallax, and in a sky found."""
     if camera.baseline is None:
         raise InvalidTruth("Depth from stereo needs the camera's baseline; add it to the calibration.")
-    disparity = stereo_disparity(left, right, matching)
-    return depth_from_disparity(disparity, Calibration(camera, camera.offset))
+    disparity, confidence = stereo_disparity(left, right, matching, offset=camera.offset, sky=sky)
+    return Estimate(depth_from_disparity(disparity, Calibration(camera, camera.offset)), confidence)
 
 
-def stereo_disparity(left: Image, right: Image, matching: Matching = Matching()) -> Map:  # noqa: B008
-    """Dense disparity in pixels of the left image of a rectified pair."""
+def stereo_disparity(
+    left: Image,
+    right: Image,
+    matching: Matching = Matching(),  # noqa: B008
+    *,
+    offset: float = 0.0,
+    sky: bool = False,
+) -> tuple[Map, Map]:
+    """Dense disparity in pixels of the left image of a rectified pair, and how sure it is, from 0 to 1.
+
+    `offset` is what calibrations add to disparities: −offset is infinitely far.
+    """
     if left.shape != right.shape:
         raise InvalidTruth(
             f"The left image is {left.shape}, the right {right.shape}; both need one size and channels alike."
@@ -64,12 +85,20 @@ def stereo_disparity(left: Image, right: Image, matching: Matching = Matching())
         )
     reach = matching.reach(left.shape[1])
     ours, theirs = match(left, right, reach), _match_right(left, right, reach)
-    checked = agree(ours, theirs)
-    filled = np.asarray(cv2.medianBlur(fill_behind(checked), 5), np.float32)
-    confidence = np.where(np.isnan(checked), _FILLED, np.float32(1))
-    confidence[_rims(filled)] = _RIM
-    refined = refine(filled, confidence, left, jump=_JUMP)
-    return np.where(refined < _LEAST, np.float32(0), refined)
+    checked = above_ground(agree(ours, theirs))
+    sure = ~np.isnan(checked)
+    if sky:
+        above = find_sky(left, parallax=checked + np.float32(offset))
+        checked = np.where(above, np.float32(-offset), checked)
+    filled = np.asarray(cv2.medianBlur(fill_around(checked, hidden_from(theirs, checked)), 5), np.float32)
+    weight = np.where(np.isnan(checked), _FILLED, np.float32(1))
+    weight[_rims(filled)] = _RIM
+    refined = refine(filled, weight, left, jump=_JUMP)
+    refined = np.where(refined + offset < _LEAST, np.float32(-offset), refined)
+    confidence = certainty(sure)
+    if sky:
+        refined, confidence = np.where(above, np.float32(-offset), refined), np.maximum(confidence, above)
+    return refined.astype(np.float32), confidence.astype(np.float32)
 
 
 def match(left: Image, right: Image, reach: int) -> Map:
@@ -116,21 +145,3 @@ def _rims(disparity: Map) -> npt.NDArray[np.bool_]:
     around = np.ones((3, 3), np.uint8)
     rims: npt.NDArray[np.bool_] = cv2.dilate(disparity, around) - cv2.erode(disparity, around) > _STEP
     return rims
-
-
-def fill_behind(disparity: Map) -> Map:
-    """Holes filled along rows with the farther of their two neighbours."""
-    holes = np.isnan(disparity)
-    ahead, behind = _carry(disparity), _carry(disparity[:, ::-1])[:, ::-1]
-    filled = np.fmin(ahead, behind)
-    rest = np.float32(0 if holes.all() else np.nanmedian(disparity))  # rows in which nothing was matched
-    filled = np.where(np.isnan(filled), rest, filled)
-    return np.where(holes, filled, disparity).astype(np.float32)
-
-
-def _carry(disparity: Map) -> Map:
-    """Each hole takes the last known value to its left; NaN if there is none."""
-    known = ~np.isnan(disparity)
-    last = np.maximum.accumulate(np.where(known, np.arange(disparity.shape[1]), 0), axis=1)
-    carried: Map = np.take_along_axis(disparity, last, axis=1)
-    return carried
