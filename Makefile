@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test test-core lint bench docs clean
+.PHONY: demo test test-core test-browser torture fuzz lint bench docs clean
 
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -35,16 +35,41 @@ $(VENV)/.lint: pyproject.toml
 	$(HEADLESS)
 	touch $@
 
-demo: $(VENV)/.run  ## render every corruption of a built-in street scene
-	$(BIN)/stormproof world --split val --count 8 --size 768x480 --format coco --out demo/street --overwrite
-	$(BIN)/stormproof gallery demo/street/val2017/000000000007.png --out demo/gallery.png --overwrite
-	@echo "Look at demo/gallery.png"
+demo: $(VENV)/.run  ## three trained networks in the storm: the main job, on any machine
+	$(BIN)/stormproof demo --out demo
 
 test: $(VENV)/.test  ## every test that needs no GPU
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "not gpu" --doctest-modules tests src/stormproof
 
 test-core: $(CORE)/.core  ## the same without torch, Ray and the like: tests that need them are skipped
 	$(CORE)/bin/python -m pytest -n $(JOBS) --dist loadgroup -m "not gpu" tests
+
+# Debian's Chromium, where it is missing and this may install it; Playwright drives it, axe-core judges it.
+$(VENV)/.browser: $(VENV)/.test
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		apt-get update -qq && apt-get install -y -qq chromium; } || \
+		{ echo "Install Chromium first (Debian: apt-get install chromium)"; exit 1; }
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test,browser]'
+	$(HEADLESS)
+	npm install --silent --no-audit --no-fund --prefix .browser axe-core@4
+	touch $@
+
+test-browser: $(VENV)/.browser  ## the report and the leaderboard in a real browser
+	STORMPROOF_BROWSER=1 $(BIN)/python -m pytest tests/browser
+
+# What is flipped and killed follows from SEED. Any number: make torture FLIPS=10000 KILLS=300
+FLIPS ?= 300
+KILLS ?= 12
+SEED ?= 0
+torture: $(VENV)/.test  ## flip bits of run folders and kill runs; prints how many survived
+	$(BIN)/python tests/torture.py flips --count $(FLIPS) --seed $(SEED)
+	@for engine in pool ray corrupt; do \
+		$(BIN)/python tests/torture.py kills --engine $$engine --count $(KILLS) --seed $(SEED) || exit 1; done
+
+N ?= 10000
+FIRST ?= 0
+fuzz: $(VENV)/.test  ## N mutated inputs of every kind, from number FIRST on
+	$(BIN)/python tests/fuzz/attack.py --cases $(N) --first $(FIRST)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -11,17 +11,17 @@ import PIL.Image
 
 from stormproof import open_dataset
 from stormproof.corruptions import find_suite
-from stormproof.gallery import Sheet, tiles
+from stormproof.gallery import Sheet, rows_of, tiles
 
 WIDTH = 220
 
 
 def main() -> None:
     scene = open_dataset("world:val,size=768x480")[7].image
-    names = find_suite("imagenet-c").corruptions
-    sheet = Sheet(names, (round(WIDTH * scene.shape[0] / scene.shape[1]), WIDTH))
-    for row, column, tile in tiles(scene, names, seed=0, width=WIDTH):
-        sheet.paste(row, column, tile)
+    rows = rows_of(find_suite("imagenet-c").conditions)
+    sheet = Sheet(rows, (round(WIDTH * scene.shape[0] / scene.shape[1]), WIDTH))
+    for tile in tiles(scene, rows, seed=0, width=WIDTH):
+        sheet.paste(*tile)
     PIL.Image.fromarray(sheet.image()).save(Path(__file__).with_name("gallery.jpg"), quality=85)
 
 

@@ -74,7 +74,8 @@ INTRODUCTION = """\
 # Five networks under imagenet-c
 
 Made by `python docs/make_results.py`. Small networks that others trained, on a few dozen photographs: enough
-to see the machinery work, too few to rank models by a point or two. All values in %.
+to see the machinery work, too few to rank models by a point or two. All values in %. The other papers:
+[kamann](kamann.md), [liu](liu.md), [pezzementi](pezzementi.md).
 
 """
 

@@ -16,10 +16,12 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # Each room may import from those listed before it, never from those after.
 ORDER = (
-    "errors", "files", "processes", "declared", "spec", "kernel", "condition", "groups", "randomness",
-    "sample", "boxes", "masks", "imagefile", "imaging", "corruptions", "dropin", "corrupted_copies",
-    "gallery", "context", "world", "datasets", "models", "metrics", "robustness", "quality_table", "store",
-    "engine", "scoring", "trackers", "cli",
+    "errors", "files", "processes", "declared", "spec", "here", "kernel", "condition", "groups",
+    "randomness", "columns", "sample", "boxes", "masks", "imagefile", "drawing", "style", "imaging",
+    "corruptions",
+    "dropin", "corrupted_copies", "gallery", "context", "world", "datasets", "derived", "networks", "models",
+    "metrics", "robustness", "quality_table", "quality_by_size", "store", "engine", "scoring", "confidence",
+    "trackers", "report", "api", "cli", "__main__",
 )  # fmt: skip
 RECIPES = sorted((SOURCE / "corruptions").rglob("*.py"))
 
@@ -86,5 +88,13 @@ def test_corrupting_loads_no_framework() -> None:
         "corrupt(np.zeros((32, 32, 3), np.uint8), 1, 'fog');"
         "print([m for m in ('torch', 'onnxruntime', 'transformers', 'tensorflow') if m in sys.modules])"
     )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_the_street_is_rendered_by_numpy_and_numba_alone() -> None:
+    """A machine that only renders scenes to train on needs nothing else."""
+    heavy = ["torch", "cv2", "scipy.special", "pydantic", "pyarrow", "PIL"]  # Numba itself looks for SciPy
+    code = f"import sys, stormproof.world; print([m for m in {heavy!r} if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"

@@ -12,7 +12,9 @@ from stormproof.condition import CLEAN, Condition, Suite, grid
 from stormproof.errors import InvalidCondition, StormproofError, UnknownName
 
 names = st.from_regex(r"[a-z][a-z0-9_]{0,12}", fullmatch=True).filter(lambda name: name != "clean")
-values = st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=12))
+values = st.one_of(
+    st.integers(-(2**62), 2**62), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=12)
+)
 
 
 @given(names, st.one_of(st.none(), st.integers(1, 5)), st.dictionaries(names, values, min_size=1, max_size=4))

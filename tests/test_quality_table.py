@@ -18,7 +18,7 @@ from stormproof.corruptions import corrupt_image
 from stormproof.errors import InvalidCondition, InvalidOption
 from stormproof.imagefile import read_image, write_image
 from stormproof.metrics import fidelity, quality
-from stormproof.quality_table import Quality, against, average, measure
+from stormproof.quality_table import Quality, Row, against, average, measure, over_severities
 
 CONDITIONS = tuple(
     map(Condition.parse, ("gamma_damage@3", "bad_pixel_damage@2", "cfa_interpolation_damage@5"))
@@ -91,9 +91,9 @@ def test_equal_images_are_perfect() -> None:
 def test_json_csv_and_table_say_the_same(folder: Path) -> None:
     what = (
         f"images:{folder}",
-        "--condition",
+        "--conditions",
         "gamma_damage@3",
-        "--condition",
+        "--conditions",
         "memory_exception@5",
         "-j",
         "1",
@@ -111,7 +111,7 @@ def test_a_suite_gives_a_row_per_condition_and_a_limit_takes_fewer_images(folder
     assert len(records) == 80
     assert {r["images"] for r in records} == {1}
     spread = json.loads(
-        run(f"images:{folder}", "--condition", "gamma_damage@1", "--limit", "2", "-j", "1", "--json")
+        run(f"images:{folder}", "--conditions", "gamma_damage@1", "--limit", "2", "-j", "1", "--json")
     )
     assert spread[0]["images"] == 2
 
@@ -119,8 +119,7 @@ def test_a_suite_gives_a_row_per_condition_and_a_limit_takes_fewer_images(folder
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "either --suite or --condition"),
-        (("--suite", "camera", "--condition", "gamma_damage@1"), "either --suite or --condition"),
+        ((), "Say under which conditions, with --conditions"),
         (("--suite", "camera", "--limit", "0"), "--limit 0"),
         (("--suite", "camera", "--workers", "-1"), "--workers -1"),
         (("--suite", "camera", "--json", "--csv"), "not both"),
@@ -135,3 +134,14 @@ def test_a_bad_condition_is_refused_before_any_work(folder: Path) -> None:
     bad = Condition.parse("gamma_damage[gamma=99]")
     with pytest.raises(InvalidCondition, match="gamma must lie in"):
         next(measure(f"images:{folder}", [bad], indices=[0], seed=0, workers=2))
+
+
+def test_means_over_severities_are_rows_of_their_own() -> None:
+    rows = [
+        Row("fog@1", 3, 0, (1.0, None, 0.9, 0.5, 2.0)),
+        Row("fog@2", 3, 1, (3.0, 8.0, 0.7, 0.1, 1.0)),
+        Row("clean", 3, 3, (0.0, None, 1.0, 1.0, None)),
+        Row("snow@1", 3, 0, (1.0, 1.0, 1.0, 1.0, 1.0)),
+    ]
+    (mean,) = over_severities(rows)
+    assert mean == Row("fog, mean", 3, 1, (2.0, 8.0, pytest.approx(0.8), pytest.approx(0.3), 1.5))

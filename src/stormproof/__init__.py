@@ -9,11 +9,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from stormproof.api.opened import open_dataset, open_model
+    from stormproof.api.results import Scores
+    from stormproof.api.running import Run, run
     from stormproof.condition import CLEAN, Condition, Suite
     from stormproof.corruptions import apply, corrupt_image
-    from stormproof.datasets import open_dataset
+    from stormproof.drawing import draw
     from stormproof.dropin import corrupt, get_corruption_names
     from stormproof.errors import StormproofError
+    from stormproof.imagefile import read_image, write_image
     from stormproof.robustness.published import published
     from stormproof.sample import Context, Instances, Prediction, Sample, SemanticMap, Truth
 
@@ -34,8 +38,15 @@ _HOMES = {
     "corrupt": "dropin",
     "corrupt_image": "corruptions",
     "get_corruption_names": "dropin",
-    "open_dataset": "datasets",
+    "draw": "drawing",
+    "open_dataset": "api.opened",
+    "open_model": "api.opened",
     "published": "robustness.published",
+    "read_image": "imagefile",
+    "run": "api.running",
+    "Run": "api.running",
+    "Scores": "api.results",
+    "write_image": "imagefile",
 }
 
 __all__ = [
@@ -44,7 +55,9 @@ __all__ = [
     "Context",
     "Instances",
     "Prediction",
+    "Run",
     "Sample",
+    "Scores",
     "SemanticMap",
     "StormproofError",
     "Suite",
@@ -52,9 +65,14 @@ __all__ = [
     "apply",
     "corrupt",
     "corrupt_image",
+    "draw",
     "get_corruption_names",
     "open_dataset",
+    "open_model",
     "published",
+    "read_image",
+    "run",
+    "write_image",
 ]
 
 

@@ -2,6 +2,7 @@
 
     clean                        nothing
     fog@3                        severity 3 of fog
+    fog@2.5                      half way between its severities 2 and 3
     gaussian_noise[sigma=0.1]    free parameters
     frost@3[textures=my_frost]   a severity with some parameters replaced
 
@@ -21,6 +22,7 @@ from stormproof.errors import InvalidCondition
 
 Value = int | float | str
 SEVERITIES = (1, 2, 3, 4, 5)
+_SEVERITY_RULE = "it must be an integer from 1 to 5, or lie between two of them, as 2.5 does"
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _BARE = re.compile(r"[A-Za-z_./~][\w./~+-]*")  # strings that need no quotes
@@ -36,7 +38,7 @@ class Condition:
     """
 
     corruption: str | None = None
-    severity: int | None = None
+    severity: int | float | None = None
     params: tuple[tuple[str, Value], ...] = ()
 
     def __post_init__(self) -> None:
@@ -48,19 +50,23 @@ class Condition:
             raise InvalidCondition(
                 f"{self.corruption!r} is not a corruption's name: lower case, digits, underscores."
             )
-        if self.severity is not None and (type(self.severity) is not int or self.severity not in SEVERITIES):
-            raise InvalidCondition(
-                f"Severity {self.severity!r} of {self.corruption}: it must be an integer from 1 to 5."
-            )
-        params = tuple(sorted((key, _canonical(self.corruption, key, value)) for key, value in self.params))
+        if self.severity is not None and not _is_severity(self.severity):
+            raise InvalidCondition(f"Severity {self.severity!r} of {self.corruption}: {_SEVERITY_RULE}.")
+        params = tuple((key, _canonical(self.corruption, key, value)) for key, value in self.params)
         if len({key for key, _ in params}) != len(params):
-            raise InvalidCondition(f"{self.corruption}: a parameter is given twice: {params}.")
+            raise InvalidCondition(f"{self.corruption}: a parameter is given twice: {params!r:.200}.")
+        params = tuple(sorted(params))
         if self.severity is None and not params:
             raise InvalidCondition(
                 f"{self.corruption!r} needs a severity ({self.corruption}@3) or parameters "
                 f"({self.corruption}[name=value])."
             )
         object.__setattr__(self, "params", params)
+
+    @property
+    def rung(self) -> int | None:
+        """The severity where it is a whole one, which papers and tables have; None between two of them."""
+        return self.severity if isinstance(self.severity, int) else None
 
     @property
     def series(self) -> str:
@@ -74,7 +80,7 @@ class Condition:
 
     @classmethod
     def of(
-        cls, corruption: str, severity: int | None = None, params: Mapping[str, Value] | None = None
+        cls, corruption: str, severity: float | None = None, params: Mapping[str, Value] | None = None
     ) -> Self:
         return cls(corruption, severity, tuple((params or {}).items()))
 
@@ -87,13 +93,14 @@ class Condition:
         match = _FORM.fullmatch(text)
         if match is None:
             raise InvalidCondition(
-                f"Cannot read the condition {text!r}; write clean, fog@3 or gaussian_noise[sigma=0.1]."
+                f"Cannot read the condition {text!r:.200}; write clean, fog@3 or gaussian_noise[sigma=0.1]."
             )
         severity = match["severity"]
-        if severity is not None and not re.fullmatch(r"[0-9]+", severity):
-            raise InvalidCondition(f"Severity {severity!r} in {text!r}: it must be an integer from 1 to 5.")
+        if severity is not None and not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", severity):
+            raise InvalidCondition(f"Severity {severity!r:.80} in {text!r:.200}: {_SEVERITY_RULE}.")
         params = () if match["params"] is None else tuple(_parse_params(match["params"], text))
-        return cls(match["name"], None if severity is None else int(severity), params)
+        level = None if severity is None else float(severity) if "." in severity else int(severity)
+        return cls(match["name"], level, params)
 
     @property
     def is_clean(self) -> bool:
@@ -136,12 +143,20 @@ def grid(corruptions: Iterable[str], severities: Iterable[int] = SEVERITIES) -> 
     return tuple(Condition.of(name, level) for name in corruptions for level in levels)
 
 
+def _is_severity(value: object) -> bool:
+    if type(value) is float:
+        return SEVERITIES[0] < value < SEVERITIES[-1] and not value.is_integer()
+    return type(value) is int and value in SEVERITIES
+
+
 def _canonical(corruption: str, key: str, value: object) -> Value:
     """Numbers are equal whatever their type: 1.0 becomes 1, so that one treatment has one string."""
     if not _NAME.fullmatch(key):
         raise InvalidCondition(f"{corruption}: {key!r} is not a parameter's name.")
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise InvalidCondition(f"{corruption}[{key}={value!r}]: a parameter is a number or a string.")
+    if isinstance(value, int) and abs(value) >= 1 << 63:
+        raise InvalidCondition(f"{corruption}[{key}=…]: a whole number must lie within ±2⁶³.")
     if isinstance(value, float):
         if not math.isfinite(value):
             raise InvalidCondition(f"{corruption}[{key}={value}]: a parameter must be finite.")
@@ -186,7 +201,7 @@ def _parse_params(text: str, whole: str) -> Iterator[tuple[str, Value]]:
 
 
 def _parse_value(text: str, key: str, whole: str) -> Value:
-    if re.fullmatch(r"[+-]?[0-9]+", text):
+    if re.fullmatch(r"[+-]?[0-9]{1,30}", text):
         return int(text)
     if _is_number(text):
         return float(text)

@@ -12,9 +12,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import asdict, dataclass
-from itertools import islice
 from pathlib import Path
 from urllib.parse import quote
 
@@ -22,9 +20,9 @@ from stormproof import __version__
 from stormproof.condition import Condition
 from stormproof.corruptions import corrupt_image, find
 from stormproof.errors import InvalidImage, InvalidOption, OutputError
-from stormproof.files import make_folder, whole_file
+from stormproof.files import make_folder, sweep_below, whole_file
 from stormproof.imagefile import IMAGE_SUFFIXES, read_image, write_image
-from stormproof.processes import worker_pool
+from stormproof.processes import spread
 from stormproof.sample import Image
 
 MANIFEST = "manifest.json"
@@ -107,6 +105,7 @@ def claim(destination: Path, *, overwrite: bool) -> None:
         if destination.is_dir() and any(destination.iterdir()) and not overwrite:
             raise OutputError(f"{destination} is not empty; give another folder, or --overwrite.")
         destination.mkdir(parents=True, exist_ok=True)
+        sweep_below(destination)
         if not os.access(destination, os.W_OK):
             raise OutputError(f"{destination} is not writable; check its permissions.")
     except OSError as error:
@@ -135,23 +134,7 @@ def _make_one(job: Job, image: Image, condition: str, path: str) -> Copy:
 
 def make_all(jobs: Sequence[Job], *, workers: int) -> Iterator[list[Copy] | Failure]:
     """Every job's result as it is finished; the pixels do not depend on `workers`."""
-    if workers == 1:
-        yield from map(make, jobs)
-        return
-    with worker_pool(workers) as pool:
-        queue = iter(jobs)
-        pending: set[Future[list[Copy] | Failure]] = {
-            pool.submit(make, job) for job in islice(queue, 4 * workers)
-        }
-        try:
-            while pending:
-                done, pending = wait(pending, return_when=FIRST_COMPLETED)
-                pending |= {pool.submit(make, job) for job in islice(queue, len(done))}
-                for future in done:
-                    yield future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    return spread(make, jobs, workers=workers)
 
 
 def write_manifest(destination: Path, seed: int, copies: Iterable[Copy], failures: Iterable[Failure]) -> None:
@@ -179,7 +162,7 @@ def read_manifest(destination: Path) -> list[Copy]:
     path = destination / MANIFEST
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        return [Copy(**entry) for entry in record["files"]]
+        return [Copy(*(entry[name] for name in Copy.__slots__)) for entry in record["files"]]
     except FileNotFoundError:
         raise InvalidOption(f"{path} does not exist; 'stormproof corrupt' writes it.") from None
     except (ValueError, KeyError, TypeError) as error:

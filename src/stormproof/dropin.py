@@ -8,6 +8,7 @@ import numpy as np
 
 from stormproof.condition import Condition
 from stormproof.corruptions import corrupt_image, find
+from stormproof.corruptions.grammar import read_condition
 from stormproof.corruptions.suites import HOLDOUT
 from stormproof.errors import InvalidCondition, UnknownName
 from stormproof.groups import BENCHMARK_15, MICHAELIS
@@ -32,7 +33,7 @@ def get_corruption_names(subset: str = "common") -> list[str]:
 
 def corrupt(
     image: Image,
-    severity: int = 1,
+    severity: int | str | Condition = 1,
     corruption_name: str | None = None,
     corruption_number: int = -1,
     *,
@@ -40,6 +41,9 @@ def corrupt(
     image_id: str | None = None,
 ) -> Image:
     """A corrupted copy of a uint8 image; like the reference, always H×W×3.
+
+    Either as imagecorruptions has it, `corrupt(image, 3, "fog")`, or with a condition as a string, which can
+    be any of Stormproof's: `corrupt(image, "fog@3")`.
 
     The same call gives the same pixels. Without `image_id` the image's content stands for it, so two
     images get different noise. `seed=None` takes a fresh seed from NumPy's global generator, which is
@@ -49,13 +53,16 @@ def corrupt(
     (32, 32, 3)
     """
     check_image(image)
-    name = _name(corruption_name, corruption_number)
-    condition = Condition.of(name, _severity(severity))
+    if isinstance(severity, str | Condition) and corruption_name is None and corruption_number == -1:
+        condition = read_condition(severity)
+    else:
+        condition = Condition.of(_name(corruption_name, corruption_number), _severity(severity))
     pixels = image if image.ndim == 3 else image[..., None]
     if pixels.shape[2] == 1:
         pixels = np.repeat(pixels, 3, axis=2)
     if image_id is None:
-        image_id = digest(pixels) if find(name).is_random else ""
+        random = condition.corruption is not None and find(condition.corruption).is_random
+        image_id = digest(pixels) if random else ""
     if seed is None:
         seed = int(np.random.randint(2**31))
     return corrupt_image(pixels, condition, seed=seed, image_id=image_id)

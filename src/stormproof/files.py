@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -20,6 +21,8 @@ from stormproof.errors import DatasetError, OutputError, StormproofError
 
 Error = type[StormproofError]
 
+_TEMPORARY = re.compile(r"\.(.*\.)?[0-9a-f]{12}\.tmp")  # as `whole_file` names them
+MAX_YAML = 1 << 20  # characters, and values with all aliases written out
 _FIX = "check that the folder exists, is writable and has space"
 
 
@@ -29,9 +32,31 @@ def _problem(error: Error, file: object, what: str, record: str = "") -> Stormpr
     return error(f"{file}{', ' + record if record else ''}: {what}")
 
 
+def expand(text: str | os.PathLike[str], *, error: Error = DatasetError) -> Path:
+    """A path as given, with `~` for a home folder; one that no file system takes is refused."""
+    path = Path(text)
+    try:
+        path = path.expanduser()
+        path.stat()  # which says what is wrong, where Path.exists() passes over a zero byte
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return path
+    except (RuntimeError, ValueError, OSError) as cause:  # no such user; a zero byte; too long a name
+        reason = getattr(cause, "strerror", None) or cause
+        raise _problem(error, f"{str(text)!r:.200}", f"is not a path ({reason}).") from None
+    return path
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is such a file; a name that no file system takes names none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def locate(text: str | os.PathLike[str], near: Path | None = None, *, error: Error = DatasetError) -> Path:
     """The file or folder `text`, as given or inside the folder `near`; if neither exists, a near name."""
-    given = Path(text).expanduser()
+    given = expand(text, error=error)
     candidates = [given] if near is None or given.is_absolute() else [given, near / given]
     for path in candidates:
         if path.exists():
@@ -109,18 +134,39 @@ def parse_json(text: str | bytes, file: object, *, error: Error = DatasetError) 
     except json.JSONDecodeError as cause:
         place = f"line {cause.lineno} column {cause.colno}"
         raise _problem(error, file, f"is not JSON: {cause.msg}; the file may be cut short.", place) from None
-    except (UnicodeDecodeError, RecursionError) as cause:
+    except (ValueError, RecursionError) as cause:  # not UTF-8, numbers of thousands of digits, deep nesting
         raise _problem(error, file, f"is not JSON: {cause}.") from None
 
 
 def read_yaml(path: Path, *, error: Error = DatasetError) -> Any:
-    """What a YAML file holds; only plain values are read, never Python objects."""
+    """What a YAML file holds; only plain values are read, never Python objects.
+
+    Aliases are followed, but not without end: a few lines of them can stand for more values than fit
+    any memory.
+    """
     import yaml
 
+    text = read_text(path, error=error)
+    if len(text) > MAX_YAML:
+        raise _problem(error, path, f"has {len(text):,} characters; a YAML file may have {MAX_YAML:,}.")
     try:
-        return yaml.safe_load(read_text(path, error=error))
-    except yaml.YAMLError as cause:
+        content = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError, AttributeError) as cause:
         raise _problem(error, path, f"is not YAML: {' '.join(str(cause).split())}.") from None
+    if _values(content, {}) > MAX_YAML:
+        raise _problem(error, path, "its aliases (*name) stand for too many values; write them out.")
+    return content
+
+
+def _values(content: object, known: dict[int, float]) -> float:
+    """How many values a document holds with its aliases written out; infinity where one holds itself."""
+    if not isinstance(content, dict | list):
+        return 1
+    if id(content) not in known:
+        known[id(content)] = float("inf")  # until all that is inside has been counted
+        inside = content.values() if isinstance(content, dict) else content
+        known[id(content)] = 1 + sum(_values(value, known) for value in inside)
+    return known[id(content)]
 
 
 def read_xml(path: Path) -> Element:
@@ -135,6 +181,12 @@ def read_xml(path: Path) -> Element:
     except DefusedXmlException as error:
         name = getattr(error, "name", "")
         raise DatasetError(path, f"defines the XML entity {name!r}; entities are refused.") from None
+    except (
+        ValueError,
+        LookupError,
+        RecursionError,
+    ) as error:  # an encoding that does not exist, and the like
+        raise DatasetError(path, f"is not XML: {error}.") from None
     return root
 
 
@@ -148,7 +200,7 @@ def whole_file(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
     own = f"{path.name}." if durable else ""  # a name of full length leaves no room for more
     temporary = path.with_name(f".{own}{uuid4().hex[:12]}.tmp")
     try:
-        with temporary.open("xb") as file:
+        with temporary.open("x+b") as file:
             yield file
             if durable:
                 file.flush()
@@ -168,6 +220,13 @@ def sweep(path: Path) -> None:
     """Remove the temporary files that killed writers of `path` left behind."""
     for stale in path.parent.glob(f".{path.name}.*.tmp"):
         _remove(stale)
+
+
+def sweep_below(folder: Path) -> None:
+    """Remove the temporary files that killed writers left anywhere below a folder that is ours alone."""
+    for stale in folder.rglob(".*.tmp"):
+        if _TEMPORARY.fullmatch(stale.name):
+            _remove(stale)
 
 
 def write_json(path: Path, content: Any) -> None:

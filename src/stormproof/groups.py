@@ -25,3 +25,20 @@ KAMANN: Groups = {
 }
 # psf_blur models the lens of Cityscapes' camera, so the paper's other datasets do not have it
 ONE_DATASET_ONLY = frozenset({"psf_blur"})
+
+# liu, Table 2: the three parts of the image pipeline, with the camera's lens and sensor apart
+LIU: Groups = {
+    "optics": ("camera_fog", "lens_obstruction", "focus_motor_damage"),
+    "sensor": ("ccd_sensor_damage", "cmos_sensor_damage"),
+    "processor": (
+        "insufficient_black_level",
+        "excessive_black_level",
+        "lens_shading_damage",
+        "white_balance_damage",
+        "bad_pixel_damage",
+        "cfa_interpolation_damage",
+        "gamma_damage",
+        "colour_space_damage",
+    ),
+    "board": ("synchronization_exception", "memory_exception", "transfer_harness_exception"),
+}

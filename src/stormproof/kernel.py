@@ -40,3 +40,22 @@ def _nothing() -> None:
 def start_kernels() -> None:
     """Bring up what every compiled loop runs on: half a second, and 50 MiB that the process then keeps."""
     _nothing()
+
+
+def tell_of_compiling(say: Callable[[str], None]) -> None:
+    """Have `say` told, once, when this process compiles a loop that is not kept on disk yet."""
+    from numba.core import event
+
+    class _Told(event.Listener):
+        told = False
+
+        def on_start(self, _: object) -> None:
+            if not self.told:
+                self.told = True
+                say("Compiling for this machine: first uses take some seconds, and are kept for later.")
+
+        def on_end(self, _: object) -> None:
+            pass
+
+    register: Callable[..., None] = event.register
+    register("numba:compile", _Told())

@@ -15,6 +15,10 @@ from hotcoco import mask as coco
 from stormproof.errors import InvalidTruth
 from stormproof.sample import RLE, Floats
 
+# The filling library steps along a polygon's edges with 32-bit numbers, and keeps every step.
+FARTHEST = 100_000  # pixels from the corner
+LONGEST = 4_000_000  # pixels around
+
 
 def segmentation_mask(segmentation: object, height: int, width: int) -> RLE:
     """The mask of a COCO `segmentation`: a list of polygons, or run lengths, compressed or not."""
@@ -42,23 +46,31 @@ def polygon_ring(polygon: object) -> Floats:
     """The coordinates x1 y1 x2 y2 … of one polygon, checked."""
     try:
         ring = np.asarray(polygon, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidTruth(f"polygon {polygon!r:.80} is not a list of numbers.") from None
     # Four numbers would be taken for a box, as by pycocotools.
     if ring.ndim != 1 or ring.size < 6 or ring.size % 2:
         raise InvalidTruth(f"polygon {polygon!r:.80} must have at least 3 points, as x1, y1, x2, y2, ….")
     if not np.isfinite(ring).all():
         raise InvalidTruth(f"polygon {polygon!r:.80} holds a number that is not finite.")
+    if np.abs(ring).max() > FARTHEST:
+        raise InvalidTruth(f"polygon {polygon!r:.80} reaches beyond ±{FARTHEST:,} pixels.")
+    steps = np.abs(np.diff(ring.reshape(-1, 2), axis=0, append=ring[None, :2])).max(axis=1)
+    if steps.sum() > LONGEST:
+        raise InvalidTruth(f"polygon {polygon!r:.80} is {steps.sum():,.0f} pixels long; at most {LONGEST:,}.")
     return ring
 
 
 def _runs(counts: object) -> npt.NDArray[np.uint32]:
     try:
         runs = np.asarray(counts, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         runs = np.array(np.nan)
-    if runs.ndim != 1 or not (np.isfinite(runs) & (runs >= 0) & (runs == np.floor(runs))).all():
-        raise InvalidTruth(f"RLE counts {counts!r:.80} must be run lengths ≥ 0 or a compressed string.")
+    sound = np.isfinite(runs) & (runs >= 0) & (runs < 1 << 32) & (runs == np.floor(runs))
+    if runs.ndim != 1 or not sound.all():
+        raise InvalidTruth(
+            f"RLE counts {counts!r:.80} must be run lengths from 0 to 2³² − 1 or a compressed string."
+        )
     return runs.astype(np.uint32)
 
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-from typing import Any
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from itertools import islice
+from multiprocessing.context import SpawnContext, SpawnProcess
+from types import ModuleType
+from typing import Any, TypeVar
+
+Job = TypeVar("Job")
+Made = TypeVar("Made")
 
 # One thread per worker everywhere: parallel sums depend on the number of threads, results must not.
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
@@ -31,9 +37,45 @@ def worker_pool(
 ) -> ProcessPoolExecutor:
     """Processes of one thread each, which call `start(*arguments)` before anything else.
 
-    Each is a fresh interpreter: forking a process that has run compiled kernels or a GPU is not safe.
+    Each is a fresh interpreter: forking a process that has run compiled kernels or a GPU is not safe. It does
+    not run the user's script again, as a spawned process otherwise would: workers open what they need by
+    name, and a script need not guard itself with `if __name__ == "__main__"`.
     """
-    return ProcessPoolExecutor(workers, get_context("spawn"), _start, (start, arguments))
+    return ProcessPoolExecutor(workers, _WorkerContext(), _start, (start, arguments))
+
+
+class _WorkerProcess(SpawnProcess):
+    @staticmethod
+    def _Popen(process: Any) -> Any:  # noqa: N802  multiprocessing's name for how a process starts
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            return SpawnProcess._Popen(process)
+        finally:
+            sys.modules["__main__"] = main
+
+
+class _WorkerContext(SpawnContext):
+    Process = _WorkerProcess
+
+
+def spread(function: Callable[[Job], Made], jobs: Iterable[Job], *, workers: int) -> Iterator[Made]:
+    """Every job's outcome as it is finished; at most a few jobs a worker are under way at any time."""
+    if workers == 1:
+        yield from map(function, jobs)
+        return
+    queue = iter(jobs)
+    with worker_pool(workers) as pool:
+        pending: set[Future[Made]] = {pool.submit(function, job) for job in islice(queue, 4 * workers)}
+        try:
+            while pending:
+                done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                pending |= {pool.submit(function, job) for job in islice(queue, len(done))}
+                for future in done:
+                    yield future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _start(start: Callable[..., None] | None, arguments: tuple[Any, ...]) -> None:

@@ -7,9 +7,9 @@ Perturbation size is the axis that performance is set against in *michaelis* (Fi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from stormproof.condition import Condition
 from stormproof.corruptions import apply, find
@@ -34,6 +34,9 @@ class Quality(NamedTuple):
     ssim: float
     vif: float
     ifc: float
+
+
+Measured = TypeVar("Measured")  # what is kept of one image under one condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +70,34 @@ def against(clean: Image, corrupted: Iterable[Image]) -> Iterator[Quality]:
         yield Quality(rmse, snr, quality.ssim(clean, image), vif, ifc)
 
 
+def whole(sample: Sample, corrupted: Iterable[Image]) -> list[Quality]:
+    """The quality of whole images."""
+    return list(against(sample.image, corrupted))
+
+
 def measure_sample(
-    sample: Sample, conditions: Sequence[Condition], *, seed: int, dataset: Dataset
-) -> list[Quality]:
+    sample: Sample,
+    conditions: Sequence[Condition],
+    *,
+    seed: int,
+    dataset: Dataset,
+    how: Callable[[Sample, Iterable[Image]], list[Measured]] = whole,  # type: ignore[assignment]
+) -> list[Measured]:
     """One image under every condition."""
     names = {"classes": dataset.classes, "semantic_classes": dataset.semantic_classes}
     images = (apply(sample, condition, seed=seed, **names).image for condition in conditions)
-    return list(against(sample.image, images))
+    return how(sample, images)
 
 
 def measure(
-    spec: str, conditions: Sequence[Condition], *, indices: Sequence[int], seed: int, workers: int
-) -> Iterator[list[Quality]]:
+    spec: str,
+    conditions: Sequence[Condition],
+    *,
+    indices: Sequence[int],
+    seed: int,
+    workers: int,
+    how: Callable[[Sample, Iterable[Image]], list[Measured]] = whole,  # type: ignore[assignment]
+) -> Iterator[list[Measured]]:
     """Every chosen image of a dataset under every condition, in the order of `indices`."""
     for condition in conditions:
         if condition.corruption is not None:
@@ -86,10 +105,10 @@ def measure(
     if workers < 1:
         raise InvalidOption(f"{workers} workers: give at least 1.")
     if workers == 1:
-        _open(spec, tuple(conditions), seed)
+        _open(spec, tuple(conditions), seed, how)
         yield from map(_measure_one, indices)
         return
-    pool = worker_pool(workers, _open, spec, tuple(conditions), seed)
+    pool = worker_pool(workers, _open, spec, tuple(conditions), seed, how)
     try:
         yield from pool.map(_measure_one, indices)
     finally:
@@ -101,25 +120,47 @@ def average(conditions: Sequence[Condition], measured: Sequence[Sequence[Quality
     return [_row(condition, [image[i] for image in measured]) for i, condition in enumerate(conditions)]
 
 
+def over_severities(rows: Sequence[Row]) -> list[Row]:
+    """A row per corruption with several severities: the mean of its rows (*liu*, Table 2)."""
+    series: dict[str, list[Row]] = {}
+    for row in rows:
+        condition = Condition.parse(row.condition)
+        if condition.severity is not None:
+            series.setdefault(condition.series, []).append(row)
+    return [
+        Row(
+            f"{name}, mean",
+            max(row.images for row in levels),
+            sum(row.unchanged for row in levels),
+            tuple(
+                finite_mean(value for value in column if value is not None)
+                for column in zip(*(row.means for row in levels), strict=True)
+            ),
+        )
+        for name, levels in series.items()
+        if len(levels) > 1
+    ]
+
+
 def _row(condition: Condition, values: Sequence[Quality]) -> Row:
-    means = tuple(map(_finite_mean, zip(*values, strict=True))) if values else (None,) * len(Quality._fields)
+    means = tuple(map(finite_mean, zip(*values, strict=True))) if values else (None,) * len(Quality._fields)
     return Row(str(condition), len(values), sum(value.rmse == 0 for value in values), means)
 
 
-def _finite_mean(values: Iterable[float]) -> float | None:
+def finite_mean(values: Iterable[float]) -> float | None:
     """The mean of the finite values, summed exactly, so that the order cannot show."""
     finite = [value for value in values if math.isfinite(value)]
     return math.fsum(finite) / len(finite) if finite else None
 
 
-_worker: tuple[Dataset, tuple[Condition, ...], int]
+_worker: tuple[Dataset, tuple[Condition, ...], int, Callable[..., list[Any]]]
 
 
-def _open(spec: str, conditions: tuple[Condition, ...], seed: int) -> None:
+def _open(spec: str, conditions: tuple[Condition, ...], seed: int, how: Callable[..., list[Any]]) -> None:
     global _worker
-    _worker = (open_dataset(spec), conditions, seed)
+    _worker = (open_dataset(spec), conditions, seed, how)
 
 
-def _measure_one(index: int) -> list[Quality]:
-    dataset, conditions, seed = _worker
-    return measure_sample(dataset[index], conditions, seed=seed, dataset=dataset)
+def _measure_one(index: int) -> list[Any]:
+    dataset, conditions, seed, how = _worker
+    return measure_sample(dataset[index], conditions, seed=seed, dataset=dataset, how=how)

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 
 from stormproof.kernel import kernel
 
@@ -93,6 +92,8 @@ def _stream(name: str) -> int:
 @lru_cache(maxsize=1)
 def normal_quantiles() -> npt.NDArray[np.float64]:
     """The standard normal's value for each of the 65,536 equally likely 16-bit draws."""
+    from scipy.special import ndtri  # here, so that the world renders with NumPy and Numba alone
+
     quantiles: npt.NDArray[np.float64] = ndtri((np.arange(U16) + 0.5) / U16)
     # The mid-points of the outermost bins miss a little of the tails' weight; restore unit variance.
     quantiles /= quantiles.std()
@@ -110,13 +111,14 @@ class Draw:
     """
 
     key: tuple[int, int]
+    identity: tuple[str | int, ...] = ()  # whose numbers these are; only for what is looked up by it
 
     @classmethod
     def keyed(cls, seed: int, *identity: str | int) -> Draw:
         """The draw that belongs to an identity: usually (image id, corruption, severity)."""
         text = json.dumps([seed, *identity], ensure_ascii=True, separators=(",", ":"))
         digest = hashlib.blake2b(text.encode(), digest_size=8, person=b"stormproof-draw").digest()
-        return cls((int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little")))
+        return cls((int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little")), identity)
 
     def words(self, stream: str, count: int) -> npt.NDArray[np.uint32]:
         """The first `count` 32-bit words of a stream."""

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from stormproof.columns import Error, boxes_of, per_object, sides_of, whole
 from stormproof.errors import InvalidImage, InvalidPrediction, InvalidTruth
 
 Image = npt.NDArray[np.uint8]
@@ -58,7 +59,12 @@ class RLE:
 
     def __post_init__(self) -> None:
         height, width = self.size
-        counts = np.asarray(self.counts, dtype=np.uint32)
+        try:
+            counts = whole(self.counts, np.uint32)
+        except (ValueError, OverflowError, TypeError):
+            raise InvalidTruth(
+                f"RLE runs {self.counts!r:.80} must be whole numbers from 0 to 2³² − 1."
+            ) from None
         if int(counts.sum(dtype=np.int64)) != height * width:
             raise InvalidTruth(
                 f"RLE runs add up to {int(counts.sum(dtype=np.int64))} pixels, "
@@ -85,37 +91,18 @@ class RLE:
         return int(self.counts[1::2].sum(dtype=np.int64))
 
 
-_Error = type[InvalidTruth] | type[InvalidPrediction]
-
-
-def _per_object(
-    value: Any, count: int, dtype: Any, name: str, default: Any, error: _Error = InvalidTruth
-) -> npt.NDArray[Any]:
-    """A per-object array of the right length, or `default` repeated."""
-    array = np.full(count, default, dtype) if value is None else np.asarray(value, dtype)
-    if array.shape != (count,):
-        raise error(f"{name} must hold one value per object: {count} boxes, but shape {array.shape}.")
-    return array
-
-
-def _boxes(value: Any, error: _Error = InvalidTruth) -> Floats:
-    boxes = np.asarray(value, dtype=np.float64).reshape(-1, 4)
-    bad = ~np.isfinite(boxes).all(axis=1) | (boxes[:, 2:] < boxes[:, :2]).any(axis=1)
-    if bad.any():
-        i = int(np.flatnonzero(bad)[0])
-        raise error(
-            f"Box {i} is {boxes[i].tolist()}; boxes are x1 y1 x2 y2, finite, with x2 ≥ x1 and y2 ≥ y1."
-        )
-    return boxes
-
-
-def _masks(value: tuple[RLE, ...] | None, count: int, error: _Error = InvalidTruth) -> tuple[RLE, ...] | None:
-    if value is not None and len(value) != count:
+def _masks(value: Any, count: int, error: Error = InvalidTruth) -> tuple[RLE, ...] | None:
+    """One run-length mask per box, from masks of that kind or an N×H×W array."""
+    if value is None:
+        return None
+    if len(value) != count:
         raise error(f"{count} boxes but {len(value)} masks; give one mask per box.")
-    return None if value is None else tuple(value)
+    if isinstance(value, np.ndarray) and value.ndim != 3:
+        raise error(f"masks have shape {value.shape}; give N×H×W, one for each of {count} boxes.")
+    return tuple(mask if isinstance(mask, RLE) else RLE.from_mask(np.asarray(mask) > 0.5) for mask in value)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Instances:
     """The objects in one image, one entry per object in every array.
 
@@ -123,40 +110,46 @@ class Instances:
     `ignore` those that neither count nor penalise (VOC's difficult, KITTI's DontCare). `area` is what
     size bins are decided by: the annotation's own where given, else the mask's, else the box's.
     `occlusion` and `truncation` are fractions hidden by others and cut by the frame; NaN is unknown.
+    `sides` are widths and heights as a file states them: x + w − x is not always w (docs/adr/0110).
     """
 
     boxes: Floats
     labels: Ints
-    masks: tuple[RLE, ...] | None = None
+    masks: tuple[RLE, ...] | None = None  # or an N×H×W array, which becomes this
     crowd: Bools = None  # type: ignore[assignment]  # filled in below, as are the others
     ignore: Bools = None  # type: ignore[assignment]
     area: Floats = None  # type: ignore[assignment]
     ids: Ints = None  # type: ignore[assignment]
     occlusion: Floats = None  # type: ignore[assignment]
     truncation: Floats = None  # type: ignore[assignment]
+    sides: Floats = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        boxes = _boxes(self.boxes)
+        boxes = boxes_of(self.boxes)
         count = len(boxes)
         masks = _masks(self.masks, count)
+        sides = sides_of(self.sides, boxes, InvalidTruth)
         area = self.area
         if area is None:
-            sides = boxes[:, 2:] - boxes[:, :2]
             area = sides.prod(axis=1) if masks is None else np.array([m.area for m in masks], np.float64)
         put = object.__setattr__
         put(self, "boxes", boxes)
-        put(self, "labels", _per_object(self.labels, count, np.int64, "labels", 0))
+        put(self, "labels", per_object(self.labels, count, np.int64, "labels", 0))
         put(self, "masks", masks)
-        put(self, "crowd", _per_object(self.crowd, count, np.bool_, "crowd", False))
-        put(self, "ignore", _per_object(self.ignore, count, np.bool_, "ignore", False))
-        put(self, "area", _per_object(area, count, np.float64, "area", 0))
+        put(self, "crowd", per_object(self.crowd, count, np.bool_, "crowd", False))
+        put(self, "ignore", per_object(self.ignore, count, np.bool_, "ignore", False))
+        put(self, "area", per_object(area, count, np.float64, "area", 0))
         ids = np.arange(count) if self.ids is None else self.ids
-        put(self, "ids", _per_object(ids, count, np.int64, "ids", 0))
-        put(self, "occlusion", _per_object(self.occlusion, count, np.float64, "occlusion", np.nan))
-        put(self, "truncation", _per_object(self.truncation, count, np.float64, "truncation", np.nan))
+        put(self, "ids", per_object(ids, count, np.int64, "ids", 0))
+        put(self, "occlusion", per_object(self.occlusion, count, np.float64, "occlusion", np.nan))
+        put(self, "sides", sides)
+        put(self, "truncation", per_object(self.truncation, count, np.float64, "truncation", np.nan))
 
     def __len__(self) -> int:
         return len(self.boxes)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} objects{'' if self.masks is None else ' with masks'}>"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -209,14 +202,20 @@ class Context:
     disparity: npt.NDArray[np.float32] | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Sample:
-    """One image with a stable id, its truth and its context."""
+    """One image with a stable id, its truth and its context.
+
+    `classes` name the labels of its objects, `semantic_classes` the values of its semantic map, as its
+    dataset lists them; empty where nobody said.
+    """
 
     id: str
     image: Image
     truth: Truth = field(default_factory=Truth)
     context: Context = field(default_factory=Context)
+    classes: tuple[str, ...] = ()
+    semantic_classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_image(self.image, f"image of sample {self.id!r}")
@@ -231,23 +230,39 @@ class Sample:
             if array is not None and array.shape[:2] != size:
                 raise InvalidTruth(f"Sample {self.id!r}: the {name} is {array.shape[:2]}, the image {size}.")
 
+    def __repr__(self) -> str:
+        truth, context = self.truth, self.context
+        parts = {
+            f"{len(truth.instances or ())} objects": truth.instances,
+            "semantic map": truth.semantic,
+            "panoptic map": truth.panoptic,
+            "depth": context.depth,
+            "right image": context.right,
+        }
+        size = f"{self.image.shape[1]}×{self.image.shape[0]}"
+        return f"<sample {self.id}: {', '.join([size, *(k for k, v in parts.items() if v is not None)])}>"
+
 
 _ALMOST_ONE = 1 + 1e-6  # the single-precision sigmoid of some runtimes ends a bit above 1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Prediction:
-    """What a model said about one image: boxes with scores and labels, perhaps masks; or a semantic map."""
+    """What a model said about one image: boxes with scores and labels, perhaps masks; or a semantic map.
+
+    `sides` are widths and heights as a results file states them, where the corners would lose a last bit.
+    """
 
     boxes: Floats = field(default_factory=lambda: np.zeros((0, 4)))
     scores: Floats = field(default_factory=lambda: np.zeros(0))
     labels: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     masks: tuple[RLE, ...] | None = None
     semantic: npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | None = None
+    sides: Floats = None  # type: ignore[assignment]  # filled in below
 
     def __post_init__(self) -> None:
-        boxes, error = _boxes(self.boxes, InvalidPrediction), InvalidPrediction
-        scores = _per_object(self.scores, len(boxes), np.float64, "scores", 0, error)
+        boxes, error = boxes_of(self.boxes, InvalidPrediction), InvalidPrediction
+        scores = per_object(self.scores, len(boxes), np.float64, "scores", 0, error)
         bad = ~((scores >= 0) & (scores <= _ALMOST_ONE))
         if bad.any():
             i = int(np.flatnonzero(bad)[0])
@@ -255,8 +270,14 @@ class Prediction:
         put = object.__setattr__
         put(self, "boxes", boxes)
         put(self, "scores", np.minimum(scores, 1))
-        put(self, "labels", _per_object(self.labels, len(boxes), np.int64, "labels", 0, error))
+        put(self, "labels", per_object(self.labels, len(boxes), np.int64, "labels", 0, error))
         put(self, "masks", _masks(self.masks, len(boxes), error))
+        put(self, "sides", sides_of(self.sides, boxes, error))
 
     def __len__(self) -> int:
         return len(self.boxes)
+
+    def __repr__(self) -> str:
+        said = f"{len(self)} objects{'' if self.masks is None else ' with masks'}"
+        best = f", the best at {self.scores.max():.2f}" if len(self) else ""
+        return f"<prediction: {said}{best}>" if self.semantic is None else "<prediction: a semantic map>"

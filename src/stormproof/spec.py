@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
+import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -60,13 +62,15 @@ class Spec:
         kind, *rest = (value.replace(",", "\\,") for value in (self.kind, *values))
         return f"{kind}:" + ",".join(rest)
 
-    def split(self, opener: Callable[..., Any], other: Callable[..., Any]) -> tuple[Self, Self]:
-        """The spec for `opener`, and one with the options that only `other` knows."""
-        mine, others = keyword_options(opener), keyword_options(other)
-        _refuse_unknown(self, [*mine, *others])
-        own = {key: value for key, value in self.options.items() if key in mine}
-        rest = {key: value for key, value in self.options.items() if key not in mine}
-        return replace(self, options=own), replace(self, options=rest)
+    def split(self, *openers: Callable[..., Any]) -> tuple[Self, ...]:
+        """A spec for each of several functions, with the options that it is the first to know."""
+        known = [keyword_options(opener) for opener in openers]
+        _refuse_unknown(self, [key for keys in known for key in keys])
+        owner = {key: next(i for i, keys in enumerate(known) if key in keys) for key in self.options}
+        return tuple(
+            replace(self, options={key: value for key, value in self.options.items() if owner[key] == i})
+            for i in range(len(known))
+        )
 
 
 def _refuse_unknown(spec: Spec, known: Collection[str]) -> None:
@@ -115,9 +119,12 @@ def _convert(text: str, annotation: Any, where: str) -> Any:
             return False
         raise InvalidOption(f"{where}: write true or false.")
     try:
-        return target(text)
+        value = target(text)
     except (ValueError, TypeError):
         raise InvalidOption(f"{where}: expected {getattr(target, '__name__', target)}.") from None
+    if isinstance(value, float) and not isfinite(value):
+        raise InvalidOption(f"{where}: expected a finite number.")
+    return value
 
 
 class Opener(NamedTuple):
@@ -160,6 +167,8 @@ def with_plugins(own: Mapping[str, Opener], group: str) -> dict[str, Opener]:
 def load_attribute(path: str) -> Any:
     """The object at `package.module:attribute`."""
     module, _, attribute = path.partition(":")
+    if str(Path.cwd()) not in sys.path and "" not in sys.path:
+        sys.path.append(str(Path.cwd()))  # last: never in place of an installed module
     try:
         found: Any = importlib.import_module(module)
         for part in attribute.split("."):

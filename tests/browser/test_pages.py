@@ -42,8 +42,8 @@ def test_names_are_shown_as_text(visit: Any) -> None:
 def test_tables_sort_by_keyboard(visit: Any) -> None:
     page = visit("report").page
     table = page.locator('[data-table="summary"]')
-    table.locator("button.sort", has_text="mPC").focus()
-    column = [c.strip() for c in table.locator("thead th").all_inner_texts()].index("mPC")
+    table.get_by_role("button", name="P", exact=True).focus()
+    column = [c.strip() for c in table.locator("thead th").all_inner_texts()].index("P")
 
     def values() -> list[float]:
         return [float(t) for t in table.locator(f"tbody tr > :nth-child({column + 1})").all_inner_texts()]

@@ -45,10 +45,10 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 def test_one_image_to_one_file(tmp_path: Path, photos: Path) -> None:
     out = tmp_path / "foggy.png"
-    run = stormproof("corrupt", photos / "a.png", out, "--corruption", "fog", "--severity", 3)
+    run = stormproof("corrupt", photos / "a.png", out, "--conditions", "fog@3")
     assert run.returncode == 0, run.stderr
     assert (read_image(out) == corrupt_image(read_image(photos / "a.png"), "fog@3", image_id="a.png")).all()
-    again = stormproof("corrupt", photos / "a.png", out, "--corruption", "fog", "--severity", 3)
+    again = stormproof("corrupt", photos / "a.png", out, "--conditions", "fog@3")
     assert again.returncode == 2
     assert "exists" in again.stderr
 
@@ -70,10 +70,7 @@ def test_the_same_bytes_for_any_number_of_workers(tmp_path: Path, photos: Path) 
 
 def test_verify_finds_what_changed(tmp_path: Path, photos: Path) -> None:
     out = tmp_path / "out"
-    assert (
-        stormproof("corrupt", photos, out, "--corruption", "contrast", "--severity", 2, "-j", 1).returncode
-        == 0
-    )
+    assert stormproof("corrupt", photos, out, "--conditions", "contrast@2", "-j", 1).returncode == 0
     assert stormproof("verify", out).returncode == 0
     manifest = json.loads((out / "manifest.json").read_text())
     assert {f["path"] for f in manifest["files"]} == {
@@ -106,7 +103,7 @@ def test_unreadable_files_are_named_counted_and_passed_over(tmp_path: Path, phot
     (photos / "cut.jpg").write_bytes((photos / "whole.jpg").read_bytes()[:9000])
     (photos / "text.png").write_text("hello")
     out = tmp_path / "out"
-    run = stormproof("corrupt", photos, out, "-c", "fog", "-s", 1, "-j", 2)
+    run = stormproof("corrupt", photos, out, "-c", "fog@1", "-j", 2)
     assert run.returncode == 1
     assert "cut.jpg" in run.stderr
     assert "text.png" in run.stderr
@@ -123,24 +120,22 @@ def test_names_that_would_collide_keep_their_extension(tmp_path: Path) -> None:
     write_image(folder / "a.png", make_image(0))
     write_image(folder / "a.jpg", make_image(1))
     write_image(folder / "b.jpg", make_image(2))
-    assert stormproof("corrupt", folder, tmp_path / "out", "-c", "fog", "-s", 1).returncode == 0
+    assert stormproof("corrupt", folder, tmp_path / "out", "-c", "fog@1").returncode == 0
     assert set(tree(tmp_path / "out")) == {"a.png.png", "a.jpg.png", "b.png", "manifest.json"}
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--corruption", "fogg", "--severity", "3"), "Did you mean 'fog'?"),
-        (("--corruption", "fog", "--severity", "0"), "from 1 to 5"),
-        (("--corruption", "fog", "--severity", "6"), "from 1 to 5"),
+        (("--conditions", "fogg@3"), "Did you mean 'fog'?"),
+        (("--conditions", "fog@0"), "from 1 to 5"),
+        (("--conditions", "fog@6"), "from 1 to 5"),
         (("--suite", "imagenet"), "Did you mean 'imagenet-c'?"),
-        (("--condition", "fog"), "needs a severity"),
-        (("--condition", "gaussian_noise[sigma=nan]"), "finite"),
-        (("--condition", "gaussian_noise[sigma=-1]"), "sigma must lie in"),
-        (("--condition", "frost@1[textures=no/such/folder]"), "no/such/folder"),
-        ((), "exactly one of"),
-        (("--suite", "noise", "--corruption", "fog"), "exactly one of"),
-        (("--corruption", "fog", "--workers", "-1"), "--workers -1"),
+        (("--conditions", "gaussian_noise[sigma=nan]"), "finite"),
+        (("--conditions", "gaussian_noise[sigma=-1]"), "sigma must lie in"),
+        (("--conditions", "frost@1[textures=no/such/folder]"), "no/such/folder"),
+        ((), "Say under which conditions, with --conditions"),
+        (("--conditions", "fog", "--workers", "-1"), "--workers -1"),
     ],
 )
 def test_mistakes_get_one_clear_error_and_change_nothing(
@@ -158,11 +153,11 @@ def test_a_folder_in_use_is_left_alone(tmp_path: Path, photos: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     (out / "mine.txt").write_text("mine")
-    run = stormproof("corrupt", photos, out, "-c", "fog", "-s", 1)
+    run = stormproof("corrupt", photos, out, "-c", "fog@1")
     assert run.returncode == 2
     assert "not empty" in run.stderr
     assert set(tree(out)) == {"mine.txt"}
-    assert stormproof("corrupt", photos, out, "-c", "fog", "-s", 1, "--overwrite").returncode == 0
+    assert stormproof("corrupt", photos, out, "-c", "fog@1", "--overwrite").returncode == 0
 
 
 def test_missing_sources_and_empty_folders(tmp_path: Path) -> None:
@@ -179,7 +174,7 @@ def test_missing_sources_and_empty_folders(tmp_path: Path) -> None:
     not Path("/proc/self").exists(), reason="needs a folder nobody can write to, such as /proc"
 )
 def test_no_permission_is_one_line(photos: Path) -> None:
-    run = stormproof("corrupt", photos, "/proc/out", "-c", "fog", "-s", 1)
+    run = stormproof("corrupt", photos, "/proc/out", "-c", "fog@1")
     assert run.returncode == 2
     assert "Cannot make /proc/out" in run.stderr
     assert "Traceback" not in run.stderr
@@ -197,7 +192,7 @@ def test_a_full_disk_is_one_line(tmp_path: Path, workers: int) -> None:
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", small], check=False).returncode:
         pytest.skip("mounting a tmpfs is not permitted here")
     try:
-        run = stormproof("corrupt", folder, small / "out", "-c", "gaussian_noise", "-s", 1, "-j", workers)
+        run = stormproof("corrupt", folder, small / "out", "-c", "gaussian_noise@1", "-j", workers)
         assert run.returncode == 2
         assert "No space left" in run.stderr
         assert "Traceback" not in run.stderr
@@ -215,7 +210,7 @@ def test_gallery_shows_every_corruption(tmp_path: Path, photos: Path) -> None:
     assert sheet.shape[1] > 48 * 6
     assert stormproof("gallery", photos / "a.png", "--out", out).returncode == 2
     weather = stormproof(
-        "gallery", photos / "a.png", "--out", tmp_path / "w.png", "--suite", "weather", "--width", 48
+        "gallery", photos / "a.png", "--out", tmp_path / "w.png", "--conditions", "weather", "--width", 48
     )
     assert "4 corruptions" in weather.stdout
     assert (
@@ -248,7 +243,7 @@ def test_a_terminal_without_unicode_gets_what_it_can_show(monkeypatch: pytest.Mo
 
 def test_quality_shows_conditions_whole(photos: Path) -> None:
     texts = ("gaussian_noise[sigma=0.1]", "gaussian_noise[sigma=0.25]")
-    chosen = [word for text in texts for word in ("--condition", text)]
+    chosen = [word for text in texts for word in ("--conditions", text)]
     shown = stormproof("quality", f"images:{photos}", "--limit", 1, "--workers", 1, *chosen)
     assert all(text in shown.stdout for text in texts), shown.stderr
 

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from stormproof import apply, open_dataset
 from stormproof.cli import app
 from stormproof.context.cache import DepthFolder, key_of, make_depth
+from stormproof.context.confidence import Estimate
 from stormproof.context.dense import densify
 from stormproof.context.estimate import FromGiven, FromModel
 from stormproof.context.monocular import DepthModel, scaled
@@ -100,7 +101,7 @@ def test_a_network_gives_depth_for_every_pixel(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     image, _ = scene()
     model = DepthModel(_network(tmp_path / "m.onnx", "metres"), output="metres")
-    depth = FromModel(model)(Sample("a", image))
+    depth = FromModel(model, sky=False)(Sample("a", image)).depth
     assert depth.shape == image.shape[:2]
     assert depth[5, 5] > depth[40, 60] > 0  # this network takes bright for far
     relative = DepthModel(tmp_path / "m.onnx", nearest=2, farthest=50).depth(image)
@@ -216,6 +217,52 @@ def test_the_sky_is_bright_smooth_above_and_unmeasured() -> None:
     measured = np.zeros(sky.shape, bool)
     measured[5:35:2, ::2] = True
     assert not find_sky(image, measured).any()
+
+
+def test_a_purple_panel_and_a_near_one_are_not_sky() -> None:
+    image = np.full((90, 120, 3), (70, 90, 60), np.uint8)
+    image[:40] = (150, 190, 235)
+    image[:40, 60:] = (150, 110, 190)
+    assert not find_sky(image)[:, 64:].any()
+    image[:70, 60:] = (200, 200, 205)  # the side of a bus: as bright, and it hangs below the horizon
+    parallax = np.full((90, 120), np.nan, np.float32)
+    parallax[:40, :56] = 0
+    parallax[:, 56:64] = 30
+    sky = find_sky(image, parallax=parallax)
+    assert sky[:36, :50].all()
+    assert not sky[:, 66:].any()
+
+
+def test_confidence_falls_with_the_distance_from_what_was_measured(tmp_path: Path) -> None:
+    image, depth = scene()
+    given = np.full_like(depth, np.nan)
+    given[:, :40] = depth[:, :40]
+    estimate = FromGiven(sky=False)(Sample("a", image, context=Context(depth=given)))
+    assert (estimate.confidence[:, :40] == 1).all()
+    assert (np.diff(estimate.confidence[0, 40:]) < 0).all()
+    folder = DepthFolder(tmp_path)
+    folder.write("a", "key", estimate)
+    assert folder.confidence("a") == pytest.approx(estimate.confidence, abs=0.006)
+    assert DepthFolder(tmp_path).sure("a") == pytest.approx(estimate.sure, abs=1e-4)
+
+
+def test_a_dataset_leaves_out_what_depth_is_unsure_of(tmp_path: Path) -> None:
+    image, depth = scene()
+    folder = DepthFolder(tmp_path / "depth")
+    (tmp_path / "images").mkdir()
+    for name, share in (("a", 1.0), ("b", 0.1)):
+        write_image(tmp_path / "images" / f"{name}.png", image)
+        folder.write(name, "key", Estimate(depth, np.full(depth.shape, share, np.float32)))
+    spec = f"images:{tmp_path}/images,depth={tmp_path}/depth"
+    assert len(open_dataset(spec)) == 2
+    sure = open_dataset(f"{spec},min_confidence=0.5")
+    assert [*sure.ids] == ["a"]
+    assert sure[0].id == "a"
+    assert sure.fingerprint != open_dataset(spec).fingerprint
+    with pytest.raises(InvalidOption, match="leaves no image"):
+        open_dataset(f"{spec},min_confidence=1.1")
+    with pytest.raises(InvalidOption, match="stormproof depth"):
+        open_dataset(f"images:{tmp_path}/images,min_confidence=0.5")
 
 
 def _sample(name: str = "street/0001") -> Sample:

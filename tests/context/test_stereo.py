@@ -12,7 +12,8 @@ import pytest
 
 from stormproof.context.depthmaps import depth_from_disparity, read_calibration, read_disparity
 from stormproof.context.estimate import FromStereo
-from stormproof.context.stereo import Matching, agree, fill_behind, stereo_depth, stereo_disparity
+from stormproof.context.holes import above_ground, fill_around, hidden_from
+from stormproof.context.stereo import Matching, agree, stereo_depth, stereo_disparity
 from stormproof.errors import InvalidOption, InvalidTruth, MissingContext
 from stormproof.imagefile import read_image
 from stormproof.sample import Camera, Context, Sample
@@ -51,7 +52,7 @@ def pair(shared: Path, name: str) -> Pair:
 
 
 def search(given: Pair) -> np.ndarray:
-    return stereo_disparity(given.left, given.right, Matching(given.reach))
+    return stereo_disparity(given.left, given.right, Matching(given.reach))[0]
 
 
 @cache
@@ -122,7 +123,7 @@ def test_offset_principal_points_count(shared: Path) -> None:
     assert calibration.camera.offset == pytest.approx(32.778)
     given = pair(shared, "motorcycle")
     context = Context(camera=calibration.camera, right=given.right)
-    depth = FromStereo(Matching(128))(Sample("m", given.left, context=context))
+    depth = FromStereo(Matching(128))(Sample("m", given.left, context=context)).depth
     truth = depth_from_disparity(read_disparity(folder / "disp0GT.pfm"), calibration)
     known = np.isfinite(truth)
     assert np.median(np.abs(depth[known] / truth[known] - 1)) < 0.05
@@ -137,19 +138,19 @@ def _shifted(shift: int) -> tuple[np.ndarray, np.ndarray]:
 def test_a_shifted_image_is_a_plane() -> None:
     left, right = _shifted(20)
     camera = Camera(fx=500, fy=500, cx=0, cy=0, baseline=0.2)
-    depth = stereo_depth(left, right, camera, Matching(48))
+    depth = stereo_depth(left, right, camera, Matching(48)).depth
     assert np.median(depth[:, 40:]) == pytest.approx(500 * 0.2 / 20, rel=0.01)
 
 
 def test_no_parallax_is_infinitely_far() -> None:
     left, right = _shifted(0)
-    depth = stereo_depth(left, right, Camera(500, 500, 0, 0, 0.2), Matching(32))
+    depth = stereo_depth(left, right, Camera(500, 500, 0, 0, 0.2), Matching(32)).depth
     assert np.isinf(depth).mean() > 0.95
 
 
 def test_grey_pairs_work() -> None:
     left, right = _shifted(8)
-    found = stereo_disparity(left[..., :1], right[..., :1], Matching(32))
+    found = stereo_disparity(left[..., :1], right[..., :1], Matching(32))[0]
     assert np.median(found[:, 30:]) == pytest.approx(8, abs=0.2)
 
 
@@ -161,8 +162,36 @@ def test_the_views_must_agree() -> None:
 
 def test_what_one_camera_cannot_see_lies_behind() -> None:
     nan = np.nan
-    rows = np.array([[9, nan, nan, 2, nan, 5], [nan, nan, 4, 4, nan, nan], [nan] * 6], np.float32)
-    assert fill_behind(rows).tolist() == [[9, 2, 2, 2, 2, 5], [4, 4, 4, 4, 4, 4], [4] * 6]
+    rows = np.array([[9, nan, nan, 2, nan, 5]] * 3, np.float32)
+    hidden = np.isnan(rows)
+    assert fill_around(rows, hidden).tolist() == [[9, 2, 2, 2, 2, 5]] * 3
+    assert fill_around(np.full((2, 3), nan, np.float32), np.ones((2, 3), bool)).tolist() == [[0] * 3] * 2
+
+
+def test_a_hole_in_a_surface_goes_on_as_around_it() -> None:
+    """A car at 20 px before a street at 2: a hole in its side is not a window, though it reaches its edge."""
+    field = np.full((40, 60), 2, np.float32)
+    field[10:30, 10:50] = 20
+    field[18:22, 12:50] = np.nan
+    filled = fill_around(field, np.zeros(field.shape, bool))
+    assert (filled[18:22, 12:49] == 20).all()
+
+
+def test_a_hole_in_the_street_is_a_mistake() -> None:
+    street = np.tile(np.linspace(0, 50, 100, dtype=np.float32)[:, None], (1, 80))
+    wrong = street.copy()
+    wrong[80:90, 20:40] = 3
+    assert np.isnan(above_ground(wrong)[80:90, 20:40]).all()
+    assert np.isnan(above_ground(wrong)).sum() == 200
+    wall = np.full((100, 80), 7, np.float32)
+    wall[80:90, 20:40] = 1
+    assert not np.isnan(above_ground(wall)).any()
+
+
+def test_pixels_beyond_the_other_images_edge_are_not_hidden() -> None:
+    left = np.array([[np.nan, np.nan, 2, 2, np.nan, 2]], np.float32)
+    right = np.array([[2, 2, np.nan, 2, np.nan, np.nan]], np.float32)
+    assert hidden_from(right, left).tolist() == [[False, False, False, False, True, False]]
 
 
 def test_what_is_missing_is_named() -> None:

@@ -63,7 +63,7 @@ def test_what_is_missing_is_named() -> None:
         corrupt_image(IMAGE, "fog@3[on=objects]")
     with pytest.raises(MissingContext, match="does not say where objects are"):
         apply(Sample("a", IMAGE), "fog@3[on=objects]")
-    with pytest.raises(MissingContext, match=r"classes=dataset\.classes"):
+    with pytest.raises(MissingContext, match="the list of classes is missing"):
         apply(boxed(), "fog@3[on=car]")
     with pytest.raises(UnknownName, match="Did you mean 'person'"):
         apply(boxed(), "fog@3[on=persons]", classes=CLASSES)

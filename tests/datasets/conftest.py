@@ -126,6 +126,15 @@ def voc(root: Path) -> str:
     return f"voc:{root},split=val"
 
 
+def nrec(root: Path) -> str:
+    place = root / "test/collected"
+    person, part = voc_object("person", (1, 1, 10, 12)), voc_object("person-part", (5, 2, 30, 24))
+    save_text(place / "AnnotationsPositiveNegative/a.xml", voc_xml(person, part))
+    for i, name in enumerate("ab"):  # nobody is in b, so it has no file
+        save(place / f"ImagesPositiveNegative/{name}.png", make_image(i))
+    return f"nrec:{root}"
+
+
 def voc_segmentation(root: Path) -> str:
     stripes = PIL.Image.fromarray(label_map(0, 7, 15, 255)).convert("P")
     (root / "SegmentationClass").mkdir()
@@ -258,7 +267,7 @@ def world(root: Path) -> str:
 BUILDERS: dict[str, Callable[[Path], str]] = {
     "coco": coco, "panoptic": panoptic, "voc": voc, "voc-seg": voc_segmentation, "cityscapes": cityscapes,
     "ade20k": ade20k, "bdd": bdd, "bdd-seg": bdd_segmentation, "kitti": kitti, "camvid": camvid, "yolo": yolo,
-    "images": images, "tar": tar, "world": world,
+    "images": images, "nrec": nrec, "tar": tar, "world": world,
 }  # fmt: skip
 
 

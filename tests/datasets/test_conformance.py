@@ -12,14 +12,15 @@ import pytest
 
 from stormproof.datasets import READERS, open_dataset
 from stormproof.datasets.dataset import Dataset
+from stormproof.here import KIND
 from stormproof.sample import Truth
 
 Build = Callable[..., str]
 WITHOUT_TRUTH = {"images"}
-NEED_IMAGES_FOR_TRUTH = {"yolo", "tar", "world", "images", "ade20k", "bdd-seg", "camvid"}
+NEED_IMAGES_FOR_TRUTH = {"yolo", "tar", "world", "images", "ade20k", "bdd-seg", "camvid", "nrec"}
 
 
-@pytest.fixture(params=sorted(READERS))
+@pytest.fixture(params=sorted({*READERS} - {KIND}))
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from stormproof.datasets import ade20k, cityscapes, kitti, open_dataset
+from stormproof.errors import DatasetError
 from stormproof.sample import RLE
 
 Build = Callable[..., str]
@@ -86,7 +87,9 @@ def test_panoptic_keeps_the_segments(build: Build) -> None:
 
 
 def test_cityscapes_instances_groups_and_trailers(build: Build) -> None:
-    dataset = open_dataset(build("cityscapes"))
+    spec = build("cityscapes")
+    assert not open_dataset(spec).truth(0).instances.ignore.any()  # the trailer is left out
+    dataset = open_dataset(f"{spec},excuse_caravans=true")
     truth = dataset.truth(0)
     found = truth.instances
     kept = ~found.ignore
@@ -265,3 +268,16 @@ def test_tar_fingerprint_follows_labels_not_pixels(tmp_path: Path, trees: Module
         return open_dataset(f"tar:{tmp_path}/x.tar").fingerprint
 
     assert fingerprint(1, [1, 2, 3, 4]) == fingerprint(2, [1, 2, 3, 4]) != fingerprint(1, [1, 2, 3, 5])
+
+
+def test_nrec_parts_of_people_are_ignored(build: Callable[..., str]) -> None:
+    dataset = open_dataset(build("nrec"))
+    found = dataset.truth(0).instances
+    assert found is not None
+    assert found.labels.tolist() == [0, 0]
+    assert found.ignore.tolist() == [False, True]
+    nobody = dataset.truth(1).instances
+    assert nobody is not None
+    assert len(nobody.labels) == 0
+    with pytest.raises(DatasetError, match="test"):
+        open_dataset(build("nrec", "other") + ",split=tset")

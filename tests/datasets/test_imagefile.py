@@ -49,7 +49,7 @@ def test_stored_pixels_are_not_turned(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("array", "part"),
     [
-        (np.zeros((4, 4, 4), np.uint8), "transparency"),
+        (np.zeros((4, 4, 4), np.uint8), "transparent"),
         (np.zeros((4, 4), np.uint16), "not 8-bit"),
         (np.zeros((4, 4), np.float32), "not 8-bit"),
     ],

@@ -98,9 +98,10 @@ from stormproof.engine import guard
 
 guard.GRACE = 0.01
 guard.may_be_ended()
-with guard.time_limit(0.01):
+def hang():
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
     signal.sigwait([signal.SIGUSR1])
+guard.in_time(0.01, hang)
 """
     ended = subprocess.run([sys.executable, "-c", worker], capture_output=True, text=True, check=False)
     assert ended.returncode == 1
@@ -137,11 +138,11 @@ def test_many_failures_of_one_kind_are_one_line(scene: str, tmp_path: Path) -> N
     spec = scene.replace(str(photos), str(mine))
     command = ["run", "--model", f"{MODELS}:brightness_boxes", "--data", spec, "--conditions", "fog"]
     shown = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "run"), "--engine", "local"])
-    assert shown.exit_code == 1
+    assert shown.exit_code == 0  # nothing else can be done about it, and everything else is there
     lines = [line for line in shown.stderr.splitlines() if line.startswith("failed: 4 under clean")]
-    assert len(lines) == 2  # when it happened, and at the end
-    assert all(line.endswith("(and 5 more like it)") for line in lines)
-    assert shown.stderr.count("003.png") == 2
+    assert len(lines) == 1
+    assert lines[0].endswith("(and 5 more like it)")
+    assert "1 images could not be read and are left out of every condition: 4." in shown.stderr
 
 
 def test_a_refused_folder_is_not_offered_again(configure: Configure, scene: str) -> None:

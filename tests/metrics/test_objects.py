@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from stormproof.boxes import enclosing_overlap, iou, shared, union
-from stormproof.metrics.objects import MatchingRule, Symptom, object_errors
+from stormproof.errors import InvalidOption
+from stormproof.metrics.objects import MatchingRule, Speaks, Symptom, object_errors
 from stormproof.metrics.records import DetectionTruth
 from stormproof.sample import Instances, Prediction
 
@@ -47,16 +48,52 @@ def test_partly_missed_and_wholly_missed():
     assert wholly.flaws()[Symptom.MD] == 2
 
 
-def test_largest_overlap_speaks_whatever_its_class_and_score():
-    said = Prediction([LOOSE, BOX], [0.99, 0.01], [0, 1])
-    assert judge([BOX], said).symptoms == (Symptom.CBWO,)
-    assert judge([BOX], said, rule=MatchingRule(class_aware=True)).symptoms == (Symptom.WBCO,)
-    assert judge([BOX], said, rule=MatchingRule(min_score=0.5)).symptoms == (Symptom.WBCO,)
+def test_own_class_speaks_first_and_then_any():
+    said = Prediction([LOOSE, BOX], [0.99, 0.41], [0, 1])
+    assert judge([BOX], said).symptoms == (Symptom.WBCO,)
+    assert judge([BOX], said, rule=MatchingRule(speaks=Speaks.ANY)).symptoms == (Symptom.CBWO,)
+    alone = Prediction([BOX], [0.9], [1])
+    assert judge([BOX], alone).symptoms == (Symptom.CBWO,)
+    assert judge([BOX], alone, rule=MatchingRule(speaks=Speaks.OWN)).symptoms == (Symptom.MD,)
+
+
+def test_what_is_scored_below_the_cut_is_silent():
+    said = Prediction([BOX], [0.39], [0])
+    assert judge([BOX], said).symptoms == (Symptom.MD,)
+    assert judge([BOX], said, rule=MatchingRule(min_score=0.39)).symptoms == (Symptom.CORRECT,)
+
+
+def test_a_box_of_another_class_that_only_touches_is_about_something_else():
+    touching = [0, 0, 10, 0.9]  # IoU 0.09
+    assert judge([BOX], Prediction([touching], [0.9], [1])).symptoms == (Symptom.MD,)
+    assert judge([BOX], Prediction([touching], [0.9], [0])).symptoms == (Symptom.WBCO,)
+    lax = MatchingRule(min_overlap=0)
+    assert judge([BOX], Prediction([touching], [0.9], [1]), rule=lax).symptoms == (Symptom.WBWO,)
+
+
+def test_a_rule_beyond_its_range_is_refused():
+    with pytest.raises(InvalidOption, match=r"min_score is 1\.5"):
+        MatchingRule(min_score=1.5)
+
+
+def test_shares_of_objects_and_of_images():
+    truth = DetectionTruth.of(
+        [("a", Instances([BOX, FAR], [0, 0])), ("b", Instances([BOX], [1])), ("c", Instances([BOX], [0]))],
+        ["cat", "dog"],
+    )
+    said = {"a": Prediction([BOX], [0.9], [0]), "b": Prediction(), "c": Prediction([LOOSE], [0.9], [0])}
+    judged = object_errors(truth, said)
+    # By hand: a is right and misses one of two, b misses all of one, c has a loose box of the right class.
+    assert judged.flaw_shares() == {
+        Symptom.CBWO: 0, Symptom.WBCO: 0.25, Symptom.WBWO: 0, Symptom.PMD: 0.25, Symptom.MD: 0.25
+    }  # fmt: skip
+    assert judged.missed_images() == {Symptom.PMD: pytest.approx(1 / 3), Symptom.MD: pytest.approx(1 / 3)}
+    assert judged.error == pytest.approx((0.5 + 1 + 0.6) / 3)
 
 
 def test_equal_overlap_prefers_the_own_class():
-    said = Prediction([BOX, BOX], [0.9, 0.1], [1, 0])
-    assert judge([BOX], said).symptoms == (Symptom.CORRECT,)
+    said = Prediction([BOX, BOX], [0.9, 0.5], [1, 0])
+    assert judge([BOX], said, rule=MatchingRule(speaks=Speaks.ANY)).symptoms == (Symptom.CORRECT,)
 
 
 def test_one_prediction_may_speak_twice_unless_told_otherwise():

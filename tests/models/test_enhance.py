@@ -65,4 +65,4 @@ def test_what_cannot_be_enhanced(tmp_path) -> None:
     (tmp_path / "clean.json").write_text("[]")
     with pytest.raises(InvalidOption, match="no image to enhance"):
         enhanced(open_model(f"results:{tmp_path}/clean.json"), ["nlm"])
-    assert list(STEPS) == ["clahe", "nlm"]
+    assert list(STEPS) == ["clahe", "nlm", "style"]

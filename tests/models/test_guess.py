@@ -28,7 +28,7 @@ CASES = {
     "yolov8": (graph(S, ((1, 84, 8400), F)), "yolov8", "coco80"),
     "yolov8-seg": (graph(S, ((1, 116, 8400), F), ((1, 32, 160, 160), F)), "yolov8", "coco80"),
     "yolov10": (graph(S, ((1, 300, 6), F)), "yolov10", None),
-    "efficientdet rows": (graph(S, ((1, 100, 7), F)), "efficientdet-rows", None),
+    "efficientdet rows": (graph(S, ((1, 100, 7), F)), "efficientdet-rows", "coco91"),
     "tflite": (
         graph(
             (300, 300), ((1, 10, 4), F), ((1, 10), F), ((1, 10), F), ((1,), F), layout="NHWC", dtype="uint8"

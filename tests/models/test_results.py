@@ -98,9 +98,9 @@ def test_masks(tmp_path: Path, data: Dataset) -> None:
         ([{**ROW, "category_id": 4}], "category_id 4"),
         ([{"image_id": 7, "category_id": 3, "score": 1}], "lacks bbox or segmentation"),
         ([{"image_id": 7, "bbox": [0, 0, 1, 1]}], "lacks category_id, score"),
-        ([{**ROW, "score": 3}], r"image 7: Score 0 is 3"),
-        ([{**ROW, "bbox": [0, 0, -1, 1]}], "image 7: Box 0"),
-        ([{**ROW, "bbox": "x"}], "image 7"),
+        ([{**ROW, "score": 3}], r"score 3 must lie"),
+        ([{**ROW, "bbox": [0, 0, -1, 1]}], r"bbox \[0, 0, -1, 1\] must be"),
+        ([{**ROW, "bbox": "x"}], "bbox 'x' must be"),
         ([{**ROW, "segmentation": [[0, 0, 1, 1, 2, 2]]}], "run lengths"),
     ],
 )

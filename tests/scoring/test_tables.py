@@ -36,7 +36,7 @@ def test_the_mean_of_a_row_is_over_its_own_severities() -> None:
     }  # fmt: skip
     assert shown["4"] == ["", "–", "40.0"]
     assert columns(summary_table(scores())) == {
-        "measure": ["AP"], "P": ["90.0"], "mPC": ["60.0"], "rPC": ["66.7"], "mCE": [""]
+        "measure": ["AP"], "P": ["90.0"], "mPC": ["60.0"], "rPC": ["66.7"]
     }  # fmt: skip
 
 
@@ -53,7 +53,7 @@ def test_trackers_and_spreadsheets_get_numbers_by_name() -> None:
     assert flat["AP/fog@3"] == 0.4
     assert flat["AP/mPC"] == pytest.approx(0.6)
     assert "AP/by_corruption" not in flat
-    assert as_csv(scores()).splitlines()[1:3] == ["AP,clean,,,0.9", "AP,psf_blur@1,psf_blur,1,0.8"]
+    assert as_csv(scores()).splitlines()[1:3] == ["clean,,,,AP,0.9", "psf_blur@1,psf_blur,1,,AP,0.8"]
 
 
 @pytest.mark.parametrize(

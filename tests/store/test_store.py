@@ -92,7 +92,7 @@ def test_a_part_finds_its_rows(tmp_path: Path) -> None:
     write(path, rows)
     cells = [(0, "fog@3"), (1, "clean"), (1, "fog@3")]
     assert held_cells(path, "k") == cells
-    found = list(held_rows(path))
+    found = list(held_rows(path, "k"))
     assert [cell for cell, _ in found] == cells
     assert [len(entry["scores"][0]) for _, entry in found] == [1, 3, 2]
 
@@ -126,7 +126,7 @@ def test_rows_written_again_give_the_same_file(tmp_path: Path, again: tuple[int,
     rows = [row(i, FOG, answer) for i, answer in enumerate(said)]
     first, second = part_path(tmp_path, 0), part_path(tmp_path, 1)
     write(first, rows)
-    held = dict(held_rows(first))
+    held = dict(held_rows(first, "k"))
     with writing_part(second, "k") as part:
         for entry in rows:
             part.add(held[entry.cell] if entry.index in again else entry)

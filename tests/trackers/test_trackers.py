@@ -120,7 +120,7 @@ def test_a_service_out_of_reach_is_said_in_one_line(monkeypatch: pytest.MonkeyPa
     notebook = Notebook("mlflow")
     notebook.broken = {"set_experiment"}
     monkeypatch.setitem(sys.modules, "mlflow", notebook)
-    with pytest.raises(RunError, match=r"--track mlflow does not work: set_experiment is out of reach. Mend"):
+    with pytest.raises(RunError, match=r"--track mlflow does not work: set_experiment is out of reach. Fix"):
         run(small_run(tmp_path), [open_tracker("mlflow")])
 
 

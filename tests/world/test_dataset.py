@@ -67,7 +67,7 @@ def test_fingerprint_tells_truths_apart() -> None:
         ("world:val,count=201", "1 to 200"),
         ("world:val,count=-1", "1 to 200"),
         ("world:val,baseline=0", "Baseline"),
-        ("world:val,baseline=nan", "Baseline"),
+        ("world:val,baseline=nan", "finite number"),
         ("world:val,sise=3x3", "Did you mean 'size'"),
         ("world:vall", "Did you mean 'val'"),
     ],

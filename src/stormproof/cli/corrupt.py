@@ -1,4 +1,4 @@
-"""`stormproof corrupt` and `stormproof verify`: corrupted copies on disk, and proof of them."""
+"""`stormproof corrupt`: corrupted copies on disk."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stormproof.cli import app, console
+from stormproof.cli.options import Conditions, Suite, chosen_conditions
 from stormproof.errors import InvalidOption, OutputError
 from stormproof.processes import worker_count
 
@@ -28,15 +29,8 @@ def corrupt(
     destination: Annotated[
         Path, typer.Argument(metavar="DST", help="A new folder; for one image, also a file.")
     ],
-    corruption: Annotated[str | None, typer.Option("--corruption", "-c", help="A corruption's name.")] = None,
-    severity: Annotated[
-        int | None, typer.Option("--severity", "-s", help="1 to 5; every one there is when not given.")
-    ] = None,
-    suite: Annotated[str | None, typer.Option(help="Every condition of a suite.")] = None,
-    condition: Annotated[
-        list[str] | None,
-        typer.Option(help="A condition such as 'fog@3' or 'gaussian_noise[sigma=0.1]'; repeatable."),
-    ] = None,
+    conditions: Conditions = None,
+    suite: Suite = None,
     seed: Annotated[int, typer.Option(help="Another seed gives other noise.")] = 0,
     workers: Annotated[int, typer.Option("--workers", "-j", help="Processes; 0 is one per core.")] = 0,
     file_format: Annotated[Format, typer.Option("--format", help="File format of the copies.")] = Format.png,
@@ -50,38 +44,19 @@ def corrupt(
 
     Examples:
 
-        stormproof corrupt street.jpg foggy.png --corruption fog --severity 3
+        stormproof corrupt street.jpg foggy.png --conditions fog@3
 
-        stormproof corrupt val2017 val2017-fog --corruption fog --severity 3
+        stormproof corrupt val2017 val2017-fog --conditions fog@1-3,snow
 
-        stormproof corrupt val2017 val2017-c --suite imagenet-c --workers 8
+        stormproof corrupt val2017 val2017-c --conditions imagenet-c --workers 8
     """
-    conditions = _conditions(corruption, severity, suite, condition or [])
+    chosen = chosen_conditions(conditions, suite)
     if workers < 0:
         raise InvalidOption(f"--workers {workers}: give 0 for one per core, or a number of processes.")
-    if source.is_file() and destination.suffix and len(conditions) == 1:
-        _one_file(source, destination, conditions[0], seed=seed, overwrite=overwrite)
+    if source.is_file() and destination.suffix and len(chosen) == 1:
+        _one_file(source, destination, chosen[0], seed=seed, overwrite=overwrite)
         return
-    _tree(source, destination, conditions, seed, worker_count(workers), f".{file_format}", overwrite)
-
-
-def _conditions(
-    corruption: str | None, severity: int | None, suite: str | None, texts: list[str]
-) -> tuple[Condition, ...]:
-    from stormproof.condition import Condition
-    from stormproof.corruptions import find, find_suite
-    from stormproof.corruptions.registry import every_severity
-
-    if sum((corruption is not None, suite is not None, bool(texts))) != 1:
-        raise InvalidOption("Say what to do with exactly one of --corruption, --suite or --condition.")
-    if severity is not None and corruption is None:
-        raise InvalidOption("--severity goes with --corruption; a suite has its own.")
-    if suite is not None:
-        return find_suite(suite).conditions
-    if corruption is not None:
-        chosen = find(corruption).name
-        return every_severity(chosen) if severity is None else (Condition.of(chosen, severity),)
-    return tuple(dict.fromkeys(map(Condition.parse, texts)))
+    _tree(source, destination, chosen, seed, worker_count(workers), f".{file_format}", overwrite)
 
 
 def _one_file(source: Path, destination: Path, condition: Condition, *, seed: int, overwrite: bool) -> None:
@@ -90,6 +65,7 @@ def _one_file(source: Path, destination: Path, condition: Condition, *, seed: in
 
     if destination.exists() and not overwrite:
         raise OutputError(f"{destination} exists; give another name, or --overwrite.")
+    console.announce_compiling()
     image = read_image(source)
     write_image(destination, corrupt_image(image, condition, seed=seed, image_id=source.name))
     console.say(f"{destination}: {source.name} under {condition}")
@@ -128,30 +104,3 @@ def _tree(
         some = ", ".join(failure.source for failure in failed[:5]) + (" …" if len(failed) > 5 else "")
         console.fail(f"{len(failed)} of {len(jobs)} images could not be read: {some}")
         raise typer.Exit(1)
-
-
-@app.command()
-def verify(
-    folder: Annotated[Path, typer.Argument(metavar="DST", help="A folder that 'stormproof corrupt' wrote.")],
-) -> None:
-    """Check every file of a manifest against its SHA-256.
-
-    Examples:
-
-        stormproof verify val2017-c
-    """
-    from stormproof import corrupted_copies as copies
-
-    listed = copies.read_manifest(folder)
-    problems = []
-    with console.progress("files") as bar:
-        for copy in bar.track(listed, description="verifying"):
-            problem = copies.check(folder, copy)
-            if problem:
-                problems.append(problem)
-    for problem in problems:
-        console.fail(problem)
-    if problems:
-        console.fail(f"{len(problems)} of {len(listed)} files are not what the manifest says.")
-        raise typer.Exit(1)
-    console.say(f"{folder}: all {len(listed)} files are as the manifest says.")

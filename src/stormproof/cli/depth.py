@@ -46,11 +46,18 @@ def depth(
     priors: Annotated[
         Path | None, typer.Option(help="JSON with regions of known depth: the hood, the sky.")
     ] = None,
+    sky: Annotated[
+        bool, typer.Option("--sky/--no-sky", help="Find the sky in the image; it is infinitely far.")
+    ] = True,
+    min_confidence: Annotated[
+        float, typer.Option(help="Name the images whose depth is less sure than this, from 0 to 1.")
+    ] = 0.3,
 ) -> None:
     """Compute dense depth for every image of a dataset, for haze and defocus.
 
-    Maps are NPY files in metres, named by sample id. Run again, only images whose pixels, context or
-    options have changed are made anew. Use the folder as the dataset's depth option.
+    Maps are NPY files in metres, named by sample id, each with its confidence beside it. Run again, only
+    images whose pixels, context or options have changed are made anew. Use the folder as the dataset's
+    depth option; min_confidence=0.3 beside it leaves out images whose depth is mostly guessed.
 
     Examples:
 
@@ -64,7 +71,9 @@ def depth(
     from stormproof.context.priors import Priors, read_priors
     from stormproof.datasets import open_dataset
 
-    estimator = _estimator(origin, max_disparity, model, str(model_output), nearest, farthest)
+    if not 0 <= min_confidence <= 1:
+        raise InvalidOption(f"--min-confidence {min_confidence}: give a number from 0 to 1.")
+    estimator = _estimator(origin, max_disparity, model, str(model_output), nearest, farthest, sky)
     known = Priors() if priors is None else read_priors(priors)
     opened = open_dataset(dataset)
     folder = DepthFolder(out)
@@ -75,6 +84,13 @@ def depth(
     console.say(
         f"{out}: {made} depth maps made, {len(opened) - made} kept; open the dataset with depth={out}"
     )
+    unsure = [name for name in opened.ids if folder.sure(name) < min_confidence]
+    if unsure:
+        some = ", ".join(unsure[:5]) + (" …" if len(unsure) > 5 else "")
+        console.note(
+            f"The depth of {len(unsure)} of {len(opened)} images is mostly guessed: {some}; look at them, or "
+            f"leave them out with depth={out},min_confidence={min_confidence:g}"
+        )
 
 
 def _estimator(
@@ -84,6 +100,7 @@ def _estimator(
     output: str,
     nearest: float,
     farthest: float,
+    sky: bool,
 ) -> Estimator:
     from stormproof.context.estimate import FromGiven, FromModel, FromStereo
     from stormproof.context.monocular import DepthModel
@@ -94,5 +111,5 @@ def _estimator(
     if max_disparity is not None and origin is not Origin.stereo:
         raise InvalidOption(f"--max-disparity {max_disparity} goes with --from stereo.")
     if model is not None:
-        return FromModel(DepthModel(model, output, nearest, farthest))
-    return FromStereo(Matching(max_disparity)) if origin is Origin.stereo else FromGiven()
+        return FromModel(DepthModel(model, output, nearest, farthest), sky)
+    return FromStereo(Matching(max_disparity), sky) if origin is Origin.stereo else FromGiven(sky)

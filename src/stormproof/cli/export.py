@@ -21,7 +21,7 @@ class ExportFormat(StrEnum):
 
 @app.command()
 def export(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A folder that 'stormproof run' made.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders that 'stormproof run' made.")],
     file_format: Annotated[
         ExportFormat, typer.Option("--format", help="COCO results, or label maps as PNG.")
     ] = ExportFormat.coco,
@@ -29,6 +29,9 @@ def export(
     data: Annotated[str | None, typer.Option(help="The dataset, if it has moved since the run.")] = None,
     partial: Annotated[
         bool, typer.Option("--partial", help="Leave out conditions that lack images.")
+    ] = False,
+    truth: Annotated[
+        bool, typer.Option("--truth", help="Write the truth of exactly the images run, as COCO annotations.")
     ] = False,
 ) -> None:
     """Write a run's predictions, one file or folder per condition, for other tools.
@@ -41,18 +44,38 @@ def export(
         stormproof export runs/yolox --format coco --out results
 
         stormproof export runs/deeplab --format png --out maps
+
+        stormproof export runs/zoo --out results
+
+        stormproof export runs/yolox --truth --out truth
     """
+    from stormproof.store.folders import runs_in
+
+    found = runs_in(runs)
+    several = len(found) > 1
+    for name, run in found.items():
+        place = (out / name if several else out) if out is not None else None
+        if truth:
+            _export_truth(run, place or run / "export-truth", data)
+        else:
+            _export(run, file_format, place or run / f"export-{file_format}", data, partial)
+
+
+def _export(run: Path, file_format: ExportFormat, place: Path, data: str | None, partial: bool) -> None:
+    from stormproof.corruptions.plugins import declare
     from stormproof.spec import Spec
     from stormproof.store.completeness import IncompleteRun, in_words, missing_images
     from stormproof.store.export import CLASSES, export_coco, export_png
+    from stormproof.store.integrity import check_run
     from stormproof.store.record import read_record
 
     record = read_record(run)
+    declare(record.declared)
+    check_run(run, record)
     lacking = missing_images(run, record)
     conditions = [text for text in record.conditions if text not in lacking]
     if lacking and not (partial and conditions):
         raise IncompleteRun(run, record, lacking, "export")
-    place = out or run / f"export-{file_format}"
     options = {}
     if file_format is ExportFormat.coco:
         written = export_coco(run, conditions, place, _category_ids(record, data))
@@ -80,3 +103,28 @@ def _category_ids(record: RunRecord, data: str | None) -> list[int] | None:
     known = getattr(dataset, "category_ids", ()) or range(len(dataset.classes))
     match = match_classes(record.model.classes, dataset.classes)
     return [known[label] if label >= 0 else -1 for label in match.labels]
+
+
+def _export_truth(run: Path, place: Path, data: str | None) -> None:
+    """The truth of the images that were run, and once more for each condition that moves it."""
+    from stormproof.condition import Condition
+    from stormproof.corruptions import find
+    from stormproof.corruptions.plugins import declare
+    from stormproof.datasets.write_coco import truths_under, write_annotations
+    from stormproof.store.completeness import unreadable_images
+    from stormproof.store.export import folder_name
+    from stormproof.store.record import read_record
+    from stormproof.store.reopen import dataset_of
+
+    record = read_record(run)
+    declare(record.declared)
+    dataset = dataset_of(record, data)
+    out = unreadable_images(run, record)
+    indices = [index for index in range(record.images) if index not in out]
+    moved = [c for c in map(Condition.parse, record.conditions) if c.corruption
+             and find(c.corruption).moves_labels(c)]  # fmt: skip
+    for condition in (Condition(), *moved):
+        truths = truths_under(dataset, indices, condition, record.seed)
+        path = place / f"{folder_name(str(condition))}.json"
+        write_annotations(path, dataset, indices, truths)
+        console.say(f"{path}: the truth of {len(indices)} images under {condition}")

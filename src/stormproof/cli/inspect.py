@@ -6,11 +6,11 @@ import json
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from stormproof.cli import app, console
-from stormproof.datasets import open_dataset
+from stormproof.datasets import READERS, open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.survey import Problem, Survey, check, evenly_spread, problems_of, survey
 from stormproof.errors import DatasetError
@@ -26,8 +26,15 @@ def inspect(
         bool, typer.Option("--check", help="Open every image, label and context file; list every problem.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    data: Annotated[
+        str | None,
+        typer.Option(help="For a model: a dataset whose first three images are predicted and drawn."),
+    ] = None,
 ) -> None:
-    """Say what a dataset holds: images, classes, labels, sizes, objects, problems.
+    """Say what a dataset holds (images, classes, labels, objects, problems), or what a model is taken for.
+
+    A model shows its inputs and outputs on a real image (of the built-in street unless --data names another),
+    what was guessed and why; a draft of its card is written here.
 
     Without --check, images are not decoded and at most 200 are looked at. Exit code 1 means problems.
 
@@ -36,7 +43,14 @@ def inspect(
         stormproof inspect coco:annotations/instances_val2017.json,images=val2017
 
         stormproof inspect voc:VOCdevkit/VOC2012,split=val --check
+
+        stormproof inspect onnx:detector.onnx --data coco:val.json,images=val2017
     """
+    if dataset.partition(":")[0] not in READERS and _is_model(dataset):
+        from stormproof.cli.inspect_model import inspect_model
+
+        inspect_model(dataset, data)
+        return
     try:
         opened = open_dataset(dataset)
     except DatasetError as error:
@@ -55,6 +69,12 @@ def inspect(
         raise typer.Exit(1)
 
 
+def _is_model(text: str) -> bool:
+    from stormproof.models import ADAPTERS
+
+    return text.partition(":")[0] in ADAPTERS or text.partition(":")[0].endswith(".py")
+
+
 def _look(dataset: Dataset, check_all: bool) -> Survey:
     indices = range(len(dataset)) if check_all else evenly_spread(len(dataset), _GLANCE)
     with console.progress() as progress:
@@ -65,11 +85,11 @@ def _look(dataset: Dataset, check_all: bool) -> Survey:
 
 
 def _print_tables(found: Survey) -> None:
-    rows = Table(title=escape(found.name), show_header=False, title_justify="left")
+    rows = Table(title=found.name, show_header=False, title_justify="left")
     rows.add_column(style="bold")
     rows.add_column()
     for name, value in _facts(found).items():
-        rows.add_row(name, escape(value))
+        rows.add_row(name, value)
     console.out.print(rows)
     if found.objects:
         console.out.print(_counts("objects", {name: found.objects[name] for name in found.classes}))
@@ -119,7 +139,7 @@ def _counts(noun: str, counts: dict[str, int]) -> Table:
     total = sum(counts.values())
     ranked = sorted(counts.items(), key=lambda item: -item[1])
     for name, count in ranked[:_ROWS]:
-        table.add_row(escape(name), f"{count:,}", f"{count / total:.1%}")
+        table.add_row(name, f"{count:,}", f"{count / total:.1%}")
     if len(ranked) > _ROWS:
         table.add_row(f"… {len(ranked) - _ROWS} more", f"{sum(c for _, c in ranked[_ROWS:]):,}", "")
     return table
@@ -133,4 +153,4 @@ def _report_problems(problems: list[Problem], as_json: bool) -> None:
         return
     for problem in problems:
         line = f"{problem.where}: {problem.what}" if problem.where else problem.what
-        console.out.print(f"[red]problem[/] {escape(line)}", soft_wrap=True)
+        console.out.print(Text.assemble(("problem ", "red"), line), soft_wrap=True)

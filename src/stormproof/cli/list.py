@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from textwrap import fill
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Column, Table
+from rich.text import Text
 
 from stormproof.cli import app, console
+
+if TYPE_CHECKING:
+    from stormproof.spec import Opener
 
 
 class What(StrEnum):
     corruptions = "corruptions"
     suites = "suites"
     benchmarks = "benchmarks"
+    datasets = "datasets"
+    models = "models"
+    adapters = "adapters"
+    decoders = "decoders"
 
 
 @app.command("list")
@@ -26,7 +34,7 @@ def list_(
     what: Annotated[What, typer.Argument(help="What to list.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """List the corruptions, the suites, or the papers' benchmarks for `stormproof run --benchmark`.
+    """List corruptions, suites, benchmarks, built-in models, or kinds of datasets, adapters and decoders.
 
     Examples:
 
@@ -35,11 +43,17 @@ def list_(
         stormproof list suites --json
 
         stormproof list benchmarks
+
+        stormproof list models
     """
     rows, table = {
         What.corruptions: (_corruptions, _corruption_table),
         What.suites: (_suites, _suite_table),
         What.benchmarks: (_benchmarks, _benchmark_table),
+        What.datasets: (_datasets, _kind_table),
+        What.models: (_models, _model_table),
+        What.adapters: (_adapters, _kind_table),
+        What.decoders: (_decoders, _decoder_table),
     }[what]
     found = rows()
     if as_json:
@@ -96,7 +110,9 @@ def _corruption_table(rows: list[dict[str, object]]) -> Table:
         needs = (
             f" Needs {', '.join(row['needs'])}." if isinstance(row["needs"], list) and row["needs"] else ""
         )
-        table.add_row(f"[bold]{row['name']}[/]", str(row["family"]), f"{row['description']}{needs}", ladders)
+        table.add_row(
+            Text(str(row["name"]), "bold"), str(row["family"]), f"{row['description']}{needs}", ladders
+        )
     return table
 
 
@@ -111,14 +127,15 @@ def _folded(values: list[object]) -> list[object]:
 def _suite_table(rows: list[dict[str, object]]) -> Table:
     # Names are never cut, so that they can be copied; the other columns give way.
     name, names = Column("suite", no_wrap=True), Column("corruptions", no_wrap=True)
-    table = Table(name, "conditions", "what it is", names, box=None, pad_edge=False)
+    words = Column("what it is", overflow="fold", min_width=10)
+    table = Table(name, "size", words, names, box=None, pad_edge=False)
     for row in rows:
         conditions, corruptions = row["conditions"], row["corruptions"]
         assert isinstance(conditions, list)
         assert isinstance(corruptions, list)
         table.add_row(
-            f"[bold]{row['name']}[/]", str(len(conditions)), str(row["description"]),
-            fill(", ".join(corruptions), max(28, console.out.width * 2 // 5), break_long_words=False),
+            Text(str(row["name"]), "bold"), str(len(conditions)), str(row["description"]),
+            fill(", ".join(corruptions), max(22, console.out.width * 2 // 5), break_long_words=False),
         )  # fmt: skip
     return table
 
@@ -149,5 +166,103 @@ def _benchmark_table(rows: list[dict[str, object]]) -> Table:
         conditions = row["needs"] and f"needs {row['needs']}"
         conditions = conditions or ", ".join(suites) or f"{len(corruptions)} corruptions"
         name, data, metric, cite = (str(row[key]) for key in ("name", "data", "metric", "cite"))
-        table.add_row(f"[bold]{name}[/]", data, str(conditions), metric, cite)
+        table.add_row(Text(name, "bold"), data, str(conditions), metric, cite)
+    return table
+
+
+def _datasets() -> list[dict[str, object]]:
+    from stormproof.datasets import READERS
+    from stormproof.spec import with_plugins
+
+    return _kinds(with_plugins(READERS, "stormproof.datasets"))
+
+
+def _adapters() -> list[dict[str, object]]:
+    from stormproof.models import ADAPTERS
+    from stormproof.spec import with_plugins
+
+    return _kinds(with_plugins(ADAPTERS, "stormproof.models"))
+
+
+def _kinds(known: Mapping[str, Opener]) -> list[dict[str, object]]:
+    """Kinds of specs with their options; one whose package does not load has none to show."""
+    from stormproof.errors import StormproofError
+    from stormproof.spec import keyword_options
+
+    rows: list[dict[str, object]] = []
+    for kind, place in sorted(known.items()):
+        try:
+            opener = place.load()
+        except StormproofError as error:
+            rows.append({"name": kind, "description": str(error), "options": []})
+            continue
+        doc = (inspect.getdoc(opener) or "").partition("\n\n")[0].replace("\n", " ")
+        rows.append({"name": kind, "description": doc, "options": list(keyword_options(opener))})
+    return rows
+
+
+def _kind_table(rows: list[dict[str, object]]) -> Table:
+    columns = ("kind", Column("what it opens", overflow="fold"), Column("options", overflow="fold"))
+    table = Table(*columns, box=None, pad_edge=False)
+    for row in rows:
+        options = row["options"]
+        assert isinstance(options, list)
+        table.add_row(f"[bold]{row['name']}:[/]", Text(str(row["description"])), ", ".join(options))
+    return table
+
+
+def _decoders() -> list[dict[str, object]]:
+    from stormproof.models.decoders import DECODERS
+
+    return [
+        {
+            "name": name,
+            "task": decoder.task,
+            "outputs": list(decoder.wants),
+            "description": (inspect.getdoc(decoder.function) or "").partition("\n")[0],
+        }
+        for name, decoder in DECODERS.items()
+    ]
+
+
+def _decoder_table(rows: list[dict[str, object]]) -> Table:
+    table = Table("decoder", "task", "outputs", "what it reads", box=None, pad_edge=False)
+    for row in rows:
+        outputs = row["outputs"]
+        assert isinstance(outputs, list)
+        table.add_row(
+            f"[bold]{row['name']}[/]", str(row["task"]), ", ".join(outputs), Text(str(row["description"]))
+        )
+    return table
+
+
+def _models() -> list[dict[str, object]]:
+    from stormproof.networks import builtins
+
+    return [
+        {
+            "name": f"builtin:{network.name}",
+            "task": network.task,
+            "parameters": network.parameters,
+            "bytes": network.bytes,
+            "training": network.training,
+            "world": network.world,
+            "clean": network.clean,
+            "images": network.images,
+        }
+        for network in builtins().values()
+    ]
+
+
+def _model_table(rows: list[dict[str, object]]) -> Table:
+    # The scores give way; all else is short and stays in one line.
+    fixed = [Column(words, no_wrap=True) for words in ("model", "task", "size", "training", "world")]
+    table = Table(*fixed, "clean score, %", box=None, pad_edge=False)
+    for row in rows:
+        clean, size = row["clean"], row["bytes"]
+        assert isinstance(clean, dict)
+        assert isinstance(size, int)
+        scores = ", ".join(f"{measure} {100 * value:.1f}" for measure, value in clean.items())
+        cells = (f"{size / 1e6:.1f} MB", str(row["training"]), str(row["world"]), scores)
+        table.add_row(f"[bold]{row['name']}[/]", str(row["task"]), *cells)
     return table

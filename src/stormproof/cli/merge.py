@@ -17,16 +17,38 @@ def merge(
 ) -> None:
     """Join runs that were made with --shard i/n into one folder.
 
+    Folders of many models are joined model by model. A damaged part is refused, with the command that makes
+    it again.
+
     Examples:
 
         stormproof merge runs/yolox runs/yolox-1 runs/yolox-2 runs/yolox-3
+
+        stormproof merge runs/zoo runs/zoo-1 runs/zoo-2
     """
+    from stormproof.store.folders import runs_in
+    from stormproof.store.record import RECORD
+
+    if any((shard / RECORD).exists() for shard in shards) or not shards:
+        whole = _merge(out, shards)
+    else:
+        inside = [runs_in([shard]) for shard in shards]
+        names = dict.fromkeys(name for runs in inside for name in runs)
+        each = [_merge(out / name, [runs[name] for runs in inside if name in runs]) for name in names]
+        whole = all(each)
+    if not whole:
+        raise typer.Exit(1)
+
+
+def _merge(out: Path, shards: list[Path]) -> bool:
+    """Join the shards of one run; whether it is complete."""
+    from stormproof.store.completeness import missing_images
     from stormproof.store.merge import merge as merge_runs
-    from stormproof.store.parts import held_cells, part_paths
 
     record = merge_runs(out, shards)
-    held = sum(len(held_cells(path, record.key)) for path in part_paths(out))
+    lacking = sum(missing_images(out, record).values())
+    held = record.cells - lacking
     console.say(f"{out}: {held} of {record.cells} cells; score it with: stormproof score {out}")
-    if held < record.cells:
-        console.fail(f"{record.cells - held} cells are missing; merge the other shards, or run it again.")
-        raise typer.Exit(1)
+    if lacking:
+        console.fail(f"{lacking} cells are missing; merge the other shards, or run it again.")
+    return not lacking

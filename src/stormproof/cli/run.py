@@ -13,9 +13,11 @@ import typer
 from rich.table import Table
 
 from stormproof.cli import app, console
+from stormproof.cli.options import Conditions, Suite, complete_benchmarks, complete_datasets, complete_models
 from stormproof.errors import InvalidOption, StoreError, StormproofError
 
 if TYPE_CHECKING:
+    from stormproof.engine.config import RunConfig
     from stormproof.engine.plan import Plan
     from stormproof.engine.run import Summary, Watch
 
@@ -23,20 +25,30 @@ if TYPE_CHECKING:
 @app.command()
 def run(
     model: Annotated[
-        str | None, typer.Option(help="kind:file, package.module:attribute or script.py:function.")
+        str | None,
+        typer.Option(
+            help="kind:file, package.module:attribute or script.py:function.", autocompletion=complete_models
+        ),
     ] = None,
-    data: Annotated[str | None, typer.Option(help="The dataset, e.g. coco:val.json,images=val2017.")] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="The dataset, e.g. coco:val.json,images=val2017.", autocompletion=complete_datasets
+        ),
+    ] = None,
     out: Annotated[str | None, typer.Option(help="The run folder; the same one continues a run.")] = None,
-    suite: Annotated[list[str] | None, typer.Option(help="Every condition of a suite; repeatable.")] = None,
-    conditions: Annotated[
-        list[str] | None, typer.Option(help="Such as 'fog@3,snow' or 'haze\\[beta=0.04]'; repeatable.")
-    ] = None,
+    conditions: Conditions = None,
+    suite: Suite = None,
     benchmark: Annotated[
-        str | None, typer.Option(help="A paper's benchmark, e.g. coco-c; with --root.")
+        str | None,
+        typer.Option(
+            help="A paper's benchmark, e.g. coco-c; with --root. --conditions then chooses part of it.",
+            autocompletion=complete_benchmarks,
+        ),
     ] = None,
     root: Annotated[str | None, typer.Option(help="The folder of the benchmark's dataset.")] = None,
     enhance: Annotated[
-        list[str] | None, typer.Option(help="Enhance images first: clahe, nlm; repeatable.")
+        list[str] | None, typer.Option(help="Enhance images first: clahe, nlm, style; repeatable.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Another seed gives other noise. Default 0.")] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first so many images.")] = None,
@@ -57,10 +69,22 @@ def run(
         str | None, typer.Option(help="i/n: every n-th chunk; join with 'stormproof merge'.")
     ] = None,
     timeout: Annotated[float | None, typer.Option(help="Seconds a call of the model may take.")] = None,
+    precision: Annotated[
+        float | None, typer.Option(help="Estimate mPC to ± so many points from part of the grid.")
+    ] = None,
     tag: Annotated[
         list[str] | None, typer.Option(help="key=value, for grouping reports; repeatable.")
     ] = None,
     track: Annotated[list[str] | None, typer.Option(help="mlflow, wandb or tensorboard; repeatable.")] = None,
+    plugin: Annotated[
+        list[str] | None, typer.Option(help="A Python file with corruptions of your own; repeatable.")
+    ] = None,
+    copies: Annotated[
+        str | None, typer.Option(help="Read corrupted images from DIR/<condition>/<file>.")
+    ] = None,
+    expect: Annotated[
+        list[str] | None, typer.Option(help="The card's clean score, e.g. AP=0.372; repeatable.")
+    ] = None,
     config: Annotated[Path | None, typer.Option(help="A run.yaml; flags override its settings.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and its size.")] = False,
 ) -> None:  # fmt: skip
@@ -71,13 +95,20 @@ def run(
 
     Examples:
 
-        stormproof run --model onnx:yolox.onnx --data coco:val.json --suite imagenet-c --out runs/yolox
+        stormproof run --model onnx:yolox.onnx --data coco:val.json --conditions imagenet-c --out runs/yolox
 
         stormproof run --model mine.py:detect --benchmark coco-c --root /data/coco --out runs/mine
 
         stormproof run --config run.yaml --workers 16
+
+        stormproof run --model mine.py:detect --data coco:val.json -c imagenet-c --out runs/quick
+        --precision 0.5
+
+    A run.yaml with models: (a list, or a pattern such as onnx:zoo/*.onnx) runs all of them as one plan.
     """
+    from stormproof.cli.run_many import run_many
     from stormproof.engine.config import make_config, overlay, read_settings
+    from stormproof.engine.many import is_many
     from stormproof.engine.plan import make_plan
 
     flags: dict[str, Any] = {
@@ -85,10 +116,19 @@ def run(
         "benchmark": benchmark, "root": root, "enhance": enhance, "seed": seed, "limit": limit,
         "workers": workers, "batch": batch, "chunk": chunk, "engine": engine, "address": address,
         "gpus": gpus, "slurm": _pairs("--slurm", slurm), "shard": shard, "timeout": timeout,
-        "tags": _pairs("--tag", tag), "track": track,
+        "precision": precision,
+        "tags": _pairs("--tag", tag), "track": track, "plugin": plugin, "copies": copies,
+        "expect": _pairs("--expect", expect),
     }  # fmt: skip
     settings = overlay(read_settings(config) if config else {}, flags)
-    plan = make_plan(make_config(settings, str(config) if config else ""))
+    if is_many(settings):
+        run_many(settings, str(config or ""), dry_run=dry_run)
+        return
+    made = make_config(settings, str(config) if config else "")
+    if made.precision and not dry_run:
+        _run_to_precision(made)
+        return
+    plan = make_plan(made)
     if dry_run:
         _show(plan)
         return
@@ -96,39 +136,65 @@ def run(
 
 
 def _run(plan: Plan) -> None:
+    console.note(plan.taken_for)
+    for remark in plan.remarks:
+        console.warn(f"{remark} See: stormproof inspect {shlex.quote(plan.config.model)}")
+    _print_classes(plan)
+    _report(plan, _executed(plan))
+
+
+def _run_to_precision(config: RunConfig) -> None:
+    from stormproof.confidence.partial import run_to_precision
+    from stormproof.confidence.tables import estimate_table
+    from stormproof.store.record import read_record
+
+    summary, found = run_to_precision(config, _executed)
+    if summary.failures:
+        list_failures(summary)
+        say_continue()
+        raise typer.Exit(1)
+    if found is None:
+        console.say(f"{config.out}: that precision needs every cell, and all are done.")
+        console.say(f"Score it with: stormproof score {shlex.quote(config.out)}")
+        return
+    console.out.print(estimate_table(read_record(Path(config.out)), found))
+    console.say("The same command with --precision 0 completes the grid; nothing is run twice.")
+
+
+def _executed(plan: Plan) -> Summary:
     from stormproof.engine.progress import watch_on
     from stormproof.engine.run import execute, executor_for
     from stormproof.trackers import open_tracker
 
-    _print_classes(plan)
     watches: list[Watch] = [watch_on(console.err), *(open_tracker(name) for name in plan.config.track)]
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, interrupt)
     try:
-        summary = execute(plan, executor_for(plan.config, plan), watches)
+        return execute(plan, executor_for(plan.config, len(plan.chunks)), watches)
     except KeyboardInterrupt:
         console.fail("Stopped; what was finished is kept.")
-        _say_continue()
+        say_continue()
         raise typer.Exit(130) from None
     except StoreError:
         raise  # the folder is refused: the same command would be refused again
     except StormproofError as error:
         console.fail(str(error))
-        _say_continue()
+        say_continue()
         raise typer.Exit(2) from None
-    _report(plan, summary)
 
 
-def _interrupt(signum: int, frame: FrameType | None) -> None:
+def interrupt(signum: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
 def _report(plan: Plan, summary: Summary) -> None:
-    if summary.failures:
-        _list_failures(summary)
-        _say_continue()
+    if summary.failed:
+        list_failures(summary)
+        say_continue()
         raise typer.Exit(1)
+    say_unreadable(summary)
     out, share = plan.config.out, plan.config.share
-    console.say(f"{out}: {summary.survey.cells} cells, all done.")
+    done = summary.survey.cells - len(summary.failures)
+    console.say(f"{out}: {done} cells, all done.")
     if share[1] > 1:
         score = f"stormproof score {shlex.quote(out)}"
         console.say(
@@ -139,22 +205,33 @@ def _report(plan: Plan, summary: Summary) -> None:
         console.say(f"Score it with: stormproof score {shlex.quote(out)}")
 
 
-def _list_failures(summary: Summary) -> None:
+def list_failures(summary: Summary) -> None:
     """Failures by what went wrong; the cells themselves are in the failures folder."""
     from stormproof.engine.work import alike
 
-    causes = alike(summary.failures)
+    causes = alike(summary.failed)
     for cause in causes[:20]:
         console.note(f"failed: {cause}")
     if len(causes) > 20:
         console.err.print(f"… and {len(causes) - 20} more, in the folder 'failures'.", markup=False)
     console.fail(
-        f"{len(summary.failures)} cells failed; {summary.done.total()} were done and are kept. "
+        f"{len(summary.failed)} cells failed; {summary.done.total()} were done and are kept. "
         "The failed ones are tried again by the same command."
     )
 
 
-def _say_continue() -> None:
+def say_unreadable(summary: Summary) -> None:
+    """Images that could not be read: counted and named, and nothing that stops the rest."""
+    names = list(summary.unreadable.values())
+    if names:
+        some = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
+        console.note(
+            f"{len(names)} images could not be read and are left out of every condition: {some}. "
+            "The same command tries them again."
+        )
+
+
+def say_continue() -> None:
     command = shlex.join(["stormproof", *sys.argv[1:]])
     console.note(f"Continue with: {command}")
 

@@ -30,7 +30,8 @@ def corrupt_image(image: Image, condition: Condition | str, *, seed: int = 0, im
     """The image under a condition: same shape, same dtype, a new array.
 
     The random part depends on (seed, image_id, corruption, severity) and on nothing else. Conditions
-    with free parameters and no severity share severity 0, so a sweep over a parameter keeps its noise.
+    with free parameters and no severity, and severities between two whole ones, share severity 0, so a
+    sweep over a parameter or a severity keeps its noise.
 
     >>> import numpy as np
     >>> corrupt_image(np.full((4, 4, 3), 128, np.uint8), "contrast@3").shape
@@ -54,13 +55,18 @@ def apply(
 
     Where the corruption moves pixels and `labels=moved` holds, truth and depth move with them. With
     `on=…` only that part of the image changes; class names in it are looked up in `classes` (of objects)
-    and `semantic_classes` (of semantic maps), as the dataset lists them.
+    and `semantic_classes` (of semantic maps), else in those that the sample knows from its dataset.
     """
     condition = Condition.parse(condition) if isinstance(condition, str) else condition
     part = part_of(condition)
     mask = None
     if part is not None:
-        mask = part_mask(sample, part, classes=classes, semantic_classes=semantic_classes)
+        mask = part_mask(
+            sample,
+            part,
+            classes=classes or sample.classes,
+            semantic_classes=semantic_classes or sample.semantic_classes,
+        )
     image = _corrupted(sample.image, condition, seed, sample.id, sample.context)
     if mask is not None:
         image = compose(image, sample, mask)
@@ -90,4 +96,4 @@ def _corrupted(image: Image, condition: Condition, seed: int, image_id: str, con
 
 
 def _draw(seed: int, image_id: str, condition: Condition) -> Draw:
-    return Draw.keyed(seed, image_id, condition.corruption or "", condition.severity or 0)
+    return Draw.keyed(seed, image_id, condition.corruption or "", condition.rung or 0)

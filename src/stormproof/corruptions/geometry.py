@@ -75,7 +75,8 @@ def move_instances(objects: Instances, dy: Field, dx: Field, index: Index) -> In
         after = np.array([mask.area for mask in masks], np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         area = np.where(before > 0, objects.area * after / before, after)
-    moved_objects = dataclasses.replace(objects, boxes=boxes, masks=masks, area=area)
+    sides = boxes[:, 2:] - boxes[:, :2]
+    moved_objects = dataclasses.replace(objects, boxes=boxes, masks=masks, area=area, sides=sides)
     return select(moved_objects, np.flatnonzero(after > 0))
 
 

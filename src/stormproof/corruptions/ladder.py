@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from stormproof.condition import SEVERITIES, Value
 from stormproof.errors import InvalidCondition
+
+Between = Literal["linear", "log", "round", "switch"]
 
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
     """A parameter's values, one per severity, and the values it may take freely.
 
-    A single value holds at every severity; a parameter without any must always be given.
+    A single value holds at every severity; a parameter without any must always be given. `between` says how
+    the value grows from one severity to the next: linearly, by equal factors (log), in whole numbers (round),
+    or not at all, because it switches.
     """
 
     values: tuple[Value, ...]
     low: float = -math.inf
     high: float = math.inf
     choices: tuple[str, ...] = ()
+    between: Between = "linear"
 
     @property
     def rises(self) -> bool:
@@ -32,9 +38,24 @@ class Ladder:
             return str
         return int if self.values and all(isinstance(v, int) for v in self.values) else float
 
-    def at(self, severity: int) -> Value:
-        """The value at a severity."""
-        return self.values[severity - 1 if self.rises else 0]
+    def at(self, severity: float) -> Value:
+        """The value at a severity; between two, as the declaration says.
+
+        >>> ladder(1.0, 4.0).at(1.5), ladder(1.0, 4.0, between="log").at(1.5), ladder(10, 15).at(1.3)
+        (2.5, 2.0, 12)
+        """
+        if not self.rises:
+            return self.values[0]
+        step = int(severity)
+        if step == severity:
+            return self.values[step - 1]
+        low, high = self.values[step - 1], self.values[step]
+        assert not isinstance(low, str) and not isinstance(high, str), "the registry refuses what switches"  # noqa: PT018
+        share = severity - step
+        if self.between == "log":
+            return float(low * (high / low) ** share)
+        value = low + (high - low) * share
+        return round(value) if self.between == "round" else float(value)
 
     def check(self, name: str, value: Value, where: str) -> Value:
         """The value in the parameter's own type, or an error that says what it may be."""
@@ -58,12 +79,21 @@ class Ladder:
 
 
 def ladder(
-    *values: Value, low: float = -math.inf, high: float = math.inf, choices: tuple[str, ...] = ()
+    *values: Value,
+    low: float = -math.inf,
+    high: float = math.inf,
+    choices: tuple[str, ...] = (),
+    between: Between | None = None,
 ) -> Ladder:
-    """A parameter's values at severities 1, 2, 3 …; five as a rule, fewer where a paper has fewer."""
+    """A parameter's values at severities 1, 2, 3 …; five as a rule, fewer where a paper has fewer.
+
+    Unless `between` says otherwise, strings switch, whole numbers are rounded and others grow linearly.
+    """
     if not 2 <= len(values) <= len(SEVERITIES):
         raise ValueError(f"a ladder has 2 to {len(SEVERITIES)} rungs, not {len(values)}")
-    return Ladder(tuple(values), low, high, choices)
+    plain = Ladder(tuple(values), low, high, choices)
+    usual: dict[type, Between] = {str: "switch", int: "round", float: "linear"}
+    return replace(plain, between=between or usual[plain.kind])
 
 
 def constant(

@@ -35,7 +35,7 @@ def part_mask(
     names = part.split("+")
     known = (*classes, *semantic_classes)
     if not known:
-        fix = "pass classes=dataset.classes (and semantic_classes) to apply"
+        fix = "take the sample from a dataset, or make it with classes=…"
         raise MissingContext(f"on={part} names classes, but the list of classes is missing; {fix}.")
     for name in names:
         if name not in known:

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from stormproof.condition import SEVERITIES, Condition, Value, grid
@@ -126,6 +127,8 @@ class Corruption:
     def _check_severity(self, condition: Condition) -> None:
         if condition.severity is None or condition.severity in self.severities:
             return
+        if condition.rung is None and self.severities and condition.severity < self.severities[-1]:
+            return
         allowed = ", ".join(map(str, self.severities))
         names = ",".join(f"{key}=…" for key in self.ladders)
         fix = f"its severities are {allowed}" if allowed else f"it has none; write {self.name}[{names}]"
@@ -162,12 +165,21 @@ class Corruption:
         if key in given:
             return rungs.check(key, given[key], str(condition))
         if condition.severity is not None or len(set(rungs.values)) == 1:
+            self._refuse_switch(key, condition)
             return rungs.at(condition.severity or 1)
         fix = f"; or write {self.name}@{self.severities[-1]}[{key}=…]" if self.severities else ""
         raise InvalidCondition(
             f"{condition} lacks {key}: without a severity every parameter is needed "
             f"({', '.join(self.ladders)}){fix}."
         )
+
+    def _refuse_switch(self, key: str, condition: Condition) -> None:
+        severity, rungs = condition.severity, self.ladders[key]
+        if severity is None or condition.rung is not None or not rungs.rises or rungs.between != "switch":
+            return
+        why = f"{self.name} has nothing between its severities, because its {key} switches rather than grows"
+        below = f"{self.name}@{int(severity)}"
+        raise InvalidCondition(f"{condition}: {why}; take {below} or {self.name}@{int(severity) + 1}.")
 
 
 def part_of(condition: Condition) -> str | None:
@@ -192,6 +204,7 @@ def _draws(function: Callable[..., object]) -> bool:
 
 
 _REGISTRY: dict[str, Corruption] = {}
+_NO_CODE = "stormproof.corruptions.plugins"  # of corruptions known only as data, until their code comes
 
 
 def corruption(
@@ -211,7 +224,7 @@ def corruption(
 
     def register(recipe: Recipe) -> Recipe:
         name = recipe.__name__
-        if name in _REGISTRY and _REGISTRY[name].recipe.__module__ != recipe.__module__:
+        if name in _REGISTRY and _REGISTRY[name].recipe.__module__ not in (recipe.__module__, _NO_CODE):
             raise ValueError(f"two corruptions are called {name!r}")
         _REGISTRY[name] = Corruption(
             name, family, cite, version, recipe, ladders, needs, moves, labels, derived or {}
@@ -221,9 +234,22 @@ def corruption(
     return register
 
 
+def registry() -> dict[str, Corruption]:
+    """The registry itself, for what adds to it."""
+    return _REGISTRY
+
+
 def registered() -> dict[str, Corruption]:
     """Every corruption registered so far, in order."""
+    load_offered()
     return dict(_REGISTRY)
+
+
+@cache
+def load_offered() -> None:
+    """Import the modules that installed packages offer in the entry point group `stormproof.corruptions`."""
+    for entry in entry_points(group="stormproof.corruptions"):
+        entry.load()
 
 
 def every_severity(name: str) -> tuple[Condition, ...]:
@@ -238,7 +264,7 @@ def every_severity(name: str) -> tuple[Condition, ...]:
 def find(name: str) -> Corruption:
     """The corruption of that name."""
     try:
-        return _REGISTRY[name]
+        return _REGISTRY[name] if name in _REGISTRY else registered()[name]
     except KeyError:
         hint = "List them with 'stormproof list corruptions'."
         raise UnknownName("corruption", name, _REGISTRY, hint) from None

@@ -31,6 +31,15 @@ CONTEXTUAL: tuple[Condition, ...] = (
     ),
 )
 
+TENTHS = tuple(k / 10 for k in range(11))
+# Whole image, objects and background; pixel curves take α = 0 from clean and α = 1 from feature space.
+OBJECT_CENTRIC: tuple[Condition, ...] = tuple(
+    Condition.of("style", params={"alpha": alpha, "space": space, **part})
+    for part in ({}, {"on": "objects"}, {"on": "background"})
+    for space, alphas in (("feature", TENTHS), ("pixel", TENTHS[1:-1]))
+    for alpha in alphas
+)
+
 
 def _suite(name: str, doc: str, corruptions: tuple[str, ...], cite: str = "hendrycks2019") -> Suite:
     return Suite(name, doc, grid(corruptions), cite)
@@ -57,6 +66,12 @@ SUITES: dict[str, Suite] = {
         Suite("mutators", "34 simple mutations that need no context", MUTATORS, "pezzementi2018"),
         Suite("camera", "16 faults of lens, sensor, image processor and board", CAMERA, "liu2024"),
         Suite("camera-variants", "Other readings of the camera faults", VARIANTS, "liu2024"),
+        Suite(
+            "object-centric",
+            "60 stylized versions: image, objects, background; feature and pixel space; α 0 to 1",
+            OBJECT_CENTRIC,
+            "theodoridis2022",
+        ),
         Suite("contextual", "Haze and defocus, which need depth", CONTEXTUAL, "pezzementi2018"),
     )
 }

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from stormproof.datasets.dataset import Dataset
 from stormproof.errors import InvalidOption, UnknownName
+from stormproof.here import KIND
 from stormproof.spec import Spec, call, declared, load_attribute, read_options, with_plugins
 
 READERS = declared(__name__, Path(__file__).parent)
@@ -26,17 +27,21 @@ def open_dataset(text: str) -> Dataset:
 
     Kinds are the built-in readers, then those other packages offer in the entry point group
     `stormproof.datasets`; `package.module:attribute` names a dataset, or a function that makes one.
-    Every kind also takes the options of `attach_context`: depth, disparity, calib, right and so on.
+    Every kind also takes the options of `with_pixel_rules` (exif, alpha, bits) and of `attach_context`
+    (depth, disparity, calib, right and so on).
     """
     from stormproof.datasets.context import attach_context
+    from stormproof.datasets.pixels import with_pixel_rules
 
     spec = Spec.parse(text)
     opener = _find_opener(spec)
-    own, context = spec.split(opener, attach_context)
+    own, pixels, context = spec.split(opener, with_pixel_rules, attach_context)
     dataset = call(opener, own)
-    if _lacking(dataset):
-        kind, members = type(dataset).__name__, ", ".join(_lacking(dataset))
+    if lacking(dataset):
+        kind, members = type(dataset).__name__, ", ".join(lacking(dataset))
         raise InvalidOption(f"{text!r} is a {kind}, which lacks {members} of a Dataset.")
+    if pixels.options:
+        dataset = with_pixel_rules(dataset, **read_options(with_pixel_rules, pixels))
     if context.options:
         return attach_context(dataset, **read_options(attach_context, context))
     return cast(Dataset, dataset)
@@ -44,6 +49,10 @@ def open_dataset(text: str) -> Dataset:
 
 def _find_opener(spec: Spec) -> Callable[..., Any]:
     """The function that opens a kind, given the main part and options."""
+    if spec.kind == KIND:
+        from stormproof.datasets.samples import open_object
+
+        return open_object
     known = with_plugins(READERS, "stormproof.datasets")
     if spec.kind in known:
         return known[spec.kind].load()
@@ -54,7 +63,7 @@ def _find_opener(spec: Spec) -> Callable[..., Any]:
 
 def _attribute_opener(found: Any) -> Callable[..., Any]:
     """An opener for a dataset, or a function or class that makes one; the main part has named it already."""
-    if not callable(found) or (not isinstance(found, type) and not _lacking(found)):
+    if not callable(found) or (not isinstance(found, type) and not lacking(found)):
         return lambda main: found
 
     @wraps(found, updated=())
@@ -68,7 +77,7 @@ def _attribute_opener(found: Any) -> Callable[..., Any]:
     return opener
 
 
-def _lacking(dataset: object) -> list[str]:
+def lacking(dataset: object) -> list[str]:
     """The members of a Dataset that an object lacks; none is evaluated, since a fingerprint takes time."""
     nothing = object()
     return [name for name in _MEMBERS if inspect.getattr_static(dataset, name, nothing) is nothing]

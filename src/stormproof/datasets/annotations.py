@@ -9,7 +9,7 @@ from typing import Any
 
 from stormproof.errors import DatasetError
 from stormproof.files import list_files, read_lines
-from stormproof.imagefile import IMAGE_SUFFIXES
+from stormproof.imagefile import IMAGE_SUFFIXES, MAX_PIXELS
 
 
 def list_images(root: Path) -> list[Path]:
@@ -51,7 +51,9 @@ def listed(
 ) -> tuple[Path, ...]:
     """The file of every name in a split; `expected` shows in errors what a missing one is called."""
     problems = [
-        DatasetError(expected.with_stem(name), "no such annotation file.", f"split {split}")
+        DatasetError(
+            f"{expected.parent}/{name}{expected.suffix}", "no such annotation file.", f"split {split}"
+        )
         for name in names
         if name not in files
     ]
@@ -122,10 +124,36 @@ def required(record: object, key: str, file: object, where: str) -> Any:
     return record[key]
 
 
+def is_number(value: object) -> bool:
+    """Whether a value from JSON is a number that a coordinate can be: not a truth value, NaN or 10⁴⁰⁰."""
+    return type(value) in (int, float) and -1e15 < value < 1e15  # type: ignore[operator]
+
+
+def identifier(record: object, key: str, file: object, where: str) -> int | str:
+    """`record[key]`, which must be a whole number or a string, as ids are."""
+    value = required(record, key, file, where)
+    if type(value) is not str and not (type(value) is int and abs(value) < 1 << 63):
+        raise DatasetError(file, f"{key} {value!r:.60} must be a whole number or a string.", where)
+    return value
+
+
+def checked_size(height: object, width: object, file: object, where: str = "") -> tuple[int, int]:
+    """The height and width that a file states for an image; more pixels than any image file may have are
+    refused, since masks of that size would be made."""
+    if type(height) is not int or type(width) is not int or min(height, width) < 1:
+        problem = f"height and width are {(height, width)!r:.80}; they must be whole numbers > 0."
+        raise DatasetError(file, problem, where)
+    if height * width > MAX_PIXELS:
+        raise DatasetError(
+            file, f"height × width is {height} × {width}; at most {MAX_PIXELS:,} pixels.", where
+        )
+    return height, width
+
+
 def file_name(record: object, file: object, where: str, key: str = "file_name") -> Path:
     """The path that a record gives, below some folder; one that leads out of the folder is refused."""
     name = required(record, key, file, where)
-    path = Path(name) if isinstance(name, str) and name else None
+    path = Path(name) if isinstance(name, str) and name and "\0" not in name else None
     if path is None or path.is_absolute() or ".." in path.parts:
         raise DatasetError(file, f"{key} {name!r} must be a path below the images folder.", where)
     return path

@@ -47,6 +47,7 @@ def open_bdd(main: str, *, images: str | None = None) -> FileDataset:
     content = read_json(path)
     frames = content if isinstance(content, list) else expect_list(content, "frames", path)
     names = [file_name(frame, path, f"frame {i}", "name") for i, frame in enumerate(frames)]
+    raise_all([problem for i, frame in enumerate(frames) for problem in _strange(frame, path, f"frame {i}")])
     raise_all([problem for frame in frames for problem in _problems(frame, path)])
     directory = folder(locate(images, path.parent), "images") if images else path.parent
     return FileDataset(
@@ -82,6 +83,20 @@ def open_bdd_segmentation(main: str, *, split: str = "val") -> FileDataset:
     )
 
 
+def _strange(frame: Mapping[str, Any], path: Path, where: str) -> Iterator[DatasetError]:
+    """What is not even built as a frame is."""
+    labels = frame.get("labels")
+    if labels is not None and not isinstance(labels, list):
+        yield DatasetError(path, f"labels is {labels!r:.60}, not a list.", where)
+        return
+    for i, label in enumerate(labels or []):
+        attributes = label.get("attributes") if isinstance(label, Mapping) else None
+        if not isinstance(label, Mapping) or not isinstance(attributes, Mapping | None):
+            yield DatasetError(
+                path, f"is {label!r:.60}; it and its attributes must be objects.", f"{where}, label {i}"
+            )
+
+
 def _boxed(frame: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     return (label for label in frame.get("labels") or [] if label.get("box2d") is not None)
 
@@ -105,7 +120,7 @@ def _class(label: Mapping[str, Any]) -> str:
 def _corners(label: Mapping[str, Any]) -> tuple[float, ...]:
     try:
         return tuple(float(label["box2d"][key]) for key in ("x1", "y1", "x2", "y2"))
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         return (float("nan"),) * 4
 
 

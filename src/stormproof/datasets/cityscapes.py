@@ -11,13 +11,20 @@ import numpy.typing as npt
 import PIL.Image
 import PIL.ImageDraw
 
-from stormproof.datasets.annotations import by_stem, expect_list, list_images, raise_all, split_folder
+from stormproof.datasets.annotations import (
+    by_stem,
+    checked_size,
+    expect_list,
+    list_images,
+    raise_all,
+    split_folder,
+)
 from stormproof.datasets.filedataset import FileDataset
 from stormproof.datasets.labelmaps import IGNORE, identity_table, read_label_map, semantic_map
 from stormproof.errors import DatasetError
 from stormproof.files import first_folder, list_files, locate, read_json
 from stormproof.imagefile import image_size
-from stormproof.masks import mask_boxes, masks_by_id
+from stormproof.masks import FARTHEST, mask_boxes, masks_by_id
 from stormproof.sample import Instances, SemanticMap, Truth
 from stormproof.spec import opens
 
@@ -55,10 +62,13 @@ INSTANCE_IDS, POLYGONS, LABEL_IDS, TRAIN_IDS = (
 
 
 @opens("cityscapes")
-def open_cityscapes(main: str, *, split: str = "val", annotations: str = "gtFine") -> FileDataset:
+def open_cityscapes(
+    main: str, *, split: str = "val", annotations: str = "gtFine", excuse_caravans: bool = False
+) -> FileDataset:
     """Open a Cityscapes folder: 19 semantic classes, and 8 classes of instances where ids or polygons exist.
 
-    `annotations=gtCoarse` reads the coarse set.
+    `annotations=gtCoarse` reads the coarse set. Caravans and trailers are no objects, as in the converter
+    behind the published detection numbers; with `excuse_caravans=true` they excuse detections of any class.
     """
     root = locate(main)
     truths = first_folder([root / annotations], "annotations")
@@ -76,7 +86,7 @@ def open_cityscapes(main: str, *, split: str = "val", annotations: str = "gtFine
         root=root,
         ids=ids,
         images=tuple(images.get(name) or _expected_image(place, name) for name in ids),
-        labels=CityscapesLabels(sources),
+        labels=CityscapesLabels(sources, excuse_caravans),
         sources=sources,
         classes=CLASSES if objects else (),
         semantic_classes=SEMANTIC_CLASSES,
@@ -106,6 +116,7 @@ class CityscapesLabels:
     """One annotation file per frame, of whichever kind is there."""
 
     files: tuple[Path, ...]
+    excuse_caravans: bool = False
 
     def size(self, index: int) -> tuple[int, int] | None:
         file = self.files[index]
@@ -120,7 +131,7 @@ class CityscapesLabels:
         if file.name.endswith(LABEL_IDS):
             return Truth(semantic=_semantic(read_label_map(file), file))
         numbers = draw_polygons(file) if file.suffix == ".json" else read_label_map(file)
-        return Truth(_instances(numbers), _semantic(numbers, file))
+        return Truth(_instances(numbers, self.excuse_caravans), _semantic(numbers, file))
 
 
 def _semantic(numbers: npt.NDArray[np.int32], file: Path) -> SemanticMap:
@@ -129,11 +140,11 @@ def _semantic(numbers: npt.NDArray[np.int32], file: Path) -> SemanticMap:
     return semantic_map(labels, {label.id: label.train_id for label in LABELS}, file)
 
 
-def _instances(numbers: npt.NDArray[np.int32]) -> Instances:
+def _instances(numbers: npt.NDArray[np.int32], excuse_caravans: bool) -> Instances:
     """Objects from instance ids; a countable class without a count is a group, which is a crowd.
 
-    Caravans and trailers are not classes of the benchmark; they excuse detections of any class, so each
-    becomes one ignored object of every class.
+    Caravans and trailers are not classes of the benchmark. Where they are to excuse detections of any class,
+    each becomes one ignored object of every class.
     """
     ids, labels, masks, crowd, ignore = [], [], [], [], []
     for number, mask in masks_by_id(numbers).items():
@@ -141,6 +152,8 @@ def _instances(numbers: npt.NDArray[np.int32]) -> Instances:
         if label is None or not label.has_instances:
             continue
         evaluated = label.train_id != IGNORE
+        if not evaluated and not excuse_caravans:
+            continue
         for index in [CLASSES.index(label.name)] if evaluated else range(len(CLASSES)):
             ids.append(number)
             labels.append(index)
@@ -161,6 +174,8 @@ def draw_polygons(file: Path) -> npt.NDArray[np.int32]:
     pen = PIL.ImageDraw.Draw(canvas)
     counts: dict[str, int] = {}
     for i, record in enumerate(expect_list(content, "objects", file)):
+        if not isinstance(record, dict):
+            raise DatasetError(file, f"is {record!r:.60}, not an object.", f"object {i}")
         if record.get("deleted"):
             continue
         label, group = _polygon_label(str(record.get("label")), file, i)
@@ -184,20 +199,19 @@ def _polygon_label(name: str, file: Path, i: int) -> tuple[Label, bool]:
 
 
 def _polygon_points(record: dict[str, object], file: Path, i: int) -> list[tuple[float, float]]:
-    points = np.asarray(record.get("polygon"), dtype=object)
     try:
-        corners = points.astype(np.float64)
-    except (TypeError, ValueError):
+        corners = np.array(record.get("polygon"), np.float64)
+    except (TypeError, ValueError, OverflowError):
         corners = np.zeros(0)
-    if corners.ndim != 2 or corners.shape[1] != 2 or len(corners) < 3 or not np.isfinite(corners).all():
-        problem = f"polygon {record.get('polygon')!r:.80} must be at least 3 finite points x, y."
+    shaped = corners.ndim == 2 and corners.shape[1] == 2 and len(corners) >= 3
+    if not shaped or not (np.abs(corners) <= FARTHEST).all():
+        problem = (
+            f"polygon {record.get('polygon')!r:.80} must be at least 3 points x, y within ±{FARTHEST:,}."
+        )
         raise DatasetError(file, problem, f"object {i}")
     return [(x, y) for x, y in corners.tolist()]
 
 
 def _polygon_size(content: object, file: Path) -> tuple[int, int]:
     size = (content.get("imgHeight"), content.get("imgWidth")) if isinstance(content, dict) else (None, None)
-    height, width = size
-    if not isinstance(height, int) or not isinstance(width, int) or min(height, width) < 1:
-        raise DatasetError(file, f"imgHeight and imgWidth are {size}; they must be whole numbers > 0.")
-    return height, width
+    return checked_size(*size, file, "imgHeight, imgWidth")

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from stormproof.datasets.annotations import class_names, distinct, expect_list, file_name, raise_all, required
+from stormproof.datasets.annotations import (
+    checked_size,
+    class_names,
+    distinct,
+    expect_list,
+    file_name,
+    identifier,
+    is_number,
+    raise_all,
+    required,
+)
 from stormproof.datasets.filedataset import FileDataset
 from stormproof.errors import DatasetError, InvalidTruth
 from stormproof.files import folder, locate, read_json
@@ -29,7 +38,7 @@ def open_coco(main: str, *, images: str | None = None, masks: bool = True) -> Fi
     content = read_json(path)
     records = expect_list(content, "images", path)
     categories = read_categories(content, path)
-    numbers = [required(record, "id", path, f"image number {i}") for i, record in enumerate(records)]
+    numbers = [identifier(record, "id", path, f"image number {i}") for i, record in enumerate(records)]
     annotations = expect_list(content, "annotations", path)
     directory = image_folder(path, images)
     return FileDataset(
@@ -57,6 +66,8 @@ def read_categories(content: object, path: Path) -> dict[int, str]:
     found: dict[int, str] = {}
     for record in expect_list(content, "categories", path):
         number = required(record, "id", path, "a category")
+        if type(number) is not int or abs(number) >= 1 << 31:
+            raise DatasetError(path, f"category id {number!r:.60} must be a whole number below 2³¹.")
         if number in found:
             raise DatasetError(path, f"category id {number} occurs twice.", f"category {number}")
         found[number] = str(required(record, "name", path, f"category {number}"))
@@ -82,6 +93,7 @@ class Annotations:
     first: Ints  # where each image's rows begin, and one entry more: where the last one's end
     ids: Ints
     boxes: Floats
+    sides: Floats  # widths and heights as the file states them
     labels: Ints
     crowd: Bools
     area: Floats  # NaN where the file does not state it
@@ -96,10 +108,11 @@ class Annotations:
         masks = None
         if self.segmentations is not None:
             masks = tuple(self._mask(row, index) for row in range(begin, end))
-        area = _fill_area(self.area[rows], self.boxes[rows], masks)
+        area = _fill_area(self.area[rows], self.sides[rows], masks)
         instances = Instances(
-            self.boxes[rows], self.labels[rows], masks, crowd=self.crowd[rows], area=area, ids=self.ids[rows]
-        )
+            self.boxes[rows], self.labels[rows], masks, crowd=self.crowd[rows], area=area, ids=self.ids[rows],
+            sides=self.sides[rows],
+        )  # fmt: skip
         return Truth(instances)
 
     def _mask(self, row: int, index: int) -> RLE:
@@ -129,6 +142,7 @@ def index_annotations(
         first=np.searchsorted(owners, np.arange(len(images) + 1)),
         ids=np.array([row["id"] for row in rows], np.int64),
         boxes=np.hstack([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]]),
+        sides=boxes[:, 2:],
         labels=np.array([label[row["category_id"]] for row in rows], np.int64),
         crowd=np.array([bool(row.get("iscrowd", 0)) for row in rows], np.bool_),
         area=np.array([row.get("area", np.nan) for row in rows], np.float64),
@@ -147,7 +161,7 @@ def _problems(
         where = f"annotation number {i}" if name is None else f"annotation {name}"
         problems = _row_problems(row, images, labels, seen)
         found.extend(DatasetError(path, problem, where) for problem in problems)
-        seen.add(name)
+        seen.add(name if isinstance(name, int) else None)
     return found
 
 
@@ -159,36 +173,37 @@ def _row_problems(
     if missing:
         yield f"lacks {', '.join(missing)}."
         return
-    if row["id"] in seen:
+    if type(row["id"]) is not int or abs(row["id"]) >= 1 << 63:
+        yield f"id {row['id']!r:.60} is not a whole number."
+    elif row["id"] in seen:
         yield f"id {row['id']!r} occurs twice."
-    if not isinstance(row["id"], int):
-        yield f"id {row['id']!r} is not a whole number."
-    if row["image_id"] not in images:
-        yield f"image_id {row['image_id']!r} is not among the file's images."
-    if row["category_id"] not in labels:
-        yield f"category_id {row['category_id']!r} is not among the file's categories."
+    if not _among(row["image_id"], images):
+        yield f"image_id {row['image_id']!r:.60} is not among the file's images."
+    if not _among(row["category_id"], labels):
+        yield f"category_id {row['category_id']!r:.60} is not among the file's categories."
     box = row["bbox"]
     if not _is_box(box):
         yield f"bbox {box!r:.80} must be x, y, width, height, finite, with width and height ≥ 0."
     area = row.get("area", 0)
-    if not isinstance(area, int | float) or not 0 <= area < float("inf"):
+    if not is_number(area) or area < 0:
         yield f"area {area!r:.40} must be a finite number ≥ 0."
 
 
 def _is_box(box: object) -> bool:
     if not isinstance(box, list) or len(box) != 4:
         return False
-    return all(isinstance(v, int | float) and isfinite(v) for v in box) and box[2] >= 0 and box[3] >= 0
+    return all(map(is_number, box)) and box[2] >= 0 and box[3] >= 0
+
+
+def _among(value: object, known: Mapping[Any, int]) -> bool:
+    return isinstance(value, int | str) and value in known
 
 
 def _size(record: Mapping[str, Any], path: Path) -> tuple[int, int] | None:
     size = record.get("height"), record.get("width")
     if size == (None, None):
         return None
-    if not all(isinstance(side, int) and side > 0 for side in size):
-        problem = f"height and width are {size}; they must be whole numbers > 0."
-        raise DatasetError(path, problem, f"image {record['id']}")
-    return int(record["height"]), int(record["width"])
+    return checked_size(*size, path, f"image {record['id']}")
 
 
 def _segmentations(rows: list[Any], path: Path) -> tuple[Any, ...] | None:
@@ -209,10 +224,9 @@ def _segmentations(rows: list[Any], path: Path) -> tuple[Any, ...] | None:
     return tuple(kept)
 
 
-def _fill_area(stated: Floats, boxes: Floats, masks: tuple[RLE, ...] | None) -> Floats:
+def _fill_area(stated: Floats, sides: Floats, masks: tuple[RLE, ...] | None) -> Floats:
     """The stated areas; where there is none, the mask's, or else the box's."""
     if not np.isnan(stated).any():
         return stated
-    sides = boxes[:, 2:] - boxes[:, :2]
     own = sides.prod(axis=1) if masks is None else np.array([mask.area for mask in masks], np.float64)
     return np.where(np.isnan(stated), own, stated)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
+from stormproof.context.cache import JOURNAL, DepthFolder
 from stormproof.context.depthmaps import (
     CALIBRATION_SUFFIXES,
     SUFFIXES,
@@ -42,12 +43,14 @@ def attach_context(
     disparity_scale: float | None = None,
     calib: str | None = None,
     right: str | None = None,
+    min_confidence: float | None = None,
 ) -> Dataset:
     """`dataset` with context from files, found by sample id or image name in the folders given.
 
     `depth` holds depth maps (`depth_scale` units per metre), `disparity` disparities (`disparity_scale`
     units per pixel), which with `calib` become depth; `right` holds the stereo partner's images. Each may
     also be one file, for all samples. `fill_depth=true` gives pixels of unknown depth the nearest known one.
+    `min_confidence` leaves out samples whose depth 'stormproof depth' was less sure of.
     """
     if depth is not None and disparity is not None and calib is not None:
         raise InvalidOption("depth and disparity with calib both give depth; leave one of them out.")
@@ -66,7 +69,21 @@ def attach_context(
         disparity_scale=disparity_scale,
         fill_depth=fill_depth,
     )
-    return DatasetWithContext(dataset, files)
+    return DatasetWithContext(dataset, files, _sure(dataset, depth, min_confidence))
+
+
+def _sure(dataset: Dataset, depth: str | None, least: float | None) -> tuple[int, ...]:
+    """The samples whose depth is at least that sure, by their places in the dataset."""
+    if least is None:
+        return tuple(range(len(dataset)))
+    place = None if depth is None else locate(depth, getattr(dataset, "root", None))
+    if place is None or not (place / JOURNAL).is_file():
+        raise InvalidOption(f"min_confidence={least} needs depth=FOLDER, one that 'stormproof depth' wrote.")
+    folder = DepthFolder(place)
+    kept = tuple(i for i, name in enumerate(dataset.ids) if folder.sure(name) >= least)
+    if not kept:
+        raise InvalidOption(f"min_confidence={least} leaves no image; {place} is less sure of every one.")
+    return kept
 
 
 def _companions(dataset: Dataset, text: str | None, suffixes: Iterable[str], noun: str) -> _Files:
@@ -149,14 +166,19 @@ class DatasetWithContext:
 
     dataset: Dataset
     files: ContextFiles
+    kept: tuple[int, ...]
 
     @property
     def name(self) -> str:
         return self.dataset.name
 
-    @property
+    @cached_property
     def ids(self) -> Sequence[str]:
-        return self.dataset.ids
+        return [self.dataset.ids[i] for i in self.kept] if self._some else self.dataset.ids
+
+    @property
+    def _some(self) -> bool:
+        return len(self.kept) < len(self.dataset)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -175,23 +197,25 @@ class DatasetWithContext:
         """The dataset's own, and the context's file names and sizes: depth decides how haze looks."""
         files = [[path.name, path.stat().st_size] for path in self.files.paths()]
         options = [self.files.depth_scale, self.files.disparity_scale, self.files.fill_depth]
+        if self._some:
+            options.append(list(self.kept))  # type: ignore[arg-type]
         return fingerprint_of(json.dumps([self.dataset.fingerprint, files, options]).encode(), ())
 
     def __len__(self) -> int:
-        return len(self.dataset)
+        return len(self.kept)
 
     def __getitem__(self, index: int) -> Sample:
-        index = range(len(self))[index]
+        index = self.kept[index]
         sample = self.dataset[index]
         context = self.files.read(index, sample.context)
         self._check_sizes(index, sample, context)
         return replace(sample, context=context)
 
     def truth(self, index: int) -> Truth:
-        return self.dataset.truth(index)
+        return self.dataset.truth(self.kept[index])
 
     def size(self, index: int) -> tuple[int, int]:
-        return self.dataset.size(index)
+        return self.dataset.size(self.kept[index])
 
     def _check_sizes(self, index: int, sample: Sample, context: Context) -> None:
         size = sample.image.shape[:2]

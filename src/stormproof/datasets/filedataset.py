@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
 from stormproof.errors import DatasetError
-from stormproof.imagefile import image_size, read_image
+from stormproof.files import is_file
+from stormproof.imagefile import AS_STORED, PixelRules, image_size, read_image
 from stormproof.sample import Image, Sample, Truth
 
 
@@ -54,6 +55,7 @@ class FileDataset:
     semantic_classes: tuple[str, ...] = ()
     category_ids: tuple[int, ...] = ()
     variant: str = ""
+    rules: PixelRules = AS_STORED
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -61,20 +63,22 @@ class FileDataset:
     def __getitem__(self, index: int) -> Sample:
         index = range(len(self))[index]
         truth, image = self.truth(index), self._image(index)
-        return Sample(self.ids[index], image, truth)
+        return Sample(
+            self.ids[index], image, truth, classes=self.classes, semantic_classes=self.semantic_classes
+        )
 
     def truth(self, index: int) -> Truth:
         return self.labels.truth(range(len(self))[index])
 
     def size(self, index: int) -> tuple[int, int]:
         index = range(len(self))[index]
-        return self.labels.size(index) or image_size(self.images[index])
+        return self.labels.size(index) or image_size(self.images[index], rules=self.rules)
 
     def _image(self, index: int) -> Image:
         path, record = self.images[index], f"image {self.ids[index]!r}"
-        if not path.is_file():
+        if not is_file(path):
             raise DatasetError(path, "no such image file; check the images folder.", record)
-        image = read_image(path)
+        image = read_image(path, rules=self.rules)
         stated, stored = self.labels.size(index), (image.shape[0], image.shape[1])
         if stated is not None and stated != stored:
             problem = f"the image is {stored} (height, width), its annotation says {stated}."
@@ -84,7 +88,11 @@ class FileDataset:
     @cached_property
     def fingerprint(self) -> str:
         files = [[name, path.name] for name, path in zip(self.ids, self.images, strict=True)]
-        identity = [self.variant, self.classes, self.semantic_classes, self.category_ids, files]
+        identity: list[object] = [
+            self.variant, self.classes, self.semantic_classes, self.category_ids, files
+        ]  # fmt: skip
+        if self.rules != AS_STORED:
+            identity.append(asdict(self.rules))
         return fingerprint_of(json.dumps(identity).encode(), self.sources)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.errors import DatasetError
+from stormproof.files import is_file
 from stormproof.imagefile import image_size, opened
 from stormproof.sample import SemanticMap, Truth
 
@@ -20,7 +21,7 @@ _INDEX_MODES = {"L", "P", "1", "I;16", "I;16B", "I"}
 def read_label_map(source: Path | bytes, name: str | None = None) -> npt.NDArray[np.int32]:
     """The numbers stored in a grey, palette or 16-bit label file (or its bytes, called `name` in errors)."""
     path = name or str(source)
-    if isinstance(source, Path) and not source.is_file():
+    if isinstance(source, Path) and not is_file(source):
         raise DatasetError(path, "no such label map.")
     with opened(source, name) as image:
         if image.mode not in _INDEX_MODES:

@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.datasets.annotations import class_names, distinct, expect_list, file_name, raise_all, required
+from stormproof.datasets.annotations import (
+    class_names,
+    distinct,
+    expect_list,
+    file_name,
+    identifier,
+    raise_all,
+)
 from stormproof.datasets.coco import image_folder, read_categories
 from stormproof.datasets.filedataset import FileDataset
 from stormproof.datasets.labelmaps import IGNORE, semantic_map
@@ -34,7 +41,7 @@ def open_panoptic(main: str, *, images: str | None = None, masks: str | None = N
             path, f"has {len(categories)} categories; at most {IGNORE - 1} fit a semantic map."
         )
     records = {
-        required(r, "id", path, f"image number {i}"): r
+        identifier(r, "id", path, f"image number {i}"): r
         for i, r in enumerate(expect_list(content, "images", path))
     }
     annotations = expect_list(content, "annotations", path)
@@ -56,7 +63,7 @@ def open_panoptic(main: str, *, images: str | None = None, masks: str | None = N
 
 
 def _strays(row: object, i: int, records: Mapping[Any, object], path: Path) -> Iterator[DatasetError]:
-    number = required(row, "image_id", path, f"annotation number {i}")
+    number = identifier(row, "image_id", path, f"annotation number {i}")
     if number not in records:
         yield DatasetError(path, f"image_id {number!r} is not among the file's images.", f"annotation {i}")
 
@@ -66,7 +73,9 @@ def _segments(row: Mapping[str, Any], label: Mapping[int, int], path: Path) -> d
     where = f"image {row['image_id']}"
     found = {VOID: IGNORE}
     for segment in expect_list(row, "segments_info", f"{path}, {where}"):
-        number, category = (required(segment, key, path, where) for key in ("id", "category_id"))
+        number, category = (identifier(segment, key, path, where) for key in ("id", "category_id"))
+        if not isinstance(number, int) or not isinstance(category, int):
+            raise DatasetError(path, f"segment {number!r:.60}: ids must be whole numbers.", where)
         if category not in label:
             raise DatasetError(path, f"segment {number} has the unknown category_id {category!r}.", where)
         if number in found:

@@ -13,6 +13,7 @@ import numpy as np
 
 from stormproof.datasets.dataset import Dataset
 from stormproof.errors import DatasetError, StormproofError
+from stormproof.files import is_file
 from stormproof.sample import Context, Instances, SemanticMap, Truth
 
 
@@ -108,7 +109,7 @@ def problems_of(error: StormproofError) -> list[Problem]:
 
 def _begin(dataset: Dataset) -> Survey:
     found = Survey(dataset.name, len(dataset), dataset.classes, dataset.semantic_classes)
-    found.missing_files = sum(not image.exists() for image in _image_files(dataset))
+    found.missing_files = sum(not is_file(image) for image in _image_files(dataset))
     return found
 
 

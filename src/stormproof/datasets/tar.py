@@ -12,7 +12,7 @@ import json
 import re
 import tarfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -21,8 +21,8 @@ from stormproof.datasets.annotations import read_classes
 from stormproof.datasets.coco import index_annotations
 from stormproof.datasets.labelmaps import IGNORE, identity_table, read_label_map, semantic_map
 from stormproof.errors import DatasetError
-from stormproof.files import locate, parse_json
-from stormproof.imagefile import IMAGE_SUFFIXES, image_size, read_image
+from stormproof.files import expand, locate, parse_json
+from stormproof.imagefile import AS_STORED, IMAGE_SUFFIXES, PixelRules, image_size, read_image
 from stormproof.sample import Instances, Sample, SemanticMap, Truth
 from stormproof.spec import opens
 
@@ -40,9 +40,12 @@ class Member:
     size: int
 
     def read(self) -> bytes:
-        with self.archive.open("rb") as file:
-            file.seek(self.offset)
-            content = file.read(self.size)
+        try:
+            with self.archive.open("rb") as file:
+                file.seek(self.offset)
+                content = file.read(self.size)
+        except OSError as error:
+            raise DatasetError(self.archive, f"cannot be read: {error.strerror}.", self.name) from None
         if len(content) != self.size:
             raise DatasetError(self.archive, "is cut short.", self.name)
         return content
@@ -91,25 +94,33 @@ class TarDataset:
     maps: Mapping[str, Member]
     classes: tuple[str, ...]
     semantic_classes: tuple[str, ...]
+    rules: PixelRules = AS_STORED
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def __getitem__(self, index: int) -> Sample:
         key = self.ids[index]
-        image = read_image(self.images[key].read(), str(self.images[key]))
-        return Sample(key, image, self._truth(key, (image.shape[0], image.shape[1])))
+        image = read_image(self.images[key].read(), str(self.images[key]), self.rules)
+        truth = self._truth(key, (image.shape[0], image.shape[1]))
+        return Sample(key, image, truth, classes=self.classes, semantic_classes=self.semantic_classes)
 
     def truth(self, index: int) -> Truth:
         return self._truth(self.ids[index], self.size(index))
 
     def size(self, index: int) -> tuple[int, int]:
         member = self.images[self.ids[index]]
-        return image_size(member.read(), str(member))
+        return image_size(member.read(), str(member), self.rules)
 
     @cached_property
     def fingerprint(self) -> str:
-        identity = [self.classes, self.semantic_classes, [[key, self.images[key].name] for key in self.ids]]
+        identity: list[object] = [
+            self.classes,
+            self.semantic_classes,
+            [[key, self.images[key].name] for key in self.ids],
+        ]
+        if self.rules != AS_STORED:
+            identity.append(asdict(self.rules))
         total = hashlib.blake2b(json.dumps(identity).encode(), digest_size=16)
         for member in (*self.labels.values(), *self.maps.values()):
             total.update(member.name.encode() + b"\0" + hashlib.blake2b(member.read()).digest())
@@ -149,7 +160,7 @@ def _archives(main: str) -> list[Path]:
         numbers = range(int(span[1]), int(span[2]) + 1)
         return [locate(f"{main[: span.start()]}{n:0{width}d}{main[span.end() :]}") for n in numbers]
     if glob.has_magic(main):
-        found = sorted(Path(path) for path in glob.glob(str(Path(main).expanduser())))  # noqa: PTH207
+        found = sorted(Path(path) for path in glob.glob(str(expand(main))))  # noqa: PTH207
         if not found:
             raise DatasetError(main, "matches no archive.")
         return found
@@ -165,7 +176,7 @@ def _members(archive: Path) -> Iterator[Member]:
                     continue
                 _refuse_harm(entry, archive)
                 yield Member(archive, entry.name, entry.offset_data, entry.size)
-    except tarfile.TarError as error:
+    except (tarfile.TarError, OSError, ValueError, OverflowError) as error:
         fix = "it must be an uncompressed tar; unpack .tar.gz with gunzip first"
         raise DatasetError(archive, f"cannot be read ({error}); {fix}.") from None
 

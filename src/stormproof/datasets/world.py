@@ -13,10 +13,8 @@ from stormproof.datasets.dataset import Dataset
 from stormproof.errors import InvalidOption
 from stormproof.sample import Sample, Truth
 from stormproof.spec import opens
-from stormproof.world import OBJECTS, SEMANTIC, SPLITS, render
+from stormproof.world import OBJECTS, SEMANTIC, SPLITS, VERSION, render
 from stormproof.world.samples import BASELINE, check_scene, render_truth, scene_id
-
-VERSION = 1  # raised whenever a change to the renderer changes an image
 
 
 class _Ids(Sequence[str]):

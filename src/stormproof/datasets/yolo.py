@@ -13,8 +13,8 @@ import numpy as np
 from stormproof.datasets.annotations import class_names, distinct, list_images, unknown_split
 from stormproof.datasets.filedataset import FileDataset
 from stormproof.errors import DatasetError
-from stormproof.files import locate, read_lines, read_text, read_yaml
-from stormproof.imagefile import image_size
+from stormproof.files import expand, locate, read_lines, read_text, read_yaml
+from stormproof.imagefile import AS_STORED, PixelRules, image_size
 from stormproof.masks import polygon_mask
 from stormproof.sample import Instances, Truth
 from stormproof.spec import opens
@@ -65,7 +65,7 @@ def _root(path: Path, stated: object) -> Path:
     """The folder that splits are relative to: as stated, or, if that is not here, the YAML file's own."""
     if not stated:
         return path.parent
-    given = Path(str(stated)).expanduser()
+    given = expand(str(stated))
     candidates = [given] if given.is_absolute() else [path.parent / given, given]
     return next((place for place in candidates if place.is_dir()), path.parent)
 
@@ -84,13 +84,13 @@ def _images(content: dict[str, Any], split: str, root: Path, path: Path) -> tupl
 def _images_at(place: str, root: Path, path: Path) -> list[Path]:
     """The images of a folder, or those that a text file lists."""
     # Exports often say ../train/images although the folder lies beside the YAML file.
-    options = [root / place, root / place.removeprefix("../")]
+    options = [expand(root / place), expand(root / place.removeprefix("../"))]
     where = next((option for option in options if option.exists()), None)
     if where is None:
         raise DatasetError(path, f"{place!r} is not below {root}; correct 'path' or the split.")
     if where.is_dir():
         return list_images(where)
-    return [root / line for line in read_lines(where)]  # an absolute path stays what it is
+    return [expand(root / line) for line in read_lines(where)]  # an absolute path stays what it is
 
 
 def label_file(image: Path) -> Path:
@@ -152,6 +152,7 @@ class YoloObjects:
     images: tuple[Path, ...]
     rows: tuple[tuple[Row, ...], ...]
     polygons: bool
+    rules: PixelRules = AS_STORED
 
     def size(self, index: int) -> tuple[int, int] | None:
         return None
@@ -161,7 +162,7 @@ class YoloObjects:
         labels = np.array([label for label, _ in rows], np.int64)
         if not rows:
             return Truth(Instances(np.zeros((0, 4)), labels, () if self.polygons else None))
-        height, width = image_size(self.images[index])
+        height, width = image_size(self.images[index], rules=self.rules)
         if not self.polygons:
             boxes = np.array([values for _, values in rows]) * [width, height, width, height]
             corners = np.hstack([boxes[:, :2] - boxes[:, 2:] / 2, boxes[:, :2] + boxes[:, 2:] / 2])

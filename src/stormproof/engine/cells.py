@@ -10,16 +10,22 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 
 from stormproof.condition import Condition
 from stormproof.corruptions import apply, truth_under
-from stormproof.engine.guard import ModelTimeout, ask, check_prediction, describe, is_watched
+from stormproof.datasets.content import content_of, file_content
+from stormproof.datasets.copies import copy_of
+from stormproof.engine.guard import ModelTimeout, ask, check_prediction, describe, is_watched, trace_of
 from stormproof.engine.in_hand import write_in_hand
 from stormproof.engine.pair import Pair, forget_pair, pair_for
 from stormproof.engine.work import Attempt, Failure, Times, Work
+from stormproof.errors import InvalidImage, StoreError
+from stormproof.imagefile import read_image
+from stormproof.metrics.quality import Change, change
 from stormproof.metrics.semantic import Confusion
 from stormproof.models.geometry import as_rgb
 from stormproof.models.model import Model, Precomputed
@@ -39,18 +45,31 @@ class Ready:
     condition: Condition
     image: Image
     truth: Truth
+    content: str
+    change: Change | None
 
-    def failed(self, kind: str, error: str) -> Failure:
-        return Failure(self.index, self.id, str(self.condition), kind, error)
+    def failed(self, kind: str, error: str, trace: str = "") -> Failure:
+        return Failure(self.index, self.id, str(self.condition), kind, error, trace)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Read:
+    """An image as read, with what tells it from any other."""
+
+    sample: Sample
+    content: str
 
 
 def answers(
-    work: Work, pair: Pair, attempt: Attempt, wanted: Wanted, times: Times
+    pair: Pair, attempt: Attempt, wanted: Wanted, before: Mapping[int, str], times: Times
 ) -> Iterator[Row | Failure]:
-    """Every wanted cell's answer or failure, in the order of rows."""
+    """Every wanted cell's answer or failure, in the order of rows.
+
+    `before` is the content of images as rows that are there recorded it: other pixels are refused.
+    """
     if isinstance(pair.model, Precomputed):
-        return _looked_up(work, pair, pair.model, wanted, times)
-    return _Asking(work, pair, pair.model, attempt, times).answers(wanted)
+        return _looked_up(attempt.work, pair, pair.model, wanted, times)
+    return _Asking(pair, pair.model, attempt, before, times).answers(wanted)
 
 
 def _looked_up(
@@ -69,14 +88,17 @@ def _looked_up(
                 truth = truth_under(known, size, condition, seed=work.seed, image_id=name)
                 yield _row(work, pair, index, name, condition, size, said, truth)
             except Exception as error:
-                yield Failure(index, name, str(condition), "model", describe(error))
+                yield Failure(index, name, str(condition), "model", describe(error), trace_of(error))
 
 
 class _Asking:
     """One attempt at a chunk with a model that must be asked."""
 
-    def __init__(self, work: Work, pair: Pair, model: Model, attempt: Attempt, times: Times) -> None:
-        self._work, self._pair, self._model, self._attempt, self._times = work, pair, model, attempt, times
+    def __init__(
+        self, pair: Pair, model: Model, attempt: Attempt, before: Mapping[int, str], times: Times
+    ) -> None:
+        self._work, self._attempt = attempt.work, attempt
+        self._pair, self._model, self._before, self._times = pair, model, before, times
         self._hung: Counter[int] = Counter()
 
     def answers(self, wanted: Wanted) -> Iterator[Row | Failure]:
@@ -95,33 +117,42 @@ class _Asking:
     def _prepared(self, wanted: Wanted) -> Iterator[Ready | Failure]:
         """The corrupted images; at most a batch of them exists at any time."""
         for index, conditions in wanted.items():
-            sample = self._decoded(index)
+            read = self._decoded(index)
             for condition in conditions:
                 guilty = self._attempt.skip.get((index, str(condition)))
                 if guilty is not None:
-                    kind, error = "death", guilty
-                elif isinstance(sample, str):
-                    kind, error = "image", sample
+                    kind, error, trace = "death", guilty, ""
+                elif isinstance(read, Exception):
+                    kind, error, trace = "image", describe(read), trace_of(read)
                 else:
-                    yield self._corrupted(sample, index, condition, last=len(conditions) == 1)
+                    yield self._corrupted(read, index, condition, last=len(conditions) == 1)
                     continue
-                yield Failure(index, self._pair.dataset.ids[index], str(condition), kind, error)
+                yield Failure(index, self._pair.dataset.ids[index], str(condition), kind, error, trace)
 
-    def _decoded(self, index: int) -> Sample | str:
-        """The sample, or why there is none."""
+    def _decoded(self, index: int) -> Read | Exception:
+        """The sample and its content, or why there is none."""
         start = perf_counter()
         try:
-            return self._pair.dataset[index]
+            sample = self._pair.dataset[index]
+            content = content_of(self._pair.dataset, index, sample.image)
         except Exception as error:
-            return describe(error)
+            return error
         finally:
             self._times.decode += perf_counter() - start
             self._times.decoded += 1
+        if self._work.copies is None and self._before.get(index, content) != content:
+            raise StoreError(
+                f"{sample.id} of {self._pair.dataset.name} is not the image that this run began with. "
+                "Restore the file, or run into another folder."
+            )
+        return Read(sample, content)
 
-    def _corrupted(self, sample: Sample, index: int, condition: Condition, last: bool) -> Ready | Failure:
+    def _corrupted(self, read: Read, index: int, condition: Condition, last: bool) -> Ready | Failure:
         """An image for the model, which may write into it: not the sample's own unless that is done with."""
-        start = perf_counter()
+        start, sample = perf_counter(), read.sample
         try:
+            if self._work.copies is not None and not condition.is_clean:
+                return self._copied(sample, index, condition)
             changed = apply(
                 sample,
                 condition,
@@ -129,14 +160,26 @@ class _Asking:
                 classes=self._pair.dataset.classes,
                 semantic_classes=self._pair.dataset.semantic_classes,
             )
+            moved = change(sample.image, changed.image)
         except Exception as error:
-            return Failure(index, sample.id, str(condition), "corruption", describe(error))
+            return Failure(index, sample.id, str(condition), "corruption", describe(error), trace_of(error))
         else:
             own = not last and np.may_share_memory(changed.image, sample.image)
             image = changed.image.copy() if own else changed.image
-            return Ready(index, sample.id, condition, image, changed.truth)
+            return Ready(index, sample.id, condition, image, changed.truth, read.content, moved)
         finally:
             self._times.corrupt += perf_counter() - start
+
+    def _copied(self, sample: Sample, index: int, condition: Condition) -> Ready:
+        """The copy of an image that somebody made under a condition, with the truth it has there."""
+        assert self._work.copies is not None
+        path = copy_of(Path(self._work.copies), self._pair.dataset, index, condition)
+        image, size = read_image(path), (sample.image.shape[0], sample.image.shape[1])
+        if image.shape[:2] != size:
+            raise InvalidImage(f"{path} is {image.shape[:2]} (height, width), its original {size}.")
+        truth = truth_under(sample.truth, size, condition, seed=self._work.seed, image_id=sample.id)
+        moved = change(sample.image, image) if image.shape == sample.image.shape else None
+        return Ready(index, sample.id, condition, image, truth, file_content(path), moved)
 
     def _predicted(self, cells: Sequence[Ready]) -> Iterator[Row | Failure]:
         """Ask now; make rows as they are taken, since a packed noisy label map is larger than the map."""
@@ -156,25 +199,28 @@ class _Asking:
                 return (answer for cell in cells for answer in self._alone(cell))
             self._hung[cells[0].index] += isinstance(error, ModelTimeout)
             kind = "timeout" if isinstance(error, ModelTimeout) else "model"
-            return iter([cells[0].failed(kind, describe(error))])
+            return iter([cells[0].failed(kind, describe(error), trace_of(error))])
         finally:
             self._times.model += perf_counter() - start
         return (self._checked(cell, answer) for cell, answer in zip(cells, said, strict=True))
 
     def _alone(self, cell: Ready) -> Iterator[Row | Failure]:
         """Ask about one image of a batch that failed, made anew: the model may have written into it."""
-        sample = self._decoded(cell.index)
-        if isinstance(sample, str):
-            return iter([cell.failed("image", sample)])
-        again = self._corrupted(sample, cell.index, cell.condition, last=True)
+        read = self._decoded(cell.index)
+        if isinstance(read, Exception):
+            return iter([cell.failed("image", describe(read), trace_of(read))])
+        again = self._corrupted(read, cell.index, cell.condition, last=True)
         return self._predicted([again]) if isinstance(again, Ready) else iter([again])
 
     def _checked(self, cell: Ready, said: Prediction) -> Row | Failure:
         size = (cell.image.shape[0], cell.image.shape[1])
         try:
-            return _row(self._work, self._pair, cell.index, cell.id, cell.condition, size, said, cell.truth)
+            return _row(
+                self._work, self._pair, cell.index, cell.id, cell.condition, size, said,
+                cell.truth, cell.content, cell.change,
+            )  # fmt: skip
         except Exception as error:
-            return cell.failed("model", describe(error))
+            return cell.failed("model", describe(error), trace_of(error))
 
     def _reopen(self) -> None:
         # A call that was cut off may have left the model in any state.
@@ -186,7 +232,7 @@ class _Asking:
 
 def _row(
     work: Work, pair: Pair, index: int, name: str, condition: Condition, size: tuple[int, int],
-    said: object, truth: Truth,
+    said: object, truth: Truth, content: str | None = None, change: Change | None = None,
 ) -> Row:  # fmt: skip
     """A checked row, with the confusion of its label map where the truth has one."""
     model, dataset = pair.model, pair.dataset
@@ -199,4 +245,6 @@ def _row(
     if answer.semantic is not None and truth.semantic is not None:
         side = max(len(dataset.semantic_classes), semantic)
         confusion = Confusion.of(truth.semantic, answer.semantic, classes=side, name=name)
-    return Row.of(index, name, condition, work.recipe(condition), size, answer, confusion)
+    return Row.of(
+        index, name, condition, work.recipe(condition), size, answer, confusion, content, change
+    )  # fmt: skip

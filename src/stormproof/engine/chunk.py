@@ -11,15 +11,17 @@ from time import perf_counter
 
 from stormproof.condition import Condition
 from stormproof.engine.cells import answers
+from stormproof.engine.heartbeat import beating
 from stormproof.engine.in_hand import clear_in_hand
 from stormproof.engine.pair import pair_for
 from stormproof.engine.work import Attempt, ChunkResult, Failure, Times, Work
-from stormproof.errors import OutputError, RunError, StormproofError
+from stormproof.errors import OutputError, RunError, StoreError, StormproofError
 from stormproof.files import sweep
 from stormproof.store.parts import (
     failures_of,
     failures_path,
     held_cells,
+    held_contents,
     held_rows,
     part_path,
     write_failures,
@@ -30,32 +32,34 @@ from stormproof.store.schema import Cell, Row
 
 def missing_cells(work: Work, chunk: int, held: Iterable[Cell]) -> dict[int, list[Condition]]:
     """The images of a chunk with the conditions under which its part does not hold them."""
-    named, held = [(condition, str(condition)) for condition in work.conditions], set(held)
+    held = set(held)
     missing = {
         index: [condition for condition, text in named if (index, text) not in held]
-        for index in work.indices(chunk)
+        for index, named in work.cells(chunk).items()
     }
     return {index: conditions for index, conditions in missing.items() if conditions}
 
 
-def do_chunk(work: Work, attempt: Attempt) -> ChunkResult:
+def do_chunk(attempt: Attempt) -> ChunkResult:
     """Answer the missing cells of a chunk and write its part anew, old rows included."""
+    work = attempt.work
     path, times = part_path(work.out, attempt.chunk), Times()
     held = held_cells(path, work.key)
     missing = missing_cells(work, attempt.chunk, held)
     if not missing:
         # A worker wrote the part and was lost before it could say so.
-        count = len(work.indices(attempt.chunk))
-        return ChunkResult(attempt.chunk, {str(condition): count for condition in work.conditions})
+        whole = Counter(text for named in work.cells(attempt.chunk).values() for _, text in named)
+        return ChunkResult(work.out, attempt.chunk, dict(whole))
     clear_in_hand(work.out, attempt.chunk)  # of a run that was killed: it blames nobody
     pair = pair_for(work)
     start = perf_counter()  # opening the model is not the chunk's cost
     sweep(path)
-    answered = ((outcome.cell, outcome) for outcome in answers(work, pair, attempt, missing, times))
+    before = held_contents(path, work.key)
+    answered = ((outcome.cell, outcome) for outcome in answers(pair, attempt, missing, before, times))
     done: Counter[str] = Counter()
     failures: list[Failure] = []
     with writing_part(path, work.key) as part:
-        for (_, text), outcome in merge(held_rows(path), answered, key=itemgetter(0)):
+        for (_, text), outcome in merge(held_rows(path, work.key), answered, key=itemgetter(0)):
             if isinstance(outcome, Failure):
                 failures.append(outcome)
                 continue
@@ -67,7 +71,7 @@ def do_chunk(work: Work, attempt: Attempt) -> ChunkResult:
         _tell(failures_path(work.out, attempt.chunk), failures, {*held} | tried)
     clear_in_hand(work.out, attempt.chunk)
     times.total = perf_counter() - start
-    return ChunkResult(attempt.chunk, dict(done), tuple(failures), times)
+    return ChunkResult(work.out, attempt.chunk, dict(done), tuple(failures), times)
 
 
 def _tell(path: Path, failures: Iterable[Failure], settled: set[Cell]) -> None:
@@ -76,11 +80,17 @@ def _tell(path: Path, failures: Iterable[Failure], settled: set[Cell]) -> None:
     write_failures(path, [*earlier, *(failure.as_dict() for failure in failures)])
 
 
-def do_chunk_remotely(work: Work, attempt: Attempt) -> ChunkResult:
-    """`do_chunk`, with errors that survive the way back from another process."""
+def do_chunk_safely(attempt: Attempt) -> ChunkResult:
+    """`do_chunk`, with what keeps its run from going on as a result: other runs may share the workers.
+
+    A disk that is full is no run's own affair, and raised.
+    """
     try:
-        return do_chunk(work, attempt)
+        with beating(attempt):
+            return do_chunk(attempt)
     except OutputError as error:
         raise OutputError(str(error)) from None
+    except StoreError as error:
+        return ChunkResult(attempt.work.out, attempt.chunk, error=StoreError(str(error)))
     except StormproofError as error:
-        raise RunError(str(error)) from None
+        return ChunkResult(attempt.work.out, attempt.chunk, error=RunError(str(error)))

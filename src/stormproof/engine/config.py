@@ -12,10 +12,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from stormproof.condition import CLEAN, Condition
-from stormproof.corruptions import SUITES, find, find_suite, registered
-from stormproof.corruptions.registry import every_severity
+from stormproof.corruptions.grammar import read_conditions
 from stormproof.engine.presets import Preset, find_preset
-from stormproof.errors import InvalidOption, UnknownName
+from stormproof.errors import InvalidOption
 from stormproof.files import read_yaml
 
 
@@ -86,8 +85,12 @@ class RunConfig(BaseModel):
     slurm: dict[str, str | int] = {}
     shard: str = "1/1"
     timeout: Annotated[float | None, Field(gt=0)] = None
+    precision: Annotated[float, Field(ge=0, lt=50)] = 0.0  # percentage points of mPC; 0: the full grid
     tags: Annotated[dict[str, str], BeforeValidator(_strings)] = {}
     track: Strings = ()
+    plugin: Strings = ()
+    copies: str | None = None
+    expect: dict[str, float] = {}
 
     @model_validator(mode="after")
     def _consistent(self) -> RunConfig:
@@ -95,8 +98,6 @@ class RunConfig(BaseModel):
             raise ValueError("give either data (--data) or a benchmark (--benchmark with --root)")
         if (self.benchmark is None) != (self.root is None):
             raise ValueError("benchmark and root go together: --benchmark coco-c --root FOLDER")
-        if self.benchmark is not None and (self.suite or self.conditions):
-            raise ValueError("a benchmark has its own suite; leave out --suite and --conditions")
         if not re.fullmatch(r"[1-9]\d*/[1-9]\d*", self.shard):
             raise ValueError(f"shard is {self.shard!r}: write i/n, such as 2/8 for the second of eight")
         turn, turns = self.share
@@ -127,36 +128,15 @@ class RunConfig(BaseModel):
 
     def asked(self) -> tuple[Condition, ...]:
         """The conditions named, clean first; none if nothing is named."""
-        if self.preset is not None:
-            return self.preset.conditions()
-        named = [c for name in self.suite for c in find_suite(name).conditions]
-        named += [c for text in self.conditions for c in read_conditions(text)]
+        named = read_conditions((*self.suite, *self.conditions))
+        if self.preset is None:
+            return tuple(dict.fromkeys((CLEAN, *named))) if named else ()
+        own = self.preset.conditions()
         for condition in named:
-            if condition.corruption is not None:
-                find(condition.corruption).parameters(condition)  # a mistake must not wait for a worker
-        return tuple(dict.fromkeys((CLEAN, *named))) if named else ()
-
-
-def read_conditions(text: str) -> list[Condition]:
-    """Conditions separated by commas; a suite or a bare corruption stands for all of its own.
-
-    >>> [str(c) for c in read_conditions("fog@3, gaussian_noise[sigma=0.1]")]
-    ['fog@3', 'gaussian_noise[sigma=0.1]']
-    """
-    found: list[Condition] = []
-    for part in re.split(r",(?![^\[]*\])", text):
-        name = part.strip()
-        if name in SUITES:
-            found += SUITES[name].conditions
-        elif name in registered():
-            found += every_severity(name)
-        elif name != "clean" and re.fullmatch(r"[\w-]+", name):
-            known = (*SUITES, *registered())
-            hint = "List them with 'stormproof list suites' and 'stormproof list corruptions'."
-            raise UnknownName("suite or corruption", name, known, hint)
-        else:
-            found.append(Condition.parse(name))
-    return found
+            if condition not in own:
+                fix = "leave it out, or run it by itself with --data"
+                raise InvalidOption(f"{condition} is not part of {self.benchmark}; {fix}.")
+        return tuple(c for c in own if not named or c in named or c == CLEAN)
 
 
 def make_config(settings: Mapping[str, Any], source: str = "") -> RunConfig:
@@ -184,7 +164,8 @@ def read_settings(path: Path) -> dict[str, Any]:
     content = read_yaml(path, error=InvalidOption)
     if not isinstance(content, dict):
         raise InvalidOption(f"{path} must hold settings (model: …, data: …), not a {type(content).__name__}.")
-    unknown = [str(key) for key in content if key not in RunConfig.model_fields]
+    known = (*RunConfig.model_fields, "models", "datasets", "suites")  # the latter in engine/many.py
+    unknown = [str(key) for key in content if key not in known]
     if unknown:
         raise InvalidOption(f"{path}: {'; '.join(map(_unknown, unknown))}.")
     return {key: value for key, value in content.items() if value is not None}

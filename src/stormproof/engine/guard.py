@@ -7,9 +7,9 @@ import os
 import signal
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from types import FrameType
+from typing import TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from stormproof.errors import InvalidPrediction
 from stormproof.models.model import Model
 from stormproof.sample import Image, Prediction
 
+_Answer = TypeVar("_Answer")
 GRACE = 2.0  # seconds between interrupting a call and ending the process that will not be interrupted
 _in_worker = False  # whether this process may be ended: only workers, which someone watches
 
@@ -40,30 +41,36 @@ class ModelTimeout(Exception):
     """The model did not answer in time."""
 
 
-@contextmanager
-def time_limit(seconds: float | None) -> Iterator[None]:
-    """Interrupt the block after `seconds`.
+def in_time(seconds: float | None, call: Callable[[], _Answer]) -> _Answer:
+    """What `call` gives, or `ModelTimeout` after `seconds`.
 
     A signal interrupts Python and most system calls. Code that never returns to Python cannot be
     interrupted; in a worker the process then ends itself, and whoever watches it knows the cell in hand.
+    The signal may come at any moment: it raises only until the call has ended, and always inside the guarded
+    block, which is why this is no context manager, whose own code would stand outside.
     """
     possible = hasattr(signal, "SIGALRM") and threading.current_thread() is threading.main_thread()
     if seconds is None or not possible:
-        yield
-        return
+        return call()
+    running = True
 
     def overdue(signum: int, frame: FrameType | None) -> None:
-        raise _Overdue
+        if running:
+            raise _Overdue
 
     before = signal.signal(signal.SIGALRM, overdue)
-    if _in_worker:
-        faulthandler.dump_traceback_later(seconds + GRACE, exit=True)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
-        yield
+        try:
+            if _in_worker:
+                faulthandler.dump_traceback_later(seconds + GRACE, exit=True)
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+            return call()
+        finally:
+            running = False
     except _Overdue:
         raise ModelTimeout(f"no answer within {seconds:g} s") from None
     finally:
+        running = False
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
         if _in_worker:
@@ -73,8 +80,7 @@ def time_limit(seconds: float | None) -> Iterator[None]:
 def ask(model: Model, images: Sequence[Image], timeout: float | None) -> list[Prediction]:
     """The model's predictions, one per image, or an error that says what it did instead."""
     try:
-        with time_limit(timeout):
-            said = model(images)
+        said = in_time(timeout, lambda: model(images))
     except SystemExit as error:  # not an Exception: it would end the run without a word
         raise InvalidPrediction(f"the model ended the program, sys.exit({error.code!r})") from error
     if not isinstance(said, list | tuple):
@@ -111,3 +117,8 @@ def describe(error: BaseException) -> str:
     place = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""  # noqa: PTH119
     words = " ".join(str(error).split())
     return f"{type(error).__name__}: {words}{place}" if words else f"{type(error).__name__}{place}"
+
+
+def trace_of(error: BaseException) -> str:
+    """The traceback, without what is long in it: the innermost calls say most."""
+    return "".join(traceback.format_exception(error, limit=-12))[-6000:]

@@ -22,7 +22,7 @@ def read_in_hand(run: Path, chunk: int) -> list[Cell]:
     """The cells that were in hand; none if the worker had not come that far."""
     try:
         return [(index, text) for index, text in json.loads(_path(run, chunk).read_text(encoding="utf-8"))]
-    except (OSError, ValueError):
+    except (OSError, ValueError, TypeError):
         return []
 
 

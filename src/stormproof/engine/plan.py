@@ -10,15 +10,19 @@ from pathlib import Path
 
 from stormproof.condition import CLEAN, Condition
 from stormproof.corruptions import find
+from stormproof.corruptions.plugins import declaration, is_plugin, load_plugins
+from stormproof.datasets.copies import check_copies
 from stormproof.engine.chunk import missing_cells
 from stormproof.engine.config import RunConfig
-from stormproof.engine.pair import Pair, open_pair
+from stormproof.engine.pair import Pair, forget_pair, open_pair
 from stormproof.engine.provenance import provenance
-from stormproof.engine.rehearsal import rehearse
+from stormproof.engine.quota import Quota
+from stormproof.engine.rehearsal import first_look, rehearse, require_truth
 from stormproof.engine.work import Work
 from stormproof.errors import InvalidOption
 from stormproof.models.classes import match_classes
 from stormproof.models.fingerprint import fingerprint
+from stormproof.models.meeting import taken_for
 from stormproof.models.model import Precomputed
 from stormproof.processes import one_thread
 from stormproof.store.parts import held_cells, part_path
@@ -37,6 +41,8 @@ class Plan:
     record: RunRecord
     work: Work
     chunks: range
+    taken_for: str = ""  # what the model was taken for, in one line
+    remarks: tuple[str, ...] = ()  # what looks wrong in its first answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +63,15 @@ class Survey:
         return sum(self.total.values())
 
 
-def make_plan(config: RunConfig) -> Plan:
-    """Open model and dataset, and lay out the run; nothing is written."""
+def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool = False) -> Plan:
+    """Open model and dataset, and lay out the run; nothing is written.
+
+    `quota` is for a run that estimates: how many images each corrupted condition gets. `keep_dataset`: the
+    one that is open will do, where many models are planned one after the other.
+    """
     one_thread()
+    load_plugins(config.plugin)
+    forget_pair(dataset=not keep_dataset)
     spec = config.data_spec()
     pair = open_pair(config.model, config.enhance, spec)
     _require_common_classes(pair)
@@ -68,30 +80,49 @@ def make_plan(config: RunConfig) -> Plan:
     if not images:
         raise InvalidOption(f"{spec} holds no images.")
     if not isinstance(pair.model, Precomputed):
-        rehearse(pair.dataset, conditions, images=images, seed=config.seed)
+        if config.copies is not None:
+            check_copies(config.copies, conditions)
+        else:
+            rehearse(pair.dataset, conditions, images=images, seed=config.seed)
+    if config.preset is not None:
+        require_truth(pair.dataset, config.preset.metric, images=images)
     out = Path(config.out).absolute()
     chunk = config.chunk or _chunk(out, images, len(conditions))
     record = _record(config, pair, spec, conditions, images, chunk)
+    part = None
+    if quota is not None and quota < images:
+        part = Quota.of(quota, images, conditions, config.seed)
+        record = record.model_copy(update={"quota": quota})
     work = Work(
         model=config.model, enhance=config.enhance, data=spec,
         conditions=tuple(sorted(conditions, key=str)), recipes=record.recipes, seed=config.seed,
         batch=config.batch, timeout=config.timeout, chunk=chunk, images=images,
         out=out, key=record.key,
         fingerprints=(record.model.fingerprint, record.dataset.fingerprint),
-        folder=str(Path.cwd()), modules=tuple(place for place in sys.path if place),
+        folder=str(Path.cwd()), modules=tuple(place for place in sys.path if place), quota=part,
+        plugins=tuple(str(Path(file).expanduser().resolve()) for file in config.plugin), copies=record.copies,
     )  # fmt: skip
     turn, turns = config.share
     config = config.model_copy(update={"chunk": chunk})
-    return Plan(config, record, work, range(turn - 1, -(-images // chunk), turns))
+    chunks = range(turn - 1, -(-images // chunk), turns)
+    return Plan(config, record, work, chunks, taken_for(pair.model), first_look(pair.model, pair.dataset))
 
 
 def survey(plan: Plan) -> Survey:
     """What the parts on disk leave to do of this shard."""
     work, left, total = plan.work, Counter[str](), Counter[str]()
-    chunks, images = [], 0
+    chunks, images, names = [], 0, [str(condition) for condition in work.conditions]
     for chunk in plan.chunks:
-        missing = missing_cells(work, chunk, held_cells(part_path(work.out, chunk), work.key))
-        total.update({str(condition): len(work.indices(chunk)) for condition in work.conditions})
+        path = part_path(work.out, chunk)
+        if not path.exists() and work.quota is None:
+            count = len(work.indices(chunk))
+            total.update(dict.fromkeys(names, count))
+            left.update(dict.fromkeys(names, count))
+            images += count
+            chunks.append(chunk)
+            continue
+        total.update(text for named in work.cells(chunk).values() for _, text in named)
+        missing = missing_cells(work, chunk, held_cells(path, work.key))
         left.update(str(condition) for conditions in missing.values() for condition in conditions)
         images += len(missing)
         if missing:
@@ -104,7 +135,7 @@ def _conditions(config: RunConfig, pair: Pair) -> tuple[Condition, ...]:
     if not isinstance(pair.model, Precomputed):
         if not asked:
             raise InvalidOption(
-                "Say what to test: --suite imagenet-c, --conditions fog@3 or --benchmark coco-c "
+                "Say what to test: --conditions imagenet-c, --conditions fog@3 or --benchmark coco-c "
                 "(--conditions clean for the clean images alone)."
             )
         return asked
@@ -149,6 +180,10 @@ def _files(conditions: tuple[Condition, ...]) -> list[Path]:
     return list(dict.fromkeys(named))
 
 
+def _plugins(config: RunConfig) -> list[Path]:
+    return [Path(file).expanduser() for file in config.plugin]
+
+
 def _record(
     config: RunConfig,
     pair: Pair,
@@ -171,7 +206,10 @@ def _record(
         seed=config.seed, chunk=chunk, images=images,
         conditions=tuple(map(str, conditions)),
         recipes={name: find(name).version for name in names},
-        files={str(path): fingerprint([path], {}) for path in _files(conditions)},
+        files={str(path): fingerprint([path], {}) for path in (*_files(conditions), *_plugins(config))},
+        copies=None if config.copies is None else str(Path(config.copies).expanduser().absolute()),
+        declared={name: declaration(find(name)) for name in names if is_plugin(find(name))},
+        expect=config.expect, sealed=True,
         benchmark=config.benchmark, metric=config.preset.metric if config.preset else None,
         tags=config.tags, provenance=provenance(),
     )  # fmt: skip

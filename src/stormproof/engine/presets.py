@@ -79,10 +79,23 @@ _VOC12 = tuple(
     Place((f"{inner}ImageSets/Segmentation/val.txt",), f"voc-seg:{{root}}/{inner or '.'},split=val")
     for inner in ("", "VOC2012/", "VOCdevkit/VOC2012/")
 )
+_VOC12 += (Place(("JPEGImages", "SegmentationClass"), "voc-seg:{root}"),)  # a part of it, without lists
+_CAMVID = (
+    Place(("images", "labels"), "camvid:{root}"),
+    *(Place((split, f"{split}annot"), f"camvid:{{root}},split={split}") for split in ("test", "val")),
+)
 _ADE = tuple(
     Place((f"{inner}images/validation", f"{inner}annotations/validation"),
           f"ade20k:{{root}}/{inner or '.'},split=validation")
     for inner in ("", "ADEChallengeData2016/")
+)  # fmt: skip
+# A dataset with people and depth, told by what lies in its folder: NREC's layout, KITTI's, or COCO's labels.
+_WITH_DEPTH = (
+    *(Place((f"{split}/collected", "depth"), f"nrec:{{root}},split={split},depth={{root}}/depth")
+      for split in ("test", "val")),
+    Place(("image_2", "label_2", "depth"), "kitti:{root},depth={root}/depth"),
+    *(Place((file, "images", "depth"), f"coco:{{root}}/{file},images={{root}}/images,depth={{root}}/depth")
+      for file in ("annotations.json", "instances.json", "annotations/instances.json")),
 )  # fmt: skip
 _KAMANN = tuple(name for members in KAMANN.values() for name in members)
 _KAMANN_ELSEWHERE = tuple(name for name in _KAMANN if name not in ONE_DATASET_ONLY)
@@ -96,11 +109,14 @@ PRESETS: dict[str, Preset] = {
         Preset("cityscapes-seg-c", "kamann2020", "Cityscapes val", _CITYSCAPES, (), "mIoU", _KAMANN),
         Preset("voc2012-seg-c", "kamann2020", "PASCAL VOC 2012 val", _VOC12, (), "mIoU", _KAMANN_ELSEWHERE),
         Preset("ade20k-c", "kamann2020", "ADE20K validation", _ADE, (), "mIoU", _KAMANN_ELSEWHERE),
+        Preset("camvid-seg-c", "kamann2020", "CamVid", _CAMVID, (), "mIoU", _KAMANN),
         Preset("coco-camera", "liu2024", "COCO 2017 val", _COCO, ("camera",), "E"),
         Preset("bdd100k-camera", "liu2024", "BDD100K val", _BDD, ("camera",), "E"),
-        Preset("stylized-coco", "theodoridis2022", "COCO 2017 val", _COCO, (), "AP",
-               needs="stylized and composed images (style transfer), not in this version"),
+        Preset("stylized-coco", "theodoridis2022", "COCO 2017 val", _COCO, ("object-centric",),
+               "mask AP"),
         Preset("person-mutators", "pezzementi2018", "COCO 2017 val", _COCO, ("mutators",), "ADR"),
+        Preset("person-contextual", "pezzementi2018", "a dataset with people and depth/", _WITH_DEPTH,
+               ("mutators", "contextual"), "ADR"),
     )
 }  # fmt: skip
 

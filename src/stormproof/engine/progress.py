@@ -42,7 +42,7 @@ class Bars:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._bar = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),  # a model may be called [/]
             BarColumn(),
             MofNCompleteColumn(),
             _Rate(),
@@ -99,9 +99,10 @@ class Lines:
 
     def ended(self, summary: Summary) -> None:
         self._say(self._state())
-        for name, count in self._by_condition().items():
-            if count < self._survey.total[name]:
-                self._say(f"incomplete: {name} {count}/{self._survey.total[name]}")
+        short = [name for name, count in self._by_condition().items() if count < self._survey.total[name]]
+        if short:
+            some = ", ".join(short[:3]) + (" …" if len(short) > 3 else "")
+            self._say(f"incomplete: {len(short)} of {len(self._survey.total)} conditions ({some})")
 
     def _by_condition(self) -> Counter[str]:
         """Images done under each condition, those of earlier runs included."""

@@ -10,12 +10,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import cv2
 from PIL import features
 
 import stormproof
 
 PACKAGES = (
-    "numpy", "opencv-python-headless", "pillow", "numba", "scipy", "pyarrow", "torch", "torchvision",
+    "numpy", "pillow", "numba", "scipy", "pyarrow", "torch", "torchvision",
     "transformers", "onnxruntime", "ultralytics", "mmdet", "detectron2", "ray", "submitit",
 )  # fmt: skip
 
@@ -26,7 +27,8 @@ def provenance() -> dict[str, Any]:
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "stormproof": stormproof.__version__,
         "python": platform.python_version(),
-        "packages": {name: found for name in PACKAGES if (found := _version(name))},
+        "packages": {name: found for name in PACKAGES if (found := _version(name))}
+        | {"cv2": cv2.__version__},
         "decoder": decoder(),
         "hardware": {
             "system": f"{platform.system()} {platform.release()} {platform.machine()}",

@@ -8,6 +8,10 @@ from stormproof.condition import Condition
 from stormproof.corruptions import apply, find
 from stormproof.datasets.dataset import Dataset
 from stormproof.errors import InvalidOption, StormproofError
+from stormproof.metrics.measure import measures
+from stormproof.models.meeting import suspicions
+from stormproof.models.model import Model, Precomputed
+from stormproof.models.network import Network
 from stormproof.sample import Sample
 
 _TRIES = 3  # images: the first may be the only one without depth
@@ -31,6 +35,36 @@ def rehearse(dataset: Dataset, conditions: Sequence[Condition], *, images: int, 
     for condition in open_cases.values():
         if condition in problems:
             raise InvalidOption(f"{condition} cannot be made on {dataset.name}: {problems[condition]}")
+
+
+def require_truth(dataset: Dataset, metric: str, *, images: int) -> None:
+    """Refuse a dataset whose first images have no truth that a benchmark's metric could be computed from."""
+    maps = measures()[metric].section == "maps"
+    for index in range(min(images, _TRIES)):
+        truth = dataset.truth(index)
+        if (truth.semantic if maps else truth.instances) is not None:
+            return
+    kind = "label maps" if maps else "objects"
+    fix = "get the files that hold them, or choose the benchmark of the truth there is"
+    raise InvalidOption(f"{dataset.name} has no {kind} to compute {metric} from; {fix}.")
+
+
+def first_look(model: Model | Precomputed, dataset: Dataset) -> tuple[str, ...]:
+    """What looks wrong in a network's answers for the first clean images.
+
+    Only networks that we feed ourselves are asked: a user's own code is not run before the run. An error is
+    left to the run, which names the image.
+    """
+    if not isinstance(model, Network):
+        return ()
+    read = (_read(dataset, index) for index in range(min(len(dataset), _TRIES)))
+    samples = [sample for sample in read if sample is not None]
+    try:
+        said = model([sample.image for sample in samples])
+    except Exception:
+        return ()
+    sizes = [(sample.image.shape[0], sample.image.shape[1]) for sample in samples]
+    return tuple(suspicions(model, said, sizes)) if samples else ()
 
 
 def _what_for(condition: Condition) -> tuple[object, ...]:

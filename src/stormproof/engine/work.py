@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from stormproof.condition import Condition
+from stormproof.engine.quota import Quota
+from stormproof.errors import StormproofError
 from stormproof.store.schema import Cell
 
 
@@ -29,10 +31,21 @@ class Work:
     fingerprints: tuple[str, str]  # model, dataset
     folder: str  # where relative paths start
     modules: tuple[str, ...]  # where user modules are imported from
+    quota: Quota | None = None  # none: every condition on every image
+    plugins: tuple[str, ...] = ()  # files that register corruptions
+    copies: str | None = None  # where corrupted images are read from
 
     def indices(self, chunk: int) -> range:
         """The images of a chunk."""
         return range(chunk * self.chunk, min((chunk + 1) * self.chunk, self.images))
+
+    def cells(self, chunk: int) -> dict[int, list[tuple[Condition, str]]]:
+        """The images of a chunk with the conditions they are put under, and those as strings."""
+        named, quota = [(condition, str(condition)) for condition in self.conditions], self.quota
+        return {
+            index: [pair for pair in named if quota is None or quota.wants(index, pair[1])]
+            for index in self.indices(chunk)
+        }
 
     def recipe(self, condition: Condition) -> int:
         return self.recipes[condition.corruption] if condition.corruption else 0
@@ -42,9 +55,11 @@ class Work:
 class Attempt:
     """One try at a chunk. After workers have died of it, it goes image by image, past the guilty cells."""
 
+    work: Work
     chunk: int
     deaths: int = 0
     one_by_one: bool = False
+    suspect: Cell | None = None  # in hand when the last worker died
     skip: Mapping[Cell, str] = field(default_factory=dict)
 
 
@@ -57,6 +72,7 @@ class Failure:
     condition: str
     kind: str  # image, corruption, model, timeout, death
     error: str
+    trace: str = ""  # where it happened, for whoever has to fix it
 
     @property
     def cell(self) -> Cell:
@@ -107,9 +123,11 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class ChunkResult:
-    """What became of a chunk: new cells by condition, failures, time."""
+    """What became of a chunk: new cells by condition, failures, time; or why its run cannot go on."""
 
+    out: Path
     chunk: int
-    done: Mapping[str, int]
+    done: Mapping[str, int] = field(default_factory=dict)
     failures: tuple[Failure, ...] = ()
     times: Times = field(default_factory=Times)
+    error: StormproofError | None = None

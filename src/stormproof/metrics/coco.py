@@ -150,7 +150,7 @@ def _index(truth: DetectionTruth, kind: str, masks: list[Any] | None) -> hotcoco
             [{"id": i + 1, "name": name} for i, name in enumerate(truth.classes)],
             truth.rank[truth.image] + 1,
             truth.labels + 1,
-            _xywh(truth.boxes),
+            _xywh(truth),
             area=truth.area,
             iscrowd=truth.excused,
             segmentation=masks,
@@ -161,14 +161,14 @@ def _index(truth: DetectionTruth, kind: str, masks: list[Any] | None) -> hotcoco
 def _result_rows(found: Detections, truth: DetectionTruth) -> Floats:
     rows = np.empty((len(found), 7))
     rows[:, 0] = truth.rank[found.image] + 1
-    rows[:, 1:5] = _xywh(found.boxes)
+    rows[:, 1:5] = _xywh(found)
     rows[:, 5] = found.scores
     rows[:, 6] = found.labels + 1
     return rows
 
 
-def _xywh(boxes: Floats) -> Floats:
-    return np.concatenate([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], axis=1)
+def _xywh(objects: DetectionTruth | Detections) -> Floats:
+    return np.concatenate([objects.boxes[:, :2], objects.sides], axis=1)
 
 
 def _rle(mask: RLE) -> dict[str, Any]:

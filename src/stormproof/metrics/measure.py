@@ -6,7 +6,8 @@
 What the function is given depends on what it measures:
 
 - "boxes": truth, detections of the dataset's classes
-- "every box": truth, all detections; those of classes the dataset lacks have a label of their own, the last
+- "every box": truth, all detections (those of classes the dataset lacks have a label of their own, the
+  last), the matching rule of object errors
 - "masks": truth, detections of the dataset's classes, with masks
 - "maps": `Confusion` of all pixels, class names; its last row and column stand for classes the dataset lacks
 - "people": truth and detections of people, sensitivities fixed on the clean images
@@ -18,6 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from stormproof.declared import load
+from stormproof.sample import Floats
 
 INPUTS = ("maps", "boxes", "every box", "masks", "people")
 # Every list of measures is in this order.
@@ -38,13 +40,20 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """One condition's numbers by measure, and those that exist per class."""
+    """One condition's numbers by measure, and those that exist per class, per image, or along a curve."""
 
     numbers: Mapping[str, float]
     per_class: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    per_image: Mapping[str, Floats] = field(default_factory=dict)  # in the order of the truth's ids
+    curves: Mapping[str, Mapping[str, list[float]]] = field(default_factory=dict)
 
     def __or__(self, other: Scored) -> Scored:
-        return Scored({**self.numbers, **other.numbers}, {**self.per_class, **other.per_class})
+        return Scored(
+            {**self.numbers, **other.numbers},
+            {**self.per_class, **other.per_class},
+            {**self.per_image, **other.per_image},
+            {**self.curves, **other.curves},
+        )
 
 
 Scorer = Callable[..., Scored]

@@ -1,8 +1,10 @@
 """Object error and flaw symptoms (*liu*): how wrong a detector is about each object, and in what way.
 
-The paper defines the error but not the matching. The rule here (docs/adr/0022): each truth is judged by
-the prediction that overlaps it most, whatever its class; a truth nothing overlaps has error 1; false
-positives do not count; images without countable truths are left out. `MatchingRule` changes any of it.
+The paper defines the error but not the matching. The rule here (docs/adr/0022) is the one that gives the
+paper's levels: of predictions scored 0.4 or more, each truth is judged by the one of its own class that
+overlaps it most, else by one of another class with an IoU of at least 0.1; a truth without either has
+error 1; false positives do not count; images without countable truths are left out. `MatchingRule` changes
+any of it.
 """
 
 from __future__ import annotations
@@ -10,10 +12,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from stormproof.boxes import Overlap, iou
+from stormproof.errors import InvalidOption
 from stormproof.metrics.measure import Measure, Scored, measured
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 from stormproof.sample import Bools, Floats, Ints
@@ -33,21 +38,37 @@ class Symptom(StrEnum):
 FLAWS = (Symptom.CBWO, Symptom.WBCO, Symptom.WBWO, Symptom.PMD, Symptom.MD)
 
 
+class Speaks(StrEnum):
+    """Whose predictions may speak for a truth."""
+
+    OWN_FIRST = "own-first"  # those of its class; of another one only where there is none
+    ANY = "any"  # of any class, the largest overlap
+    OWN = "own"  # of its class alone
+
+
 @dataclass(frozen=True, slots=True)
 class MatchingRule:
     """Which prediction speaks for which truth.
 
-    `overlap` measures agreement (`boxes.enclosing_overlap` is Eq. 2 as printed). `class_aware` lets only
-    predictions of the truth's class speak; `one_to_one` lets each prediction speak once, best pairs first;
-    predictions scored below `min_score` are silent. Equal overlaps: own class first, then higher score.
+    `overlap` measures agreement (`boxes.enclosing_overlap` is Eq. 2 as printed). Predictions scored below
+    `min_score` are silent; `speaks` says which classes are heard, and one of another class only where it
+    overlaps by `min_overlap` or more: what merely touches an object is about its neighbour. `one_to_one` lets
+    each prediction speak once, best pairs first. Equal overlaps: own class first, then higher score.
     A box is correct when its error 1 − overlap is below `tolerance`, strictly, as the paper has it.
     """
 
     overlap: Overlap = iou
-    class_aware: bool = False
+    speaks: Speaks = Speaks.OWN_FIRST
     one_to_one: bool = False
-    min_score: float = 0.0
+    min_score: float = 0.4
+    min_overlap: float = 0.1
     tolerance: float = 0.5
+
+    def __post_init__(self) -> None:
+        for name in ("min_score", "min_overlap", "tolerance"):
+            value = getattr(self, name)
+            if not 0 <= value <= 1:
+                raise InvalidOption(f"{name} is {value}; give a number from 0 to 1.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,6 +100,23 @@ class ObjectErrors:
         """Flawed objects by symptom."""
         counted = Counter(self.symptoms)
         return {symptom: counted[symptom] for symptom in FLAWS}
+
+    def flaw_shares(self) -> dict[Symptom, float]:
+        """The share of objects that have each symptom."""
+        total = len(self.symptoms)
+        return {flaw: count / total if total else float("nan") for flaw, count in self.flaws().items()}
+
+    def missed_images(self) -> dict[Symptom, float]:
+        """The share of images in which some objects are missed (PMD), and in which all are (MD).
+
+        This is how the paper words the two: a detector fails on some, or on all, of the objects of an image.
+        """
+        images = np.unique(self.image)
+        shares = {}
+        for symptom in (Symptom.PMD, Symptom.MD):
+            hit = np.fromiter((found is symptom for found in self.symptoms), bool, len(self.symptoms))
+            shares[symptom] = len(np.unique(self.image[hit])) / len(images) if len(images) else float("nan")
+        return shares
 
     def flaws_per_class(self) -> dict[str, dict[Symptom, int]]:
         """The same for each class that occurs."""
@@ -136,16 +174,21 @@ def object_errors(
 
 @measured(
     "every box",
-    Measure("E", "mean object error, 1 − IoU with the best box", section="objects", higher=False),
+    Measure("E", "mean object error, 1 − IoU with the box that speaks", section="objects", higher=False),
     *(
-        Measure(f"flaws {flaw.value}", f"objects that are {flaw.value}", "flaws", False, False, False)
+        Measure(f"flaws {flaw.value}", f"share of objects that are {flaw.value}", "flaws", False)
         for flaw in FLAWS
     ),
+    Measure("images PMD", "share of images in which some objects are missed", "flaws", False),
+    Measure("images MD", "share of images in which every object is missed", "flaws", False),
 )
-def _score_objects(truth: DetectionTruth, found: Detections) -> Scored:
-    judged = object_errors(truth, found)
-    flaws = {f"flaws {flaw.value}": float(count) for flaw, count in judged.flaws().items()}
-    return Scored({"E": judged.error, **flaws}, {"E": judged.per_class()})
+def _score_objects(truth: DetectionTruth, found: Detections, rule: MatchingRule) -> Scored:
+    judged = object_errors(truth, found, rule=rule)
+    flaws = {f"flaws {flaw.value}": share for flaw, share in judged.flaw_shares().items()}
+    missed = {f"images {flaw.value}": share for flaw, share in judged.missed_images().items()}
+    mean = judged.per_image()
+    images = np.array([mean.get(name, np.nan) for name in truth.ids])
+    return Scored({"E": judged.error, **flaws, **missed}, {"E": judged.per_class()}, {"E": images})
 
 
 def _judge_image(
@@ -156,29 +199,33 @@ def _judge_image(
         return np.zeros(len(own)), np.zeros(len(own), bool)
     overlap = rule.overlap(truth.boxes[own], found.boxes[said])
     same = truth.labels[own][:, None] == found.labels[said][None, :]
-    if rule.class_aware:
+    if rule.speaks is Speaks.OWN:
         overlap = np.where(same, overlap, 0.0)
-    scores = np.broadcast_to(found.scores[said], overlap.shape)
+    overlap = np.where(same | (overlap >= rule.min_overlap), overlap, 0.0)
+    preferred = same & (overlap > 0) if rule.speaks is Speaks.OWN_FIRST else np.zeros(same.shape, bool)
+    # np.lexsort's last key counts first; what overlaps by nothing comes last, whatever its class.
+    ranks = (-np.broadcast_to(found.scores[said], overlap.shape), ~same, -overlap, ~preferred)
     choose = _one_to_one if rule.one_to_one else _best
-    chosen = choose(overlap, same, scores)
+    chosen = choose(overlap, ranks)
     rows = np.arange(len(own))
     kept = chosen >= 0
     return (np.where(kept, overlap[rows, chosen], 0.0), np.where(kept, same[rows, chosen], False))
 
 
-def _best(overlap: Floats, same: Bools, scores: Floats) -> Ints:
-    ranked: Ints = np.lexsort((-scores, ~same, -overlap), axis=1)
+Ranks = tuple[npt.NDArray[Any], ...]
+
+
+def _best(overlap: Floats, ranks: Ranks) -> Ints:
+    ranked: Ints = np.lexsort(ranks, axis=1)
     return ranked[:, 0]
 
 
-def _one_to_one(overlap: Floats, same: Bools, scores: Floats) -> Ints:
+def _one_to_one(overlap: Floats, ranks: Ranks) -> Ints:
     chosen = np.full(len(overlap), -1)
     spoken = np.zeros(overlap.shape[1], bool)
-    for flat in np.lexsort((-scores.ravel(), ~same.ravel(), -overlap.ravel())):
+    for flat in np.lexsort([rank.ravel() for rank in ranks]):
         row, column = divmod(int(flat), overlap.shape[1])
-        if overlap[row, column] <= 0:
-            break
-        if chosen[row] < 0 and not spoken[column]:
+        if overlap[row, column] > 0 and chosen[row] < 0 and not spoken[column]:
             chosen[row] = column
             spoken[column] = True
     return chosen

@@ -36,6 +36,11 @@ class DetectionTruth:
     ignore: Bools
     area: Floats
     masks: tuple[RLE | None, ...]
+    sides: Floats = None  # type: ignore[assignment]  # what the corners give, unless stated
+
+    def __post_init__(self) -> None:
+        if self.sides is None:
+            object.__setattr__(self, "sides", self.boxes[:, 2:] - self.boxes[:, :2])
 
     @classmethod
     def of(cls, truths: Iterable[tuple[str, Instances]], classes: Sequence[str]) -> Self:
@@ -58,6 +63,7 @@ class DetectionTruth:
             _stack([o.ignore for _, o in pairs], np.zeros(0, bool)),
             _stack([o.area for _, o in pairs], np.zeros(0)),
             tuple(masks),
+            _stack([o.sides for _, o in pairs], np.zeros((0, 2))),
         )
         bad = (truth.labels < 0) | (truth.labels >= len(truth.classes))
         if bad.any():
@@ -105,6 +111,11 @@ class Detections:
     scores: Floats
     labels: Ints
     masks: tuple[RLE | None, ...] = field(default=())
+    sides: Floats = None  # type: ignore[assignment]  # what the corners give, unless stated
+
+    def __post_init__(self) -> None:
+        if self.sides is None and self.boxes.ndim == 2:
+            object.__setattr__(self, "sides", self.boxes[:, 2:] - self.boxes[:, :2])
 
     @classmethod
     def of(cls, predictions: Mapping[str, Prediction], truth: DetectionTruth) -> Self:
@@ -120,6 +131,7 @@ class Detections:
             _stack([row.scores for row in rows], np.zeros(0)),
             _stack([row.labels for row in rows], np.zeros(0, np.int64)),
             tuple(masks),
+            _stack([row.sides for row in rows], np.zeros((0, 2))),
         )
 
     def __len__(self) -> int:

@@ -19,6 +19,7 @@ from stormproof.sample import Floats
 
 REFERENCE_FPPI = tuple(float(10 ** (k / 4)) for k in range(-12, -3))  # 10⁻³, 10⁻²·⁷⁵, …, 10⁻¹
 IOUS = (0.3, 0.4, 0.5, 0.6, 0.7)
+_POINTS = 40  # of a curve that is kept to be drawn
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,7 +141,18 @@ def detection_rates(
 )
 def _score_people(truth: DetectionTruth, found: Detections, sensitivities: Sensitivities) -> Scored:
     rates = detection_rates(truth, found, sensitivities)
-    return Scored({"ADR": rates.adr, "FPPI": float(rates.fppi.mean())})
+    numbers = {"ADR": rates.adr, "FPPI": float(rates.fppi.mean())}
+    return Scored(numbers, curves={"ROC": _drawn(roc(truth, found), rates, sensitivities)})
+
+
+def _drawn(curve: Roc, rates: DetectionRates, sensitivities: Sensitivities) -> dict[str, list[float]]:
+    """A curve at IoU 0.5 in few points, and where the fixed sensitivities lead on it."""
+    spread = np.unique(np.linspace(0, len(curve.fppi) - 1, min(_POINTS, len(curve.fppi))).round().astype(int))
+    at = sensitivities.ious.index(0.5)
+    return {
+        "fppi": curve.fppi[spread].tolist(), "rate": curve.detection_rate[spread].tolist(),
+        "marks_fppi": rates.fppi[at].tolist(), "marks_rate": rates.rates[at].tolist(),
+    }  # fmt: skip
 
 
 def worst_images(

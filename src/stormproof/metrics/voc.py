@@ -49,8 +49,9 @@ def voc10_scores(truth: DetectionTruth, predictions: Predictions, *, iou: float 
     Measure("VOC10 AP50", "VOC 2010 AP at IoU 0.5, area under the curve", section="boxes"),
 )
 def _score_boxes(truth: DetectionTruth, found: Detections) -> Scored:
-    scores = {"VOC07 AP50": voc07_scores, "VOC10 AP50": voc10_scores}
-    return Scored({name: score(truth, found).AP50 for name, score in scores.items()})
+    scores = {"VOC07 AP50": voc07_scores(truth, found), "VOC10 AP50": voc10_scores(truth, found)}
+    by_class = {"VOC07 AP50": scores["VOC07 AP50"].per_class}
+    return Scored({name: score.AP50 for name, score in scores.items()}, by_class)
 
 
 def eleven_points(recall: Floats, precision: Floats) -> float:

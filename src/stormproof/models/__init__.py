@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import cast
 
-from stormproof.errors import UnknownName
+from stormproof.errors import InvalidOption, UnknownName
+from stormproof.here import KIND
 from stormproof.models.model import Model, Precomputed
 from stormproof.spec import Opener, Spec, call, declared, with_plugins
 
@@ -23,7 +24,12 @@ def open_model(text: str) -> Model | Precomputed:
     Kinds are the built-in adapters, then those other packages offer in the entry point group
     `stormproof.models`; `package.module:attribute` and `path/to/script.py:function` name Python code.
     """
+    if text.startswith(f"{KIND}:"):
+        from stormproof.models.function import open_object
+
+        return open_object(text.removeprefix(f"{KIND}:"))
     known = with_plugins(ADAPTERS, "stormproof.models")
+    _refuse_bare_file(text)
     spec = Spec.parse(_with_default(text, known))
     if spec.kind in known:
         return cast(Model | Precomputed, call(known[spec.kind].load(), spec))
@@ -33,6 +39,24 @@ def open_model(text: str) -> Model | Precomputed:
         return open_python(spec)
     hint = f"Kinds: {', '.join(known)}; or package.module:attribute, or script.py:function."
     raise UnknownName("kind of model", spec.kind, known, hint)
+
+
+# What a bare file is opened with, by its suffix.
+_FILES = {
+    ".onnx": "onnx:{0}", ".tflite": "tflite:{0}", ".pt": "torch:{0}",
+    ".pth": "torch:{0},module=package.module:factory",
+    ".safetensors": "torch:{0},module=package.module:factory", ".json": "results:{0}", ".py": "{0}:function",
+}  # fmt: skip
+
+
+def _refuse_bare_file(text: str) -> None:
+    """`x.onnx` and `yolo11n.pt` name a file and no kind; say which kind it most likely is."""
+    main, comma, rest = text.strip().partition(",")
+    suffix = PurePath(main).suffix.lower()
+    if suffix not in _FILES or ":" in main.removeprefix("C:"):
+        return
+    form = "ultralytics:{0},trust=true" if suffix == ".pt" and "yolo" in main.lower() else _FILES[suffix]
+    raise InvalidOption(f"{text!r} names a file, but not its kind; write {form.format(main)}{comma}{rest}")
 
 
 def _with_default(text: str, known: Mapping[str, Opener]) -> str:

@@ -35,6 +35,15 @@ def read_answers(answers: object, sizes: Sequence[tuple[int, int]], name: str) -
 
 
 def _read_answer(answer: object, size: tuple[int, int], name: str) -> Prediction:
+    try:
+        return _prediction(answer, size, name)
+    except InvalidPrediction:
+        raise
+    except (ValueError, TypeError, OverflowError) as error:  # lists of uneven length, strings for numbers …
+        raise InvalidPrediction(f"{name} answered with something that cannot be read: {error}") from None
+
+
+def _prediction(answer: object, size: tuple[int, int], name: str) -> Prediction:
     if isinstance(answer, Prediction):
         return answer
     if not isinstance(answer, Mapping):
@@ -54,7 +63,7 @@ def _read_answer(answer: object, size: tuple[int, int], name: str) -> Prediction
     lengths = {"boxes": len(boxes), "scores": len(scores), "labels": len(labels)}
     if len({*lengths.values()}) > 1:
         raise InvalidPrediction(f"{name} gave {lengths}; every box needs a score and a label.")
-    return Prediction(boxes, scores, labels.astype(np.int64), masks, semantic)
+    return Prediction(boxes, scores, labels, masks, semantic)
 
 
 def as_array(value: object) -> Array:
@@ -68,8 +77,10 @@ def as_array(value: object) -> Array:
 
 def label_map(plane: Array, name: str) -> Array:
     """An H×W array of whole numbers as a semantic map."""
-    if plane.ndim != 2:
-        raise InvalidPrediction(f"{name} gave a semantic map of shape {plane.shape}; it must be H×W.")
+    if plane.ndim != 2 or plane.dtype.kind not in "biuf":
+        raise InvalidPrediction(
+            f"{name} gave a semantic map of {plane.dtype} and shape {plane.shape}; it must be H×W numbers."
+        )
     if plane.size and (not np.isfinite(plane).all() or plane.min() < 0 or plane.max() > 65535):
         raise InvalidPrediction(
             f"{name} gave a semantic map of {plane.min()} to {plane.max()}; classes are 0 to 65535."
@@ -91,6 +102,10 @@ def read_mask(mask: object, size: tuple[int, int]) -> RLE:
     plane = plane[0] if plane.ndim == 3 and len(plane) == 1 else plane
     if plane.ndim != 2:
         raise InvalidPrediction(f"A mask has shape {plane.shape}; it must be H×W.")
+    if plane.dtype.kind not in "biuf" or not np.isfinite(plane).all():
+        raise InvalidPrediction(
+            "A mask holds NaN, infinity or something that is no number; it must be 0 to 1."
+        )
     return RLE.from_mask(plane > 0.5)
 
 

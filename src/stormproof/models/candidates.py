@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ Array = npt.NDArray[Any]
 
 # Suppression takes time with the square of the boxes; nobody's hundred best lie beyond the best 3000.
 _CONSIDERED = 3000
+_NO_LOGIT = 60.0  # e⁶⁰ to one: no network is as sure as that
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,17 +48,22 @@ class Limits:
     iou: float | None = None
 
 
-def to_prediction(found: Candidates, fit: Fit, limits: Limits, *, offset: int = 0) -> Prediction:
+def to_prediction(
+    found: Candidates, fit: Fit, limits: Limits, *, offset: int = 0, nothing: Sequence[int] = ()
+) -> Prediction:
     """The best candidates, in image pixels; `offset` is added to labels, and those below 0 go.
+
+    So do those of `nothing`, the labels of background: before the best are taken, which they would fill.
 
     Boxes suppress one another as the network gave them and are cut at the image's border afterwards, as
     in the networks' own code: two boxes that reach into the padding may overlap less there than here.
     """
     rows, labels, scores = _above(found, limits.score)
-    best = _best(scores)
-    rows, labels, scores = rows[best], labels[best] + offset, scores[best]
-    real = _has_area(found.boxes[rows]) & (labels >= 0)
+    labels = labels + offset
+    real = _has_area(found.boxes[rows]) & (labels >= 0) & ~np.isin(labels, nothing)
     rows, labels, scores = rows[real], labels[real], scores[real]
+    best = _best(scores)
+    rows, labels, scores = rows[best], labels[best], scores[best]
     if limits.iou is None:
         stay = np.arange(min(len(rows), limits.keep))
     else:
@@ -89,6 +96,8 @@ def _above(found: Candidates, least: float) -> tuple[Ints, Ints, Array]:
         )
     if scores.size and (scores.max() > 1.001 or scores.min() < -0.001):
         fix = "set options: {logits: true} in its card, or choose another decoder"
+        if scores.max() > _NO_LOGIT:
+            fix = "these are coordinates, as of the key points of a pose network, not scores"
         raise ModelError(f"Scores run from {scores.min():.3g} to {scores.max():.3g}, not 0 to 1; {fix}.")
     scores = np.clip(scores, 0, 1)
     if found.labels is not None:
@@ -144,6 +153,10 @@ def _masks(found: Candidates, rows: Ints, fit: Fit, boxes: Array) -> tuple[RLE, 
         planes, threshold, crop = found.masks[rows], 0.5, False
     else:
         return None
+    if not np.isfinite(planes).all():
+        raise ModelError(
+            "The network's masks are NaN or infinite; check the input's mean and std in its card."
+        )
     masks = [fit.plane_to_image(np.asarray(plane, np.float32)) > threshold for plane in planes]
     if crop:  # prototypes are shared by all objects, so they are lit outside the box too
         masks = [mask & _inside(mask, box) for mask, box in zip(masks, boxes, strict=True)]

@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from stormproof.errors import ModelError, UnknownName
-from stormproof.files import read_yaml
+from stormproof.files import expand, read_yaml
 from stormproof.models.candidates import Limits
 from stormproof.models.decoders import DECODERS
 from stormproof.models.geometry import Align, Interpolation, Resize, Rounding
@@ -97,6 +97,11 @@ class Card(_Strict):
     @model_validator(mode="after")
     def _decoder_options(self) -> Card:
         declared = _options_of(self.decoder)
+        known = [*declared.model_fields]
+        for key in self.options:
+            if key not in known:
+                hint = f"It takes: {', '.join(known) or 'none'}."
+                raise UnknownName(f"option of decoder {self.decoder!r}", key, known, hint)
         object.__setattr__(self, "options", declared(**self.options).model_dump(exclude_unset=True))
         return self
 
@@ -117,7 +122,7 @@ def _options_of(decoder: str) -> type[BaseModel]:
 
 def read_card(model: Path | None, card: str | None) -> tuple[dict[str, Any], Path | None]:
     """The card given, else `model.yaml` beside `model.onnx`, else nothing; and where it was found."""
-    path = Path(card).expanduser() if card is not None else model and model.with_suffix(".yaml")
+    path = expand(card, error=ModelError) if card is not None else model and model.with_suffix(".yaml")
     if path is None or (card is None and not path.is_file()):
         return {}, None
     content = read_yaml(path, error=ModelError)
@@ -128,8 +133,11 @@ def read_card(model: Path | None, card: str | None) -> tuple[dict[str, Any], Pat
     return content, path
 
 
-def complete_card(guess: Mapping[str, Any], card: Mapping[str, Any], where: object) -> Card:
-    """What the card says over what was guessed, checked; `where` names the card in errors."""
+def complete_card(
+    guess: Mapping[str, Any], card: Mapping[str, Any], where: object, outputs: str = ""
+) -> Card:
+    """What the card says over what was guessed, checked; `where` names the card in errors, `outputs` what the
+    network gives."""
     merged = {**guess, **card}
     decoder = merged.get("decoder")
     usual = DECODERS[decoder].usual if isinstance(decoder, str) and decoder in DECODERS else {}
@@ -144,8 +152,8 @@ def complete_card(guess: Mapping[str, Any], card: Mapping[str, Any], where: obje
     merged["input"] = {**usual, **known, **given}
     if decoder is None:
         raise ModelError(
-            f"{where}: how to read the outputs cannot be told from the graph; write decoder: in a card, "
-            f"one of {', '.join(DECODERS)} (docs/models.md)."
+            f"{where}: how to read the outputs{' ' + outputs if outputs else ''} cannot be told "
+            f"from the graph; write decoder: in a card, one of {', '.join(DECODERS)} (docs/models.md)."
         )
     try:
         return Card.model_validate(merged)

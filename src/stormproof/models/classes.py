@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stormproof.errors import InvalidOption, UnknownName
-from stormproof.models.vocabulary import ALIASES, NOTHING
+from stormproof.models.vocabulary import ALIASES, NOTHING, normalised
 from stormproof.sample import Bools, Ints, Prediction
 
 NO_CLASS = -1
@@ -52,7 +51,14 @@ class ClassMatch:
         semantic = prediction.semantic
         if semantic is not None:
             semantic = self._lookup(semantic.dtype.type)[semantic]
-        return Prediction(prediction.boxes[kept], prediction.scores[kept], labels[kept], masks, semantic)
+        return Prediction(
+            prediction.boxes[kept],
+            prediction.scores[kept],
+            labels[kept],
+            masks,
+            semantic,
+            prediction.sides[kept],
+        )
 
     def _objects(self, labels: Ints) -> tuple[Ints, Bools]:
         beyond = labels[(labels < 0) | (labels >= len(self.labels))]
@@ -107,15 +113,6 @@ def _said(names: Mapping[str, str], model: Sequence[str], dataset: Sequence[str]
     return found
 
 
-def normalised(name: str) -> str:
-    """A name as it is compared.
-
-    >>> normalised("Person_sitting"), normalised("traffic-light")
-    ('person sitting', 'traffic light')
-    """
-    return re.sub(r"[\s_\-]+", " ", name.strip().lower()).strip()
-
-
 _MEANING = {normalised(name): normalised(group[0]) for group in ALIASES for name in group}
 
 
@@ -141,8 +138,8 @@ def class_table(match: ClassMatch, title: str = "Classes") -> Table:
         else:
             table.add_row(Text(name), Text(match.dataset[label]), "same thing")
     for name in match.unmatched_dataset:
-        table.add_row("–", Text(name), "[yellow]the model does not know it: always missed[/]")
+        table.add_row("–", Text(name), Text("the model does not know it: always missed", "yellow"))
     for name in match.unmatched_model:
-        table.add_row(Text(name), "–", "[dim]not in the dataset: dropped[/]")
+        table.add_row(Text(name), "–", Text("not in the dataset: dropped", "dim"))
     table.caption = f"Same name on both sides: {same}."
     return table

@@ -1,14 +1,19 @@
 """A model behind HTTP: `http://host:port/path` or `https://…`; the protocol is in docs/models.md.
 
-GET describes the model, POST predicts. Timeouts, retries with growing pauses, a bound on the size of an
-answer, and no redirect to another host: a server can be slow, wrong or hostile, and the run goes on.
+GET describes the model, POST predicts. A limit of time for a whole call, retries with growing pauses, a bound
+on the size of an answer, and no redirect to another host: a server can be slow, wrong or hostile, and the run
+goes on.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
+import http.client
 import json
 import os
+import socket
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -44,6 +49,61 @@ class _SameHost(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
+class _Deadline:
+    """Ends the connections of one call when its time is up.
+
+    A socket's own timeout starts again with every byte, so that a server that drips is never late.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.passed = False
+        self._open: list[socket.socket] = []
+        self._timer = threading.Timer(seconds, self._end)
+        self._timer.daemon = True
+
+    def __enter__(self) -> _Deadline:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+
+    def watch(self, connection: socket.socket) -> None:
+        self._open.append(connection)
+        if self.passed:
+            self._end()
+
+    def _end(self) -> None:
+        self.passed = True
+        for connection in self._open:
+            with contextlib.suppress(OSError):  # it may be closed already
+                connection.shutdown(socket.SHUT_RDWR)
+
+
+def _opener(deadline: _Deadline) -> urllib.request.OpenerDirector:
+    """An opener whose connections the deadline watches."""
+
+    class Plain(http.client.HTTPConnection):
+        def connect(self) -> None:
+            super().connect()
+            deadline.watch(self.sock)
+
+    class Secure(http.client.HTTPSConnection):
+        def connect(self) -> None:
+            super().connect()
+            deadline.watch(self.sock)
+
+    class PlainHandler(urllib.request.HTTPHandler):
+        def http_open(self, req: Any) -> Any:
+            return self.do_open(Plain, req)
+
+    class SecureHandler(urllib.request.HTTPSHandler):
+        def https_open(self, req: Any) -> Any:
+            return self.do_open(Secure, req)
+
+    return urllib.request.build_opener(_SameHost, PlainHandler, SecureHandler)
+
+
 @dataclass(frozen=True, slots=True)
 class Client:
     """Asks one address, patiently but not forever; `limit` is the most bytes an answer may have."""
@@ -57,28 +117,38 @@ class Client:
     def ask(self, question: Mapping[str, object] | None = None) -> Any:
         """The JSON answer to a POST of `question`, or to a GET without one."""
         for attempt in range(self.retries + 1):
-            try:
-                return self._parse(self._once(question))
-            except urllib.error.HTTPError as error:
-                if error.code not in _AGAIN or attempt == self.retries:
-                    said = error.read(200).decode("utf-8", "replace").strip()
-                    raise ModelError(f"{self.url} answered {error.code} {error.reason}: {said}") from None
-            except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
-                if attempt == self.retries:
-                    reason = getattr(error, "reason", error)
-                    tries = f"{self.retries + 1} tries of {self.timeout:g} s"
-                    raise ModelError(f"{self.url} cannot be reached: {reason} ({tries}).") from None
+            with _Deadline(self.timeout) as deadline:
+                try:
+                    return self._parse(self._once(question, deadline))
+                except urllib.error.HTTPError as error:
+                    if error.code not in _AGAIN or attempt == self.retries:
+                        raise ModelError(
+                            f"{self.url} answered {error.code} {error.reason}: {_body(error)}"
+                        ) from None
+                except ModelError:
+                    raise
+                # A status line, a header, a chunk or an address that is none: http.client has its own tree.
+                except (OSError, http.client.HTTPException, ValueError) as error:
+                    if attempt == self.retries:
+                        reason = "no whole answer in time" if deadline.passed else _reason(error)
+                        tries = f"{self.retries + 1} tries of {self.timeout:g} s"
+                        raise ModelError(f"{self.url} cannot be reached: {reason} ({tries}).") from None
             time.sleep(_PAUSE * 2**attempt)
         raise AssertionError
 
-    def _once(self, question: Mapping[str, object] | None) -> bytes:
+    def _once(self, question: Mapping[str, object] | None, deadline: _Deadline) -> bytes:
         body = None if question is None else json.dumps(question).encode()
         headers = {"Accept": "application/json", "Content-Type": "application/json"}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
         request = urllib.request.Request(self.url, body, headers)
-        with urllib.request.build_opener(_SameHost).open(request, timeout=self.timeout) as response:
+        with _opener(deadline).open(request, timeout=self.timeout) as response:
             content: bytes = response.read(self.limit + 1)
+            promised = response.headers.get("Content-Length", "")
+        if promised.isdecimal() and len(content) < min(int(promised[:18]), self.limit):
+            raise http.client.IncompleteRead(content)
+        if deadline.passed:
+            raise TimeoutError
         if len(content) > self.limit:
             fix = "raise it with limit_mb=…"
             raise ModelError(f"{self.url} answered with more than {self.limit / 1e6:g} MB; {fix}.")
@@ -89,6 +159,19 @@ class Client:
             return json.loads(content)
         except (ValueError, RecursionError) as error:
             raise ModelError(f"{self.url} answered with something that is not JSON: {error}.") from None
+
+
+def _body(error: urllib.error.HTTPError) -> str:
+    """The beginning of what came with an error."""
+    try:
+        return error.read(200).decode("utf-8", "replace").strip()
+    except (OSError, http.client.HTTPException, ValueError):
+        return ""
+
+
+def _reason(error: Exception) -> str:
+    reason = getattr(error, "reason", error)
+    return f"{str(reason) or type(reason).__name__:.200}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +224,12 @@ def open_https(
 
 
 def _open(url: str, timeout: float, retries: int, limit_mb: float, token_env: str | None) -> Endpoint:
-    if not urlsplit(url).netloc:
+    try:
+        parts = urlsplit(url)
+        named = bool(parts.hostname) and (parts.port or 1) > 0 and url.isprintable() and " " not in url
+    except ValueError:
+        named = False
+    if not named:
         raise InvalidOption(f"{url!r} names no host; write http://host:port/path.")
     if timeout <= 0 or retries < 0 or limit_mb <= 0:
         raise InvalidOption(
@@ -154,8 +242,15 @@ def _open(url: str, timeout: float, retries: int, limit_mb: float, token_env: st
     said = client.ask()
     if not isinstance(said, Mapping) or not isinstance(said.get("name"), str):
         raise ModelError(f"{url} answered GET without a 'name'; see docs/models.md for the protocol.")
-    names = [tuple(map(str, said.get(key) or ())) for key in ("classes", "semantic_classes")]
+    names = [_names(said, key, url) for key in ("classes", "semantic_classes")]
     return Endpoint(client, said["name"], names[0], names[1], str(said.get("version", "")))
+
+
+def _names(said: Mapping[str, Any], key: str, url: str) -> tuple[str, ...]:
+    names = said.get(key) or []
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ModelError(f"{url} answered GET with {key} {names!r:.80}; it must be a list of names.")
+    return tuple(names)
 
 
 def _png(image: Image) -> str:

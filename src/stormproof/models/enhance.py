@@ -15,7 +15,12 @@ from stormproof.errors import InvalidOption, UnknownName
 from stormproof.models.fingerprint import fingerprint
 from stormproof.models.geometry import as_rgb
 from stormproof.models.model import Model, Precomputed
+from stormproof.randomness import Draw, digest
 from stormproof.sample import Image, Prediction
+from stormproof.style.networks import open_network
+from stormproof.style.painting import stylize
+from stormproof.style.sources import list_styles
+from stormproof.style.stylemap import draw_styles
 
 
 def clahe(image: Image, *, clip: float = 2.0, tiles: int = 8) -> Image:
@@ -43,7 +48,15 @@ def nlm(image: Image, *, strength: float = 3.0, template: int = 7, search: int =
     return np.ascontiguousarray(cleaned[..., ::-1])
 
 
-STEPS: dict[str, Callable[[Image], Image]] = {"clahe": clahe, "nlm": nlm}
+def style(image: Image) -> Image:
+    """The image repainted in one of the built-in styles, which its own content chooses."""
+    image = as_rgb(image)
+    names = list_styles()
+    chosen = draw_styles(Draw.keyed(0, digest(image), "enhance"), tuple(names))[0]
+    return stylize(image, names[chosen], alpha=1.0)
+
+
+STEPS: dict[str, Callable[[Image], Image]] = {"clahe": clahe, "nlm": nlm, "style": style}
 # Raised when a step's defaults change, since then its images do.
 _VERSION = 1
 
@@ -69,7 +82,10 @@ class Enhanced:
 
     @property
     def fingerprint(self) -> str:
-        return fingerprint((), {"model": self.model.fingerprint, "steps": self.steps, "version": _VERSION})
+        own = {"model": self.model.fingerprint, "steps": self.steps, "version": _VERSION}
+        if "style" in self.steps:
+            own["network"] = open_network().fingerprint
+        return fingerprint((), own)
 
     def __call__(self, images: Sequence[Image]) -> list[Prediction]:
         return self.model([self._prepare(image) for image in images])

@@ -11,7 +11,7 @@ from pathlib import Path
 from stormproof.errors import ModelError
 
 # Raised whenever a decoder or a way of resizing changes its results: then every fingerprint changes.
-GENERATION = 2
+GENERATION = 3
 
 
 def fingerprint(files: Iterable[Path], settings: Mapping[str, object]) -> str:

@@ -34,10 +34,13 @@ class Fit:
     canvas: Size
     inner: Size
     offset: tuple[int, int] = (0, 0)
+    ratio: float | None = None  # where it was scaled by this, and its sides cut to whole pixels afterwards
 
     @property
     def scale(self) -> tuple[float, float]:
         """Input pixels per image pixel, down and across."""
+        if self.ratio is not None:
+            return self.ratio, self.ratio
         return self.inner[0] / self.image[0], self.inner[1] / self.image[1]
 
     def boxes_to_image(self, boxes: npt.NDArray[Any]) -> Floats:
@@ -84,18 +87,21 @@ def plan_fit(
 ) -> Fit:
     """Where an image of a size goes.
 
-    `stretch` fills the input; `letterbox` keeps proportions and pads; `shortest` scales the short side
-    to size[0] unless the long one would pass size[1], and its fraction is dropped where `rounding` is
-    `down`; `none` keeps the pixels. The last two round the input up to a multiple of `multiple`.
+    `stretch` fills the input; `letterbox` keeps proportions and pads; `shortest` scales the short side to
+    size[0] unless the long one would pass size[1]; `none` keeps the pixels. The last two round the input up
+    to a multiple of `multiple`. Fractions of sides are dropped where `rounding` is `down`: of both in a
+    letterbox, as YOLOX does, of the long one in `shortest`, as DETR does.
     """
     height, width = image
     if resize == "stretch":
         return Fit(image, size, size)
     if resize == "letterbox":
         ratio = min(size[0] / height, size[1] / width)
-        inner = _scaled(image, ratio)
+        cut = rounding == "down"
+        inner = (max(1, int(height * ratio)), max(1, int(width * ratio))) if cut else _scaled(image, ratio)
         free = size[0] - inner[0], size[1] - inner[1]
-        return Fit(image, size, inner, (free[0] // 2, free[1] // 2) if align == "centre" else (0, 0))
+        offset = (free[0] // 2, free[1] // 2) if align == "centre" else (0, 0)
+        return Fit(image, size, inner, offset, ratio if cut else None)
     ratio = 1.0 if resize == "none" else min(size[0] / min(image), size[1] / max(image))
     cut = resize == "shortest" and rounding == "down"
     inner = _cut(image, size) if cut else _scaled(image, ratio)

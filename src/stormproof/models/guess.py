@@ -36,6 +36,14 @@ class Graph:
     channels: int | None = None
 
 
+def outputs_in_words(graph: Graph) -> str:
+    """The outputs as an error or a table names them."""
+    return ", ".join(
+        f"{tensor.name} {'×'.join('?' if side is None else str(side) for side in tensor.shape)}"
+        for tensor in graph.outputs
+    )
+
+
 def guess_card(graph: Graph) -> dict[str, Any]:
     """As much of a card as the graph shows; keys it does not show are left out."""
     known = guess_input(graph)
@@ -77,13 +85,22 @@ def guess_input(graph: Graph) -> dict[str, Any]:
 
 def guess_output(graph: Graph, size: Sequence[int] | None) -> dict[str, Any]:
     """The decoder and the classes, by the outputs."""
+    return recognise(graph, size)[0]
+
+
+def recognise(graph: Graph, size: Sequence[int] | None) -> tuple[dict[str, Any], str]:
+    """The decoder and the classes, and by what the outputs were recognised."""
     shapes = [tensor.shape[1:] if len(tensor.shape) > 1 else tensor.shape for tensor in graph.outputs]
     names = [tensor.name for tensor in graph.outputs]
-    for rule in (_by_names, _semantic, _post_processed, _pairs, _levels, _table, _torchvision):
+    if graph.metadata.get("task") == "pose" or "kpt_shape" in graph.metadata:
+        raise ModelError(
+            "This is a pose network: it finds key points, which are neither detected nor scored here."
+        )
+    for rule in (_by_names, _faces, _heat, _semantic, _post_processed, _pairs, _levels, _table, _torchvision):
         found = rule(graph, names, shapes, size)
         if found:
-            return found
-    return {}
+            return found, " ".join((rule.__doc__ or "").split())
+    return {}, "the outputs fit no family that is known"
 
 
 Shapes = Sequence[Shape]
@@ -139,6 +156,34 @@ def _semantic(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict
     return {**found, "options": {"channels_last": True}} if last else found
 
 
+def _faces(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
+    """BlazeFace: n×16 of a box and six key points with n×1 logits, as many as there are anchors."""
+    rows = next((shape[0] for shape in shapes if shape[1:] == (16,)), None)
+    if len(shapes) != 2 or not rows or (rows, 1) not in shapes or not size:
+        return {}
+    order = [
+        next(n for n, shape in zip(names, shapes, strict=True) if shape == (rows, width)) for width in (16, 1)
+    ]
+    found = {"decoder": "blazeface", "outputs": order, "classes": ["face"]}
+    if rows == size[0] * size[1] // 16:  # one layer of stride 4
+        return {**found, "options": {"strides": [4], "each": 1}}
+    step = size[0] // 16
+    return {**found, "options": {"strides": [step, *[2 * step] * 3]}} if rows == 896 else {}
+
+
+def _heat(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
+    """CenterNet: planes of heat for each class, with two of sides and two of offsets on the same grid."""
+    if len(shapes) not in (2, 3) or any(len(shape) != 3 for shape in shapes) or not size:
+        return {}
+    for axis in (0, 2):
+        planes = [shape[axis] for shape in shapes]
+        grids = {tuple(side for i, side in enumerate(shape) if i != axis) for shape in shapes}
+        first = next((i for i, count in enumerate(planes) if count != 2), None)
+        if len(grids) == 1 and first == 0 and planes[1:].count(2) == len(planes) - 1:
+            return {"decoder": "centernet", **_classes(planes[0])}
+    return {}
+
+
 def _post_processed(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
     """Boxes, two lists and a count."""
     ranks = [len([side for side in shape if side != 1]) for shape in shapes]
@@ -184,7 +229,8 @@ def _table(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[st
         return {"decoder": "yolox", **_classes(wide - 5)}
     if wide == 6 + extra:
         return {"decoder": "yolov10"}
-    return {"decoder": "efficientdet-rows"} if wide == 7 else {}
+    rows = {"decoder": "efficientdet-rows", "classes": "coco91", "label_offset": -1}
+    return rows if wide == 7 else {}
 
 
 def _torchvision(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:

@@ -13,10 +13,12 @@ from typing import Any, Literal
 import numpy as np
 
 from stormproof.errors import InvalidOption, ModelError
+from stormproof.files import expand
 from stormproof.masks import mask_boxes
 from stormproof.models.answers import as_array, label_map
 from stormproof.models.loading import framework
 from stormproof.models.perimage import PerImage
+from stormproof.models.vocabulary import resolve_classes
 from stormproof.sample import RLE, Image, Prediction
 from stormproof.spec import opens
 
@@ -37,6 +39,7 @@ def open_huggingface(
     main: str,
     *,
     task: str | None = None,
+    classes: str | None = None,
     download: bool = False,
     revision: str | None = None,
     score: float = 0.01,
@@ -46,6 +49,7 @@ def open_huggingface(
     """Open a folder that `save_pretrained` wrote, or a model in the local cache (or the hub) by name.
 
     `task` chooses for models that do several, as Mask2Former does; by default the architecture decides.
+    `classes` (a vocabulary or a text file) names the labels of a model that calls them LABEL_0, LABEL_1 ….
     """
     torch, transformers = framework("torch", extra="hf"), framework("transformers", extra="hf")
     torch.set_num_threads(threads)
@@ -63,9 +67,9 @@ def open_huggingface(
             outputs = net(**inputs)
         return reader(processor, outputs, size, score)
 
-    names = tuple(str(config.id2label[i]) for i in sorted(config.id2label))
+    names = _names(config, classes, main)
     semantic = (task or usual) == "semantic"
-    folder = Path(main).expanduser()
+    folder = expand(main, error=ModelError)
     return PerImage(
         name=folder.name if folder.is_dir() else main.replace("/", "--"),
         predict=predict,
@@ -74,6 +78,21 @@ def open_huggingface(
         files=(folder,) if folder.is_dir() else (),
         settings={"task": task or usual, "score": score, **_identity(main, config, folder)},
     )
+
+
+def _names(config: Any, classes: str | None, main: str) -> tuple[str, ...]:
+    own = tuple(str(config.id2label[i]) for i in sorted(config.id2label))
+    given = resolve_classes(classes, None)
+    if given is None:
+        if all(name == f"LABEL_{i}" for i, name in enumerate(own)):
+            raise ModelError(
+                f"hf:{main} names its {len(own)} classes LABEL_0, LABEL_1 …; add ,classes=FILE (one per "
+                "line), a vocabulary such as coco80, or classes=dataset if they are the dataset's."
+            )
+        return own
+    if given and len(given) != len(own):
+        raise ModelError(f"hf:{main} has {len(own)} classes, classes={classes} names {len(given)}.")
+    return given
 
 
 def _load(kind: Any, main: str, where: dict[str, Any], download: bool) -> Any:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from stormproof.errors import ModelError
 from stormproof.models.card import Card
-from stormproof.models.guess import Graph, Tensor, guess_card
+from stormproof.models.guess import Graph, Tensor, guess_card, outputs_in_words
 from stormproof.models.loading import framework, model_file
 from stormproof.models.network import Array, Forward, Network, assemble_card
 from stormproof.spec import opens
@@ -27,15 +27,10 @@ def open_tflite(
 ) -> Network:
     """Open a model file; as with ONNX, a card fills in what the graph does not tell."""
     path = model_file(main, "a LiteRT model")
-    package = framework("ai_edge_litert.interpreter", extra="litert")
-    try:
-        interpreter = package.Interpreter(model_path=str(path), num_threads=threads)
-        interpreter.allocate_tensors()
-    except (ValueError, RuntimeError) as error:
-        raise ModelError(f"{path}: LiteRT cannot load it ({str(error).splitlines()[0]}).") from None
+    interpreter = _interpreter(main, threads)
     settings = {"classes": classes, "decoder": decoder, "score": score}
-    guess = guess_card(_graph(interpreter))
-    whole, names = assemble_card(path, card, guess, settings, path.name)
+    graph = _graph(interpreter)
+    whole, names = assemble_card(path, card, guess_card(graph), settings, path.name, outputs_in_words(graph))
     return Network(
         name=whole.name or path.stem,
         card=whole,
@@ -43,6 +38,30 @@ def open_tflite(
         files=(path,),
         names=names,
     )
+
+
+def probe_tflite(main: str) -> tuple[Graph, Callable[[Array], list[Array]]]:
+    """The outside of a network, and a way to run it on one input, before anything is known of its card."""
+    interpreter = _interpreter(main, 1)
+    (first, *_) = interpreter.get_input_details()
+
+    def run(batch: Array) -> list[Array]:
+        interpreter.set_tensor(first["index"], batch)
+        interpreter.invoke()
+        return [_real(interpreter.get_tensor(d["index"]), d) for d in interpreter.get_output_details()]
+
+    return _graph(interpreter), run
+
+
+def _interpreter(main: str, threads: int) -> Any:
+    path = model_file(main, "a LiteRT model")
+    package = framework("ai_edge_litert.interpreter", extra="litert")
+    try:
+        interpreter = package.Interpreter(model_path=str(path), num_threads=threads)
+        interpreter.allocate_tensors()
+    except (ValueError, RuntimeError) as error:
+        raise ModelError(f"{path}: LiteRT cannot load it ({str(error).splitlines()[0]}).") from None
+    return interpreter
 
 
 def _graph(interpreter: Any) -> Graph:

@@ -18,7 +18,7 @@ from stormproof.models.card import Card, InputCard, complete_card, read_card
 from stormproof.models.decoders import DECODERS, Decoder
 from stormproof.models.fingerprint import fingerprint
 from stormproof.models.geometry import Fit, as_rgb, place, plan_fit
-from stormproof.models.vocabulary import resolve_classes
+from stormproof.models.vocabulary import NOTHING, normalised, resolve_classes
 from stormproof.sample import Image, Prediction
 
 Array = npt.NDArray[Any]
@@ -53,6 +53,22 @@ class Network:
     def fingerprint(self) -> str:
         return fingerprint(self.files, {"card": self.card.model_dump(mode="json"), "classes": self.names})
 
+    @cached_property
+    def _nothing(self) -> tuple[int, ...]:
+        """The labels of background."""
+        return tuple(i for i, name in enumerate(self.names) if normalised(name) in NOTHING - {""})
+
+    def _check_labels(self, said: Prediction) -> None:
+        top = int(said.labels.max(initial=0))
+        if self.names and top >= len(self.names):
+            more = (
+                "; COCO's own numbers run to 90: classes=coco91" if len(self.names) == 80 and top < 91 else ""
+            )
+            raise ModelError(
+                f"{self.name} gave label {top}, but names {len(self.names)} classes{more}, "
+                "or set label_offset in the card."
+            )
+
     @property
     def _decoder(self) -> Decoder:
         return DECODERS[self.card.decoder]
@@ -74,7 +90,11 @@ class Network:
             found = decoder.function(mine, fit.canvas, **self.card.options)
             if decoder.task == "semantic":
                 return to_semantic(found, fit)
-            return to_prediction(found, fit, self.card.limits, offset=self.card.label_offset)
+            said = to_prediction(
+                found, fit, self.card.limits, offset=self.card.label_offset, nothing=self._nothing
+            )
+            self._check_labels(said)
+            return said
         except StormproofError:
             raise
         except (ValueError, IndexError, TypeError) as error:
@@ -118,15 +138,23 @@ def prepare(image: Image, fit: Fit, card: InputCard) -> Array:
 
 
 def assemble_card(
-    file: Path | None, card: str | None, guess: Mapping[str, Any], settings: Mapping[str, Any], name: str
+    file: Path | None,
+    card: str | None,
+    guess: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    name: str,
+    outputs: str = "",
 ) -> tuple[Card, tuple[str, ...]]:
     """A network's card and class names: the spec's settings over the card file's over what was guessed.
 
-    `card` names the card file, else it lies beside the network's `file`; `name` is the network's in errors.
+    `card` names the card file, else it lies beside the network's `file`; `name` is the network's in
+    errors, and `outputs` are its outputs in words.
     """
     given, place = read_card(file, card)
     given |= {key: value for key, value in settings.items() if value is not None}
-    whole = complete_card(guess, given, place or file or name)
+    whole = complete_card(guess, given, place or file or name, outputs)
+    if whole.decoder == "efficientdet-rows" and whole.classes == "coco80":
+        raise ModelError(f"{name}: EfficientDet gives COCO's own numbers, up to 90; write classes=coco91.")
     # A text file of classes lies beside the card that names it; the spec's own is where it says.
     near = place.parent if place and settings.get("classes") is None else None
     return whole, _class_names(whole, near, name)

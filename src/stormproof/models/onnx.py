@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from stormproof.errors import InvalidOption, ModelError
 from stormproof.models.card import Card
-from stormproof.models.guess import Graph, Tensor, guess_card, guess_input, image_input
+from stormproof.models.guess import Graph, Tensor, guess_card, guess_input, image_input, outputs_in_words
 from stormproof.models.loading import framework, model_file
 from stormproof.models.network import Array, Forward, Network, assemble_card
 from stormproof.models.onnxfile import inspect_onnx
@@ -52,7 +52,7 @@ def open_onnx(
     session = _session(runtime, path, threads, device)
     graph = _graph(session, inside.classes)
     settings = {"decoder": decoder, "classes": classes, "score": score, "iou": iou, "keep": keep}
-    whole, names = assemble_card(path, card, guess_card(graph), settings, path.name)
+    whole, names = assemble_card(path, card, guess_card(graph), settings, path.name, outputs_in_words(graph))
     _check_inputs(graph, whole, path)
     fixed = image_input(graph).shape[0] == 1
     return Network(
@@ -63,6 +63,20 @@ def open_onnx(
         names=names,
         batch=1 if fixed else batch,
     )
+
+
+def probe_onnx(main: str) -> tuple[Graph, Callable[[Array], list[Array]]]:
+    """The outside of a network, and a way to run it on one input, before anything is known of its card."""
+    path = model_file(main, "an ONNX model")
+    session = _session(framework("onnxruntime", extra="onnx"), path, 1, "cpu")
+    graph = _graph(session, inspect_onnx(path).classes)
+    main_input = image_input(graph).name
+
+    def run(batch: Array) -> list[Array]:
+        found: list[Array] = session.run(None, {main_input: batch})
+        return found
+
+    return graph, run
 
 
 def _session(runtime: Any, path: Path, threads: int, device: str) -> Any:

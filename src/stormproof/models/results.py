@@ -9,9 +9,9 @@ No image file is needed, and no framework.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import unquote
@@ -20,12 +20,12 @@ import numpy as np
 
 from stormproof.condition import CLEAN, Condition
 from stormproof.datasets.dataset import Dataset
-from stormproof.errors import InvalidCondition, InvalidPrediction, InvalidTruth, ModelError
+from stormproof.errors import InvalidCondition, InvalidPrediction, ModelError
 from stormproof.files import list_files, locate, read_json
 from stormproof.imagefile import opened
-from stormproof.masks import mask_boxes, segmentation_mask
 from stormproof.models.answers import label_map
 from stormproof.models.fingerprint import fingerprint
+from stormproof.models.resulttable import ResultTable, read_table
 from stormproof.models.vocabulary import COCO_IDS, VOCABULARIES, resolve_classes
 from stormproof.sample import Prediction
 from stormproof.spec import opens
@@ -61,29 +61,15 @@ class Results:
         return replace(self, numbers=numbers, ids=frozenset(dataset.ids))
 
     def lookup(self, image_id: str, condition: Condition) -> Prediction:
-        return self._table(condition).get(image_id) or Prediction()
-
-    def _table(self, condition: Condition) -> Mapping[str, Prediction]:
-        found: Mapping[str, Prediction] = self._read(_of(condition, self.files, self.name))
-        return found
+        path = _of(condition, self.files, self.name)
+        if condition not in self._tables:
+            self._tables[condition] = read_table(path, self.numbers, self.ids)
+        return self._tables[condition].prediction(image_id)
 
     @cached_property
-    def _read(self) -> Any:
-        # Conditions are scored one after another; two tables bound the memory.
-        return lru_cache(maxsize=2)(self._read_file)
-
-    def _read_file(self, path: Path) -> Mapping[str, Prediction]:
-        rows = read_json(path, error=ModelError)
-        if isinstance(rows, Mapping):
-            rows = rows.get("annotations")
-        if not isinstance(rows, list):
-            raise ModelError(f"{path} is not COCO results: a list of {{image_id, category_id, bbox, score}}.")
-        labels = {number: label for label, number in enumerate(self.numbers)}
-        by_image: dict[str, list[int]] = {}
-        for i, row in enumerate(rows):
-            _check(row, i, path, labels, self.ids)
-            by_image.setdefault(str(row["image_id"]), []).append(i)
-        return {image: _prediction([rows[i] for i in mine], labels, path) for image, mine in by_image.items()}
+    def _tables(self) -> dict[Condition, ResultTable]:
+        """Each file is read once: a run asks for one image under every condition before the next image."""
+        return {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: self.__dict__[name] for name in self.__dataclass_fields__ if name in self.__dict__}
@@ -188,45 +174,3 @@ def _of(condition: Condition, found: Mapping[Condition, Path], name: str) -> Pat
         there = ", ".join(map(str, found))
         raise InvalidPrediction(f"{name} holds no predictions for {condition}; it has {there}.")
     return found[condition]
-
-
-def _check(row: object, i: int, path: Path, labels: Mapping[int, int], ids: frozenset[str] | None) -> None:
-    """One row of COCO results, as far as every kind needs it."""
-    if not isinstance(row, Mapping):
-        raise ModelError(f"{path}, result {i}: is {row!r:.60}, not an object.")
-    missing = [key for key in ("image_id", "category_id", "score") if key not in row]
-    if missing or not ({"bbox", "segmentation"} & {*row}):
-        raise ModelError(f"{path}, result {i}: lacks {', '.join(missing) or 'bbox or segmentation'}.")
-    if labels and row["category_id"] not in labels:
-        known = f"{min(labels)} to {max(labels)}"
-        raise ModelError(
-            f"{path}, result {i}: category_id {row['category_id']!r} is not one of the dataset's ({known})."
-        )
-    if ids is not None and str(row["image_id"]) not in ids:
-        raise ModelError(f"{path}, result {i}: image_id {row['image_id']!r} is not in the dataset.")
-
-
-def _prediction(rows: Sequence[Mapping[str, Any]], labels: Mapping[int, int], path: Path) -> Prediction:
-    """One image's rows, in their order."""
-    try:
-        masks = None
-        if all("segmentation" in row for row in rows):
-            masks = tuple(segmentation_mask(row["segmentation"], *_size(row)) for row in rows)
-        if all("bbox" in row for row in rows):
-            corners = np.array([row["bbox"] for row in rows], np.float64).reshape(-1, 4)
-            boxes = np.hstack([corners[:, :2], corners[:, :2] + corners[:, 2:]])
-        else:
-            boxes = mask_boxes(masks or ())
-        numbers = [labels.get(row["category_id"], row["category_id"]) for row in rows]
-        return Prediction(
-            boxes, np.array([row["score"] for row in rows], np.float64), np.array(numbers), masks
-        )
-    except (InvalidTruth, ValueError, TypeError) as error:
-        raise ModelError(f"{path}, image {rows[0]['image_id']!r}: {error}") from None
-
-
-def _size(row: Mapping[str, Any]) -> tuple[int, int]:
-    shape = row["segmentation"]
-    if not isinstance(shape, Mapping) or len(shape.get("size", ())) != 2:
-        raise InvalidTruth("segmentation must be run lengths with a size, as COCO results have.")
-    return int(shape["size"][0]), int(shape["size"][1])

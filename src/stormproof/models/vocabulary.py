@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from stormproof.datasets import ade20k, bdd, camvid, cityscapes, kitti, voc
@@ -68,6 +69,15 @@ ALIASES: tuple[tuple[str, ...], ...] = (
 
 # The output for nothing, in the spellings that models use; never an object to be found.
 NOTHING = frozenset({"", "?", "n/a", "na", "none", "background", "void", "no object"})
+
+
+def normalised(name: str) -> str:
+    """A name as it is compared.
+
+    >>> normalised("Person_sitting"), normalised("traffic-light")
+    ('person sitting', 'traffic light')
+    """
+    return re.sub(r"[\s_\-]+", " ", name.strip().lower()).strip()
 
 
 def resolve_classes(value: str | list[str] | None, near: Path | None) -> tuple[str, ...] | None:

@@ -15,7 +15,7 @@ _LEAST = 0.5  # points of a clean score below which shares of it say nothing
 
 def sentence(subject: Subject, measure: str) -> str:
     """What hurts most, what least, and where less than half of the clean score is left."""
-    clean, mean = subject.score(measure), subject.total(measure, "mPC")
+    clean, mean = subject.score(measure), subject.mean(measure)
     if measure not in subject.scores and measure not in subject.aggregates:
         return f"{subject.name} has no {measure}."
     if subject.missing:
@@ -65,7 +65,7 @@ def _error_sentence(subject: Subject, measure: str) -> str:
         return f"{subject.name} was scored on clean images only."
     worst, best = max(errors, key=lambda n: errors[n]), min(errors, key=lambda n: errors[n])
     return (
-        f"{subject.name} has a mean object error of {100 * subject.total(measure, 'mCE'):.1f} % under "
+        f"{subject.name} has a mean object error of {100 * subject.mean(measure):.1f} % under "
         f"corruption ({scaled(measure, subject.score(measure)):.1f} % clean): {worst} hurts most "
         f"({100 * errors[worst]:.1f} %), {best} least ({100 * errors[best]:.1f} %)."
     )

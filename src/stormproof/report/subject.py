@@ -63,6 +63,11 @@ class Subject:
         """What follows from all conditions: 'mPC', 'by_corruption' …; None if the grid does not allow it."""
         return self.aggregates.get(measure, {}).get(name)
 
+    def mean(self, measure: str) -> Any:
+        """The mean under corruption: mPC or mCE of a benchmark or suite, else of the conditions there are."""
+        found = self.aggregates.get(measure, {})
+        return next((found[name] for name in ("mPC", "mCE", "mean") if found.get(name) is not None), None)
+
     def grid(self, measure: str) -> Grid:
         """A measure's grid over the conditions of the run; empty where the run lacks the measure."""
         expected = self.record.conditions if self.record else tuple(self.scores.get(measure, {}))

@@ -9,7 +9,9 @@ What the function is given depends on what it is an aggregate of:
 - "any": a grid, of which the clean score may be all there is
 - "scores": a complete grid of a measure of which more is better
 - "errors": a complete grid of a measure of which less is better
+- "sequence": a grid of conditions along α and the clean score
 - "reference": two complete grids of scores, a run's and its reference's
+- "error reference": two complete grids of errors, likewise
 
 Where it raises `IncompleteGrid`, because it needs cells beyond these, there is no such aggregate.
 """
@@ -22,9 +24,9 @@ from typing import Any, TypeVar
 
 from stormproof.declared import load
 
-Value = float | Mapping[Any, float]
+Value = float | Mapping[Any, float] | Mapping[str, Mapping[str, float]]
 Function = TypeVar("Function", bound=Callable[..., Value])
-INPUTS = ("any", "scores", "errors", "reference")
+INPUTS = ("any", "scores", "errors", "sequence", "reference", "error reference")
 
 
 @dataclass(frozen=True, slots=True)

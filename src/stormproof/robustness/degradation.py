@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import fmean, pstdev
 
 from stormproof.errors import IncompleteGrid
-from stormproof.groups import KAMANN, Groups
+from stormproof.groups import KAMANN, ONE_DATASET_ONLY, Groups
 from stormproof.robustness.aggregate import aggregate
 from stormproof.robustness.grid import Grid
 
@@ -47,9 +47,7 @@ def degradation(grid: Grid, *, noise: Collection[str] = KAMANN["noise"]) -> Degr
 def as_averaged(grid: Grid, *, noise: Collection[str] = KAMANN["noise"]) -> Grid:
     """The grid without the severities of noise that *kamann* leaves out of every mean."""
     kept = (
-        c
-        for c in grid.expected
-        if c.corruption not in noise or c.severity is None or c.severity in NOISE_SEVERITIES
+        c for c in grid.expected if c.corruption not in noise or c.rung is None or c.rung in NOISE_SEVERITIES
     )
     return Grid(grid.scores, tuple(kept))
 
@@ -86,7 +84,12 @@ def _cd(grid: Grid, reference: Grid) -> dict[str, float]:
 
 @aggregate("reference", "mCD", column="CD")
 def _mean_cd(grid: Grid, reference: Grid) -> float:
-    return mean_over(_cd(grid, reference))
+    return mean_over(_cd(grid, reference), without=ONE_DATASET_ONLY)
+
+
+@aggregate("reference", "CD_by_category")
+def _cd_by_category(grid: Grid, reference: Grid) -> dict[str, dict[str, float]]:
+    return _spreads(_cd(grid, reference))
 
 
 @aggregate("reference", "rCD")
@@ -96,7 +99,18 @@ def _rcd(grid: Grid, reference: Grid) -> dict[str, float]:
 
 @aggregate("reference", "mrCD", column="rCD")
 def _mean_rcd(grid: Grid, reference: Grid) -> float:
-    return mean_over(_rcd(grid, reference))
+    return mean_over(_rcd(grid, reference), without=ONE_DATASET_ONLY)
+
+
+@aggregate("reference", "rCD_by_category")
+def _rcd_by_category(grid: Grid, reference: Grid) -> dict[str, dict[str, float]]:
+    return _spreads(_rcd(grid, reference))
+
+
+def _spreads(values: Mapping[str, float]) -> dict[str, dict[str, float]]:
+    """Mean, standard deviation and count of every category that any corruption of the grid belongs to."""
+    found = by_category(values, without=ONE_DATASET_ONLY)
+    return {name: asdict(spread) for name, spread in found.items() if spread.count}
 
 
 def by_category(

@@ -67,7 +67,7 @@ class Grid:
 
     def at_severity(self, severity: int) -> Self:
         """The same scores, expected to be complete over one severity only."""
-        return type(self)(self.scores, tuple(c for c in self.expected if c.severity == severity))
+        return type(self)(self.scores, tuple(c for c in self.expected if c.rung == severity))
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -93,7 +93,7 @@ class Grid:
 
     @property
     def severities(self) -> tuple[int, ...]:
-        return tuple(sorted({c.severity for c in self.expected if c.severity}))
+        return tuple(sorted({c.rung for c in self.expected if c.rung}))
 
     def levels(self, corruption: str) -> tuple[float, ...]:
         """The scores of one corruption, in the order expected."""
@@ -102,10 +102,10 @@ class Grid:
 
     def _series(self) -> dict[str, list[Condition]]:
         """Conditions by what they are levels of. Beside five severities, a parameter's value stands alone."""
-        graded = {c.series for c in self.expected if c.severity is not None}
+        graded = {c.series for c in self.expected if c.rung is not None}
         found: dict[str, list[Condition]] = {}
         for c in self.expected:
-            alone = c.severity is None and c.series in graded
+            alone = c.rung is None and c.series in graded
             found.setdefault(str(c) if alone else c.series, []).append(c)
         return found
 
@@ -125,7 +125,7 @@ def _implied(held: Iterable[Condition]) -> list[Condition]:
     implied: dict[Condition, None] = {}
     for condition in held:
         name = condition.corruption
-        if name and condition.severity and not condition.params:
+        if name and condition.rung and not condition.params:
             implied.update(dict.fromkeys(every_cell([name], _levels(name))))
         else:
             implied[condition] = None

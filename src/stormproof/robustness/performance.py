@@ -65,24 +65,24 @@ def rpc_by_group(grid: Grid, groups: Groups = MICHAELIS) -> dict[str, float]:
 
 @aggregate("scores", "by_group_michaelis")
 def _mpc_michaelis(grid: Grid) -> dict[str, float]:
-    return mpc_by_group(grid, _held(grid, MICHAELIS))
+    return mpc_by_group(grid, held_groups(grid, MICHAELIS))
 
 
 @aggregate("scores", "rPC_by_group_michaelis")
 def _rpc_michaelis(grid: Grid) -> dict[str, float]:
-    return rpc_by_group(grid, _held(grid, MICHAELIS))
+    return rpc_by_group(grid, held_groups(grid, MICHAELIS))
 
 
 @aggregate("scores", "by_group_kamann")
 def _mpc_kamann(grid: Grid) -> dict[str, float]:
     averaged = as_averaged(grid)
-    return mpc_by_group(averaged, _held(averaged, KAMANN))
+    return mpc_by_group(averaged, held_groups(averaged, KAMANN))
 
 
 @aggregate("scores", "rPC_by_group_kamann")
 def _rpc_kamann(grid: Grid) -> dict[str, float]:
     averaged = as_averaged(grid)
-    return rpc_by_group(averaged, _held(averaged, KAMANN))
+    return rpc_by_group(averaged, held_groups(averaged, KAMANN))
 
 
 @aggregate("reference", "delta_P", column="ΔP")
@@ -97,7 +97,7 @@ def delta_mpc(grid: Grid, reference: Grid) -> float:
     return mpc(grid) - mpc(reference)
 
 
-def _held(grid: Grid, groups: Groups) -> Groups:
+def held_groups(grid: Grid, groups: Groups) -> Groups:
     """The groups that a grid holds whole; a corruption that one dataset alone has may be absent."""
     present = {*grid.corruptions}
     held = {

@@ -7,10 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stormproof.condition import Condition
 from stormproof.errors import IncompleteGrid
+from stormproof.robustness.aggregate import aggregate
+from stormproof.robustness.grid import Grid
 from stormproof.sample import Floats
 
 SIZES = ("AP", "APs", "APm", "APl")
+ALONG = "style"  # the corruption whose conditions are points of curves over α, not levels to average
+FEATURE, PIXEL = "feature", "pixel"
+WHOLE = "image"
 AlphaScores = Mapping[float, Mapping[str, float]]  # α → score name → score
 
 
@@ -42,6 +48,47 @@ def relative_performance(
             for alpha, scores in sorted(sequence.items())
         }
         for name in names
+    }
+
+
+def split(grid: Grid) -> tuple[Grid, Grid]:
+    """The same scores, expected over what is averaged, and over what is followed along α."""
+    along = tuple(c for c in grid.expected if c.corruption == ALONG)
+    rest = tuple(c for c in grid.expected if c.corruption != ALONG)
+    return Grid(grid.scores, rest), Grid(grid.scores, along)
+
+
+def curve_of(condition: Condition) -> tuple[str, str, float] | None:
+    """Space, part of the image and α of a stylized condition.
+
+    >>> curve_of(Condition.parse("style[alpha=0.4,on=objects,space=pixel]"))
+    ('pixel', 'objects', 0.4)
+    """
+    if condition.corruption != ALONG:
+        return None
+    params = dict(condition.params)
+    return str(params.get("space", FEATURE)), str(params.get("on", WHOLE)), float(params["alpha"])
+
+
+@aggregate("sequence", "rP")
+def relative_curves(grid: Grid) -> dict[str, float]:
+    """rP_α = P_α / P under 'space/part/α' (*theodoridis*, section 4.2).
+
+    Pixel curves begin with the clean image and end where feature space does, so these two are theirs too.
+
+    >>> relative_curves(Grid.of({"clean": 0.4, "style[alpha=0.5]": 0.2}))
+    {'feature/image/0.5': 0.5}
+    """
+    grid.require_complete()
+    found = {curve: grid.scores[c] for c in grid.expected if (curve := curve_of(c)) is not None}
+    for part in {part for space, part, _ in found if space == PIXEL}:
+        found.setdefault((PIXEL, part, 0.0), grid.clean)
+        if (FEATURE, part, 1.0) in found:
+            found.setdefault((PIXEL, part, 1.0), found[FEATURE, part, 1.0])
+    clean = grid.clean
+    return {
+        f"{space}/{part}/{alpha:g}": found[space, part, alpha] / clean if clean else float("nan")
+        for space, part, alpha in sorted(found)
     }
 
 

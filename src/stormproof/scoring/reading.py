@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +13,15 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from stormproof.errors import StoreError
+from stormproof.metrics.quality import Change
 from stormproof.metrics.records import Detections
 from stormproof.models.classes import ClassMatch
-from stormproof.sample import RLE, Ints
+from stormproof.sample import RLE, Floats, Ints
+from stormproof.store.completeness import unreadable_images
+from stormproof.store.contents import has_values
 from stormproof.store.parts import check_part, part_paths
 from stormproof.store.record import RunRecord
-from stormproof.store.schema import CONFUSION, DETECTION
+from stormproof.store.schema import CONFUSION, DETECTION, ROWS
 
 _BUDGET = 256 << 20  # bytes of part files read at a time; about ten times as much in memory
 
@@ -33,7 +37,7 @@ class RunRows:
         if not self._parts:
             raise StoreError(f"{self.run} holds no predictions yet; run it first.")
         for path in self._parts:
-            check_part(path, self.record.key)
+            check_part(path, self.record.key, sealed=self.record.sealed)
 
     @property
     def _parts(self) -> list[Path]:
@@ -43,13 +47,17 @@ class RunRows:
         self, conditions: Sequence[str], columns: Sequence[str]
     ) -> Iterator[tuple[str, pa.Table]]:
         """The rows of each condition, sorted by image; read for as many conditions at once as fit."""
-        data = ds.dataset(self._parts)
+        data = ds.dataset(self._parts, schema=ROWS)
+        out = list(unreadable_images(self.run, self.record))
         size = sum(path.stat().st_size for path in self._parts) / max(1, len(self.record.conditions))
         at_once = max(1, int(_BUDGET / max(size, 1)))
         wanted = ["index", "image", "condition", "height", "width", *columns]
+        wanted = [name for name in wanted if name in data.schema.names]  # earlier runs hold no sides
         for start in range(0, len(conditions), at_once):
             group = list(conditions[start : start + at_once])
             chosen = ds.field("condition").isin(group) & (ds.field("index") < self.record.images)
+            if out:
+                chosen &= ~ds.field("index").isin(out)
             table = data.to_table(columns=wanted, filter=chosen).sort_by("index")
             for text in group:
                 yield text, table.filter(pc.equal(table["condition"], text)).combine_chunks()
@@ -59,15 +67,30 @@ class RunRows:
     ) -> Iterator[tuple[str, Detections]]:
         """What the model said under each condition, in the dataset's labels; what the dataset has no name
         for has the label after the last."""
-        columns = DETECTION if masks else DETECTION[:3]
+        columns = DETECTION if masks else DETECTION[:-1]
         for text, table in self.by_condition(conditions, columns):
             yield text, _flat(table, match, positions, masks=masks)
 
-    def confusions(self, conditions: Sequence[str]) -> Iterator[tuple[str, tuple[Ints, Ints, Ints]]]:
-        """Pixels of each condition by true and predicted class: three columns, images added up or not."""
+    def confusions(self, conditions: Sequence[str]) -> Iterator[tuple[str, tuple[Ints, Ints, Ints], Ints]]:
+        """Pixels of each condition by true and predicted class: three columns, and each entry's image."""
         for text, table in self.by_condition(conditions, CONFUSION):
             truth, predicted, pixels = (_values(table[name]) for name in CONFUSION)
-            yield text, (truth, predicted, pixels)
+            lengths = pc.fill_null(pc.list_value_length(table[CONFUSION[0]]), 0).combine_chunks()
+            yield text, (truth, predicted, pixels), np.repeat(np.arange(len(table)), np.asarray(lengths))
+
+    def changes(self, conditions: Sequence[str]) -> dict[str, dict[str, float]]:
+        """The mean RMSE and SNR of each condition, over images that have finite ones; none of older runs."""
+        found: dict[str, dict[str, float]] = {}
+        if has_values(self.run, Change._fields[0]):
+            for text, table in self.by_condition(conditions, Change._fields):
+                found[text] = {name: _finite_mean(table[name]) for name in Change._fields}
+        return found
+
+
+def _finite_mean(column: pa.ChunkedArray) -> float:
+    values = np.asarray(column.combine_chunks().cast(pa.float64()).to_numpy(zero_copy_only=False))
+    finite = values[np.isfinite(values)]
+    return math.fsum(finite.tolist()) / len(finite) if finite.size else math.nan
 
 
 def _values(column: pa.ChunkedArray) -> Ints:
@@ -78,17 +101,38 @@ def _flat(table: pa.Table, match: ClassMatch, positions: dict[str, int], *, mask
     owners = np.array([positions[name] for name in table["image"].to_pylist()], np.int64)
     lengths = np.asarray(pc.list_value_length(table["scores"]).combine_chunks()).astype(np.int64)
     corners = pc.list_flatten(pc.list_flatten(table["boxes"])).combine_chunks()
-    labels = np.asarray(match.labels, np.int64)[_values(table["labels"])] if lengths.sum() else _values(
-        table["labels"]
-    )  # fmt: skip
+    labels = _mapped(_values(table["labels"]), match)
     scores = np.asarray(pc.list_flatten(table["scores"]).combine_chunks())
+    boxes = np.asarray(corners).reshape(-1, 4)
     return Detections(
         np.repeat(owners, lengths),
-        np.asarray(corners).reshape(-1, 4),
+        boxes,
         scores,
         np.where(labels < 0, len(match.dataset), labels),
         tuple(_masks(table)) if masks else (),
+        _sides(table, boxes, lengths),
     )
+
+
+def _mapped(labels: Ints, match: ClassMatch) -> Ints:
+    """The model's labels as the dataset's."""
+    known = np.asarray(match.labels, np.int64)
+    if len(labels) and not 0 <= labels.min() <= labels.max() < len(known):
+        raise StoreError(
+            f"A stored label is out of range: there are {len(known)} classes; 'stormproof verify' says where."
+        )
+    return known[labels] if len(labels) else labels
+
+
+def _sides(table: pa.Table, boxes: Floats, lengths: Ints) -> Floats:
+    """Widths and heights: stated where a row states them, else what its corners give."""
+    sides = boxes[:, 2:] - boxes[:, :2]
+    if "sides" not in table.column_names or table["sides"].null_count == len(table):
+        return sides
+    stated = np.repeat(np.asarray(table["sides"].is_valid().combine_chunks()), lengths)
+    flat = pc.list_flatten(pc.list_flatten(table["sides"])).combine_chunks()
+    sides[stated] = np.asarray(flat).reshape(-1, 2)
+    return sides
 
 
 def _masks(table: pa.Table) -> Iterator[RLE]:

@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from stormproof.condition import Condition
+from stormproof.corruptions.plugins import declare
 from stormproof.datasets.dataset import Dataset
-from stormproof.errors import InvalidOption
+from stormproof.errors import InvalidOption, UnknownName
 from stormproof.metrics.coco import MASKS
 from stormproof.metrics.measure import Scored, measures
+from stormproof.metrics.objects import MatchingRule
 from stormproof.metrics.records import Detections, DetectionTruth
-from stormproof.metrics.roc import Sensitivities, fix_sensitivities
+from stormproof.metrics.roc import Sensitivities, Worsening, fix_sensitivities, worst_images
 from stormproof.models.classes import match_classes
-from stormproof.scoring.aggregates import Aggregates, against, aggregates, grid_of
+from stormproof.scoring.aggregates import Aggregates, against, aggregates
+from stormproof.scoring.classes import check_classes, chosen_classes, narrowed
+from stormproof.scoring.images import ImageErrors, map_errors
 from stormproof.scoring.measures import people, score_boxes, score_maps, score_masks, score_people
+from stormproof.scoring.papers import averaged_grid
 from stormproof.scoring.reading import RunRows
+from stormproof.scoring.sets import ConditionSet, sets_of
 from stormproof.scoring.truths import Truths, only
-from stormproof.store.completeness import IncompleteRun, in_words, missing_images
+from stormproof.store.completeness import IncompleteRun, in_words, missing_images, unreadable_images
 from stormproof.store.contents import has_objects, has_values
+from stormproof.store.integrity import check_images, check_run
 from stormproof.store.record import RunRecord, read_record
 from stormproof.store.reopen import dataset_of
+
+_LOST = 3  # images kept of each condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +42,40 @@ class Scores:
     record: RunRecord
     by_measure: dict[str, dict[str, float]]
     per_class: dict[str, dict[str, dict[str, float]]]  # measure → condition → class → score
-    aggregates: dict[str, Aggregates]
+    aggregates: dict[str, Aggregates]  # over the first of the sets
     missing: tuple[str, ...] = ()
     reference: str | None = None
+    sets: tuple[tuple[ConditionSet, dict[str, Aggregates]], ...] = ()  # every set, by measure
+    classes: tuple[str, ...] = ()  # those that were scored
+    measure: str | None = None
+    quality: dict[str, dict[str, float]] = field(default_factory=dict)  # condition → RMSE, SNR
+    curves: dict[str, dict[str, dict[str, list[float]]]] = field(default_factory=dict)  # by condition
+    lost: dict[str, list[Worsening]] = field(default_factory=dict)  # people hardest to find again
+    images: ImageErrors | None = None
 
     @property
     def headline(self) -> str:
-        """The measure that tables print first: the benchmark's, else the task's own."""
-        usual = (self.record.metric, "mIoU", f"{MASKS}AP", "AP")
+        """The measure that tables print first: the one asked for, the benchmark's, else the task's own."""
+        usual = (self.measure, self.record.metric, "mIoU", f"{MASKS}AP", "AP")
         return next(name for name in usual if name in self.by_measure)
+
+    @property
+    def over(self) -> str:
+        """The benchmark or suite that the aggregates are over; empty if the conditions are no such set."""
+        return self.sets[0][0].name if self.sets and self.sets[0][0].whole else ""
+
+    @property
+    def aggregated(self) -> tuple[str, ...]:
+        """The conditions that the aggregates are of, clean among them."""
+        chosen = self.sets[0][0].conditions if self.sets else ()
+        return tuple(text for text in self.record.conditions if text == "clean" or text in chosen)
+
+    def showing(self, measure: str) -> Scores:
+        """The same scores with another measure first."""
+        if measure not in self.by_measure:
+            there = f"There are {', '.join(self.by_measure)}."
+            raise UnknownName("measure of this run", measure, self.by_measure, there)
+        return replace(self, measure=measure)
 
     def as_dict(self) -> dict[str, Any]:
         record = self.record
@@ -49,30 +83,76 @@ class Scores:
             "model": record.model.name, "dataset": record.dataset.name, "images": record.images,
             "seed": record.seed, "key": record.key, "benchmark": record.benchmark, "tags": record.tags,
             "headline": self.headline, "reference": self.reference, "missing": list(self.missing),
+            "classes": list(self.classes), "over": self.over,
             "scores": self.by_measure, "aggregates": self.aggregates, "per_class": self.per_class,
+            "sets": [
+                {"name": each.name, "conditions": list(each.conditions), "of": each.of, "aggregates": found}
+                for each, found in self.sets
+            ],
+            "quality": self.quality, "curves": self.curves,
+            "lost": {text: [asdict(one) for one in worst] for text, worst in self.lost.items()},
         }  # fmt: skip
 
 
 def score_run(
-    run: Path, *, data: str | None = None, partial: bool = False, reference: Path | None = None
+    run: Path,
+    *,
+    data: str | Dataset | None = None,
+    classes: Sequence[str] | str | None = None,
+    partial: bool = False,
+    reference: Path | None = None,
+    only: Sequence[str] = (),
+    rule: MatchingRule = MatchingRule(),  # noqa: B008
 ) -> Scores:
-    """Every measure that fits a run. An incomplete grid is refused by name, unless `partial` is asked for."""
-    record = read_record(run)
+    """Every measure that fits a run. An incomplete grid is refused by name, unless `partial` is asked for.
+
+    `classes` are those to score: by default the ones that model and dataset share, "all" of the dataset's, or
+    some by name. `only` scores some conditions, as if there were no others. `rule` is how object errors match
+    boxes to objects.
+    """
+    record = whole = read_record(run)
+    if only:
+        record = record.model_copy(update={"conditions": tuple(only)})
+    declare(record.declared)
     dataset = dataset_of(record, data)
     rows = RunRows(run, record)
+    check_run(run, whole, dataset)
+    check_images(run, record, dataset)
     lacking = missing_images(run, record)
     missing = in_words(record, lacking)
     here = [text for text in record.conditions if text not in lacking]
     if lacking and not (partial and here):
         raise IncompleteRun(run, record, lacking, "score")
-    found = dict(_scored(rows, record, dataset, here))
+    check_classes(classes, dataset.classes, dataset.semantic_classes)
+    lost: dict[str, list[Worsening]] = {}
+    scored_classes, found = _scored(rows, record, dataset, here, classes, rule, lost)
     names = [name for name in measures() if any(name in scored.numbers for scored in found.values())]
     table = {name: {text: found[text].numbers.get(name, math.nan) for text in here} for name in names}
     kinds = dict.fromkeys(kind for scored in found.values() for kind in scored.per_class)
     per_class = {kind: {text: dict(found[text].per_class.get(kind, {})) for text in here} for kind in kinds}
-    totals = {} if missing else {n: aggregates(n, grid_of(table[n], record.conditions)) for n in names}
-    scores = Scores(record, table, per_class, totals, missing)
-    return scores if reference is None else _beside(scores, score_run(reference, data=data))
+    sets = () if missing else tuple(_by_set(record, table))
+    totals = sets[0][1] if sets else {}
+    scores = Scores(
+        record, table, per_class, totals, missing, sets=sets, classes=scored_classes,
+        quality=rows.changes(here), lost=lost,
+        curves={text: {name: dict(c) for name, c in found[text].curves.items()} for text in here},
+        images=_images(readable_ids(run, record, dataset), found),
+    )  # fmt: skip
+    if reference is None:
+        return scores
+    return _beside(scores, score_run(reference, data=data, classes=classes, rule=rule))
+
+
+def _by_set(
+    record: RunRecord, table: dict[str, dict[str, float]]
+) -> Iterator[tuple[ConditionSet, dict[str, Aggregates]]]:
+    """The aggregates of each set of conditions; of the clean score alone where there is no other."""
+    for each in sets_of(record.conditions, record.benchmark) or (ConditionSet("", (), 0),):
+        found = {
+            name: aggregates(name, averaged_grid(values, each.conditions, record), named=each.whole)
+            for name, values in table.items()
+        }
+        yield each, found
 
 
 def _beside(scores: Scores, reference: Scores) -> Scores:
@@ -87,54 +167,93 @@ def _beside(scores: Scores, reference: Scores) -> Scores:
     if lacking:
         some = ", ".join(lacking[:5]) + (f" and {len(lacking) - 5} more" if len(lacking) > 5 else "")
         raise InvalidOption(f"The reference {theirs.model.name} lacks {some}; run it under these, too.")
-    totals = {
-        name: found
-        | against(
-            name,
-            grid_of(scores.by_measure[name], ours.conditions),
-            grid_of(reference.by_measure[name], ours.conditions),
-        )
-        for name, found in scores.aggregates.items()
-        if name in reference.by_measure
-    }
-    merged = scores.aggregates | totals
-    return Scores(ours, scores.by_measure, scores.per_class, merged, scores.missing, theirs.model.name)
+    sets = tuple(
+        (each, {name: dict(found) | _gains(name, each, scores, reference) for name, found in totals.items()})
+        for each, totals in scores.sets
+    )
+    merged = sets[0][1] if sets else scores.aggregates
+    return replace(scores, aggregates=merged, sets=sets, reference=theirs.model.name)
+
+
+def _gains(name: str, each: ConditionSet, scores: Scores, reference: Scores) -> Aggregates:
+    if name not in reference.by_measure:
+        return {}
+    grids = (averaged_grid(s.by_measure[name], each.conditions, scores.record) for s in (scores, reference))
+    return against(name, *grids, named=each.whole)
+
+
+def readable_ids(run: Path, record: RunRecord, dataset: Dataset) -> tuple[str, ...]:
+    """The images that scores are of, in order: all but those that could not be read."""
+    out = unreadable_images(run, record)
+    return tuple(dataset.ids[i] for i in range(record.images) if i not in out)
+
+
+def _images(ids: tuple[str, ...], found: Mapping[str, Scored]) -> ImageErrors | None:
+    """The error of each image: of label maps where the run has them, else of objects."""
+    kinds = dict.fromkeys(kind for scored in found.values() for kind in scored.per_image)
+    for kind in sorted(kinds, key=lambda name: name != "mIoU"):
+        held = {text: scored.per_image[kind] for text, scored in found.items() if kind in scored.per_image}
+        return ImageErrors(ids, held)
+    return None
 
 
 def _scored(
-    rows: RunRows, record: RunRecord, dataset: Dataset, conditions: list[str]
-) -> Iterator[tuple[str, Scored]]:
+    rows: RunRows,
+    record: RunRecord,
+    dataset: Dataset,
+    conditions: list[str],
+    asked: Sequence[str] | str | None,
+    rule: MatchingRule,
+    lost: dict[str, list[Worsening]],
+) -> tuple[tuple[str, ...], dict[str, Scored]]:
+    """The classes that were scored, and the numbers of each condition."""
     found: dict[str, Scored] = {text: Scored({}) for text in conditions}
-    truths = Truths(dataset, record.images, record.seed)
+    chosen = chosen_classes(record.model.classes, dataset.classes, asked)
+    scored_classes: tuple[str, ...] = ()
+    unreadable = frozenset(unreadable_images(rows.run, record))
+    truths = Truths(dataset, record.images, record.seed, chosen, unreadable)
     if has_values(rows.run, "confusion_pixels"):
         match = match_classes(record.model.semantic_classes, dataset.semantic_classes)
-        for text, columns in rows.confusions(conditions):
-            found[text] |= score_maps(columns, match)
-    if truths.has_objects and (has_objects(rows.run) or not has_values(rows.run, "semantic_runs")):
-        for text, scored in _objects(rows, record, truths, conditions):
+        kept = chosen_classes(record.model.semantic_classes, dataset.semantic_classes, asked)
+        scored_classes = kept
+        for text, columns, owners in rows.confusions(conditions):
+            errors = map_errors(columns, owners, len(readable_ids(rows.run, record, dataset)), match)
+            found[text] |= score_maps(columns, match, kept) | Scored({}, per_image={"mIoU": errors})
+    if truths.has_objects and chosen and (has_objects(rows.run) or not has_values(rows.run, "semantic_runs")):
+        scored_classes = tuple(dict.fromkeys((*chosen, *scored_classes)))
+        for text, scored in _objects(rows, record, truths, conditions, rule, lost):
             found[text] |= scored
     if not any(scored.numbers for scored in found.values()):
         raise InvalidOption(f"{record.dataset.name} has no truth for what {record.model.name} predicts.")
-    yield from found.items()
+    return scored_classes, found
 
 
 def _objects(
-    rows: RunRows, record: RunRecord, truths: Truths, conditions: list[str]
+    rows: RunRows,
+    record: RunRecord,
+    truths: Truths,
+    conditions: list[str],
+    rule: MatchingRule,
+    lost: dict[str, list[Worsening]],
 ) -> Iterator[tuple[str, Scored]]:
-    match = match_classes(record.model.classes, truths.dataset.classes)
+    match = narrowed(match_classes(record.model.classes, truths.dataset.classes), truths.classes)
     masks = has_values(rows.run, "masks") and truths.has_masks
     clean_first = sorted(conditions, key=lambda text: text != "clean")
     fixed: Sensitivities | None = None
+    clean: Detections | None = None
     for text, found in rows.detections(clean_first, match, truths.still.position, masks=masks):
         truth = truths.under(Condition.parse(text))
-        scored = score_boxes(truth, found)
+        scored = score_boxes(truth, found, rule)
         if masks:
             scored |= score_masks(truth, found)
         if truths.person is not None:
             if text == "clean":
-                fixed = _sensitivities(truths, found, truths.person)
+                fixed, clean = _sensitivities(truths, found, truths.person), people(found, truths.person)
             if fixed is not None and _shown(truth, truths.person):
                 scored |= score_people(truth, found, truths.person, fixed)
+                if clean is not None and text != "clean" and truth is truths.still:
+                    now = people(found, truths.person)
+                    lost[text] = worst_images(only(truth, truths.person), clean, now, count=_LOST)
         yield text, scored
 
 

@@ -19,11 +19,19 @@ PEOPLE = ("person", "pedestrian")
 
 @dataclass(frozen=True, eq=False)
 class Truths:
-    """The truth of the first `images` images."""
+    """The truth of the first `images` images, but for those that could not be read: the objects of some
+    classes, of all if none are named."""
 
     dataset: Dataset
     images: int
     seed: int
+    chosen: tuple[str, ...] | None = None
+    unreadable: frozenset[int] = frozenset()  # left out of every condition
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """What labels are numbered by here."""
+        return self.dataset.classes if self.chosen is None else self.chosen
 
     @cached_property
     def still(self) -> DetectionTruth:
@@ -46,19 +54,32 @@ class Truths:
     @cached_property
     def person(self) -> int | None:
         """The label of people, if the dataset has them."""
-        return next((i for i, name in enumerate(self.dataset.classes) if name.lower() in PEOPLE), None)
+        return next((i for i, name in enumerate(self.classes) if name.lower() in PEOPLE), None)
 
     def _laid_out(self, condition: Condition) -> DetectionTruth:
-        return DetectionTruth.of(self._objects(condition), self.dataset.classes)
+        return DetectionTruth.of(self._objects(condition), self.classes)
 
     def _objects(self, condition: Condition) -> Iterator[tuple[str, Instances]]:
         nothing = Instances(np.zeros((0, 4)), np.zeros(0, np.int64))
         for index in range(self.images):
+            if index in self.unreadable:
+                continue
             name, truth = self.dataset.ids[index], self.dataset.truth(index)
             if moves(condition):
                 size = self.dataset.size(index)
                 truth = truth_under(truth, size, condition, seed=self.seed, image_id=name)
-            yield name, truth.instances or nothing
+            yield name, self._of_classes(truth.instances or nothing)
+
+    def _of_classes(self, objects: Instances) -> Instances:
+        if self.classes == self.dataset.classes:
+            return objects
+        place = np.array([self.classes.index(c) if c in self.classes else -1 for c in self.dataset.classes])
+        kept = np.flatnonzero(place[objects.labels] >= 0)
+        masks = None if objects.masks is None else tuple(objects.masks[i] for i in kept.tolist())
+        return Instances(
+            objects.boxes[kept], place[objects.labels[kept]], masks, objects.crowd[kept],
+            objects.ignore[kept], objects.area[kept], objects.ids[kept],
+        )  # fmt: skip
 
 
 def moves(condition: Condition) -> bool:
@@ -72,7 +93,7 @@ def only(truth: DetectionTruth, label: int) -> DetectionTruth:
     return DetectionTruth(
         truth.ids, (truth.classes[label],), truth.image[kept], truth.boxes[kept],
         np.zeros(len(kept), np.int64), truth.crowd[kept], truth.ignore[kept], truth.area[kept],
-        tuple(truth.masks[i] for i in kept.tolist()),
+        tuple(truth.masks[i] for i in kept.tolist()), truth.sides[kept],
     )  # fmt: skip
 
 

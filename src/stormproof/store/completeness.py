@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from pathlib import Path
 
 from stormproof.errors import IncompleteGrid
@@ -13,10 +12,20 @@ from stormproof.store.record import RunRecord
 
 def missing_images(run: Path, record: RunRecord) -> dict[str, int]:
     """Conditions that lack images, with how many."""
-    cells = (cell for path in part_paths(run) for cell in held_cells(path, record.key))
-    held = Counter(text for index, text in cells if index < record.images)
-    lacking = {text: record.images - held[text] for text in record.conditions}
+    held: dict[str, set[int]] = {text: set() for text in record.conditions}
+    for path in part_paths(run):
+        for index, text in held_cells(path, record.key):
+            if index < record.images and text in held:
+                held[text].add(index)
+    out = unreadable_images(run, record).keys()
+    lacking = {text: record.images - len(out) - len(found - out) for text, found in held.items()}
     return {text: count for text, count in lacking.items() if count}
+
+
+def unreadable_images(run: Path, record: RunRecord) -> dict[int, str]:
+    """Images that could not be read, by index: they are left out of every condition alike."""
+    failed = (row for row in read_failures(run) if row["kind"] == "image")
+    return {int(row["index"]): str(row["image"]) for row in failed if int(row["index"]) < record.images}
 
 
 class IncompleteRun(IncompleteGrid):
@@ -27,6 +36,8 @@ class IncompleteRun(IncompleteGrid):
         super().__init__(missing, len(record.conditions))
         failed = "".join("; {image} under {condition}: {error}".format_map(f) for f in read_failures(run)[:1])
         command = shlex.join(["stormproof", "run", "--config", str(run / "run.yaml")])
+        if record.quota is not None:
+            failed += f"; it is an estimate from {record.quota} images a condition, to be completed"
         partial = f", or {partly} the others with --partial" if len(missing) < len(record.conditions) else ""
         self.args = (
             f"{run}: {len(missing)} of {len(record.conditions)} conditions lack images: "

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from stormproof.store.parts import part_paths
+from stormproof.store.schema import ROWS
 
 
 def has_objects(run: Path) -> bool:
@@ -22,4 +23,7 @@ def has_values(run: Path, column: str) -> bool:
 
 def _any_row(run: Path, expression: ds.Expression) -> bool:
     parts = part_paths(run)
-    return bool(parts) and ds.dataset(parts).head(1, columns=["index"], filter=expression).num_rows > 0
+    return (
+        bool(parts)
+        and ds.dataset(parts, schema=ROWS).head(1, columns=["index"], filter=expression).num_rows > 0
+    )

@@ -88,22 +88,24 @@ def _inside(folder: Path, image: str) -> Path:
 def _rows(run: Path, condition: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
     """The rows of one condition, part by part."""
     for path in part_paths(run):
-        wanted = ["image", "height", "width", *columns]
-        yield from ds.dataset(path).to_table(wanted, filter=ds.field("condition") == condition).to_pylist()
+        part = ds.dataset(path)
+        wanted = [name for name in ("image", "height", "width", *columns) if name in part.schema.names]
+        yield from part.to_table(wanted, filter=ds.field("condition") == condition).to_pylist()
 
 
 def _results(run: Path, condition: str, category_ids: Sequence[int] | None) -> Iterator[dict[str, Any]]:
     for row in _rows(run, condition, DETECTION):
         image = _image_id(row["image"])
         masks = row["masks"] or [None] * len(row["boxes"])
-        for (x1, y1, x2, y2), score, label, counts in zip(
-            row["boxes"], row["scores"], row["labels"], masks, strict=True
+        sides = row.get("sides") or [(x2 - x1, y2 - y1) for x1, y1, x2, y2 in row["boxes"]]
+        for (x, y, _, _), (width, height), score, label, counts in zip(
+            row["boxes"], sides, row["scores"], row["labels"], masks, strict=True
         ):
             category = label if category_ids is None else category_ids[label]
             if category < 0:
                 continue  # a class the dataset does not have
             result = {"image_id": image, "category_id": category,
-                      "bbox": [x1, y1, x2 - x1, y2 - y1], "score": score}  # fmt: skip
+                      "bbox": [x, y, width, height], "score": score}  # fmt: skip
             if counts is not None:
                 size = [row["height"], row["width"]]
                 result["segmentation"] = {"size": size, "counts": compress(counts, size)}

@@ -21,6 +21,26 @@ def shares(run: Path) -> set[str]:
 
 
 @contextmanager
+def held_lock(path: Path, run: Path) -> Iterator[None]:
+    """Wait for a lock and hold it; a file system without locks is done without."""
+    lock = FileLock(path, fallback_to_soft=False)
+    try:
+        lock.acquire()
+    except OSError as error:
+        _pass_over(error, run)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _pass_over(error: OSError, run: Path) -> None:
+    if error.errno not in _NO_LOCKS:
+        fix = "check that it is writable"
+        raise OutputError(f"Cannot write to {run}: {error.strerror}; {fix}.") from error
+
+
+@contextmanager
 def sole_writer(run: Path, share: str) -> Iterator[None]:
     """Hold `share` of a run folder; another process that wants the same is told so."""
     path = run / f"{LOCK}{share.replace('/', _OF)}"
@@ -30,9 +50,7 @@ def sole_writer(run: Path, share: str) -> Iterator[None]:
     except Timeout:
         raise OutputError(f"Another process is writing to {run}; wait for it, or stop it.") from None
     except OSError as error:
-        if error.errno not in _NO_LOCKS:
-            fix = "check that it is writable"
-            raise OutputError(f"Cannot write to {run}: {error.strerror}; {fix}.") from error
+        _pass_over(error, run)
     try:
         yield
     finally:

@@ -9,14 +9,12 @@ from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 
-import yaml
-
 from stormproof.errors import StoreError
-from stormproof.files import whole_file
+from stormproof.files import read_yaml, whole_file
+from stormproof.store.integrity import check_run
 from stormproof.store.parts import (
     FAILURES,
     PARTS,
-    check_part,
     failures_of,
     held_cells,
     held_rows,
@@ -24,7 +22,7 @@ from stormproof.store.parts import (
     write_failures,
     writing_part,
 )
-from stormproof.store.record import RunRecord, claim, differences, read_record
+from stormproof.store.record import RunRecord, claim, claiming, differences, read_record
 from stormproof.store.settings import SETTINGS, covering, write_settings
 
 
@@ -36,15 +34,20 @@ def merge(out: Path, shards: Sequence[Path]) -> RunRecord:
         raise StoreError(f"{out} is one of the shards; merge into a folder of its own.")
     records = [read_record(shard) for shard in shards]
     _require_one_run(shards, records)
+    for shard, record in zip(shards, records, strict=True):
+        check_run(shard, record)  # before anything is written
     for shard, theirs in zip(shards, records, strict=True):
-        record = claim(out, theirs)
+        with claiming(out):
+            record = claim(out, theirs)
         for path in part_paths(shard):
             _take(path, out / PARTS / path.name, record.key)
     for shard in shards:
         _take_failures(shard, out, record.key)
     settings = shards[0] / SETTINGS
     if settings.exists():
-        mine = yaml.safe_load(settings.read_text(encoding="utf-8"))
+        mine = read_yaml(settings, error=StoreError)
+        if not isinstance(mine, dict):
+            raise StoreError(f"{settings} does not hold settings; copy another shard's over it.")
         write_settings(out / SETTINGS, covering(mine, records[0], record, shard="1/1", out=str(out)))
     return record
 
@@ -59,7 +62,6 @@ def _require_one_run(shards: Sequence[Path], records: Sequence[RunRecord]) -> No
 
 def _take(source: Path, target: Path, key: str) -> None:
     """Copy a part, or join its rows to those of the part that is there."""
-    check_part(source, key)
     held, more = held_cells(target, key), held_cells(source, key)
     if {*more} <= {*held}:
         return
@@ -67,7 +69,7 @@ def _take(source: Path, target: Path, key: str) -> None:
         with whole_file(target) as file, source.open("rb") as part:
             shutil.copyfileobj(part, file)
         return
-    rows = heapq.merge(held_rows(target), held_rows(source), key=itemgetter(0))
+    rows = heapq.merge(held_rows(target, key), held_rows(source, key), key=itemgetter(0))
     with writing_part(target, key) as joined:
         for _, same in groupby(rows, key=itemgetter(0)):
             joined.add(next(same)[1])

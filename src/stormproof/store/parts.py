@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq  # as files, not as datasets: those bring 50 MiB th
 from stormproof.errors import StoreError
 from stormproof.files import whole_file, write_json
 from stormproof.store.schema import KEY, ROWS, VERSION, Cell, Row, elements, table_of
+from stormproof.store.seal import is_sealed, seal
 
 PARTS = "parts"
 FAILURES = "failures"
@@ -23,7 +25,8 @@ _TAG = b"stormproof"
 _GROUP_ROWS = 512
 _GROUP_ELEMENTS = 1 << 20
 # Numbers of few distinct values compress best as dictionaries; coordinates as bytes of equal weight.
-_DICTIONARY = ["image", "condition", "corruption", "labels.list.element"]
+_DICTIONARY = ["image", "condition", "corruption", "labels.list.element", "content"]
+_FAILURE = {"index", "image", "condition", "kind", "error"}
 _SPLIT = ["boxes.list.element.list.element", "scores.list.element"]
 
 
@@ -78,40 +81,62 @@ class PartWriter:
 def writing_part(path: Path, key: str) -> Iterator[PartWriter]:
     """A part file that appears whole when the block ends; `key` says which run its rows belong to."""
     schema = ROWS.with_metadata({_TAG: json.dumps({"schema": VERSION, "key": key}).encode()})
-    with (
-        whole_file(path) as file,
-        pq.ParquetWriter(
-            file, schema, compression="zstd", use_dictionary=_DICTIONARY, use_byte_stream_split=_SPLIT
-        ) as writer,
-    ):
-        part = PartWriter(writer)
-        yield part
-        part.flush()
+    with whole_file(path) as file:
+        with pq.ParquetWriter(
+            file, schema, compression="zstd", use_dictionary=_DICTIONARY, use_byte_stream_split=_SPLIT,
+            write_page_checksum=True,
+        ) as writer:  # fmt: skip
+            part = PartWriter(writer)
+            yield part
+            part.flush()
+        seal(file)
 
 
-def check_part(path: Path, key: str) -> None:
-    """Refuse a part of another schema or another run."""
-    _check(_opened(path).schema_arrow.metadata, path, key)
+def check_part(path: Path, key: str, *, sealed: bool = False) -> None:
+    """Refuse a part that is damaged, of another schema or another run; `sealed`: and one without a seal."""
+    _opened(path, key)
+    if sealed and is_sealed(path) is None:
+        raise DamagedPart(path, "its seal is broken")
 
 
 def held_cells(path: Path, key: str) -> list[Cell]:
     """The cells that a part holds, in order; none if there is no such file."""
+    return _cells(read_part(path, key, KEY)) if path.exists() else []
+
+
+def held_contents(path: Path, key: str) -> dict[int, str]:
+    """The content of each image as a part recorded it, where it did."""
     if not path.exists():
-        return []
-    part = _opened(path)
-    _check(part.schema_arrow.metadata, path, key)
-    return _cells(part.read(columns=list(KEY)))
+        return {}
+    table = read_part(path, key, ("index", "content"))
+    both = zip(table["index"].to_pylist(), table["content"].to_pylist(), strict=True)
+    return {index: content for index, content in both if content is not None}
 
 
-def held_rows(path: Path) -> Iterator[tuple[Cell, pa.Table]]:
+def held_rows(path: Path, key: str) -> Iterator[tuple[Cell, pa.Table]]:
     """The rows that a part holds, each as a table of its own, in order."""
     if not path.exists():
         return
-    part = _opened(path)
+    part = _opened(path, key)
     for group in range(part.num_row_groups):
-        table = part.read_row_group(group).replace_schema_metadata(None)
+        with _reading(path):
+            table = _as_schema(part.read_row_group(group), ROWS.names)
         for at, cell in enumerate(_cells(table)):
             yield cell, table.slice(at, 1)
+
+
+def rows_in(path: Path) -> int:
+    """How many rows a part holds, of whatever run."""
+    with _reading(path):
+        return int(pq.read_metadata(path).num_rows)
+
+
+def read_part(path: Path, key: str, columns: Sequence[str]) -> pa.Table:
+    """Columns of a part that was checked."""
+    part = _opened(path, key)
+    with _reading(path):
+        there = [name for name in columns if name in part.schema_arrow.names]
+        return _as_schema(part.read(columns=there), columns)
 
 
 def write_failures(path: Path, failures: Sequence[dict[str, Any]]) -> None:
@@ -123,8 +148,13 @@ def write_failures(path: Path, failures: Sequence[dict[str, Any]]) -> None:
 
 
 def failures_of(path: Path) -> list[dict[str, Any]]:
-    """What one chunk's file of failures says; nothing if there is none."""
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    """What one chunk's file of failures says; nothing if there is none, or if it cannot be read: such cells
+    are simply tried again."""
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+        return [row for row in rows if row.keys() >= _FAILURE]
+    except (OSError, ValueError, AttributeError, TypeError):
+        return []
 
 
 def read_failures(run: Path) -> list[dict[str, str]]:
@@ -137,17 +167,55 @@ def _cells(table: pa.Table) -> list[Cell]:
     return list(zip(*(table[name].to_pylist() for name in KEY), strict=True))
 
 
-def _opened(path: Path) -> pq.ParquetFile:
+class DamagedPart(StoreError):
+    """A part file does not hold what was written; says how to make just this part again."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        again = shlex.join(["stormproof", "run", "--config", str(path.parent.parent / "run.yaml")])
+        super().__init__(
+            f"{path} is damaged: {what}. Make this part again with: rm {shlex.quote(str(path))} && {again}"
+        )
+        self.path, self.what = path, what
+
+    def __reduce__(self) -> tuple[type[DamagedPart], tuple[Path, str]]:
+        return type(self), (self.path, self.what)
+
+
+def _opened(path: Path, key: str) -> pq.ParquetFile:
+    """A part whose seal fits; parts of earlier versions have none."""
+    with _reading(path):
+        if is_sealed(path) is False:
+            raise DamagedPart(path, "its content does not fit its seal")
+        part = pq.ParquetFile(path, page_checksum_verification=True)
+        metadata = part.schema_arrow.metadata
+    _check(metadata, path, key)
+    return part
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Whatever Arrow makes of a damaged file, in our words."""
     try:
-        return pq.ParquetFile(path)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise StoreError(
-            f"{path} is not a readable part file ({error}); delete it and run again to remake it."
-        ) from error
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        words = " ".join(str(error).split())[:200]
+        raise DamagedPart(path, f"it cannot be read ({words})") from error
+
+
+def _as_schema(table: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """The columns, in order; those that an earlier version did not write are null."""
+    absent = [name for name in columns if name not in table.column_names]
+    for name in absent:
+        table = table.append_column(ROWS.field(name), pa.nulls(len(table), ROWS.field(name).type))
+    return table.select(list(columns)).replace_schema_metadata(None)
 
 
 def _check(metadata: dict[bytes, bytes] | None, path: Path, key: str) -> None:
-    tag = json.loads((metadata or {}).get(_TAG, b"{}"))
+    try:
+        tag = json.loads((metadata or {}).get(_TAG, b"{}"))
+        tag.get("schema")
+    except (ValueError, AttributeError):
+        raise DamagedPart(path, "its tag cannot be read") from None
     if tag.get("schema") != VERSION:
         raise StoreError(
             f"{path} has schema {tag.get('schema', 'none')}, this version reads {VERSION}; "

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.errors import DatasetError, InvalidOption
+from stormproof.here import KIND
+from stormproof.spec import Spec
 from stormproof.store.record import RunRecord
 
 
-def dataset_of(record: RunRecord, data: str | None = None) -> Dataset:
-    """The dataset a run was made on, from where it was or from `data`; any other one is refused."""
+def dataset_of(record: RunRecord, data: str | Dataset | None = None) -> Dataset:
+    """The dataset a run was made on, from where it was or from `data`; any other one is refused.
+
+    A run folder is data: Python code that its record names is not run unless the user names it again.
+    """
+    kind = Spec.parse(record.dataset.spec).kind
+    if data is None and kind == KIND:
+        name = record.dataset.name
+        raise InvalidOption(f"The dataset {name} of this run was made in Python; give it again with data=.")
+    if data is None and "." in kind:
+        raise InvalidOption(
+            f"The dataset of this run is Python code ({record.dataset.spec}), which is run only if you name "
+            f"it: --data {shlex.quote(record.dataset.spec)}"
+        )
     try:
-        dataset = open_dataset(data or record.dataset.spec)
+        dataset = open_dataset(data or record.dataset.spec) if data is None or isinstance(data, str) else data
     except DatasetError as error:
         if data is not None:
             raise
@@ -22,7 +37,7 @@ def dataset_of(record: RunRecord, data: str | None = None) -> Dataset:
         ) from error
     if dataset.fingerprint != record.dataset.fingerprint:
         raise InvalidOption(
-            f"{data or record.dataset.spec} is not the dataset of this run: fingerprint "
+            f"{data if isinstance(data, str) else dataset.name} is not the dataset of this run: fingerprint "
             f"{dataset.fingerprint[:16]}, not {record.dataset.fingerprint[:16]}."
         )
     return dataset

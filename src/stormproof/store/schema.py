@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stormproof.condition import Condition
+from stormproof.metrics.quality import Change
 from stormproof.metrics.semantic import Confusion
 from stormproof.sample import RLE, Floats, Ints, Prediction
 
@@ -25,6 +26,7 @@ Runs = npt.NDArray[np.uint32]
 
 VERSION = 1
 BOXES = pa.list_(pa.list_(pa.float64(), 4))
+SIDES = pa.list_(pa.list_(pa.float64(), 2))
 RUNS = pa.list_(pa.uint32())
 ROWS = pa.schema(
     [
@@ -32,7 +34,7 @@ ROWS = pa.schema(
         pa.field("image", pa.string(), nullable=False),  # the image's id
         pa.field("condition", pa.string(), nullable=False),
         pa.field("corruption", pa.string()),  # null when clean
-        pa.field("severity", pa.int8()),  # null when clean, or when parameters are given instead
+        pa.field("severity", pa.int8()),  # null when clean, given by parameters, or between two
         pa.field("recipe", pa.int16(), nullable=False),  # the corruption's version; 0 when clean
         pa.field("height", pa.int32(), nullable=False),
         pa.field("width", pa.int32(), nullable=False),
@@ -45,11 +47,15 @@ ROWS = pa.schema(
         pa.field("confusion_truth", pa.list_(pa.int32())),  # pixels by true and predicted class, where
         pa.field("confusion_predicted", pa.list_(pa.int32())),  # there are any; null: no truth
         pa.field("confusion_pixels", pa.list_(pa.int64())),
+        pa.field("content", pa.string()),  # size and digest of the image as read; null: not recorded
+        pa.field("sides", SIDES),  # widths and heights as a results file states them; null: x2 − x1, y2 − y1
+        pa.field("rmse", pa.float64()),  # against the clean image; null: no pixels at hand, or an older run
+        pa.field("snr", pa.float64()),
     ]
 )
 KEY = ("index", "condition")
 Cell = tuple[int, str]  # the values of KEY: image index, condition
-DETECTION = ("boxes", "scores", "labels", "masks")
+DETECTION = ("boxes", "sides", "scores", "labels", "masks")
 SEMANTIC = ("semantic_values", "semantic_runs")
 CONFUSION = ("confusion_truth", "confusion_predicted", "confusion_pixels")
 
@@ -64,23 +70,29 @@ class Row:
     recipe: int
     size: tuple[int, int]
     boxes: Floats
+    sides: Floats | None  # where they are not what the boxes give
     scores: Floats
     labels: Ints
     masks: tuple[RLE, ...] | None
     semantic: tuple[Labels, Runs] | None
     confusion: tuple[Ints, Ints, Ints] | None
+    content: str | None = None
+    change: Change | None = None
 
     @classmethod
     def of(
         cls, index: int, image: str, condition: Condition, recipe: int, size: tuple[int, int],
-        said: Prediction, confusion: Confusion | None = None,
+        said: Prediction, confusion: Confusion | None = None, content: str | None = None,
+        change: Change | None = None,
     ) -> Row:  # fmt: skip
         """The row of a prediction, in memory of its own: a model may reuse its arrays for the next image."""
         return cls(
             index, image, condition, recipe, size,
-            said.boxes.copy(), said.scores.copy(), said.labels.copy(), said.masks,
+            said.boxes.copy(), _stated(said), said.scores.copy(), said.labels.copy(), said.masks,
             semantic=None if said.semantic is None else run_lengths(said.semantic),
             confusion=None if confusion is None else _sparse(confusion.counts),
+            content=content,
+            change=change,
         )  # fmt: skip
 
     @property
@@ -110,19 +122,23 @@ def table_of(rows: Sequence[Row]) -> pa.Table:
         "image": [row.image for row in rows],
         "condition": [str(row.condition) for row in rows],
         "corruption": [row.condition.corruption for row in rows],
-        "severity": [row.condition.severity for row in rows],
+        "severity": [row.condition.rung for row in rows],
         "recipe": [row.recipe for row in rows],
         "height": [row.size[0] for row in rows],
         "width": [row.size[1] for row in rows],
-        "boxes": _boxes([row.boxes for row in rows]),
+        "boxes": _boxes([row.boxes for row in rows], BOXES),
+        "sides": _boxes([row.sides for row in rows], SIDES),
         "scores": _lists([row.scores for row in rows], pa.float64()),
         "labels": _lists([row.labels for row in rows], pa.int32()),
         "masks": _masks([row.masks for row in rows]),
+        "content": [row.content for row in rows],
     }
     for k, (name, kind) in enumerate(zip(SEMANTIC, (pa.uint16(), pa.uint32()), strict=True)):
         columns[name] = _lists([None if row.semantic is None else row.semantic[k] for row in rows], kind)
     for k, (name, kind) in enumerate(zip(CONFUSION, (pa.int32(), pa.int32(), pa.int64()), strict=True)):
         columns[name] = _lists([None if row.confusion is None else row.confusion[k] for row in rows], kind)
+    for k, name in enumerate(Change._fields):
+        columns[name] = [None if row.change is None else row.change[k] for row in rows]
     return pa.table(columns, schema=ROWS)
 
 
@@ -137,6 +153,7 @@ def prediction_of(row: dict[str, Any]) -> Prediction:
         labels=np.array(row.get("labels") or [], np.int64),
         masks=None if masks is None else tuple(RLE(size, np.array(m, np.uint32)) for m in masks),
         semantic=None if values is None else label_map(values, row["semantic_runs"], size),
+        sides=row.get("sides"),  # type: ignore[arg-type]
     )
 
 
@@ -172,11 +189,18 @@ def _lists(parts: Sequence[npt.NDArray[Any] | None], kind: pa.DataType) -> pa.Li
     return pa.ListArray.from_arrays(pa.array(offsets), values, type=pa.list_(kind), mask=nulls)
 
 
-def _boxes(parts: Sequence[npt.NDArray[Any]]) -> pa.ListArray:
-    offsets = np.concatenate(([0], np.cumsum([len(p) for p in parts]))).astype(np.int32)
-    corners = pa.array(np.concatenate([np.zeros(0), *(p.ravel() for p in parts)]))
-    four = pa.FixedSizeListArray.from_arrays(corners, type=BOXES.value_type)
-    return pa.ListArray.from_arrays(pa.array(offsets), four, type=BOXES)
+def _stated(said: Prediction) -> Floats | None:
+    """The widths and heights of a prediction where its corners do not give them to the last bit."""
+    given = said.boxes[:, 2:] - said.boxes[:, :2]
+    return None if np.array_equal(given, said.sides) else said.sides.copy()
+
+
+def _boxes(parts: Sequence[npt.NDArray[Any] | None], kind: pa.DataType) -> pa.ListArray:
+    offsets = np.concatenate(([0], np.cumsum([0 if p is None else len(p) for p in parts]))).astype(np.int32)
+    numbers = pa.array(np.concatenate([np.zeros(0), *(p.ravel() for p in parts if p is not None)]))
+    fixed = pa.FixedSizeListArray.from_arrays(numbers, type=kind.value_type)
+    nulls = pa.array([p is None for p in parts]) if any(p is None for p in parts) else None
+    return pa.ListArray.from_arrays(pa.array(offsets), fixed, type=kind, mask=nulls)
 
 
 def _masks(parts: Sequence[tuple[RLE, ...] | None]) -> pa.ListArray:

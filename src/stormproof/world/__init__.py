@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from stormproof.world.classes import OBJECTS, SEMANTIC
-from stormproof.world.samples import SPLITS, render
+from stormproof.world.samples import SPLITS, VERSION, render
 
-__all__ = ["OBJECTS", "SEMANTIC", "SPLITS", "render"]
+__all__ = ["OBJECTS", "SEMANTIC", "SPLITS", "VERSION", "render"]

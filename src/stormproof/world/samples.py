@@ -12,7 +12,7 @@ import numpy.typing as npt
 from stormproof.errors import InvalidOption, UnknownName
 from stormproof.kernel import kernel
 from stormproof.sample import RLE, Camera, Context, Instances, Sample, SemanticMap, Truth
-from stormproof.world.classes import VOID
+from stormproof.world.classes import OBJECTS, SEMANTIC, VOID
 from stormproof.world.scene import Scene, compose
 from stormproof.world.solids import Solid, solids
 from stormproof.world.view import View, look
@@ -20,6 +20,8 @@ from stormproof.world.view import View, look
 # How many scenes each split has. A scene's random numbers are keyed by its split's name, so no two
 # splits share one.
 SPLITS: Mapping[str, int] = {"train": 2**31, "val": 200, "test": 500}
+
+VERSION = 1  # raised whenever a change to the renderer changes an image
 
 MIN_SIDE, MAX_SIDE = 32, 4096  # pixels
 FEW = 12  # visible pixels under which an object is marked `ignore`
@@ -151,7 +153,8 @@ def render(
         right = look(scene, width, height, shift=baseline).image
         disparity = (np.float32(camera.fx * baseline) / view.depth).astype(np.float32)
         camera = Camera(camera.fx, camera.fy, camera.cx, camera.cy, baseline)
-    sample = Sample(scene_id(split, index), view.image, truth, Context(view.depth, camera, right, disparity))
+    context = Context(view.depth, camera, right, disparity)
+    sample = Sample(scene_id(split, index), view.image, truth, context, OBJECTS, SEMANTIC)
     things = [p for p in scene.stage.placements if p.label >= 0]
     shown = [things[n - 1] for n in numbers]
     return Rendered(sample, instance, solids(scene, shown), tuple(p.group for p in shown))

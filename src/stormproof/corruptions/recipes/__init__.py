@@ -5,6 +5,6 @@ from importlib import import_module
 # The order of lists and galleries.
 for _module in (
     "noise", "blur", "weather", "light", "digital", "optics", "mutators", "contextual",
-    "camera", "isp", "board",
+    "camera", "isp", "board", "style",
 ):  # fmt: skip
     import_module(f"{__name__}.{_module}")

@@ -47,7 +47,7 @@ def _transmission() -> npt.NDArray[np.float32]:
     cite="pezzementi2018",
     needs=("depth",),
     derived={"beta": extinction},
-    beta=ladder(0.004, 0.012, 0.04, low=0, high=100),
+    beta=ladder(0.004, 0.012, 0.04, low=0, high=100, between="log"),
 )
 def haze(image: Image, *, depth: imaging.Field, beta: float) -> Image:
     """Haze: light fades with distance towards the grey of fog, I·T + h·(1 − T) with T = exp(−β·depth).

@@ -31,7 +31,11 @@ def brightness(image: Image, *, amount: float) -> Image:
     return imaging.by_brightest(image, _brighter(amount))
 
 
-@corruption(family="digital", cite="hendrycks2019", factor=ladder(0.4, 0.3, 0.2, 0.1, 0.05, low=0, high=10))
+@corruption(
+    family="digital",
+    cite="hendrycks2019",
+    factor=ladder(0.4, 0.3, 0.2, 0.1, 0.05, low=0, high=10, between="log"),
+)
 def contrast(image: Image, *, factor: float) -> Image:
     """Contrast lost around each channel's mean."""
     means = imaging.channel_means(image)[:, None] / 255
@@ -53,7 +57,7 @@ def _spread(gain: float, offset: float) -> imaging.Field:
 @corruption(
     family="digital",
     cite="hendrycks2019",
-    gain=ladder(0.3, 0.1, 2, 5, 20.0, low=0, high=1000),
+    gain=ladder(0.3, 0.1, 2, 5, 20.0, low=0, high=1000, between="switch"),
     offset=ladder(0, 0, 0, 0.1, 0.2, low=0, high=1),
 )
 def saturate(image: Image, *, gain: float, offset: float) -> Image:

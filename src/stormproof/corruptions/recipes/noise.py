@@ -46,7 +46,11 @@ def _poisson_table(photons: float) -> npt.NDArray[np.uint8]:
     return table
 
 
-@corruption(family="noise", cite="hendrycks2019", photons=ladder(60, 25, 12, 5, 3.0, low=0.05, high=10000))
+@corruption(
+    family="noise",
+    cite="hendrycks2019",
+    photons=ladder(60, 25, 12, 5, 3.0, low=0.05, high=10000, between="log"),
+)
 def shot_noise(image: Image, draw: Draw, *, photons: float) -> Image:
     """Few photons: each value is a Poisson count with `photons` expected at white."""
     return imaging.noise_by_table(image, _poisson_table(photons), draw.bits("noise", image.shape))

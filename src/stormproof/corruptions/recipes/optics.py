@@ -29,7 +29,12 @@ def _linear_steps(weight: float) -> npt.NDArray[np.int32]:
     return np.rint(weight * normal_quantiles() * _ONE).astype(np.int32)
 
 
-@corruption(family="noise", cite="kamann2020", weight=ladder(0.04, 0.055, 0.08, 0.11, 0.15, low=0, high=10))
+@corruption(
+    family="noise",
+    cite="kamann2020",
+    version=2,
+    weight=ladder(0.025, 0.037, 0.053, 0.075, 0.105, low=0, high=10),
+)
 def intensity_noise(image: Image, draw: Draw, *, weight: float) -> Image:
     """A CMOS sensor's noise: luminance and chrominance noise in the linear domain, weaker where it is bright.
 
@@ -75,9 +80,10 @@ def radial_field(
 @corruption(
     family="optics",
     cite="kamann2020",
+    version=2,
     moves=radial_field,
     labels="moved",
-    delta=ladder(0.03, 0.06, 0.10, 0.15, 0.20, low=-0.3, high=2),
+    delta=ladder(0.01, 0.02, 0.03, 0.04, 0.05, low=-0.3, high=2),
     quartic=constant(0.0, low=-1, high=1),
     cubic=constant(0.8, low=-1, high=1),
     quadratic=constant(0.2, low=-1, high=1),

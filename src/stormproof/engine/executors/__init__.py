@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from stormproof.engine.work import ChunkResult, Work
+from stormproof.engine.work import Attempt, ChunkResult
 
 
 class Executor(Protocol):
-    def run(self, work: Work, chunks: Iterable[int]) -> Iterator[ChunkResult]:
-        """Do the chunks; closing the iterator stops the work and loses at most the chunks in hand."""
+    def run(self, attempts: Iterable[Attempt]) -> Iterator[ChunkResult]:
+        """Do the chunks, of one run or of several, taking each when a worker is free for it; closing the
+        iterator stops the work and loses at most the chunks in hand."""
         ...

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from stormproof.engine.chunk import do_chunk_remotely
+from stormproof.engine.chunk import do_chunk_safely
 from stormproof.engine.guard import may_be_ended
+from stormproof.engine.heartbeat import INTERVAL, Listener, end_worker
 from stormproof.engine.retry import after_death
-from stormproof.engine.work import Attempt, ChunkResult, Work
+from stormproof.engine.work import Attempt, ChunkResult
 from stormproof.errors import MissingExtra, RunError, StormproofError
 from stormproof.store.parts import part_path
 
@@ -21,31 +23,35 @@ _PATIENCE = 5.0  # seconds to wait for a cluster's door to open
 
 @dataclass(frozen=True, slots=True)
 class RayCluster:
-    """`address` as ray.init takes it; None starts Ray on this machine. `gpus` is per task."""
+    """`address` as ray.init takes it; without one, and without RAY_ADDRESS, Ray starts on this machine.
+
+    `gpus` is per task.
+    """
 
     address: str | None = None
     gpus: float = 0.0
 
-    def run(self, work: Work, chunks: Iterable[int]) -> Iterator[ChunkResult]:
+    def run(self, attempts: Iterable[Attempt]) -> Iterator[ChunkResult]:
         ray = _ray()
         mine = not ray.is_initialized()
         if mine:
             _connect(ray, self.address)
         task = ray.remote(num_cpus=1, num_gpus=self.gpus, max_retries=RETRIES)(_task)
-        shared = ray.put(work)
         # As many again as can run at once wait ready; more would only fill Ray's memory.
         ahead = 2 * max(1, int(ray.cluster_resources().get("CPU", 1)))
-        fresh = map(Attempt, chunks)
-        busy: dict[Any, Attempt] = {task.remote(shared, attempt): attempt for attempt in islice(fresh, ahead)}
+        fresh, listener = iter(attempts), Listener()
+        busy: dict[Any, Attempt] = {task.remote(attempt): attempt for attempt in islice(fresh, ahead)}
         try:
             while busy:
-                done, _ = ray.wait(list(busy), num_returns=1)
+                done, _ = ray.wait(list(busy), num_returns=1, timeout=INTERVAL)
+                for attempt in listener.silent(busy.values()):
+                    end_worker(attempt)
                 for reference in done:
-                    outcome = _collect(ray, work, reference, busy.pop(reference))
+                    outcome = _collect(ray, reference, busy.pop(reference))
                     if isinstance(outcome, Attempt):
-                        busy[task.remote(shared, outcome)] = outcome
+                        busy[task.remote(outcome)] = outcome
                         continue
-                    busy |= {task.remote(shared, attempt): attempt for attempt in islice(fresh, 1)}
+                    busy |= {task.remote(attempt): attempt for attempt in islice(fresh, 1)}
                     yield outcome
         finally:
             for reference in busy:
@@ -54,12 +60,12 @@ class RayCluster:
                 ray.shutdown()
 
 
-def _task(work: Work, attempt: Attempt) -> ChunkResult:
+def _task(attempt: Attempt) -> ChunkResult:
     may_be_ended()
-    return do_chunk_remotely(work, attempt)
+    return do_chunk_safely(attempt)
 
 
-def _collect(ray: Any, work: Work, reference: Any, attempt: Attempt) -> ChunkResult | Attempt:
+def _collect(ray: Any, reference: Any, attempt: Attempt) -> ChunkResult | Attempt:
     try:
         result: ChunkResult = ray.get(reference)
     except ray.exceptions.RayTaskError as error:
@@ -67,11 +73,11 @@ def _collect(ray: Any, work: Work, reference: Any, attempt: Attempt) -> ChunkRes
         raise cause if isinstance(cause, StormproofError) else RunError(str(error)) from None
     except ray.exceptions.RayError as error:
         # Ray has tried on other workers already, so this is not the first death.
-        again = Attempt(attempt.chunk, max(1, attempt.deaths), attempt.one_by_one, attempt.skip)
-        return after_death(work, again, f"the Ray worker died ({type(error).__name__})")
-    if result.done and not part_path(work.out, result.chunk).exists():
+        again = replace(attempt, deaths=max(1, attempt.deaths))
+        return after_death(again, f"the Ray worker died ({type(error).__name__})")
+    if result.done and not part_path(result.out, result.chunk).exists():
         raise RunError(
-            f"A Ray worker wrote part {result.chunk}, but it is not in {work.out} here; "
+            f"A Ray worker wrote part {result.chunk}, but it is not in {result.out} here; "
             "--out must be a folder that all nodes share."
         )
     return result
@@ -86,10 +92,13 @@ def _ray() -> Any:
 
 
 def _connect(ray: Any, address: str | None) -> None:
+    # Without an address Ray would look for the last cluster of this machine, and wait long for a dead one.
+    address = address or os.environ.get("RAY_ADDRESS") or "local"
     try:
-        if address is not None:
+        if address != "local":
             _knock(address)
-        ray.init(address=address, log_to_driver=False, include_dashboard=False if address is None else None)
+        options = {"include_dashboard": False} if address == "local" else {}
+        ray.init(address=address, log_to_driver=False, **options)
     except (OSError, ValueError, RuntimeError) as error:
         raise RunError(
             f"No Ray cluster at {address!r}: {error}; "

@@ -9,14 +9,15 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import parent_process
 
-from stormproof.engine.chunk import do_chunk_remotely
+from stormproof.engine.chunk import do_chunk_safely
 from stormproof.engine.guard import may_be_ended
-from stormproof.engine.pair import settle
+from stormproof.engine.heartbeat import INTERVAL, Listener, end_worker
 from stormproof.engine.retry import after_death
-from stormproof.engine.work import Attempt, ChunkResult, Work
+from stormproof.engine.work import Attempt, ChunkResult
 from stormproof.processes import worker_pool
 
 
@@ -26,26 +27,30 @@ class Pool:
 
     workers: int
 
-    def run(self, work: Work, chunks: Iterable[int]) -> Iterator[ChunkResult]:
-        fresh = map(Attempt, chunks)
+    def run(self, attempts: Iterable[Attempt]) -> Iterator[ChunkResult]:
+        fresh, listener = iter(attempts), Listener()
         again: deque[Attempt] = deque()
-        idle = [_seat(work) for _ in range(self.workers)]
+        idle = [_seat() for _ in range(self.workers)]
         busy: dict[Future[ChunkResult], tuple[ProcessPoolExecutor, Attempt]] = {}
         try:
             while True:
                 while idle and (attempt := again.popleft() if again else next(fresh, None)):
                     seat = idle.pop()
-                    busy[seat.submit(do_chunk_remotely, work, attempt)] = seat, attempt
+                    with _deaf():
+                        busy[seat.submit(do_chunk_safely, attempt)] = seat, attempt
                 if not busy:
                     return
-                for future in wait(busy, return_when=FIRST_COMPLETED).done:
+                ended = wait(busy, timeout=INTERVAL, return_when=FIRST_COMPLETED).done
+                for attempt in listener.silent(attempt for _, attempt in busy.values()):
+                    end_worker(attempt)  # its seat breaks, as if it had died by itself
+                for future in ended:
                     seat, attempt = busy.pop(future)
                     try:
                         result = future.result()
                     except BrokenProcessPool:
                         seat.shutdown(wait=False)
-                        idle.append(_seat(work))
-                        outcome = after_death(work, attempt, "the worker died")
+                        idle.append(_seat())
+                        outcome = after_death(attempt, "the worker died")
                         if isinstance(outcome, Attempt):
                             again.append(outcome)
                             continue
@@ -57,15 +62,27 @@ class Pool:
             _leave([*idle, *(seat for seat, _ in busy.values())])
 
 
-def _seat(work: Work) -> ProcessPoolExecutor:
-    return worker_pool(1, _start, work.folder, work.modules)
+def _seat() -> ProcessPoolExecutor:
+    return worker_pool(1, _start)
 
 
-def _start(folder: str, modules: tuple[str, ...]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the planner's to handle
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Start a process that never hears Ctrl-C, which is the planner's to handle."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _start() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     may_be_ended()
     threading.Thread(target=_follow_parent, daemon=True).start()
-    settle(folder, modules)
 
 
 def _follow_parent() -> None:

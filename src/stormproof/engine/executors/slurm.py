@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stormproof.engine.executors.pool import Pool
-from stormproof.engine.work import ChunkResult, Work
+from stormproof.engine.work import Attempt, ChunkResult, Work
 from stormproof.errors import MissingExtra, RunError
 from stormproof.files import make_folder
 
@@ -27,13 +27,15 @@ class Slurm:
     options: Mapping[str, str | int] = field(default_factory=dict)
     cluster: str = "slurm"
 
-    def run(self, work: Work, chunks: Iterable[int]) -> Iterator[ChunkResult]:
-        todo = list(chunks)
+    def run(self, attempts: Iterable[Attempt]) -> Iterator[ChunkResult]:
+        todo = list(attempts)
+        if not todo:
+            return
         shares = [todo[start :: self.jobs] for start in range(min(self.jobs, len(todo)))]
-        executor = self._executor(work)
+        executor = self._executor(todo[0].work)
         try:
             with executor.batch():
-                jobs = [executor.submit(_share, work, share) for share in shares]
+                jobs = [executor.submit(_share, share) for share in shares]
         except Exception as error:  # submitit's, or whatever sbatch makes of the options
             raise RunError(f"Slurm does not take the jobs: {' '.join(str(error).split())}.") from error
         try:
@@ -57,9 +59,9 @@ class Slurm:
         return executor
 
 
-def _share(work: Work, chunks: list[int]) -> list[ChunkResult]:
+def _share(attempts: list[Attempt]) -> list[ChunkResult]:
     """A job's work, in a process beside it: a model that dies or hangs costs its cell, not the job."""
-    return list(Pool(1).run(work, chunks))
+    return list(Pool(1).run(attempts))
 
 
 def _collect(jobs: list[Any]) -> Iterator[ChunkResult]:

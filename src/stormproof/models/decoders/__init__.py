@@ -41,7 +41,10 @@ _HEADS = ("boxes", "scores")
 
 DECODERS: dict[str, Decoder] = {
     "yolox": Decoder(
-        yolo.yolox, ("rows",), 0.65, usual={"channels": "BGR", **LETTERBOX, "align": "top-left"}
+        yolo.yolox,
+        ("rows",),
+        0.65,
+        usual={"channels": "BGR", **LETTERBOX, "align": "top-left", "rounding": "down"},
     ),
     "yolov5": Decoder(yolo.yolov5, ("rows", "prototypes?"), 0.65, usual={**UNIT, **LETTERBOX}),
     "yolov8": Decoder(yolo.yolov8, ("columns", "prototypes?"), 0.7, usual={**UNIT, **LETTERBOX}),
@@ -58,6 +61,9 @@ DECODERS: dict[str, Decoder] = {
         usual={**IMAGENET, "resize": "letterbox", "align": "top-left", "pad": 0},
     ),
     "efficientdet-rows": Decoder(anchors.efficientdet_rows, ("rows",)),
+    "blazeface": Decoder(
+        anchors.blazeface, ("rows", "logits"), 0.3, usual={**SYMMETRIC, "resize": "letterbox", "pad": 0}
+    ),
     "nanodet": Decoder(points.nanodet, ("classes and distances per stride",), 0.6, usual=NANODET),
     "nanodet-plus": Decoder(points.nanodet_plus, ("rows",), 0.6, usual=NANODET),
     "fastestdet": Decoder(points.fastestdet, ("map",), 0.45, usual={"channels": "BGR", **UNIT}),

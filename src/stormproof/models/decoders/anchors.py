@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from stormproof.errors import ModelError
 from stormproof.models.candidates import Candidates
-from stormproof.models.decoders.arrays import Array, centred, flat, grids, in_pixels, sigmoid
+from stormproof.models.decoders.arrays import Array, centred, flat, grid, grids, in_pixels, sigmoid
 from stormproof.models.geometry import Size
 
 _YXYX = [1, 0, 3, 2]
@@ -38,6 +39,11 @@ def boxes(
 ) -> Candidates:
     """Anything that gives n×4 boxes x1 y1 x2 y2, in input pixels or fractions, and n×classes scores."""
     corners, scores = flat(outputs[0], 4), flat(outputs[1])
+    if not fractions and len(corners) > 9 and np.abs(corners).max() < 4:
+        raise ModelError(
+            f"All {len(corners)} boxes lie within {corners.min():.2g} to {corners.max():.2g}: they are "
+            "fractions of the image, not pixels; set options: {fractions: true} in the card."
+        )
     return Candidates(
         in_pixels(corners, size) if fractions else corners, sigmoid(scores) if logits else scores
     )
@@ -63,6 +69,20 @@ def efficientdet(
     sides = anchors[:, 2:] * np.exp(offsets[:, [3, 2]])
     middle = anchors[:, :2] + anchors[:, 2:] * offsets[:, [1, 0]]
     return Candidates(centred(np.hstack([middle, sides])), sigmoid(scores) if logits else scores)
+
+
+def blazeface(
+    outputs: Sequence[Array], size: Size, *, strides: tuple[int, ...] = (8, 16, 16, 16), each: int = 2
+) -> Candidates:
+    """BlazeFace (MediaPipe): n×16 of a box around an anchor's centre in input pixels and six key points,
+    which are left out, and n×1 logits. Layers of one stride share their cells, `each` anchors per layer."""
+    rows, scores = flat(outputs[0]), sigmoid(np.clip(flat(outputs[1]), -100, 100))
+    layers = {stride: each * strides.count(stride) for stride in strides}
+    centres = [np.repeat((grid(size, s) + 0.5) * s, count, axis=0) for s, count in layers.items()]
+    anchors = np.concatenate(centres)
+    if len(anchors) != len(rows):
+        raise ValueError(f"{len(rows)} rows for {len(anchors)} anchors of strides {strides}, {each} each")
+    return Candidates(centred(np.hstack([rows[:, :2] + anchors, rows[:, 2:4]])), scores)
 
 
 def efficientdet_anchors(size: Size, strides: Sequence[int], anchor_scale: float) -> Array:

@@ -63,11 +63,17 @@ def fastestdet(outputs: Sequence[Array], size: Size) -> Candidates:
     return Candidates(centred(np.hstack([middle, sides])), scores)
 
 
+def _planes_first(output: Array) -> Array:
+    """h×w×planes, as networks exported from TensorFlow give them, as planes×h×w."""
+    return output.transpose(2, 0, 1)
+
+
 def centernet(outputs: Sequence[Array], size: Size, *, logits: bool = True, peaks: int = 100) -> Candidates:
     """CenterNet: classes×h×w heat map, 2×h×w sides and 2×h×w offsets, in cells; the peaks are objects.
 
     A cell is a peak where no neighbour is hotter, which takes the place of suppression.
     """
+    outputs = [_planes_first(output) for output in outputs] if outputs[1].shape[0] != 2 else outputs
     heat = sigmoid(outputs[0]) if logits else outputs[0]
     around = np.stack([cv2.dilate(plane.astype(np.float32), np.ones((3, 3), np.uint8)) for plane in heat])
     peak = np.where(heat.astype(np.float32) >= around, heat, 0).ravel()

@@ -4,14 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from stormproof.errors import ModelError
 from stormproof.models.decoders.arrays import Array
 from stormproof.models.geometry import Size
 
 
-def logits(outputs: Sequence[Array], size: Size, *, channels_last: bool = False) -> Array:
-    """Scores c×h×w (or h×w×c), at any resolution; they are resized before the best class is taken."""
-    scores = outputs[0]
-    return scores.transpose(2, 0, 1) if channels_last else scores
+def logits(
+    outputs: Sequence[Array], size: Size, *, channels_last: bool = False, probabilities: bool = False
+) -> Array:
+    """Scores c×h×w (or h×w×c), at any resolution; they are resized before the best class is taken.
+
+    One plane alone tells foreground from background: above 0, or above ½ where it holds `probabilities`.
+    """
+    scores = outputs[0].transpose(2, 0, 1) if channels_last else outputs[0]
+    if len(scores) > 1:
+        return scores
+    if probabilities:
+        return scores - 0.5
+    if scores.min() >= 0 and scores.max() <= 1:
+        raise ModelError(
+            "The one plane of scores lies within 0 to 1, as probabilities do: set "
+            "options: {probabilities: true} in the card."
+        )
+    return scores
 
 
 def argmax(outputs: Sequence[Array], size: Size) -> Array:

@@ -1,0 +1,112 @@
+"""`stormproof breaking-point`: the strength of a corruption at which a requirement is no longer met."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from stormproof.cli import app, console
+from stormproof.errors import InvalidOption
+
+if TYPE_CHECKING:
+    from stormproof.condition import Condition
+
+
+@app.command("breaking-point")
+def breaking_point(
+    model: Annotated[str, typer.Option(help="As for 'stormproof run'.")],
+    data: Annotated[str, typer.Option(help="The dataset, e.g. coco:val.json,images=val2017.")],
+    require: Annotated[str, typer.Option(help="A measure and a threshold, e.g. 'AP50>=0.4'.")],
+    out: Annotated[Path, typer.Option(help="The run folder; the same one continues a search.")],
+    corruption: Annotated[
+        list[str] | None, typer.Option(help="e.g. haze, or 'defocus\\[focus=5]'; repeatable.")
+    ] = None,
+    suite: Annotated[str | None, typer.Option(help="Every corruption of a suite.")] = None,
+    over: Annotated[
+        str | None, typer.Option(help="A parameter instead of severity, weak to strong: visibility=500..20.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(help="Only the first so many images.")] = None,
+    seed: Annotated[int, typer.Option(help="Another seed gives other noise.")] = 0,
+    workers: Annotated[int, typer.Option("--workers", "-j", help="Processes. Default: one per core.")] = 0,
+    tolerance: Annotated[float, typer.Option(help="How near to go, in severities.", min=0.02)] = 0.1,
+    replicates: Annotated[int, typer.Option(help="Bootstrap replicates.", min=2)] = 200,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Find where a model breaks: the severity, and what that is in metres, pixels or decibels.
+
+    Every strength is run on the same images. A monotone fit gives the crossing, bootstrap its 95 % interval,
+    and a run on either side confirms it. "Never in this range" and "already below when clean" are answers.
+
+    Examples:
+
+        stormproof breaking-point --model onnx:yolox.onnx --data world:val,count=200 --corruption haze
+        --require 'AP50>=0.4' --out runs/haze
+
+        stormproof breaking-point --model mine.py:detect --data coco:val.json --suite imagenet-c
+        --require 'AP>=0.2' --out runs/limits
+    """
+    from stormproof.confidence.probe import find_breaking_point, parse_axis, parse_requirement
+    from stormproof.corruptions import find_suite
+    from stormproof.engine.config import make_config
+    from stormproof.engine.progress import watch_on
+    from stormproof.engine.run import run as run_it
+    from stormproof.files import write_json
+
+    measure, threshold = parse_requirement(require)
+    names = [*(corruption or ()), *(find_suite(suite).corruptions if suite else ())]
+    if not names:
+        raise InvalidOption("Say what grows: --corruption haze, or --suite imagenet-c.")
+    settings = {"model": model, "data": data, "out": str(out), "seed": seed, "workers": workers}
+    if limit is not None:
+        settings["limit"] = limit
+
+    def run(conditions: Sequence[Condition]) -> None:
+        asked = ["clean", *map(str, conditions)]
+        summary = run_it(make_config({**settings, "conditions": asked}), [watch_on(console.err)])
+        if summary.failures:
+            raise InvalidOption(f"{len(summary.failures)} cells failed; the first: {summary.failures[0]}")
+
+    rows: list[dict[str, Any]] = []
+    for name in names:
+        try:
+            axis = parse_axis(name, over)
+        except InvalidOption:
+            raise
+        except ValueError as error:  # of a suite, what switches is passed over by name
+            if suite is None:
+                raise
+            console.note(f"Left out: {error}")
+            continue
+        found = find_breaking_point(
+            axis, measure, threshold, out=out, run=run, tolerance=tolerance, replicates=replicates
+        )
+        rows.append(found.row)
+    write_json(out / "breaking-points.json", rows)
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    console.out.print(_table(rows, f"Where {measure} falls below {threshold:g}"))
+
+
+def _table(rows: list[dict[str, Any]], title: str) -> Table:
+    table = Table(title=Text(title), title_justify="left")
+    for column in ("corruption", "answer", "at", "95 % interval", "in the world", "confirmed"):
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        if row["strength"] is None:
+            table.add_row(Text(row["corruption"]), row["answer"])
+            continue
+        at = row["strength"]
+        ends = [("…" if at[k] is None else f"{at[k]:g}") for k in ("low", "high")]
+        first = [row["physical"][k][0] if row["physical"][k] else "beyond" for k in ("low", "high")]
+        world = "; ".join(row["physical"]["at"]) + f" ({first[0]} to {first[1]})"
+        sure = "on both sides" if row["confirmed"] else "no"
+        where = f"{row['over']} {at['at']:g}"
+        table.add_row(Text(row["corruption"]), row["answer"], where, " – ".join(ends), world, sure)
+    return table

@@ -1,0 +1,47 @@
+"""`stormproof evidence`: what was tested, how, and with what result, as an in-toto statement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stormproof.cli import app, console
+
+
+@app.command()
+def evidence(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A folder that 'stormproof run' made.")],
+    require: Annotated[Path, typer.Option(help="A requirements.yaml.")],
+    out: Annotated[Path, typer.Option(help="The file to write.")] = Path("evidence.json"),
+    against: Annotated[Path | None, typer.Option(help="A baseline run, for at_most_drop.")] = None,
+    data: Annotated[str | None, typer.Option(help="The dataset, if it has moved since the run.")] = None,
+    pixels: Annotated[int, typer.Option(help="Images whose corrupted pixels are hashed.", min=0)] = 2,
+    replicates: Annotated[int, typer.Option(help="Bootstrap replicates.", min=2)] = 200,
+) -> None:
+    """Write evidence of a test: an in-toto Statement v1 with a test-result predicate, unsigned.
+
+    It names model, dataset, conditions in physical units, seeds, pixels, requirements with estimate, interval
+    and verdict, the environment, and what was not tested. It claims conformity with no standard.
+
+    Examples:
+
+        stormproof evidence runs/yolox --require requirements.yaml --out evidence.json
+
+        cosign attest-blob --statement evidence.json --bundle evidence.sigstore.json model.onnx
+    """
+    from stormproof.confidence.evidence import statement
+    from stormproof.confidence.requirements import read_requirements
+    from stormproof.confidence.verdicts import check_run
+    from stormproof.files import write_json
+    from stormproof.store.record import read_record
+    from stormproof.store.reopen import dataset_of
+
+    asked = read_requirements(require)
+    record = read_record(run)
+    verdicts = check_run(run, asked, against=against, data=data, replicates=replicates)
+    made = statement(run, record, dataset_of(record, data), require, verdicts, pixels=pixels)
+    write_json(out, made)
+    said = f"{out}: {made['predicate']['result']}, {len(verdicts)} requirements."
+    console.say(said)

@@ -1,0 +1,125 @@
+"""`stormproof leaderboard`: build the site, check entries, and write the papers' own."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from stormproof.cli import app, console
+from stormproof.errors import InvalidOption, OutputError
+
+board = typer.Typer(no_args_is_help=True, help="Build a leaderboard from submissions, and check them.")
+app.add_typer(board, name="leaderboard")
+
+
+@board.command()
+def build(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A folder of submissions (.json), any depth.")
+    ],
+    out: Annotated[Path, typer.Option(help="The site's folder.")] = Path("site"),
+    published: Annotated[bool, typer.Option("--published/--alone", help="With the papers' entries.")] = True,
+) -> None:
+    """Build a static site from submissions: ranked by mPC, a page per model. Equal files give an equal site.
+
+    A malformed or changed file stops the build and is named; an incomplete grid is shown as incomplete.
+
+    Example:
+
+        stormproof leaderboard build entries --out site
+    """
+    from stormproof.report.leaderboard.published import published_submissions
+    from stormproof.report.leaderboard.site import build_site, read_folder
+
+    entries = [*read_folder(folder), *(published_submissions() if published else ())]
+    written = build_site(entries, out)
+    console.out.print(f"{len(entries)} entries: {written[0]}", markup=False, soft_wrap=True)
+
+
+@board.command()
+def export(
+    out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("published"),
+) -> None:
+    """Write the papers' tables as submissions, one file per network, cited and marked as published.
+
+    Example:
+
+        stormproof leaderboard export --out entries/published
+    """
+    from stormproof.files import make_folder, whole_file
+    from stormproof.report.leaderboard.published import published_submissions
+    from stormproof.report.leaderboard.submission import as_json
+    from stormproof.report.text import file_name
+
+    make_folder(out)
+    count = 0
+    for entry in published_submissions():
+        name = file_name(str(entry.provenance["paper"]), entry.dataset.name, entry.task, entry.model.name)
+        with whole_file(out / f"{name}.json") as file:
+            file.write(as_json(entry).encode())
+        count += 1
+    console.out.print(f"{count} entries in {out}", markup=False, soft_wrap=True)
+
+
+@board.command()
+def verify(
+    submission: Annotated[Path, typer.Argument(metavar="SUBMISSION", help="The file to check.")],
+    model: Annotated[str, typer.Option(help="The model, as 'stormproof run' takes it.")],
+    data: Annotated[str, typer.Option(help="The dataset, as 'stormproof run' takes it.")],
+    cells: Annotated[int, typer.Option(help="How many random conditions to run again, beside clean.")] = 3,
+    seed: Annotated[int, typer.Option(help="Another seed chooses other conditions.")] = 0,
+    enhance: Annotated[list[str] | None, typer.Option(help="Enhancements of the submitted run.")] = None,
+    tolerance: Annotated[float, typer.Option(help="Difference of a score that is forgiven.")] = 0.001,
+    out: Annotated[Path | None, typer.Option(help="Write the entry with the badge 're-run' here.")] = None,
+    keep: Annotated[Path | None, typer.Option(help="Keep the run in this folder.")] = None,
+) -> None:
+    """Run a few random cells of a submission again and compare. Exit code 1 if they do not agree.
+
+    Example:
+
+        stormproof leaderboard verify entry.json --model onnx:net.onnx --data coco:val.json --cells 5
+    """
+    from stormproof.engine.progress import watch_on
+    from stormproof.files import whole_file
+    from stormproof.report.leaderboard.submission import as_json, read_submission
+    from stormproof.report.leaderboard.verify import verify as run_again
+
+    if cells < 1:
+        raise InvalidOption(f"--cells {cells}: run at least one again.")
+    if out is not None and out.exists():
+        raise OutputError(f"{out} exists; give another --out.")
+    entry = read_submission(submission)
+    with nullcontext(keep) if keep else tempfile.TemporaryDirectory() as folder:
+        outcome = run_again(
+            entry,
+            Path(str(folder)) / "run",
+            model=model,
+            data=data,
+            count=cells,
+            seed=seed,
+            enhance=enhance or (),
+            tolerance=tolerance,
+            watches=[watch_on(console.err)],
+        )
+    table = Table(title=Text(f"{entry.model.name}: {entry.measure} (%)"), title_justify="left")
+    for name in ("condition", "submitted", "again", "difference"):
+        table.add_column(name, justify="left" if name == "condition" else "right")
+    for cell in outcome.cells:
+        numbers = (f"{100 * v:.3f}" for v in (cell.submitted, cell.again, cell.difference))
+        table.add_row(Text(cell.condition), *numbers, style="" if cell.difference <= tolerance else "red")
+    console.out.print(table)
+    for surprise in outcome.surprises:
+        console.err.print(surprise, markup=False, soft_wrap=True)
+    if not outcome.agrees:
+        console.fail(f"{submission} does not agree with what was run again.")
+        raise typer.Exit(1)
+    console.out.print("It agrees.")
+    if out is not None:
+        with whole_file(out) as file:
+            file.write(as_json(entry.model_copy(update={"verification": outcome.verification()})).encode())

@@ -1,0 +1,77 @@
+"""Options that several verbs share, and the names that a shell completes for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stormproof.errors import InvalidOption
+
+if TYPE_CHECKING:
+    from stormproof.condition import Condition
+
+
+def complete_conditions(incomplete: str) -> list[str]:
+    """The last of a list: suites and corruptions, then severities."""
+    from stormproof.condition import SEVERITIES
+    from stormproof.corruptions import SUITES, registered
+
+    before, comma, last = incomplete.rpartition(",")
+    name, at, _ = last.partition("@")
+    words = [f"{name}@{level}" for level in SEVERITIES] if at else ["clean", *SUITES, *registered()]
+    return [f"{before}{comma}{word}" for word in words if word.startswith(last)]
+
+
+def complete_benchmarks(incomplete: str) -> list[str]:
+    from stormproof.engine.presets import PRESETS
+
+    return _starting(incomplete, PRESETS)
+
+
+def complete_datasets(incomplete: str) -> list[str]:
+    from stormproof.datasets import READERS
+
+    return _starting(incomplete, (f"{kind}:" for kind in READERS))
+
+
+def complete_models(incomplete: str) -> list[str]:
+    from stormproof.models import ADAPTERS
+
+    return _starting(incomplete, (f"{kind}:" for kind in ADAPTERS))
+
+
+def complete_measures(incomplete: str) -> list[str]:
+    from stormproof.metrics.measure import measures
+
+    return _starting(incomplete, measures())
+
+
+def _starting(incomplete: str, words: Iterable[str]) -> list[str]:
+    return [word for word in words if word.startswith(incomplete)]
+
+
+Conditions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--conditions",
+        "-c",
+        help="Such as 'fog@3', 'fog@1-3', 'snow', 'imagenet-c', 'haze\\[beta=0.04]' or several, separated by "
+        "commas; repeatable.",
+        autocompletion=complete_conditions,
+    ),
+]
+# Another spelling: a suite is named as any other condition is.
+Suite = Annotated[list[str] | None, typer.Option("--suite", hidden=True, autocompletion=complete_conditions)]
+
+
+def chosen_conditions(conditions: list[str] | None, suite: list[str] | None) -> tuple[Condition, ...]:
+    """What the two options name; at least one condition."""
+    from stormproof.corruptions.grammar import read_conditions
+
+    named = [*(suite or []), *(conditions or [])]
+    if not named:
+        fix = "fog@3, snow, imagenet-c@3, or several separated by commas"
+        raise InvalidOption(f"Say under which conditions, with --conditions: {fix}.")
+    return read_conditions(named)

@@ -1,0 +1,59 @@
+"""`stormproof report`: one page that answers, from runs or published tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stormproof.cli import app, console
+from stormproof.errors import InvalidOption
+
+RUNS = typer.Argument(
+    metavar="RUN…",
+    help="Run folders, submissions (.json), or published:PAPER such as published:michaelis/coco/detection.",
+)
+
+
+@app.command()
+def report(
+    runs: Annotated[list[str], RUNS],
+    out: Annotated[Path, typer.Option(help="The page; its numbers go beside it as .json.")] = Path(
+        "report.html"
+    ),
+    measure: Annotated[str | None, typer.Option(help="What to compare by. Default: the first run's.")] = None,
+    reference: Annotated[str | None, typer.Option(help="The run that CD, rCD and gains refer to.")] = None,
+    data: Annotated[str | None, typer.Option(help="The dataset, if it has moved since the run.")] = None,
+    images: Annotated[
+        int, typer.Option(help="Images in the browser, each under every condition; 0 for none.")
+    ] = 4,
+    budget: Annotated[
+        float, typer.Option(help="MB that the page may take; images beyond are left out.")
+    ] = 15.0,
+) -> None:
+    """Write one self-contained web page about one or more runs.
+
+    It opens by double click, needs no network, and shows what hurts most, the whole grid, curves, classes,
+    the papers' figures that the runs allow, and the images themselves, made again from run and dataset.
+    Runs that were not scored yet are scored first. Tags ('stormproof run --tag backbone=r50') group models.
+
+    Examples:
+
+        stormproof report runs/yolox --out report.html
+
+        stormproof report runs/* --measure AP50 --reference runs/baseline --out all.html
+
+        stormproof report published:kamann/cityscapes --out kamann.html
+    """
+    from stormproof.report.make import Options, make_report
+
+    if images < 0:
+        raise InvalidOption(f"--images {images}: it must be at least 0.")
+    if budget <= 0:
+        raise InvalidOption(f"--budget {budget:g}: give megabytes above 0.")
+    options = Options(measure, reference, data, images, budget)
+    with console.err.status("") as status:
+        written = make_report(runs, out, options, lambda words: status.update(words.replace("[", r"\[")))
+    size = written[0].stat().st_size / 1e6
+    console.out.print(f"{written[0]} ({size:.1f} MB) and {written[1]}", markup=False, soft_wrap=True)

@@ -1,0 +1,89 @@
+"""`stormproof show`: a run in the terminal, a bar per corruption."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from stormproof.cli import app, console
+
+if TYPE_CHECKING:
+    from stormproof.report.subject import Subject
+
+_WIDTH = 12  # of a bar
+_SHADES = ("red", "dark_orange", "yellow3", "green3", "green")
+
+
+@app.command()
+def show(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder, a submission or published:….")],
+    measure: Annotated[str | None, typer.Option(help="What to show. Default: the run's headline.")] = None,
+    data: Annotated[str | None, typer.Option(help="The dataset, if it has moved since the run.")] = None,
+) -> None:
+    """Show a run: what hurts most first, with a bar for what is left of the clean score.
+
+    Examples:
+
+        stormproof show runs/yolox
+
+        stormproof show runs/yolox --measure AP50
+    """
+    from stormproof.report.sources import subjects_of
+    from stormproof.report.view import make_view
+
+    for subject in subjects_of(run, data):
+        view = make_view([subject], measure=measure)
+        chosen = measure or subject.headline
+        console.out.print(view.sentences[0], markup=False, soft_wrap=True)
+        for notice in view.notices:
+            console.out.print(notice, style="yellow", markup=False, soft_wrap=True)
+        console.out.print(_table(subject, chosen))
+
+
+def _table(subject: Subject, measure: str) -> Table:
+    from stormproof.report.sections.cells import graded, scaled, ungraded, unit
+
+    clean = subject.score(measure)
+    levels = {name: [str(c) for c in row] for name, row in graded(subject.conditions).items()}
+    levels |= {text: [text] for text in ungraded(subject.conditions)}
+    means = subject.total(measure, "by_corruption") or subject.total(measure, "CE") or {}
+    table = Table(title=Text(f"{unit(measure)} by severity, and its mean"), title_justify="left")
+    table.add_column("corruption", overflow="fold")
+    most = max((len(row) for row in levels.values()), default=0)
+    for i in range(most):
+        table.add_column(str(i + 1), justify="right")
+    table.add_column("mean", justify="right")
+    table.add_column("left of clean")
+    names = dict.fromkeys((*levels, *means))
+    for name in sorted(names, key=lambda n: means.get(n, math.inf)):
+        cells = [
+            _cell(scaled(measure, subject.score(measure, t)), subject.score(measure, t), clean)
+            for t in levels.get(name, [])
+        ]
+        mean = means.get(name, math.nan)
+        cells += [Text("")] * (most - len(cells))
+        table.add_row(Text(name), *cells, _cell(scaled(measure, mean), mean, clean), bar(mean, clean))
+    return table
+
+
+def _cell(shown: float, value: float, clean: float) -> Text:
+    return Text("–") if math.isnan(value) else Text(f"{shown:.1f}", style=_shade(value, clean))
+
+
+def bar(value: float, clean: float) -> Text:
+    """What is left of the clean score, as a bar and in per cent."""
+    if math.isnan(value) or not clean > 0:
+        return Text("incomplete")
+    part = value / clean
+    return Text(
+        f"{'█' * round(_WIDTH * min(part, 1)):<{_WIDTH}} {100 * part:.0f} %", style=_shade(value, clean)
+    )
+
+
+def _shade(value: float, clean: float) -> str:
+    part = value / clean if clean > 0 else 0.0
+    return _SHADES[min(len(_SHADES) - 1, max(0, int(part * len(_SHADES))))]

@@ -1,0 +1,161 @@
+"""`stormproof stylize`: stylized copies of a dataset, with its annotations."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stormproof.cli import app, console
+from stormproof.errors import InvalidOption
+from stormproof.processes import worker_count
+
+if TYPE_CHECKING:
+    from stormproof.derived.make import Order, Part
+
+
+class Mode(StrEnum):
+    image = "image"
+    objects = "objects"
+    background = "background"
+
+
+class Space(StrEnum):
+    feature = "feature"
+    pixel = "pixel"
+
+
+class Images(StrEnum):
+    png = "png"
+    jpg = "jpg"
+
+
+@app.command()
+def stylize(
+    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="A dataset, as coco:FILE,images=DIR.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR", help="A new folder, or one to go on with.")
+    ],
+    styles: Annotated[
+        str, typer.Option(help="A folder of paintings; without it our own styles.")
+    ] = "built-in",
+    alpha: Annotated[float, typer.Option(help="Strength, 0 to 1.")] = 1.0,
+    sequence: Annotated[
+        str | None, typer.Option(help="Several strengths: first:last:step, as 0:1:0.1.")
+    ] = None,
+    mode: Annotated[list[Mode] | None, typer.Option(help="What is repainted; repeatable.")] = None,
+    space: Annotated[Space, typer.Option(help="Where α blends.")] = Space.feature,
+    feather: Annotated[float, typer.Option(help="Soften masks by so many pixels; 0 is a hard edge.")] = 0.0,
+    per_image: Annotated[
+        int, typer.Option("--styles-per-image", "-n", help="Different styles per image.")
+    ] = 1,
+    style_map: Annotated[
+        Path | None, typer.Option("--map", help="A style map to use again, ours or the authors' JSON.")
+    ] = None,
+    network: Annotated[
+        str, typer.Option(help="built-in, adain:ENCODER,decoder=FILE, magenta:….")
+    ] = "built-in",
+    layout: Annotated[
+        str | None, typer.Option("--format", help="Layout: coco, yolo, voc, cityscapes …")
+    ] = None,
+    images: Annotated[Images, typer.Option(help="png keeps every pixel; jpg is smaller.")] = Images.png,
+    quality: Annotated[int, typer.Option(help="Of JPEG, 1 to 100.")] = 95,
+    as_paper: Annotated[
+        bool, typer.Option("--as-paper", help="JPEG 75 at every stage, as the paper.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Another seed draws other styles.")] = 0,
+    workers: Annotated[int, typer.Option("--workers", "-j", help="Processes; 0 is one per core.")] = 0,
+) -> None:
+    """Write a stylized dataset: every image repainted in the style of another (AdaIN), annotations kept.
+
+    Which style an image gets depends on the seed and its id, not on order, workers or machine;
+    DIR/styles.json says which, and --map takes it again. Several strengths or modes get a folder
+    each. A run that was stopped goes on when it is started again.
+
+    Examples:
+
+        stormproof stylize coco:instances_val2017.json,images=val2017 --styles paintings --out stylized
+
+        stormproof stylize world:val,count=20 --sequence 0:1:0.1 --mode objects --mode image --out streets
+
+        stormproof stylize coco:val.json --styles kaggle --map style_map_1.json --as-paper --out paper
+    """
+    from stormproof.datasets import open_dataset
+    from stormproof.derived.make import Order, choose_layout
+    from stormproof.spec import Spec
+
+    if workers < 0:
+        raise InvalidOption(f"--workers {workers}: give 0 for one per core, or a number of processes.")
+    if feather < 0:
+        raise InvalidOption(f"--feather {feather}: give 0 or more pixels.")
+    if not 1 <= quality <= 100:
+        raise InvalidOption(f"--quality {quality}: it must be 1 to 100.")
+    opened = open_dataset(dataset)
+    chosen = choose_layout(opened, layout, Spec.parse(dataset).kind)
+    parts = _parts(
+        read_sequence(sequence) if sequence else (alpha,), tuple(mode or [Mode.image]), space.value,
+        {"styles": styles, "network": network, "stylemap": str(style_map) if style_map else "drawn"},
+        feather=feather, per_image=per_image, paper=as_paper,
+    )  # fmt: skip
+    suffix = ".jpg" if as_paper else f".{images.value}"
+    order = Order(dataset, parts, chosen, "val", suffix, seed, quality)
+    write(order, out, worker_count(workers), "stylizing")
+
+
+def read_sequence(text: str) -> tuple[float, ...]:
+    """`0:1:0.1` as 0, 0.1 … 1."""
+    try:
+        first, last, step = map(float, text.split(":"))
+    except ValueError:
+        raise InvalidOption(f"--sequence {text}: write first:last:step, as 0:1:0.1.") from None
+    if not (0 <= first <= last <= 1 and step > 0):
+        raise InvalidOption(f"--sequence {text}: it must rise within 0 to 1, as 0:1:0.1.")
+    count = round((last - first) / step) + 1
+    return tuple(round(first + k * step, 10) for k in range(count) if first + k * step <= last + 1e-9)
+
+
+def _parts(
+    alphas: tuple[float, ...], modes: tuple[Mode, ...], space: str, named: dict[str, str],
+    *, feather: float, per_image: int, paper: bool,
+) -> tuple[Part, ...]:  # fmt: skip
+    from stormproof.condition import Condition
+    from stormproof.corruptions.registry import find
+    from stormproof.derived.make import Part
+    from stormproof.derived.version import Version
+
+    own = {key: value for key, value in named.items() if value != find("style").ladders[key].values[0]}
+    parts = []
+    for mode in modes:
+        for alpha in alphas:
+            where = {} if mode == Mode.image else {"on": mode.value}
+            condition = Condition.of("style", params={"alpha": alpha, "space": space, **where, **own})
+            find("style").parameters(condition)
+            folder = "" if len(modes) * len(alphas) == 1 else f"{mode.value}-{space}-{alpha:g}"
+            versions = tuple(Version(str(condition), k, per_image, feather, paper) for k in range(per_image))
+            parts.append(Part(folder, versions))
+    return tuple(parts)
+
+
+def write(order: Order, out: Path, workers: int, verb: str) -> None:
+    """Make the dataset with a progress bar; failures are named at the end and make the exit code 1."""
+    from stormproof.datasets import open_dataset
+    from stormproof.derived.make import LAYOUTS, make_dataset, target_of
+
+    count = len(open_dataset(order.data).ids)
+    with console.progress("images") as bar:
+        task = bar.add_task(verb, total=count)
+        files, failed = make_dataset(
+            order, out, workers=min(workers, count), advance=lambda: bar.advance(task)
+        )
+    console.say(f"{out}: {files} files of {count - len(failed)} images, as {order.layout}")
+    console.say(f"check them with: stormproof verify {out}")
+    for part in order.parts:
+        spec = LAYOUTS[order.layout].spec(target_of(order, part, out))
+        console.say(f"open it with: {spec}")
+    for row in failed[:5]:
+        console.fail(f"{row.id}: {row.error}")
+    if failed:
+        console.fail(f"{len(failed)} of {count} images failed; start again to retry them.")
+        raise typer.Exit(1)

@@ -1,0 +1,43 @@
+"""`stormproof submit`: a run as an entry of the leaderboard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stormproof.cli import app, console
+from stormproof.errors import OutputError
+
+
+@app.command()
+def submit(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A folder that 'stormproof run' made.")],
+    out: Annotated[Path | None, typer.Option(help="The file. Default: RUN's name with .json.")] = None,
+    measure: Annotated[str | None, typer.Option(help="What to submit. Default: the run's headline.")] = None,
+    note: Annotated[str, typer.Option(help="A line for readers.")] = "",
+    data: Annotated[str | None, typer.Option(help="The dataset, if it has moved since the run.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")] = False,
+) -> None:
+    """Write a run's grid as one JSON file for a leaderboard: numbers, provenance, a hash of the predictions.
+
+    The file names no folder and no machine. A run that lacks images gives an entry marked as incomplete.
+
+    Example:
+
+        stormproof submit runs/yolox --out entries/yolox.json
+    """
+    from stormproof.files import whole_file
+    from stormproof.report.leaderboard.submission import as_json
+    from stormproof.report.leaderboard.submit import submission_of
+
+    path = out or Path(f"{run.resolve().name}.json")
+    if path.exists() and not overwrite:
+        raise OutputError(f"{path} exists; give another --out, or --overwrite.")
+    submission = submission_of(run, data=data, measure=measure, note=note)
+    with whole_file(path) as file:
+        file.write(as_json(submission).encode())
+    if submission.missing:
+        console.err.print(f"Incomplete, so without a mean: {', '.join(submission.missing[:5])}", markup=False)
+    console.out.print(f"{path}", markup=False, soft_wrap=True)

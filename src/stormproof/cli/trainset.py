@@ -1,0 +1,66 @@
+"""`stormproof trainset`: training sets of clean, stylized or corrupted images."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stormproof.cli import app
+from stormproof.cli.stylize import Images, write
+from stormproof.errors import InvalidOption
+from stormproof.processes import worker_count
+
+
+class Mix(StrEnum):
+    standard = "standard"
+    stylized = "stylized"
+    combined = "combined"
+    corrupted = "corrupted"
+
+
+@app.command()
+def trainset(
+    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="A dataset, as coco:FILE,images=DIR.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR", help="A new folder, or one to go on with.")
+    ],
+    mix: Annotated[Mix, typer.Option(help="What it is made of.")] = Mix.combined,
+    corruption: Annotated[str | None, typer.Option("--condition", help="For corrupted: as fog@3.")] = None,
+    styles: Annotated[
+        str, typer.Option(help="A folder of paintings; without it our own styles.")
+    ] = "built-in",
+    alpha: Annotated[float, typer.Option(help="Strength of stylization, 0 to 1.")] = 1.0,
+    network: Annotated[str, typer.Option(help="The style network.")] = "built-in",
+    layout: Annotated[
+        str | None, typer.Option("--format", help="Layout: coco, yolo, voc, cityscapes …")
+    ] = None,
+    split: Annotated[str, typer.Option(help="What the new dataset calls itself.")] = "train",
+    images: Annotated[Images, typer.Option(help="png keeps every pixel; jpg is smaller.")] = Images.png,
+    seed: Annotated[int, typer.Option(help="Another seed draws other styles and noise.")] = 0,
+    workers: Annotated[int, typer.Option("--workers", "-j", help="Processes; 0 is one per core.")] = 0,
+) -> None:
+    """Write a training set that a trainer takes as it is.
+
+    standard is the dataset as it was; stylized has every image in another's style; combined has both
+    (michaelis 2019); corrupted has every image clean and under one condition (kamann 2020, section 6).
+
+    Examples:
+
+        stormproof trainset coco:instances_train2017.json,images=train2017 --mix combined --out train-combined
+
+        stormproof trainset world:train,count=900 --mix corrupted --condition fog@3 --format yolo --out foggy
+    """
+    from stormproof.datasets import open_dataset
+    from stormproof.derived.make import Order, Part, choose_layout
+    from stormproof.derived.mixes import versions_of
+    from stormproof.spec import Spec
+
+    if workers < 0:
+        raise InvalidOption(f"--workers {workers}: give 0 for one per core, or a number of processes.")
+    versions = versions_of(mix.value, condition=corruption, styles=styles, alpha=alpha, network=network)
+    chosen = choose_layout(open_dataset(dataset), layout, Spec.parse(dataset).kind)
+    order = Order(dataset, (Part("", versions),), chosen, split, f".{images.value}", seed)
+    write(order, out, worker_count(workers), mix.value)

@@ -1,0 +1,88 @@
+"""`stormproof verify`: whether a run, or corrupted copies, are what was written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stormproof.cli import app, console
+
+
+@app.command()
+def verify(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="What 'stormproof run' or 'stormproof corrupt' wrote.")
+    ],
+    data: Annotated[str | None, typer.Option(help="The dataset of a run, if it has moved since.")] = None,
+    no_data: Annotated[
+        bool, typer.Option("--no-data", help="Check a run without its dataset: names and pixels are not.")
+    ] = False,
+) -> None:
+    """Check every part of a run, or every file of a manifest.
+
+    Of a run: its record, the seal of every part, that each holds the cells it should, names and contents of
+    the images, and that every value is in range. Of copies: the SHA-256 of every file.
+
+    Examples:
+
+        stormproof verify runs/yolox
+
+        stormproof verify runs/zoo --no-data
+
+        stormproof verify val2017-c
+    """
+    from stormproof.corrupted_copies import MANIFEST
+    from stormproof.store.folders import runs_in
+
+    if (folder / MANIFEST).exists():
+        _verify_copies(folder)
+        return
+    bad = [name for name, run in runs_in([folder]).items() if not _verify_run(run, data, no_data)]
+    if bad:
+        raise typer.Exit(1)
+
+
+def _verify_run(run: Path, data: str | None, no_data: bool) -> bool:
+    from stormproof.store.completeness import missing_images
+    from stormproof.store.integrity import changed_images, problems, unverified
+    from stormproof.store.parts import part_paths
+    from stormproof.store.record import read_record
+    from stormproof.store.reopen import dataset_of
+
+    record = read_record(run)
+    dataset = None if no_data else dataset_of(record, data)
+    found = [str(error) for error in problems(run, record, dataset, deep=True)]
+    if not found and dataset is not None and record.copies is None:
+        found = [f"{name} changed since the run" for name in changed_images(run, record, dataset)]
+    for problem in found:
+        console.fail(problem)
+    if notice := unverified(record):
+        console.note(notice)
+    parts = len(part_paths(run))
+    if found:
+        console.fail(f"{run}: {len(found)} problems in {parts} parts.")
+        return False
+    lacking = missing_images(run, record)
+    more = f"; {len(lacking)} conditions lack images" if lacking else ""
+    console.say(f"{run}: all {parts} parts are as they were written{more}.")
+    return True
+
+
+def _verify_copies(folder: Path) -> None:
+    from stormproof import corrupted_copies as copies
+
+    listed = copies.read_manifest(folder)
+    problems = []
+    with console.progress("files") as bar:
+        for copy in bar.track(listed, description="verifying"):
+            problem = copies.check(folder, copy)
+            if problem:
+                problems.append(problem)
+    for problem in problems:
+        console.fail(problem)
+    if problems:
+        console.fail(f"{len(problems)} of {len(listed)} files are not what the manifest says.")
+        raise typer.Exit(1)
+    console.say(f"{folder}: all {len(listed)} files are as the manifest says.")

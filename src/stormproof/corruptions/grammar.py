@@ -1,0 +1,91 @@
+"""The one grammar for naming conditions, wherever some are asked for.
+
+    fog@3                        one condition, as it prints
+    fog@1-3, fog@1-3[on=person]  a range of severities
+    fog                          a corruption at every severity it has
+    imagenet-c, imagenet-c@3     a suite, or its conditions at some severities
+    fog@3,snow,imagenet-c@1-2    a list
+
+A name alone is a suite's or a corruption's; no name is both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from stormproof.condition import SEVERITIES, Condition
+from stormproof.corruptions.registry import every_severity, find, registered
+from stormproof.corruptions.suites import SUITES
+from stormproof.errors import InvalidCondition, UnknownName
+
+_COMMA = re.compile(r",(?![^\[]*\])")  # not between the brackets of a condition
+_NAMED = re.compile(r"(?P<name>[\w-]+)(?:@(?P<first>[0-9]+)(?:-(?P<last>[0-9]+))?)?(?P<params>\[.*\])?", re.S)
+
+
+def read_conditions(texts: str | Condition | Iterable[str | Condition]) -> tuple[Condition, ...]:
+    """The conditions that one string or several name, each once, in order; their parameters are checked.
+
+    >>> [str(c) for c in read_conditions("fog@1-2, gaussian_noise[sigma=0.1]")]
+    ['fog@1', 'fog@2', 'gaussian_noise[sigma=0.1]']
+    """
+    given = (texts,) if isinstance(texts, str | Condition) else texts
+    named = [
+        condition
+        for text in given
+        for part in ((text,) if isinstance(text, Condition) else _COMMA.split(text))
+        for condition in ((part,) if isinstance(part, Condition) else _named(part.strip()))
+    ]
+    for condition in named:
+        if condition.corruption is not None:
+            find(condition.corruption).parameters(condition)  # a mistake must not wait for a worker
+    return tuple(dict.fromkeys(named))
+
+
+def read_condition(text: str | Condition) -> Condition:
+    """The one condition that a string names."""
+    found = read_conditions(text)
+    if len(found) != 1:
+        some = ", ".join(map(str, found[:3]))
+        raise InvalidCondition(f"{text!r} names {len(found)} conditions ({some} …); name one, such as fog@3.")
+    return found[0]
+
+
+def _named(text: str) -> Iterable[Condition]:
+    match = _NAMED.fullmatch(text)
+    if match is None or text == "clean":
+        return (Condition.parse(text),)
+    name, params = match["name"], match["params"]
+    if name in SUITES:
+        return _of_suite(match)
+    if name not in registered():
+        hint = "List them with 'stormproof list suites' and 'stormproof list corruptions'."
+        raise UnknownName("suite or corruption", name, (*SUITES, *registered()), hint)
+    if match["first"] is None:
+        return every_severity(name) if params is None else (Condition.parse(text),)
+    if match["last"] is None:
+        return (Condition.parse(text),)
+    variant = Condition.parse(f"{name}@1{params or ''}")
+    return [replace(variant, severity=level) for level in _levels(match)]
+
+
+def _of_suite(match: re.Match[str]) -> Iterable[Condition]:
+    suite = SUITES[match["name"]]
+    if match["params"]:
+        raise InvalidCondition(f"{match[0]!r}: a suite takes no parameters; give them to its corruptions.")
+    if match["first"] is None:
+        return suite.conditions
+    levels = _levels(match)
+    chosen = [condition for condition in suite.conditions if condition.severity in levels]
+    if not chosen:
+        raise InvalidCondition(f"{match[0]!r} names nothing: no condition of the suite has such a severity.")
+    return chosen
+
+
+def _levels(match: re.Match[str]) -> range:
+    """The severities written: 3, or 1-3."""
+    first, last = int(match["first"]), int(match["last"] or match["first"])
+    if not 1 <= first <= last <= len(SEVERITIES):
+        raise InvalidCondition(f"{match[0]!r}: severities are from 1 to 5, and a range rises, as in 1-3.")
+    return range(first, last + 1)

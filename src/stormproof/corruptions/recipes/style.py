@@ -1,0 +1,57 @@
+"""Style transfer as a corruption (theodoridis2022): texture and colour go, shape stays."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from stormproof.corruptions.registry import constant, corruption, free
+from stormproof.errors import InvalidCondition
+from stormproof.randomness import Draw
+from stormproof.sample import Image
+from stormproof.style.networks import BUILT_IN
+from stormproof.style.painting import FEATURE, SPACES, stylize
+from stormproof.style.sources import list_styles
+from stormproof.style.stylemap import StyleMap, draw_styles
+
+DRAWN = "drawn"
+
+
+@lru_cache(maxsize=4)
+def _map(path: str, modified: int) -> StyleMap:
+    return StyleMap.read(path)
+
+
+def _chosen(draw: Draw, styles: str, map_file: str) -> Path:
+    """One style for all α, spaces and parts of an image."""
+    found = list_styles(styles)
+    if map_file == DRAWN:
+        return found[draw_styles(draw, tuple(found))[0]]
+    if not Path(map_file).is_file():
+        raise InvalidCondition(
+            f"style[stylemap={map_file}]: no such file; give a style map, or leave it out."
+        )
+    known = _map(map_file, Path(map_file).stat().st_mtime_ns)
+    return found[known.of(str(draw.identity[0]), found)[0]]
+
+
+@corruption(
+    family="style",
+    cite="theodoridis2022",
+    alpha=free(low=0, high=1),
+    space=constant(FEATURE, choices=SPACES),
+    styles=constant(BUILT_IN),
+    network=constant(BUILT_IN),
+    stylemap=constant(DRAWN),
+)
+def style(
+    image: Image, draw: Draw, *, alpha: float, space: str, styles: str, network: str, stylemap: str
+) -> Image:
+    """The image repainted in another's style, from not at all (α = 0) to fully (α = 1).
+
+    AdaIN moves every feature channel to the style's mean and deviation (huang2017). In feature space α
+    blends features; in pixel space it blends the fully painted image over the original. With
+    `on=objects` or `on=background` only those pixels are repainted. `styles` is a folder of images,
+    `network` a style network, `stylemap` a JSON file that says which style an image gets; else it is drawn.
+    """
+    return stylize(image, _chosen(draw, styles, stylemap), alpha=alpha, space=space, network=network)

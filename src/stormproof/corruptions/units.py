@@ -1,0 +1,97 @@
+"""What a corruption's numbers are in the world: metres of visibility, pixels of blur, decibels of noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from stormproof.condition import Condition
+from stormproof.corruptions.recipes.contextual import KOSCHMIEDER
+from stormproof.corruptions.registry import find
+
+METEOROLOGICAL = 2.996  # −ln 0.05: at the meteorological optical range 5 % of the contrast is left
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A physical quantity; `unit` is empty for a plain ratio."""
+
+    name: str
+    value: float
+    unit: str = ""
+
+    def __str__(self) -> str:
+        """
+        >>> str(Quantity("visibility", 97.8, "m"))
+        'visibility 97.8 m'
+        """
+        return f"{self.name} {self.value:.4g}{' ' + self.unit if self.unit else ''}"
+
+
+Parameters = Mapping[str, Any]
+Rule = tuple[str, Callable[[Parameters], float], str]
+
+
+def _of(name: str) -> Callable[[Parameters], float]:
+    return lambda values: float(values[name])
+
+
+def _decibels(name: str) -> Callable[[Parameters], float]:
+    """The signal-to-noise ratio of a white surface under noise of this deviation."""
+    return lambda values: -20 * math.log10(values[name]) if values[name] > 0 else math.inf
+
+
+def _over(constant: float, name: str) -> Callable[[Parameters], float]:
+    return lambda values: constant / values[name] if values[name] > 0 else math.inf
+
+
+_RULES: dict[str, tuple[Rule, ...]] = {
+    "gaussian_noise": (
+        ("noise σ", lambda v: 255 * v["sigma"], "grey levels"),
+        ("SNR at white", _decibels("sigma"), "dB"),
+    ),
+    "speckle_noise": (("noise σ of the signal", _of("sigma"), ""), ("SNR", _decibels("sigma"), "dB")),
+    "shot_noise": (
+        ("photons at white", _of("photons"), ""),
+        ("SNR at white", lambda v: 10 * math.log10(v["photons"]), "dB"),
+    ),
+    "impulse_noise": (("pixels hit", lambda v: 100 * v["amount"], "%"),),
+    "gaussian_blur": (("blur σ", _of("sigma"), "px"),),
+    "defocus_blur": (("blur radius", _of("radius"), "px"),),
+    "glass_blur": (("blur σ", _of("sigma"), "px"), ("displacement", _of("reach"), "px")),
+    "motion_blur": (("blur σ along the path", _of("sigma"), "px"), ("path", _of("radius"), "px")),
+    "zoom_blur": (("largest zoom", _of("reach"), "×"),),
+    "focus_motor_damage": (("blur σ", _of("sigma"), "px"),),
+    "contrast": (("contrast left", lambda v: 100 * v["factor"], "%"),),
+    "brightness": (("added brightness", lambda v: 100 * v["amount"], "%"),),
+    "pixelate": (("pixel", _over(1.0, "factor"), "px"),),
+    "jpeg_compression": (("JPEG quality", _of("quality"), ""),),
+    "gamma_damage": (("gamma", _of("gamma"), ""),),
+    "bad_pixel_damage": (("bad pixels", lambda v: 100 * v["share"], "%"),),
+    "haze": (
+        ("visibility", _over(KOSCHMIEDER, "beta"), "m"),
+        ("meteorological optical range", _over(METEOROLOGICAL, "beta"), "m"),
+        ("extinction β", _of("beta"), "1/m"),
+    ),
+    "defocus": (
+        ("blur σ of the far background", lambda v: v["kappa"] / v["focus"], "px"),
+        ("focus", _of("focus"), "m"),
+    ),
+}
+
+
+def physical(condition: Condition) -> tuple[Quantity, ...]:
+    """A condition in physical units; where none are known, its parameters as they are.
+
+    >>> str(physical(Condition.parse("haze[visibility=100]"))[0])
+    'visibility 100 m'
+    """
+    if condition.corruption is None:
+        return ()
+    values = find(condition.corruption).parameters(condition)
+    rules = _RULES.get(condition.corruption)
+    if rules is not None:
+        return tuple(Quantity(name, rule(values), unit) for name, rule, unit in rules)
+    return tuple(Quantity(key, float(v)) for key, v in values.items() if not isinstance(v, str))

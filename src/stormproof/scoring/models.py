@@ -1,0 +1,50 @@
+"""Several runs beside each other: models as rows, and their clean scores beside what their cards promise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from rich.table import Table
+from rich.text import Text
+
+from stormproof.scoring.score import Scores
+
+FAR = 0.005  # half a point: more than the usual differences between decoders and resizing
+
+
+def models_table(every: Mapping[str, Scores]) -> Table:
+    """One row for each run: its headline measure on clean images, under corruption, and their ratio."""
+    table = Table(title="Models (in %)", title_justify="left")
+    for name in ("model", "dataset", "measure"):
+        table.add_column(name, overflow="fold")
+    for name in ("P", "mPC", "rPC", "conditions"):
+        table.add_column(name, justify="right")
+    for name, scores in every.items():
+        found = scores.aggregates.get(scores.headline, {})
+        clean = scores.by_measure[scores.headline].get("clean", math.nan)
+        cells = [_percent(value) for value in (clean, found.get("mPC"), found.get("rPC"))]
+        table.add_row(
+            Text(name), Text(scores.record.dataset.name), scores.headline, *cells,
+            str(len(scores.record.conditions) - len(scores.missing)),
+        )  # fmt: skip
+    return table
+
+
+def expectations(scores: Scores) -> list[str]:
+    """Warnings about clean scores that are not what the model's card promises."""
+    found = []
+    for measure, promised in scores.record.expect.items():
+        clean = scores.by_measure.get(measure, {}).get("clean", math.nan)
+        if math.isnan(clean):
+            found.append(f"no clean {measure} to compare with the expected {100 * promised:.1f}.")
+        elif abs(clean - promised) > FAR:
+            found.append(
+                f"clean {measure} is {100 * clean:.1f}, expected {100 * promised:.1f}: check the model's "
+                "size, normalisation and classes, and that these are the card's images."
+            )
+    return found
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None or math.isnan(value) else f"{100 * value:.1f}"

@@ -1,0 +1,101 @@
+"""People in a run (*pezzementi*): curves at fixed sensitivities, worst images, contextual from simple."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from stormproof.condition import Condition
+from stormproof.corruptions import find
+from stormproof.errors import IncompleteGrid, InvalidOption, UnknownName
+from stormproof.metrics.records import Detections, DetectionTruth
+from stormproof.metrics.roc import (
+    DetectionRates,
+    Roc,
+    Sensitivities,
+    Worsening,
+    detection_rates,
+    fix_sensitivities,
+    roc,
+    worst_images,
+)
+from stormproof.models.classes import match_classes
+from stormproof.robustness.prediction import Predicted, normalise, predict
+from stormproof.scoring.measures import people
+from stormproof.scoring.reading import RunRows
+from stormproof.scoring.truths import Truths, only
+from stormproof.store.record import RunRecord, read_record
+from stormproof.store.reopen import dataset_of
+
+
+@dataclass(frozen=True, eq=False)
+class PeopleRun:
+    """A run's people: truth and detections of that one class, by condition."""
+
+    record: RunRecord
+    truths: Truths
+    found: dict[str, Detections]
+    label: int
+
+    @cached_property
+    def sensitivities(self) -> Sensitivities:
+        """Fixed on the clean images."""
+        return fix_sensitivities(self.truth("clean"), self.detections("clean"))
+
+    def truth(self, condition: str) -> DetectionTruth:
+        return only(self.truths.under(Condition.parse(condition)), self.label)
+
+    def detections(self, condition: str) -> Detections:
+        if condition not in self.found:
+            listed = f"It has {', '.join(self.found)}."
+            raise UnknownName("condition of the run", condition, self.found, listed)
+        return self.found[condition]
+
+    def curve(self, condition: str, *, iou: float = 0.5) -> Roc:
+        """Detection rate against FPPI under a condition (Fig. 5)."""
+        return roc(self.truth(condition), self.detections(condition), iou=iou)
+
+    def rates(self, condition: str) -> DetectionRates:
+        """At the sensitivities of the clean images."""
+        return detection_rates(self.truth(condition), self.detections(condition), self.sensitivities)
+
+    def worst(self, condition: str, *, count: int) -> list[Worsening]:
+        """The images a condition harms most (Fig. 6)."""
+        return worst_images(
+            self.truth(condition), self.detections("clean"), self.detections(condition), count=count
+        )
+
+
+def open_people(run: Path, *, data: str | None = None) -> PeopleRun:
+    """The people of a run folder, which must hold the clean images, too."""
+    record = read_record(run)
+    if "clean" not in record.conditions:
+        raise IncompleteGrid(("clean",), len(record.conditions))
+    truths = Truths(dataset_of(record, data), record.images, record.seed)
+    label = truths.person
+    if label is None:
+        raise InvalidOption(f"{record.dataset.name} has no class of people.")
+    match = match_classes(record.model.classes, truths.dataset.classes)
+    rows = RunRows(run, record).detections(record.conditions, match, truths.still.position, masks=False)
+    return PeopleRun(record, truths, {text: people(found, label) for text, found in rows}, label)
+
+
+def is_contextual(condition: str) -> bool:
+    """Whether a condition's corruption needs depth."""
+    name = Condition.parse(condition).corruption
+    return name is not None and bool(find(name).needs)
+
+
+def predict_contextual(runs: Sequence[PeopleRun]) -> Predicted:
+    """Normalised ADR under haze and defocus from that under simple mutators, one system left out (Fig. 7)."""
+    shared = [text for text in runs[0].found if all(text in run.found for run in runs)] if runs else []
+    simple = [text for text in shared if text != "clean" and not is_contextual(text)]
+    scores = normalise({_name(runs, k): {t: run.rates(t).adr for t in shared} for k, run in enumerate(runs)})
+    return predict(scores, simple, [text for text in shared if is_contextual(text)])
+
+
+def _name(runs: Sequence[PeopleRun], k: int) -> str:
+    names = [run.record.model.name for run in runs]
+    return names[k] if names.count(names[k]) == 1 else f"{names[k]} ({k + 1})"

@@ -1,0 +1,61 @@
+"""`stormproof stylize`, `trainset` and `quality --measure`, as typed."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from stormproof.cli import app
+from stormproof.cli.stylize import read_sequence
+from stormproof.datasets import open_dataset
+from stormproof.errors import InvalidOption
+
+WORLD = "world:val,count=2,size=64x48"
+
+
+def test_a_sequence_in_two_modes(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    asked = ["--sequence", "0:1:0.5", "--mode", "objects", "--mode", "image", "--out", str(out), "-j", "1"]
+    said = CliRunner().invoke(app, ["stylize", WORLD, *asked])
+    assert said.exit_code == 0, said.output
+    folders = sorted(path.name for path in out.iterdir() if path.is_dir())
+    assert len(folders) == 6
+    assert "objects-feature-0.5" in folders
+    spec = next(line for line in said.output.splitlines() if "open it with" in line).split("with: ")[1]
+    assert len(open_dataset(spec)) == 2
+    assert CliRunner().invoke(app, ["verify", str(out)]).exit_code == 0
+    again = CliRunner().invoke(app, ["stylize", WORLD, *asked])
+    assert isinstance(again.exception, OSError)  # finished: nothing to go on with
+
+
+def test_trainset_as_yolo(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    asked = ["--mix", "combined", "--format", "yolo", "--out", str(out), "-j", "1"]
+    said = CliRunner().invoke(app, ["trainset", WORLD, *asked])
+    assert said.exit_code == 0, said.output
+    assert len(open_dataset(f"yolo:{out}/data.yaml,split=train")) == 4
+
+
+def test_quality_by_size_prints_a_table() -> None:
+    asked = ["--conditions", "style[alpha=0.5]", "--conditions", "style[alpha=0.5,space=pixel]", "-j", "1"]
+    measures = ["--measure", "gradient_ssim,colour_wasserstein", "--by-size", "--csv"]
+    said = CliRunner().invoke(app, ["quality", "world:val,count=2,size=128x96", *asked, *measures])
+    assert said.exit_code == 0, said.output
+    rows = list(csv.DictReader(io.StringIO(said.stdout[said.stdout.index("condition,") :])))
+    assert {row["size"] for row in rows} >= {"image", "small"}
+    whole = [float(row["gradient_ssim"]) for row in rows if row["size"] == "image"]
+    assert whole[1] > whole[0]  # pixel space keeps more of the shapes
+
+
+@pytest.mark.parametrize("text", ["0:1", "a:b:c", "1:0:0.1", "0:2:0.1", "0:1:0"])
+def test_wrong_sequences_are_refused(text: str) -> None:
+    with pytest.raises(InvalidOption, match=r"0:1:0\.1"):
+        read_sequence(text)
+
+
+def test_a_sequence_has_both_ends() -> None:
+    assert read_sequence("0:1:0.1") == (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)

@@ -1,0 +1,221 @@
+"""Input made to do harm: refused by name, in bounded time and memory. What fuzzing found is kept here."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from stormproof.cli.console import SafeConsole, printable, progress
+from stormproof.condition import Condition
+from stormproof.datasets import open_dataset
+from stormproof.errors import (
+    DatasetError,
+    InvalidCondition,
+    InvalidImage,
+    InvalidOption,
+    InvalidPrediction,
+    InvalidTruth,
+    ModelError,
+)
+from stormproof.files import locate, parse_json, read_yaml
+from stormproof.imagefile import PixelRules, image_size, read_image
+from stormproof.masks import polygon_mask, segmentation_mask
+from stormproof.models import open_model
+from stormproof.models.answers import read_answers
+from stormproof.sample import RLE, Prediction
+
+BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"{chr(98 + i)}: &{chr(98 + i)} [{','.join([f'*{chr(97 + i)}'] * 9)}]\n" for i in range(9)
+)
+
+
+@pytest.mark.parametrize("ring", [[1e9, 0, 0, 1e9, 1e9, 1e9], [0, 0, 4e8, 0, 0, 4e8]])
+def test_polygons_far_away_do_not_reach_the_library(ring: list[float]) -> None:
+    with pytest.raises(InvalidTruth, match="beyond"):
+        polygon_mask([ring], 10, 10)
+
+
+def test_a_polygon_that_runs_to_and_fro_without_end() -> None:
+    with pytest.raises(InvalidTruth, match="long"):
+        polygon_mask([[0, 0, 99_000, 99_000] * 50], 10, 10)
+
+
+@pytest.mark.parametrize(
+    "text", [BOMB, "a: &a [*a]", "{" * 3000, f"a: {'9' * 6000}", "d: 2024-99-99", "x" * (1 << 21)]
+)
+def test_yaml_without_end(tmp_path: Path, text: str) -> None:
+    (tmp_path / "data.yaml").write_text(text)
+    with pytest.raises(DatasetError, match=r"data\.yaml"):
+        read_yaml(tmp_path / "data.yaml")
+
+
+def test_aliases_that_stand_for_little_are_read(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("a: &a [1, 2]\nb: *a\n")
+    assert read_yaml(tmp_path / "a.yaml") == {"a": [1, 2], "b": [1, 2]}
+
+
+def test_numbers_of_thousands_of_digits() -> None:
+    with pytest.raises(DatasetError, match="not JSON"):
+        parse_json("9" * 6000, "a.json")
+    for text in (f"fog@{'9' * 5000}", f"fog[a={'9' * 5000}]", f"fog[a={'9' * 29}]"):
+        with pytest.raises(InvalidCondition):
+            Condition.parse(text)
+
+
+def test_a_parameter_given_as_two_kinds() -> None:
+    with pytest.raises(InvalidCondition, match="twice"):
+        Condition.parse("fog[a=1,a=x]")
+
+
+@pytest.mark.parametrize("path", ["~nobody-of-this-name/x", "a\0b", "x" * 5000])
+def test_paths_that_are_none(path: str) -> None:
+    with pytest.raises(DatasetError, match="not a path"):
+        locate(path)
+
+
+def test_runs_that_wrap_and_fractions_of_labels() -> None:
+    with pytest.raises(InvalidTruth):
+        segmentation_mask({"size": [1, 5], "counts": [2**32 + 5]}, 1, 5)
+    with pytest.raises(InvalidTruth):
+        RLE((1, 5), np.array([2**32 + 5]))
+    with pytest.raises(InvalidPrediction, match="whole numbers"):
+        Prediction([[0, 0, 1, 1]], [0.5], [1.5])
+    with pytest.raises(InvalidPrediction):
+        read_answers([{"boxes": [[0, 0, 1, 1]], "scores": [0.5], "labels": [0.5]}], [(4, 4)], "m")
+    with pytest.raises(InvalidPrediction, match="NaN"):
+        read_answers([{"masks": [np.full((4, 4), np.nan)], "scores": [1], "labels": [0]}], [(4, 4)], "m")
+
+
+@pytest.mark.parametrize("form", ["AVIF", "BLP", "EPS", "ICO"])
+def test_formats_that_are_not_read(tmp_path: Path, form: str) -> None:
+    image = PIL.Image.new("RGB" if form != "BLP" else "P", (16, 16))
+    try:
+        image.save(tmp_path / "a.png", form)
+    except (KeyError, OSError):
+        pytest.skip(f"this Pillow does not write {form}")
+    with pytest.raises(InvalidImage, match="known format"):
+        read_image(tmp_path / "a.png")
+
+
+def test_a_folder_is_no_archive(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="cannot be read"):
+        open_dataset(f"tar:{tmp_path}")
+
+
+FOUND_BY_FUZZING = {
+    "labels that are no list": [{"name": "a.jpg", "labels": 5}],
+    "a label that is no object": [{"name": "a.jpg", "labels": [0.5]}],
+    "attributes that are no object": [{"name": "a.jpg", "labels": [{"box2d": {}, "attributes": 0.5}]}],
+    "a coordinate of 400 digits": [
+        {
+            "name": "a.jpg",
+            "labels": [{"category": "car", "box2d": {"x1": 10**400, "y1": 0, "x2": 1, "y2": 1}}],
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize("frames", FOUND_BY_FUZZING.values(), ids=FOUND_BY_FUZZING)
+def test_strange_frames(tmp_path: Path, frames: object) -> None:
+    (tmp_path / "det.json").write_text(json.dumps(frames))
+    with pytest.raises(DatasetError, match=r"det\.json"):
+        open_dataset(f"bdd:{tmp_path}/det.json")
+
+
+def test_names_cannot_steer_the_terminal() -> None:
+    assert printable("a\x1b[2J\x9b\u202eb\n") == "a\\x1b[2J\\x9b\\u202eb\n"
+    out = StringIO()
+    console = SafeConsole(file=out, force_terminal=True, markup=False, highlight=False)
+    console.print("[/] \x1b]0;title\x07[bold]")
+    assert "\x1b]0" not in out.getvalue()
+    assert "[/] \\x1b]0;title[bold]" in out.getvalue()  # rich itself leaves the bell out
+
+
+def test_a_model_called_like_markup_has_a_progress_bar() -> None:
+    with progress() as bar:
+        bar.add_task("[/]", total=1)
+        bar.refresh()
+
+
+@pytest.fixture
+def dripping() -> Iterator[int]:
+    """A server that sends a byte at a time, for as long as anyone listens."""
+    server = socket.create_server(("127.0.0.1", 0))
+    done = threading.Event()
+
+    def serve() -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\n")
+            while not done.wait(0.02):
+                try:
+                    connection.sendall(b"X")
+                except OSError:
+                    return
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    yield server.getsockname()[1]
+    done.set()
+    thread.join()
+    server.close()
+
+
+def test_a_server_that_drips_is_not_waited_for(dripping: int) -> None:
+    with pytest.raises(ModelError, match="cannot be reached: no whole answer in time"):
+        open_model(f"http://127.0.0.1:{dripping}/,timeout=0.5,retries=0")
+
+
+@pytest.mark.parametrize("url", ["http://[::1", "http://:80/", "http://a b/", "http://host:99999/"])
+def test_addresses_that_are_none(url: str) -> None:
+    with pytest.raises(InvalidOption, match="no host"):
+        open_model(url)
+
+
+def test_pixels_by_declared_rules(tmp_path: Path) -> None:
+    layers = np.zeros((2, 3, 4), np.uint8)
+    layers[..., 0], layers[..., 3] = 200, [[255, 255, 255], [0, 51, 255]]
+    PIL.Image.fromarray(layers).save(tmp_path / "a.png")
+    with pytest.raises(InvalidImage, match="alpha=drop"):
+        read_image(tmp_path / "a.png")
+    image = open_dataset(f"images:{tmp_path},alpha=white")[0].image
+    assert image[1].tolist() == [[255, 255, 255], [244, 204, 204], [200, 0, 0]]
+    assert open_dataset(f"images:{tmp_path},alpha=drop")[0].image[1, 0].tolist() == [200, 0, 0]
+    plain, ruled = open_dataset(f"images:{tmp_path}"), open_dataset(f"images:{tmp_path},alpha=drop")
+    assert plain.fingerprint != ruled.fingerprint
+    with pytest.raises(InvalidOption, match="white"):
+        open_dataset(f"images:{tmp_path},alpha=blue")
+
+
+def test_an_opaque_image_needs_no_rule(tmp_path: Path) -> None:
+    PIL.Image.new("RGBA", (3, 2), (1, 2, 3, 255)).save(tmp_path / "a.png")
+    assert read_image(tmp_path / "a.png")[0, 0].tolist() == [1, 2, 3]
+
+
+def test_sixteen_bits_by_declared_rule(tmp_path: Path) -> None:
+    PIL.Image.fromarray(np.array([[0, 4095, 2048]], np.uint16)).save(tmp_path / "a.png")
+    with pytest.raises(InvalidImage, match="bits=16"):
+        read_image(tmp_path / "a.png")
+    assert open_dataset(f"images:{tmp_path},bits=12")[0].image.tolist() == [[0, 255, 128]]
+    with pytest.raises(InvalidImage, match="bits=10"):
+        read_image(tmp_path / "a.png", rules=PixelRules(bits=10))
+
+
+def test_orientation_is_applied_where_asked(tmp_path: Path) -> None:
+    exif = PIL.Image.Exif()
+    exif[0x0112] = 6
+    pixels = np.arange(5 * 7 * 3, dtype=np.uint8).reshape(5, 7, 3)
+    PIL.Image.fromarray(pixels).save(tmp_path / "a.png", exif=exif)
+    dataset = open_dataset(f"images:{tmp_path},exif=apply")
+    assert dataset[0].image.shape == (7, 5, 3)
+    assert dataset.size(0) == image_size(tmp_path / "a.png")[::-1] == (7, 5)
+    assert np.array_equal(dataset[0].image, np.rot90(pixels, -1))

@@ -1,0 +1,174 @@
+"""Many models in one plan, corruptions from elsewhere, and copies that somebody made."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from engine.conftest import MODELS, Configure, all_bytes
+from engine.scenes import write_scene
+from stormproof.cli import app
+from stormproof.corruptions import corrupt_image
+from stormproof.datasets import open_dataset
+from stormproof.engine.many import entries
+from stormproof.engine.run import run
+from stormproof.errors import InvalidOption, StoreError
+from stormproof.imagefile import write_image
+from stormproof.scoring.score import score_run
+from stormproof.store.record import read_record
+
+
+def plan(folder: Path, **changes: object) -> Path:
+    """A plan of two models that work, one that always fails, and one that does not exist."""
+    names = ("brightness_boxes", "always_raises", "not_there", "brightness_masks")
+    models = [{"model": f"{MODELS}:{name}", "name": name, "tags": {"kind": name}} for name in names]
+    settings = {"models": models, "datasets": write_scene(folder / "scene", images=4),
+                "conditions": ["fog@2"], "engine": "local", "out": str(folder / "zoo")}  # fmt: skip
+    path = folder / "plan.yaml"
+    path.write_text(yaml.safe_dump(settings | changes))
+    return path
+
+
+def test_a_failing_model_does_not_stop_the_others(tmp_path: Path) -> None:
+    config = plan(tmp_path)
+    shown = CliRunner().invoke(app, ["run", "--config", str(config)])
+    assert shown.exit_code == 1
+    assert "2 of 4 models are done" in shown.stdout
+    assert "error: always_raises: All 6 cells of the first 3 images failed" in shown.stderr
+    assert "error: not_there:" in shown.stderr
+    assert read_record(tmp_path / "zoo" / "brightness_masks").tags == {"kind": "brightness_masks"}
+    table = CliRunner().invoke(app, ["score", str(tmp_path / "zoo" / "brightness_boxes"),
+                                     str(tmp_path / "zoo" / "brightness_masks")])  # fmt: skip
+    assert table.exit_code == 0, table.output
+    assert "Models (in %)" in table.stdout
+    again = CliRunner().invoke(app, ["run", "--config", str(tmp_path / "zoo" / "run.yaml"), "--dry-run"])
+    assert "8 evaluations, 32 cells, of which 16 are left." in again.stdout
+
+
+def test_a_promise_that_is_not_kept_is_said(tmp_path: Path) -> None:
+    models = [{"model": f"{MODELS}:brightness_boxes", "name": "one", "expect": {"AP": 0.5}},
+              {"model": f"{MODELS}:brightness_boxes", "name": "two", "expect": {"AP": 0.0}}]  # fmt: skip
+    shown = CliRunner().invoke(app, ["run", "--config", str(plan(tmp_path, models=models))])
+    assert shown.exit_code == 0, shown.output
+    assert "warning: one: clean AP is 0.0, expected 50.0" in shown.stderr
+    assert "warning: two" not in shown.stderr
+
+
+def test_patterns_make_one_model_for_each_file(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.onnx").touch()
+    settings = {"models": [f"onnx:{tmp_path}/*.onnx"], "datasets": ["images:x", "world:val"],
+                "suites": "noise", "out": "zoo"}  # fmt: skip
+    found = entries(settings)
+    assert [entry.name for entry in found] == ["a/images-x", "a/world-val", "b/images-x", "b/world-val"]
+    assert found[0].config.out == "zoo/a/images-x"
+    assert found[0].config.suite == ("noise",)
+    for wrong, words in (
+        ({"models": ["onnx:nowhere/*.onnx"]}, "no file fits"),
+        ({"models": [{"model": "hog", "nmae": "x"}]}, "'nmae' is not known"),
+        ({"models": ["hog", "hog"], "datasets": ["images:x"]}, "Two models are called 'hog'"),
+        ({"model": "hog"}, "model and models exclude each other"),
+    ):
+        with pytest.raises(InvalidOption, match=words):
+            entries(settings | wrong)
+
+
+@pytest.mark.slow
+def test_a_plan_that_is_killed_five_times_ends_in_the_same_bytes(tmp_path: Path) -> None:
+    """Six models under 61 conditions; each kill comes when some more parts are there."""
+    models = [{"model": f"{MODELS}:brightness_boxes", "name": f"m{k}"} for k in range(6)]
+    from stormproof.corruptions import SUITES
+
+    listed = list(dict.fromkeys(str(c) for suite in SUITES.values() for c in suite.conditions
+                                if c.corruption in _EASY))[:60]  # fmt: skip
+    assert len(listed) == 60
+    scene = write_scene(tmp_path / "scene", images=2, size=(32, 32))
+    shared = {"models": models, "datasets": scene, "conditions": listed, "chunk": 1, "engine": "local"}
+    for name in ("calm", "killed"):
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(shared | {"out": str(tmp_path / name)}))
+    command = [sys.executable, "-c", "from stormproof.cli import main; main()", "run", "--config"]
+    rng = random.Random(5)
+    for goal in sorted(rng.sample(range(1, 11), 5)):
+        process = subprocess.Popen([*command, str(tmp_path / "killed.yaml")], stderr=subprocess.DEVNULL)
+        while len(list((tmp_path / "killed").glob("*/parts/part-*"))) < goal and process.poll() is None:
+            os.sched_yield()
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    for name in ("killed", "calm"):
+        subprocess.run([*command, str(tmp_path / f"{name}.yaml")], check=True, capture_output=True)
+    for k in range(6):
+        assert all_bytes(tmp_path / "killed" / f"m{k}") == all_bytes(tmp_path / "calm" / f"m{k}")
+        assert len(read_record(tmp_path / "calm" / f"m{k}").conditions) == 61
+
+
+_EASY = {
+    "gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise", "defocus_blur", "motion_blur",
+    "gaussian_blur",    "fog", "brightness", "contrast", "pixelate", "jpeg_compression", "saturate",
+}  # fmt: skip
+
+_PLUGIN = '''
+import numpy as np
+from stormproof.corruptions.registry import corruption, ladder
+
+@corruption(family="mine", cite="", amount=ladder(10, 20, 30, 40, 50){more})
+def darker(image, *, amount):
+    """Less light."""
+    return np.maximum(image.astype(int) - amount, 0).astype(np.uint8)
+'''
+_SCORE = """
+import sys
+from pathlib import Path
+from stormproof.scoring.score import score_run
+print(sorted(score_run(Path(sys.argv[1])).by_measure["AP"]))
+"""
+
+
+def test_own_corruptions_run_and_are_scored_without_their_code(configure: Configure, tmp_path: Path) -> None:
+    plugin = tmp_path / "mine.py"
+    plugin.write_text(_PLUGIN.replace("{more}", ""))
+    config = configure(conditions=["darker@3"], plugin=[str(plugin)], limit=3)
+    assert run(config).complete
+    assert read_record(Path(config.out)).declared["darker"]["family"] == "mine"
+    shown = subprocess.run(
+        [sys.executable, "-c", _SCORE, config.out], capture_output=True, text=True, check=False
+    )
+    assert shown.stdout.strip() == "['clean', 'darker@3']", shown.stderr
+    plugin.write_text(_PLUGIN.replace("{more}", "").replace("- amount", "- 2 * amount"))
+    with pytest.raises(StoreError, match=r"the content of .*mine.py was"):
+        run(config)
+
+
+def test_a_file_that_is_no_plugin_is_refused(configure: Configure, tmp_path: Path) -> None:
+    (tmp_path / "empty.py").write_text("x = 1\n")
+    (tmp_path / "broken.py").write_text("\n1 / 0\n")
+    for name, words in (("empty.py", "registers no corruption"), ("broken.py", "line 2: ZeroDivisionError"),
+                        ("none.py", "no such file")):  # fmt: skip
+        with pytest.raises(InvalidOption, match=words):
+            run(configure(plugin=[str(tmp_path / name)]))
+
+
+def test_copies_are_read_instead_of_made(configure: Configure, tmp_path: Path, scene: str) -> None:
+    dataset = open_dataset(scene)
+    for index in range(4):
+        sample = dataset[index]
+        for text, folder in (("fog@2", "fog@2"), ("contrast@4", "contrast/4")):
+            path = tmp_path / "copies" / folder / f"{index:03d}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_image(path, corrupt_image(sample.image, text, seed=0, image_id=sample.id))
+    made = configure(out="made", limit=4)
+    read = configure(out="read", limit=4, copies=str(tmp_path / "copies"))
+    run(made)
+    run(read)
+    assert score_run(Path(made.out)).per_class == score_run(Path(read.out)).per_class
+    with pytest.raises(StoreError, match="the folder of copies was"):
+        run(configure(out="read", limit=4))
+    with pytest.raises(Exception, match=r"has no folder of copies for snow@1"):
+        run(configure(out="other", conditions=["snow@1"], copies=str(tmp_path / "copies")))

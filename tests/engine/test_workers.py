@@ -1,0 +1,70 @@
+"""Clocks, signals and deaths of workers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.conftest import Configure, all_bytes
+from stormproof.engine import heartbeat
+from stormproof.engine.guard import ModelTimeout, in_time
+from stormproof.engine.in_hand import IN_HAND, write_in_hand
+from stormproof.engine.plan import make_plan
+from stormproof.engine.retry import after_death
+from stormproof.engine.run import run
+from stormproof.engine.work import Attempt
+from stormproof.files import make_folder
+
+
+def test_a_call_that_ends_at_its_limit_raises_nothing_else() -> None:
+    """Calls of about the limit's length: either an answer or a timeout, whenever the signal lands."""
+    outcomes = set()
+
+    def spin(turns: int) -> int:
+        return sum(range(turns))
+
+    for turns in range(0, 6000, 2):
+        try:
+            outcomes.add(type(in_time(0.00005, lambda turns=turns: spin(turns))))
+        except ModelTimeout:
+            outcomes.add(ModelTimeout)
+    assert outcomes <= {int, ModelTimeout}
+
+
+def test_killed_workers_do_not_end_a_run(configure: Configure) -> None:
+    """Eight kills in a row, before the first image and in the middle: nobody is blamed for any of them."""
+    attempt = Attempt(make_plan(configure()).work, 0)
+    make_folder(attempt.work.out / IN_HAND)
+    for k in range(8):
+        if k % 2:
+            write_in_hand(attempt.work.out, 0, [(0, f"fog@{k}")])
+        outcome = after_death(attempt, "killed")
+        assert isinstance(outcome, Attempt)
+        attempt = outcome
+    assert not attempt.skip
+
+
+def test_a_cell_is_blamed_when_two_workers_die_of_it(configure: Configure) -> None:
+    attempt = Attempt(make_plan(configure()).work, 0)
+    make_folder(attempt.work.out / IN_HAND)
+    for _ in range(4):
+        write_in_hand(attempt.work.out, 0, [(3, "fog@2")])
+        outcome = after_death(attempt, "the worker died")
+        assert isinstance(outcome, Attempt)
+        attempt = outcome
+    assert attempt.skip == {(3, "fog@2"): "the worker died on this image"}
+
+
+@pytest.mark.slow
+def test_a_stopped_worker_is_replaced(
+    configure: Configure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("STOPS_ONCE", str(tmp_path / "stopped"))
+    monkeypatch.setattr(heartbeat, "SILENCE", 1.0)
+    calm, stopped = configure(out="calm"), configure("stops_once", engine="pool", workers=1, timeout=5)
+    run(calm)
+    assert run(stopped).complete
+    assert (tmp_path / "stopped").exists()
+    rows = {name: len(content) for name, content in all_bytes(Path(stopped.out)).items()}
+    assert rows.keys() == all_bytes(Path(calm.out)).keys()

@@ -1,0 +1,337 @@
+"""Everything that reads what others wrote, each with correct input to start from and the way it is read."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import socket
+import tempfile
+import threading
+from collections.abc import Callable
+from functools import lru_cache
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import PIL.Image
+
+from datasets.conftest import BUILDERS
+from fuzz.mutate import HOSTILE, flip, json_bytes, mutate, other_image, tree
+from stormproof.condition import CLEAN, Condition
+from stormproof.datasets import open_dataset
+from stormproof.engine.config import make_config, read_conditions, read_settings
+from stormproof.errors import StormproofError
+from stormproof.imagefile import PixelRules, image_size, read_image
+from stormproof.models import open_model
+from stormproof.models.card import complete_card, read_card
+from stormproof.models.endpoint import Client, Endpoint
+from stormproof.models.model import Precomputed
+from stormproof.spec import Spec
+
+Case = Callable[[random.Random, Path], None]
+_IMAGE = np.zeros((24, 32, 3), np.uint8)
+
+
+@lru_cache(maxsize=1)
+def _seeds() -> dict[str, tuple[str, dict[str, bytes]]]:
+    """Tiny correct datasets of every format: the spec, with a mark for the folder, and the files."""
+    found = {}
+    for kind, build in BUILDERS.items():
+        if kind == "world":  # has no files
+            continue
+        root = Path(tempfile.mkdtemp())
+        spec = build(root).replace(str(root), "ROOT")
+        files = {str(p.relative_to(root)): p.read_bytes() for p in sorted(root.rglob("*")) if p.is_file()}
+        shutil.rmtree(root)
+        found[kind] = spec, files
+    return found
+
+
+_POLYGONS = {"imgHeight": 24, "imgWidth": 32, "objects": [
+    {"label": "car", "polygon": [[1, 1], [9, 1], [9, 9]]},
+    {"label": "persongroup", "polygon": [[2, 2], [5, 2], [5, 7]]},
+]}  # fmt: skip
+_CALIBRATION = b"P2: 7e2 0 6e2 4e1 0 7e2 2e2 1 0 0 1 0\nP3: 7e2 0 6e2 -3e2 0 7e2 2e2 1 0 0 1 0\n"
+
+
+def _polygons(dice: random.Random, folder: Path) -> None:
+    _, files = _seeds()["cityscapes"]
+    images = {name: content for name, content in files.items() if name.startswith("leftImg8bit")}
+    labels = [
+        n.replace("leftImg8bit.png", "gtFine_polygons.json").replace("leftImg8bit", "gtFine", 1)
+        for n in images
+    ]
+    _lay({**images, **{name: mutate(name, json_bytes(_POLYGONS), dice) for name in labels}}, folder)
+    dataset = open_dataset(f"cityscapes:{folder}")
+    dataset.size(0)
+    dataset[0]
+
+
+def _context(dice: random.Random, folder: Path) -> None:
+    """Depth, disparity and calibration beside images."""
+    plane = BytesIO()
+    PIL.Image.fromarray(np.full((24, 32), 900, np.uint16)).save(plane, "PNG")
+    camera = json_bytes(
+        {"extrinsic": {"baseline": 0.2}, "intrinsic": {"fx": 700, "fy": 700, "u0": 16, "v0": 12}}
+    )
+    calibration = dice.choice((("c/a.txt", _CALIBRATION), ("c/a.json", camera)))
+    files = dict([("i/a.png", _seeds()["images"][1]["b.png"]), ("d/a.png", plane.getvalue()), calibration])
+    name = dice.choice(("d/a.png", calibration[0]))
+    _lay({**files, name: mutate(name, files[name], dice)}, folder)
+    open_dataset(f"images:{folder}/i,disparity={folder}/d,calib={folder}/c")[0]
+
+
+def _lay(files: dict[str, bytes], folder: Path) -> None:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def _dataset(kind: str) -> Case:
+    def case(dice: random.Random, folder: Path) -> None:
+        spec, files = _seeds()[kind]
+        # The label files are the interesting ones; an image is changed less often.
+        weights = [1 if name.endswith((".png", ".jpg", ".bmp")) else 4 for name in files]
+        name = dice.choices(list(files), weights)[0]
+        _lay({**files, name: mutate(name, files[name], dice)}, folder)
+        dataset = open_dataset(spec.replace("ROOT", str(folder)))
+        for i in range(min(len(dataset), 4)):
+            _quietly(lambda i=i: dataset.truth(i))
+            _quietly(lambda i=i: dataset[i])
+            _quietly(lambda i=i: dataset.size(i))
+        _quietly(lambda: dataset.fingerprint)
+
+    return case
+
+
+def _quietly(call: Callable[[], object]) -> None:
+    """One of our errors ends a call, not the whole case."""
+    try:
+        call()
+    except StormproofError:
+        return
+
+
+_RESULT = {"image_id": 9, "category_id": 3, "bbox": [1.5, 2, 3, 4.25], "score": 0.5}
+_MASKED = {**_RESULT, "segmentation": {"size": [24, 32], "counts": "T33e000000la0"}}
+
+
+def _results(dice: random.Random, folder: Path) -> None:
+    spec, files = _seeds()["coco"]
+    _lay(files, folder)
+    seed = [dict(dice.choice((_RESULT, _MASKED)), image_id=image) for image in (7, 9, 9)]
+    (folder / "results").mkdir()
+    (folder / "results/clean.json").write_bytes(mutate("clean.json", json_bytes(seed), dice))
+    name = dice.choice(("fog@3.json", "fog@3[on=person].json", "%00.json", "[].json", "x@9.json"))
+    if dice.random() < 0.3:
+        (folder / "results" / name).write_bytes(json_bytes(seed))
+    model = open_model(f"results:{folder}/results")
+    assert isinstance(model, Precomputed)
+    bound = model.bind(open_dataset(spec.replace("ROOT", str(folder))))
+    for image in ("7", "9", "absent"):
+        bound.lookup(image, CLEAN)
+    _quietly(lambda: bound.fingerprint)
+
+
+def _maps(dice: random.Random, folder: Path) -> None:
+    _, files = _seeds()["voc-seg"]
+    _lay(files, folder)
+    png = files["SegmentationClass/2007_000001.png"]
+    (folder / "maps/clean").mkdir(parents=True)
+    (folder / "maps/clean/2007_000001.png").write_bytes(mutate("a.png", png, dice))
+    open_model(f"results:{folder}/maps").lookup("2007_000001", CLEAN)
+
+
+def _image(dice: random.Random, folder: Path) -> None:
+    content = other_image(dice)
+    if dice.random() < 0.8:
+        content = flip(content, dice)
+    rules = PixelRules(
+        dice.choice(("ignore", "apply")), dice.choice(("refuse", "drop", "white")), dice.choice((0, 12, 16))
+    )
+    _quietly(lambda: read_image(content, "image", rules))
+    _quietly(lambda: image_size(content, "image", rules))
+
+
+_SPECS = (
+    "coco:val.json,images=val", "yolo:data.yaml,split=val", "tar:val-{0000..0002}.tar",
+    "world:val,count=2,size=64x48",
+    "images:folder,exif=apply", "onnx:model.onnx,score=0.1,classes=coco80", "results:folder,classes=coco80",
+    "tflite:m.tflite", "hog:people,threshold=0", "http://127.0.0.1:1/x,retries=0,timeout=0.2",
+    "torch:a.pt,device=cpu",
+    "voc:root,split=val,depth=folder,depth_scale=2", "x.onnx", "yolo11n.pt", "kitti:.", "tar:.",
+)  # fmt: skip
+
+
+def _spec(dice: random.Random, folder: Path) -> None:
+    text = list(dice.choice(_SPECS))
+    for _ in range(dice.choice((0, 1, 2, 3))):
+        at = dice.randrange(len(text) + 1)
+        token = dice.choice(
+            (
+                ",",
+                "=",
+                ":",
+                "\\",
+                "\0",
+                "~nobody/",
+                "\x1b[2J",
+                "[/]",
+                "{",
+                "}",
+                "*",
+                "9" * 5000,
+                "nan",
+                "é",
+                " ",
+            )
+        )
+        text[at : at + dice.choice((0, 1))] = [token]
+    spec = "".join(text)
+    Spec.parse(spec)
+    kind = spec.partition(":")[0].strip()
+    if kind in {known.partition(":")[0] for known in _SPECS}:  # another kind would name code to import
+        _quietly(lambda: open_dataset(spec))
+        if kind not in ("hog", "world", "torch"):
+            _quietly(lambda: open_model(spec))
+
+
+_CONDITIONS = (
+    "clean", "fog@3", "gaussian_noise[sigma=0.1]", "frost@3[textures=my/frost]", 'fog@3[on="traffic light"]',
+    "fog@1,snow@2", "haze[beta=0.04]", "imagenet-c", "fog", "rain@5[on=person,off=car]",
+)  # fmt: skip
+
+
+def _condition(dice: random.Random, folder: Path) -> None:
+    text = list(dice.choice(_CONDITIONS))
+    for _ in range(dice.choice((0, 1, 2, 4))):
+        at = dice.randrange(len(text) + 1)
+        token = dice.choice(
+            (
+                "@",
+                "[",
+                "]",
+                ",",
+                "=",
+                '"',
+                "\\",
+                "9" * 5000,
+                "1e999",
+                "-1",
+                "sigma=1,sigma=x",
+                "\0",
+                "\n",
+                "é",
+                "٣",
+            )
+        )
+        text[at : at + dice.choice((0, 1))] = [token]
+    whole = "".join(text)
+    _quietly(lambda: _round_trip(whole))
+    _quietly(lambda: read_conditions(whole))
+
+
+def _round_trip(text: str) -> None:
+    condition = Condition.parse(text)
+    assert Condition.parse(str(condition)) == condition
+
+
+_RUN = b"""model: onnx:model.onnx
+data: world:val,count=2
+out: runs/x
+suite: [imagenet-c]
+conditions: [fog@3, 'haze[beta=0.04]']
+seed: 3
+tags: {team: a}
+workers: 2
+timeout: 3.5
+"""
+_CARD = b"""name: nano
+classes: [person, car]
+rename: {car: lorry}
+input: {size: [32, 32], mean: [1, 2, 3], std: 5, resize: letterbox}
+decoder: nanodet
+options: {strides: [8, 16]}
+score: 0.1
+"""
+
+
+def _run_yaml(dice: random.Random, folder: Path) -> None:
+    path = folder / "run.yaml"
+    path.write_bytes(mutate("run.yaml", _RUN, dice))
+    make_config(read_settings(path), str(path)).asked()
+
+
+def _card(dice: random.Random, folder: Path) -> None:
+    path = folder / "card.yaml"
+    path.write_bytes(mutate("card.yaml", _CARD, dice))
+    complete_card({"input": {"layout": "NCHW"}}, read_card(None, str(path))[0], path)
+
+
+_ANSWER = {"predictions": [{"boxes": [[1, 2, 3, 4]], "scores": [0.5], "labels": [0],
+                            "masks": [{"size": [24, 32], "counts": "T33e000000la0"}]},
+                           {"semantic": "iVBORw0KGgo="}]}  # fmt: skip
+_DESCRIPTION = {"name": "remote", "classes": ["cat"], "version": "3", "semantic_classes": []}
+
+
+def _http_answer(dice: random.Random, folder: Path) -> None:
+    """What a server says, once it has come through the network."""
+    answer = tree(dice.choice((_ANSWER, {"predictions": _ANSWER["predictions"][:1]})), dice)
+
+    class Saying:
+        url = "http://host"
+
+        def ask(self, question: object = None) -> Any:
+            return answer
+
+    Endpoint(Saying(), "m", ("cat",), (), "1")([_IMAGE] * dice.choice((1, 2)))  # type: ignore[arg-type]
+
+
+def _http_wire(dice: random.Random, folder: Path) -> None:
+    """Bytes on the wire: status lines, headers, lengths and bodies that are none."""
+    body = json_bytes(tree(_DESCRIPTION, dice) if dice.random() < 0.5 else dice.choice(HOSTILE))
+    length = dice.choice((len(body), len(body) + 5, 0, -1, "x", "9" * 5000))
+    extra = dice.choice(
+        (
+            "",
+            "X: y\r\n" * 200,
+            "Location: http://elsewhere/\r\n",
+            f"X: {'y' * 70000}\r\n",
+            "Transfer-Encoding: chunked\r\n",
+        )
+    )
+    status = dice.choice(
+        ("200 OK", "200", "302 Found", "500 Oops", "999999 x", "abc", "204 No Content", "100 Continue")
+    )
+    wire = f"HTTP/1.1 {status}\r\nContent-Length: {length}\r\n{extra}\r\n".encode() + body
+    if dice.random() < 0.5:
+        wire = flip(wire, dice)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        answering = threading.Thread(target=_answer_once, args=(server, wire), daemon=True)
+        answering.start()
+        port = server.getsockname()[1]
+        try:
+            Client(f"http://127.0.0.1:{port}/", timeout=2, retries=0, limit=10**6).ask()
+        finally:
+            answering.join()
+
+
+def _answer_once(server: socket.socket, wire: bytes) -> None:
+    connection, _ = server.accept()
+    with connection:
+        connection.recv(65536)
+        try:
+            connection.sendall(wire)
+            connection.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return
+
+
+TARGETS: dict[str, Case] = {
+    **{kind: _dataset(kind) for kind in BUILDERS if kind != "world"},
+    "cityscapes polygons": _polygons, "context": _context, "results": _results,
+    "maps": _maps, "image": _image, "spec": _spec, "condition": _condition,
+    "run.yaml": _run_yaml, "card": _card, "http answer": _http_answer, "http wire": _http_wire,
+}  # fmt: skip

@@ -1,0 +1,165 @@
+"""Networks as users bring them: each is read right, or refused with the fix."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stormproof.errors import InvalidOption, ModelError
+from stormproof.models import open_model
+from stormproof.models.candidates import Candidates, Limits, to_prediction
+from stormproof.models.card import complete_card
+from stormproof.models.decoders.anchors import blazeface, boxes
+from stormproof.models.decoders.points import centernet
+from stormproof.models.decoders.semantic import logits
+from stormproof.models.geometry import plan_fit
+from stormproof.models.guess import Graph, Tensor, guess_card, outputs_in_words
+from stormproof.models.meeting import suspicions, taken_for
+from stormproof.models.network import Network, assemble_card
+from stormproof.sample import Prediction
+
+INPUT = {"size": (64, 64)}
+
+
+def network(decoder: str, names: tuple[str, ...], outputs: list[np.ndarray], **card) -> Network:
+    whole = complete_card({}, {"decoder": decoder, "input": INPUT, "classes": list(names), **card}, "card")
+    return Network("net", whole, lambda batch: [output[None] for output in outputs], (), names)
+
+
+def graph(*outputs: tuple[str, tuple[int, ...]], metadata=None, size=64) -> Graph:
+    tensors = tuple(Tensor(name, shape, "float32") for name, shape in outputs)
+    return Graph((Tensor("in", (1, 3, size, size), "float32"),), tensors, metadata or {})
+
+
+def test_boxes_in_fractions_are_not_taken_for_pixels() -> None:
+    rows = np.random.default_rng(0).uniform(0, 1, (20, 4))
+    with pytest.raises(ModelError, match="fractions: true"):
+        boxes([rows, np.ones((20, 3))], (300, 300))
+    assert boxes([rows, np.ones((20, 3))], (300, 300), fractions=True).boxes.max() > 100
+
+
+def test_background_does_not_fill_the_places_of_objects() -> None:
+    corners = np.array([[i, 0, i + 1.0, 9] for i in range(50)])
+    scores = np.tile([0.9, 0.2], (50, 1))  # background is likelier everywhere
+    fit = plan_fit((64, 64), (64, 64), "stretch")
+    kept = to_prediction(Candidates(corners, scores), fit, Limits(0.01, 10, 0.5), nothing=[0])
+    assert kept.labels.tolist() == [1] * 10
+    said = network("boxes", ("background", "cat"), [corners * 1.2, scores], keep=10)(
+        [np.zeros((64, 64, 3), np.uint8)]
+    )
+    assert said[0].labels.tolist() == [1] * 10
+
+
+def test_yolox_cuts_the_sides_of_its_letterbox() -> None:
+    fit = plan_fit((427, 640), (416, 416), "letterbox", "top-left", rounding="down")
+    ratio = min(416 / 427, 416 / 640)
+    assert fit.inner == (int(427 * ratio), int(640 * ratio)) == (277, 416)
+    assert plan_fit((427, 640), (416, 416), "letterbox").inner == (278, 416)
+    assert fit.boxes_to_image(np.array([[0.0, 0, 65, 65]]))[0, 2] == 65 / ratio
+    card = complete_card({}, {"decoder": "yolox", "input": INPUT, "classes": "coco80"}, "card")
+    assert card.input.rounding == "down"
+
+
+def test_efficientdet_counts_as_coco_does() -> None:
+    assert guess_card(graph(("rows", (1, 100, 7))))["classes"] == "coco91"
+    with pytest.raises(ModelError, match="coco91"):
+        assemble_card(
+            None, None, {}, {"decoder": "efficientdet-rows", "classes": "coco80", "input": INPUT}, "net"
+        )
+    rows = np.array([[0, 1, 1, 30, 30, 0.9, 85.0]])
+    net = network("efficientdet-rows", tuple(f"c{i}" for i in range(80)), [rows])
+    with pytest.raises(ModelError, match=r"label 85.*coco91"):
+        net([np.zeros((64, 64, 3), np.uint8)])
+
+
+def test_centernet_is_known_by_its_planes_in_either_layout() -> None:
+    found = guess_card(graph(("heat", (1, 80, 16, 16)), ("wh", (1, 2, 16, 16)), ("reg", (1, 2, 16, 16))))
+    assert (found["decoder"], found["classes"]) == ("centernet", "coco80")
+    dice = np.random.default_rng(1)
+    planes = [dice.normal(size=(count, 16, 16)) for count in (5, 2, 2)]
+    last = [plane.transpose(1, 2, 0) for plane in planes]
+    assert np.array_equal(centernet(planes, (64, 64)).boxes, centernet(last, (64, 64)).boxes)
+
+
+def test_unknown_outputs_are_named() -> None:
+    strange = graph(("a", (1, 3, 5, 7)), ("b", (1, 9)))
+    with pytest.raises(ModelError, match="a 1×3×5×7, b 1×9"):
+        complete_card(guess_card(strange), {}, "net.onnx", outputs_in_words(strange))
+
+
+def test_a_pose_network_is_called_one() -> None:
+    with pytest.raises(ModelError, match="pose"):
+        guess_card(graph(("out", (1, 56, 84)), metadata={"task": "pose"}))
+    fit = plan_fit((64, 64), (64, 64), "stretch")
+    with pytest.raises(ModelError, match="key points"):
+        to_prediction(Candidates(np.ones((1, 4)), np.array([[0.5, 300.0]])), fit, Limits(0.1, 10))
+
+
+def test_an_unknown_option_lists_the_allowed_ones() -> None:
+    with pytest.raises(ModelError, match="strides"):
+        complete_card({}, {"decoder": "yolox", "input": INPUT, "options": {"stride": 8}}, "card")
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [("x.onnx", "onnx:x.onnx"), ("x.onnx,score=0.1", "onnx:x.onnx,score=0.1"),
+     ("m.tflite", "tflite:m.tflite"),
+     ("yolo11n.pt", "ultralytics:yolo11n.pt,trust=true"), ("m.pt", "torch:m.pt"),
+     ("d.json", "results:d.json")],
+)  # fmt: skip
+def test_a_bare_file_is_told_its_kind(text: str, form: str) -> None:
+    with pytest.raises(InvalidOption, match="write " + form.replace(".", r"\.")):
+        open_model(text)
+
+
+def test_code_in_the_current_folder_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from stormproof.spec import load_attribute
+
+    (tmp_path / "my_own_module_of_models.py").write_text("def make():\n    return 7\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [p for p in __import__("sys").path if p])
+    assert load_attribute("my_own_module_of_models:make")() == 7
+
+
+def test_one_plane_of_probabilities_is_not_taken_for_logits() -> None:
+    plane = np.array([[[0.1, 0.9]]])
+    with pytest.raises(ModelError, match="probabilities: true"):
+        logits([plane], (1, 2))
+    assert (logits([plane], (1, 2), probabilities=True) > 0).tolist() == [[[False, True]]]
+
+
+def test_blazeface_reads_boxes_around_anchors() -> None:
+    rows, scores = np.zeros((896, 16)), np.full((896, 1), -50.0)
+    rows[0, :4], scores[0] = (4, 0, 20, 10), 3
+    found = blazeface([rows, scores], (128, 128))
+    assert found.boxes[0].tolist() == [
+        -2,
+        -1,
+        18,
+        9,
+    ]  # around the first cell's centre (4, 4), moved by (4, 0)
+    assert found.scores.argmax() == 0
+    shapes = (("regressors", (1, 896, 16)), ("classificators", (1, 896, 1)))
+    assert guess_card(graph(*shapes, size=128))["decoder"] == "blazeface"
+
+
+def test_one_line_says_what_it_was_taken_for() -> None:
+    line = taken_for(network("yolox", ("cat", "dog"), []))
+    assert all(part in line for part in ("yolox", "64×64", "letterbox", "BGR", "2 classes (cat, dog)"))
+
+
+def test_what_looks_wrong_is_said_with_its_cause() -> None:
+    net = network("yolox", tuple(f"c{i}" for i in range(9)), [])
+    size = [(480, 640)]
+    many = np.tile([10.0, 10, 50, 50], (30, 1))
+    said = Prediction(many, np.full(30, 0.6), np.full(30, 4))
+    lines = " ".join(suspicions(net, [said], size))
+    assert "only c4" in lines
+    assert "threshold" in lines
+    small = Prediction(many / 50, np.linspace(0.01, 1, 30), np.arange(30) % 9)
+    assert "fractions" in suspicions(net, [small], size)[0]
+    assert "nothing was found" in suspicions(net, [Prediction()], size)[0]
+    fine = Prediction(many, np.linspace(0.01, 1, 30), np.arange(30) % 9)
+    assert suspicions(net, [fine], size) == []

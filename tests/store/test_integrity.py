@@ -1,0 +1,250 @@
+"""A stored number is never silently wrong: damage is refused, by name, with the way out."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import torture
+from engine.conftest import MODELS
+from engine.scenes import write_scene
+from stormproof.cli import app
+from stormproof.engine.config import make_config
+from stormproof.engine.run import run
+from stormproof.errors import InvalidOption, RunError, StoreError
+from stormproof.imagefile import read_image, write_image
+from stormproof.scoring.score import score_run
+from stormproof.store.integrity import check_run, unverified
+from stormproof.store.merge import merge
+from stormproof.store.parts import held_rows, part_path, writing_part
+from stormproof.store.record import claim, claiming, read_record
+from stormproof.store.seal import is_sealed, json_digest
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    """A small run, alone with its dataset."""
+    spec = write_scene(tmp_path / "scene", images=6)
+    settings = {"model": f"{MODELS}:brightness_boxes", "data": spec, "conditions": ["fog@2"],
+                "engine": "local", "chunk": 2, "out": str(tmp_path / "run")}  # fmt: skip
+    run(make_config(settings))
+    return tmp_path / "run"
+
+
+def again(run_folder: Path, **changes: object) -> None:
+    import yaml
+
+    run(make_config(yaml.safe_load((run_folder / "run.yaml").read_text()) | changes))
+
+
+def test_flipped_bits_are_seen(tmp_path: Path) -> None:
+    outcomes = {outcome for outcome, _ in torture.flips(150, seed=3, folder=tmp_path)}
+    assert outcomes <= {"refused", "same score"}
+    assert "refused" in outcomes
+
+
+def test_every_bit_of_the_end_of_a_part_is_covered(made: Path) -> None:
+    """The seal itself, the footer's length and Parquet's mark are no part of the digest's message."""
+    path = part_path(made, 0)
+    content = path.read_bytes()
+    for back in range(1, 40):
+        for bit in range(8):
+            at = len(content) - back
+            path.write_bytes(content[:at] + bytes([content[at] ^ 1 << bit]) + content[at + 1 :])
+            with pytest.raises(StoreError, match=r"part-000000.parquet is damaged"):
+                check_run(made, read_record(made))
+    path.write_bytes(content)
+    check_run(made, read_record(made))
+
+
+def test_a_part_over_its_neighbour_is_refused(made: Path) -> None:
+    shutil.copy(part_path(made, 1), part_path(made, 2))
+    with pytest.raises(
+        StoreError, match=r"part-000002.parquet is damaged: it holds image 2.* rm .*000002"
+    ) as error:
+        score_run(made)
+    part_path(made, 2).unlink()  # as the message says
+    assert "run --config" in str(error.value)
+    again(made)
+    score_run(made)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"image": ["9", "9", "2", "2"]}, "it calls image 0 '9', the dataset '1'"),
+        ({"index": [0, 0, 7, 7]}, "it holds image 7, which belongs into another part"),
+        ({"index": [0, 0, 0, 0]}, "its cells are not in order, or occur twice"),
+        ({"recipe": [0, 5, 0, 5]}, "was made by version 5 of its recipe"),
+    ],
+)
+def test_rows_that_do_not_belong_are_refused(made: Path, change: dict[str, list[object]], words: str) -> None:
+    """Sealed again, as by a program that went wrong."""
+    path, key = part_path(made, 0), read_record(made).key
+    rows = [table for _, table in held_rows(path, key)]
+    with writing_part(path, key) as part:
+        for k, row in enumerate(rows):
+            for name, values in change.items():
+                at = row.schema.get_field_index(name)
+                row = row.set_column(
+                    at, row.schema.field(at), pa.array([values[k]], row.schema.field(at).type)
+                )
+            part.add(row)
+    with pytest.raises(StoreError) as error:
+        score_run(made)
+    assert words in str(error.value)
+    shown = CliRunner().invoke(app, ["verify", str(made)])
+    assert shown.exit_code == 1
+    assert "part-000000.parquet" in shown.stderr
+    if "image" not in change:  # names are compared with the dataset, which merging does not open
+        with pytest.raises(StoreError):
+            merge(made.with_name("joined"), [made])
+
+
+def test_a_label_out_of_range_is_refused(made: Path) -> None:
+    path, key = part_path(made, 0), read_record(made).key
+    rows = [table for _, table in held_rows(path, key)]
+    with writing_part(path, key) as part:
+        for row in rows:
+            at = row.schema.get_field_index("labels")
+            part.add(
+                row.set_column(at, row.schema.field(at), pa.array([[0, 1, 77]], row.schema.field(at).type))
+            )
+    with pytest.raises(StoreError, match="label is out of range"):
+        score_run(made)
+    shown = CliRunner().invoke(app, ["verify", str(made)])
+    assert "a label is out of range (there are 2 classes)" in shown.stderr
+
+
+def test_a_whole_folder_is_verified(made: Path) -> None:
+    shown = CliRunner().invoke(app, ["verify", str(made)])
+    assert (shown.exit_code, shown.stdout) == (0, f"{made}: all 3 parts are as they were written.\n")
+    assert is_sealed(part_path(made, 0)) is True
+    assert pq.read_table(part_path(made, 0)).num_rows == 4  # anyone's reader passes over the seal
+
+
+def test_a_changed_record_is_refused_and_written_anew(made: Path) -> None:
+    path = made / "run.json"
+    record, before = json.loads(path.read_text()), torture.scored(made)
+    path.write_text(json.dumps(record | {"images": 5}))
+    with pytest.raises(StoreError, match=r"run.json is damaged: .* rm .*run.json && stormproof run --config"):
+        score_run(made)
+    path.unlink()
+    again(made)
+    assert torture.scored(made) == before
+
+
+def test_runs_of_earlier_versions_still_score(made: Path) -> None:
+    """Without seals, without contents, with a notice."""
+    before = torture.scored(made)
+    for path in (made / "parts").iterdir():
+        table = pq.read_table(path).drop_columns(["content"])
+        pq.write_table(table, path)
+    record = json.loads((made / "run.json").read_text())
+    for name in ("digest", "sealed", "copies", "declared", "expect"):
+        del record[name]
+    (made / "run.json").write_text(json.dumps(record))
+    assert torture.scored(made) == before
+    assert "cannot be verified" in unverified(read_record(made))
+    again(made, conditions=["fog@2", "contrast@1"])  # and they grow
+    assert not read_record(made).sealed
+    assert set(score_run(made).by_measure["AP"]) == {"clean", "fog@2", "contrast@1"}
+
+
+def test_other_pixels_are_refused(made: Path, tmp_path: Path) -> None:
+    image = tmp_path / "scene" / "images" / "001.png"
+    write_image(image, 255 - read_image(image))
+    for act in (lambda: score_run(made), lambda: again(made, conditions=["fog@3"])):
+        with pytest.raises(StoreError, match=r"was run on other pixels: 2 of instances changed"):
+            act()
+    image.unlink()  # images that are not here cannot be compared, and scores need none
+    score_run(made)
+
+
+def test_images_exchanged_during_a_run_are_named(made: Path, tmp_path: Path) -> None:
+    from stormproof.engine import run as engine
+
+    image = tmp_path / "scene" / "images" / "001.png"
+    write_image(image, 255 - read_image(image))
+    original, engine.check_images = (
+        engine.check_images,
+        lambda *_: None,
+    )  # too late for the check at the start
+    try:
+        with pytest.raises(StoreError, match="2 of instances is not the image that this run began with"):
+            again(made, conditions=["fog@3"])
+    finally:
+        engine.check_images = original
+
+
+def test_code_that_a_record_names_is_not_run(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trap = tmp_path / "trap.py"
+    trap.write_text(f"from pathlib import Path\nPath({str(tmp_path / 'sprung')!r}).touch()\ndata = None\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    record = json.loads((made / "run.json").read_text())
+    del record["digest"]
+    record["dataset"]["spec"] = "trap.inner:data"
+    (made / "run.json").write_text(json.dumps(record | {"digest": json_digest(record)}))
+    with pytest.raises(InvalidOption, match=r"run only if you name it: --data trap.inner:data"):
+        score_run(made)
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_shards_that_start_together_lose_nothing(made: Path, tmp_path: Path) -> None:
+    record, out = read_record(made), tmp_path / "shared"
+    texts = [("clean", f"fog@{k}") for k in (1, 2, 3, 4, 5)]
+    gate = threading.Barrier(len(texts))
+
+    def start(conditions: tuple[str, ...]) -> None:
+        gate.wait()
+        with claiming(out):
+            claim(out, record.model_copy(update={"conditions": conditions}))
+
+    for _ in range(5):
+        threads = [threading.Thread(target=start, args=(each,)) for each in texts]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert {*read_record(out).conditions} == {"clean", *(f"fog@{k}" for k in (1, 2, 3, 4, 5))}
+        shutil.rmtree(out)
+
+
+def test_an_unreadable_image_is_left_out_of_every_condition(made: Path, tmp_path: Path) -> None:
+    (tmp_path / "scene" / "images" / "004.png").write_bytes(b"no image")
+    folder = tmp_path / "holes"
+    again(made, out=str(folder))
+    few = score_run(folder)
+    assert few.missing == ()
+    assert "mean" in few.aggregates["AP"]
+    shown = CliRunner().invoke(app, ["score", str(folder)])
+    assert "1 images could not be read and are left out" in shown.stderr
+    truth = CliRunner().invoke(app, ["export", str(folder), "--truth", "--out", str(tmp_path / "truth")])
+    assert truth.exit_code == 0, truth.output
+    kept = json.loads((tmp_path / "truth" / "clean.json").read_text())
+    assert [image["id"] for image in kept["images"]] == [1, 2, 3, 4, 6]
+
+
+def test_a_run_that_never_worked_gives_its_folder_back(made: Path, tmp_path: Path) -> None:
+    script = tmp_path / "mine.py"
+    script.write_text("def find(images):\n    raise ValueError('no weights')\n")
+    out = str(tmp_path / "mine")
+    with pytest.raises(RunError, match="no weights"):
+        again(made, model=f"{script}:find", out=out)
+    failed = json.loads(next((tmp_path / "mine" / "failures").iterdir()).read_text())
+    assert "in find" in failed[0]["trace"]
+    script.write_text(
+        "def find(images):\n    return [{'boxes': [], 'scores': [], 'labels': []} for _ in images]\n"
+    )
+    again(made, model=f"{script}:find", out=out)
+    assert np.isfinite(score_run(tmp_path / "mine").by_measure["AP"]["clean"])
