@@ -125,7 +125,9 @@ the strength at which AP50 falls below a requirement of about half of what each 
 `stormproof breaking-point` runs the whole severities first, then where a monotone fit crosses the
 requirement, and last on either side of the 95 % interval: the last column shows AP50 (in %) there, met on the
 one side and missed on the other. The interval is for new scenes like these. Rendered scenes are not
-photographs: these figures rank nothing but these networks on this street."""
+photographs: these figures rank nothing but these networks on this street. Ranges and requirements were
+chosen after a first search: at AP50 ≥ 0.2, haze by severity and defocus focused at 10 m never broke
+YOLOX-nano, and SSDLite was below it under the weakest noise."""
 
 
 if __name__ == "__main__":

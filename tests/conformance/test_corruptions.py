@@ -132,8 +132,9 @@ def test_ids_seeds_and_severities_never_share_a_field(corruption: Corruption) ->
     condition = listed[len(listed) // 2]  # the last may leave nothing to chance, hitting every pixel
     first = corrupted(image, condition, name="a.png")
     assert (first != corrupted(image, condition, name="b.png")).any()
-    # A choice among few, as of a style, may fall the same way twice; not for every seed.
-    others = [corrupted(image, condition, seed=seed, name="a.png") for seed in range(1, 4)]
+    # A style is chosen among few, and the choice may fall the same way twice; not for every seed.
+    seeds = range(1, 4) if corruption.name == "style" else (1,)
+    others = [corrupted(image, condition, seed=seed, name="a.png") for seed in seeds]
     assert any((first != other).any() for other in others)
 
 
