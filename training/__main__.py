@@ -6,6 +6,10 @@ import argparse
 import os
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
 
 
 def main() -> None:
@@ -20,6 +24,11 @@ def main() -> None:
     corrupt = verbs.add_parser("corrupt", help="add images under a condition to a pool's training scenes")
     corrupt.add_argument("pool", type=Path)
     corrupt.add_argument("condition", help="such as gaussian_noise@3; the array gets its name")
+    stylize = verbs.add_parser("stylize", help="add stylized images to a pool's training scenes")
+    stylize.add_argument("pool", type=Path)
+    stylize.add_argument("--weights", type=Path, required=True, help="as training/style/train.py writes them")
+    stylize.add_argument("--styles", type=Path, required=True, help="a folder of style images")
+    stylize.add_argument("--device", default=None)
     train = verbs.add_parser("train", help="train a network of training/configs on a pool")
     train.add_argument("name")
     train.add_argument("--pool", type=Path, required=True)
@@ -29,8 +38,10 @@ def main() -> None:
     )
     train.add_argument("--until", type=float, help="the same as a moment, in seconds since 1970")
     train.add_argument("--steps", type=int, help="exactly so many steps instead")
+    train.add_argument("--name", dest="called", help="of the files written, instead of the configuration's")
     train.add_argument("--seed", type=int, help="instead of the configuration's")
     train.add_argument("--batch", type=int, help="instead of the configuration's")
+    train.add_argument("--scenes", type=int, help="instead of the configuration's")
     train.add_argument("--device", default=None)
     together = verbs.add_parser("together", help="render, and train several networks side by side")
     together.add_argument("names", nargs="+")
@@ -51,8 +62,8 @@ def main() -> None:
     # no Numba.
     arguments = parser.parse_args()
     run = {
-        "render": _render, "corrupt": _corrupt, "train": _train, "together": _together, "export": _export,
-        "score": _score,
+        "render": _render, "corrupt": _corrupt, "stylize": _stylize, "train": _train, "together": _together,
+        "export": _export, "score": _score,
     }  # fmt: skip
     run[arguments.verb](arguments)
 
@@ -73,20 +84,29 @@ def _corrupt(a: argparse.Namespace) -> None:
     corrupt(a.pool / "train", a.condition)
 
 
+def _stylize(a: argparse.Namespace) -> None:
+    from training.stylizing import stylize
+
+    stylize(a.pool / "train", a.weights, a.styles, _device(a.device))
+
+
+def _device(name: str | None) -> torch.device:
+    import torch
+
+    return torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
+
+
 def _train(a: argparse.Namespace) -> None:
     from dataclasses import replace
-
-    import torch
 
     from training.config import load
     from training.loop import Budget, train
 
     training = load(a.name)
-    given = {"seed": a.seed, "batch": a.batch}
+    given = {"name": a.called, "seed": a.seed, "batch": a.batch, "scenes": a.scenes}
     training = replace(training, **{key: value for key, value in given.items() if value is not None})
-    device = torch.device(a.device or ("cuda" if torch.cuda.is_available() else "cpu"))
     seconds = a.seconds if a.until is None else a.until - time.time()
-    train(training, a.pool, a.out, Budget(seconds * training.share, a.steps), device)
+    train(training, a.pool, a.out, Budget(seconds * training.share, a.steps), _device(a.device))
 
 
 def _together(a: argparse.Namespace) -> None:

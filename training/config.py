@@ -49,6 +49,7 @@ class Training:
     decay: float = 0.03
     ema: float = 0.998
     share: float = 1.0  # of the seconds given to all trainings
+    scenes: int = 0  # of the pool, at most; 0 for all
     images: tuple[Source, ...] = (Source(),)
     adversarial: float = 0.0  # grey levels of a gradient-sign step on half of every batch; 0 for none
     augment: Augment = field(default_factory=Augment)

@@ -79,7 +79,7 @@ def train(
     started = time.monotonic()
     torch.backends.cudnn.benchmark = True
     torch.set_float32_matmul_precision("high")
-    scenes = Scenes(folder / "train", device, training.images, TRUTHS[training.network])
+    scenes = Scenes(folder / "train", device, training.images, TRUTHS[training.network], training.scenes)
     held_out = Scenes(folder / "val", device, (Source(),), TRUTHS[training.network])
     held_out.wait(VAL, budget.seconds)
     scenes.wait(FIRST, budget.seconds)

@@ -19,21 +19,28 @@ class Scenes:
     """Images and truth as uint8 tensors; `grow` takes in what has been rendered since."""
 
     def __init__(
-        self, folder: Path, device: torch.device, sources: Sequence[Source], truths: Sequence[str]
+        self,
+        folder: Path,
+        device: torch.device,
+        sources: Sequence[Source],
+        truths: Sequence[str],
+        limit: int = 0,
     ) -> None:
         self.folder, self.pool, self.device = folder, pools.read(folder), device
         self.sources = sources
         names = dict.fromkeys([*(s.array for s in sources), *truths, "objects"])
         self._files = {name: pools.array(folder, self.pool, name) for name in names}
         kinds = {name: torch.int16 if name == "objects" else torch.uint8 for name in names}
+        self.most = min(limit or self.pool.count, self.pool.count)
         self._held = {
-            name: torch.empty(self.pool.shape(name), dtype=kinds[name], device=device) for name in names
+            name: torch.empty((self.most, *self.pool.shape(name)[1:]), dtype=kinds[name], device=device)
+            for name in names
         }
         self.count = 0
 
     def grow(self) -> int:
         """Take in new scenes; the number there are now."""
-        ready = pools.ready(self.folder, self.pool)
+        ready = min(self.most, pools.ready(self.folder, self.pool))
         for start in range(self.count, ready, _AT_ONCE):
             end = min(start + _AT_ONCE, ready)
             for name, held in self._held.items():
@@ -44,7 +51,7 @@ class Scenes:
     def wait(self, count: int, seconds: float = 3600.0) -> None:
         """Wait until at least so many scenes are there, or all of a smaller pool."""
         until = time.monotonic() + seconds
-        while self.grow() < min(count, self.pool.count):
+        while self.grow() < min(count, self.most):
             if time.monotonic() > until:
                 raise TimeoutError(f"{self.folder}: {self.count} scenes after {seconds:.0f} s, not {count}.")
             time.sleep(0.5)

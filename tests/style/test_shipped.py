@@ -6,13 +6,12 @@ import importlib.util
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 from stormproof.style.networks import open_network
 
-# Wanted: 20 dB and at most 0.35 of the distance. The weights were trained too briefly (training/style/
-# README.md); these bars hold what they reach, so that it does not get worse unseen.
-PSNR, LEFT = 16.5, 0.7
+PSNR, LEFT = 20.0, 0.35  # medians: dB at α = 0; share of the distance to the style left at α = 1
 
 
 def evaluation() -> ModuleType:
@@ -29,11 +28,12 @@ def evaluation() -> ModuleType:
 def test_reconstruction_and_distance_to_the_style(shared: Path) -> None:
     pytest.importorskip("torch")
     evaluate = evaluation()
-    photographs = sorted((shared / "data/coco/val2017").glob("*.jpg"))[5::60]
+    photographs = sorted((shared / "data/coco/val2017").glob("*.jpg"))
     paintings = [
         shared / "data/paintings" / name
         for name in ("munch_scream_1893.jpg", "van_gogh_wheat_field.jpg", "picabia_udnie_1913.jpg")
     ]
-    found = evaluate.evaluate(open_network(), photographs, paintings, evaluate.judges(shared))
-    assert found["psnr"] >= PSNR
-    assert found["distance_left"] <= LEFT
+    network = open_network()
+    assert np.median(evaluate.reconstruction(network, photographs[::5])) >= PSNR
+    left = evaluate.distances_left(network, photographs[::40], paintings, evaluate.judges(shared))
+    assert np.median([value for values in left.values() for value in values]) <= LEFT

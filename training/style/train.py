@@ -14,7 +14,9 @@ import copy
 import json
 import os
 import time
+from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,43 +32,56 @@ from stormproof.style.layers import (
     TAPS,
     Conv,
     Layer,
+    Weights,
     convolutions,
 )
 from stormproof.style.torchnet import Network, adain, statistics
 
 # (share of the time, highest learning rate, weight of the style loss). The second phase presses the style
 # harder; the weights at the end of the first are kept too, to choose from.
-PHASES = ((0.55, 8e-4, 12.0), (0.45, 5e-4, 25.0))
+PHASES = ((0.55, 1.5e-3, 12.0), (0.45, 8e-4, 25.0))
 RAMP = (0.06, 0.18)  # the style loss sets in between these shares of the time: first learn to draw at all
 CONTENT, RECONSTRUCTION, PERCEPTUAL, DISTILLATION, RANGE = 1.0, 300.0, 2.0, 1.0, 10.0
 AVERAGING = 0.998
-REFERENCE_FAN = 144  # inputs of a layer of 16 channels, 3×3; its rate is the full one
+
+
+class Normalised(Network):
+    """A network whose convolutions are normalised over the batch while it learns.
+
+    Eighteen plain layers hardly learn otherwise: what all images share drowns what tells them apart, and
+    ReLUs die. The norms are part of the convolutions' weights once they are written.
+    """
+
+    def __init__(self, layers: Sequence[Layer]) -> None:
+        super().__init__(layers)
+        self.norms = nn.ModuleDict(
+            {f"c{c.name}": nn.BatchNorm2d(c.outputs) for c in convolutions(layers) if c.relu}
+        )
+
+    def step(self, layer: Layer, x: Tensor) -> Tensor:
+        if not isinstance(layer, Conv) or not layer.relu:
+            return super().step(layer, x)
+        raw = super().step(replace(layer, relu=False), x)
+        return functional.relu(self.norms[f"c{layer.name}"](raw))
+
+    def weights(self) -> Weights:
+        held = dict(super().weights())
+        for name, norm in self.norms.items():
+            gain = norm.weight.detach() / (norm.running_var + norm.eps).sqrt()
+            shift = norm.bias.detach() - norm.running_mean * gain
+            factor, offset = gain.cpu().numpy(), shift.cpu().numpy()
+            held[f"{name[1:]}.weight"] = held[f"{name[1:]}.weight"] * factor[:, None, None, None]
+            held[f"{name[1:]}.bias"] = held[f"{name[1:]}.bias"] * factor + offset
+        return held
 
 
 class Student(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.encoder, self.decoder = Network(BUILTIN_ENCODER), Network(BUILTIN_DECODER)
-
-    @torch.no_grad()
-    def prepare(self, images: Tensor) -> None:
-        """Scale the random weights by data: every channel begins with mean 0 and variance 1 before its ReLU.
-
-        Eighteen plain layers hardly learn otherwise: what all images share drowns what tells them apart.
-        """
-        x = images
-        for network in (self.encoder, self.decoder):
-            for layer in network.layers:
-                if isinstance(layer, Conv):
-                    conv = network.convs[f"c{layer.name}"]
-                    raw = conv(functional.pad(x, (1, 1, 1, 1), mode="reflect"))
-                    mean, deviation = raw.mean((0, 2, 3)), raw.std((0, 2, 3)) + 1e-4
-                    conv.weight.div_(deviation[:, None, None, None])
-                    conv.bias.sub_(mean).div_(deviation)
-                    if not layer.relu:  # colours: a quarter of the range around its middle
-                        conv.weight.mul_(0.2)
-                        conv.bias.mul_(0.2).add_(0.45)
-                x = network.step(layer, x)
+        self.encoder, self.decoder = Normalised(BUILTIN_ENCODER), Normalised(BUILTIN_DECODER)
+        last = self.decoder.convs[f"c{BUILTIN_DECODER[-1].name}"]
+        nn.init.normal_(last.weight, std=0.02)
+        nn.init.constant_(last.bias, 0.45)
 
     def weights(self) -> dict[str, np.ndarray]:
         return {
@@ -105,9 +120,10 @@ def style_loss(
 ) -> Tensor:
     """How much of the distance to the style is left: channel means and deviations, output ÷ content.
 
-    Dividing by the content's own distance lets every pair count alike, however far apart the two are.
+    Dividing by the content's own distance lets every pair count alike, however far apart the two are. Half
+    of it counts all levels alike, half is the plain sum over all channels that styles are judged by.
     """
-    total = torch.zeros((), device=units[0].device)
+    total, plain, whole = (torch.zeros((), device=units[0].device) for _ in range(3))
     for got, had, want, unit in zip(output, content, style, units, strict=True):
         wanted = statistics(want)
         left, first = (
@@ -118,7 +134,8 @@ def style_loss(
             for f in (got, had)
         )
         total = total + (left / (first + 0.3 * unit)).mean()
-    return total / len(units)
+        plain, whole = plain + left * got.shape[1], whole + (first + 0.1 * unit) * got.shape[1]
+    return total / len(units) / 2 + (plain / whole).mean() / 2
 
 
 def distance_left(teacher: Network, output: Tensor, content: Tensor, style: Tensor) -> Tensor:
@@ -201,20 +218,6 @@ def phase_at(progress: float) -> tuple[int, float, float]:
     raise AssertionError
 
 
-def step_sizes(*networks: nn.Module) -> list[dict[str, object]]:
-    """Parameter groups with rates by fan-in, so that a step moves every layer's outputs alike.
-
-    With one rate for all, Adam's first steps push the outputs of wide layers below zero for good: a ReLU
-    that never fires has no gradient.
-    """
-    groups: list[dict[str, object]] = []
-    for network in networks:
-        for conv in (module for module in network.modules() if isinstance(module, nn.Conv2d)):
-            fan = conv.weight[0].numel()
-            groups.append({"params": [*conv.parameters()], "share": min(1.0, REFERENCE_FAN / fan)})
-    return groups
-
-
 @torch.no_grad()
 def dead_channels(student: Student, images: Tensor) -> int:
     """Channels that fire for none of the images."""
@@ -225,6 +228,11 @@ def dead_channels(student: Student, images: Tensor) -> int:
             if isinstance(layer, Conv) and layer.relu:
                 dead += int((x.amax((0, 2, 3)) <= 0).sum())
     return dead
+
+
+def _values(network: nn.Module) -> list[Tensor]:
+    """Weights and the norms' statistics."""
+    return [value for value in network.state_dict().values() if value.is_floating_point()]
 
 
 def save(student: Student, path: Path) -> None:
@@ -255,7 +263,7 @@ def main() -> None:
     parser.add_argument("--teacher", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=330)
-    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--batch", type=int, default=24)
     parser.add_argument("--crop", type=int, default=256)
     parser.add_argument("--save-every", type=float, default=50)
     parser.add_argument("--turn", type=float, nargs=2, default=(0.0, 1.0), help="shares of the schedule")
@@ -275,9 +283,11 @@ def main() -> None:
     ).to(device)
     learned = [*student.parameters(), *heads.parameters()]
     units = level_units(teacher, atlas)
-    student.prepare(atlas.batch(32)[0])
-    average = copy.deepcopy(student).requires_grad_(False)
-    optimizer = torch.optim.Adam(step_sizes(student, heads), lr=1e-3, betas=(0.9, 0.99))
+    student, heads, teacher = (
+        part.to(memory_format=torch.channels_last) for part in (student, heads, teacher)
+    )
+    average = copy.deepcopy(student).eval().requires_grad_(False)
+    optimizer = torch.optim.Adam(learned, lr=1e-3, betas=(0.9, 0.99), fused=device == "cuda")
     log: dict[str, object] = {
         "device": torch.cuda.get_device_name() if device == "cuda" else "cpu", "torch": torch.__version__,
         "batch": options.batch, "crop": options.crop, "phases": PHASES, "curve": [],
@@ -327,7 +337,7 @@ def main() -> None:
             save(average, options.out / "style_weights_phase1.npz")
             phase = now
         for group in optimizer.param_groups:
-            group["lr"] = rate * group["share"]
+            group["lr"] = rate
         content, style = atlas.batch(options.batch)
         with torch.autocast("cuda", torch.bfloat16) if device == "cuda" else nullcontext():
             terms = losses(student, heads, teacher, units, content, style, weight)
@@ -341,8 +351,7 @@ def main() -> None:
         step, counted = step + 1, counted + 1
         keep = min(AVERAGING, step / (step + 10))
         with torch.no_grad():
-            for old, new in zip(average.parameters(), student.parameters(), strict=True):
-                old.lerp_(new, 1 - keep)
+            torch._foreach_lerp_(_values(average), _values(student), 1 - keep)
         for name, value in terms.items():
             sums[name] = sums.get(name, 0) + value.detach()
         if elapsed - saved >= options.save_every:

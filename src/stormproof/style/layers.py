@@ -100,9 +100,9 @@ BUILTIN_ENCODER = _encoder(_NAMES, (16, 16, 32, 32, 64, 64, 64, 64, 192))
 BUILTIN_DECODER = _decoder(
     192,
     (
-        [("conv42", 128), ("conv41", 128)],
-        [("conv33", 64), ("conv32", 64), ("conv31", 64)],
-        [("conv22", 32), ("conv21", 32)],
+        [("conv42", 128), ("conv41", 96)],
+        [("conv33", 64), ("conv32", 64), ("conv31", 48)],
+        [("conv22", 32), ("conv21", 24)],
         [("conv12", 16), ("conv11", 3)],
     ),
 )

@@ -26,9 +26,9 @@ from stormproof.style.layers import (
     weight_shapes,
 )
 from stormproof.style.magenta import open_magenta
+from stormproof.style.names import BUILT_IN
 from stormproof.style.runtime import runner
 
-BUILT_IN = "built-in"
 FOLDER = Path(__file__).with_name("weights")
 _PAIRS = {"VGG-19": (VGG_ENCODER, VGG_DECODER), "distilled VGG-19": (DISTILLED_ENCODER, DISTILLED_DECODER)}
 

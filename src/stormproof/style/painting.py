@@ -11,11 +11,10 @@ import numpy as np
 
 from stormproof.randomness import digest
 from stormproof.sample import Image
-from stormproof.style.networks import BUILT_IN, open_network
+from stormproof.style.names import BUILT_IN, FEATURE, PIXEL
+from stormproof.style.networks import open_network
 from stormproof.style.sources import encoded_style
 
-FEATURE, PIXEL = "feature", "pixel"
-SPACES = (FEATURE, PIXEL)
 KEPT = 12  # paintings of one image: a sequence of eleven, and one more
 
 

@@ -13,7 +13,8 @@ from stormproof.errors import InvalidImage, InvalidOption
 from stormproof.files import list_files
 from stormproof.imagefile import IMAGE_SUFFIXES, opened
 from stormproof.sample import Image
-from stormproof.style.networks import BUILT_IN, open_network
+from stormproof.style.names import BUILT_IN
+from stormproof.style.networks import open_network
 
 FOLDER = Path(__file__).with_name("images")
 STATISTICS = ".npz"

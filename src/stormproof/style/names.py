@@ -1,0 +1,5 @@
+"""What a style corruption may be told; plain names, so that declaring it loads no network."""
+
+BUILT_IN = "built-in"
+FEATURE, PIXEL = "feature", "pixel"
+SPACES = (FEATURE, PIXEL)

@@ -1,0 +1,71 @@
+"""The same scenes in other styles: an array of images beside the clean ones, for a training to mix in.
+
+Every scene is painted in a style of its own, as michaelis does it with paintings: a cut of one of the style
+images, its colour channels in any order, so that few images stand for many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import torch
+from torch import Tensor
+
+from stormproof.style.layers import BUILTIN_DECODER, BUILTIN_ENCODER, Layer
+from stormproof.style.torchnet import Network, adain, statistics
+from training.pool import array, read
+
+NAME = "stylized"
+CUTS = 24  # of every style image
+AT_ONCE = 32
+
+
+@torch.no_grad()
+def stylize(folder: Path, weights: Path, styles: Path, device: torch.device) -> Path:
+    """Write the stylized images of every scene of a pool. `weights` are what style/train.py writes."""
+    pool = read(folder)
+    clean, painted = array(folder, pool, "images", "r"), array(folder, pool, NAME, "w+")
+    half = torch.float16 if device.type == "cuda" else torch.float32
+    encoder, decoder = (
+        _network(layers, weights, part).to(device, half)
+        for part, layers in (("encoder", BUILTIN_ENCODER), ("decoder", BUILTIN_DECODER))
+    )
+    generator = torch.Generator().manual_seed(pool.seed)
+    images = [PIL.Image.open(file).convert("RGB") for file in sorted(styles.glob("*.jpg"))]
+    looks = [
+        statistics(encoder(_unit(_cut(image, generator)[None], device, half)))
+        for image in images
+        for _ in range(CUTS)
+    ]
+    means, deviations = (torch.cat(values) for values in zip(*looks, strict=True))
+    for start in range(0, pool.count, AT_ONCE):
+        rows = slice(start, min(start + AT_ONCE, pool.count))
+        which = torch.randint(len(looks), (rows.stop - rows.start,), generator=generator).to(device)
+        features = encoder(_unit(torch.from_numpy(clean[rows]), device, half))
+        output = decoder(adain(features, (means[which], deviations[which])).to(half))
+        output = (output[..., : pool.height, : pool.width].float().clamp(0, 1) * 255).round()
+        painted[rows] = output.permute(0, 2, 3, 1).to(torch.uint8).cpu().numpy()
+    return folder / f"{NAME}.raw"
+
+
+def _network(layers: Sequence[Layer], weights: Path, part: str) -> Network:
+    with np.load(weights) as held:
+        own = {name.removeprefix(f"{part}."): held[name] for name in held.files if name.startswith(part)}
+    return Network(layers, own).eval()
+
+
+def _cut(image: PIL.Image.Image, generator: torch.Generator) -> Tensor:
+    """A square of half the image's side or more, its channels in any order; 256 pixels wide."""
+    across, down, size = torch.rand(3, generator=generator).tolist()
+    side = round(min(image.size) * (0.5 + 0.5 * size))
+    left, top = round(across * (image.width - side)), round(down * (image.height - side))
+    pixels = np.asarray(image.crop((left, top, left + side, top + side)).resize((256, 256)))
+    return torch.from_numpy(pixels[..., torch.randperm(3, generator=generator).numpy()].copy())
+
+
+def _unit(images: Tensor, device: torch.device, kind: torch.dtype) -> Tensor:
+    """uint8 N×H×W×3 → N×3×H×W from 0 to 1."""
+    return images.to(device).permute(0, 3, 1, 2).to(kind) / 255
