@@ -12,66 +12,27 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import prod
-from typing import Any
+from types import ModuleType
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.kernel import kernel
-
 U16 = 65536
 
-
-@kernel(inline=True)
-def _philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
-    """One block: 128 bits of counter in, 128 random bits out, as four uint32 held in uint64."""
-    low = np.uint64(0xFFFFFFFF)
-    half = np.uint64(32)
-    for _ in range(10):
-        p0 = np.uint64(0xD2511F53) * c0
-        p1 = np.uint64(0xCD9E8D57) * c2
-        c0, c1, c2, c3 = (p1 >> half) ^ c1 ^ k0, p1 & low, (p0 >> half) ^ c3 ^ k1, p0 & low
-        k0 = (k0 + np.uint64(0x9E3779B9)) & low
-        k1 = (k1 + np.uint64(0xBB67AE85)) & low
-    return c0, c1, c2, c3
+T = TypeVar("T")
 
 
-@kernel
-def _fill(out: Any, k0: Any, k1: Any, stream: Any, start: Any) -> None:
-    """Blocks start, start + 1, … of a stream; `out` is uint32 with four words per block."""
-    for i in range(out.shape[0] // 4):
-        block = start + np.uint64(i)
-        a, b, c, d = _philox(
-            block & np.uint64(0xFFFFFFFF), block >> np.uint64(32), stream, np.uint64(0), k0, k1
-        )
-        out[4 * i] = a
-        out[4 * i + 1] = b
-        out[4 * i + 2] = c
-        out[4 * i + 3] = d
+@cache
+def _loops() -> ModuleType:
+    """The compiled loops; imported on first use, since draws on a GPU have loops of their own."""
+    from stormproof import philox
 
-
-@kernel
-def _take(table: Any, bits: Any, out: Any) -> None:
-    for i in range(bits.shape[0]):
-        out[i] = table[bits[i]]
-
-
-@kernel
-def _span(bits: Any, count: Any, low: Any, out: Any) -> None:
-    for i in range(bits.shape[0]):
-        out[i] = np.int32((np.uint32(bits[i]) * count) >> np.uint32(16)) + low
-
-
-@kernel
-def _absorb(words: Any, lanes: Any) -> None:
-    """Eight multiply–xor hashes side by side, so that the loop becomes vector instructions."""
-    for i in range(words.shape[0]):
-        for lane in range(8):
-            h = (lanes[lane] ^ words[i, lane]) * np.uint64(0x9FB21C651E98DF25)
-            lanes[lane] = h ^ (h >> np.uint64(29))
+    return philox
 
 
 def digest(image: npt.NDArray[np.uint8]) -> str:
@@ -79,22 +40,32 @@ def digest(image: npt.NDArray[np.uint8]) -> str:
     flat = np.ascontiguousarray(image).reshape(-1)
     whole = flat.size // 64 * 64
     lanes = np.arange(1, 9, dtype=np.uint64)
-    _absorb(flat[:whole].view("<u8").reshape(-1, 8), lanes)
+    _loops().absorb(flat[:whole].view("<u8").reshape(-1, 8), lanes)
     tail = repr(image.shape).encode() + flat[whole:].tobytes()
     return hashlib.blake2b(lanes.astype("<u8").tobytes() + tail, digest_size=16).hexdigest()
 
 
 @lru_cache(maxsize=4096)
-def _stream(name: str) -> int:
+def stream_number(name: str) -> int:
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=4).digest(), "little")
+
+
+def _ndtri(shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The normal distribution's quantiles, by SciPy or, where only torch is, by torch: both are Cephes'."""
+    try:
+        from scipy.special import ndtri  # here, so that the world renders with NumPy and Numba alone
+
+        return np.asarray(ndtri(shares))
+    except ImportError:
+        import torch
+
+        return np.asarray(torch.special.ndtri(torch.from_numpy(shares)).numpy())
 
 
 @lru_cache(maxsize=1)
 def normal_quantiles() -> npt.NDArray[np.float64]:
     """The standard normal's value for each of the 65,536 equally likely 16-bit draws."""
-    from scipy.special import ndtri  # here, so that the world renders with NumPy and Numba alone
-
-    quantiles: npt.NDArray[np.float64] = ndtri((np.arange(U16) + 0.5) / U16)
+    quantiles = _ndtri((np.arange(U16) + 0.5) / U16)
     # The mid-points of the outermost bins miss a little of the tails' weight; restore unit variance.
     quantiles /= quantiles.std()
     return quantiles
@@ -120,10 +91,24 @@ class Draw:
         digest = hashlib.blake2b(text.encode(), digest_size=8, person=b"stormproof-draw").digest()
         return cls((int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little")), identity)
 
+    def each(self, plan: Callable[[Draw], T]) -> T:
+        """What `plan` makes of the draw of one image; draws of a batch make one for each of theirs.
+
+        For numbers that must be known before there are pixels, such as a path or a place: a recipe that asks
+        for them this way runs once for a whole batch.
+        """
+        return plan(self)
+
     def words(self, stream: str, count: int) -> npt.NDArray[np.uint32]:
         """The first `count` 32-bit words of a stream."""
         out = np.empty((count + 3) // 4 * 4, np.uint32)
-        _fill(out, np.uint64(self.key[0]), np.uint64(self.key[1]), np.uint64(_stream(stream)), np.uint64(0))
+        _loops().fill(
+            out,
+            np.uint64(self.key[0]),
+            np.uint64(self.key[1]),
+            np.uint64(stream_number(stream)),
+            np.uint64(0),
+        )
         return out[:count]
 
     def bits(self, stream: str, shape: tuple[int, ...]) -> npt.NDArray[np.uint16]:
@@ -162,11 +147,13 @@ class Draw:
         """Independent normal numbers, one per element."""
         table = (normal_quantiles() * sd + mean).astype(np.float32)
         out = np.empty(shape, np.float32)
-        _take(table, self.bits(stream, shape).reshape(-1), out.reshape(-1))
+        _loops().take(table, self.bits(stream, shape).reshape(-1), out.reshape(-1))
         return out
 
     def integer_field(self, stream: str, shape: tuple[int, ...], low: int, high: int) -> npt.NDArray[np.int8]:
         """Independent integers in [low, high), one per element; bounds within int8."""
         out = np.empty(shape, np.int8)
-        _span(self.bits(stream, shape).reshape(-1), np.uint32(high - low), np.int32(low), out.reshape(-1))
+        _loops().span(
+            self.bits(stream, shape).reshape(-1), np.uint32(high - low), np.int32(low), out.reshape(-1)
+        )
         return out

@@ -6,45 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from stormproof.imaging.plans import block_factors, box_edges, nearest_blocks
 from stormproof.kernel import kernel
 from stormproof.sample import Image
 
-
-@kernel
-def _box_edges(small: Any, large: Any, edges: Any) -> None:
-    """First and past-last source pixel whose centre falls into each block.
-
-    A centre on the very boundary belongs to the block before; how that test rounds decides a column
-    here and there, so it is made in the terms Pillow makes it in.
-    """
-    scale = large / small
-    inverse = 1 / scale
-    for i in range(small):
-        centre = (i + 0.5) * scale
-        first = max(int(centre - scale * 0.5 + 0.5), 0)
-        last = min(int(centre + scale * 0.5 + 0.5), large)
-        if last - first > 1 and not (first - centre + 0.5) * inverse > -0.5:
-            first += 1
-        if last - first > 1 and (last - 1 - centre + 0.5) * inverse > 0.5:
-            last -= 1
-        edges[i, 0], edges[i, 1] = first, last
-
-
-@kernel
-def _nearest(small: Any, large: Any, index: Any) -> None:
-    """Which block each full-size pixel shows; the position is stepped, as Pillow's is, to round alike."""
-    step = small / large
-    position = 0.5 * step
-    for i in range(large):
-        index[i] = min(int(position), small - 1)
-        position += step
-
-
-@kernel
-def _mean_factors(edges: Any, factors: Any) -> None:
-    """1/count in 22-bit fixed point, for rounding to 8 bits after each pass as Pillow does."""
-    for i in range(edges.shape[0]):
-        factors[i] = np.uint32(0.5 + (1 << 22) / (edges[i, 1] - edges[i, 0]))
+_box_edges, _nearest, _mean_factors = kernel(box_edges), kernel(nearest_blocks), kernel(block_factors)
 
 
 @kernel

@@ -8,16 +8,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.imaging.cpu.gaussian import GUARD, Field
+from stormproof.imaging.plans import GUARD, LUMA, Field
 from stormproof.kernel import kernel
 from stormproof.sample import Image
-
-LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601
-
-
-def in_channels(colour: tuple[float, ...], channels: int) -> tuple[float, ...]:
-    """An RGB colour as an image with that many channels can show it: itself, or its luma."""
-    return colour if channels == 3 else (sum(w * c for w, c in zip(LUMA, colour, strict=True)),)
 
 
 def channel_means(image: Image) -> npt.NDArray[np.float64]:

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.imaging.cpu.gaussian import GUARD, Field, border, pad
+from stormproof.imaging.cpu.gaussian import pad
+from stormproof.imaging.plans import FIXED, GUARD, Field, border, symmetric_runs
 from stormproof.kernel import kernel
 from stormproof.sample import Image
-
-_FIXED = 22  # fractional bits of an integer kernel
 
 
 @kernel
@@ -60,7 +59,7 @@ def _convolve(source: Any, channels: Any, taps: Any, starts: Any, columns: Any, 
         if r < 2 * radius:
             continue
         y = r - 2 * radius
-        total[:] = 1 << (_FIXED - 12)
+        total[:] = 1 << (FIXED - 12)
         for dy in range(radius + 1):
             first, last = starts[dy], starts[dy + 1]
             if first == last:
@@ -84,25 +83,7 @@ def _convolve(source: Any, channels: Any, taps: Any, starts: Any, columns: Any, 
                 k += 2
         target = out[y]
         for x in range(n):
-            target[x] = min(np.int32(total[x] >> _FIXED), np.int32(255))
-
-
-def _steps(weights: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """For each kernel row from the centre down: (reach, weight) of the nested runs that add up to it."""
-    radius = weights.shape[0] // 2
-    fixed = np.rint(weights * 2**_FIXED).astype(np.int64)
-    fixed[radius, radius] += round(weights.sum() * 2**_FIXED) - fixed.sum()  # a flat area keeps its value
-    taps: list[tuple[int, int]] = []
-    starts = [0]
-    for dy in range(radius + 1):
-        half = np.append(fixed[radius + dy, radius:], 0)
-        taps += [
-            (reach, int(half[reach] - half[reach + 1]))
-            for reach in range(radius + 1)
-            if half[reach] != half[reach + 1]
-        ]
-        starts.append(len(taps))
-    return np.array(taps, np.int64).reshape(-1, 2), np.array(starts, np.int64)
+            target[x] = min(np.int32(total[x] >> FIXED), np.int32(255))
 
 
 def convolve(image: Image, weights: npt.NDArray[np.float64]) -> Image:
@@ -110,7 +91,7 @@ def convolve(image: Image, weights: npt.NDArray[np.float64]) -> Image:
     height, width = image.shape[:2]
     channels = image.size // (height * width)
     radius = weights.shape[0] // 2
-    taps, starts = _steps(weights)
+    taps, starts = symmetric_runs(weights)
     out = np.empty_like(image, order="C")
     _convolve(
         np.ascontiguousarray(image).reshape(height, width * channels),

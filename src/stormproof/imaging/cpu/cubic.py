@@ -9,20 +9,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from stormproof.imaging.plans import cubic_taps
 from stormproof.kernel import kernel
 from stormproof.sample import Image
-
-_A = -0.75  # how far the cubic dips below zero, as in OpenCV
 
 
 def enlarged_part(
     image: Image, size: tuple[int, int], corner: tuple[int, int], part: tuple[int, int]
 ) -> Image:
     """What an RGB image would show at `corner`, `part` rows and columns of it, if resized to `size`."""
-    rows, down = _taps(image.shape[0], size[0], corner[0], part[0])
-    columns, across = _taps(image.shape[1], size[1], corner[1], part[1])
+    rows, down = cubic_taps(image.shape[0], size[0], corner[0], part[0])
+    columns, across = cubic_taps(image.shape[1], size[1], corner[1], part[1])
     first = int(rows.min())
     used = image[first : int(rows.max()) + 1]
     lines = np.empty((len(used), 3 * part[1]), np.float32)
@@ -30,26 +28,6 @@ def enlarged_part(
     out = np.empty((*part, 3), np.uint8)
     _down(lines, rows - first, down, out.reshape(part[0], -1))
     return out
-
-
-def _taps(
-    length: int, target: int, start: int, count: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-    """For each of `count` places: the four pixels that it is made of, and their weights."""
-    place = (np.arange(start, start + count) + 0.5) * (length / target) - 0.5
-    whole = np.floor(place)
-    t = place - whole
-    weights = np.stack([_outer(t + 1), _inner(t), _inner(1 - t), _outer(2 - t)], axis=1)
-    taps = whole.astype(np.int64)[:, None] + np.arange(-1, 3)
-    return np.clip(taps, 0, length - 1), weights.astype(np.float32)
-
-
-def _inner(t: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return ((_A + 2) * t - (_A + 3)) * t * t + 1
-
-
-def _outer(t: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return ((t - 5) * t + 8) * t * _A - 4 * _A
 
 
 @kernel

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.imaging.cpu.gaussian import Field
+from stormproof.imaging.plans import Field
 from stormproof.kernel import kernel
 
 

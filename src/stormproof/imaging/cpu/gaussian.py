@@ -2,43 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from stormproof.imaging.plans import GUARD, Field, border, half_gaussian
 from stormproof.kernel import kernel
 from stormproof.sample import Image
-
-Field = npt.NDArray[np.float32]
-
-# Added before a value is cut to an integer, so that rounding noise cannot turn a flat 255 into 254.
-GUARD = np.float32(2.0**-12)
-
-
-def border(length: int, radius: int, rule: str) -> npt.NDArray[np.int64]:
-    """Source index for positions −radius … length+radius−1.
-
-    `nearest` repeats the edge, `reflect` mirrors with the edge twice, `mirror` with the edge once.
-
-    >>> border(3, 2, "nearest").tolist(), border(3, 2, "reflect").tolist(), border(3, 2, "mirror").tolist()
-    ([0, 0, 0, 1, 2, 2, 2], [1, 0, 0, 1, 2, 2, 1], [2, 1, 0, 1, 2, 1, 0])
-    """
-    index = np.arange(-radius, length + radius)
-    if rule == "nearest" or length == 1:
-        return np.clip(index, 0, length - 1)
-    period = 2 * length if rule == "reflect" else 2 * length - 2
-    index = index % period
-    return np.minimum(index, period - index - (rule == "reflect"))
-
-
-@lru_cache(maxsize=64)
-def half_gaussian(sigma: float, radius: int) -> Field:
-    """Weights of a normalised Gaussian from its centre outwards."""
-    x = np.arange(-radius, radius + 1)
-    weights = np.exp(-0.5 / max(sigma, 1e-12) ** 2 * x**2)
-    return np.asarray((weights / weights.sum())[radius:], np.float32)
 
 
 @kernel

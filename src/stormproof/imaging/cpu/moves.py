@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.imaging.cpu.gaussian import Field
+from stormproof.imaging.plans import Field
 from stormproof.kernel import kernel
 from stormproof.sample import Image
 

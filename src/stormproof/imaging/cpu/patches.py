@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.imaging.cpu.gaussian import border
+from stormproof.imaging.plans import PATCH, border
 from stormproof.kernel import kernel
 from stormproof.sample import Image
-
-PATCH = 16  # pixels a side; from one to the next a lens's blur changes by a few per cent
 
 
 @kernel
@@ -47,15 +45,6 @@ def _patches(source: Any, kernels: Any, radii: Any, reach: Any, channels: Any, s
             top, left = i * size, j * size
             deep, wide = min(size, height - top), min(size, width - left) * channels
             _patch(source, taps, reach, top, left * channels, wide, deep, channels, out)
-
-
-def patch_centres(size: tuple[int, int]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Row and column of every patch's middle, for an image of `size` (height, width)."""
-    middles = [
-        np.array([(start + min(start + PATCH, side) - 1) / 2 for start in range(0, side, PATCH)])
-        for side in size
-    ]
-    return middles[0], middles[1]
 
 
 @kernel

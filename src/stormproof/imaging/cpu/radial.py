@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.imaging.cpu.gaussian import Field
+from stormproof.imaging.plans import Field
 from stormproof.kernel import kernel
 from stormproof.sample import Image
 

@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from stormproof.imaging.cpu.gaussian import Field, border, half_gaussian, pad, ring_starts, symmetric_sum
+from stormproof.imaging.cpu.gaussian import pad, ring_starts, symmetric_sum
+from stormproof.imaging.plans import (
+    FINE,
+    NARROW,
+    SCATTER_CUT,
+    SHARP,
+    Field,
+    border,
+    half_gaussian,
+    sampled_variances,
+    scatter_layers,
+)
 from stormproof.kernel import kernel
 from stormproof.sample import Image
-
-_SHARP = 0.2  # px; a narrower Gaussian leaves less than 1e-5 of the light outside its pixel
-_NARROW = 0.5  # px; up to here a blend with the sharp image is as good as a blur
-_RATIO = 1.25  # from one layer's σ to the next: a blend of two neighbours is within a grey level
-_CUT = 3.5  # σ; what lies beyond is an eighth of a grey level
-_FINE = 512  # steps per pixel of a table of variances
-
-
-def layers(low: float, high: float) -> npt.NDArray[np.float64]:
-    """The σ that stand for all those between `low` and `high`; alone if there is but one.
-
-    >>> layers(2.5, 2.5).tolist(), layers(0.0, 0.1).tolist(), layers(0.1, 0.4).tolist()
-    ([2.5], [0.0], [0.0, 0.4])
-    """
-    if high < _SHARP or low == high:
-        return np.array([high if high >= _SHARP else 0.0])
-    start = min(max(low, _NARROW), high)
-    count = int(np.ceil(np.log(high / start) / np.log(_RATIO) - 1e-9))
-    rungs = np.geomspace(start, high, count + 1)
-    return np.concatenate(([0.0], rungs)) if low < _NARROW else rungs
-
-
-@lru_cache(maxsize=1)
-def _variances() -> Field:
-    """The variance of a Gaussian sampled at whole pixels, for σ up to `_NARROW`; it is less than σ²."""
-    sigma = np.maximum(np.arange(int(_NARROW * _FINE) + 1) / _FINE, 1e-3)
-    neighbour = 2 * np.exp(-0.5 / sigma**2)
-    return np.asarray(neighbour / (1 + neighbour), np.float32)
 
 
 @kernel
@@ -52,8 +33,8 @@ def _share_out(sigma: Any, sigmas: Any, table: Any, layer: Any, upper: Any, exte
     extent[:, 0] = height
     extent[:, 1] = -1
     squares = sigmas * sigmas
-    if squares[0] == 0 and last > 0 and sigmas[1] <= np.float32(_NARROW):
-        squares[1] = table[np.int64(sigmas[1] * np.float32(_FINE))]
+    if squares[0] == 0 and last > 0 and sigmas[1] <= np.float32(NARROW):
+        squares[1] = table[np.int64(sigmas[1] * np.float32(FINE))]
     for y in range(height):
         row, at, up = sigma[y], layer[y], upper[y]
         for x in range(width):
@@ -63,7 +44,7 @@ def _share_out(sigma: Any, sigmas: Any, table: Any, layer: Any, upper: Any, exte
                 k += 1
             share = np.float32(0)
             if last > 0:  # variances add, so the blend with the right variance is linear in σ²
-                v = table[np.int64(s * np.float32(_FINE))] if s <= np.float32(_NARROW) else s * s
+                v = table[np.int64(s * np.float32(FINE))] if s <= np.float32(NARROW) else s * s
                 share = (v - squares[k]) / (squares[k + 1] - squares[k])
                 share = min(max(share, np.float32(0)), np.float32(1))
             at[x] = k
@@ -152,15 +133,17 @@ def scatter_gaussian(image: Image, sigma: Field) -> Image:
     that its variance is right. Beyond the frame the edge goes on, as it does for a plain Gaussian blur.
     """
     height, width, channels = image.shape
-    sigmas = layers(float(sigma.min()), float(sigma.max()))
+    sigmas = scatter_layers(float(sigma.min()), float(sigma.max()))
     layer = np.empty(sigma.shape, np.int8)
     upper = np.empty(sigma.shape, np.float32)
     extent = np.empty((len(sigmas), 2), np.int64)
-    _share_out(np.ascontiguousarray(sigma), sigmas.astype(np.float32), _variances(), layer, upper, extent)
+    _share_out(
+        np.ascontiguousarray(sigma), sigmas.astype(np.float32), sampled_variances(), layer, upper, extent
+    )
     pixels = np.ascontiguousarray(image)
     total = np.zeros((height, width * (channels + 1)), np.float32)
     for k, s in enumerate(sigmas):
-        reach = int(_CUT * s + 0.5) if s >= _SHARP else 0
+        reach = int(SCATTER_CUT * s + 0.5) if s >= SHARP else 0
         first, last = max(int(extent[k, 0]) - reach, 0), min(int(extent[k, 1]) + reach, height - 1)
         if extent[k, 0] <= extent[k, 1]:
             half, columns = half_gaussian(float(s), reach), border(width, reach, "nearest")

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from math import ceil
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.imaging.cpu.gaussian import GUARD, Field
+from stormproof.imaging.plans import GUARD, Field, corner_positions, zoom_crops
 from stormproof.kernel import kernel
 from stormproof.sample import Image
 
-
-@kernel
-def _positions(count: Any, source: Any, span: Any, index: Any, fraction: Any) -> Any:
-    """Corner-aligned sampling: output 0 on input 0, output span−1 on input source−1.
-
-    Returns how many of the positions lie inside. At some sizes rounding puts the last one a hair
-    outside, and SciPy, hence the reference, leaves that last row or column black.
-    """
-    scale = (source - 1) / (span - 1) if span > 1 else 0.0
-    for i in range(count):
-        position = i * scale
-        if position > source - 1:
-            return i
-        base = min(int(position), max(source - 2, 0))
-        index[i] = base
-        fraction[i] = position - base
-    return count
+_positions = kernel(corner_positions)
 
 
 @kernel
@@ -87,26 +70,16 @@ def _zoom_mean(image: Any, crops: Any, spans: Any, guard: Any, out: Any) -> None
             target[x] = np.uint8(min(total[x] * share + guard, np.float32(255)))
 
 
-def _crop(side: int, factor: float) -> int:
-    return ceil(side / factor)
-
-
 def zoom_mean(image: Image, factors: npt.NDArray[np.float64]) -> Image:
     """Mean of the image and its central enlargements by each factor, truncated.
 
     An enlargement by z is the centre crop of ⌈side/z⌉ stretched to round(crop·z), cut top left.
     """
     height, width = image.shape[:2]
-    crops = np.array([[_crop(height, z), _crop(width, z)] for z in factors], np.int64)
-    spans = np.rint(crops * factors[:, None]).astype(np.int64)
+    crops, spans = zoom_crops((height, width), factors)
     out = np.empty_like(image, order="C")
     _zoom_mean(np.ascontiguousarray(image), crops, spans, GUARD, out)
     return out
-
-
-def crop_for_zoom(size: tuple[int, int], factor: float) -> tuple[int, int]:
-    """The crop whose enlargement by `factor` covers `size`."""
-    return _crop(size[0], factor), _crop(size[1], factor)
 
 
 @kernel

@@ -1,0 +1,243 @@
+"""Write the tables of docs/gpu.md: how every recipe on a GPU agrees with the CPU, and how fast it is.
+
+    python docs/make_gpu.py expect EXPECTED.npz               where Numba and OpenCV are: the CPU's images
+    python docs/make_gpu.py compare EXPECTED.npz EQUAL.json   where the GPU is; needs torch, NumPy and Pillow
+    python docs/make_gpu.py page EQUAL.json SPEED.json        SPEED.json is by benchmarks/gpu.py
+
+Images of the two smaller photographs travel whole, those of the larger as a hash. Where a hash differs, the
+torch path on that machine's CPU, which equals the CPU set wherever both are, says by how much.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from parts import write_part
+
+from stormproof.condition import Condition
+from stormproof.corruptions import SUITES, find
+
+SUITES_SHOWN = ("imagenet-c", "holdout", "optics", "camera", "camera-variants", "mutators", "contextual")
+PHOTOGRAPHS = {"astronaut": (131, 97), "chelsea": (200, 151), "coffee": (640, 480)}  # width, height
+WHOLE = ("astronaut", "chelsea")
+
+# What is done value by value, and must be equal; all else filters or resamples.
+FILTERS = {
+    "defocus_blur", "glass_blur", "motion_blur", "zoom_blur", "snow", "frost", "fog", "elastic_transform",
+    "pixelate", "jpeg_compression", "gaussian_blur", "spatter", "psf_blur", "geometric_distortion", "haze",
+    "defocus", "lens_obstruction", "focus_motor_damage", "colour_space_damage", "cfa_interpolation_damage",
+    "bad_pixel_damage", "camera_fog", "lens_shading_damage",
+}  # fmt: skip
+
+
+def conditions() -> list[tuple[str, Condition]]:
+    return [(suite, condition) for suite in SUITES_SHOWN for condition in SUITES[suite].conditions]
+
+
+def photographs() -> dict[str, np.ndarray]:
+    import cv2
+    import skimage.data
+
+    return {
+        name: cv2.resize(getattr(skimage.data, name)(), size, interpolation=cv2.INTER_AREA)
+        for name, size in PHOTOGRAPHS.items()
+    }
+
+
+def depth_of(height: int, width: int) -> np.ndarray:
+    """A street: near at the bottom, far above, an object before it, sky at the top."""
+    metres = np.tile(np.geomspace(200, 2, height)[:, None], (1, width))
+    metres[height // 3 : 2 * height // 3, width // 4 : width // 3] = 6
+    metres[: height // 8] = np.inf
+    return metres.astype(np.float32)
+
+
+def expect(file: Path) -> None:
+    from stormproof.corruptions import apply
+    from stormproof.sample import Context, Sample
+
+    kept: dict[str, Any] = {}
+    for name, image in photographs().items():
+        kept[f"image {name}"] = image
+        kept[f"depth {name}"] = depth = depth_of(*image.shape[:2])
+        sample = Sample(id=name, image=image, context=Context(depth=depth))
+        for _, condition in conditions():
+            made = apply(sample, condition).image
+            key = f"{name} {condition}"
+            kept[key] = made if name in WHOLE else hashlib.sha256(made.tobytes()).hexdigest()
+    np.savez_compressed(file, **kept)
+    print(f"{file}: {file.stat().st_size / 1e6:.1f} MB, {len(conditions())} conditions")
+
+
+def compare(file: Path, result: Path, device: str, seconds: float) -> None:
+    import torch
+
+    from stormproof.batches.corrupting import corrupt_batch
+    from stormproof.imaging.gpu import triton_kernels
+
+    kept = np.load(file)
+    found = []
+
+    def on(where: str, name: str, condition: Condition) -> np.ndarray:
+        # Twice in a batch, so that a recipe that mixes its images up is found out.
+        pixels = torch.from_numpy(np.stack([kept[f"image {name}"]] * 2)).permute(0, 3, 1, 2).to(where)
+        needs = find(condition.corruption or "").needs
+        depth = torch.from_numpy(np.stack([kept[f"depth {name}"]] * 2)).to(where) if needs else None
+        made = (
+            corrupt_batch(pixels, condition, ids=[name, name], depth=depth).permute(0, 2, 3, 1).cpu().numpy()
+        )
+        assert (made[0] == made[1]).all(), f"{condition}: two copies of one image differ"
+        return made[0]
+
+    until = time.monotonic() + seconds
+    for suite, condition in conditions():
+        if time.monotonic() > until:
+            print(f"out of time at {condition}: it and what follows are not compared")
+            break
+        for name in PHOTOGRAPHS:
+            entry = {"suite": suite, "condition": str(condition), "photograph": name}
+            try:
+                made = on(device, name, condition)
+                expected = kept[f"{name} {condition}"]
+                if name in WHOLE:
+                    difference = np.abs(made.astype(int) - expected)
+                elif hashlib.sha256(np.ascontiguousarray(made).tobytes()).hexdigest() == str(expected):
+                    difference = np.zeros(1, int)
+                else:
+                    difference = np.abs(made.astype(int) - on("cpu", name, condition))
+                entry |= {"largest": int(difference.max()), "equal": float((difference == 0).mean())}
+            except ImportError as error:
+                entry |= {"on CPU": str(error)}
+            except Exception as error:
+                entry |= {"failed": f"{type(error).__name__}: {error}"}
+            found.append(entry)
+    about: dict[str, Any] = {"torch": torch.__version__, "device": device}
+    if device != "cpu":
+        about |= {"gpu": torch.cuda.get_device_name()}
+    result.write_text(json.dumps({"about": about, "found": found}))
+    equal = sum(entry.get("largest") == 0 for entry in found)
+    print(f"{len(found)} comparisons: {equal} equal")
+    print("kernels refused:", {str(name): why for name, why in triton_kernels.refused.items()})
+    for entry in found:
+        if entry.get("largest") != 0:
+            print(entry)
+
+
+def rows(found: list[dict[str, Any]]) -> Iterator[str]:
+    by_recipe: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for entry in found:
+        by_recipe[Condition.parse(entry["condition"]).corruption or ""].append(entry)
+    for name, entries in by_recipe.items():
+        kind = "filter" if name in FILTERS else "point"
+        done = [entry for entry in entries if "largest" in entry]
+        asked = len({entry["condition"] for entry in entries})
+        hosted = len({entry["condition"] for entry in entries if "on CPU" in entry})
+        if not done:
+            yield f"| {name} | {kind} | {asked} | on the CPU | |"
+            continue
+        largest, least = max(e["largest"] for e in done), min(e["equal"] for e in done)
+        share = "100 %" if least == 1 else f"{100 * least:.4f} %"
+        note = f" ({hosted} on the CPU)" if hosted else ""
+        yield f"| {name} | {kind} | {asked}{note} | {largest} | {share} |"
+
+
+def machine(about: dict[str, Any]) -> str:
+    return f"{about.get('gpu', about['device'])} with torch {about['torch']}"
+
+
+def equality(given: dict[str, Any]) -> str:
+    about, found = given["about"], given["found"]
+    sizes = ", ".join(f"{width}×{height}" for width, height in PHOTOGRAPHS.values())
+    equal = sum(entry.get("largest") == 0 for entry in found)
+    lines = [
+        "## Equality",
+        "",
+        f"Made by `python docs/make_gpu.py` on {machine(about)}: every condition of "
+        f"{', '.join(SUITES_SHOWN)}, on photographs of {sizes} pixels, in a batch, against the CPU. Of "
+        f"{len(found)} comparisons {equal} are equal in every value. By recipe, the largest difference in "
+        "grey levels, and the least share of values that are equal:",
+        "",
+        "| recipe | kind | conditions | largest difference | equal, at least |",
+        "|---|---|---|---|---|",
+        *rows(found),
+    ]
+    return "\n".join(lines)
+
+
+def speed(given: dict[str, Any]) -> str:
+    about, whole = given["about"], given["whole"]
+    others = [
+        name for name in ("plain torch", "torchvision v2", "kornia") if any(name in r for r in given["table"])
+    ]
+    by_recipe: dict[str, dict[int, dict[str, Any]]] = defaultdict(dict)
+    for row in given["table"]:
+        condition = Condition.parse(row["condition"])
+        by_recipe[condition.corruption or ""][int(condition.severity or 0)] = row
+    lines = [
+        "## Speed",
+        "",
+        f"Made by `python benchmarks/gpu.py` on {machine(about)}, batches of {about['batch']} images of "
+        f"640×480: µs an image by the clock, the host's planning included. A copy takes "
+        f"{given['copy'][0]:.2f} µs. {whole['images']:,} images, every condition of imagenet-c, took "
+        f'{whole["seconds"]:.1f} s: corrupting alone, of images that are on the device. "Plain torch" is the '
+        "same without Triton; other libraries have the like in effect, not the same pixels.",
+        "",
+        "| recipe | 1 | 2 | 3 | 4 | 5 | " + " | ".join(f"{name} (3)" for name in others) + " |",
+        "|---" * (6 + len(others)) + "|",
+    ]
+    for name, found in by_recipe.items():
+        cells = [f"{found[s]['µs']:.1f}" if "µs" in found.get(s, {}) else "" for s in range(1, 6)]
+        cells += [f"{found[3][other]:.1f}" if other in found.get(3, {}) else "" for other in others]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    if "detector" in given:
+        share = 100 * given["detector"]["share"]
+        lines += [
+            "",
+            "Before torchvision's Faster R-CNN (ResNet-50, untrained, batches of 16, imagenet-c at "
+            f"severity 3) corrupting takes {share:.1f} % of the time.",
+        ]
+    if "memory" in given:
+        m = given["memory"]
+        lines += [
+            "",
+            f"A batch of {m['images']:,} images ({m['batch GB']:.1f} GB) under fog@3 needs "
+            f"{m['peak GB']:.1f} GB at its peak. "
+            f'It says: "{" ".join(m["said"])}"',
+        ]
+    return "\n".join(lines)
+
+
+def page(equal: Path, times: Path) -> None:
+    target = Path(__file__).with_name("gpu.md")
+    write_part(target, "equality", equality(json.loads(equal.read_text())))
+    write_part(target, "speed", speed(json.loads(times.read_text())))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("step", choices=("expect", "compare", "page"))
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--seconds", type=float, default=3600, help="after which `compare` stops")
+    given = parser.parse_args()
+    if given.step == "expect":
+        expect(*given.files)
+    elif given.step == "compare":
+        compare(*given.files, device=given.device, seconds=given.seconds)
+    else:
+        page(*given.files)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

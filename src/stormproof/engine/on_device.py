@@ -1,0 +1,153 @@
+"""The same cells with corruption on a device: some images at a time, each condition a batch of them.
+
+An image is decoded once for all its conditions, by a thread that reads ahead of the device. Rows of those
+images wait until all their conditions are through, then go on in the order of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from stormproof.batches.corrupting import corrupt_batch
+from stormproof.batches.devices import check_device, downloaded, uploaded
+from stormproof.condition import Condition
+from stormproof.corruptions import find, truth_under
+from stormproof.engine.cells import Asking, Read, Ready, Wanted
+from stormproof.engine.guard import describe, trace_of
+from stormproof.engine.work import Failure
+from stormproof.errors import StormproofError
+from stormproof.metrics.quality import Change, change_by
+from stormproof.sample import Image
+from stormproof.store.schema import Row
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Group:
+    """Clean images of one shape on the device."""
+
+    indices: tuple[int, ...]
+    reads: tuple[Read, ...]
+    images: Tensor  # N×C×H×W
+
+    def under(self, condition: Condition, wanted: Wanted) -> _Group:
+        """Those that are wanted under a condition."""
+        rows = [i for i, index in enumerate(self.indices) if condition in wanted[index]]
+        if len(rows) == len(self.indices):
+            return self
+        indices, reads = tuple(self.indices[i] for i in rows), tuple(self.reads[i] for i in rows)
+        return _Group(indices, reads, self.images[rows])
+
+
+class AskingOnDevice(Asking):
+    """One attempt at a chunk whose images are corrupted on a device."""
+
+    def answers(self, wanted: Wanted) -> Iterator[Row | Failure]:
+        check_device(str(self._work.device))  # on this machine, which need not be the one that planned
+        with ThreadPoolExecutor(1) as self._reader:  # one: datasets need not bear two readers
+            indices = iter(wanted)
+            ahead = self._sent(islice(indices, self._work.batch))
+            while ahead:
+                reads = {index: future.result() for index, future in ahead.items()}
+                ahead = self._sent(islice(indices, self._work.batch))
+                yield from sorted(self._through(reads, wanted), key=lambda outcome: outcome.cell)
+
+    def _sent(self, indices: Iterator[int]) -> dict[int, Future[Read | Exception]]:
+        read = super()._decoded
+        return {index: self._reader.submit(read, index) for index in indices}
+
+    def _decoded(self, index: int) -> Read | Exception:
+        return self._reader.submit(super()._decoded, index).result()
+
+    def _through(self, reads: Mapping[int, Read | Exception], wanted: Wanted) -> Iterator[Row | Failure]:
+        """Every outcome of some images, condition by condition."""
+        for index, error in reads.items():
+            if isinstance(error, Exception):
+                name, kind, trace = self._pair.dataset.ids[index], "image", trace_of(error)
+                for condition in wanted[index]:
+                    yield Failure(index, name, str(condition), kind, describe(error), trace)
+        groups = self._groups({i: read for i, read in reads.items() if isinstance(read, Read)})
+        for condition in self._work.conditions:
+            for group in groups:
+                cells = self._made(group.under(condition, wanted), condition)
+                yield from self._answered(cells)
+
+    def _groups(self, reads: Mapping[int, Read]) -> list[_Group]:
+        assert self._work.device is not None
+        start, indices = perf_counter(), tuple(reads)
+        clean = [read.sample.image for read in reads.values()]
+        groups = [
+            _Group(tuple(indices[i] for i in rows), tuple(reads[indices[i]] for i in rows), images)
+            for rows, images in uploaded(clean, self._work.device)
+        ]
+        self._times.corrupt += perf_counter() - start
+        return groups
+
+    def _made(self, group: _Group, condition: Condition) -> list[Ready | Failure]:
+        """The cells of a group under a condition; what is wrong with an image is said of it alone."""
+        if not group.indices:
+            return []
+        start = perf_counter()
+        try:
+            ids = [read.sample.id for read in group.reads]
+            depth = _depths(group, condition)
+            made = corrupt_batch(group.images, condition, ids=ids, seed=self._work.seed, depth=depth)
+            changes, images = _changes(group.images, made), self._for_model(made)
+        except StormproofError:
+            return [
+                self._corrupted(read, index, condition, last=False)
+                for index, read in zip(group.indices, group.reads, strict=True)
+            ]
+        except Exception as error:  # of the device: all of them failed, and the CPU does not step in unsaid
+            words, trace = describe(error), trace_of(error)
+            return [
+                Failure(index, read.sample.id, str(condition), "corruption", words, trace)
+                for index, read in zip(group.indices, group.reads, strict=True)
+            ]
+        else:
+            return [
+                self._ready(*cell, condition)
+                for cell in zip(group.indices, group.reads, images, changes, strict=True)
+            ]
+        finally:
+            self._times.corrupt += perf_counter() - start
+
+    def _ready(self, index: int, read: Read, image: Image, moved: Change, condition: Condition) -> Ready:
+        sample, size = read.sample, (image.shape[0], image.shape[1])
+        truth = truth_under(sample.truth, size, condition, seed=self._work.seed, image_id=sample.id)
+        return Ready(index, sample.id, condition, image, truth, read.content, moved)
+
+    def _for_model(self, made: Tensor) -> Sequence[Image]:
+        """H×W×C each: on the device where the model takes them there, else arrays."""
+        if not getattr(self._model, "takes_tensors", False):
+            arrays: Sequence[Image] = downloaded(made)
+            return arrays
+        return list(made.expand(-1, 3, -1, -1).permute(0, 2, 3, 1))
+
+
+def _depths(group: _Group, condition: Condition) -> Tensor | None:
+    """The depth maps of a group where the corruption needs them and every image has one."""
+    if condition.corruption is None or not find(condition.corruption).needs:
+        return None
+    maps = [read.sample.context.depth for read in group.reads]
+    if any(depth is None for depth in maps):
+        return None
+    return torch.from_numpy(np.stack([depth for depth in maps if depth is not None])).to(group.images.device)
+
+
+def _changes(clean: Tensor, made: Tensor) -> list[Change]:
+    """How far each image is from its clean one: whole numbers, whose sums are as exact as on the CPU."""
+    before, after = clean.int(), made.int()
+    noise, power = ((values**2).flatten(1).sum(1).tolist() for values in (after - before, before))
+    values = clean[0].numel()
+    return [change_by(*sums, values) for sums in zip(noise, power, strict=True)]

@@ -1,0 +1,247 @@
+"""A batch of images, or of fields, that looks like one to a recipe.
+
+A `Batch` holds a tensor whose first axis counts images, and shows NumPy only the others: its shape is one
+image's, and what NumPy does to it is done to every image. Types follow NumPy's rules, not torch's. What
+needs the value of one image, a comparison in an `if` or a number to loop over, raises `OneByOne` unless the
+batch holds a single image; the caller then takes its images one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.lib.mixins import NDArrayOperatorsMixin
+from torch import Tensor
+
+from stormproof.imaging.gpu.tensors import NUMPY, divided, root, to_device, torch_type
+
+
+class OneByOne(Exception):
+    """A recipe asked for the number of one image where there are many."""
+
+
+class PerImage(list[Any]):
+    """One value for each image, of any kind; a plan made image by image."""
+
+
+class Batch(NDArrayOperatorsMixin):
+    """Images or fields of one size; `data` is N × shape."""
+
+    def __init__(self, data: Tensor) -> None:
+        self._data: Tensor | None = data
+
+    @property
+    def data(self) -> Tensor:
+        assert self._data is not None
+        return self._data
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        self._data = value
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.data.shape[1:])
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return NUMPY[self.data.dtype]
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"Batch({len(self.data)} × {self.shape}, {self.dtype}, {self.data.device})"
+
+    def copy(self) -> Batch:
+        return Batch(self.data.clone())
+
+    def astype(self, dtype: Any, copy: bool = True) -> Batch:
+        return Batch(self.data.to(torch_type(dtype)))
+
+    def reshape(self, *shape: int) -> Batch:
+        return Batch(self.data.reshape(len(self.data), *shape))
+
+    def max(self) -> Batch:
+        return Batch(self.data.flatten(1).amax(1))
+
+    def min(self) -> Batch:
+        return Batch(self.data.flatten(1).amin(1))
+
+    # --- one image's values, where there is but one
+
+    def _only(self) -> Tensor:
+        if len(self.data) != 1:
+            raise OneByOne
+        return self.data[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return np.asarray(self._only().cpu().numpy(), dtype)
+
+    def __int__(self) -> int:
+        return int(self._only())
+
+    def __index__(self) -> int:
+        if self.ndim:
+            raise TypeError(f"{self!r} is no integer")
+        return int(self)
+
+    def __float__(self) -> float:
+        return float(self._only())
+
+    def __bool__(self) -> bool:
+        return bool(self._only())
+
+    # --- reading and writing parts
+
+    def __getitem__(self, key: Any) -> Batch:
+        places, turned = _places(key)
+        part = self.data[places]
+        return Batch(part.flip(turned) if turned else part)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        new = value.data if isinstance(value, Batch) else value
+        new = to_device(new) if isinstance(new, np.ndarray) else new
+        if isinstance(key, Batch):  # a mask
+            chosen = key.data.reshape(key.data.shape + (1,) * (self.data.ndim - key.data.ndim))
+            other = new if isinstance(new, Tensor) else self.data.new_tensor(new)
+            self.data = torch.where(chosen, other, self.data)
+            return
+        self.data[_places(key)[0]] = new
+
+    # --- NumPy's protocols
+
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **rest: Any
+    ) -> Any:
+        if method != "__call__" or rest or ufunc.__name__ not in _UFUNCS:
+            return NotImplemented
+        kinds = [_kind(value) for value in inputs]
+        types = ufunc.resolve_dtypes((*kinds, *[None] * ufunc.nout))
+        result = _UFUNCS[ufunc.__name__](*_aligned(inputs, types)).to(torch_type(types[-1]))
+        if out is None:
+            return Batch(result)
+        target: Batch = out[0]
+        target.data = result.to(target.data.dtype)
+        return target
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        known = _FUNCTIONS.get(function.__name__)
+        if known is not None:
+            return known(*args, **kwargs)
+        host = [np.asarray(a) if isinstance(a, Batch) else a for a in args]
+        return function(*host, **kwargs)  # one image's, or OneByOne
+
+
+def as_batch(values: Any) -> Batch:
+    """A batch as it is; an array of the host as a batch of one, which goes with any number of images."""
+    return values if isinstance(values, Batch) else Batch(to_device(values)[None])
+
+
+def _places(key: Any) -> tuple[tuple[Any, ...], list[int]]:
+    """A NumPy index as torch takes it, behind the axis of images; and the axes to turn round after."""
+    keys = key if isinstance(key, tuple) else (key,)
+    places: list[Any] = [slice(None)]
+    turned: list[int] = []
+    for axis, part in enumerate(keys, start=1):
+        if isinstance(part, slice) and part.step is not None and part.step < 0:
+            if part != slice(None, None, -1):
+                raise NotImplementedError(f"a batch is turned round whole, not by {part}")
+            turned.append(axis)
+            places.append(slice(None))
+        elif isinstance(part, np.ndarray):
+            places.append(to_device(part))
+        elif isinstance(part, Batch):
+            places.append(int(part))
+        else:
+            places.append(int(part) if isinstance(part, np.integer) else part)
+    return tuple(places), turned
+
+
+def _kind(value: Any) -> Any:
+    """What NumPy decides a result's type by."""
+    if isinstance(value, Batch):
+        return value.dtype
+    return type(value) if isinstance(value, bool | int | float) else np.asarray(value).dtype
+
+
+def _aligned(inputs: Sequence[Any], types: Sequence[Any]) -> list[Any]:
+    """Operands in the type of NumPy's own loop, the axis of images in front; numbers stay numbers."""
+    rank = max(value.ndim if isinstance(value, Batch) else np.ndim(value) for value in inputs)
+    aligned: list[Any] = []
+    for value, dtype in zip(inputs, types, strict=False):
+        wanted = torch_type(dtype)
+        if isinstance(value, Batch):
+            data = value.data.to(wanted)
+            aligned.append(data.reshape(len(data), *(1,) * (rank - value.ndim), *value.shape))
+        elif np.ndim(value) == 0:
+            aligned.append(np.asarray(value).astype(dtype).item())
+        else:
+            aligned.append(to_device(np.asarray(value).astype(dtype, copy=False)).to(wanted))
+    return aligned
+
+
+def _least(a: Any, b: Any) -> Tensor:
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return torch.minimum(a, b)
+    return a.clamp(max=b) if isinstance(a, Tensor) else b.clamp(max=a)
+
+
+def _most(a: Any, b: Any) -> Tensor:
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return torch.maximum(a, b)
+    return a.clamp(min=b) if isinstance(a, Tensor) else b.clamp(min=a)
+
+
+_UFUNCS: dict[str, Callable[..., Tensor]] = {
+    "add": torch.add, "subtract": torch.sub, "multiply": torch.mul, "divide": divided,
+    "minimum": _least, "maximum": _most, "absolute": torch.abs, "negative": torch.neg,
+    "rint": torch.round, "floor": torch.floor, "sqrt": root, "invert": torch.bitwise_not,
+    "bitwise_and": torch.bitwise_and, "bitwise_or": torch.bitwise_or,
+    "less": torch.lt, "less_equal": torch.le, "greater": torch.gt, "greater_equal": torch.ge,
+    "equal": torch.eq, "not_equal": torch.ne,
+    "right_shift": torch.bitwise_right_shift,
+    "floor_divide": lambda a, b: torch.div(a, b, rounding_mode="floor"),
+}  # fmt: skip
+
+
+def _clip(values: Batch, low: float, high: float, out: Batch | None = None) -> Batch:
+    result = values.data.clamp(low, high)
+    if out is None:
+        return Batch(result)
+    out.data = result
+    return out
+
+
+def _where(chosen: Any, yes: Any, no: Any) -> Batch:
+    common = np.result_type(*(v.dtype if isinstance(v, Batch) else v for v in (yes, no)))
+    bools, a, b = _aligned((chosen, yes, no), (np.bool_, common, common))
+    return Batch(torch.where(bools, a, b))
+
+
+def _concatenate(parts: Sequence[Batch], axis: int = 0) -> Batch:
+    return Batch(torch.cat([part.data for part in parts], axis + 1))
+
+
+def _repeat(values: Batch, times: int, axis: int) -> Batch:
+    return Batch(values.data.repeat_interleave(times, axis + 1))
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "clip": _clip,
+    "where": _where,
+    "concatenate": _concatenate,
+    "repeat": _repeat,
+    "zeros_like": lambda values: Batch(torch.zeros_like(values.data)),
+}

@@ -1,0 +1,110 @@
+"""Point operations: look-ups, layers laid over the image, and brightness and saturation as HSV has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from stormproof.imaging.gpu.batch import Batch
+from stormproof.imaging.gpu.tensors import divided, resident, taken, to_device
+from stormproof.imaging.plans import GUARD, LUMA
+
+_GUARD = float(GUARD)
+
+
+def channel_means(image: Batch) -> Batch:
+    """Mean of each channel, in grey levels."""
+    sums = image.data.sum((1, 2), dtype=torch.int64).to(torch.float64)
+    return Batch(divided(sums, image.shape[0] * image.shape[1]))
+
+
+def look_up(image: Batch, tables: Any) -> Batch:
+    """Replace v in channel c by tables[c, v]; the tables are one set for all images, or one for each."""
+    data = image.data
+    channels = image.shape[2]
+    own = isinstance(tables, Batch)
+    flat = (tables.data if own else resident(tables)).reshape(-1)
+    start = torch.arange(channels, device=data.device, dtype=torch.int32) * 256
+    if own:
+        start = (
+            start + torch.arange(len(data), device=data.device, dtype=torch.int32)[:, None] * 256 * channels
+        )
+        start = start[:, None, None]
+    return Batch(taken(flat, data + start))
+
+
+def _level(value: Tensor) -> Tensor:
+    """A float as a grey level: saturated, then truncated."""
+    return (value + _GUARD).clamp(0, 255).to(torch.uint8)
+
+
+def _number(value: Any) -> Any:
+    """A 32-bit float for all images, or one for each, in front of rows, columns and channels."""
+    if isinstance(value, Batch):
+        return value.data.to(torch.float32).reshape(-1, 1, 1, 1)
+    return float(np.float32(value))
+
+
+def add_layer(
+    image: Batch, layer: Batch, *, gain: Any, scale: Any, offset: Any, colour: tuple[float, ...]
+) -> Batch:
+    """gain·image + (scale·layer + offset)·colour, saturated and truncated; `layer` is H×W, colour 0..255."""
+    height, width = image.shape[:2]
+    light = layer.data[:, :height, :width, None] * _number(scale) + _number(offset)
+    return Batch(_level(image.data * _number(gain) + light * to_device(colour, np.float32)))
+
+
+def cover(image: Batch, layer: Batch, colour: tuple[float, ...]) -> Batch:
+    """Paint `colour` (0..255) over the image with opacity `layer` (H×W, 0..1)."""
+    m = layer.data[..., None]
+    return Batch(_level(image.data * (1 - m) + m * to_device(colour, np.float32)))
+
+
+def mix(image: Batch, a: float, other: Batch, b: float) -> Batch:
+    """a·image + b·other, saturated and truncated."""
+    # Doubles and no guard: weights like 0.7 make many exact ties, cut here as the reference cuts.
+    total = image.data.to(torch.float64) * a + other.data.to(torch.float64) * b
+    return Batch(total.clamp(max=255).to(torch.uint8))
+
+
+def whiten(image: Batch, layer: Batch, keep: float) -> Batch:
+    """Pull each pixel a share 1 − keep towards 1.5·grey + ½ (never darker), then add `layer` (0..255)."""
+    kept = np.float32(keep)
+    value = image.data.to(torch.float32)
+    grey = value
+    if image.shape[2] == 3:
+        red, green, blue = (float(np.float32(share)) for share in LUMA)
+        grey = (value[..., :1] * red + value[..., 1:2] * green) + value[..., 2:] * blue
+    bright = grey * 1.5 + 127.5
+    whiter = value * float(kept) + torch.maximum(value, bright) * float(np.float32(1) - kept)
+    return Batch(_level(whiter + layer.data[..., None]))
+
+
+def by_brightest(image: Batch, table: Any) -> Batch:
+    """Replace v by table[V, v], V being the pixel's brightest channel: any change of HSV value is one."""
+    top = image.data.amax(3, keepdim=True).to(torch.int32)
+    return Batch(taken(resident(table).reshape(-1), top * 256 + image.data))
+
+
+def resaturate(image: Batch, spread: Any, tint: float) -> Batch:
+    """Scale each channel's distance from the brightest by spread[max, min]; greys get G = B = V·tint."""
+    values = image.data.to(torch.int32)
+    top, low = values.amax(3, keepdim=True), values.amin(3, keepdim=True)
+    share = taken(resident(spread).reshape(-1), top * 256 + low)
+    v = top.to(torch.float32)
+    coloured = ((v + _GUARD) - share * (top - values)).to(torch.uint8)
+    shade = (v * float(np.float32(tint)) + _GUARD).to(torch.uint8)
+    tinted = torch.cat((top.to(torch.uint8), shade, shade), 3)
+    return Batch(torch.where(top == low, tinted, coloured))
+
+
+def grey_of(image: Batch) -> Batch:
+    """Luma of an RGB image as H×W×1; a grey one is returned as it is. OpenCV's 15-bit integers."""
+    if image.shape[2] == 1:
+        return image
+    values = image.data.to(torch.int32)
+    luma = values[..., :1] * 9798 + values[..., 1:2] * 19235 + values[..., 2:] * 3735
+    return Batch(((luma + (1 << 14)) >> 15).to(torch.uint8))

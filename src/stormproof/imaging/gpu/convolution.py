@@ -1,0 +1,99 @@
+"""Convolution with symmetric kernels in integers, and blur along a line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from stormproof.imaging.gpu import triton_kernels
+from stormproof.imaging.gpu.batch import Batch, PerImage
+from stormproof.imaging.gpu.tensors import resident, to_device
+from stormproof.imaging.plans import FIXED, GUARD, border, fixed_kernel
+
+Taps = npt.NDArray[np.int32]
+
+
+def convolve(image: Batch, weights: npt.NDArray[np.float64]) -> Batch:
+    """Correlate with a square kernel symmetric in both axes; borders mirrored, result truncated."""
+    height, width = image.shape[:2]
+    radius = weights.shape[0] // 2
+    taps = _taps(weights.tobytes(), weights.shape[0])
+    rows, columns = (resident(_mirror(side, radius)) for side in (height, width))
+    return Batch(triton_kernels.run(triton_kernels.weigh, _weigh, image.data, taps, rows, columns, FIXED))
+
+
+def _weigh(source: Tensor, taps: Taps, rows: Tensor, columns: Tensor, shift: int) -> Tensor:
+    height, width = source.shape[1:3]
+    padded = source.index_select(1, rows).index_select(2, columns).to(torch.int32)
+    total = torch.full(source.shape, 1 << (shift - 12), dtype=torch.int32, device=source.device)
+    for row, column, weight in taps.tolist():
+        total += padded[:, row : row + height, column : column + width] * weight
+    return (total >> shift).clamp(max=255).to(torch.uint8)
+
+
+@lru_cache(maxsize=32)
+def _mirror(length: int, radius: int) -> Taps:
+    return border(length, radius, "mirror").astype(np.int32)
+
+
+@lru_cache(maxsize=16)
+def _taps(weights: bytes, side: int) -> Taps:
+    """(row, column, weight) of every tap that weighs anything."""
+    fixed = fixed_kernel(np.frombuffer(weights).reshape(side, side))
+    rows, columns = np.nonzero(fixed)
+    return np.stack((rows, columns, fixed[rows, columns]), axis=1).astype(np.int32)
+
+
+def line_blur(image: Batch, weights: Any, shifts: Any) -> Batch:
+    """Weighted sum of copies read `shifts` = (dy, dx) away, edges repeated, result truncated.
+
+    One path for all images, or one for each.
+    """
+    return Batch(_lines(image.data, weights, shifts, float(GUARD)))
+
+
+def line_blur_field(field: Batch, weights: Any, shifts: Any) -> Batch:
+    """The same over a float field with values up to 255."""
+    return Batch(_lines(field.data[..., None], weights, shifts, 0.0)[..., 0])
+
+
+def _lines(source: Tensor, weights: Any, shifts: Any, guard: float) -> Tensor:
+    if not isinstance(weights, PerImage):
+        weights, shifts = [weights] * len(source), [shifts] * len(source)
+    w, s = (to_device(padded) for padded in _in_fours(weights, shifts))
+    return triton_kernels.run(triton_kernels.line, _line, source, w, s, guard)
+
+
+def _line(source: Tensor, w: Tensor, s: Tensor, guard: float) -> Tensor:
+    """`w` is N × T weights, `s` N × T × 2 shifts; T is a multiple of four."""
+    images, height, width, _ = source.shape
+    n = torch.arange(images, device=source.device)[:, None, None]
+    y, x = (torch.arange(side, device=source.device) for side in (height, width))
+
+    def tap(i: int) -> Tensor:
+        rows = (y + s[:, i, :1]).clamp(0, height - 1)
+        columns = (x + s[:, i, 1:]).clamp(0, width - 1)
+        return source[n, rows[:, :, None], columns[:, None]].to(torch.float32) * w[:, i, None, None, None]
+
+    total = torch.full(source.shape, guard, dtype=torch.float32, device=source.device)
+    for i in range(0, w.shape[1], 4):
+        total += (tap(i) + tap(i + 1)) + (tap(i + 2) + tap(i + 3))
+    return (total.clamp(max=255) if source.dtype == torch.uint8 else total).to(source.dtype)
+
+
+def _in_fours(
+    weights: Sequence[npt.NDArray[np.float64]], shifts: Sequence[npt.NDArray[np.int64]]
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int32]]:
+    """Paths of one length, a multiple of four: the CPU adds taps by fours. Those in excess weigh nothing."""
+    length = -(-max(map(len, weights)) // 4) * 4
+    w = np.zeros((len(weights), length), np.float32)
+    s = np.zeros((len(weights), length, 2), np.int32)
+    for i, (weight, shift) in enumerate(zip(weights, shifts, strict=True)):
+        w[i, : len(weight)], s[i, : len(shift)] = weight, shift
+    return w, s

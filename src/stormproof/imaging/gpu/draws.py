@@ -1,0 +1,149 @@
+"""The draws of a batch: the same Philox counters as `stormproof.randomness`, hence the same bits.
+
+Integers throughout: 32-bit words in 64-bit ones, as on the CPU. Fields are made on the device. Bits are made
+only when something reads them, so that a kernel may make its own instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from stormproof.imaging.gpu import triton_kernels
+from stormproof.imaging.gpu.batch import Batch, OneByOne, PerImage
+from stormproof.imaging.gpu.tensors import resident, to_device
+from stormproof.randomness import U16, Draw, normal_quantiles, stream_number
+
+_LOW = 0xFFFFFFFF
+
+
+def philox(block: Any, stream: int, k0: Any, k1: Any) -> tuple[Any, Any, Any, Any]:
+    """Four 32-bit words of each block of a stream, for tensors and arrays of 64-bit integers alike."""
+    c0, c1, c2, c3 = block & _LOW, block >> 32, 0 * block + stream, 0 * block
+    for _ in range(10):
+        p0, p1 = c0 * 0xD2511F53, c2 * 0xCD9E8D57
+        c0, c1, c2, c3 = ((p1 >> 32) & _LOW) ^ c1 ^ k0, p1 & _LOW, ((p0 >> 32) & _LOW) ^ c3 ^ k1, p0 & _LOW
+        k0, k1 = (k0 + 0x9E3779B9) & _LOW, (k1 + 0xBB67AE85) & _LOW
+    return c0, c1, c2, c3
+
+
+def philox_bits(keys: Tensor, stream: int, count: int) -> Tensor:
+    """The first `count` 16-bit numbers of a stream for each row (k0, k1) of `keys`; N × count, int32."""
+    blocks = torch.arange(-(-count // 8), device=keys.device)[None]
+    words = torch.stack(philox(blocks, stream, keys[:, :1], keys[:, 1:]), dim=2)
+    halves = torch.stack((words & 0xFFFF, words >> 16), dim=3).to(torch.int32)
+    return halves.reshape(len(keys), -1)[:, :count].contiguous()
+
+
+class Bits(Batch):
+    """16 random bits for every element, made when they are first read."""
+
+    def __init__(self, keys: Tensor, stream: int, shape: tuple[int, ...]) -> None:
+        self.keys, self.stream = keys, stream
+        self._shape = shape
+        self._data = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._shape
+
+    @property
+    def data(self) -> Tensor:
+        if self._data is None:
+            kernel = triton_kernels.philox_bits
+            bits = triton_kernels.run(kernel, philox_bits, self.keys, self.stream, prod(self._shape))
+            self._data = bits.reshape(len(self.keys), *self._shape)
+        return self._data
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        self._data = value
+
+
+class _Own(Draw):
+    """One image's draw: numbers come out of a table made for all images of the batch at once."""
+
+    __slots__ = ("_draws", "_index")
+    _draws: Draws
+    _index: int
+
+    def words(self, stream: str, count: int) -> npt.NDArray[np.uint32]:
+        own: npt.NDArray[np.uint32] = self._draws.words(stream, count)[self._index]
+        return own
+
+
+class Draws:
+    """What `Draw` is to an image, for a batch of them."""
+
+    def __init__(self, draws: Sequence[Draw]) -> None:
+        self._host = np.array([draw.key for draw in draws], np.int64)
+        self.keys = to_device(self._host)
+        self._words: dict[tuple[str, int], npt.NDArray[np.uint32]] = {}
+        self._draws = draws
+
+    def _own(self, index: int, draw: Draw) -> Draw:
+        own = _Own(draw.key, draw.identity)
+        object.__setattr__(own, "_draws", self)  # a draw is frozen
+        object.__setattr__(own, "_index", index)
+        return own
+
+    def words(self, stream: str, count: int) -> npt.NDArray[np.uint32]:
+        """The first words of a stream of every image, on the host; N × count."""
+        if (stream, count) not in self._words:
+            blocks = np.arange(-(-count // 4), dtype=np.uint64)[None]
+            k0, k1 = self._host[:, :1].astype(np.uint64), self._host[:, 1:].astype(np.uint64)
+            words = np.stack(philox(blocks, stream_number(stream), k0, k1), axis=2)
+            self._words[stream, count] = words.reshape(len(k0), -1)[:, :count].astype(np.uint32)
+        return self._words[stream, count]
+
+    def each(self, plan: Callable[[Draw], Any]) -> Any:
+        """A plan for every image; a tuple of plans becomes a tuple of lists, as a recipe unpacks it."""
+        made = [plan(self._own(index, draw)) for index, draw in enumerate(self._draws)]
+        if isinstance(made[0], tuple):
+            return tuple(PerImage(column) for column in zip(*made, strict=True))
+        return PerImage(made)
+
+    def _only(self) -> Draw:
+        if len(self._draws) != 1:
+            raise OneByOne
+        return self._own(0, self._draws[0])
+
+    def uniforms(self, stream: str, count: int) -> npt.NDArray[np.float64]:
+        return self._only().uniforms(stream, count)
+
+    def uniform(self, stream: str, low: float = 0.0, high: float = 1.0) -> float:
+        return self._only().uniform(stream, low, high)
+
+    def integer(self, stream: str, count: int) -> int:
+        return self._only().integer(stream, count)
+
+    def bits(self, stream: str, shape: tuple[int, ...]) -> Bits:
+        return Bits(self.keys, stream_number(stream), tuple(shape))
+
+    def uniform_field(self, stream: str, shape: tuple[int, ...], low: float, high: float) -> Batch:
+        field = self.bits(stream, shape).data.to(torch.float32)
+        field += 0.5
+        field *= float(np.float32((high - low) / U16))
+        field += float(np.float32(low))
+        return Batch(field)
+
+    def normal_field(self, stream: str, shape: tuple[int, ...], mean: float, sd: float) -> Batch:
+        table = resident(_normal_table(mean, sd))
+        bits = self.bits(stream, shape).data
+        return Batch(table.index_select(0, bits.flatten()).reshape(bits.shape))
+
+    def integer_field(self, stream: str, shape: tuple[int, ...], low: int, high: int) -> Batch:
+        bits = self.bits(stream, shape).data
+        return Batch(((bits * (high - low) >> 16) + low).to(torch.int8))
+
+
+@lru_cache(maxsize=16)
+def _normal_table(mean: float, sd: float) -> npt.NDArray[np.float32]:
+    return (normal_quantiles() * sd + mean).astype(np.float32)

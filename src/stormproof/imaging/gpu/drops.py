@@ -1,0 +1,83 @@
+"""Drops on the lens: each shows the scene around it, small and upside down."""
+
+from __future__ import annotations
+
+from math import ceil
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from stormproof.imaging.gpu.batch import Batch, OneByOne
+from stormproof.imaging.gpu.tensors import divided
+
+
+def refract(image: Batch, drops: npt.NDArray[np.float64], *, factor: int, rim: float, passed: float) -> Batch:
+    """Lay elliptic drops (row, column, vertical and horizontal semi-axis in pixels) over the image.
+
+    As `imaging.cpu.drops.refract`, one image at a time, drop by drop, in doubles.
+    """
+    if len(image.data) != 1:
+        raise OneByOne
+    out = image.data[0].clone()
+    small = _shrunk(out, factor)
+    for drop in drops.tolist():
+        _lay(out, small, factor, drop, rim, passed)
+    return Batch(out[None])
+
+
+def _shrunk(image: Tensor, factor: int) -> Tensor:
+    """Means of factor×factor blocks; the last ones may be smaller."""
+    sums, counts = image.to(torch.int64), torch.ones(image.shape[:2], dtype=torch.int64, device=image.device)
+    for axis in (0, 1):
+        block = torch.arange(image.shape[axis], device=image.device) // factor
+        shape = list(sums.shape)
+        shape[axis] = -(-shape[axis] // factor)
+        sums = torch.zeros(shape, dtype=torch.int64, device=image.device).index_add_(axis, block, sums)
+        counts = torch.zeros(shape[:2], dtype=torch.int64, device=image.device).index_add_(
+            axis, block, counts
+        )
+    return sums.to(torch.float64) / counts.to(torch.float64)[..., None]
+
+
+def _mirrored(place: Tensor, length: int) -> Tensor:
+    """A coordinate folded back into 0 … length − 1."""
+    if length == 1:
+        return torch.zeros_like(place)
+    period = 2.0 * (length - 1)
+    folded = torch.remainder(place.abs(), period)
+    return torch.minimum(folded, period - folded)
+
+
+def _lay(out: Tensor, small: Tensor, factor: int, drop: list[float], rim: float, passed: float) -> None:
+    height, width = out.shape[:2]
+    row, column, tall, wide = drop
+    top, bottom = max(ceil(row - tall), 0), min(int(row + tall), height - 1) + 1
+    left, right = max(ceil(column - wide), 0), min(int(column + wide), width - 1) + 1
+    if top >= bottom or left >= right:
+        return
+    y = torch.arange(top, bottom, device=out.device, dtype=torch.float64)[:, None]
+    x = torch.arange(left, right, device=out.device, dtype=torch.float64)
+    distance = torch.sqrt(divided(y - row, tall) ** 2 + divided(x - column, wide) ** 2)
+    opacity = divided(1 - distance, rim).clamp(max=1)[..., None]
+    # The whole neighbourhood, `factor` times as wide as the drop, turned by 180°.
+    source_y = divided(_mirrored(row - factor * (y - row), height) + 0.5, factor) - 0.5
+    source_x = divided(_mirrored(column - factor * (x - column), width) + 0.5, factor) - 0.5
+    seen = _sampled(small, source_y[:, 0], source_x) * passed
+    window = out[top:bottom, left:right]
+    was = window.to(torch.float64)
+    now = ((was + opacity * (seen - was)) + 0.5).to(torch.uint8)
+    window.copy_(torch.where((distance < 1)[..., None], now, window))
+
+
+def _sampled(small: Tensor, y: Tensor, x: Tensor) -> Tensor:
+    """Bilinear reading between block centres, edges repeated; a grid of rows y and columns x."""
+    y, x = y.clamp(0, small.shape[0] - 1), x.clamp(0, small.shape[1] - 1)
+    i, j = y.to(torch.int64), x.to(torch.int64)
+    k, m = (i + 1).clamp(max=small.shape[0] - 1), (j + 1).clamp(max=small.shape[1] - 1)
+    u, v = (y - i)[:, None, None], (x - j)[:, None]
+    i, k = i[:, None], k[:, None]
+    upper = small[i, j] * (1 - v) + small[i, m] * v
+    lower = small[k, j] * (1 - v) + small[k, m] * v
+    return upper * (1 - u) + lower * u

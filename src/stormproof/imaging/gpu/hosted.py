@@ -1,0 +1,33 @@
+"""Primitives that a GPU does not do well: image by image through the CPU set, by declaration.
+
+They need Numba and OpenCV, and wait for the device. `HOSTED` is the list that the documentation prints.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import torch
+
+from stormproof.errors import MissingExtra
+from stormproof.imaging.gpu.batch import Batch
+
+HOSTED = {
+    "relief": "edges, distances and equalisation as OpenCV has them (water drops of `spatter` 1 to 3)",
+    "fill_holes": "the nearest known depth as OpenCV finds it (depth maps with unknown pixels)",
+}
+
+
+def hosted(module: str, name: str, field: Any) -> Any:
+    """A primitive of one field, on the CPU; arrays of the host stay there."""
+    try:
+        function = getattr(import_module(f"stormproof.imaging.cpu.{module}"), name)
+    except ImportError as error:
+        needed = f"{error.name or 'OpenCV'}, which {name} on the CPU needs,"
+        raise MissingExtra(needed, "pip install numba opencv-python-headless") from error
+    if isinstance(field, np.ndarray):
+        return function(field)
+    made = [function(one) for one in field.data.cpu().numpy()]
+    return Batch(torch.from_numpy(np.stack(made)).to(field.data.device))

@@ -1,0 +1,91 @@
+"""Numbers on the device: which device, tables that stay there, and arithmetic as IEEE has it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+_TORCH = {
+    "bool": torch.bool, "uint8": torch.uint8, "int8": torch.int8, "int16": torch.int16,
+    "uint16": torch.int32, "int32": torch.int32, "uint32": torch.int64, "int64": torch.int64,
+    "float32": torch.float32, "float64": torch.float64,
+}  # fmt: skip
+NUMPY = {torch_type: np.dtype(name) for name, torch_type in _TORCH.items() if not name.startswith("uint")}
+NUMPY[torch.uint8] = np.dtype("uint8")
+
+_HOST = torch.device("cpu")
+_DEVICE: ContextVar[torch.device] = ContextVar("device", default=_HOST)
+
+
+@contextmanager
+def device(chosen: torch.device) -> Iterator[None]:
+    """Where tables and arrays of the host go."""
+    token = _DEVICE.set(chosen)
+    try:
+        yield
+    finally:
+        _DEVICE.reset(token)
+
+
+def current_device() -> torch.device:
+    return _DEVICE.get()
+
+
+def torch_type(dtype: Any) -> torch.dtype:
+    return _TORCH[np.dtype(dtype).name]
+
+
+def to_device(values: Any, dtype: Any = None) -> Tensor:
+    """Numbers of the host, as they are used with every image; unsigned 16 and 32 bits become wider."""
+    if isinstance(values, Tensor):
+        return values
+    array = np.asarray(values, dtype)
+    wide = torch_type(array.dtype)
+    array = np.ascontiguousarray(array.astype(NUMPY[wide], copy=False))
+    if not array.flags.writeable:  # a shared table, which torch would warn about
+        array = array.copy()
+    return torch.from_numpy(array).to(_DEVICE.get(), non_blocking=True)
+
+
+_RESIDENT: dict[Hashable, tuple[weakref.ref[np.ndarray[Any, Any]], Tensor]] = {}
+
+
+def _forget(kept: dict[Hashable, Any], key: Hashable, _: object) -> None:
+    kept.pop(key, None)
+
+
+def resident(
+    array: np.ndarray[Any, Any], make: Callable[[Any], Tensor] = to_device, name: Hashable = None
+) -> Tensor:
+    """What the device keeps of an array that nobody writes to, for as long as the array lives.
+
+    A copy, or what `make` makes of it, under a name that says which.
+    """
+    key = id(array), _DEVICE.get(), name
+    if key not in _RESIDENT or _RESIDENT[key][0]() is not array:
+        _RESIDENT[key] = weakref.ref(array, partial(_forget, _RESIDENT, key)), make(array)
+    return _RESIDENT[key][1]
+
+
+def taken(table: Tensor, index: Tensor) -> Tensor:
+    """table[index] for a table of one axis and an index of 32 bits."""
+    return table.index_select(0, index.reshape(-1)).reshape(index.shape)
+
+
+def divided(a: Tensor, b: Any) -> Tensor:
+    """a / b as IEEE has it; by a plain number, torch multiplies with the reciprocal on a GPU."""
+    b = b if isinstance(b, Tensor) else torch.full((), b, dtype=a.dtype, device=a.device)
+    return torch.true_divide(a, b)
+
+
+def root(a: Tensor) -> Tensor:
+    """√a of 32-bit floats as IEEE has it, which torch's own is not on every CPU: by way of 64 bits."""
+    return torch.sqrt(a.to(torch.float64)).to(a.dtype)

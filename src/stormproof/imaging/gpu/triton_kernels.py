@@ -1,0 +1,247 @@
+"""Where Triton pays: one pass over the image instead of many. Each of these functions has a twin in torch.
+
+Triton is optional: without it, or on another device than a CUDA GPU, the twins run. A kernel is trusted in a
+process once it has given, value by value, what its twin gives for the first batch it meets; one that
+fails or differs is refused, with a warning, and the twin goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from stormproof.imaging.gpu.tensors import resident
+from stormproof.imaging.plans import Field
+
+_BLOCK = 1024
+_EXACT = {"enable_fp_fusion": False}  # round products before adding, as the CPU does
+
+_switched_off: list[bool] = []
+trusted: set[Hashable] = set()
+refused: dict[Hashable, str] = {}
+
+log = logging.getLogger(__name__)
+
+
+@cache
+def found() -> bool:
+    """Whether Triton is installed."""
+    return find_spec("triton") is not None
+
+
+def usable(tensor: Tensor) -> bool:
+    """Whether a tensor can go through Triton's kernels."""
+    return tensor.is_cuda and found() and not _switched_off
+
+
+def run(kernel: Callable[..., Tensor], twin: Callable[..., Tensor], source: Tensor, *rest: Any) -> Tensor:
+    """What the twin gives, by the kernel where that can be."""
+    if not usable(source):
+        return twin(source, *rest)
+    name = kernel.__name__, source.dtype, rest[-1] if kernel is noise else None
+    if name in trusted:
+        return kernel(source, *rest)
+    expected = twin(source, *rest)
+    if name not in refused:
+        why = _difference(kernel, expected, source, *rest)
+        if why is None:
+            trusted.add(name)
+        else:
+            refused[name] = why
+            log.warning("Triton's %s is left out, torch does its work: %s", kernel.__name__, why)
+    return expected
+
+
+def _difference(kernel: Callable[..., Tensor], expected: Tensor, *args: Any) -> str | None:
+    """Why a kernel cannot stand in for its twin; None if it can."""
+    try:
+        found = kernel(*args)
+        torch.cuda.synchronize()
+    except Exception as error:  # whatever a compiler or driver may say
+        return f"{type(error).__name__}: {error}".splitlines()[0]
+    wrong = int((found != expected).sum())
+    return f"{wrong} of {expected.numel()} values differ" if wrong else None
+
+
+@contextmanager
+def without() -> Iterator[None]:
+    """Within it, the twins in torch run; for comparing the two."""
+    _switched_off.append(True)
+    try:
+        yield
+    finally:
+        _switched_off.pop()
+
+
+@cache
+def _source() -> ModuleType:
+    from stormproof.imaging.gpu import triton_source
+
+    return triton_source
+
+
+@cache
+def _moves() -> ModuleType:
+    from stormproof.imaging.gpu import triton_moves
+
+    return triton_moves
+
+
+def _signed(word: int) -> int:
+    """32 bits as Triton takes a plain number: signed."""
+    return word - (1 << 32) if word >= 1 << 31 else word
+
+
+def _seeds(keys: Tensor) -> Tensor:
+    return keys[:, 0] | (keys[:, 1] << 32)
+
+
+def _grid(count: int, block: int, images: int) -> tuple[int, int]:
+    return -(-count // block), images
+
+
+def philox_bits(keys: Tensor, stream: int, count: int) -> Tensor:
+    out = torch.empty((len(keys), count), dtype=torch.int32, device=keys.device)
+    grid = _grid(count, 8 * 256, len(keys))
+    _source().bits_kernel[grid](out, _seeds(keys), _signed(stream), count, BLOCK=256)
+    return out
+
+
+def noise(image: Tensor, bits: Any, table: Tensor, first: int, second: int, kind: int) -> Tensor:
+    """`kind` as `triton_source.noise_kernel` lists them; `bits` are made in the kernel, never stored."""
+    image = image.contiguous()
+    out = torch.empty_like(image)
+    count = image[0].numel()
+    grid = _grid(count, 8 * 256, len(image))
+    seeds, stream = _seeds(bits.keys), _signed(bits.stream)
+    _source().noise_kernel[grid](image, out, seeds, table, stream, count, first, second, KIND=kind, BLOCK=256)
+    return out
+
+
+def symmetric(
+    source: Tensor, half: Field, index: Tensor, axis: int, guard: float, dtype: torch.dtype
+) -> Tensor:
+    """One pass of a separable filter along an axis of N × H × W × C; `index` is the border's int32 table."""
+    source = source.contiguous()
+    out = torch.empty(source.shape, dtype=dtype, device=source.device)
+    count, step = source[0].numel(), source.stride(axis)
+    _source().symmetric_kernel[_grid(count, _BLOCK, len(source))](
+        source, out, resident(half), index, len(half) - 1, source.shape[axis], step, count, guard,
+        WHOLE=dtype == torch.uint8, BLOCK=_BLOCK, **_EXACT,
+    )  # fmt: skip
+    return out
+
+
+def line(source: Tensor, weights: Tensor, shifts: Tensor, guard: float) -> Tensor:
+    """Copies of N × H × W × C read N × T × 2 `shifts` away, weighed by N × T `weights`; T a multiple of 4."""
+    source = source.contiguous()
+    out = torch.empty_like(source)
+    images, height, width, channels = source.shape
+    grid = _grid(height * width * channels, _BLOCK, images)
+    _source().line_kernel[grid](
+        source, out, weights, shifts, weights.shape[1], height, width, guard,
+        channels=channels, WHOLE=source.dtype == torch.uint8, BLOCK=_BLOCK, **_EXACT,
+    )  # fmt: skip
+    return out
+
+
+def weigh(source: Tensor, taps: npt.NDArray[np.int32], rows: Tensor, columns: Tensor, shift: int) -> Tensor:
+    """Integer correlation with `taps` (row, column, weight), borders by the tables of rows and columns."""
+    source = source.contiguous()
+    out = torch.empty_like(source)
+    images, height, width, channels = source.shape
+    grid = _grid(height * width * channels, _BLOCK, images)
+    _source().weigh_kernel[grid](
+        source,
+        out,
+        resident(taps),
+        len(taps),
+        rows,
+        columns,
+        height,
+        width,
+        shift,
+        channels=channels,
+        BLOCK=_BLOCK,
+    )
+    return out
+
+
+def zoom(source: Tensor, *plan: Any) -> Tensor:
+    """`plan` is `warps._zoom_plan`'s tables, rows then columns, and the guard."""
+    rows, down, last_row, columns, across, last_column, guard = plan
+    source = source.contiguous()
+    out = torch.empty_like(source)
+    images, height, width, channels = source.shape
+    layers = len(rows)
+    share = float(np.float32(1) / np.float32(layers + 1))
+    _moves().zoom_kernel[_grid(height * width * channels, _BLOCK, images)](
+        source, out, rows, down, last_row, columns, across, last_column, layers, height, width, share, guard,
+        channels=channels, BLOCK=_BLOCK, **_EXACT,
+    )  # fmt: skip
+    return out
+
+
+def displace(source: Tensor, dy: Tensor, dx: Tensor, guard: float) -> Tensor:
+    """Fields are N × H × W."""
+    source = source.contiguous()
+    out = torch.empty_like(source)
+    images, height, width, channels = source.shape
+    _moves().displace_kernel[_grid(height * width, _BLOCK, images)](
+        source,
+        out,
+        dy.contiguous(),
+        dx.contiguous(),
+        height,
+        width,
+        guard,
+        channels=channels,
+        BLOCK=_BLOCK,
+        **_EXACT,
+    )
+    return out
+
+
+def patches(source: Tensor, kernels: Field, patch: int) -> Tensor:
+    """`kernels` is rows × columns of patches × k × k."""
+    source = source.contiguous()
+    out = torch.empty_like(source)
+    images, height, width, channels = source.shape
+    _moves().patches_kernel[_grid(height * width * channels, _BLOCK, images)](
+        source, out, resident(kernels), kernels.shape[2], kernels.shape[1], height, width,
+        channels=channels, PATCH=patch, BLOCK=_BLOCK, **_EXACT,
+    )  # fmt: skip
+    return out
+
+
+def walk(shifts: Tensor, top: int, left: int, height: int, width: int) -> Tensor:
+    """For N × rows × columns × 2 `shifts` of one pass, each pixel's origin; N × H·W, int64."""
+    images, rows, columns, _ = shifts.shape
+    origin = torch.empty((images, height * width), dtype=torch.int64, device=shifts.device)
+    _moves().walk_kernel[_grid(height * width, 256, images)](
+        shifts.contiguous(), origin, top, left, rows, columns, width, height * width, BLOCK=256
+    )
+    return origin
+
+
+def requantised(plane: Tensor, matrix: npt.NDArray[np.int32], steps: npt.NDArray[np.int32]) -> Tensor:
+    """N × H × W samples, int32, both sides multiples of 8, through the DCT and back."""
+    plane = plane.contiguous()
+    out = torch.empty_like(plane)
+    images, height, width = plane.shape
+    blocks, across = images * (height // 8) * (width // 8), width // 8
+    grid = (-(-blocks // 4),)
+    _moves().requantise_kernel[grid](
+        plane, out, resident(matrix), resident(steps), blocks, across, width, BLOCK=4
+    )
+    return out

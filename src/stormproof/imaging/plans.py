@@ -1,0 +1,205 @@
+"""What both sets of primitives work from: border rules, weights and taps. NumPy only, and no pixels."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import ceil
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Field = npt.NDArray[np.float32]
+
+LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601
+
+# Added before a value is cut to an integer, so that rounding noise cannot turn a flat 255 into 254.
+GUARD = np.float32(2.0**-12)
+
+
+def in_channels(colour: tuple[float, ...], channels: int) -> tuple[float, ...]:
+    """An RGB colour as an image with that many channels can show it: itself, or its luma."""
+    return colour if channels == 3 else (sum(w * c for w, c in zip(LUMA, colour, strict=True)),)
+
+
+def border(length: int, radius: int, rule: str) -> npt.NDArray[np.int64]:
+    """Source index for positions −radius … length+radius−1.
+
+    `nearest` repeats the edge, `reflect` mirrors with the edge twice, `mirror` with the edge once.
+
+    >>> border(3, 2, "nearest").tolist(), border(3, 2, "reflect").tolist(), border(3, 2, "mirror").tolist()
+    ([0, 0, 0, 1, 2, 2, 2], [1, 0, 0, 1, 2, 2, 1], [2, 1, 0, 1, 2, 1, 0])
+    """
+    index = np.arange(-radius, length + radius)
+    if rule == "nearest" or length == 1:
+        return np.clip(index, 0, length - 1)
+    period = 2 * length if rule == "reflect" else 2 * length - 2
+    index = index % period
+    return np.minimum(index, period - index - (rule == "reflect"))
+
+
+@lru_cache(maxsize=64)
+def half_gaussian(sigma: float, radius: int) -> Field:
+    """Weights of a normalised Gaussian from its centre outwards."""
+    x = np.arange(-radius, radius + 1)
+    weights = np.exp(-0.5 / max(sigma, 1e-12) ** 2 * x**2)
+    return np.asarray((weights / weights.sum())[radius:], np.float32)
+
+
+FIXED = 22  # fractional bits of an integer kernel
+
+
+def fixed_kernel(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """A kernel in integers of `FIXED` fractional bits."""
+    radius = weights.shape[0] // 2
+    fixed: npt.NDArray[np.int64] = np.rint(weights * 2**FIXED).astype(np.int64)
+    fixed[radius, radius] += round(weights.sum() * 2**FIXED) - fixed.sum()  # a flat area keeps its value
+    return fixed
+
+
+def symmetric_runs(weights: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """For each kernel row from the centre down: (reach, weight) of the nested runs that add up to it."""
+    radius = weights.shape[0] // 2
+    fixed = fixed_kernel(weights)
+    taps: list[tuple[int, int]] = []
+    starts = [0]
+    for dy in range(radius + 1):
+        half = np.append(fixed[radius + dy, radius:], 0)
+        taps += [
+            (reach, int(half[reach] - half[reach + 1]))
+            for reach in range(radius + 1)
+            if half[reach] != half[reach + 1]
+        ]
+        starts.append(len(taps))
+    return np.array(taps, np.int64).reshape(-1, 2), np.array(starts, np.int64)
+
+
+def crop_for_zoom(size: tuple[int, int], factor: float) -> tuple[int, int]:
+    """The crop whose enlargement by `factor` covers `size`."""
+    return ceil(size[0] / factor), ceil(size[1] / factor)
+
+
+def zoom_crops(
+    size: tuple[int, int], factors: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """For each factor the centre crop (rows, columns), and the span that it is stretched to."""
+    crops = np.array([crop_for_zoom(size, z) for z in factors], np.int64)
+    return crops, np.rint(crops * factors[:, None]).astype(np.int64)
+
+
+_A = -0.75  # how far the cubic dips below zero, as in OpenCV
+
+
+def cubic_taps(
+    length: int, target: int, start: int, count: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    """For each of `count` places: the four pixels that it is made of, and their weights."""
+    place = (np.arange(start, start + count) + 0.5) * (length / target) - 0.5
+    whole = np.floor(place)
+    t = place - whole
+    weights = np.stack([_outer(t + 1), _inner(t), _inner(1 - t), _outer(2 - t)], axis=1)
+    taps = whole.astype(np.int64)[:, None] + np.arange(-1, 3)
+    return np.clip(taps, 0, length - 1), weights.astype(np.float32)
+
+
+def _inner(t: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return ((_A + 2) * t - (_A + 3)) * t * t + 1
+
+
+def _outer(t: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return ((t - 5) * t + 8) * t * _A - 4 * _A
+
+
+PATCH = 16  # pixels a side; from one to the next a lens's blur changes by a few per cent
+
+
+def patch_centres(size: tuple[int, int]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Row and column of every patch's middle, for an image of `size` (height, width)."""
+    middles = [
+        np.array([(start + min(start + PATCH, side) - 1) / 2 for start in range(0, side, PATCH)])
+        for side in size
+    ]
+    return middles[0], middles[1]
+
+
+SHARP = 0.2  # px; a narrower Gaussian leaves less than 1e-5 of the light outside its pixel
+NARROW = 0.5  # px; up to here a blend with the sharp image is as good as a blur
+_RATIO = 1.25  # from one layer's σ to the next: a blend of two neighbours is within a grey level
+SCATTER_CUT = 3.5  # σ; what lies beyond is an eighth of a grey level
+FINE = 512  # steps per pixel of a table of variances
+
+
+def scatter_layers(low: float, high: float) -> npt.NDArray[np.float64]:
+    """The σ that stand for all those between `low` and `high`; alone if there is but one.
+
+    >>> [scatter_layers(*span).tolist() for span in ((2.5, 2.5), (0.0, 0.1), (0.1, 0.4))]
+    [[2.5], [0.0], [0.0, 0.4]]
+    """
+    if high < SHARP or low == high:
+        return np.array([high if high >= SHARP else 0.0])
+    start = min(max(low, NARROW), high)
+    count = int(np.ceil(np.log(high / start) / np.log(_RATIO) - 1e-9))
+    rungs = np.geomspace(start, high, count + 1)
+    return np.concatenate(([0.0], rungs)) if low < NARROW else rungs
+
+
+@lru_cache(maxsize=1)
+def sampled_variances() -> Field:
+    """The variance of a Gaussian sampled at whole pixels, for σ up to `NARROW`; it is less than σ²."""
+    sigma = np.maximum(np.arange(int(NARROW * FINE) + 1) / FINE, 1e-3)
+    neighbour = 2 * np.exp(-0.5 / sigma**2)
+    return np.asarray(neighbour / (1 + neighbour), np.float32)
+
+
+# The functions below fill arrays in plain loops, which the CPU set compiles.
+
+
+def box_edges(small: Any, large: Any, edges: Any) -> None:
+    """First and past-last source pixel whose centre falls into each block.
+
+    A centre on the very boundary belongs to the block before; how that test rounds decides a column
+    here and there, so it is made in the terms Pillow makes it in.
+    """
+    scale = large / small
+    inverse = 1 / scale
+    for i in range(small):
+        centre = (i + 0.5) * scale
+        first = max(int(centre - scale * 0.5 + 0.5), 0)
+        last = min(int(centre + scale * 0.5 + 0.5), large)
+        if last - first > 1 and not (first - centre + 0.5) * inverse > -0.5:
+            first += 1
+        if last - first > 1 and (last - 1 - centre + 0.5) * inverse > 0.5:
+            last -= 1
+        edges[i, 0], edges[i, 1] = first, last
+
+
+def nearest_blocks(small: Any, large: Any, index: Any) -> None:
+    """Which block each full-size pixel shows; the position is stepped, as Pillow's is, to round alike."""
+    step = small / large
+    position = 0.5 * step
+    for i in range(large):
+        index[i] = min(int(position), small - 1)
+        position += step
+
+
+def block_factors(edges: Any, factors: Any) -> None:
+    """1/count in 22-bit fixed point, for rounding to 8 bits after each pass as Pillow does."""
+    for i in range(edges.shape[0]):
+        factors[i] = np.uint32(0.5 + (1 << 22) / (edges[i, 1] - edges[i, 0]))
+
+
+def corner_positions(count: Any, source: Any, span: Any, index: Any, fraction: Any) -> Any:
+    """Corner-aligned sampling: output 0 on input 0, output span−1 on input source−1.
+
+    Returns how many of the positions lie inside. At some sizes rounding puts the last one a hair
+    outside, and SciPy, hence the reference, leaves that last row or column black.
+    """
+    scale = (source - 1) / (span - 1) if span > 1 else 0.0
+    for i in range(count):
+        position = i * scale
+        if position > source - 1:
+            return i
+        base = min(int(position), max(source - 2, 0))
+        index[i] = base
+        fraction[i] = position - base
+    return count

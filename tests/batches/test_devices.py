@@ -1,0 +1,105 @@
+"""Devices by name, and images on their way there and back."""
+
+# ruff: noqa: E402  what follows needs torch
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs torch")
+
+from stormproof.batches.devices import check_device, corrupt_images, downloaded, uploaded
+from stormproof.corruptions import corrupt_image
+from stormproof.errors import InvalidOption
+
+
+def images_of(*shapes: tuple[int, ...]) -> list[np.ndarray]:
+    rng = np.random.default_rng(5)
+    return [rng.integers(0, 256, shape, np.uint8) for shape in shapes]
+
+
+def test_images_of_one_shape_go_together_and_come_back() -> None:
+    images = images_of((6, 8, 3), (8, 6, 3), (6, 8, 3), (6, 8))
+    groups = {tuple(members): batch for members, batch in uploaded(images, "cpu")}
+    assert {members: tuple(batch.shape) for members, batch in groups.items()} == {
+        (0, 2): (2, 3, 6, 8),
+        (1,): (1, 3, 8, 6),
+        (3,): (1, 1, 6, 8),
+    }
+    assert (downloaded(groups[0, 2])[1] == images[2]).all()
+
+
+def test_images_of_any_sizes_are_what_they_are_one_by_one() -> None:
+    images = images_of((20, 30, 3), (17, 9, 3), (20, 30), (20, 30, 3))
+    ids = list("abcd")
+    made = corrupt_images(images, "fog@3", ids=ids, seed=4, device="cpu")
+    for image, name, one in zip(images, ids, made, strict=True):
+        assert one.shape == image.shape
+        assert (one == corrupt_image(image, "fog@3", seed=4, image_id=name)).all()
+
+
+@pytest.mark.parametrize("name", ["gpu", "mps", "cuda:x", ""])
+def test_names_that_are_no_device(name: str) -> None:
+    with pytest.raises(InvalidOption, match="write cuda, cuda:1 or cpu"):
+        check_device(name)
+
+
+def _cuda(monkeypatch: pytest.MonkeyPatch, init: object, count: int = 1) -> None:
+    """A torch that is built for CUDA."""
+    monkeypatch.setattr(torch, "version", SimpleNamespace(cuda="13.0", hip=None))
+    monkeypatch.setattr(torch.cuda, "init", init)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (
+            "Found no NVIDIA driver on your system. Please check that …",
+            "Found no NVIDIA driver on your system.",
+        ),
+        (
+            "The NVIDIA driver on your system is too old (found version 11040). Please update …",
+            "driver on your system is too old (found version 11040).",
+        ),
+    ],
+)
+def test_a_driver_that_is_missing_or_too_old_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, said: str, expected: str
+) -> None:
+    def init() -> None:
+        raise RuntimeError(said)
+
+    _cuda(monkeypatch, init)
+    with pytest.raises(InvalidOption) as caught:
+        check_device("cuda")
+    assert expected in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_gpu_beyond_those_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    _cuda(monkeypatch, lambda: None, count=2)
+    check_device("cuda")
+    check_device("cuda:1")
+    with pytest.raises(InvalidOption, match="has 2, cuda:0 to cuda:1"):
+        check_device("cuda:2")
+
+
+def test_a_torch_without_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "version", SimpleNamespace(cuda=None, hip=None))
+    with pytest.raises(InvalidOption, match="built without CUDA"):
+        check_device("cuda")
+
+
+def test_without_torch() -> None:
+    code = (
+        "import sys; sys.modules['torch'] = None; from stormproof.batches.devices import check_device;"
+        "check_device('cuda')"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "stormproof[gpu]" in run.stderr.splitlines()[-1]

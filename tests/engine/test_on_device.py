@@ -1,0 +1,187 @@
+"""Runs whose images are corrupted on a device: the same rows, on torch's CPU device."""
+
+# ruff: noqa: E402  what follows needs torch
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs torch")
+
+from engine.conftest import Configure, all_bytes, all_rows
+from engine.scenes import write_scene, write_street
+from stormproof.engine import cells
+from stormproof.engine.plan import make_plan
+from stormproof.engine.run import run
+from stormproof.errors import InvalidOption
+from stormproof.models import open_model
+from stormproof.models.network import plan_input, prepare
+from stormproof.models.torch import prepare_on_device
+from stormproof.store.record import read_record
+
+CONDITIONS = ["fog@2,contrast@4,gaussian_noise@3,motion_blur@2,geometric_distortion@3,spatter@2"]
+NET = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.conv = torch.nn.Conv2d(3, 3, 3, padding=1)
+    def forward(self, x):
+        return self.conv(x)
+"""
+
+
+@pytest.fixture
+def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A tiny segmenter in torch that takes images as they are."""
+    (tmp_path / "tiny_net_on_device.py").write_text(NET)
+    (tmp_path / "card.yaml").write_text(
+        "decoder: logits\nclasses: [dark, grey, bright]\n"
+        "input: {resize: none, channels: BGR, mean: [123.7, 116.3, 103.5], std: [58.4, 57.1, 57.4]}\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    yield f"torch:tiny_net_on_device:Net,card={tmp_path / 'card.yaml'}"
+    sys.modules.pop("tiny_net_on_device", None)
+
+
+@pytest.mark.parametrize("other", [{}, {"batch": 3}, {"engine": "pool", "workers": 1}], ids=str)
+def test_rows_do_not_depend_on_the_device(configure: Configure, other: dict[str, object]) -> None:
+    one = configure(out="one", conditions=CONDITIONS)
+    two = configure(out="two", conditions=CONDITIONS, device="cpu", **other)
+    run(one)
+    assert run(two).complete
+    assert all_bytes(Path(one.out)) == all_bytes(Path(two.out))
+    first, second = read_record(Path(one.out)), read_record(Path(two.out))
+    assert first.key == second.key
+    assert second.provenance["hardware"]["device"] == "cpu"
+
+
+def test_a_torch_model_is_given_tensors_and_says_the_same(
+    configure: Configure, net: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    street = write_street(tmp_path / "street")
+    one, two = (
+        configure(out=str(device), data=street, conditions=CONDITIONS, device=device).model_copy(
+            update={"model": net}
+        )
+        for device in (None, "cpu")
+    )
+    run(one)
+    given = []
+    ask = cells.ask
+
+    def watched(model, images, timeout):
+        given.extend(type(image) for image in images)
+        return ask(model, images, timeout)
+
+    monkeypatch.setattr(cells, "ask", watched)
+    assert run(two).complete
+    assert {*given} == {torch.Tensor}
+    assert all_bytes(Path(one.out)) == all_bytes(Path(two.out))
+
+
+def test_python_code_may_take_tensors(configure: Configure, tmp_path: Path) -> None:
+    script = tmp_path / "summing.py"
+    script.write_text(
+        "def detect(images):\n"
+        "    kinds = [float(not hasattr(image, 'numpy')) for image in images]\n"
+        "    tops = [int(image[..., 0].sum()) % 30 for image in images]\n"
+        "    return [{'boxes': [[0, top, 9, top + 9]], 'scores': [kind], 'labels': [0]}\n"
+        "            for top, kind in zip(tops, kinds)]\n"
+        "detect.takes_tensors = True\n"
+    )
+    one, two = (
+        configure(out=str(device), device=device).model_copy(update={"model": f"{script}:detect"})
+        for device in (None, "cpu")
+    )
+    run(one)
+    run(two)
+    host, device = (all_rows(Path(config.out)) for config in (one, two))
+    assert host["boxes"] == device["boxes"]
+    assert {score for row in host["scores"].to_pylist() for score in row} == {1.0}
+    assert {score for row in device["scores"].to_pylist() for score in row} == {0.0}
+
+
+def test_what_was_begun_on_the_cpu_goes_on_on_a_device(configure: Configure) -> None:
+    whole = configure(out="whole", conditions=CONDITIONS)
+    run(whole)
+    run(configure(out="grown", limit=7, conditions=["fog@2"]))
+    run(configure(out="grown", conditions=CONDITIONS, device="cpu"))
+    assert all_bytes(Path(whole.out).with_name("grown")) == all_bytes(Path(whole.out))
+
+
+def test_images_of_several_sizes_grey_and_broken_ones(configure: Configure, tmp_path: Path) -> None:
+    data = write_scene(tmp_path / "scene", images=6)
+    folder = tmp_path / "scene" / "images"
+    (folder / "004.png").write_bytes(b"no image")
+    grey = np.asarray(PIL.Image.open(folder / "002.png"))[..., 0]
+    PIL.Image.fromarray(grey).save(folder / "002.png")
+    plain = f"images:{folder}"
+    for spec in (data, plain):
+        name = spec.partition(":")[0]
+        one, two = (configure(out=f"{name}{device}", data=spec, device=device) for device in (None, "cpu"))
+        found = [run(config).failures for config in (one, two)]
+        assert [failure.cell for failure in found[0]] == [failure.cell for failure in found[1]]
+        assert {failure.image for failure in found[1]} == {failure.image for failure in found[0]} != set()
+        assert all_rows(Path(one.out)).equals(all_rows(Path(two.out)))
+
+
+def test_a_batch_that_fails_is_asked_image_by_image(configure: Configure) -> None:
+    one, two = (configure("raises_on_marked", out=str(device), device=device) for device in (None, "cpu"))
+    failures = [[failure.cell for failure in run(config).failures] for config in (one, two)]
+    assert failures[0] == failures[1] != []
+    assert all_rows(Path(one.out)).equals(all_rows(Path(two.out)))
+
+
+def test_a_device_that_fails_says_so(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(images, condition, **_):
+        if condition.corruption == "fog":
+            raise RuntimeError("an illegal memory access was encountered")
+        return images.clone()
+
+    monkeypatch.setattr("stormproof.engine.on_device.corrupt_batch", broken)
+    failures = run(configure(device="cpu")).failures
+    assert len(failures) == 12
+    assert {(failure.kind, failure.condition) for failure in failures} == {("corruption", "fog@2")}
+    assert "illegal memory access" in failures[0].error
+
+
+def test_what_a_device_does_not_offer_is_refused_before_the_run(configure: Configure) -> None:
+    for condition, why in {"style[alpha=1]": "style", "fog@3[on=objects]": "objects"}.items():
+        with pytest.raises(Exception, match=why):
+            make_plan(configure(conditions=[condition], device="cpu"))
+    with pytest.raises(InvalidOption, match="corrupted already"):
+        configure(device="cpu", copies="somewhere")
+    with pytest.raises(InvalidOption, match="write cuda, cuda:1 or cpu"):
+        make_plan(configure(device="gpu"))
+
+
+def test_a_part_holds_a_whole_batch(configure: Configure) -> None:
+    assert make_plan(configure(device="cpu", batch=10, chunk=None)).work.chunk == 10
+    assert make_plan(configure(device="cpu", batch=10, chunk=3)).work.chunk == 3
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "uint8", "int8"])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_tensors_are_prepared_as_arrays_are(net: str, dtype: str, layout: str) -> None:
+    card = open_model(net).card.input.model_copy(update={"dtype": dtype, "layout": layout})
+    image = np.random.default_rng(0).integers(0, 256, (9, 7, 3), np.uint8)
+    expected = prepare(image, plan_input(image, card), card)
+    made = prepare_on_device([torch.from_numpy(image)] * 2, card).numpy()
+    assert made.dtype == expected.dtype
+    assert (made == expected).all()
+
+
+def test_models_that_resize_are_given_arrays(net: str) -> None:
+    model = open_model(net)
+    assert model.takes_tensors
+    small = model.card.input.model_copy(update={"resize": "stretch", "size": (8, 8)})
+    assert not replace(model, card=model.card.model_copy(update={"input": small})).takes_tensors

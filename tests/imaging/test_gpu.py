@@ -1,0 +1,255 @@
+"""The torch path on torch's CPU device against the CPU set: the logic is tested everywhere.
+
+Tests marked `gpu` hold the same on a CUDA device, and each Triton kernel against its twin.
+"""
+
+# ruff: noqa: E402  what follows needs torch
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from stormproof.batches.corrupting import ALONE, corrupt_batch
+from stormproof.batches.training import CorruptionTransform
+from stormproof.condition import Condition
+from stormproof.corruptions import SUITES, apply, corrupt_image, find, registered
+from stormproof.corruptions.plugins import is_plugin
+from stormproof.errors import InvalidImage, InvalidOption, MissingContext
+from stormproof.imaging.gpu import triton_kernels
+from stormproof.imaging.gpu.batch import Batch, OneByOne
+from stormproof.imaging.gpu.draws import Draws
+from stormproof.randomness import Draw
+from stormproof.sample import Context, Sample
+
+SUITES_HELD = ("imagenet-c", "holdout", "optics", "camera", "camera-variants", "mutators", "contextual")
+EVERY = tuple(dict.fromkeys(c for suite in SUITES_HELD for c in SUITES[suite].conditions))
+IDS = ["left.png", "right.png"]
+
+
+def photographs(height: int, width: int, channels: int = 3) -> np.ndarray:
+    """Two images with flat parts, edges, slopes and grain."""
+    rng = np.random.default_rng(height * width)
+    slope = np.linspace(0, 180, width)[None, None, :, None] + np.zeros((2, height, 1, channels))
+    slope[:, height // 3 :, : width // 3] = 240
+    slope[1] = slope[1, ::-1, ::-1]
+    return (slope + rng.integers(0, 15, slope.shape)).astype(np.uint8)
+
+
+def depths(height: int, width: int) -> np.ndarray:
+    metres = np.tile(np.geomspace(90, 3, height)[:, None], (2, 1, width)).astype(np.float32)
+    metres[0, : height // 4] = np.inf
+    return metres
+
+
+def on_cpu(images: np.ndarray, condition: Condition) -> np.ndarray:
+    scenes = depths(*images.shape[1:3])
+    samples = (
+        Sample(id=name, image=image if image.shape[2] == 3 else image[..., 0], context=Context(depth=depth))
+        for name, image, depth in zip(IDS, images, scenes, strict=True)
+    )
+    return np.stack([apply(sample, condition).image for sample in samples]).reshape(images.shape)
+
+
+def on_torch(images: np.ndarray, condition: Condition, device: str = "cpu") -> np.ndarray:
+    pixels = torch.from_numpy(images).permute(0, 3, 1, 2).to(device)
+    depth = (
+        torch.from_numpy(depths(*images.shape[1:3])).to(device) if find(condition.corruption).needs else None
+    )
+    return corrupt_batch(pixels, condition, ids=IDS, depth=depth).permute(0, 2, 3, 1).cpu().numpy()
+
+
+@pytest.mark.parametrize("condition", EVERY, ids=str)
+def test_a_batch_is_what_the_cpu_makes_of_each_image(condition: Condition) -> None:
+    images = photographs(41, 58)
+    assert (on_torch(images, condition) == on_cpu(images, condition)).all()
+
+
+@pytest.mark.parametrize("size", [(1, 1), (2, 3), (64, 1), (3, 200), (17, 33)], ids=str)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_odd_sizes_and_grey_images(size: tuple[int, int], channels: int) -> None:
+    images = photographs(*size, channels)
+    for name in dict.fromkeys(condition.corruption for condition in EVERY):
+        condition = next(c for c in reversed(EVERY) if c.corruption == name)
+        assert (on_torch(images, condition) == on_cpu(images, condition)).all(), str(condition)
+
+
+def test_the_bits_are_those_of_the_cpu() -> None:
+    draws = [Draw.keyed(7, name, "fog", 3) for name in IDS]
+    both = Draws(draws)
+    for shape in ((1,), (3, 5), (31, 17, 3)):
+        expected = np.stack([draw.bits("noise", shape) for draw in draws])
+        assert (both.bits("noise", shape).data.numpy() == expected).all()
+    assert both.each(lambda own: own.uniform("angle", -45, 45)) == [
+        d.uniform("angle", -45, 45) for d in draws
+    ]
+    fields = both.normal_field("n", (6, 7), 0.5, 2.0).data.numpy()
+    assert (fields == np.stack([draw.normal_field("n", (6, 7), 0.5, 2.0) for draw in draws])).all()
+
+
+def test_images_do_not_depend_on_their_neighbours() -> None:
+    images = torch.from_numpy(photographs(40, 50)).permute(0, 3, 1, 2)
+    for condition in ("snow@3", "frost@2", "fog@4", "glass_blur@3", "contrast@5", "ccd_sensor_damage@2"):
+        together = corrupt_batch(images, condition, ids=IDS)
+        alone = torch.cat([corrupt_batch(images[i : i + 1], condition, ids=IDS[i : i + 1]) for i in (0, 1)])
+        assert torch.equal(together, alone), condition
+
+
+def test_layouts_of_memory_do_not_matter() -> None:
+    images = torch.from_numpy(photographs(40, 50)).permute(0, 3, 1, 2)
+    expected = corrupt_batch(images.contiguous(), "motion_blur@3", ids=IDS)
+    for other in (
+        images,
+        images.contiguous(memory_format=torch.channels_last),
+        images.repeat(2, 1, 1, 1)[::2],
+    ):
+        assert torch.equal(corrupt_batch(other[:1], "motion_blur@3", ids=IDS[:1]), expected[:1])
+
+
+def test_ragged_batches_are_corrupted_each_at_its_size() -> None:
+    images = torch.from_numpy(photographs(40, 50)).permute(0, 3, 1, 2).contiguous()
+    sizes = [(40, 50), (23, 31)]
+    made = corrupt_batch(images, "fog@3", ids=IDS, sizes=sizes)
+    for i, (height, width) in enumerate(sizes):
+        crop = images[i, :, :height, :width].permute(1, 2, 0).numpy()
+        expected = corrupt_image(crop, "fog@3", image_id=IDS[i])
+        assert (made[i, :, :height, :width].permute(1, 2, 0).numpy() == expected).all()
+    assert torch.equal(made[1, :, 23:], images[1, :, 23:])
+
+
+def test_what_cannot_be_is_said() -> None:
+    images = torch.zeros((2, 3, 8, 8), dtype=torch.uint8)
+    with pytest.raises(InvalidImage, match="uint8 tensor of N×3×H×W"):
+        corrupt_batch(images.float(), "fog@3", ids=IDS)
+    with pytest.raises(InvalidImage, match="N×3×H×W"):
+        corrupt_batch(images[:, :2], "fog@3", ids=IDS)
+    with pytest.raises(InvalidOption, match="give ids"):
+        corrupt_batch(images, "fog@3")
+    with pytest.raises(InvalidOption, match="1 entries for 2 images"):
+        corrupt_batch(images, "fog@3", ids=["one"])
+    with pytest.raises(MissingContext, match="depth"):
+        corrupt_batch(images, "haze[beta=0.01]")
+    with pytest.raises(InvalidOption, match="within the batch"):
+        corrupt_batch(images, "contrast@1", sizes=[(9, 8), (8, 8)])
+    with pytest.raises(InvalidOption, match=r"style.*is not offered for batches.*network"):
+        corrupt_batch(images, "style[alpha=1]", ids=IDS)
+    assert torch.equal(corrupt_batch(images, "clean"), images)
+    assert corrupt_batch(images[:0], "fog@3").shape == (0, 3, 8, 8)
+
+
+def test_every_corruption_is_held_or_refused_by_name() -> None:
+    held = {condition.corruption for condition in EVERY}
+    own = {name for name, found in registered().items() if not is_plugin(found)}
+    assert held | {*ALONE} == own
+    assert not held & {*ALONE}
+
+
+def test_a_batch_too_large_is_split_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    images = torch.from_numpy(photographs(40, 50)).permute(0, 3, 1, 2)
+    expected = corrupt_batch(images, "fog@3", ids=IDS)
+    monkeypatch.setattr("stormproof.batches.corrupting._room", lambda *_: 1)
+    with caplog.at_level(logging.INFO, logger="stormproof"):
+        assert torch.equal(corrupt_batch(images, "fog@3", ids=IDS), expected)
+    assert "2 images is split into parts of 1" in caplog.text
+
+
+def test_neither_numba_nor_opencv_is_loaded() -> None:
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys(('numba', 'cv2', 'scipy', 'hotcoco')));"
+        "import torch; from stormproof import corrupt_batch; from stormproof.corruptions import SUITES;"
+        "images = torch.full((2, 3, 24, 32), 90, dtype=torch.uint8); depth = torch.full((2, 24, 32), 9.0);"
+        "done = [corrupt_batch(images, c, ids=['a', 'b'], depth=depth) for suite in"
+        " ('imagenet-c', 'optics', 'camera', 'mutators', 'contextual')"
+        " for c in {c.corruption: c for c in SUITES[suite].conditions}.values()];"
+        "print(len(done), [m for m in ('numba', 'cv2') if sys.modules.get(m)])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip().endswith("[]")
+
+
+def test_what_needs_the_cpu_says_so_where_it_is_missing() -> None:
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys(('numba', 'cv2')));"
+        "import torch; from stormproof import corrupt_batch;"
+        "corrupt_batch(torch.zeros((1, 3, 24, 32), dtype=torch.uint8), 'spatter@1', ids=['a'])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "which relief on the CPU needs" in run.stderr
+
+
+def test_numbers_of_one_image_are_refused_where_there_are_two() -> None:
+    batch = Batch(torch.arange(6).reshape(2, 3))
+    with pytest.raises(OneByOne):
+        int(batch.max())
+    assert int(Batch(torch.arange(3)[None]).max()) == 2
+
+
+def test_types_follow_numpy() -> None:
+    """The same expression over an array and over a batch of it, types included."""
+    rng = np.random.default_rng(0)
+    bytes_, floats = (
+        rng.integers(0, 256, (2, 4, 5), dtype=np.uint8),
+        rng.normal(size=(2, 4, 5)).astype(np.float32),
+    )
+    table = np.linspace(0, 1, 5)
+    expressions = (
+        lambda a, b: a + np.uint8(200), lambda a, b: a / 7, lambda a, b: b * 3, lambda a, b: b * table,
+        lambda a, b: (a > 99) & (b < 0), lambda a, b: np.clip(b, -0.5, 0.5),
+        lambda a, b: np.where(b > 0, a, 0), lambda a, b: np.minimum(b, np.float32(0.1)) - a,
+        lambda a, b: b[::-1, ::-1], lambda a, b: np.rint(b * 10),
+        lambda a, b: a // 16, lambda a, b: a >> 3, lambda a, b: 1 - b, lambda a, b: table - b,
+    )  # fmt: skip
+    for expression in expressions:
+        expected = np.stack([expression(a, b) for a, b in zip(bytes_, floats, strict=True)])
+        found = expression(Batch(torch.from_numpy(bytes_)), Batch(torch.from_numpy(floats))).data.numpy()
+        assert found.dtype == expected.dtype
+        assert (found == expected).all()
+
+
+def test_training_with_corruption_is_repeatable_and_varied() -> None:
+    images = torch.from_numpy(np.concatenate([photographs(24, 32)] * 8)).permute(0, 3, 1, 2)
+    ids = [f"{i}.png" for i in range(len(images))]
+    transform = CorruptionTransform(("imagenet-c", "gaussian_noise[sigma=0.1]"), share=0.5, seed=3)
+    once, again = transform(images, ids), transform(images, ids)
+    assert torch.equal(once, again)
+    assert not torch.equal(once, transform(images, ids, epoch=1))
+    clean = (once == images).flatten(1).all(1)
+    assert 2 <= int(clean.sum()) <= 14
+    assert torch.equal(transform(images[3], ids[3]), once[3])
+    assert torch.equal(CorruptionTransform("fog@3", share=0)(images, ids), images)
+
+
+class _Photographs(torch.utils.data.Dataset):
+    def __init__(self) -> None:
+        self.transform = CorruptionTransform("imagenet-c")
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, i: int) -> torch.Tensor:
+        image = torch.from_numpy(photographs(24, 32)[i % 2]).permute(2, 0, 1)
+        return self.transform(image, f"{i}.png")
+
+
+def test_a_data_loader_takes_it() -> None:
+    batches = list(torch.utils.data.DataLoader(_Photographs(), batch_size=2))
+    assert [batch.shape for batch in batches] == [(2, 3, 24, 32)] * 2
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("suite", SUITES_HELD)
+def test_a_gpu_gives_what_the_cpu_gives(suite: str) -> None:
+    images = photographs(97, 131)
+    for condition in SUITES[suite].conditions:
+        made = on_torch(images, condition, "cuda")
+        assert (made == on_cpu(images, condition)).all(), str(condition)
+    assert not triton_kernels.refused
