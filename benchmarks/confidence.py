@@ -4,7 +4,8 @@
     python benchmarks/confidence.py --quick    a tenth of the images and 4 conditions, to see that it runs
 
 Every condition is matched once and weighted 200 times. The matching is in the figure; reading a run folder
-is not. Bars: 150 s on two cores, so 300 CPU seconds, and 2 GB.
+is not. Bars: 150 s on two cores and 2 GB; the time on two idle cores follows from CPU seconds, so that a busy
+machine tells the same.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import sys
 import time
 
 from metrics import CONDITIONS, made_up_set
-from stormproof.confidence.matching import match_boxes
 from stormproof.confidence.precision import coco_numbers, curves
 from stormproof.confidence.weights import poisson_weights
+from stormproof.metrics.cocomatching import match_boxes
 
 REPLICATES = 200
-CPU_SECONDS, GIGABYTES = 300, 2.0
+SECONDS, GIGABYTES = 150, 2.0
 
 
 def main() -> int:
@@ -33,17 +34,24 @@ def main() -> int:
     conditions = 4 if quick else CONDITIONS
     wall, cpu = time.perf_counter(), time.process_time()
     weights = poisson_weights(truth.ids, replicates=REPLICATES)
-    kept = [coco_numbers(curves(match_boxes(truth, found)), weights) for _ in range(conditions)]
+    matching, kept = 0.0, []
+    for _ in range(conditions):
+        start = time.process_time()
+        matched = curves(match_boxes(truth, found))
+        matching += time.process_time() - start
+        kept.append(coco_numbers(matched, weights))
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    two_cores = matching + (cpu - matching) / 2  # matching is one thread's work, replicates are shared out
     gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     ap = kept[0][0]["AP"]
     print(
         f"{conditions} conditions × {len(truth.ids)} images, {len(found)} detections, {REPLICATES} replicates"
     )
-    print(f"CPU {cpu:.1f} s, wall {wall:.1f} s, peak memory {gigabytes:.2f} GB")
+    print(f"CPU {cpu:.1f} s ({matching:.1f} s of it matching), wall {wall:.1f} s, peak {gigabytes:.2f} GB")
+    print(f"Two idle cores would take {two_cores:.0f} s.")
     print(f"AP {100 * ap.mean():.2f} with a standard error of {100 * ap.std(ddof=1):.2f} points")
-    missed = not quick and (cpu > CPU_SECONDS or gigabytes > GIGABYTES)
-    print(f"Bars: {CPU_SECONDS} CPU s and {GIGABYTES} GB: {'missed' if missed else 'met'}")
+    missed = two_cores > SECONDS or gigabytes > GIGABYTES
+    print(f"Bars: {SECONDS} s on two cores and {GIGABYTES} GB: {'missed' if missed else 'met'}")
     return int(missed)
 
 

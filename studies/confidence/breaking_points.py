@@ -127,7 +127,16 @@ requirement, and last on either side of the 95 % interval: the last column shows
 one side and missed on the other. The interval is for new scenes like these. Rendered scenes are not
 photographs: these figures rank nothing but these networks on this street. Ranges and requirements were
 chosen after a first search: at AP50 ≥ 0.2, haze by severity and defocus focused at 10 m never broke
-YOLOX-nano, and SSDLite was below it under the weakest noise."""
+YOLOX-nano, and SSDLite was below it under the weakest noise.
+
+As typed, for one network and two of the tables (`--corruption` may be repeated where `--over` is not needed):
+
+```
+stormproof breaking-point --model onnx:yolox_nano_416_coco.onnx --data {name} \\
+    --corruption haze --over visibility=150..8 --require 'AP50>=0.2' --out runs/haze
+stormproof breaking-point --model onnx:yolox_nano_416_coco.onnx --data {name} \\
+    --corruption gaussian_noise --corruption motion_blur --require 'AP50>=0.2' --out runs/noise-and-blur
+```"""
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
 """How often 95 % intervals cover the truth: by simulation, where it is known, and by splitting real runs.
 
     python studies/confidence/interval_coverage.py simulate --images 300 --trials 200 [--first 0]
-    python studies/confidence/interval_coverage.py split RUN --trials 200
+    python studies/confidence/interval_coverage.py split RUN [RUN2] --trials 200
 
-`simulate` makes a population of 30,000 images with detections of two models and label maps of one, under 15
+`simulate` makes a population of 30,000 images with detections of two models and label maps of one, under 9
 conditions and clean; its values on the whole population are the truth. Each trial draws a set of images and
-asks whether the intervals of that set contain it. `split` halves the images of a full run at random: the
-difference of the halves should lie within ± 1.96 √(se₁² + se₂²) of nothing in 95 % of the splits.
+asks whether the intervals of that set contain it. `split` halves the images of a run at random: the gap
+between the halves should lie within the root of the sum of their squared half-widths in 95 % of the splits.
+With two runs of the same images, so for their difference. A split does not see a bias that both halves share.
 One line of JSON per trial goes to standard output, so that pieces can be joined; `table` reads them.
 
     python studies/confidence/interval_coverage.py table FILE…
@@ -19,11 +20,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from estimator import whole_images
 from scipy import sparse
 
 from stormproof.condition import Condition
@@ -31,12 +32,16 @@ from stormproof.confidence.estimate import Boxes
 from stormproof.confidence.grids import aggregated
 from stormproof.confidence.interval import around, percentile
 from stormproof.confidence.maps import map_numbers
-from stormproof.confidence.matching import IOUS, Matches, match_boxes
+from stormproof.confidence.partial import cells_of
+from stormproof.metrics.cocomatching import IOUS, Matches
+from stormproof.store.record import read_record
+from stormproof.store.reopen import dataset_of
 
 POPULATION, REPLICATES = 30_000, 200
 CLASSES = int(os.environ.get("CLASSES", "8"))
-CONDITIONS = ("clean", *(f"{name}@{s}" for name in ("fog", "snow", "gaussian_noise") for s in range(1, 6)))
+CONDITIONS = ("clean", *(f"{name}@{s}" for name in ("fog", "snow", "gaussian_noise") for s in (1, 3, 5)))
 MAP_CLASSES = 8
+EVERY_MAP_CLASS = range(MAP_CLASSES)
 FREQUENCY = 0.75 ** (7 * np.arange(CLASSES) / (CLASSES - 1))  # of classes, commonest first
 
 
@@ -96,7 +101,9 @@ def simulate(images: int, trials: range) -> None:
     maps = map_population()
     everything = np.ones((1, POPULATION), np.uint8)
     every = np.arange(POPULATION)
-    whole = {text: map_numbers(c, everything, MAP_CLASSES)[0]["mIoU"] for text, c in maps.items()}
+    whole = {
+        text: map_numbers(c, everything, MAP_CLASSES, EVERY_MAP_CLASS)[0]["mIoU"] for text, c in maps.items()
+    }
     truth = _values(
         [{t: Boxes(m).score(every, everything) for t, m in model.items()} for model in models], whole
     )
@@ -107,14 +114,14 @@ def simulate(images: int, trials: range) -> None:
             np.uint8
         )
         boxes = [{t: Boxes(m).score(chosen, weights) for t, m in model.items()} for model in models]
-        found = _values(
-            boxes, {t: map_numbers(c[chosen], weights, MAP_CLASSES)[0]["mIoU"] for t, c in maps.items()}
-        )
+        drawn = {
+            t: map_numbers(c[chosen], weights, MAP_CLASSES, EVERY_MAP_CLASS)[0]["mIoU"]
+            for t, c in maps.items()
+        }
         row = {}
-        for name, values in found.items():
+        for name, values in _values(boxes, drawn).items():
             make = percentile if name.startswith("Δ") else around
-            interval = make(float(values[0]), values[1:])
-            row[name] = [interval.estimate, interval.low, interval.high, interval.se, float(truth[name][0])]
+            row[name] = make(float(values[0]), values[1:]).as_dict() | {"truth": float(truth[name][0])}
         print(
             json.dumps({"run": f"{CLASSES} classes", "images": images, "trial": trial, "found": row}),
             flush=True,
@@ -130,42 +137,40 @@ def _values(boxes: list[dict[str, Any]], maps: dict[str, Any]) -> dict[str, Any]
     }  # fmt: skip
 
 
-def split(run: Path, trials: range) -> None:
-    from stormproof.models.classes import match_classes
-    from stormproof.scoring.measures import named
-    from stormproof.scoring.reading import RunRows
-    from stormproof.scoring.truths import Truths
-    from stormproof.store.record import read_record
-    from stormproof.store.reopen import dataset_of
-
-    record = read_record(run)
-    dataset = dataset_of(record)
-    truths = Truths(dataset, record.images, record.seed)
-    match = match_classes(record.model.classes, dataset.classes)
-    chosen = [t for t in record.conditions if t == "clean" or t.endswith("@3")]  # a fifth of the grid
-    rows = RunRows(run, record).detections(chosen, match, truths.still.position, masks=False)
-    matches = {t: match_boxes(truths.under(Condition.parse(t)), named(f, truths.still)) for t, f in rows}
-    half = record.images // 2
+def split(runs: list[Path], trials: range) -> None:
+    """Halves of the images that every run has under every condition, of a fifth of the grid."""
+    held = [(run, read_record(run)) for run in runs]
+    images = min(whole_images(run, record) for run, record in held)
+    cells = []
+    for run, record in held:
+        fifth = tuple(t for t in record.conditions if t == "clean" or t.endswith("@3"))
+        some = record.model_copy(update={"conditions": fifth, "images": images})
+        cells.append(cells_of(run, some, dataset_of(some))[1])
+    half = images // 2
+    name = " − ".join(record.model.name for _, record in held) + f", {held[0][1].dataset.name}"
     for trial in trials:
         rng = np.random.default_rng([half, trial])
-        order = rng.permutation(record.images)
+        order = rng.permutation(images)
         found = []
         for part in (order[:half], order[half : 2 * half]):
             weights = np.concatenate([np.ones((1, half)), rng.poisson(1, (100, half))]).astype(np.uint8)
-            cells = {t: Boxes(m).score(part, weights) for t, m in matches.items()}
-            found.append(aggregated("AP", cells))
+            each = [aggregated("AP", {t: c.score(part, weights) for t, c in of.items()}) for of in cells]
+            found.append({k: each[0][k] - sum(one[k] for one in each[1:]) for k in ("P", "mPC", "rPC")})
         row = {}
-        for name in ("P", "mPC", "rPC"):
-            one, two = (around(float(f[name][0]), f[name][1:]) for f in found)
-            se = float(np.hypot(one.se, two.se))
-            gap = one.estimate - two.estimate
-            row[name] = [gap, gap - 1.96 * se, gap + 1.96 * se, se, 0.0]
-        print(json.dumps({"images": half, "run": run.name, "trial": trial, "found": row}), flush=True)
+        for key in found[0]:
+            make = percentile if len(runs) > 1 else around
+            one, two = (make(float(f[key][0]), f[key][1:]) for f in found)
+            gap, wide = one.estimate - two.estimate, float(np.hypot(one.half_width, two.half_width))
+            row["Δ" * (len(runs) > 1) + key] = {
+                "estimate": gap, "low": gap - wide, "high": gap + wide, "se": float(np.hypot(one.se, two.se)),
+                "bias": 0.0, "truth": 0.0,
+            }  # fmt: skip
+        print(json.dumps({"run": name, "images": half, "trial": trial, "found": row}), flush=True)
 
 
 def table(files: list[Path]) -> None:
     """How often each interval covers, by set and number of images, and the bias and error of mPC."""
-    groups: dict[tuple[str, int], list[dict[str, list[float]]]] = {}
+    groups: dict[tuple[str, int], list[dict[str, dict[str, float]]]] = {}
     for row in (json.loads(line) for file in files for line in file.read_text().splitlines()):
         groups.setdefault((row["run"], row["images"]), []).append(row["found"])
     names = list(dict.fromkeys(name for found in groups.values() for name in found[0]))
@@ -177,9 +182,10 @@ def table(files: list[Path]) -> None:
             if name not in found[0]:
                 covered.append("")
                 continue
-            _, low, high, _, truth = np.array([row[name] for row in found]).T
+            low, high, truth = (np.array([row[name][k] for row in found]) for k in ("low", "high", "truth"))
             covered.append(f"{100 * np.mean((low <= truth) & (truth <= high)):.1f}")
-        estimate, _, _, se, truth = np.array([row["mPC"] for row in found]).T
+        mean = "mPC" if "mPC" in found[0] else "ΔmPC"
+        estimate, se, truth = (np.array([row[mean][k] for row in found]) for k in ("estimate", "se", "truth"))
         spread = (f"{100 * (estimate - truth).mean():+.2f}", f"{100 * se.mean():.2f}")
         cells = (run, f"{images:,}", str(len(found)), *covered, *spread)
         print(f"| {' | '.join(cells)} |")
@@ -191,7 +197,7 @@ def main() -> None:
     one = verbs.add_parser("simulate")
     one.add_argument("--images", type=int, required=True)
     two = verbs.add_parser("split")
-    two.add_argument("run", type=Path)
+    two.add_argument("runs", type=Path, nargs="+")
     for verb in (one, two):
         verb.add_argument("--trials", type=int, default=100)
         verb.add_argument("--first", type=int, default=0)
@@ -204,8 +210,8 @@ def main() -> None:
     if given.verb == "simulate":
         simulate(given.images, trials)
     else:
-        split(given.run, trials)
+        split(given.runs, trials)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

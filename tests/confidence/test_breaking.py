@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from stormproof.confidence.breaking import Answer, Seen, breaking_point, crossing, search
+from stormproof.errors import InvalidOption
 
 RNG = np.random.default_rng(0)
 NOISE = RNG.normal(0, 0.02, 400)
@@ -70,3 +71,24 @@ def test_the_interval_says_when_the_range_ends_before_it():
 def test_a_score_above_clean_counts_as_clean():
     found = breaking_point(seen(0.38), {1.0: seen(0.5), 2.0: seen(0.2)}, 0.4)
     assert found.answer is Answer.CLEAN
+
+
+def test_replicates_without_objects_say_nothing():
+    """Of very few images a replicate may hold none: it has no score and no crossing."""
+    falling = {1.0: 0.6, 3.0: 0.2}
+
+    def with_holes(score, holes):
+        return Seen(score, np.where(np.arange(40) < holes, np.nan, score))
+
+    for holes, span in ((3, (2.0, 2.0)), (30, (-np.inf, np.inf))):
+        found = breaking_point(
+            with_holes(0.7, holes), {s: with_holes(v, holes) for s, v in falling.items()}, 0.4
+        )
+        assert found.strength == pytest.approx(2.0)
+        assert (found.low, found.high) == pytest.approx(span)
+
+
+def test_images_without_any_object_are_refused():
+    nothing = Seen(np.nan, np.full(5, np.nan))
+    with pytest.raises(InvalidOption, match="none of them shows an object"):
+        breaking_point(nothing, {1.0: nothing, 2.0: nothing}, 0.4)

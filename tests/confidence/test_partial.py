@@ -104,6 +104,20 @@ def test_label_maps_are_estimated_too(tmp_path):
     assert found.mpc.estimate == pytest.approx(true, abs=0.04)
 
 
+def test_an_image_that_cannot_be_read_is_left_out_of_the_estimate(tmp_path):
+    data = write_scene(tmp_path / "scene", images=40)
+    (tmp_path / "scene" / "images" / "007.png").write_bytes(b"no image")
+    config = settings(data, tmp_path / "run", precision=6.0)
+    summary, found = run_to_precision(config, do)
+    assert [*summary.unreadable] == [7]
+    assert found is not None
+    assert found.images == 39
+    run_it(config.model_copy(update={"precision": 0.0}))
+    true = score_run(tmp_path / "run").aggregates["AP"]["mean"]
+    assert estimate_run(tmp_path / "run").mpc.estimate == pytest.approx(true, abs=1e-12)
+    assert found.mpc.low <= true <= found.mpc.high
+
+
 def test_shards_and_strange_measures_are_refused(data, tmp_path):
     with pytest.raises(InvalidOption, match="shard"):
         run_to_precision(settings(data, tmp_path / "a", precision=1.0, shard="1/2"), do)

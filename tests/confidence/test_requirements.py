@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
+import PIL.Image
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -15,11 +17,14 @@ from typer.testing import CliRunner
 from scoring.conftest import MODELS
 from stormproof.cli import app
 from stormproof.confidence.documents import assert_requirements
+from stormproof.confidence.pixels import pixel_manifest, sampled
 from stormproof.confidence.requirements import parse, read_requirements
 from stormproof.confidence.verdicts import Outcome, exit_code, judge, known_of
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run as run_it
 from stormproof.errors import InvalidOption, StormproofError
+from stormproof.store.record import read_record
+from stormproof.store.reopen import dataset_of
 
 RUNNER = CliRunner()
 
@@ -107,6 +112,9 @@ def test_aggregates_losses_and_drops(run):
     same = judge(parse({"id": "C", "metric": "mPC", "at_most_drop": 0.01}, "r"), known, known)
     assert same.outcome is Outcome.PASS
     assert same.interval.estimate == 0
+    count = len(known[1].record.conditions) - 1  # of no suite, so it is no mPC
+    assert same.requirement.text == f"mean over {count} conditions at most drop 0.01"
+    assert rpc.text.startswith(f"mean over {count} conditions, relative to P, at least 0.01: ")
     error = judge(parse({"id": "D", "metric": "mCE", "at_most": 0.99}, "r"), known)
     assert error.interval.estimate == pytest.approx(known[0].aggregates["E"]["mean"])
 
@@ -185,8 +193,44 @@ def test_evidence_is_an_in_toto_statement(run, tmp_path):
     noise = next(c for c in ours["conditions"] if c["condition"] == "gaussian_noise@3")
     assert noise["physical"][0] == {"name": "noise σ", "value": pytest.approx(45.9), "unit": "grey levels"}
     assert "haze" in ours["operating_conditions"]["untested"]
-    assert len(ours["pixels"]["found"]["fog@2"]) == 2
+    given = ours["pixels"]["given"]
+    assert (given["images"], given["of"], len(given["found"]["fog@2"])) == (8, 8, 8)
+    assert {*given["found"]} == {*read_record(run).conditions}
+    assert ours["pixels"]["read"]["cells"] == 8 * len(given["found"])
     assert ours["intervals"]["warning"].startswith("8 images are few")
+
+
+def test_the_hashed_images_are_a_sample_by_identity(run):
+    record = read_record(run)
+    dataset = dataset_of(record)
+    three, five = (sampled(record, dataset, range(8), count) for count in (3, 5))
+    assert three == sorted(three)
+    assert {*three} < {*five}
+    assert sampled(record.model_copy(update={"seed": 1}), dataset, range(8), 3) != three
+    whole = pixel_manifest(run, record, dataset, images=8)
+    part = pixel_manifest(run, record, dataset, images=2)
+    assert part["read"] == whole["read"]
+    for text, hashes in part["given"]["found"].items():
+        assert len(hashes) == 2
+        assert hashes.items() <= whole["given"]["found"][text].items()
+    clean, fog = (whole["given"]["found"][text] for text in ("clean", "fog@3"))
+    assert len({*clean.values(), *fog.values()}) == 16
+
+
+def test_copies_are_hashed_as_they_are(run, tmp_path):
+    """A run of copies was shown those, whatever the conditions' recipes would have made."""
+    record = read_record(run)
+    dataset = dataset_of(record)
+    grey = np.full((48, 64, 3), 77, np.uint8)
+    for text in record.conditions:
+        (tmp_path / text).mkdir()
+        for i in range(8):
+            PIL.Image.fromarray(grey).save(tmp_path / text / f"{i:03d}.png")
+    found = pixel_manifest(run, record.model_copy(update={"copies": str(tmp_path)}), dataset)["given"][
+        "found"
+    ]
+    assert {*found["fog@3"].values()} == {hashlib.sha256(b"(48, 64, 3)" + grey.tobytes()).hexdigest()}
+    assert len({*found["clean"].values()}) == 8
 
 
 def test_breaking_point_from_the_command_line(make, tmp_path):
@@ -199,6 +243,7 @@ def test_breaking_point_from_the_command_line(make, tmp_path):
     assert result.exit_code == 0, result.output
     row = json.loads(result.stdout)[0]
     assert row["answer"] in {"never in this range", "breaks", "already below at the weakest strength"}
+    assert "8 images are few" in " ".join(result.stderr.split())
     high = RUNNER.invoke(
         app, [*usual, "--out", str(tmp_path / "run"), "--require", "AP50>=0.999", "--suite", "holdout"]
     )
@@ -223,6 +268,8 @@ def test_score_says_intervals_and_marks_estimates(run, tmp_path):
     made = RUNNER.invoke(app, ["run", *flags, "--conditions", "fog,contrast", "--precision", "6"])
     assert made.exit_code == 0, made.output
     assert "ESTIMATE" in made.stdout
+    assert "mPC" not in made.stdout
+    assert "mean over" in made.stdout
     scored = RUNNER.invoke(app, ["score", str(tmp_path / "part")])
     assert "ESTIMATE" in scored.stdout
     assert not (tmp_path / "part" / "scores.json").exists()

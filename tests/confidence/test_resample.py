@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from confidence.crowds import crowded_set, repeated
+from engine.scenes import write_scene, write_street
+from scoring.conftest import MODELS
+from stormproof.cli import app
 from stormproof.confidence import resample as room
 from stormproof.confidence.grids import aggregated, flat
 from stormproof.confidence.intervals import differences, intervals
 from stormproof.confidence.rates import average_rates, fix_thresholds, judge
 from stormproof.confidence.resample import resample
 from stormproof.confidence.weights import poisson_weights
+from stormproof.engine.config import make_config
+from stormproof.engine.run import run as run_it
 from stormproof.errors import InvalidOption
 from stormproof.metrics.records import Detections
 from stormproof.metrics.roc import detection_rates, fix_sensitivities
@@ -119,8 +127,59 @@ def test_weights_belong_to_images():
     assert (poisson_weights(["7"], replicates=40, seed=4) != few[:, :1]).any()
 
 
-def test_intervals_of_a_run_that_leaves_images_out_are_refused(make, monkeypatch):
-    run = make("contrast_boxes")
-    monkeypatch.setattr(room, "unreadable_images", lambda run, record: {3: "3.png"})
-    with pytest.raises(InvalidOption, match=r"1 images could not be read \(3\.png\)"):
-        resample(run)
+@pytest.fixture(scope="module")
+def with_holes(tmp_path_factory):
+    """Runs of which one image could not be read, on boxes with masks and on label maps."""
+    made = {}
+    for model, write in (("contrast_masks", write_scene), ("thresholds", write_street)):
+        folder = tmp_path_factory.mktemp(model)
+        data = write(folder / "data", images=8)
+        (folder / "data" / "images" / "003.png").write_bytes(b"no image")
+        settings = {"model": f"{MODELS}:{model}", "data": data, "out": str(folder / "run"),
+                    "conditions": ["fog,gaussian_noise"], "engine": "local"}  # fmt: skip
+        run_it(make_config(settings))
+        made[model] = folder / "run"
+    return made
+
+
+@pytest.mark.parametrize("model", ["contrast_masks", "thresholds"])
+def test_an_image_that_could_not_be_read_counts_nowhere(with_holes, monkeypatch, model):
+    run = with_holes[model]
+    scores = score_run(run)
+    spread = intervals(scores, resample(run))
+    assert (spread.images, len(spread.left_out)) == (7, 1)
+    assert spread.as_dict()["left_out"] == list(spread.left_out)
+    monkeypatch.setattr(room, "poisson_weights", ones)
+    for measure, cells in resample(run).by_measure.items():
+        expected = scores.by_measure[measure]
+        assert {text: v[0] for text, v in cells.items()} == pytest.approx(expected, abs=1e-12, nan_ok=True)
+
+
+def test_the_weight_of_an_image_that_could_not_be_read_changes_nothing(with_holes, monkeypatch):
+    found = []
+    for heavy in (1, 100):
+        weights = np.random.default_rng(0).poisson(1, (20, 8)).astype(np.uint8)
+        weights[:, 3] = heavy
+        monkeypatch.setattr(
+            room, "poisson_weights", lambda ids, *, replicates, seed, weights=weights: weights
+        )
+        found.append(resample(with_holes["contrast_masks"]).by_measure)
+    for measure, cells in found[0].items():
+        for text, values in cells.items():
+            assert np.array_equal(values, found[1][measure][text], equal_nan=True), (measure, text)
+
+
+def test_pairs_leave_the_same_images_out(with_holes):
+    run = with_holes["contrast_masks"]
+    scores, holes = score_run(run), resample(run)
+    assert differences((scores, holes), (scores, holes))["AP"]["mPC"].interval.se == 0
+    whole = replace(holes, left_out=())
+    with pytest.raises(InvalidOption, match=r"1 images could be read in one run and not in the other \(4\)"):
+        differences((scores, holes), (scores, whole))
+
+
+def test_left_out_images_are_said(with_holes):
+    shown = CliRunner().invoke(app, ["score", str(with_holes["contrast_masks"]), "--interval"])
+    assert shown.exit_code == 0, shown.output
+    assert "7 images, 1 unreadable left out" in " ".join(shown.stdout.split())
+    assert "1 images could not be read and are left out" in shown.stderr

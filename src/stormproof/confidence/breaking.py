@@ -38,7 +38,8 @@ class Seen:
 class BreakingPoint:
     """Where a score falls below `threshold`. Strengths are None where there is no crossing in the range.
 
-    `low` and `high` bound 95 % of the replicates' crossings; −∞ and +∞ where they lie outside the range.
+    `low` and `high` bound 95 % of the replicates' crossings; −∞ and +∞ where they lie outside the range, or
+    where most replicates show no object.
     """
 
     answer: Answer
@@ -82,11 +83,18 @@ def breaking_point(clean: Seen, seen: Mapping[float, Seen], threshold: float) ->
     table = np.stack([seen[s].replicates for s in strengths.tolist()])
     scores = np.array([seen[s].score for s in strengths.tolist()])
     held = dict(zip(strengths.tolist(), scores.tolist(), strict=True))
+    if not np.isfinite([clean.score, *scores]).all():
+        raise InvalidOption(
+            "These images have no score: none of them shows an object. Search on more images."
+        )
     # The fit may not rise above the clean score: corruption does no good.
     point = crossing(strengths, np.minimum(scores, clean.score), threshold)
     capped = np.minimum(table, clean.replicates)
-    replicates = np.array([crossing(strengths, column, threshold) for column in capped.T])
-    low, high = np.quantile(replicates, (0.025, 0.975), method="inverted_cdf").tolist()
+    known = capped[:, np.isfinite(capped).all(axis=0)]  # of very few images, a replicate may show nothing
+    replicates = np.array([crossing(strengths, column, threshold) for column in known.T])
+    low, high = -math.inf, math.inf
+    if 2 * len(replicates) >= capped.shape[1]:
+        low, high = np.quantile(replicates, (0.025, 0.975), method="inverted_cdf").tolist()
     if clean.score < threshold:
         answer = Answer.CLEAN
     elif point == -math.inf:

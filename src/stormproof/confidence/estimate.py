@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.confidence.interval import Interval, Z
-from stormproof.confidence.matching import Matches
 from stormproof.confidence.precision import average_precision, curve, mean_over_classes
+from stormproof.metrics.cocomatching import Matches
 from stormproof.sample import Floats, Ints
 
 _STEP = 1.15  # the next share is this much larger than the spread so far asks for: spread is itself uncertain

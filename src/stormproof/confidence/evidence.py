@@ -16,27 +16,29 @@ from typing import Any
 from stormproof.condition import Condition
 from stormproof.confidence.interval import NEW_IMAGES
 from stormproof.confidence.intervals import few_images
+from stormproof.confidence.pixels import SAMPLE, pixel_manifest
 from stormproof.confidence.verdicts import Outcome, Verdict
-from stormproof.corruptions import apply, registered
+from stormproof.corruptions import registered
 from stormproof.corruptions.units import physical
 from stormproof.datasets.dataset import Dataset
 from stormproof.engine.provenance import provenance
 from stormproof.spec import Spec
+from stormproof.store.completeness import readable_images, unreadable_images
 from stormproof.store.parts import read_failures
 from stormproof.store.record import RunRecord
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://in-toto.io/attestation/test-result/v0.1"
 _RESULTS = {Outcome.PASS: "PASSED", Outcome.INCONCLUSIVE: "WARNED", Outcome.FAIL: "FAILED"}
-PIXELS = 2  # images whose corrupted pixels are hashed, unless more are asked for
 
 
 def statement(
     run: Path, record: RunRecord, dataset: Dataset, requirements: Path, verdicts: Sequence[Verdict], *,
-    pixels: int = PIXELS,
+    pixels: int = SAMPLE,
 ) -> dict[str, Any]:  # fmt: skip
     """The statement about a run; JSON-able."""
     ids = {outcome: [v.requirement.id for v in verdicts if v.outcome is outcome] for outcome in Outcome}
+    tested = len(readable_images(run, record))
     worst = max((v.outcome for v in verdicts), key=[*_RESULTS].index)
     return {
         "_type": STATEMENT,
@@ -54,34 +56,20 @@ def statement(
             "stormproof": {
                 "created": datetime.now(UTC).isoformat(timespec="seconds"),
                 "requirements": [verdict.as_dict() for verdict in verdicts],
-                "intervals": {"level": 0.95, "target": NEW_IMAGES, "warning": few_images(record.images)},
+                "intervals": {"level": 0.95, "target": NEW_IMAGES, "warning": few_images(tested)},
                 "model": record.model.model_dump(mode="json"),
-                "dataset": record.dataset.model_dump(mode="json") | {"images_tested": record.images},
+                "dataset": record.dataset.model_dump(mode="json") | {"images_tested": tested},
                 "seed": record.seed,
                 "recipes": record.recipes,
                 "files": record.files,
                 "conditions": [_described(text) for text in record.conditions],
-                "pixels": pixel_manifest(record, dataset, images=pixels),
+                "pixels": pixel_manifest(run, record, dataset, images=pixels),
                 "environment": {"run": record.provenance, "check": provenance()},
                 "deviations": _deviations(run, record),
                 "operating_conditions": _operating(record),
             },
         },
     }
-
-
-def pixel_manifest(record: RunRecord, dataset: Dataset, *, images: int) -> dict[str, Any]:
-    """Hashes of the first images under every condition; equal hashes mean that equal pixels were tested."""
-    names = {"classes": dataset.classes, "semantic_classes": dataset.semantic_classes}
-    found: dict[str, dict[str, str]] = {}
-    for index in range(min(images, record.images)):
-        sample = dataset[index]
-        for text in record.conditions:
-            made = apply(sample, Condition.parse(text), seed=record.seed, **names)
-            digest = hashlib.sha256(repr(made.image.shape).encode() + made.image.tobytes()).hexdigest()
-            found.setdefault(text, {})[sample.id] = digest
-    rule = "sha256 of the shape, as Python prints it, and the bytes of the pixels"
-    return {"hash": rule, "images": min(images, record.images), "found": found}
 
 
 def _subject(record: RunRecord) -> dict[str, Any]:
@@ -109,9 +97,17 @@ def _deviations(run: Path, record: RunRecord) -> list[str]:
     found = []
     if record.images < record.dataset.images:
         found.append(f"Only the first {record.images} of {record.dataset.images} images were tested.")
-    failures = read_failures(run)
+    unreadable = list(unreadable_images(run, record).values())
+    if unreadable:
+        found.append(
+            f"{len(unreadable)} images could not be read and are left out of every condition: "
+            f"{', '.join(unreadable)}."
+        )
+    failures = [failure for failure in read_failures(run) if failure["kind"] != "image"]
     if failures:
         found.append(f"{len(failures)} cells failed and have no score.")
+    if record.copies is not None:
+        found.append("Corrupted images were read from copies that somebody made, not made by the run.")
     if "clean" not in record.conditions:
         found.append("The clean images were not tested.")
     if record.model.enhance:

@@ -29,7 +29,10 @@ Known = tuple[Scores, Replicates]
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """95 % intervals by measure; `target` says what they are intervals of."""
+    """95 % intervals by measure; `target` says what they are intervals of.
+
+    `images` are those they come from; `left_out`, those that could not be read, are none of them.
+    """
 
     images: int
     replicates: int
@@ -37,6 +40,7 @@ class Intervals:
     aggregates: Mapping[str, Mapping[str, Interval]]  # measure → flat name
     per_class: Mapping[str, Mapping[str, Mapping[str, Interval]]]  # measure → condition → class
     target: str = NEW_IMAGES
+    left_out: tuple[str, ...] = ()
 
     @property
     def warning(self) -> str | None:
@@ -47,7 +51,7 @@ class Intervals:
         """As JSON has it."""
         plain: dict[str, Any] = {
             "target": self.target, "level": 0.95, "images": self.images, "replicates": self.replicates,
-            "warning": self.warning,
+            "left_out": list(self.left_out), "warning": self.warning,
         }  # fmt: skip
         for kind in ("cells", "aggregates", "per_class"):
             plain[kind] = _plain(getattr(self, kind))
@@ -66,6 +70,8 @@ def few_images(images: int) -> str | None:
 
 def intervals(scores: Scores, replicates: Replicates, reference: Known | None = None) -> Intervals:
     """Intervals of every score that has replicates; beside a `reference`, of CD, rCD and gains, too."""
+    if reference is not None:
+        require_pair((scores, replicates), reference)
     cells = {
         measure: {text: around(scores.by_measure[measure][text], values) for text, values in found.items()}
         for measure, found in replicates.by_measure.items()
@@ -78,9 +84,11 @@ def intervals(scores: Scores, replicates: Replicates, reference: Known | None = 
         if reference is not None and measure in reference[1].by_measure:
             spread |= _beside(found, reference[1].by_measure[measure])
         totals[measure] = {name: around(known[name], spread[name]) for name in known if name in spread}
+    left_out, every_image = replicates.left_out, replicates.record.images
     return Intervals(
-        replicates.record.images, _count(replicates), cells, totals, _per_class(scores, replicates)
-    )
+        every_image - len(left_out), _count(replicates), cells, totals, _per_class(scores, replicates),
+        left_out=left_out,
+    )  # fmt: skip
 
 
 def _covered(scores: Scores, cells: Mapping[str, Floats]) -> dict[str, Floats]:
@@ -97,7 +105,7 @@ def differences(a: Known, b: Known) -> dict[str, dict[str, Difference]]:
     Both runs are of the same images, weighted alike. Cells are named by their condition and corrected over
     all of them; 'P', 'mPC' and 'rPC' are each looked at alone.
     """
-    _require_pair(a, b)
+    require_pair(a, b)
     found: dict[str, dict[str, Difference]] = {}
     for measure in a[1].by_measure:
         if measure in b[1].by_measure:
@@ -126,12 +134,19 @@ def _measure_differences(measure: str, a: Known, b: Known) -> dict[str, Differen
     return result
 
 
-def _require_pair(a: Known, b: Known) -> None:
+def require_pair(a: Known, b: Known) -> None:
+    """Refuse two runs that are not of the same images, weighted alike: their scores cannot be paired."""
     ours, theirs = a[1].record, b[1].record
     if ours.dataset.fingerprint != theirs.dataset.fingerprint or ours.images != theirs.images:
         raise InvalidOption(
             f"{ours.model.name} was run on {ours.images} images of {ours.dataset.name}, {theirs.model.name} "
             f"on {theirs.images} of {theirs.dataset.name}; a paired difference needs the same images."
+        )
+    odd = sorted({*a[1].left_out} ^ {*b[1].left_out})
+    if odd:
+        raise InvalidOption(
+            f"{len(odd)} images could be read in one run and not in the other ({', '.join(odd[:3])}); a "
+            "paired difference needs the same images. Each run's own command tries the images it lacks again."
         )
     if _count(a[1]) != _count(b[1]):
         raise InvalidOption(

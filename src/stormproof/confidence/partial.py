@@ -17,8 +17,7 @@ from stormproof.confidence.estimate import Boxes, Cell, Estimate, estimate, next
 from stormproof.confidence.grids import linear_coefficients
 from stormproof.confidence.interval import THIS_SET
 from stormproof.confidence.maps import map_numbers
-from stormproof.confidence.matching import match_boxes, match_masks
-from stormproof.confidence.resample import confusions_of, require_readable
+from stormproof.confidence.resample import confusions_of
 from stormproof.confidence.weights import REPLICATES, poisson_weights
 from stormproof.datasets.dataset import Dataset
 from stormproof.engine.config import RunConfig
@@ -27,13 +26,15 @@ from stormproof.engine.run import Summary
 from stormproof.errors import InvalidOption
 from stormproof.files import write_json
 from stormproof.metrics.coco import MASKS
+from stormproof.metrics.cocomatching import match_boxes, match_masks
 from stormproof.models.classes import match_classes
 from stormproof.sample import Floats, Ints
 from stormproof.scoring.classes import chosen_classes, chosen_labels, narrowed
 from stormproof.scoring.measures import named
 from stormproof.scoring.reading import RunRows
+from stormproof.scoring.sets import mean_name
 from stormproof.scoring.truths import Truths
-from stormproof.store.completeness import IncompleteRun, missing_images
+from stormproof.store.completeness import IncompleteRun, missing_images, readable_images, unreadable_images
 from stormproof.store.contents import has_values
 from stormproof.store.parts import held_cells, part_paths
 from stormproof.store.record import RECORD, RunRecord, read_record
@@ -73,7 +74,7 @@ def run_to_precision(config: RunConfig, do: Do) -> tuple[Summary, Estimate | Non
             size = min(images, max(_FEWEST, round(_SHARE * images)))
             continue
         summary = do(plan)
-        if summary.failures or size >= images:
+        if summary.failed or size >= images:
             return summary, None
         found = estimate_run(plan.work.out)
         if 100 * found.mpc.half_width <= config.precision:
@@ -84,18 +85,18 @@ def run_to_precision(config: RunConfig, do: Do) -> tuple[Summary, Estimate | Non
 def estimate_run(run: Path, *, data: str | None = None, replicates: int = REPLICATES) -> Estimate:
     """The estimate from whatever cells a run holds, clean ones in full; it is kept in the run folder."""
     record = read_record(run)
-    require_readable(run, record)
     dataset = dataset_of(record, data)
-    shares = _shares(run, record)
+    readable = readable_images(run, record)
+    shares = _shares(run, record, readable)
     lacking = missing_images(run, record)
     if "clean" in lacking or any(not len(share) for share in shares.values()):
         raise IncompleteRun(run, record, lacking, "score")
     measure, cells = cells_of(run, record, dataset)
     clean = cells.pop("clean")
-    weights = poisson_weights([dataset.ids[i] for i in range(record.images)], replicates=replicates)
+    weights = poisson_weights([dataset.ids[i] for i in readable], replicates=replicates)
     chosen = coefficients(tuple(cells))
     found = estimate(
-        clean, cells, shares, images=record.images, weights=weights, coefficients=chosen
+        clean, cells, shares, images=len(readable), weights=weights, coefficients=chosen
     )  # fmt: skip
     write_json(run / ESTIMATE, as_dict(record, measure, found))
     return found
@@ -112,7 +113,7 @@ def as_dict(record: RunRecord, measure: str, found: Estimate) -> dict[str, Any]:
     plain = asdict(found)
     return {
         "estimate": True, "target": THIS_SET, "model": record.model.name, "dataset": record.dataset.name,
-        "measure": measure, **plain,
+        "measure": measure, "mean": mean_name(record.conditions, record.benchmark), **plain,
     }  # fmt: skip
 
 
@@ -129,13 +130,14 @@ def _held(run: Path) -> int | None:
     return read_record(run).quota if (run / RECORD).exists() else None
 
 
-def _shares(run: Path, record: RunRecord) -> dict[str, Ints]:
-    """The images that each corrupted condition was run on."""
+def _shares(run: Path, record: RunRecord, readable: list[int]) -> dict[str, Ints]:
+    """The images that each corrupted condition was run on, numbered among the readable ones."""
     found: dict[str, list[int]] = {text: [] for text in record.conditions if text != "clean"}
+    place = {index: k for k, index in enumerate(readable)}
     for path in part_paths(run):
         for index, text in held_cells(path, record.key):
-            if text in found and index < record.images:
-                found[text].append(index)
+            if text in found and index in place:
+                found[text].append(place[index])
     return {text: np.array(indices, np.int64) for text, indices in found.items()}
 
 
@@ -143,7 +145,8 @@ def cells_of(run: Path, record: RunRecord, dataset: Dataset) -> tuple[str, dict[
     """The measure that is estimated, and the run's conditions ready to be scored on any of their images."""
     rows = RunRows(run, record)
     chosen = chosen_classes(record.model.classes, dataset.classes, None)
-    truths = Truths(dataset, record.images, record.seed, chosen)
+    unreadable = frozenset(unreadable_images(run, record))
+    truths = Truths(dataset, record.images, record.seed, chosen, unreadable)
     if record.metric == "mIoU" or (record.metric is None and has_values(run, "confusion_pixels")):
         match = match_classes(record.model.semantic_classes, dataset.semantic_classes)
         chosen = chosen_classes(record.model.semantic_classes, dataset.semantic_classes, None)

@@ -15,12 +15,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.confidence.matching import IOUS, Bits, Matches
 from stormproof.kernel import kernel
+from stormproof.metrics.cocomatching import IOUS, Bits, Matches
 from stormproof.sample import Bools, Floats, Ints
 
+_LANES = 8  # replicates that are added up side by side
 POINTS = np.linspace(0.0, 1.0, 101)
+# Points that a recall of exactly so many hundredths does not reach, as rounding has it in pycocotools, too.
+_MISSED = (np.arange(101) / 100 < POINTS).astype(np.int64)
 _HIT_INSIDE, _HIT_OUTSIDE, _EXCUSED_INSIDE = 0, 1, 2
+_HITS = np.array([1.0, 1.0, 0.0])  # what each kind of event adds to the hits,
+_EXTRA = np.array([0.0, 1.0, -1.0])  # and to what was judged beside `judged`
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,22 +80,25 @@ def curve(matches: Matches, hit: Bits, excused: Bits, inside: Bools, counts: Boo
     )  # fmt: skip
 
 
-def average_precision(found: Curve, weights: npt.NDArray[Any], points: Floats = POINTS) -> Floats:
+def average_precision(found: Curve, weights: npt.NDArray[Any]) -> Floats:
     """AP by replicate, class and threshold; NaN where a replicate has no object of a class.
 
     `weights` are replicates × images, whole numbers or any others that are not negative.
     """
     out = np.empty((len(weights), len(found.truth_starts) - 1, len(found.event_starts)))
-    rows = np.array_split(np.arange(len(weights)), max(1, min(len(weights), os.cpu_count() or 1)))
     tables: list[Any] = [getattr(found, name) for name in found.__dataclass_fields__]
     kernel: Any = _average_precision
 
-    def some(chosen: Ints) -> None:
-        part = slice(chosen[0], chosen[-1] + 1)
-        kernel(*tables, weights[part], points, out[part])
+    def some(first: int) -> None:
+        rows = weights[first : first + _LANES]
+        block = np.zeros((weights.shape[1], _LANES), weights.dtype)
+        block[:, : len(rows)] = rows.T
+        lanes = np.empty((*out.shape[1:], _LANES))
+        kernel(*tables, block, lanes)
+        out[first : first + len(rows)] = np.moveaxis(lanes, 2, 0)[: len(rows)]
 
-    with ThreadPoolExecutor(len(rows)) as pool:
-        list(pool.map(some, rows))
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        list(pool.map(some, range(0, len(weights), _LANES)))
     return out
 
 
@@ -120,56 +128,70 @@ def coco_numbers(found: Sequence[Curve], weights: npt.NDArray[Any]) -> tuple[dic
 @kernel
 def _average_precision(
     judged: Any, judged_starts: Any, truths: Any, truth_starts: Any, event_at: Any, event_image: Any,
-    event_kind: Any, event_starts: Any, weights: Any, points: Any, out: Any,
+    event_kind: Any, event_starts: Any, weights: Any, out: Any,
 ) -> None:  # fmt: skip
-    classes, thresholds = out.shape[1], out.shape[2]
+    """Of a block of replicates side by side (`weights` are images × lanes), so that they add up together."""
+    classes, thresholds = out.shape[0], out.shape[1]
     widest, most = 0, 0
     for k in range(classes):
         widest = max(widest, judged_starts[k + 1] - judged_starts[k])
         for t in range(thresholds):
             most = max(most, event_starts[t, k + 1] - event_starts[t, k])
-    sums = np.zeros(widest + 1)
-    recall, precision = np.empty(most), np.empty(most)
-    for r in range(len(weights)):
-        weight = weights[r]
-        for k in range(classes):
-            positives = 0.0
-            for i in range(truth_starts[k], truth_starts[k + 1]):
-                positives += weight[truths[i]]
-            if positives == 0:
-                out[r, k, :] = np.nan
-                continue
-            first = judged_starts[k]
-            total = 0.0
-            for i in range(judged_starts[k + 1] - first):
-                total += weight[judged[first + i]]
-                sums[i + 1] = total
-            for t in range(thresholds):
-                hits, extra, count = 0.0, 0.0, 0
-                for e in range(event_starts[t, k], event_starts[t, k + 1]):
-                    w = np.float64(weight[event_image[e]])
-                    if w == 0:
-                        continue
-                    kind = event_kind[e]
-                    if kind == _EXCUSED_INSIDE:
-                        extra -= w
-                        continue
-                    if kind == _HIT_OUTSIDE:
-                        extra += w
-                    hits += w
-                    recall[count] = hits / positives
-                    precision[count] = hits / (sums[event_at[e]] + extra)
-                    count += 1
-                out[r, k, t] = _interpolated(recall, precision, count, points)
+    sums = np.zeros((widest + 1, _LANES))
+    found, counted = np.empty((most, _LANES)), np.empty((most, _LANES))
+    positives, hits, extra = np.empty(_LANES), np.empty(_LANES), np.empty(_LANES)
+    for k in range(classes):
+        positives[:] = 0
+        for i in range(truth_starts[k], truth_starts[k + 1]):
+            for lane in range(_LANES):
+                positives[lane] += weights[truths[i], lane]
+        first = judged_starts[k]
+        for i in range(judged_starts[k + 1] - first):
+            for lane in range(_LANES):
+                sums[i + 1, lane] = sums[i, lane] + weights[judged[first + i], lane]
+        for t in range(thresholds):
+            # An event of weight 0, or an excused one, repeats the hits of the event before it with no
+            # smaller a count, so it is never the best precision at its recall and needs no branch.
+            start, count = event_starts[t, k], event_starts[t, k + 1] - event_starts[t, k]
+            hits[:] = 0
+            extra[:] = 0
+            for e in range(count):
+                hit, beside = _HITS[event_kind[start + e]], _EXTRA[event_kind[start + e]]
+                image, at = event_image[start + e], event_at[start + e]
+                for lane in range(_LANES):
+                    w = np.float64(weights[image, lane])
+                    hits[lane] += w * hit
+                    extra[lane] += w * beside
+                    found[e, lane] = hits[lane]
+                    counted[e, lane] = sums[at, lane] + extra[lane]
+            for lane in range(_LANES):
+                out[k, t, lane] = _interpolated(found[:, lane], counted[:, lane], count, positives[lane])
 
 
 @kernel(inline=True)
-def _interpolated(recall: Any, precision: Any, count: Any, points: Any) -> Any:
-    """The mean over recall points of the best precision at that recall or beyond."""
-    total, best, i = 0.0, 0.0, count - 1
-    for p in range(len(points) - 1, -1, -1):
-        while i >= 0 and recall[i] >= points[p]:
-            best = max(best, precision[i])
-            i -= 1
-        total += best
-    return total / len(points)
+def _interpolated(found: Any, counted: Any, count: Any, positives: Any) -> Any:
+    """The mean over recall points of the best precision (found / counted) at that recall or beyond.
+
+    From the last event to the first, each with the points between its recall and that of the one before it.
+    Without a branch on the weights, which no processor could foresee.
+    """
+    if positives == 0 or count == 0:
+        return np.nan if positives == 0 else 0.0
+    total, best, over = 0.0, 0.0, 1.0
+    reached = _points_within(found[count - 1], positives)
+    for i in range(count - 1, -1, -1):
+        before = _points_within(found[i - 1], positives) if i else 0
+        better = found[i] * over > best * counted[i]
+        best, over = (found[i], counted[i]) if better else (best, over)
+        total += (reached - before) * (best / over)
+        reached = before
+    return total / len(POINTS)
+
+
+@kernel(inline=True)
+def _points_within(hits: Any, positives: Any) -> Any:
+    """How many of the 101 recall points lie at or below hits / positives; none if there is no hit."""
+    place = hits / positives * (len(POINTS) - 1)
+    point = int(place + 1e-9)
+    on = place - point < 1e-9
+    return (point + 1 - (on and _MISSED[point])) * (hits > 0)

@@ -18,11 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from stormproof.condition import Condition
 from stormproof.corruptions import find_suite
 from stormproof.errors import InvalidOption, StormproofError, UnknownName
+from stormproof.files import read_yaml
 from stormproof.metrics.measure import measures
 
 AGGREGATES = ("P", "mPC", "rPC", "mCE")
@@ -41,23 +40,21 @@ class Requirement:
     condition: str | None = None
     suite: str | None = None
     of: str | None = None
+    called: str = ""  # what the metric is over the conditions that were run, if not the metric's own name
 
     @property
     def text(self) -> str:
         """In words: AP50 under fog@3 at least 0.4."""
         where = f" under {self.condition}" if self.condition else f" over {self.suite}" if self.suite else ""
         measure = f" of {self.of}" if self.of else ""
-        return f"{self.metric}{measure}{where} {self.bound.replace('_', ' ')} {self.threshold:g}"
+        return (
+            f"{self.called or self.metric}{measure}{where} {self.bound.replace('_', ' ')} {self.threshold:g}"
+        )
 
 
 def read_requirements(path: Path) -> list[Requirement]:
     """The requirements of a file; the first mistake is named with the requirement it is in."""
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidOption(f"Cannot read {path}: {error}.") from None
-    except yaml.YAMLError as error:
-        raise InvalidOption(f"{path} is not YAML: {' '.join(str(error).split())}.") from None
+    content = read_yaml(path, error=InvalidOption)
     if not isinstance(content, dict) or [*content] != ["requirements"]:
         raise InvalidOption(f"{path} must hold one key, 'requirements', with a list below it.")
     rows = content["requirements"]

@@ -13,13 +13,12 @@ from scipy import sparse
 
 from stormproof.condition import Condition
 from stormproof.confidence.maps import image_confusions, map_numbers
-from stormproof.confidence.matching import match_boxes, match_masks
 from stormproof.confidence.precision import coco_numbers, curves
 from stormproof.confidence.rates import average_rates, fix_thresholds, judge
 from stormproof.confidence.weights import REPLICATES, Weights, poisson_weights
 from stormproof.datasets.dataset import Dataset
-from stormproof.errors import InvalidOption
 from stormproof.metrics.coco import MASKS
+from stormproof.metrics.cocomatching import match_boxes, match_masks
 from stormproof.metrics.objects import object_errors
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.models.classes import ClassMatch, match_classes
@@ -28,7 +27,7 @@ from stormproof.scoring.classes import chosen_classes, chosen_labels, narrowed
 from stormproof.scoring.measures import named, people
 from stormproof.scoring.reading import RunRows
 from stormproof.scoring.truths import Truths, only, with_stranger
-from stormproof.store.completeness import unreadable_images
+from stormproof.store.completeness import readable_images, unreadable_images
 from stormproof.store.contents import has_objects, has_values
 from stormproof.store.record import RunRecord, read_record
 from stormproof.store.reopen import dataset_of
@@ -37,12 +36,16 @@ from stormproof.store.schema import CONFUSION
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replicates:
-    """A run's scores in every replicate: measure → condition → replicates, and the same per class."""
+    """A run's scores in every replicate: measure → condition → replicates, and the same per class.
+
+    `left_out` are the images that could not be read: no condition's scores are of them.
+    """
 
     record: RunRecord
     by_measure: Mapping[str, Mapping[str, Floats]]
     per_class: Mapping[str, Mapping[str, Floats]]  # measure → condition → replicates × classes
     classes: Mapping[str, tuple[str, ...]]  # measure → names
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,12 +82,17 @@ def weighted(
     weights: Weights,
     asked: Sequence[str] | str | None = None,
 ) -> Replicates:
-    """The scores of a run's conditions under each row of weights; `record` may name some of them only."""
-    require_readable(run, record)
+    """The scores of a run's conditions under each row of weights; `record` may name some of them only.
+
+    `weights` have a column for each image of the run; those that could not be read count nowhere.
+    """
+    unreadable = unreadable_images(run, record)
+    readable = readable_images(run, record)
+    weights = weights[:, readable]
     rows = RunRows(run, record)
     chosen = chosen_classes(record.model.classes, dataset.classes, asked)
     kept = chosen_classes(record.model.semantic_classes, dataset.semantic_classes, asked)
-    truths = Truths(dataset, record.images, record.seed, chosen)
+    truths = Truths(dataset, record.images, record.seed, chosen, frozenset(unreadable))
     cells: dict[str, _Cell] = {text: _Cell({}, {}) for text in record.conditions}
     classes: dict[str, tuple[str, ...]] = {}
     if has_values(run, "confusion_pixels"):
@@ -93,17 +101,8 @@ def weighted(
     if truths.has_objects and chosen and (has_objects(run) or not has_values(run, "semantic_runs")):
         classes |= dict.fromkeys(("AP", f"{MASKS}AP", "E"), chosen)
         _take(cells, _objects(rows, record, truths, weights))
-    return Replicates(record, _by_measure(cells, "numbers"), _by_measure(cells, "per_class"), classes)
-
-
-def require_readable(run: Path, record: RunRecord) -> None:
-    """Refuse a run that leaves images out: weights belong to all images of a set."""
-    out = list(unreadable_images(run, record).values())
-    if out:
-        raise InvalidOption(
-            f"{len(out)} images could not be read ({', '.join(out[:3])}), and intervals need all of them; "
-            "fix the files, or leave them out of the dataset, and run again."
-        )
+    by_measure, per_class = (_by_measure(cells, kind) for kind in ("numbers", "per_class"))
+    return Replicates(record, by_measure, per_class, classes, tuple(unreadable.values()))
 
 
 def _take(cells: dict[str, _Cell], found: Iterator[tuple[str, _Cell]]) -> None:
@@ -133,13 +132,14 @@ def _maps(
 def confusions_of(
     rows: RunRows, record: RunRecord, match: ClassMatch
 ) -> Iterator[tuple[str, sparse.csr_array]]:
-    """The confusion matrices of every condition's images."""
+    """The confusion matrices of every condition's images, but for those that could not be read."""
     labels = np.asarray(match.labels, np.int64)
+    readable = readable_images(rows.run, record)
     for text, table in rows.by_condition(record.conditions, CONFUSION):
         truth, predicted, pixels = (_flat(table, name) for name in CONFUSION)
         yield text, image_confusions(
-            _owners(table, CONFUSION[0]), truth, labels[predicted], pixels,
-            images=record.images, classes=len(match.dataset),
+            np.searchsorted(readable, _owners(table, CONFUSION[0])), truth, labels[predicted], pixels,
+            images=len(readable), classes=len(match.dataset),
         )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from stormproof.confidence.intervals import Intervals
 from stormproof.files import whole_file
 from stormproof.metrics.measure import measures
 from stormproof.scoring.score import Scores
+from stormproof.scoring.sets import mean_name
 from stormproof.scoring.tables import finite, summary_columns
 from stormproof.store.record import RunRecord
 
@@ -38,7 +39,8 @@ def interval_table(scores: Scores, found: Intervals) -> Table:
     record = scores.record
     shown = {name for row in found.aggregates.values() for name in row}
     columns = [pair for pair in summary_columns(scores) if pair[0] in shown]
-    what = f"{record.model.name} on {record.dataset.name}, {record.images} images"
+    out = f", {len(found.left_out)} unreadable left out" if found.left_out else ""
+    what = f"{record.model.name} on {record.dataset.name}, {found.images} images{out}"
     title = f"{what}: 95 % intervals for {NEW_IMAGES} (in %)"
     table = Table(title=Text(title), title_justify="left")
     table.add_column("measure", overflow="fold")
@@ -61,7 +63,9 @@ def estimate_table(record: RunRecord, found: Estimate) -> Table:
     for column in ("", "estimate", "95 % of the full grid's"):
         table.add_column(column)
     table.add_row("P", f"{100 * found.clean:.2f}", "in full")
-    for name, interval in (("mPC", found.mpc), ("rPC", found.rpc)):
+    mean = mean_name(record.conditions, record.benchmark)
+    relative = "rPC" if mean == "mPC" else f"{mean}, relative to P"
+    for name, interval in ((mean, found.mpc), (relative, found.rpc)):
         table.add_row(name, f"{100 * interval.estimate:.2f}", _span(interval), style="bold")
     for name, interval in found.by_corruption.items():
         table.add_row(Text(name), f"{100 * interval.estimate:.1f}", _span(interval))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 from stormproof.condition import Condition
 from stormproof.confidence.grids import aggregated
 from stormproof.confidence.interval import Interval, around, percentile
-from stormproof.confidence.intervals import Known
+from stormproof.confidence.intervals import Known, require_pair
 from stormproof.confidence.requirements import AGGREGATES, Requirement
 from stormproof.confidence.resample import resample
 from stormproof.confidence.weights import REPLICATES
@@ -23,6 +23,8 @@ from stormproof.errors import InvalidOption, UnknownName
 from stormproof.metrics.measure import measures
 from stormproof.sample import Floats
 from stormproof.scoring.score import score_run
+from stormproof.scoring.sets import mean_name
+from stormproof.store.record import RunRecord
 
 
 class Outcome(StrEnum):
@@ -64,6 +66,8 @@ def check_run(
     """The verdicts on a run folder, beside a baseline where a requirement asks for one."""
     known = known_of(run, data=data, replicates=replicates)
     baseline = None if against is None else known_of(against, data=data, replicates=replicates)
+    if baseline is not None:
+        require_pair(known, baseline)
     return [judge(requirement, known, baseline) for requirement in requirements]
 
 
@@ -81,6 +85,7 @@ def exit_code(verdicts: Sequence[Verdict]) -> int:
 def judge(requirement: Requirement, known: Known, baseline: Known | None = None) -> Verdict:
     """The verdict on one requirement; one that the run cannot answer is an error that names it."""
     interval = _asked(requirement, known, baseline)
+    requirement = replace(requirement, called=_called(requirement, known[1].record))
     if math.isnan(interval.estimate) or math.isnan(interval.se):
         raise InvalidOption(f"{requirement.id}: {requirement.text} has no value in this run.")
     good = requirement.bound == "at_least"
@@ -89,6 +94,16 @@ def judge(requirement: Requirement, known: Known, baseline: Known | None = None)
     lost = interval.high < requirement.threshold if good else interval.low > requirement.threshold
     outcome = Outcome.PASS if safe else Outcome.FAIL if lost else Outcome.INCONCLUSIVE
     return Verdict(requirement, outcome, interval, margin)
+
+
+def _called(r: Requirement, record: RunRecord) -> str:
+    """A mean over conditions that are no benchmark or suite is said to be one."""
+    if r.suite is not None or r.metric not in ("mPC", "rPC", "mCE"):
+        return ""
+    name = mean_name(record.conditions, record.benchmark)
+    if name == "mPC":
+        return ""
+    return f"{name}, relative to P," if r.metric == "rPC" else name
 
 
 def _asked(r: Requirement, known: Known, baseline: Known | None) -> Interval:
