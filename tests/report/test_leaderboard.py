@@ -183,6 +183,14 @@ def test_the_site_is_a_pure_function_of_its_files(tmp_path: Path) -> None:
     assert all((tmp_path / "a" / f).read_bytes() == (tmp_path / "b" / f).read_bytes() for f in files)
 
 
+def test_every_page_forbids_what_it_does_not_need(tmp_path: Path) -> None:
+    build_site(papers()[:3], tmp_path)
+    pages = sorted(tmp_path.rglob("*.html"))
+    assert len(pages) == 4
+    for page in pages:
+        assert "Content-Security-Policy\" content=\"default-src 'none';" in page.read_text(encoding="utf-8")
+
+
 def test_hostile_names_make_harmless_pages(tmp_path: Path) -> None:
     model = papers()[0].model.model_copy(update={"name": f"../../{SCRIPT}", "tags": {"backbone": CONTROL}})
     build_site([papers()[0].model_copy(update={"model": model, "note": SCRIPT})], tmp_path / "site")

@@ -16,6 +16,7 @@ from report.conftest import subject
 from report.hostile import MARKDOWN, SCRIPT
 from stormproof.cli import app
 from stormproof.report.comparison import change_table, image_table, ranks, verdict
+from stormproof.report.elements import Axis
 from stormproof.report.figures import write_figures
 from stormproof.report.places import around, beside
 from stormproof.report.sources import published_subjects, run_subject
@@ -40,8 +41,16 @@ def test_every_kind_of_figure_is_drawn_twice_the_same(tmp_path: Path) -> None:
 def test_papers_figures_are_drawn(tmp_path: Path) -> None:
     some = published_subjects("pezzementi")[:3]
     names = {path.name for path in write_figures(make_view(some), tmp_path, formats=("png",))}
-    assert "foretold.png" in names
+    assert "prediction.png" in names
     assert any(name.startswith("weights-") for name in names)
+
+
+def test_detection_rates_are_drawn_with_their_marks(tmp_path: Path) -> None:
+    curve = {"fppi": [0.1, 1.0], "rate": [0.2, 0.6], "marks_fppi": [0.1], "marks_rate": [0.2]}
+    made = subject(roc={"clean": curve, "fog@5": curve})
+    view = make_view([replace(made, scores={**made.scores, "ADR": {"clean": 0.5, "fog@5": 0.4}})])
+    names = {path.stem for path in write_figures(view, tmp_path, formats=("svg",))}
+    assert {name for name in names if name.startswith("roc")} == {"roc-clean", "roc-fog-5"}
 
 
 def test_comparison_counts_what_got_better_and_worse() -> None:
@@ -72,7 +81,7 @@ def test_images_that_changed_most_come_first() -> None:
 
 def test_labels_do_not_cover_each_other() -> None:
     near = [{"x": 1.0, "y": 1.0, "label": "a long name"}, {"x": 1.0, "y": 1.001, "label": "another name"}]
-    rows = beside([*near, {"x": 2.0, "y": 2.0, "label": "far"}])
+    rows = beside([*near, {"x": 2.0, "y": 2.0, "label": "far"}], Axis("x"), Axis("y"))
     assert rows[0]["ly"] != rows[1]["ly"] or rows[0]["lx"] != rows[1]["lx"]
 
 

@@ -30,9 +30,9 @@ def test_rcd_of_other_architectures_as_the_text_says() -> None:
         assert found[1] == pytest.approx(value, abs=0.1)
 
 
-def test_defocus_is_foretold_from_blur() -> None:
+def test_defocus_is_predicted_from_blur() -> None:
     view = make_view(published_subjects("pezzementi"))
-    lines = next(t for t in view.tables() if t.id == "foretold").rows
+    lines = next(t for t in view.tables() if t.id == "prediction").rows
     r2 = {(row[0], row[1]): row[2] for row in lines}
     assert r2["defocus from gaussian_blur", "all models"] >= 0.98  # type: ignore[operator]
     assert r2["haze from alpha_blend", "all models"] == pytest.approx(0.884, abs=0.001)

@@ -9,10 +9,14 @@ import pytest
 
 from report.conftest import subject
 from stormproof.errors import InvalidOption, UnknownName
-from stormproof.report.elements import View
+from stormproof.report.elements import Axis, View
 from stormproof.report.grouping import grouped
 from stormproof.report.page import as_json
+from stormproof.report.places import beside
+from stormproof.report.subject import Subject
 from stormproof.report.view import make_view
+from stormproof.scoring.aggregates import aggregates, grid_of
+from stormproof.scoring.sets import ConditionSet
 
 
 def rows_of(view: View, figure: str) -> list[dict[str, object]]:
@@ -36,11 +40,73 @@ def test_the_summary_has_the_papers_numbers() -> None:
     assert line["rPC"] == pytest.approx(70.0)
 
 
+def under_severity_3(name: str = "net", clean: float = 0.4) -> Subject:
+    """A run of two conditions that are no suite, as `score` keeps it."""
+    scores = {"clean": clean, "fog@3": clean - 0.1, "snow@3": clean - 0.2}
+    found = {"AP": aggregates("AP", grid_of(scores, tuple(scores)), named=False)}
+    sets = [(ConditionSet("", ("fog@3", "snow@3"), 2), found)]
+    return replace(subject(name), scores={"AP": scores}, aggregates=found, sets=sets)
+
+
+def test_conditions_of_no_suite_have_a_mean_that_is_not_called_mpc() -> None:
+    view = make_view([under_severity_3(), under_severity_3("other", 0.6)])
+    line = dict(zip(view.summary.columns, view.summary.rows[0], strict=True))
+    assert line["mean over 2 conditions"] == pytest.approx(25.0)
+    assert line["% of P left"] == pytest.approx(62.5)
+    assert "mPC" not in view.summary.columns
+    assert view.sentences[0].startswith(
+        "Of 2 complete runs other scores most under corruption (mean over 2 conditions 45.0) and also loses"
+    )
+
+
+def test_a_suite_and_other_conditions_keep_columns_of_their_own() -> None:
+    view = make_view([subject(), under_severity_3("other")])
+    lines = {str(row[0]): dict(zip(view.summary.columns, row, strict=True)) for row in view.summary.rows}
+    assert lines["net"]["mPC"] == pytest.approx(28.0)
+    assert lines["net"]["mean over 2 conditions"] is None
+    assert lines["other"]["mPC"] is None
+    assert "complete runs" not in view.sentences[0]  # means over different conditions are not ranked
+
+
+def test_several_sets_of_conditions_have_a_line_each() -> None:
+    whole = subject()
+    fog, rest = (ConditionSet(name, tuple(f"{name}@{s}" for s in range(1, 6)), 5) for name in ("fog", "snow"))
+    sets = [(fog, {"AP": {"mPC": 0.34}}), (rest, {"AP": {"mean": 0.22}})]
+    table = next(t for t in make_view([replace(whole, sets=sets)]).tables() if t.id == "sets")
+    assert [row[:2] for row in table.rows] == [("net", "fog (5 conditions)"), ("net", "snow (5 conditions)")]
+    assert [row[4] for row in table.rows] == [pytest.approx(85.0), pytest.approx(55.0)]
+
+
+def test_every_severity_has_its_detection_rate_curve() -> None:
+    curve = {"fppi": [0.1, 1.0], "rate": [0.2, 0.6], "marks_fppi": [0.1], "marks_rate": [0.2]}
+    texts = ("clean", "fog@1", "fog@5")
+    made = subject(roc=dict.fromkeys(texts, curve))
+    scored = {**made.scores, "ADR": dict.fromkeys(texts, 0.5)}
+    rows = rows_of(make_view([replace(made, scores=scored)]), "roc")
+    assert list(dict.fromkeys(row["pick"] for row in rows)) == [("clean", ""), ("fog", "5"), ("fog", "1")]
+
+
 def test_the_grid_is_there_absolute_and_relative() -> None:
     cells = {(*r["pick"], r["y"], r["x"]): r["v"] for r in rows_of(make_view([subject()]), "grid")}  # type: ignore[misc]
     assert cells["net", "absolute", "snow", "5"] == pytest.approx(10.0)
     assert cells["net", "relative to clean", "snow", "5"] == pytest.approx(25.0)
     assert len(cells) == 20
+
+
+def test_one_severity_makes_no_curve() -> None:
+    view = make_view([under_severity_3()])
+    assert rows_of(view, "grid")
+    assert not rows_of(view, "corruptions")
+
+
+def test_labels_keep_off_each_other_or_are_left_out() -> None:
+    crowd = [{"x": 10.0 + 0.01 * i, "y": 90.0, "label": f"a_long_name_{i:02}"} for i in range(40)]
+    placed = [row for row in beside(crowd, Axis("x", zero=True), Axis("y", zero=True)) if "lx" in row]
+    assert 3 < len(placed) < len(crowd)
+    spots = [(row["lx"], row["ly"]) for row in placed]
+    for i, (x, y) in enumerate(spots):
+        for other, at in spots[:i]:  # 13 letters of 0.62 % of the width each, lines 4.5 % of the height
+            assert abs(x - other) >= 13 * 0.0062 * 10 or abs(y - at) >= 0.045 * 90 - 1e-9
 
 
 def test_curves_begin_at_the_clean_score() -> None:
@@ -71,7 +137,9 @@ def test_equal_names_are_told_apart() -> None:
 
 def test_runs_without_the_measure_are_named() -> None:
     view = make_view([subject(), subject("map", "mIoU")], measure="AP")
-    assert any("map" in notice and "no AP" in notice for notice in view.notices)
+    assert any("No AP of map" in notice for notice in view.notices)
+    assert {r["pick"][0] for r in rows_of(view, "grid")} == {"net (AP)", "map (mIoU)"}  # type: ignore[index]
+    assert any(said.startswith("map keeps 70 % of its clean mIoU") for said in view.sentences)
 
 
 def test_tags_average_the_runs_that_share_them() -> None:
@@ -141,5 +209,5 @@ def test_unknown_measure_and_reference_are_named() -> None:
 def test_the_json_is_for_machines() -> None:
     content = json.loads(as_json(make_view([subject()])))
     assert content["version"] == 1
-    assert content["summary"]["rows"][0][3] == 40.0
+    assert content["summary"]["rows"][0][2] == 40.0
     assert {section["id"] for section in content["sections"]} >= {"grid", "curves"}

@@ -15,7 +15,7 @@ import altair as alt
 from stormproof.report.elements import Axis, Figure, Kind, Row
 from stormproof.report.places import around, beside
 
-_DASHED = 7  # colours that are told apart without dashes
+_DASHED = 4  # series that colours alone tell apart at a glance; more get dashes and shapes
 _ROWS = alt.NamedData(name="rows")
 
 
@@ -33,7 +33,7 @@ class Shape(NamedTuple):
     labels: bool
     bars: bool  # error bars
     arrows: bool
-    marks: bool  # dots apart from the line
+    stepped: bool  # stairs, with dots apart from them
 
 
 def shape_of(figure: Figure) -> Shape:
@@ -54,7 +54,7 @@ def shape_of(figure: Figure) -> Shape:
         has("label"),
         has("low"),
         has("x2"),
-        has("mark"),
+        figure.stepped,
     )
 
 
@@ -67,7 +67,9 @@ def prepared(figure: Figure, rows: Sequence[Row]) -> list[Row]:
     """Rows as the specification reads them: those of a radar get places in the plane, labels theirs."""
     if figure.kind is Kind.RADAR:
         return around(rows)
-    return beside(rows) if figure.kind is Kind.POINTS and not figure.panel else list(rows)
+    if figure.kind is Kind.POINTS and not figure.panel:
+        return beside(rows, figure.x, figure.y)
+    return list(rows)
 
 
 @lru_cache(maxsize=256)
@@ -89,7 +91,7 @@ def _position(axis: Axis, *, field: str) -> dict[str, Any]:
             "shorthand": f"{field}:N",
             "sort": None,
             "title": axis.title,
-            "axis": alt.Axis(labelLimit=260),
+            "axis": alt.Axis(labelLimit=340),
         }
     scale: dict[str, Any] = {"type": "log"} if axis.log else {"zero": axis.zero}
     if axis.percent:
@@ -132,7 +134,7 @@ def _lines(shape: Shape) -> Any:
     if shape.many:  # of both layers, or their legends would not be one
         places["strokeDash"] = alt.StrokeDash("series:N", sort=None, legend=_legend(shape))
     base = alt.Chart().encode(**places, **_colour(shape), tooltip=_tooltip(shape))
-    if not shape.marks:
+    if not shape.stepped:
         return _over(shape, base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=36))
     line = base.transform_filter("!datum.mark").mark_line(strokeWidth=2, interpolate="step-after")
     dots = base.transform_filter("datum.mark").mark_point(filled=True, size=50)
@@ -156,7 +158,9 @@ def _points(shape: Shape) -> Any:
             head = moved.transform_filter(test).mark_point(filled=True, size=70, shape=symbol)
             layers.append(head.encode(x=alt.X("x2:Q"), y=alt.Y("y2:Q")))
     if shape.labels and not shape.panel:
-        words = base.mark_text(align="left", baseline="middle", fontSize=10)
+        words = base.transform_filter("isValid(datum.lx)").mark_text(
+            align="left", baseline="middle", fontSize=10
+        )
         layers.append(words.encode(x=alt.X("lx:Q"), y=alt.Y("ly:Q"), text="label:N"))
     return _over(shape, *layers)
 
@@ -186,11 +190,11 @@ def _stack(shape: Shape) -> Any:
 
 def _heat(shape: Shape) -> Any:
     x = _position(shape.x, field="x")
-    x["axis"] = alt.Axis(labelLimit=140, orient="top", labelAngle=0 if shape.x.title == "severity" else -40)
+    x["axis"] = alt.Axis(labelLimit=220, orient="top", labelAngle=0 if shape.x.title == "severity" else -90)
     base = alt.Chart().encode(
         x=alt.X(**x), y=alt.Y(**_position(shape.y, field="y")), tooltip=_tooltip(shape, value=True)
     )
-    legend = alt.Legend(title=shape.value, orient="bottom", gradientLength=180, titleLimit=320)
+    legend = alt.Legend(title=shape.value, orient="bottom")
     limits: dict[str, Any] = {"domainMin": 0}
     if shape.top is not None:
         limits |= {"domainMax": shape.top, "clamp": True}

@@ -161,7 +161,7 @@ def corruptions(a: Subject, b: Subject, measure: str, sure: Differences) -> Sect
         for c in levels:
             change = scaled(measure, b.score(measure, str(c)) - a.score(measure, str(c)))
             if math.isfinite(change):
-                cells.append({"x": f"{c.severity:g}", "y": change, "series": name})
+                cells.append({"x": c.severity, "y": change, "series": name})
     by_mean: list[Row] = [{"x": row[0], "y": row[3], "series": "change"} for row in table.rows]
     figures = [
         Figure(
@@ -180,7 +180,7 @@ def corruptions(a: Subject, b: Subject, measure: str, sure: Differences) -> Sect
                 "change-severity",
                 "Change at each severity",
                 Kind.LINES,
-                Axis("severity", names=True),
+                Axis("severity", whole=True),
                 Axis(f"change of {measure} (points)"),
                 cells,
                 series="corruption",

@@ -65,6 +65,7 @@ class Figure:
     note: str = ""
     cite: str = ""
     by_run: bool = False
+    stepped: bool = False  # lines as stairs, and rows with `mark` as dots on their own
     grouped: Mapping[str, Sequence[Row]] = field(default_factory=dict)  # by tag
 
 

@@ -18,7 +18,7 @@ from stormproof.files import make_folder, whole_file
 from stormproof.report.elements import Axis, Figure, Kind, Row, View
 from stormproof.report.text import file_name
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#6a4c93")  # told apart by all
+COLOURS = ("#0072b2", "#d55e00", "#779966", "#9911ff", "#661100", "#442244", "#002288")  # told apart by all
 _DASHES = ("-", "--", ":")
 _MARKERS = "osD^vPX"
 STYLES: Mapping[str, Any] = {
@@ -141,17 +141,16 @@ def _label(place: Axes, x: Axis, y: Axis) -> None:
 
 def _style(names: Sequence[str], name: str) -> dict[str, Any]:
     i = names.index(name)
-    return {"color": COLOURS[i % 7], "linestyle": _DASHES[(i // 7) % 3], "marker": _MARKERS[(i // 7) % 7]}
+    return {"color": COLOURS[i % 7], "linestyle": _DASHES[(i // 7) % 3], "marker": _MARKERS[i % 7]}
 
 
 def _lines(place: Axes, figure: Figure, rows: Sequence[Row], names: Sequence[str]) -> None:
     for name in dict.fromkeys(row["series"] for row in rows):
         mine = sorted((r for r in rows if r["series"] == name and not r.get("mark")), key=lambda r: r["x"])
         style = _style(names, name)
-        marker = style.pop("marker") if not any(r.get("mark") for r in rows) else ""
-        place.plot(
-            [r["x"] for r in mine], [r["y"] for r in mine], label=_words(name), marker=marker or "", **style
-        )
+        if figure.stepped:
+            style |= {"marker": "", "drawstyle": "steps-post"}
+        place.plot([r["x"] for r in mine], [r["y"] for r in mine], label=_words(name), **style)
         dots = [r for r in rows if r["series"] == name and r.get("mark")]
         place.plot([r["x"] for r in dots], [r["y"] for r in dots], "o", color=style["color"])
     _label(place, figure.x, figure.y)

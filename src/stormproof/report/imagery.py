@@ -23,7 +23,7 @@ from stormproof.report.subject import Subject
 from stormproof.report.text import plain
 from stormproof.sample import Image, Prediction, Sample, Truth
 from stormproof.store.parts import part_paths
-from stormproof.store.schema import DETECTION, SEMANTIC, prediction_of
+from stormproof.store.schema import DETECTION, ROWS, SEMANTIC, prediction_of
 
 Thing = dict[str, Any]
 _LEAST, _MOST = 0.05, 40  # predictions below this score, or beyond this many, are not drawn
@@ -89,7 +89,8 @@ class Said:
         assert self.subject.folder is not None
         parts = part_paths(self.subject.folder)
         columns = ["image", "condition", "height", "width", *DETECTION, *SEMANTIC]
-        table = ds.dataset(parts).to_table(columns, filter=ds.field("image").isin([*self.images]))
+        data = ds.dataset(parts, schema=ROWS)  # runs of earlier versions lack columns
+        table = data.to_table(columns, filter=ds.field("image").isin([*self.images]))
         return {(row["image"], row["condition"]): prediction_of(row) for row in table.to_pylist()}
 
     @cached_property

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stormproof.errors import StormproofError
-from stormproof.files import whole_file
+from stormproof.files import make_folder, whole_file
 from stormproof.report import worst
 from stormproof.report.album import Album
 from stormproof.report.elements import View
@@ -40,6 +40,7 @@ class Options:
 
 def make_report(sources: Sequence[str], out: Path, options: Options, say: Say = lambda _: None) -> list[Path]:
     """Write the page and, beside it, the same for machines."""
+    make_folder(out.parent)  # before the work, lest it be for nothing
     found: list[Subject] = []
     for source in sources:
         say(f"reading {source}")
@@ -54,6 +55,7 @@ def make_report(sources: Sequence[str], out: Path, options: Options, say: Say = 
 
 def write_page(out: Path, view: View, content: str) -> list[Path]:
     """A page and its JSON, each whole or not at all."""
+    make_folder(out.parent)
     beside = out.with_suffix(".json")
     for path, text in ((out, content), (beside, as_json(view))):
         with whole_file(path) as file:

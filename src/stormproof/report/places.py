@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from stormproof.report.elements import Row
+from stormproof.report.elements import Axis, Row
 
 _RINGS = (0.25, 0.5, 0.75, 1.0)
 # A label's letters and height, as shares of a plot of usual size.
 _LETTER, _LINE, _GAP = 0.0062, 0.045, 0.008
+# Steps of a rounded axis by how many of the next lower power of ten they hold, as d3-scale chooses them.
+_STEPS = ((10, math.sqrt(50)), (5, math.sqrt(10)), (2, math.sqrt(2)), (1, 0.0))
 
 
 def around(rows: Sequence[Row]) -> list[Row]:
@@ -48,13 +50,16 @@ def _round_up(value: float) -> float:
     return math.ceil(value / step) * step
 
 
-def beside(rows: Sequence[Row]) -> list[Row]:
-    """Rows whose labels have places of their own, each beside its mark and off the others."""
+def beside(rows: Sequence[Row], x_axis: Axis, y_axis: Axis) -> list[Row]:
+    """Rows whose labels have places of their own, each beside its mark and off the others.
+
+    A label that finds none is left to the tooltip.
+    """
     named = [row for row in rows if row.get("label")]
     if not named:
         return list(rows)
-    left, width = _extent([row[key] for row in rows for key in ("x", "x2") if key in row])
-    low, height = _extent([row[key] for row in rows for key in ("y", "y2") if key in row])
+    left, width = _extent([row[key] for row in rows for key in ("x", "x2") if key in row], x_axis)
+    low, height = _extent([row[key] for row in rows for key in ("y", "y2") if key in row], y_axis)
     marks = [((row["x"] - left) / width, (at - low) / height) for row in rows for at in _stroke(row, height)]
     taken = [(x - 0.5 * _GAP, x + 0.5 * _GAP, y) for x, y in marks]  # left, right, middle
     placed: dict[int, Row] = {}
@@ -62,8 +67,10 @@ def beside(rows: Sequence[Row]) -> list[Row]:
         x, y = (row["x"] - left) / width, (row["y"] - low) / height
         letters = _LETTER * len(row["label"])
         free = next((place for place in _around_mark(x, y, letters) if _is_free(place, taken)), None)
-        lx, right, ly = free or (x + _GAP, x + _GAP + letters, y)
-        taken.append((lx, right, ly))
+        if free is None:
+            continue
+        taken.append(free)
+        lx, _, ly = free
         placed[id(row)] = {**row, "lx": left + lx * width, "ly": low + ly * height}
     return [placed.get(id(row), row) for row in rows]
 
@@ -83,10 +90,22 @@ def _around_mark(x: float, y: float, letters: float) -> list[tuple[float, float,
 
 def _is_free(place: tuple[float, float, float], taken: Sequence[tuple[float, float, float]]) -> bool:
     left, right, middle = place
-    inside = left >= -0.02 and right <= 1.04
+    inside = left >= 0 and right <= 1.02 and 0 <= middle <= 1
     return inside and all(right < a or left > b or abs(middle - at) >= _LINE for a, b, at in taken)
 
 
-def _extent(values: Sequence[float]) -> tuple[float, float]:
+def _extent(values: Sequence[float], axis: Axis) -> tuple[float, float]:
+    """Where an axis begins and how long it is, once a chart has rounded its ends.
+
+    >>> _extent([8.0, 93.0], Axis("RMSE", zero=True)), _extent([8.0, 93.0], Axis("SNR"))
+    ((0, 100), (0, 100))
+    """
     low, high = min(values), max(values)
-    return low, (high - low) or 1.0
+    if axis.zero:
+        low, high = min(low, 0.0), max(high, 0.0)
+    if low == high:
+        return low, 1.0
+    step = 10 ** math.floor(math.log10((high - low) / 10))
+    step *= next(factor for factor, least in _STEPS if (high - low) / 10 / step >= least)
+    low, high = math.floor(low / step) * step, math.ceil(high / step) * step
+    return low, high - low

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from stormproof.metrics.measure import measures
 from stormproof.report.sections.cells import graded, scaled
 from stormproof.report.subject import Subject
+from stormproof.report.text import shown
 
 _NAMED = 4
 _LEAST = 0.5  # points of a clean score below which shares of it say nothing
@@ -23,6 +24,8 @@ def sentence(subject: Subject, measure: str) -> str:
             f"{subject.name} is incomplete: {len(subject.missing)} conditions lack images, so there is no "
             "mean under corruption."
         )
+    if mean is None and subject.conditions:
+        return _range(subject, measure)
     if not measures()[measure].higher or mean is None or not math.isfinite(clean) or clean <= 0:
         return _error_sentence(subject, measure)
     means = subject.total(measure, "by_corruption") or {}
@@ -42,6 +45,22 @@ def sentence(subject: Subject, measure: str) -> str:
             f"({100 * means[best] / clean:.0f} % left)"
         )
     return f"{said}. {_below_half(subject, measure, clean)}"
+
+
+def _range(subject: Subject, measure: str) -> str:
+    """The least and the most under conditions that no mean is taken of, such as those along α."""
+    held = {str(c): subject.score(measure, str(c)) for c in subject.conditions}
+    known = {text: value for text, value in held.items() if math.isfinite(value)}
+    clean = (
+        f"{subject.name} scores {shown(scaled(measure, subject.score(measure)))} {measure} on clean images"
+    )
+    if not known:
+        return f"{clean}."
+    low, high = min(known, key=lambda c: known[c]), max(known, key=lambda c: known[c])
+    return (
+        f"{clean}, and from {scaled(measure, known[low]):.1f} ({low}) to {scaled(measure, known[high]):.1f} "
+        f"({high}) under {len(known)} conditions."
+    )
 
 
 def _below_half(subject: Subject, measure: str, clean: float) -> str:
@@ -72,21 +91,23 @@ def _error_sentence(subject: Subject, measure: str) -> str:
 
 
 def ranking(subjects: Sequence[Subject], measure: str) -> str:
-    """Which of several runs to take; nothing for a single one, or where none is complete."""
-    whole = [s for s in subjects if isinstance(s.total(measure, "mPC"), float)]
-    if len(whole) < 2:
+    """Which of several runs to take; nothing for a single one, where few are complete or means differ."""
+    whole = [s for s in subjects if isinstance(s.mean(measure), float)]
+    if len(whole) < 2 or len({s.averaged(measure) for s in whole}) > 1 or not measures()[measure].higher:
         return ""
-    best = max(whole, key=lambda s: s.total(measure, "mPC"))
-    steady = max(whole, key=lambda s: _rpc(s, measure))
+    best = max(whole, key=lambda s: s.mean(measure))
+    steady = max(whole, key=lambda s: kept(s, measure))
     said = (
-        f"Of {len(whole)} complete runs {best.name} scores most under corruption (mPC "
-        f"{scaled(measure, best.total(measure, 'mPC')):.1f})"
+        f"Of {len(whole)} complete runs {best.name} scores most under corruption ({best.mean_name(measure)} "
+        f"{scaled(measure, best.mean(measure)):.1f})"
     )
     if steady is best:
         return f"{said} and also loses least of its clean score."
-    return f"{said}; {steady.name} loses least of its clean score (rPC {100 * _rpc(steady, measure):.0f} %)."
+    left = f"{100 * kept(steady, measure):.0f} % left"
+    return f"{said}; {steady.name} loses least of its clean score ({left})."
 
 
-def _rpc(subject: Subject, measure: str) -> float:
-    value = subject.total(measure, "rPC")
-    return value if isinstance(value, float) and math.isfinite(value) else -math.inf
+def kept(subject: Subject, measure: str) -> float:
+    """The share of the clean score that is left on average: rPC, where the mean is mPC."""
+    clean, mean = subject.score(measure), subject.mean(measure)
+    return mean / clean if isinstance(mean, float) and clean > 0 else -math.inf

@@ -16,8 +16,12 @@ from stormproof.errors import IncompleteGrid
 from stormproof.metrics.measure import measures
 from stormproof.report.text import plain
 from stormproof.robustness.grid import Grid
+from stormproof.robustness.sequences import split
+from stormproof.scoring.aggregates import MEAN
+from stormproof.scoring.sets import ConditionSet
 from stormproof.store.record import RunRecord
 
+NAMED = ("mPC", "mCE")  # means over a benchmark or suite
 Numbers = Mapping[str, Mapping[str, float]]
 
 
@@ -27,7 +31,8 @@ class Subject:
 
     `scores` are by measure and condition, `per_class` by measure, condition and class, as fractions.
     `quality` is how far each condition takes the images from the clean ones. A published table that
-    averages over severities has no scores but the clean one, and `aggregates` alone.
+    averages over severities has no scores but the clean one, and `aggregates` alone. `aggregates` are those
+    of the first of the `sets`.
     """
 
     name: str
@@ -42,6 +47,7 @@ class Subject:
     roc: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
     lost: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)  # people, by condition
     intervals: Numbers = field(default_factory=dict)  # measure → P, mPC … → half of its 95 % interval
+    sets: Sequence[tuple[ConditionSet, Mapping[str, Mapping[str, Any]]]] = ()  # of conditions, by measure
     estimate: Mapping[str, Any] | None = None  # of a run of part of the grid
     tags: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
@@ -65,8 +71,18 @@ class Subject:
 
     def mean(self, measure: str) -> Any:
         """The mean under corruption: mPC or mCE of a benchmark or suite, else of the conditions there are."""
-        found = self.aggregates.get(measure, {})
-        return next((found[name] for name in ("mPC", "mCE", "mean") if found.get(name) is not None), None)
+        return mean_of(self.aggregates.get(measure, {}))
+
+    def mean_name(self, measure: str) -> str:
+        """What that mean is called: 'mPC' and 'mCE' are of a benchmark or a suite alone."""
+        named = next((name for name in NAMED if self.total(measure, name) is not None), None)
+        return named or f"mean over {len(self.averaged(measure))} conditions"
+
+    def averaged(self, measure: str) -> frozenset[str]:
+        """The conditions that mean is over; those along α are followed, not averaged."""
+        first = self.sets[0][0].conditions if self.sets else ()
+        levels, _ = split(self.grid(measure))
+        return frozenset(str(c) for c in levels.expected if not first or str(c) in first)
 
     def grid(self, measure: str) -> Grid:
         """A measure's grid over the conditions of the run; empty where the run lacks the measure."""
@@ -81,6 +97,11 @@ class Subject:
         except IncompleteGrid:
             return False
         return math.isfinite(self.score(measure))
+
+
+def mean_of(found: Mapping[str, Any]) -> Any:
+    """The mean among a measure's aggregates; none where the grid does not allow one."""
+    return next((found[name] for name in (*NAMED, MEAN) if found.get(name) is not None), None)
 
 
 def told_apart(subjects: Sequence[Subject]) -> list[Subject]:
@@ -132,6 +153,13 @@ def subject_from(
         quality={text: _numbers(row) for text, row in (found.get("quality") or {}).items()},
         roc={text: kinds["ROC"] for text, kinds in (found.get("curves") or {}).items() if "ROC" in kinds},
         lost={text: list(rows) for text, rows in (found.get("lost") or {}).items()},
+        sets=[
+            (
+                ConditionSet(each["name"], tuple(each["conditions"]), each["of"]),
+                {measure: _numbers(row) for measure, row in each["aggregates"].items()},
+            )
+            for each in found.get("sets", ())
+        ],
         missing=tuple(map(plain, found.get("missing", ()))),
         tags={plain(key): plain(value) for key, value in found.get("tags", {}).items()},
         record=record,

@@ -49,7 +49,7 @@ def shown(value: Cell, digits: int = 1) -> str:
     """A cell as people read it; what is not there is a dash."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "–"
-    return f"{value:.{digits}f}" if isinstance(value, float) else str(value)
+    return f"{value:z.{digits}f}" if isinstance(value, float) else str(value)  # z: no negative zero
 
 
 def as_csv(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:

@@ -13,11 +13,13 @@ from stormproof.report.elements import Section, Table, View
 from stormproof.report.grouping import common_tags, with_groups
 from stormproof.report.sections import Asked, all_sections
 from stormproof.report.sections.cells import scaled
-from stormproof.report.sentences import ranking, sentence
-from stormproof.report.subject import Subject, told_apart
+from stormproof.report.sentences import kept, ranking, sentence
+from stormproof.report.subject import NAMED, Subject, told_apart
 from stormproof.report.text import Cell, plain
 
 _SURE = ("P", "mPC", "rPC")  # numbers that intervals are shown of
+_MEAN, _LEFT = "mean over its conditions", "% of P left"  # where the conditions are no benchmark or suite
+_ALWAYS = ("model", "dataset", "measure", "P", "images", "conditions")
 _FIRST = ("grid", "conditions")  # figures for the first screen
 
 
@@ -30,13 +32,14 @@ def make_view(
     named = told_apart(subjects)
     chosen = _measure(named, measure)
     shown = [s for s in named if chosen in s.scores or chosen in s.aggregates]
-    asked = Asked(shown, chosen, _reference(shown, reference))
+    others = [s for s in named if s not in shown]
+    asked = Asked(shown, chosen, _reference(shown, reference), others)
     sections = tuple(_grouped(section, shown) for section in all_sections(asked))
     first = next((f for section in sections for f in section.figures if f.id in _FIRST), None)
     rest = tuple(replace(s, figures=tuple(f for f in s.figures if f is not first)) for s in sections)
     return View(
         title=_title(named),
-        sentences=_sentences(shown, chosen),
+        sentences=(*_sentences(shown, chosen), *(sentence(s, s.headline) for s in others)),
         summary=summary(named, chosen),
         sections=rest,
         first=first,
@@ -50,9 +53,10 @@ def _sentences(subjects: Sequence[Subject], measure: str) -> tuple[str, ...]:
     """The best run first, with its rank before it; then every other in one sentence."""
 
     def mean(subject: Subject) -> float:
-        value = subject.total(measure, "mPC")
-        return value if isinstance(value, float) else -math.inf
+        value = subject.mean(measure)
+        return (value if higher else -value) if isinstance(value, float) else -math.inf
 
+    higher = measures()[measure].higher
     ordered = sorted(subjects, key=mean, reverse=True)
     said = [sentence(subject, measure) for subject in ordered]
     return (" ".join(line for line in (ranking(subjects, measure), said[0]) if line), *said[1:])
@@ -70,8 +74,9 @@ def _measure(subjects: Sequence[Subject], asked: str | None) -> str:
     known = list(
         dict.fromkeys(name for s in subjects for name in (*s.scores, *s.aggregates) if name in measures())
     )
-    if asked is None:
-        return subjects[0].headline
+    if asked is None:  # the headline that most of the runs have, the first run's among equals
+        headlines = dict.fromkeys(s.headline for s in subjects)
+        return max(headlines, key=lambda m: sum(m in s.scores or m in s.aggregates for s in subjects))
     if asked not in known:
         raise UnknownName("measure", asked, known, f"These runs have: {', '.join(known)}.")
     return asked
@@ -92,55 +97,62 @@ def _grouped(section: Section, subjects: Sequence[Subject]) -> Section:
 
 def summary(subjects: Sequence[Subject], measure: str) -> Table:
     """The first table: a line per run, its headline numbers, and how much they stand on."""
-    columns = ["model", "dataset", "measure", "P", "mPC", "rPC"]
-    extra = [name for name in ("mCE", "ADR") if any(_extra(s, name) is not None for s in subjects)]
-    lines = [[*_line(s, measure, extra)] for s in subjects]
-    if any(s.intervals for s in subjects):
-        columns = [part for name in columns for part in ((name, f"± {name}") if name in _SURE else (name,))]
-        lines = [_with_intervals(s, line) for s, line in zip(subjects, lines, strict=True)]
+    lines = [_line(s, measure) for s in subjects]
+    means = [s for s, line in zip(subjects, lines, strict=True) if line[_MEAN] is not None]
+    always = _ALWAYS if means and len(means) == len(subjects) else (*_ALWAYS, "mPC", "rPC")
+    columns = [name for name in lines[0] if name in always or any(line[name] is not None for line in lines)]
+    names = {s.mean_name(measure if measure in s.scores else s.headline) for s in means}
     return Table(
         "summary",
         "Runs",
-        (*columns, *extra, "images", "conditions"),
-        lines,
-        note="In per cent. P: clean score; mPC: mean under corruption; rPC: mPC / P. A dash: no number.",
+        tuple(names.pop() if name == _MEAN and len(names) == 1 else name for name in columns),
+        [[line[name] for name in columns] for line in lines],
+        note=_explained(subjects, columns),
     )
 
 
-def _line(subject: Subject, measure: str, extra: Sequence[str]) -> list[Cell]:
+def _explained(subjects: Sequence[Subject], columns: Sequence[str]) -> str:
+    """What the columns are."""
+    over = dict.fromkeys(s.sets[0][0].name for s in subjects if s.sets and s.sets[0][0].whole)
+    said = ["In per cent", "P: clean score"]
+    if "mPC" in columns:
+        said.append(f"mPC: mean under corruption{', over ' + ' or '.join(over) if over else ''}")
+        said.append("rPC: mPC / P")
+    if _MEAN in columns:
+        said.append("mPC is of a whole benchmark or suite; other conditions have a mean")
+    return f"{'; '.join(said)}. A dash: no number."
+
+
+def _line(subject: Subject, measure: str) -> dict[str, Cell]:
+    """Every column of the summary; those that no run fills are left out."""
     here = measure if measure in subject.scores or measure in subject.aggregates else subject.headline
-    clean, mean = subject.score(here), subject.total(here, "mPC")
-    rpc = subject.total(here, "rPC")
+    mean, sure = subject.mean(here), subject.intervals.get(here, {})
+    mpc, rpc = subject.total(here, "mPC"), subject.total(here, "rPC")
+    unnamed = isinstance(mean, float) and subject.mean_name(here) not in NAMED
     conditions: Cell = len(subject.conditions) or None
     if subject.missing:
         conditions = (
             f"incomplete: {len(subject.missing)} of {len(subject.missing) + len(subject.conditions)} missing"
         )
-    return [
-        subject.name,
-        subject.dataset,
-        here,
-        scaled(here, clean) if math.isfinite(clean) else None,
-        scaled(here, mean) if isinstance(mean, float) else None,
-        100 * rpc if isinstance(rpc, float) and math.isfinite(rpc) else None,
-        *(_extra(subject, name) for name in extra),
-        subject.images,
-        conditions,
-    ]
+    values = {
+        "P": scaled(here, subject.score(here)),
+        "mPC": scaled(here, mpc) if isinstance(mpc, float) else math.nan,
+        "rPC": 100 * rpc if isinstance(rpc, float) else math.nan,
+        _MEAN: scaled(here, mean) if unnamed else math.nan,
+        _LEFT: 100 * kept(subject, here) if unnamed and measures()[here].higher else math.nan,
+        "mCE": _extra(subject.total("E", "mCE")),
+        "ADR": _extra(subject.score("ADR")),
+    }
+    found: dict[str, Cell] = {"model": subject.name, "measure": here}
+    for name, value in values.items():
+        found[name] = value if math.isfinite(value) else None
+        if name in _SURE:
+            found[f"± {name}"] = 100 * sure[name] if name in sure else None
+    return {**found, "dataset": subject.dataset, "images": subject.images, "conditions": conditions}
 
 
-def _with_intervals(subject: Subject, line: list[Cell]) -> list[Cell]:
-    """A line with half the 95 % interval behind each of P, mPC and rPC, where the run's were kept."""
-    held = subject.intervals.get(str(line[2]), {})
-    found = list(line[:3])
-    for name, value in zip(_SURE, line[3:6], strict=True):
-        found += [value, 100 * held[name] if name in held else None]
-    return [*found, *line[6:]]
-
-
-def _extra(subject: Subject, name: str) -> float | None:
-    value = subject.total("E", "mCE") if name == "mCE" else subject.score("ADR")
-    return 100 * value if isinstance(value, float) and math.isfinite(value) else None
+def _extra(value: object) -> float:
+    return 100 * value if isinstance(value, float) else math.nan
 
 
 def _notices(subjects: Sequence[Subject], measure: str) -> tuple[str, ...]:
@@ -148,7 +160,10 @@ def _notices(subjects: Sequence[Subject], measure: str) -> tuple[str, ...]:
     found = []
     without = [s.name for s in subjects if measure not in s.scores and measure not in s.aggregates]
     if without:
-        found.append(f"Not in the figures, having no {measure}: {', '.join(without)}.")
+        found.append(
+            f"Compared by {measure}. No {measure} of {', '.join(without)}: shown by its own measure, "
+            "one run at a time."
+        )
     if len({(s.dataset, s.images) for s in subjects}) > 1:
         found.append("The runs are on different images; their scores cannot be compared point by point.")
     found += [

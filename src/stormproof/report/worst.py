@@ -126,7 +126,7 @@ def cards(
 def words(loss: Loss, subject: Subject) -> str:
     return (
         f"{plain(loss.image)} under {loss.condition}: the error of {subject.name} rises by "
-        f"{100 * loss.rise:.0f} points at an SSIM of {loss.similarity:.2f} to the clean image."
+        f"{100 * loss.rise:.0f} points at an SSIM of {loss.similarity:.3f} to the clean image."
     )
 
 

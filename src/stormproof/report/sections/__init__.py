@@ -11,11 +11,20 @@ from stormproof.report.subject import Subject
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a report is about: its runs, the measure it compares, and the run others are set against."""
+    """What a report is about: its runs, the measure it compares, and the run others are set against.
+
+    `others` lack that measure, being of another task; where a figure shows one run at a time, they are in it
+    by their own.
+    """
 
     subjects: Sequence[Subject]
     measure: str
     reference: Subject
+    others: Sequence[Subject] = ()
+
+    def every(self) -> list[tuple[Subject, str]]:
+        """Every run with the measure it is shown by."""
+        return [*((s, self.measure) for s in self.subjects), *((s, s.headline) for s in self.others)]
 
 
 Maker = Callable[[Asked], Section | None]
@@ -44,7 +53,7 @@ def all_sections(asked: Asked) -> tuple[Section, ...]:
         camera.errors,
         styles.sequences,
         people.detection_rates,
-        prediction.foretold,
+        prediction.predicted,
         overview.clean_gains,
     )
     return tuple(section for make in makers if (section := make(asked)) is not None)

@@ -12,12 +12,12 @@ from stormproof.report.sections.cells import graded, ungraded
 from stormproof.report.subject import Subject
 from stormproof.robustness.corruption_error import cross_scenario, enhancement_change
 
-TRAINED, DETECTOR = "trained-for", "detector"  # tags that cross-scenario tables go by
+TRAINED, DETECTOR = "trained", "detector"  # tags that cross-scenario tables go by
 
 
 def errors(asked: Asked) -> Section | None:
     """Everything that follows from the error of each object."""
-    judged = [s for s in asked.subjects if math.isfinite(s.total("E", "mCE") or math.nan)]
+    judged = [s for s in asked.subjects if math.isfinite(s.mean("E") or math.nan)]
     if not judged:
         return None
     figures = [f for f in (_map_against_mce(judged), _flaws(judged)) if f]
@@ -33,19 +33,25 @@ def errors(asked: Asked) -> Section | None:
     )
 
 
+def _mean(judged: list[Subject]) -> str:
+    """mCE where the runs' conditions are a benchmark or suite, else what it is a mean of."""
+    names = {s.mean_name("E").replace("mean ", "mean E ") for s in judged}
+    return names.pop() if len(names) == 1 else "mean E over each run's conditions"
+
+
 def _map_against_mce(judged: list[Subject]) -> Figure | None:
     rows: list[Row] = [
-        {"x": 100 * s.score("AP"), "y": 100 * s.total("E", "mCE"), "series": s.name}
+        {"x": 100 * s.score("AP"), "y": 100 * s.mean("E"), "series": s.name}
         for s in judged
         if math.isfinite(s.score("AP"))
     ]
     return (
         Figure(
             "map-mce",
-            "Clean mAP against mCE",
+            f"Clean mAP against {_mean(judged)}",
             Kind.POINTS,
             Axis("clean mAP (%)"),
-            Axis("mCE (%)"),
+            Axis(f"{_mean(judged)} (%)"),
             rows,
             series="model",
             cite="liu, Fig. 8",
@@ -98,11 +104,11 @@ def _ce(judged: list[Subject]) -> Table:
             s.name,
             100 * s.score("E"),
             *(100 * (s.total("E", "CE") or {}).get(name, math.nan) for name in names),
-            100 * s.total("E", "mCE"),
+            100 * s.mean("E"),
         )
         for s in judged
     ]
-    return Table("ce", "Corruption error (%)", ("model", "clean", *names, "mCE"), rows)
+    return Table("ce", "Corruption error (%)", ("model", "clean", *names, _mean(judged)), rows)
 
 
 def _enhancements(judged: list[Subject]) -> Table | None:
@@ -145,6 +151,8 @@ def _scenarios(judged: list[Subject]) -> Table | None:
             by_detector.setdefault(detector, {})[subject.tags[TRAINED], subject.dataset] = subject
     lines = []
     for detector, found in by_detector.items():
+        if len(found) < 2:
+            continue
         try:
             changes = cross_scenario({pair: s.grid("E") for pair, s in found.items()})
         except IncompleteGrid:

@@ -49,7 +49,7 @@ def by_class(asked: Asked) -> Section | None:
         Axis("class", names=True),
         rows,
         pick=("Model",),
-        value="share of the class's clean score (%)",
+        value="left of clean (%)",
         top=100.0,
         note=f"The {_MOST} classes that lose most, worst first; the table below has all."
         if any(len(_by_class(s, kind)) > _MOST for s in having)

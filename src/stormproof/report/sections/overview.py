@@ -3,61 +3,68 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from stormproof.condition import Condition
+from stormproof.metrics.measure import measures
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section, Table
 from stormproof.report.sections import Asked
 from stormproof.report.sections.cells import all_conditions, graded, present, scaled, share, ungraded, unit
-from stormproof.report.subject import Subject
+from stormproof.report.subject import Subject, mean_of
 from stormproof.report.text import Cell
 from stormproof.robustness.correlation import correlate, correlation_table, gains
 
+Shown = Sequence[tuple[Subject, str]]  # runs, each with the measure it is shown by
 ABSOLUTE, RELATIVELY = "absolute", "relative to clean"
 
 
 def grid(asked: Asked) -> Section | None:
     """Every condition of every run: corruption × severity, and conditions given by parameters."""
-    conditions = all_conditions(asked.subjects)
+    every = asked.every()
+    conditions = all_conditions(s for s, _ in every)
     names = graded(conditions)
+    what = asked.measure if not asked.others else "Score"
+    value = unit(asked.measure) if not asked.others else "score (%)"
+    label = {s.name: s.name if not asked.others else f"{s.name} ({measure})" for s, measure in every}
     figures, tables = [], []
     if names:
-        rows = [row for subject in asked.subjects for row in _cells(subject, asked.measure, names)]
+        rows = [row for s, measure in every for row in _cells(s, measure, names, label[s.name])]
         figures.append(
             Figure(
                 "grid",
-                f"{asked.measure} by corruption and severity",
+                f"{what} by corruption and severity",
                 Kind.HEAT,
                 Axis("severity", names=True),
                 Axis("corruption", names=True),
                 rows,
                 pick=("Model", "Scale"),
-                value=unit(asked.measure),
+                value=value,
                 note="Relative: 100 is the score on clean images.",
             )
         )
     loose = ungraded(conditions)
     if loose:
         rows = [
-            {"pick": (scale,), "x": s.name, "y": text, "v": value}
+            {"pick": (scale,), "x": label[s.name], "y": text, "v": number}
             for scale in (ABSOLUTE, RELATIVELY)
             for text in ("clean", *loose)
-            for s in asked.subjects
-            if math.isfinite(value := _scaled(s, asked.measure, text, scale))
+            for s, measure in every
+            if math.isfinite(number := _scaled(s, measure, text, scale))
         ]
         figures.append(
             Figure(
                 "conditions",
-                f"{asked.measure} by condition",
+                f"{what} by condition",
                 Kind.HEAT,
                 Axis("model", names=True),
                 Axis("condition", names=True),
                 rows,
                 pick=("Scale",),
-                value=unit(asked.measure),
+                value=value,
                 cite="pezzementi, Table IV",
             )
         )
-    tables.append(_table(asked, [str(c) for c in conditions]))
+    tables += [*_sets(every), _table(every, what, [str(c) for c in conditions])]
     return (
         Section(
             "grid",
@@ -71,9 +78,9 @@ def grid(asked: Asked) -> Section | None:
     )
 
 
-def _cells(subject: Subject, measure: str, names: dict[str, list[Condition]]) -> list[Row]:
+def _cells(subject: Subject, measure: str, names: dict[str, list[Condition]], label: str) -> list[Row]:
     return [
-        {"pick": (subject.name, scale), "x": f"{condition.severity}", "y": name, "v": value}
+        {"pick": (label, scale), "x": f"{condition.severity}", "y": name, "v": value}
         for scale in (ABSOLUTE, RELATIVELY)
         for name, levels in names.items()
         for condition in levels
@@ -86,13 +93,28 @@ def _scaled(subject: Subject, measure: str, condition: str, scale: str) -> float
     return scaled(measure, value) if scale == ABSOLUTE else share(value, subject.score(measure))
 
 
-def _table(asked: Asked, conditions: list[str]) -> Table:
-    columns = ("condition", *(f"{s.name}, {unit(asked.measure)}" for s in asked.subjects))
+def _table(every: Shown, what: str, conditions: list[str]) -> Table:
+    columns = ("condition", *(f"{s.name}, {unit(measure)}" for s, measure in every))
     rows: list[list[Cell]] = [
-        [text, *(scaled(asked.measure, s.score(asked.measure, text)) for s in asked.subjects)]
+        [text, *(scaled(measure, s.score(measure, text)) for s, measure in every)]
         for text in ("clean", *conditions)
     ]
-    return Table("cells", f"{asked.measure} of every condition", columns, rows)
+    return Table("cells", f"{what} of every condition", columns, rows)
+
+
+def _sets(every: Shown) -> list[Table]:
+    """The mean of each benchmark or suite, where a run holds several sets of conditions."""
+    if not any(len(s.sets) > 1 for s, _ in every):
+        return []
+    rows = [
+        (s.name, each.words, m, scaled(m, mean), 100 * mean / s.score(m) if s.score(m) else None)
+        for s, m in every
+        for each, found in s.sets
+        if isinstance(mean := mean_of(found.get(m, {})), float)
+    ]
+    note = "The mean is mPC (of errors: mCE) where the set is a whole benchmark or suite."
+    columns = ("model", "set of conditions", "measure", "mean (%)", "% of the clean score")
+    return [Table("sets", "Each set of conditions", columns, rows, note=note)] if rows else []
 
 
 def clean_gains(asked: Asked) -> Section | None:
@@ -100,13 +122,14 @@ def clean_gains(asked: Asked) -> Section | None:
     whole = [
         s
         for s in asked.subjects
-        if s.total(asked.measure, "mPC") is not None and math.isfinite(s.score(asked.measure))
+        if isinstance(s.mean(asked.measure), float) and math.isfinite(s.score(asked.measure))
     ]
-    if len(whole) < 3:
-        return None
     m = asked.measure
+    if len(whole) < 3 or len({s.averaged(m) for s in whole}) > 1 or not measures()[m].higher:
+        return None
+    name = whole[0].mean_name(m)
     clean = {s.name: s.score(m) for s in whole}
-    under = {s.name: float(s.total(m, "mPC")) for s in whole}
+    under = {s.name: float(s.mean(m)) for s in whole}
     found = correlate(clean, under)
     rows: list[Row] = [
         {"x": scaled(m, clean[s.name]), "y": scaled(m, under[s.name]), "series": s.name} for s in whole
@@ -116,7 +139,7 @@ def clean_gains(asked: Asked) -> Section | None:
         f"Mean {m} under corruption against clean {m}",
         Kind.POINTS,
         Axis(f"P: clean {unit(m)}"),
-        Axis(f"mPC: {unit(m)} under corruption"),
+        Axis(f"{name}: {unit(m)} under corruption"),
         rows,
         series="model",
         by_run=True,
@@ -124,7 +147,7 @@ def clean_gains(asked: Asked) -> Section | None:
         f"(p {found.spearman_p:.2g}) over {found.count} models.",
         cite="michaelis, section 4.2",
     )
-    tables = [t for t in (_gains(asked, whole), _measures(whole)) if t]
+    tables = [t for t in (_gains(asked, whole, name), _measures(whole)) if t]
     return Section(
         "gains",
         "Do gains on clean images carry over?",
@@ -134,17 +157,17 @@ def clean_gains(asked: Asked) -> Section | None:
     )
 
 
-def _gains(asked: Asked, whole: list[Subject]) -> Table | None:
+def _gains(asked: Asked, whole: list[Subject], name: str) -> Table | None:
     grids = {s.name: s.grid(asked.measure) for s in whole if s.complete(asked.measure)}
     if asked.reference.name not in grids or len(grids) < 2:
         return None
     m = asked.measure
     rows = [
-        (name, scaled(m, g.delta_p), scaled(m, g.delta_mpc))
-        for name, g in gains(grids, asked.reference.name).items()
+        (model, scaled(m, g.delta_p), scaled(m, g.delta_mpc))
+        for model, g in gains(grids, asked.reference.name).items()
     ]
     return Table(
-        "gains", f"Gains over {asked.reference.name}, in points of {m}", ("model", "ΔP", "ΔmPC"), rows
+        "gains", f"Gains over {asked.reference.name}, in points of {m}", ("model", "ΔP", f"Δ {name}"), rows
     )
 
 

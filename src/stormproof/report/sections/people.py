@@ -24,15 +24,15 @@ def detection_rates(asked: Asked) -> Section | None:
         return None
     rows: list[Row] = []
     for subject in rated:
-        for text in _drawn(subject):
+        for pick, text in _drawn(subject).items():
             curve = subject.roc[text]
             rows += [
-                {"x": x, "y": 100 * y, "series": subject.name, "pick": (text,)}
+                {"x": x, "y": 100 * y, "series": subject.name, "pick": pick}
                 for x, y in zip(curve["fppi"], curve["rate"], strict=True)
                 if x > 0
             ]
             rows += [
-                {"x": x, "y": 100 * y, "series": subject.name, "pick": (text,), "mark": True}
+                {"x": x, "y": 100 * y, "series": subject.name, "pick": pick, "mark": True}
                 for x, y in zip(curve["marks_fppi"], curve["marks_rate"], strict=True)
                 if x > 0
             ]
@@ -46,7 +46,8 @@ def detection_rates(asked: Asked) -> Section | None:
                 RATE,
                 rows,
                 series="model",
-                pick=("Condition",),
+                pick=("Condition", "Severity"),
+                stepped=True,
                 cite="pezzementi, Fig. 4 and 5",
                 note="At IoU 0.5. Dots: where thresholds fixed on clean images lead under the condition.",
             ),
@@ -71,10 +72,13 @@ def detection_rates(asked: Asked) -> Section | None:
     )
 
 
-def _drawn(subject: Subject) -> list[str]:
-    """The conditions whose curves are shown: clean, the hardest severity of each corruption, parameters."""
-    hardest = [str(levels[-1]) for levels in graded(subject.conditions).values()]
-    return [text for text in ("clean", *hardest, *ungraded(subject.conditions)) if text in subject.roc]
+def _drawn(subject: Subject) -> dict[tuple[str, str], str]:
+    """Every condition with a curve, by what the reader picks; of a corruption the hardest severity first."""
+    found = {("clean", ""): "clean"}
+    for name, levels in graded(subject.conditions).items():
+        found |= {(name, f"{c.severity:g}"): str(c) for c in reversed(levels)}
+    found |= {(text, ""): text for text in ungraded(subject.conditions)}
+    return {pick: text for pick, text in found.items() if text in subject.roc}
 
 
 def _lost(rated: Sequence[Subject]) -> list[Table]:

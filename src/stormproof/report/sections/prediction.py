@@ -1,4 +1,4 @@
-"""Contextual mutators foretold from simple ones (*pezzementi* Fig. 7 and 8)."""
+"""Contextual mutators predicted from simple ones (*pezzementi* Fig. 7 and 8)."""
 
 from __future__ import annotations
 
@@ -7,20 +7,18 @@ import math
 from stormproof.errors import IncompleteGrid
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section, Table
 from stormproof.report.sections import Asked
-from stormproof.robustness.prediction import Predicted, normalise, predict
-
-PAIRS = (("defocus", "gaussian_blur"), ("haze", "alpha_blend"))  # contextual, the simple one it resembles
+from stormproof.robustness.prediction import PAIRS, Predicted, normalise, predict_from_its_pair
 
 
-def foretold(asked: Asked) -> Section | None:
+def predicted(asked: Asked) -> Section | None:
     """Predicted against observed contextual scores, of at least two models."""
     measure = "ADR" if all(math.isfinite(s.score("ADR")) for s in asked.subjects) else asked.measure
     scores = {s.name: dict(s.scores.get(measure, {})) for s in asked.subjects}
     points: list[Row] = []
     weights: list[Row] = []
     lines = []
-    for contextual, simple in PAIRS:
-        found = _foretold(scores, simple, contextual)
+    for contextual, simple in PAIRS.items():
+        found = _predicted(scores, contextual)
         if found is None:
             continue
         panel = f"{contextual} from {simple}"
@@ -46,7 +44,7 @@ def foretold(asked: Asked) -> Section | None:
         return None
     figures = (
         Figure(
-            "foretold",
+            "prediction",
             f"Predicted against observed {measure}, normalised by clean",
             Kind.POINTS,
             Axis("observed (% of clean)"),
@@ -68,10 +66,10 @@ def foretold(asked: Asked) -> Section | None:
             cite="pezzementi, Fig. 8",
         ),
     )
-    table = Table("foretold", "R² of predictions", ("pair", "model left out", "R²"), lines, digits=3)
+    table = Table("prediction", "R² of predictions", ("pair", "model left out", "R²"), lines, digits=3)
     return Section(
-        "foretold",
-        "Contextual conditions foretold from simple ones",
+        "prediction",
+        "Contextual conditions predicted from simple ones",
         "Each model is predicted from a fit on all the others: non-negative least squares of scores "
         "normalised by each model's own clean score.",
         figures,
@@ -79,14 +77,10 @@ def foretold(asked: Asked) -> Section | None:
     )
 
 
-def _foretold(scores: dict[str, dict[str, float]], simple: str, contextual: str) -> Predicted | None:
+def _predicted(scores: dict[str, dict[str, float]], contextual: str) -> Predicted | None:
     if len(scores) < 2:
         return None
-    names = list(dict.fromkeys(text for row in scores.values() for text in row))
-    chosen = [[text for text in names if text.startswith(f"{name}[")] for name in (simple, contextual)]
-    if not all(chosen):
-        return None
     try:
-        return predict(normalise(scores), *chosen)
+        return predict_from_its_pair(normalise(scores), contextual)
     except IncompleteGrid:
         return None

@@ -95,6 +95,7 @@ def _by_snr(subject: Subject, measure: str) -> list[Row]:
             "pick": (subject.name, group_of(name)),
         }
         for name, levels in graded(subject.conditions).items()
+        if len(levels) > 1
         for c in levels
         if math.isfinite(snr := subject.quality.get(str(c), {}).get("snr", math.nan))
         and math.isfinite(score := subject.score(measure, str(c)))

@@ -51,7 +51,7 @@ def sequences(asked: Asked) -> Section | None:
             "Performance along the strength of style",
             Kind.LINES,
             Axis("α, strength of style (0 to 1)"),
-            Axis("score or share of the clean score (%)", zero=True),
+            Axis("AP or rAP (%)", zero=True),
             lines,
             series="model",
             panel="objects",
@@ -65,7 +65,7 @@ def sequences(asked: Asked) -> Section | None:
     return Section(
         "styles",
         "Along the strength of style",
-        "Objects are small below 32² pixels, large from 96². Relative curves divide by the clean score.",
+        "Objects are small below 32² pixels, large from 96². rAP is AP as a share of the clean AP.",
         tuple(figures),
     )
 

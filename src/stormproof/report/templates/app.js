@@ -41,17 +41,19 @@
   };
   const colours = {
     light: { ink: "#1c2126", dim: "#55606b", line: "#d5dade", paper: "#ffffff",
-      range: ["#0072b2", "#d55e00", "#00805d", "#b0568a", "#3d8fc4", "#a86f00", "#6a4c93"] },
+      range: ["#0072b2", "#d55e00", "#779966", "#9911ff", "#661100", "#442244", "#002288"] },
     dark: { ink: "#e8ebee", dim: "#a9b4be", line: "#36414b", paper: "#1c2228",
-      range: ["#56b4e9", "#ff9a57", "#2fd39b", "#f09ac6", "#a8d5f5", "#f0d442", "#bba4e8"] },
+      range: ["#56b4e9", "#ff9a57", "#bbddaa", "#8855ff", "#ffdd00", "#ee0088", "#aaffff"] },
   };
-  const config = (theme, width) => {
+  const config = (theme, width, rows) => {
     const c = colours[theme];
+    const longest = rows.reduce((most, row) => Math.max(most, (row.series ?? "").length), 0); // letters of a name
     const label = { labelColor: c.ink, titleColor: c.ink, labelFontSize: 11, titleFontSize: 12, titleFontWeight: 500 };
     return {
       aria: false, background: c.paper, font: "system-ui, sans-serif",
-      axis: { ...label, gridColor: c.line, domainColor: c.dim, tickColor: c.dim, titleLimit: 400 },
-      legend: { ...label, columns: Math.max(1, Math.floor(width / 210)), titleLimit: 300 },
+      axis: { ...label, gridColor: c.line, domainColor: c.dim, tickColor: c.dim, titleLimit: 400, titlePadding: 10 },
+      legend: { ...label, columns: Math.max(1, Math.floor((width - 60) / (30 + Math.min(280, 7 * longest)))), titleLimit: width < 600 ? 150 : 320,
+        gradientLength: Math.min(180, Math.round(width / 4)) },
       header: { labelColor: c.ink, titleColor: c.ink, labelFontSize: 12 },
       text: { color: c.ink, fill: c.ink }, rule: { color: c.dim }, view: { stroke: null },
       range: { category: c.range }, line: { color: c.range[0] }, point: { color: c.range[0] }, bar: { color: c.range[0] },
@@ -96,6 +98,12 @@
     }
     if (kind === "heat") {
       inner.height = { step: 24 };
+      if (width < 600 && count("x") > count("y")) { // long names go where there is room for them
+        inner.layer.forEach(({ encoding: { x, y } }) => {
+          [x.field, y.field, x.title, y.title] = [y.field, x.field, y.title, x.title];
+        });
+      }
+      if (width < 600) inner.layer.forEach(({ encoding: { y } }) => { y.axis = { ...y.axis, labelLimit: 150 }; });
       if (count("x") * 30 > width - 170) inner.layer = inner.layer.slice(0, 1);
     } else if (kind === "points" && width < 700) { // no room for words: they are in the tooltips
       if (inner.layer) inner.layer = inner.layer.filter((layer) => layer.mark.type !== "text");
@@ -120,7 +128,7 @@
     plot.replaceChildren();
     if (!rows.length) { plot.textContent = "No number for this choice."; return; }
     const renderer = rows.length > 3000 ? "canvas" : "svg";
-    const options = { actions: false, renderer, config: config(theme, width), tooltip: { theme } };
+    const options = { actions: false, renderer, config: config(theme, width, rows), tooltip: { theme } };
     drawn.set(figure, await embed(plot, sized(figure, data, rows, width), options));
     $$("svg", plot).forEach((svg) => svg.setAttribute("aria-hidden", "true")); // the figure itself has the words
     plot.classList.add("drawn");
@@ -163,8 +171,9 @@
     if (format === "csv") return saveText(`${figure.dataset.figure}.csv`, data.csv, "text/csv");
     const embed = await charting();
     const place = make("div", { hidden: "" });
-    const result = await embed(place, sized(figure, data, rowsOf(figure, data), 760),
-      { actions: false, renderer: "svg", config: config("light", 760) });
+    const rows = rowsOf(figure, data);
+    const result = await embed(place, sized(figure, data, rows, 760),
+      { actions: false, renderer: "svg", config: config("light", 760, rows) });
     save(`${figure.dataset.figure}.${format}`, await result.view.toImageURL(format, format === "png" ? 3 : 1));
     result.finalize();
   };
@@ -278,7 +287,7 @@
         const map = showFound ? cell.maps?.[Number(picks.run.value)] : showTruth ? image.map : null;
         const words = `${image.id} under ${text}`;
         return make("div", { class: "card" }, scene(image, cell.webp, words, showTruth ? truth : [], showFound ? found : [], map),
-          make("p", {}, `${text}: ${found.length} predictions, ${truth.length} true objects`));
+          make("p", {}, cell.maps?.[Number(picks.run.value)] ? `${text}: a class for every pixel` : `${text}: ${found.length} predictions, ${truth.length} true objects`));
       };
       place.replaceChildren(column("clean"), column(condition));
       $("#b-words").textContent = `${image.id}, ${data.runs[Number(picks.run.value)]}, ${condition}`;
