@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import random
-import shutil
 import socket
-import tempfile
 import threading
-from collections.abc import Callable
-from functools import lru_cache
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import PIL.Image
 
 from datasets.conftest import BUILDERS
+from fuzz.dataset_targets import Case, context, dataset, lay, polygons, quietly, seeds
 from fuzz.mutate import HOSTILE, flip, json_bytes, mutate, other_image, tree
+from fuzz.run_targets import manifest, requirements, run_folder
 from stormproof.condition import CLEAN, Condition
 from stormproof.datasets import open_dataset
 from stormproof.engine.config import make_config, read_conditions, read_settings
-from stormproof.errors import StormproofError
 from stormproof.imagefile import PixelRules, image_size, read_image
 from stormproof.models import open_model
 from stormproof.models.card import complete_card, read_card
@@ -29,89 +24,7 @@ from stormproof.models.endpoint import Client, Endpoint
 from stormproof.models.model import Precomputed
 from stormproof.spec import Spec
 
-Case = Callable[[random.Random, Path], None]
 _IMAGE = np.zeros((24, 32, 3), np.uint8)
-
-
-@lru_cache(maxsize=1)
-def _seeds() -> dict[str, tuple[str, dict[str, bytes]]]:
-    """Tiny correct datasets of every format: the spec, with a mark for the folder, and the files."""
-    found = {}
-    for kind, build in BUILDERS.items():
-        if kind == "world":  # has no files
-            continue
-        root = Path(tempfile.mkdtemp())
-        spec = build(root).replace(str(root), "ROOT")
-        files = {str(p.relative_to(root)): p.read_bytes() for p in sorted(root.rglob("*")) if p.is_file()}
-        shutil.rmtree(root)
-        found[kind] = spec, files
-    return found
-
-
-_POLYGONS = {"imgHeight": 24, "imgWidth": 32, "objects": [
-    {"label": "car", "polygon": [[1, 1], [9, 1], [9, 9]]},
-    {"label": "persongroup", "polygon": [[2, 2], [5, 2], [5, 7]]},
-]}  # fmt: skip
-_CALIBRATION = b"P2: 7e2 0 6e2 4e1 0 7e2 2e2 1 0 0 1 0\nP3: 7e2 0 6e2 -3e2 0 7e2 2e2 1 0 0 1 0\n"
-
-
-def _polygons(dice: random.Random, folder: Path) -> None:
-    _, files = _seeds()["cityscapes"]
-    images = {name: content for name, content in files.items() if name.startswith("leftImg8bit")}
-    labels = [
-        n.replace("leftImg8bit.png", "gtFine_polygons.json").replace("leftImg8bit", "gtFine", 1)
-        for n in images
-    ]
-    _lay({**images, **{name: mutate(name, json_bytes(_POLYGONS), dice) for name in labels}}, folder)
-    dataset = open_dataset(f"cityscapes:{folder}")
-    dataset.size(0)
-    dataset[0]
-
-
-def _context(dice: random.Random, folder: Path) -> None:
-    """Depth, disparity and calibration beside images."""
-    plane = BytesIO()
-    PIL.Image.fromarray(np.full((24, 32), 900, np.uint16)).save(plane, "PNG")
-    camera = json_bytes(
-        {"extrinsic": {"baseline": 0.2}, "intrinsic": {"fx": 700, "fy": 700, "u0": 16, "v0": 12}}
-    )
-    calibration = dice.choice((("c/a.txt", _CALIBRATION), ("c/a.json", camera)))
-    files = dict([("i/a.png", _seeds()["images"][1]["b.png"]), ("d/a.png", plane.getvalue()), calibration])
-    name = dice.choice(("d/a.png", calibration[0]))
-    _lay({**files, name: mutate(name, files[name], dice)}, folder)
-    open_dataset(f"images:{folder}/i,disparity={folder}/d,calib={folder}/c")[0]
-
-
-def _lay(files: dict[str, bytes], folder: Path) -> None:
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-
-
-def _dataset(kind: str) -> Case:
-    def case(dice: random.Random, folder: Path) -> None:
-        spec, files = _seeds()[kind]
-        # The label files are the interesting ones; an image is changed less often.
-        weights = [1 if name.endswith((".png", ".jpg", ".bmp")) else 4 for name in files]
-        name = dice.choices(list(files), weights)[0]
-        _lay({**files, name: mutate(name, files[name], dice)}, folder)
-        dataset = open_dataset(spec.replace("ROOT", str(folder)))
-        for i in range(min(len(dataset), 4)):
-            _quietly(lambda i=i: dataset.truth(i))
-            _quietly(lambda i=i: dataset[i])
-            _quietly(lambda i=i: dataset.size(i))
-        _quietly(lambda: dataset.fingerprint)
-
-    return case
-
-
-def _quietly(call: Callable[[], object]) -> None:
-    """One of our errors ends a call, not the whole case."""
-    try:
-        call()
-    except StormproofError:
-        return
 
 
 _RESULT = {"image_id": 9, "category_id": 3, "bbox": [1.5, 2, 3, 4.25], "score": 0.5}
@@ -119,8 +32,8 @@ _MASKED = {**_RESULT, "segmentation": {"size": [24, 32], "counts": "T33e000000la
 
 
 def _results(dice: random.Random, folder: Path) -> None:
-    spec, files = _seeds()["coco"]
-    _lay(files, folder)
+    spec, files = seeds()["coco"]
+    lay(files, folder)
     seed = [dict(dice.choice((_RESULT, _MASKED)), image_id=image) for image in (7, 9, 9)]
     (folder / "results").mkdir()
     (folder / "results/clean.json").write_bytes(mutate("clean.json", json_bytes(seed), dice))
@@ -132,12 +45,12 @@ def _results(dice: random.Random, folder: Path) -> None:
     bound = model.bind(open_dataset(spec.replace("ROOT", str(folder))))
     for image in ("7", "9", "absent"):
         bound.lookup(image, CLEAN)
-    _quietly(lambda: bound.fingerprint)
+    quietly(lambda: bound.fingerprint)
 
 
 def _maps(dice: random.Random, folder: Path) -> None:
-    _, files = _seeds()["voc-seg"]
-    _lay(files, folder)
+    _, files = seeds()["voc-seg"]
+    lay(files, folder)
     png = files["SegmentationClass/2007_000001.png"]
     (folder / "maps/clean").mkdir(parents=True)
     (folder / "maps/clean/2007_000001.png").write_bytes(mutate("a.png", png, dice))
@@ -151,8 +64,8 @@ def _image(dice: random.Random, folder: Path) -> None:
     rules = PixelRules(
         dice.choice(("ignore", "apply")), dice.choice(("refuse", "drop", "white")), dice.choice((0, 12, 16))
     )
-    _quietly(lambda: read_image(content, "image", rules))
-    _quietly(lambda: image_size(content, "image", rules))
+    quietly(lambda: read_image(content, "image", rules))
+    quietly(lambda: image_size(content, "image", rules))
 
 
 _SPECS = (
@@ -193,9 +106,9 @@ def _spec(dice: random.Random, folder: Path) -> None:
     Spec.parse(spec)
     kind = spec.partition(":")[0].strip()
     if kind in {known.partition(":")[0] for known in _SPECS}:  # another kind would name code to import
-        _quietly(lambda: open_dataset(spec))
+        quietly(lambda: open_dataset(spec))
         if kind not in ("hog", "world", "torch"):
-            _quietly(lambda: open_model(spec))
+            quietly(lambda: open_model(spec))
 
 
 _CONDITIONS = (
@@ -229,8 +142,8 @@ def _condition(dice: random.Random, folder: Path) -> None:
         )
         text[at : at + dice.choice((0, 1))] = [token]
     whole = "".join(text)
-    _quietly(lambda: _round_trip(whole))
-    _quietly(lambda: read_conditions(whole))
+    quietly(lambda: _round_trip(whole))
+    quietly(lambda: read_conditions(whole))
 
 
 def _round_trip(text: str) -> None:
@@ -330,8 +243,9 @@ def _answer_once(server: socket.socket, wire: bytes) -> None:
 
 
 TARGETS: dict[str, Case] = {
-    **{kind: _dataset(kind) for kind in BUILDERS if kind != "world"},
-    "cityscapes polygons": _polygons, "context": _context, "results": _results,
+    **{kind: dataset(kind) for kind in BUILDERS if kind != "world"},
+    "cityscapes polygons": polygons, "context": context, "results": _results,
     "maps": _maps, "image": _image, "spec": _spec, "condition": _condition,
     "run.yaml": _run_yaml, "card": _card, "http answer": _http_answer, "http wire": _http_wire,
+    "run folder": run_folder, "manifest": manifest, "requirements": requirements,
 }  # fmt: skip

@@ -1,35 +1,35 @@
 """The twelve COCO numbers for boxes and masks, overall and per class.
 
-Matching is hotcoco's, which follows pycocotools to the last bit (docs/adr/0020). This module hands it
-flat arrays and reads the precision and recall tables; nothing passes through JSON.
+Who matched whom is found by `cocomatching`; here precision and recall follow as pycocotools' `accumulate`
+has them (docs/adr/0020). Only a hit moves recall and only at a hit is precision read, so each class, size and
+threshold keeps the precision at its hits alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from typing import Any
 
 import numpy as np
 
 from stormproof.errors import InvalidPrediction, InvalidTruth
+from stormproof.kernel import kernel
+from stormproof.metrics.cocomatching import IOUS, SIZES, Matches, match_boxes, match_masks
 from stormproof.metrics.measure import Measure, Scored, measured
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
-from stormproof.sample import RLE, Floats
+from stormproof.sample import Floats
 
-if TYPE_CHECKING:
-    import hotcoco
-
-# name → (IoU threshold or all, size bin, detections per image), in the order pycocotools prints them
-_PRECISIONS: dict[str, tuple[float | None, int, int]] = {
-    "AP": (None, 0, 2),
-    "AP50": (0.5, 0, 2),
-    "AP75": (0.75, 0, 2),
-    "APs": (None, 1, 2),
-    "APm": (None, 2, 2),
-    "APl": (None, 3, 2),
+# name → (IoU threshold or all, size bin), in the order pycocotools prints them
+_PRECISIONS: dict[str, tuple[float | None, int]] = {
+    "AP": (None, 0),
+    "AP50": (0.5, 0),
+    "AP75": (0.75, 0),
+    "APs": (None, 1),
+    "APm": (None, 2),
+    "APl": (None, 3),
 }
+# name → (size bin, which of the caps on detections per image)
 _RECALLS: dict[str, tuple[int, int]] = {
     "AR1": (0, 0),
     "AR10": (0, 1),
@@ -40,9 +40,9 @@ _RECALLS: dict[str, tuple[int, int]] = {
 }
 NUMBERS = (*_PRECISIONS, *_RECALLS)
 MASKS = "mask "  # in front of the COCO numbers of masks
-_IOUS = np.linspace(0.5, 0.95, 10)
-# The evaluator's index of each truth, by what is matched: it outlives a condition, and goes with its truth.
-_INDEXES: WeakKeyDictionary[DetectionTruth, dict[str, hotcoco.COCO]] = WeakKeyDictionary()
+_CAPS = np.array([1, 10, 100])
+_POINTS = np.linspace(0.0, 1.0, 101)  # recalls at which precision is read
+_EPSILON = float(np.spacing(1))  # pycocotools adds it to the number of detections
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,25 +82,14 @@ def box_scores(truth: DetectionTruth, predictions: Predictions) -> DetectionScor
     >>> {name: round(value, 3) for name, value in scores.numbers().items() if name in ("AP", "AP50", "AR1")}
     {'AP': 0.7, 'AP50': 1.0, 'AR1': 0.7}
     """
-    found = lay_out(predictions, truth)
-    index = _index(truth, "bbox", None)
-    return _scores(truth, index, index.load_res(_result_rows(found, truth)), "bbox")
+    return _scores(truth, match_boxes(truth, lay_out(predictions, truth)))
 
 
 def mask_scores(truth: DetectionTruth, predictions: Predictions) -> DetectionScores:
     """COCO scores of instance masks; a detection's size is its mask's area, as in the COCO challenge."""
     found = lay_out(predictions, truth)
-    masks = _given_masks(found, truth)
-    for i, mask in enumerate(truth.masks):
-        if mask is None:
-            raise InvalidTruth(f"Image {truth.owner(i)!r}: a truth has no mask; score boxes or read masks.")
-    index = _index(truth, "segm", [_rle(mask) for mask in truth.masks if mask is not None])
-    results = index.load_res(_result_rows(found, truth), segmentation=[_rle(mask) for mask in masks])
-    if masks:
-        # With both a box and a mask at hand the protocol would bin by the box's area.
-        areas = np.array([mask.area for mask in masks], np.float64)
-        results.update_anns(ids=np.arange(1, len(masks) + 1), area=areas)
-    return _scores(truth, index, results, "segm")
+    _check_masks(found, truth)
+    return _scores(truth, match_masks(truth, found))
 
 
 def _declare(section: str, prefix: str) -> list[Measure]:
@@ -123,11 +112,12 @@ def _scored(scores: DetectionScores, prefix: str) -> Scored:
     return Scored(numbers, {f"{prefix}AP": by_class})
 
 
-def _given_masks(found: Detections, truth: DetectionTruth) -> list[RLE]:
-    masks = found.masks or (None,) * len(found)
+def _check_masks(found: Detections, truth: DetectionTruth) -> None:
+    for i, mask in enumerate(truth.masks):
+        if mask is None:
+            raise InvalidTruth(f"Image {truth.owner(i)!r}: a truth has no mask; score boxes or read masks.")
     sizes = {int(i): mask.size for i, mask in zip(truth.image, truth.masks, strict=True) if mask is not None}
-    given = []
-    for i, mask in zip(found.image.tolist(), masks, strict=True):
+    for i, mask in zip(found.image.tolist(), found.masks or (None,) * len(found), strict=True):
         if mask is None:
             raise InvalidPrediction(f"Image {truth.ids[i]!r}: a detection has no mask; score boxes instead.")
         if mask.size != sizes.get(i, mask.size):
@@ -135,55 +125,21 @@ def _given_masks(found: Detections, truth: DetectionTruth) -> list[RLE]:
                 f"Image {truth.ids[i]!r}: a predicted mask has size {mask.size}, the "
                 f"truth's {sizes[i]} (height, width); resize it to the image."
             )
-        given.append(mask)
-    return given
 
 
-def _index(truth: DetectionTruth, kind: str, masks: list[Any] | None) -> hotcoco.COCO:
-    """The evaluator's index of the truth, built at first use and kept for every further condition."""
-    import hotcoco
-
-    kept = _INDEXES.setdefault(truth, {})
-    if kind not in kept:
-        kept[kind] = hotcoco.COCO.from_arrays(
-            [{"id": i + 1, "width": 0, "height": 0} for i in range(len(truth.ids))],
-            [{"id": i + 1, "name": name} for i, name in enumerate(truth.classes)],
-            truth.rank[truth.image] + 1,
-            truth.labels + 1,
-            _xywh(truth),
-            area=truth.area,
-            iscrowd=truth.excused,
-            segmentation=masks,
-        )
-    return kept[kind]
-
-
-def _result_rows(found: Detections, truth: DetectionTruth) -> Floats:
-    rows = np.empty((len(found), 7))
-    rows[:, 0] = truth.rank[found.image] + 1
-    rows[:, 1:5] = _xywh(found)
-    rows[:, 5] = found.scores
-    rows[:, 6] = found.labels + 1
-    return rows
-
-
-def _xywh(objects: DetectionTruth | Detections) -> Floats:
-    return np.concatenate([objects.boxes[:, :2], objects.sides], axis=1)
-
-
-def _rle(mask: RLE) -> dict[str, Any]:
-    return {"size": list(mask.size), "counts": mask.counts.tolist()}
-
-
-def _scores(truth: DetectionTruth, index: hotcoco.COCO, results: hotcoco.COCO, kind: str) -> DetectionScores:
-    import hotcoco
-
-    run = hotcoco.COCOeval(index, results, kind)
-    run.evaluate()
-    run.accumulate()
-    tables = run.eval
-    assert tables is not None  # accumulate() has just filled it
-    by_class = _numbers(tables["precision"], tables["recall"])
+def _scores(truth: DetectionTruth, matches: Matches) -> DetectionScores:
+    classes = len(truth.classes)
+    wanted = np.stack(
+        [np.bincount(matches.truth_label[counts], minlength=classes) for counts in matches.counts]
+    )
+    starts = np.searchsorted(matches.label, np.arange(classes + 1))
+    precision = np.full((len(SIZES), classes, len(IOUS)), np.nan)
+    recall = np.full((len(SIZES), len(_CAPS), classes, len(IOUS)), np.nan)
+    _accumulate(
+        starts, matches.hit, matches.excused, matches.inside, matches.place, wanted, _CAPS, _POINTS,
+        precision, recall,
+    )  # fmt: skip
+    by_class = _numbers(precision, recall)
     overall = {name: _mean(column) for name, column in by_class.items()}
     per_class = {
         name: {number: float(column[k]) for number, column in by_class.items()}
@@ -192,16 +148,58 @@ def _scores(truth: DetectionTruth, index: hotcoco.COCO, results: hotcoco.COCO, k
     return DetectionScores(**overall, per_class=per_class)
 
 
+@kernel
+def _accumulate(
+    starts: Any, hit: Any, excused: Any, inside: Any, place: Any, wanted: Any, caps: Any, points: Any,
+    precision: Any, recall: Any,
+) -> None:  # fmt: skip
+    """Mean precision and final recall by size, class and threshold; left alone where nothing can be found."""
+    thresholds = precision.shape[2]
+    at_hits = np.empty((thresholds, max(1, wanted.max())))  # the precision at each hit
+    hits, false = np.empty(thresholds, np.int64), np.empty(thresholds, np.int64)
+    capped = np.empty((len(caps), thresholds), np.int64)
+    for s in range(len(wanted)):
+        for c in range(len(starts) - 1):
+            if wanted[s, c] == 0:
+                continue
+            hits[:], false[:], capped[:] = 0, 0, 0
+            missed = 0  # false at every threshold
+            for d in range(starts[c], starts[c + 1]):
+                if hit[s, d] == 0 and excused[s, d] == 0:
+                    missed += inside[s, d]
+                    continue
+                for k in range(thresholds):
+                    if hit[s, d] >> k & 1:
+                        hits[k] += 1
+                        at_hits[k, hits[k] - 1] = hits[k] / (hits[k] + false[k] + missed + _EPSILON)
+                        for m in range(len(caps)):
+                            capped[m, k] += place[d] < caps[m]
+                    elif not excused[s, d] >> k & 1:
+                        false[k] += inside[s, d]
+            for k in range(thresholds):
+                for i in range(hits[k] - 2, -1, -1):  # the best precision at that recall or beyond
+                    at_hits[k, i] = max(at_hits[k, i], at_hits[k, i + 1])
+                total, i = 0.0, 0
+                for r in range(len(points)):
+                    while i < hits[k] and (i + 1) / wanted[s, c] < points[r]:
+                        i += 1
+                    if i == hits[k]:
+                        break
+                    total += at_hits[k, i]
+                precision[s, c, k] = total / len(points)
+                for m in range(len(caps)):
+                    recall[s, m, c, k] = capped[m, k] / wanted[s, c]
+
+
 def _numbers(precision: Floats, recall: Floats) -> dict[str, Floats]:
-    """Each number for every class. Precision is IoU × recall point × class × size × cap, recall lacks the
-    second axis; a class without truths of a size holds −1 throughout, here NaN."""
+    """Each number for every class; NaN where a class has no truths of a size."""
     numbers = {}
-    for name, (threshold, size, cap) in _PRECISIONS.items():
-        ious = slice(None) if threshold is None else np.isclose(_IOUS, threshold)
-        numbers[name] = precision[ious, :, :, size, cap].mean(axis=(0, 1))
+    for name, (threshold, size) in _PRECISIONS.items():
+        ious = slice(None) if threshold is None else np.isclose(IOUS, threshold)
+        numbers[name] = precision[size][:, ious].mean(axis=1)
     for name, (size, cap) in _RECALLS.items():
-        numbers[name] = recall[:, :, size, cap].mean(axis=0)
-    return {name: np.where(column > -0.5, column, np.nan) for name, column in numbers.items()}
+        numbers[name] = recall[size, cap].mean(axis=1)
+    return numbers
 
 
 def _mean(values: Floats) -> float:

@@ -7,6 +7,7 @@ detections are consecutive and sorted by falling score, ties in the order given.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy.typing as npt
 
 from stormproof.boxes import area, overlap, shared
 from stormproof.kernel import kernel
+from stormproof.metrics.ordering import by_number
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.sample import Ints
 
@@ -30,19 +32,34 @@ class Groups:
     starts: Ints  # groups × (first truth, end truth, first detection, end detection)
 
 
+@lru_cache(maxsize=1)  # several measures ask for the same
 def by_class_and_image(truth: DetectionTruth, found: Detections) -> Groups:
     """Group so that a detection meets the truths of its own class in its own image."""
-    of_truth = truth.image * len(truth.classes) + truth.labels
-    of_found = found.image * len(truth.classes) + found.labels
-    truths = np.argsort(of_truth, kind="stable")
-    detections = np.lexsort((-found.scores, of_found))
-    keys = np.unique(np.concatenate([of_truth, of_found]))
-    starts = [
-        np.searchsorted(column, keys, side)
-        for column in (of_truth[truths], of_found[detections])
-        for side in ("left", "right")
-    ]
-    return Groups(truths, detections, np.stack(starts, axis=1))
+    detections = by_number(found.labels, len(truth.classes), found.order)
+    detections = by_number(found.image, len(truth.ids), detections)
+    truths = truth.grouped
+    starts = _starts(truth.keys[truths], (found.image * len(truth.classes) + found.labels)[detections])
+    return Groups(truths, detections, starts)
+
+
+@kernel
+def _starts(of_truth: Any, of_found: Any) -> Any:
+    """The bounds of every group that has a truth or a detection, from sorted keys of both."""
+    starts = np.empty((len(of_truth) + len(of_found), 4), np.int64)
+    count = t = d = 0
+    while t < len(of_truth) or d < len(of_found):
+        if d == len(of_found) or (t < len(of_truth) and of_truth[t] <= of_found[d]):
+            key = of_truth[t]
+        else:
+            key = of_found[d]
+        starts[count, 0], starts[count, 2] = t, d
+        while t < len(of_truth) and of_truth[t] == key:
+            t += 1
+        while d < len(of_found) and of_found[d] == key:
+            d += 1
+        starts[count, 1], starts[count, 3] = t, d
+        count += 1
+    return starts[:count].copy()
 
 
 def judge_voc(truth: DetectionTruth, found: Detections, *, iou: float) -> Verdicts:

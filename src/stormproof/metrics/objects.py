@@ -9,7 +9,6 @@ any of it.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -17,8 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.boxes import Overlap, iou
+from stormproof.boxes import Overlap, iou, overlap
 from stormproof.errors import InvalidOption
+from stormproof.kernel import kernel
 from stormproof.metrics.measure import Measure, Scored, measured
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 from stormproof.sample import Bools, Floats, Ints
@@ -35,6 +35,7 @@ class Symptom(StrEnum):
     MD = "MD"  # missed detection: every object in the image is missed
 
 
+SYMPTOMS = tuple(Symptom)
 FLAWS = (Symptom.CBWO, Symptom.WBCO, Symptom.WBWO, Symptom.PMD, Symptom.MD)
 
 
@@ -78,7 +79,7 @@ class ObjectErrors:
     image: Ints
     labels: Ints
     errors: Floats
-    symptoms: tuple[Symptom, ...]
+    codes: Ints  # places in `SYMPTOMS`
     classes: tuple[str, ...]
     ids: tuple[str, ...]
 
@@ -96,14 +97,18 @@ class ObjectErrors:
         """Each class's mean error over its objects."""
         return _means(self.labels, self.errors, self.classes)
 
+    @property
+    def symptoms(self) -> tuple[Symptom, ...]:
+        return tuple(SYMPTOMS[code] for code in self.codes)
+
     def flaws(self) -> dict[Symptom, int]:
         """Flawed objects by symptom."""
-        counted = Counter(self.symptoms)
-        return {symptom: counted[symptom] for symptom in FLAWS}
+        counted = np.bincount(self.codes, minlength=len(SYMPTOMS)).tolist()
+        return {flaw: counted[SYMPTOMS.index(flaw)] for flaw in FLAWS}
 
     def flaw_shares(self) -> dict[Symptom, float]:
         """The share of objects that have each symptom."""
-        total = len(self.symptoms)
+        total = len(self.codes)
         return {flaw: count / total if total else float("nan") for flaw, count in self.flaws().items()}
 
     def missed_images(self) -> dict[Symptom, float]:
@@ -114,7 +119,7 @@ class ObjectErrors:
         images = np.unique(self.image)
         shares = {}
         for symptom in (Symptom.PMD, Symptom.MD):
-            hit = np.fromiter((found is symptom for found in self.symptoms), bool, len(self.symptoms))
+            hit = self.codes == SYMPTOMS.index(symptom)
             shares[symptom] = len(np.unique(self.image[hit])) / len(images) if len(images) else float("nan")
         return shares
 
@@ -152,23 +157,23 @@ def object_errors(
     loud = np.flatnonzero(found.scores >= rule.min_score)
     loud = loud[np.argsort(found.image[loud], kind="stable")]
     images = np.unique(truth.image[counted])
-    truth_ends = np.searchsorted(truth.image[counted], images, "right").tolist()
-    bounds = zip(
-        np.searchsorted(found.image[loud], images, "left").tolist(),
-        np.searchsorted(found.image[loud], images, "right").tolist(),
-        strict=True,
+    owners = (truth.image[counted], found.image[loud])
+    bounds = np.stack(
+        [np.searchsorted(o, images, side) for o in owners for side in ("left", "right")], axis=1
     )
-    errors = np.ones(len(counted))
-    symptoms: list[Symptom] = []
-    start = 0
-    for end, (first, last) in zip(truth_ends, bounds, strict=True):
-        own, said = counted[start:end], loud[first:last]
-        overlap, same = _judge_image(truth, found, own, said, rule)
-        errors[start:end] = 1 - overlap
-        symptoms.extend(_symptoms(overlap, same, rule.tolerance))
-        start = end
+    overlap, same = np.zeros(len(counted)), np.zeros(len(counted), np.bool_)
+    if rule.overlap is iou and not rule.one_to_one:
+        _judge(
+            bounds, truth.boxes[counted], truth.labels[counted], found.boxes[loud], found.labels[loud],
+            found.scores[loud], rule.speaks is Speaks.OWN, rule.speaks is Speaks.OWN_FIRST, rule.min_overlap,
+            overlap, same,
+        )  # fmt: skip
+    else:
+        for t0, t1, d0, d1 in bounds.tolist():
+            overlap[t0:t1], same[t0:t1] = _judge_image(truth, found, counted[t0:t1], loud[d0:d1], rule)
+    codes = _symptoms(overlap, same, bounds, rule.tolerance)
     return ObjectErrors(
-        truth.image[counted], truth.labels[counted], errors, tuple(symptoms), truth.classes, truth.ids
+        truth.image[counted], truth.labels[counted], 1 - overlap, codes, truth.classes, truth.ids
     )
 
 
@@ -189,6 +194,29 @@ def _score_objects(truth: DetectionTruth, found: Detections, rule: MatchingRule)
     mean = judged.per_image()
     images = np.array([mean.get(name, np.nan) for name in truth.ids])
     return Scored({"E": judged.error, **flaws, **missed}, {"E": judged.per_class()}, {"E": images})
+
+
+@kernel
+def _judge(
+    bounds: Any, truths: Any, labels: Any, boxes: Any, said: Any, scores: Any, own: Any, own_first: Any,
+    least: Any, out: Any, agrees: Any,
+) -> None:  # fmt: skip
+    """`_judge_image` of every image, for overlaps by IoU: half of all that scoring a run does."""
+    for g in range(len(bounds)):
+        t0, t1, d0, d1 = bounds[g]
+        for t in range(t0, t1):
+            preferred, score = False, -1.0
+            for d in range(d0, d1):
+                common, same = overlap(truths[t], boxes[d]), labels[t] == said[d]
+                if not same and (own or common < least):
+                    common = 0.0
+                first = own_first and same and common > 0
+                better = score < 0 or first > preferred
+                if not better and first == preferred:
+                    better = common > out[t] or (common == out[t] and same > agrees[t])
+                    better = better or (common == out[t] and same == agrees[t] and scores[d] > score)
+                if better:
+                    preferred, out[t], agrees[t], score = first, common, same, scores[d]
 
 
 def _judge_image(
@@ -231,18 +259,15 @@ def _one_to_one(overlap: Floats, ranks: Ranks) -> Ints:
     return chosen
 
 
-def _symptoms(overlap: Floats, same: Bools, tolerance: float) -> list[Symptom]:
-    missed = Symptom.MD if not (overlap > 0).any() else Symptom.PMD
-    by_case = {
-        (True, True): Symptom.CORRECT,
-        (True, False): Symptom.CBWO,
-        (False, True): Symptom.WBCO,
-        (False, False): Symptom.WBWO,
-    }
-    return [
-        missed if value == 0 else by_case[1 - value < tolerance, agrees]
-        for value, agrees in zip(overlap.tolist(), same.tolist(), strict=True)
-    ]
+def _symptoms(overlap: Floats, same: Bools, bounds: Ints, tolerance: float) -> Ints:
+    """What is wrong with each object, as places in `SYMPTOMS`; `bounds` begin with each image's objects."""
+    correct, well, right, neither, partly, wholly = range(len(SYMPTOMS))
+    placed = 1 - overlap < tolerance
+    codes = np.where(placed, np.where(same, correct, well), np.where(same, right, neither))
+    if len(bounds):
+        anything = np.repeat(np.add.reduceat(overlap > 0, bounds[:, 0]) > 0, bounds[:, 1] - bounds[:, 0])
+        codes = np.where(overlap > 0, codes, np.where(anything, partly, wholly))
+    return codes
 
 
 def _means(column: Ints, values: Floats, names: tuple[str, ...]) -> dict[str, float]:

@@ -50,8 +50,14 @@ def change(clean: Image, corrupted: Image) -> Change:
     Change(rmse=10.0, snr=20.0)
     """
     check_pair(clean, corrupted)
+    # Some builds of OpenCV square a root: rounded, the sums are whole numbers again, on every machine.
     noise, power = cv2.norm(clean, corrupted, cv2.NORM_L2SQR), cv2.norm(clean, cv2.NORM_L2SQR)
-    error = math.sqrt(noise / clean.size)
+    return change_by(round(noise), round(power), clean.size)
+
+
+def change_by(noise: int, power: int, values: int) -> Change:
+    """The same from sums of squares: of the differences, and of the clean image's `values`."""
+    error = math.sqrt(noise / values)
     if noise == 0:
         return Change(error, math.inf)
     return Change(error, 10 * math.log10(power / noise) if power > 0 else -math.inf)

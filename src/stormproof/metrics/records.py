@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.errors import InvalidPrediction, InvalidTruth
+from stormproof.kernel import kernel
+from stormproof.metrics.ordering import by_falling_score
 from stormproof.sample import RLE, Bools, Floats, Instances, Ints, Prediction
 
 _NAMED = 5  # ids spelled out in an error before "and n more"
@@ -89,6 +91,16 @@ class DetectionTruth:
             place[sorted(range(len(self.ids)), key=lambda i: int(self.ids[i]))] = np.arange(len(self.ids))
         return place
 
+    @cached_property
+    def keys(self) -> Ints:
+        """A number for each object's class in its image; objects of one key may meet the same detections."""
+        return self.image * len(self.classes) + self.labels
+
+    @cached_property
+    def grouped(self) -> Ints:
+        """The objects by key, in the order given where keys are equal."""
+        return np.argsort(self.keys, kind="stable")
+
     @property
     def excused(self) -> Bools:
         """Objects that are neither counted nor penalised: crowds and ignored ones."""
@@ -134,6 +146,11 @@ class Detections:
             _stack([row.sides for row in rows], np.zeros((0, 2))),
         )
 
+    @cached_property
+    def order(self) -> Ints:
+        """The detections by falling score; ties as given."""
+        return by_falling_score(self.scores)
+
     def __len__(self) -> int:
         return len(self.boxes)
 
@@ -152,6 +169,8 @@ def lay_out(predictions: Predictions, truth: DetectionTruth) -> Detections:
         raise InvalidPrediction(f"Boxes have shape {found.boxes.shape}; they must be n×4 (x1 y1 x2 y2).")
     if found.masks and len(found.masks) != count:
         raise InvalidPrediction(f"{count} boxes, but {len(found.masks)} masks; give one per box or none.")
+    if _is_sound(found.image, found.boxes, found.scores, found.labels, len(truth.ids), len(truth.classes)):
+        return found
     stray = (found.image < 0) | (found.image >= len(truth.ids))
     if stray.any():
         i = int(np.flatnonzero(stray)[0])
@@ -180,6 +199,22 @@ def lay_out(predictions: Predictions, truth: DetectionTruth) -> Detections:
         f"the set has {len(truth.classes)} classes (0 to {len(truth.classes) - 1})",
     )
     return found
+
+
+@kernel
+def _is_sound(image: Any, boxes: Any, scores: Any, labels: Any, images: Any, classes: Any) -> Any:
+    """Whether nothing is wrong with any detection; what is, `lay_out` finds out."""
+    for d in range(len(image)):
+        x1, y1, x2, y2 = boxes[d]
+        if not (
+            0 <= image[d] < images
+            and 0 <= labels[d] < classes
+            and 0 <= scores[d] <= 1
+            and -np.inf < x1 <= x2 < np.inf
+            and -np.inf < y1 <= y2 < np.inf
+        ):
+            return False
+    return True
 
 
 def _check_images(predictions: Mapping[str, Prediction], truth: DetectionTruth) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from stormproof.metrics.matching import DROPPED, TRUE, judge_voc
 from stormproof.metrics.measure import Measure, Scored, measured
+from stormproof.metrics.ordering import by_number
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 from stormproof.sample import Floats
 
@@ -35,12 +36,12 @@ def voc07_scores(truth: DetectionTruth, predictions: Predictions, *, iou: float 
     >>> round(voc07_scores(truth, {"a": Prediction([[0, 0, 9, 9]], [0.9], [0])}).AP50, 4)  # 6 of 11 points
     0.5455
     """
-    return _scores(truth, predictions, eleven_points, iou)
+    return _scores(truth, predictions, iou, eleven_points)[0]
 
 
 def voc10_scores(truth: DetectionTruth, predictions: Predictions, *, iou: float = 0.5) -> VocScores:
     """VOC 2010 and later: the whole area under the monotone precision-recall curve."""
-    return _scores(truth, predictions, area_under, iou)
+    return _scores(truth, predictions, iou, area_under)[0]
 
 
 @measured(
@@ -49,35 +50,47 @@ def voc10_scores(truth: DetectionTruth, predictions: Predictions, *, iou: float 
     Measure("VOC10 AP50", "VOC 2010 AP at IoU 0.5, area under the curve", section="boxes"),
 )
 def _score_boxes(truth: DetectionTruth, found: Detections) -> Scored:
-    scores = {"VOC07 AP50": voc07_scores(truth, found), "VOC10 AP50": voc10_scores(truth, found)}
-    by_class = {"VOC07 AP50": scores["VOC07 AP50"].per_class}
-    return Scored({name: score.AP50 for name, score in scores.items()}, by_class)
+    voc07, voc10 = _scores(truth, found, 0.5, eleven_points, area_under)
+    return Scored({"VOC07 AP50": voc07.AP50, "VOC10 AP50": voc10.AP50}, {"VOC07 AP50": voc07.per_class})
 
 
 def eleven_points(recall: Floats, precision: Floats) -> float:
     """Mean over eleven recalls of the best precision at that recall or beyond."""
-    beyond = [precision[recall >= level] for level in np.linspace(0, 1, 11)]
-    return float(np.mean([p.max() if p.size else 0.0 for p in beyond]))
+    at = np.searchsorted(recall, np.linspace(0, 1, 11))  # recall never falls
+    return float(np.append(_envelope(precision), 0.0)[at].mean())
 
 
 def area_under(recall: Floats, precision: Floats) -> float:
     """Σ (r_i − r_{i−1}) · max_{r ≥ r_i} p(r)."""
-    envelope = np.maximum.accumulate(precision[::-1])[::-1]
-    return float((np.diff(recall, prepend=0.0) * envelope).sum())
+    return float((np.diff(recall, prepend=0.0) * _envelope(precision)).sum())
 
 
-def _scores(truth: DetectionTruth, predictions: Predictions, rule: Rule, iou: float) -> VocScores:
+def _envelope(precision: Floats) -> Floats:
+    """The best precision there or beyond."""
+    best: Floats = np.maximum.accumulate(precision[::-1])[::-1]
+    return best
+
+
+def _scores(
+    truth: DetectionTruth, predictions: Predictions, iou: float, *rules: Rule
+) -> tuple[VocScores, ...]:
+    """The scores by each rule, of one judgement."""
     found = lay_out(predictions, truth)
     verdicts = judge_voc(truth, found, iou=iou)
-    order = np.argsort(-found.scores, kind="stable")
-    order = order[verdicts[order] != DROPPED]
+    order = found.order[verdicts[found.order] != DROPPED]
+    order = by_number(found.labels, len(truth.classes), order)
+    ends = np.searchsorted(found.labels[order], np.arange(len(truth.classes) + 1))
     positives = np.bincount(truth.labels[~truth.excused], minlength=len(truth.classes))
-    per_class = {}
+    per_class: list[dict[str, float]] = [{} for _ in rules]
     for k, name in enumerate(truth.classes):
-        right = verdicts[order[found.labels[order] == k]] == TRUE
+        right = verdicts[order[ends[k] : ends[k + 1]]] == TRUE
         hits = np.cumsum(right)
-        per_class[name] = (
-            rule(hits / positives[k], hits / np.arange(1, len(hits) + 1)) if positives[k] else float("nan")
-        )
-    present = [value for value in per_class.values() if not np.isnan(value)]
-    return VocScores(float(np.mean(present)) if present else float("nan"), per_class)
+        recall, precision = hits / max(positives[k], 1), hits / np.arange(1, len(hits) + 1)
+        for rule, values in zip(rules, per_class, strict=True):
+            values[name] = rule(recall, precision) if positives[k] else float("nan")
+    return tuple(VocScores(_mean_present(values), values) for values in per_class)
+
+
+def _mean_present(values: Mapping[str, float]) -> float:
+    present = [value for value in values.values() if not np.isnan(value)]
+    return float(np.mean(present)) if present else float("nan")

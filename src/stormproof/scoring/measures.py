@@ -66,6 +66,8 @@ def score_maps(columns: tuple[Ints, Ints, Ints], match: ClassMatch, chosen: Sequ
 
 
 def _chosen(found: Detections, kept: Bools) -> Detections:
+    if kept.all():
+        return found
     masks = tuple(mask for mask, keep in zip(found.masks, kept, strict=True) if keep) if found.masks else ()
     return Detections(
         found.image[kept], found.boxes[kept], found.scores[kept], found.labels[kept], masks, found.sides[kept]

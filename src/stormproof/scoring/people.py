@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 
 from stormproof.condition import Condition
-from stormproof.corruptions import find
 from stormproof.errors import IncompleteGrid, InvalidOption, UnknownName
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.metrics.roc import (
@@ -22,7 +21,7 @@ from stormproof.metrics.roc import (
     worst_images,
 )
 from stormproof.models.classes import match_classes
-from stormproof.robustness.prediction import Predicted, normalise, predict
+from stormproof.robustness.prediction import PAIRS, Predicted, normalise, predict_from_its_pair
 from stormproof.scoring.measures import people
 from stormproof.scoring.reading import RunRows
 from stormproof.scoring.truths import Truths, only
@@ -82,18 +81,23 @@ def open_people(run: Path, *, data: str | None = None) -> PeopleRun:
     return PeopleRun(record, truths, {text: people(found, label) for text, found in rows}, label)
 
 
-def is_contextual(condition: str) -> bool:
-    """Whether a condition's corruption needs depth."""
-    name = Condition.parse(condition).corruption
-    return name is not None and bool(find(name).needs)
-
-
-def predict_contextual(runs: Sequence[PeopleRun]) -> Predicted:
-    """Normalised ADR under haze and defocus from that under simple mutators, one system left out (Fig. 7)."""
-    shared = [text for text in runs[0].found if all(text in run.found for run in runs)] if runs else []
-    simple = [text for text in shared if text != "clean" and not is_contextual(text)]
+def predict_contextual(runs: Sequence[PeopleRun]) -> dict[str, Predicted]:
+    """Normalised ADR under defocus and haze from blur and blending, one system left out (Fig. 7)."""
+    wanted = [text for text in (runs[0].found if runs else ()) if text == "clean" or _has_part(text)]
+    shared = [text for text in wanted if all(text in run.found for run in runs)]
     scores = normalise({_name(runs, k): {t: run.rates(t).adr for t in shared} for k, run in enumerate(runs)})
-    return predict(scores, simple, [text for text in shared if is_contextual(text)])
+    told = {name: predict_from_its_pair(scores, name) for name in PAIRS}
+    found = {name: each for name, each in told.items() if each is not None}
+    if not found:
+        pairs = " and ".join(f"{name} with {simple}" for name, simple in PAIRS.items())
+        raise InvalidOption(
+            f"The runs share no pair to predict ({pairs}); run --conditions mutators,contextual."
+        )
+    return found
+
+
+def _has_part(condition: str) -> bool:
+    return Condition.parse(condition).corruption in {*PAIRS, *PAIRS.values()}
 
 
 def _name(runs: Sequence[PeopleRun], k: int) -> str:

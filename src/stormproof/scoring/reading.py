@@ -17,6 +17,7 @@ from stormproof.metrics.quality import Change
 from stormproof.metrics.records import Detections
 from stormproof.models.classes import ClassMatch
 from stormproof.sample import RLE, Floats, Ints
+from stormproof.scoring.gathering import Spool, gathered, joined
 from stormproof.store.completeness import unreadable_images
 from stormproof.store.contents import has_values
 from stormproof.store.parts import check_part, part_paths
@@ -67,9 +68,18 @@ class RunRows:
     ) -> Iterator[tuple[str, Detections]]:
         """What the model said under each condition, in the dataset's labels; what the dataset has no name
         for has the label after the last."""
-        columns = DETECTION if masks else DETECTION[:-1]
-        for text, table in self.by_condition(conditions, columns):
-            yield text, _flat(table, match, positions, masks=masks)
+        if masks:
+            for text, table in self.by_condition(conditions, DETECTION):
+                yield text, _flat(table, match, positions)
+            return
+        out = frozenset(unreadable_images(self.run, self.record))
+        spool = Spool()
+        for path in self._parts:
+            for text, part in gathered(path, self.record, conditions, positions, out):
+                spool.add(text, part)
+        for text in conditions:
+            image, boxes, scores, labels, sides = joined(list(spool.take(text)))
+            yield text, Detections(image, boxes, scores, _mapped(labels, match), sides=sides)
 
     def confusions(self, conditions: Sequence[str]) -> Iterator[tuple[str, tuple[Ints, Ints, Ints], Ints]]:
         """Pixels of each condition by true and predicted class: three columns, and each entry's image."""
@@ -97,19 +107,17 @@ def _values(column: pa.ChunkedArray) -> Ints:
     return np.asarray(pc.list_flatten(column).combine_chunks()).astype(np.int64)
 
 
-def _flat(table: pa.Table, match: ClassMatch, positions: dict[str, int], *, masks: bool) -> Detections:
+def _flat(table: pa.Table, match: ClassMatch, positions: dict[str, int]) -> Detections:
+    """Detections with masks."""
     owners = np.array([positions[name] for name in table["image"].to_pylist()], np.int64)
     lengths = np.asarray(pc.list_value_length(table["scores"]).combine_chunks()).astype(np.int64)
-    corners = pc.list_flatten(pc.list_flatten(table["boxes"])).combine_chunks()
-    labels = _mapped(_values(table["labels"]), match)
-    scores = np.asarray(pc.list_flatten(table["scores"]).combine_chunks())
-    boxes = np.asarray(corners).reshape(-1, 4)
+    boxes = np.asarray(pc.list_flatten(pc.list_flatten(table["boxes"])).combine_chunks()).reshape(-1, 4)
     return Detections(
         np.repeat(owners, lengths),
         boxes,
-        scores,
-        np.where(labels < 0, len(match.dataset), labels),
-        tuple(_masks(table)) if masks else (),
+        np.asarray(pc.list_flatten(table["scores"]).combine_chunks()),
+        _mapped(_values(table["labels"]), match),
+        tuple(_masks(table)),
         _sides(table, boxes, lengths),
     )
 
@@ -121,7 +129,8 @@ def _mapped(labels: Ints, match: ClassMatch) -> Ints:
         raise StoreError(
             f"A stored label is out of range: there are {len(known)} classes; 'stormproof verify' says where."
         )
-    return known[labels] if len(labels) else labels
+    mapped = known[labels] if len(labels) else labels
+    return np.where(mapped < 0, len(match.dataset), mapped)
 
 
 def _sides(table: pa.Table, boxes: Floats, lengths: Ints) -> Floats:

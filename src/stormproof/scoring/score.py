@@ -26,7 +26,13 @@ from stormproof.scoring.papers import averaged_grid
 from stormproof.scoring.reading import RunRows
 from stormproof.scoring.sets import ConditionSet, sets_of
 from stormproof.scoring.truths import Truths, only
-from stormproof.store.completeness import IncompleteRun, in_words, missing_images, unreadable_images
+from stormproof.store.completeness import (
+    IncompleteRun,
+    in_words,
+    missing_images,
+    readable_images,
+    unreadable_images,
+)
 from stormproof.store.contents import has_objects, has_values
 from stormproof.store.integrity import check_images, check_run
 from stormproof.store.record import RunRecord, read_record
@@ -184,8 +190,7 @@ def _gains(name: str, each: ConditionSet, scores: Scores, reference: Scores) -> 
 
 def readable_ids(run: Path, record: RunRecord, dataset: Dataset) -> tuple[str, ...]:
     """The images that scores are of, in order: all but those that could not be read."""
-    out = unreadable_images(run, record)
-    return tuple(dataset.ids[i] for i in range(record.images) if i not in out)
+    return tuple(dataset.ids[i] for i in readable_images(run, record))
 
 
 def _images(ids: tuple[str, ...], found: Mapping[str, Scored]) -> ImageErrors | None:

@@ -39,6 +39,22 @@ class ConditionSet:
         return f"{self.name} ({count})"
 
 
+def mean_words(count: int) -> str:
+    """What the mean over conditions of no benchmark or suite is called."""
+    return f"mean over {count} condition{'' if count == 1 else 's'}"
+
+
+def mean_name(conditions: Sequence[str], benchmark: str | None = None) -> str:
+    """What the mean over all conditions of a run is: mPC where they are one benchmark or suite, whole.
+
+    >>> mean_name(("clean", "fog@1", "fog@2"))
+    'mean over 2 conditions'
+    """
+    sets = sets_of(conditions, benchmark)
+    whole = len(sets) == 1 and sets[0].whole
+    return "mPC" if whole else mean_words(sum(len(each.conditions) for each in sets))
+
+
 def sets_of(conditions: Sequence[str], benchmark: str | None = None) -> tuple[ConditionSet, ...]:
     """The benchmark, the suites that are held whole and are not part of another, and what is left.
 

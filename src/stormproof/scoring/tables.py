@@ -22,6 +22,8 @@ from stormproof.scoring import papers
 from stormproof.scoring.aggregates import MEAN
 from stormproof.scoring.images import save_images
 from stormproof.scoring.score import Scores
+from stormproof.scoring.sets import mean_words
+from stormproof.store.seal import with_digest
 
 SCORES = "scores.json"
 SCORES_CSV = "scores.csv"
@@ -30,7 +32,8 @@ COLUMNS = ("condition", "corruption", "severity", "class", "measure", "value")
 
 def save(run: Path, scores: Scores) -> None:
     """Keep scores beside the predictions they were derived from."""
-    for name, text in ((SCORES, as_json(scores)), (SCORES_CSV, as_csv(scores))):
+    sealed = _document(with_digest(finite(scores.as_dict())))
+    for name, text in ((SCORES, sealed), (SCORES_CSV, as_csv(scores))):
         with whole_file(run / name) as file:
             file.write(text.encode())
     if scores.images is not None:
@@ -39,7 +42,11 @@ def save(run: Path, scores: Scores) -> None:
 
 def as_json(scores: Scores) -> str:
     """Fractions, in full precision; null where there is no number."""
-    return json.dumps(finite(scores.as_dict()), indent=1, ensure_ascii=False) + "\n"
+    return _document(finite(scores.as_dict()))
+
+
+def _document(content: Any) -> str:
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
 def several(every: Mapping[str, Scores], *, wants_json: bool) -> str:
@@ -108,7 +115,7 @@ def summary_columns(scores: Scores) -> list[tuple[str, str]]:
     inputs = [given for given in INPUTS if "reference" not in given or scores.reference is not None]
     declared = [(found.name, found.column) for found in aggregates_of(*inputs) if found.column]
     count = len(scores.sets[0][0].conditions) if scores.sets else 0
-    declared.append((MEAN, f"mean over {count} condition{'' if count == 1 else 's'}"))
+    declared.append((MEAN, mean_words(count)))
     held = {key for found in scores.aggregates.values() for key in found}
     return [(name, column) for name, column in declared if name in held]
 

@@ -28,6 +28,12 @@ def unreadable_images(run: Path, record: RunRecord) -> dict[int, str]:
     return {int(row["index"]): str(row["image"]) for row in failed if int(row["index"]) < record.images}
 
 
+def readable_images(run: Path, record: RunRecord) -> list[int]:
+    """The images that scores are of, by index: all but those that could not be read."""
+    out = unreadable_images(run, record)
+    return [index for index in range(record.images) if index not in out]
+
+
 class IncompleteRun(IncompleteGrid):
     """Conditions of a run lack images; says how to finish it, and what failed if anything did."""
 

@@ -17,10 +17,9 @@ from stormproof.files import make_folder, write_json
 from stormproof.store.lock import LOCK, held_lock
 from stormproof.store.parts import FAILURES, PARTS, check_part, part_paths, rows_in
 from stormproof.store.schema import VERSION
-from stormproof.store.seal import json_digest
+from stormproof.store.seal import DIGEST, json_digest
 
 RECORD = "run.json"
-_DIGEST = "digest"  # of everything else in the file
 _CLAIM = ".claim.lock"
 
 
@@ -92,7 +91,7 @@ def read_record(run: Path) -> RunRecord:
     path = run / RECORD
     try:
         content = json.loads(path.read_bytes())
-        digest = content.pop(_DIGEST, None) if isinstance(content, dict) else None
+        digest = content.pop(DIGEST, None) if isinstance(content, dict) else None
         record = RunRecord.model_validate_json(json.dumps(content))
     except FileNotFoundError:
         fix = "'stormproof run' makes one"
@@ -114,7 +113,7 @@ def _anew(run: Path) -> str:
 
 def _write(run: Path, record: RunRecord) -> None:
     content = record.model_dump(mode="json")
-    write_json(run / RECORD, content | ({_DIGEST: json_digest(content)} if record.sealed else {}))
+    write_json(run / RECORD, content | ({DIGEST: json_digest(content)} if record.sealed else {}))
 
 
 @contextmanager

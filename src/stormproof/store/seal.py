@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
+DIGEST = "digest"  # the key of a JSON document's own digest
 _MARK = b"SEAL"
 _DIGEST = 16  # bytes
 _SEAL = len(_MARK) + _DIGEST
@@ -66,3 +67,22 @@ def json_digest(content: Any) -> str:
     """
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def with_digest(content: dict[str, Any]) -> dict[str, Any]:
+    """A JSON document that carries a digest of everything else it says."""
+    return {**content, DIGEST: json_digest(content)}
+
+
+def without_digest(content: Any) -> dict[str, Any] | None:
+    """What `with_digest` was given; None if it says anything else by now, or never had a digest.
+
+    >>> without_digest(with_digest({"AP": 0.5}))
+    {'AP': 0.5}
+    >>> without_digest({**with_digest({"AP": 0.5}), "AP": 0.6}) is None
+    True
+    """
+    if not isinstance(content, dict) or DIGEST not in content:
+        return None
+    rest = {key: value for key, value in content.items() if key != DIGEST}
+    return rest if content[DIGEST] == json_digest(rest) else None

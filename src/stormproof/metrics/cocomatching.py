@@ -1,0 +1,254 @@
+"""Who matched whom under COCO's rule (pycocotools' `evaluateImg`), for every size and IoU threshold.
+
+Scores follow from these matches (`metrics.coco`), and so do intervals (`confidence`): a weight belongs to a
+whole image and COCO matches within images, so no weight changes a match (docs/adr/0090, 0020).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from hotcoco import mask as masks_of
+
+from stormproof.kernel import kernel
+from stormproof.metrics.matching import Groups, by_class_and_image
+from stormproof.metrics.ordering import by_falling_score, by_number
+from stormproof.metrics.records import Detections, DetectionTruth
+from stormproof.sample import RLE, Bools, Floats, Ints
+
+Bits = npt.NDArray[np.uint16]  # one bit per IoU threshold
+
+IOUS = np.linspace(0.5, 0.95, 10)
+SIZES = np.array(
+    [[0, 1e10], [0, 32**2], [32**2, 96**2], [96**2, 1e10]], np.float64
+)  # all, small, medium, large
+_CAP = 100  # detections per image and class
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matches:
+    """What became of truths and detections; of a class, the detections come by falling score.
+
+    `hit[s, d]` has bit t where detection d found an object of size s at the t-th IoU threshold,
+    `excused[s, d]` where it found one that neither counts nor penalises. `inside[s, d]` says whether it is of
+    that size itself: one that found nothing is a false positive there, and nowhere else. `place[d]` counts
+    the detections of its class in its image that score higher. `counts[s, o]` marks the objects to find.
+    """
+
+    images: int
+    classes: int
+    image: Ints
+    label: Ints
+    score: Floats
+    hit: Bits
+    excused: Bits
+    inside: Bools
+    place: Ints
+    truth_image: Ints
+    truth_label: Ints
+    counts: Bools
+
+    def of_images(self, chosen: Ints) -> Matches:
+        """The matches of some images, which are then numbered as chosen."""
+        place = np.full(self.images, -1)
+        place[chosen] = np.arange(len(chosen))
+        d, o = place[self.image] >= 0, place[self.truth_image] >= 0
+        return Matches(
+            len(chosen), self.classes, place[self.image[d]], self.label[d], self.score[d], self.hit[:, d],
+            self.excused[:, d], self.inside[:, d], self.place[d], place[self.truth_image[o]],
+            self.truth_label[o], self.counts[:, o],
+        )  # fmt: skip
+
+
+def match_boxes(truth: DetectionTruth, found: Detections) -> Matches:
+    """COCO's matches of boxes."""
+    groups = by_class_and_image(truth, found)
+    theirs, ours = _xywh(found, groups.detections), _xywh(truth, groups.truths)
+    excused = truth.excused[groups.truths]
+    offsets = _offsets(groups)
+    overlaps = np.empty(offsets[-1])
+    _box_overlaps(groups.starts, offsets, theirs, ours, excused, overlaps)
+    return _matches(truth, found, groups, offsets, overlaps, theirs[:, 2] * theirs[:, 3])
+
+
+def _xywh(objects: DetectionTruth | Detections, chosen: Ints) -> Floats:
+    """Boxes with the sides that files state, which corners may not give to the last bit (docs/adr/0110)."""
+    found: Floats = _taken(objects.boxes, objects.sides, chosen)
+    return found
+
+
+@kernel
+def _taken(boxes: Any, sides: Any, chosen: Any) -> Any:
+    found = np.empty((len(chosen), 4))
+    for k in range(len(chosen)):
+        i = chosen[k]
+        found[k, 0], found[k, 1], found[k, 2], found[k, 3] = (
+            boxes[i, 0],
+            boxes[i, 1],
+            sides[i, 0],
+            sides[i, 1],
+        )
+    return found
+
+
+def match_masks(truth: DetectionTruth, found: Detections) -> Matches:
+    """COCO's matches of masks; a detection's size is its mask's area."""
+    groups = by_class_and_image(truth, found)
+    offsets = _offsets(groups)
+    excused = truth.excused[groups.truths]
+    theirs = [_packed(found.masks[i]) for i in groups.detections.tolist()]
+    ours = [_packed(truth.masks[i]) for i in groups.truths.tolist()]
+    overlaps = np.empty(offsets[-1])
+    for (t0, t1, d0, d1), at in zip(groups.starts.tolist(), offsets.tolist(), strict=False):
+        if t1 > t0 and d1 > d0:
+            table = masks_of.iou(theirs[d0:d1], ours[t0:t1], excused[t0:t1].tolist())
+            overlaps[at : at + table.size] = np.asarray(table).ravel()
+    area = np.array([masks_of.area(mask) for mask in theirs], np.float64)
+    return _matches(truth, found, groups, offsets, overlaps, area)
+
+
+def _packed(mask: RLE | None) -> Any:
+    assert mask is not None, "masks were checked when they were scored"
+    return masks_of.frPyObjects({"size": list(mask.size), "counts": mask.counts.tolist()}, *mask.size)
+
+
+def _offsets(groups: Groups) -> Ints:
+    """Where each group's overlaps begin: detections × truths of the group, flat."""
+    starts = groups.starts
+    pairs = (starts[:, 1] - starts[:, 0]) * (starts[:, 3] - starts[:, 2])
+    return np.concatenate(([0], np.cumsum(pairs)))
+
+
+def _matches(
+    truth: DetectionTruth, found: Detections, groups: Groups, offsets: Ints, overlaps: Floats, area: Floats
+) -> Matches:
+    sizes, chosen = len(SIZES), groups.detections
+    hit, excused = (np.zeros((len(chosen), sizes), np.uint16) for _ in range(2))
+    crowd, extent = truth.excused[groups.truths], truth.area[groups.truths]
+    _match(groups.starts, offsets, overlaps, crowd, extent, SIZES, IOUS, hit, excused)
+    starts = groups.starts
+    place = np.arange(len(chosen)) - np.repeat(starts[:, 2], starts[:, 3] - starts[:, 2])
+    order = _by_class(truth, found, chosen, place)
+    source = chosen[order]
+    low, high = SIZES[:, :1], SIZES[:, 1:]
+    return Matches(
+        len(truth.ids), len(truth.classes), found.image[source], found.labels[source], found.scores[source],
+        hit[order].T, excused[order].T, _inside(area[order], SIZES), place[order],
+        truth.image, truth.labels, ~truth.excused & (truth.area >= low) & (truth.area <= high),
+    )  # fmt: skip
+
+
+def _by_class(truth: DetectionTruth, found: Detections, chosen: Ints, place: Ints) -> Ints:
+    """Places in `chosen` by class, then falling score; ties by the images' rank, then as grouped.
+
+    Those beyond the cap are left out.
+    """
+    where = np.empty_like(chosen)
+    where[chosen] = np.arange(len(chosen))
+    ranks = truth.rank[found.image]
+    if (np.diff(ranks) >= 0).all():  # as nearly always: ties are in order as given
+        order = found.order
+    else:
+        given = np.argsort(ranks, kind="stable")
+        order = given[by_falling_score(found.scores[given])]
+    order = order[place[where[order]] < _CAP]
+    return where[by_number(found.labels, len(truth.classes), order)]
+
+
+@kernel
+def _inside(area: Any, sizes: Any) -> Any:
+    found = np.empty((len(sizes), len(area)), np.bool_)
+    for s in range(len(sizes)):
+        for d in range(len(area)):
+            found[s, d] = sizes[s, 0] <= area[d] <= sizes[s, 1]
+    return found
+
+
+@kernel
+def _box_overlaps(starts: Any, offsets: Any, theirs: Any, ours: Any, crowd: Any, out: Any) -> None:
+    """IoU as pycocotools computes it, operation by operation; with a crowd, the share of the detection."""
+    for g in range(len(starts)):
+        t0, t1, d0, d1 = starts[g]
+        at = offsets[g]
+        for d in range(d0, d1):
+            x, y, dw, dh = theirs[d]
+            for t in range(t0, t1):
+                tx, ty, tw, th = ours[t]
+                width = min(x + dw, tx + tw) - max(x, tx)
+                height = min(y + dh, ty + th) - max(y, ty)
+                out[at] = 0.0
+                if width > 0 and height > 0:
+                    shared = width * height
+                    union = dw * dh if crowd[t] else dw * dh + tw * th - shared
+                    out[at] = shared / union
+                at += 1
+
+
+@kernel
+def _match(
+    starts: Any, offsets: Any, overlaps: Any, crowd: Any, area: Any, sizes: Any, ious: Any,
+    hit: Any, excused: Any,
+) -> None:  # fmt: skip
+    taken = np.zeros(len(crowd), np.bool_)
+    for g in range(len(starts)):
+        t0, t1, d0, d1 = starts[g]
+        if t0 == t1 or d0 == d1:
+            continue
+        last = min(d1, d0 + _CAP)
+        if t1 == t0 + 1:
+            _match_one(offsets[g] - d0, d0, last, overlaps, crowd[t0], area[t0], sizes, ious, hit, excused)
+            continue
+        for s in range(len(sizes)):
+            for k in range(len(ious)):
+                taken[t0:t1] = False
+                level, any_left = min(ious[k], 1 - 1e-10), False
+                for d in range(d0, last):
+                    row = offsets[g] + (d - d0) * (t1 - t0) - t0
+                    best, at, counts = level, -1, False
+                    # Objects that count come first; only a detection without one may take an excused one.
+                    for turn in range(2):
+                        if turn == 1 and at >= 0:
+                            break
+                        for t in range(t0, t1):
+                            if overlaps[row + t] < best:
+                                continue
+                            any_left = True
+                            skip = crowd[t] or area[t] < sizes[s, 0] or area[t] > sizes[s, 1]
+                            if skip == (turn == 0) or (taken[t] and not crowd[t]):
+                                continue
+                            best, at, counts = overlaps[row + t], t, not skip
+                    if at >= 0:
+                        taken[at] = True
+                        if counts:
+                            hit[d, s] |= np.uint16(1 << k)
+                        else:
+                            excused[d, s] |= np.uint16(1 << k)
+                if not any_left:
+                    break  # nothing overlaps as much, and no higher threshold will find more
+
+
+@kernel(inline=True)
+def _match_one(
+    row: Any, d0: Any, last: Any, overlaps: Any, crowd: Any, area: Any, sizes: Any, ious: Any, hit: Any,
+    excused: Any,
+) -> None:  # fmt: skip
+    """A single object: a detection finds it at the thresholds it reaches and no better one did before."""
+    done = 0  # thresholds at which it is taken
+    for d in range(d0, last):
+        reached = done
+        while reached < len(ious) and overlaps[row + d] >= min(ious[reached], 1 - 1e-10):
+            reached += 1
+        if crowd:  # is never taken
+            reached = 0
+            while reached < len(ious) and overlaps[row + d] >= min(ious[reached], 1 - 1e-10):
+                reached += 1
+        bits = (1 << reached) - (1 << done)
+        for s in range(len(sizes)):
+            if crowd or area < sizes[s, 0] or area > sizes[s, 1]:
+                excused[d, s] = bits
+            else:
+                hit[d, s] = bits
+        done = 0 if crowd else reached

@@ -1,0 +1,64 @@
+"""What is read of finished work: run folders, manifests of copies, requirements."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+
+from fuzz.dataset_targets import lay, quietly
+from fuzz.mutate import json_bytes, mutate
+from stormproof.corrupted_copies import check, read_manifest
+
+
+@lru_cache(maxsize=1)
+def _runs() -> dict[str, dict[str, bytes]]:
+    """Finished run folders, with what they were run on beside them."""
+    from torture import make_runs
+
+    root = Path(tempfile.mkdtemp())
+    runs = make_runs(root)
+    found = {}
+    for run in runs:
+        files = [p for p in sorted(run.rglob("*")) if p.is_file() and not p.name.startswith(".")]
+        found[str(run)] = {str(p.relative_to(run)): p.read_bytes() for p in files}
+    return found
+
+
+def run_folder(dice: random.Random, folder: Path) -> None:
+    """A run's parts, failures, run.json and run.yaml, one of them changed, through all that read a folder."""
+    from stormproof.report.sources import subjects_of
+    from stormproof.scoring.score import score_run
+    from stormproof.store.integrity import problems
+    from stormproof.store.record import read_record
+
+    files = _runs()[dice.choice([*_runs()])]
+    name = dice.choice([*files])
+    lay({**files, name: mutate(name, files[name], dice)}, folder)
+    quietly(lambda: score_run(folder))
+    quietly(lambda: list(problems(folder, read_record(folder), deep=True)))
+    quietly(lambda: subjects_of(str(folder)))
+
+
+def manifest(dice: random.Random, folder: Path) -> None:
+    """The list of corrupted copies."""
+    entry = {"path": "a.png", "source": "a.png", "condition": "fog@3", "sha256": "0", "pixels_sha256": "1"}
+    seed = json_bytes({"stormproof": "0", "seed": 0, "recipe_versions": {}, "files": [entry], "failed": []})
+    (folder / "manifest.json").write_bytes(mutate("manifest.json", seed, dice))
+    for copy in read_manifest(folder):
+        quietly(lambda copy=copy: check(folder, copy))
+
+
+_REQUIREMENTS = b"""requirements:
+  - {measure: AP, condition: clean, at_least: 0.3}
+  - {measure: mPC, at_least: 0.2}
+"""
+
+
+def requirements(dice: random.Random, folder: Path) -> None:
+    from stormproof.confidence.requirements import read_requirements
+
+    path = folder / "requirements.yaml"
+    path.write_bytes(mutate("requirements.yaml", _REQUIREMENTS, dice))
+    read_requirements(path)

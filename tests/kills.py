@@ -1,0 +1,241 @@
+"""Kills at random moments: a run, or `corrupt`, killed and continued until it is whole, gives the same bytes.
+
+To be killed a thousand times, a run must start quickly. Planners are forked from this process, which has
+loaded everything and started no thread, and so are the workers of the pool and of `corrupt`; `fresh` starts
+both as new interpreters, as a user does. Ray's workers are always Ray's own, on one cluster for all kills.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from statistics import median
+
+from engine.scenes import write_scene
+from stormproof.kernel import start_kernels
+
+MODELS = Path(__file__).parent / "engine" / "fake_models.py"
+ENGINES = ("pool", "ray", "local", "corrupt")
+_IMAGES, _SIDES = 24, (32, 32)
+_CALM = 8  # attempts without a kill after which a folder must be whole
+_LOADED = (
+    "pandas", "pyarrow.parquet", "ray", "stormproof.cli", "stormproof.context", "stormproof.corrupted_copies",
+    "stormproof.corruptions", "stormproof.datasets.coco", "stormproof.datasets.context",
+    "stormproof.engine.many", "stormproof.engine.executors.cluster", "stormproof.engine.executors.local",
+    "stormproof.engine.executors.pool", "stormproof.engine.progress", "stormproof.models.python",
+    "stormproof.trackers",
+)  # fmt: skip
+_CLUSTER = """
+import sys, ray
+options = {"num_cpus": 2, "include_dashboard": False, "object_store_memory": 80 << 20}
+there = ray.init("local", log_to_driver=False, _node_ip_address="127.0.0.1", **options)
+print(there.address_info["gcs_address"], flush=True)
+sys.stdin.read()
+"""
+
+
+@dataclass(frozen=True)
+class Victim:
+    """What is killed: the arguments of a command, with OUT for its folder, and where its workers are."""
+
+    arguments: tuple[str, ...]
+    fresh: bool
+    cluster: int | None = None  # the process that holds Ray's cluster
+
+    def start(self, out: Path, words: Path) -> int:
+        """Start the command in a process group of its own; what it says goes to a file."""
+        arguments = [part.replace("OUT", str(out)) for part in self.arguments]
+        if self.fresh:
+            command = [sys.executable, "-c", "from stormproof.cli import main; main()", *arguments]
+            with words.open("wb") as said:
+                return subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True).pid
+        process = os.fork()
+        if process == 0:
+            _become(arguments, words)
+        return process
+
+    def workers(self, planner: int) -> list[int]:
+        """The processes that do its work now."""
+        if self.cluster is not None:
+            return [child for child, words in _below(self.cluster) if words.startswith("ray::_task")]
+        return [child for child, words in _below(planner) if "resource_tracker" not in words]
+
+
+def _load() -> None:
+    """Load what commands load, so that forked ones need not."""
+    for name in _LOADED:
+        import_module(name)
+    start_kernels()
+
+
+def _become(arguments: list[str], words: Path) -> None:
+    """Go on as the command; never returns."""
+    code = 70
+    try:
+        os.setsid()
+        said = os.open(words, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(said, 1)
+        os.dup2(said, 2)
+        sys.argv = ["stormproof", *arguments]
+        from stormproof import processes
+        from stormproof.cli import main
+
+        processes._WorkerContext = lambda: multiprocessing.get_context("fork")  # type: ignore[assignment,misc]
+        main()
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def kills(
+    engine: str, count: int, seed: int, folder: Path, *, fresh: bool = False
+) -> Iterator[tuple[str, str]]:
+    """Kill at random moments until `count` kills are spent; yields what came of each, folder by folder."""
+    rng = random.Random(seed)
+    if not fresh:
+        _load()
+    with ExitStack() as stack:
+        victim = stack.enter_context(_victim(engine, folder, fresh))
+        calm, words = folder / "calm", folder / "words.txt"
+        started = time.monotonic()
+        if code := _end(victim.start(calm, words)):
+            raise SystemExit(f"An undisturbed run ends with {code}: {words.read_text()[-2000:]}")
+        times, right, spent = [time.monotonic() - started], digest(calm), 0
+        while spent < count:
+            out = folder / f"killed-{spent}"
+            here, wrong = _torment(victim, out, words, times, rng, count - spent)
+            wrong = wrong or ("" if digest(out) == right else "OTHER BYTES")
+            wrong = wrong or ("LEFTOVERS" if list(out.rglob(".*.tmp")) else "")
+            spent += here
+            detail = f"after {here} kills: {words.read_text(errors='replace')[-600:]}" if wrong else ""
+            for _ in range(here):
+                yield wrong or "same bytes", detail
+            shutil.rmtree(out)
+
+
+def _torment(
+    victim: Victim, out: Path, words: Path, times: list[float], rng: random.Random, most: int
+) -> tuple[int, str]:
+    """Start, kill and start again until the command ends well: the kills spent, and what went wrong."""
+    here = calm = 0
+    code: int | None = None
+    while calm < _CALM:
+        planner, started, before = victim.start(out, words), time.monotonic(), here
+        code = None
+        while code is None:
+            code = _end(planner, rng.uniform(0, 1) * median(times[-9:]) if here < most else None)
+            if code is None:
+                here += 1
+                _kill(victim, planner, rng)
+        if not victim.fresh:
+            _wait_for_group(planner)  # forked workers hold the planner's lock until they end
+        if "Traceback (most recent" in words.read_text(errors="replace"):
+            return here, "RAW ERROR"
+        if here == before and code == 0:
+            times.append(time.monotonic() - started)
+        if code == 0:
+            return here, ""
+        calm += here == before
+    return here, f"ENDS WITH {code}"
+
+
+def _kill(victim: Victim, planner: int, rng: random.Random) -> None:
+    """Kill the planner, everything it started, or one of its workers."""
+    what = rng.choice(("planner", "planner", "group", "worker", "worker"))
+    workers = victim.workers(planner) if what == "worker" else []
+    with suppress(ProcessLookupError):
+        if workers:
+            os.kill(rng.choice(workers), signal.SIGKILL)
+        elif what == "group":
+            os.killpg(planner, signal.SIGKILL)
+        else:
+            os.kill(planner, signal.SIGKILL)
+
+
+def _end(process: int, patience: float | None = None) -> int | None:
+    """The exit code of a child once it has ended; None if it takes longer than `patience` seconds."""
+    until = None if patience is None else time.monotonic() + patience
+    while True:
+        ended, status = os.waitpid(process, 0 if until is None else os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        if until is not None and time.monotonic() > until:
+            return None
+        time.sleep(0.001)
+
+
+def _wait_for_group(group: int) -> None:
+    while True:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.002)
+
+
+@contextmanager
+def _victim(engine: str, folder: Path, fresh: bool) -> Iterator[Victim]:
+    scene = write_scene(folder / "scene", images=_IMAGES, size=_SIDES)
+    if engine == "corrupt":
+        images = scene.partition("images=")[2]
+        copying = ("corrupt", images, "OUT", "--conditions", "contrast@3,brightness@3", "--workers", "2")
+        yield Victim((*copying, "--overwrite"), fresh)
+        return
+    running = ("run", "--model", f"{MODELS}:brightness_boxes", "--data", scene, "--conditions",
+               "contrast@3,brightness@3", "--chunk", "1", "--engine", engine, "--out", "OUT")  # fmt: skip
+    if engine != "ray":
+        yield Victim((*running, *(("--workers", "2") if engine == "pool" else ())), fresh)
+        return
+    os.environ["RAY_AUTH_MODE"] = "disabled"  # this cluster listens to this machine alone
+    command = [sys.executable, "-c", _CLUSTER]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        address = holder.stdout.readline().strip()
+        try:
+            yield Victim((*running, "--address", address), fresh, holder.pid)
+        finally:
+            holder.stdin.close()
+
+
+def digest(folder: Path) -> str:
+    """The bytes of everything that counts in an output folder."""
+    total = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in (".parquet", ".png") or path.name == "manifest.json":
+            total.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+    return total.hexdigest()
+
+
+def _below(ancestor: int) -> list[tuple[int, str]]:
+    """Every process that descends from one, with its command line."""
+    parents, words = {}, {}
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            parents[int(place.name)] = int((place / "stat").read_text().rpartition(")")[2].split()[1])
+            words[int(place.name)] = (place / "cmdline").read_text().replace("\0", " ")
+    family, grown = {ancestor}, 0
+    while grown != len(family):
+        grown = len(family)
+        family |= {child for child, parent in parents.items() if parent in family}
+    return [(child, words[child]) for child in sorted(family - {ancestor}) if child in words]

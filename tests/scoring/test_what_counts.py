@@ -1,0 +1,144 @@
+"""What scores are over: people, the classes in common, the conditions of a suite."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from engine.scenes import write_scene
+from scoring.conftest import MODELS, Make
+from stormproof.cli import app
+from stormproof.engine.config import make_config
+from stormproof.engine.presets import PRESETS
+from stormproof.engine.run import run as run_it
+from stormproof.errors import StormproofError
+from stormproof.metrics.records import Detections, DetectionTruth
+from stormproof.models.classes import NO_CLASS, match_classes
+from stormproof.sample import Instances
+from stormproof.scoring.classes import narrowed
+from stormproof.scoring.measures import score_boxes
+from stormproof.scoring.score import score_run
+from stormproof.scoring.sets import mean_name, sets_of
+from stormproof.scoring.tables import flat_numbers
+
+
+def test_people_are_scored_at_fixed_sensitivities(tmp_path: Path) -> None:
+    from engine.scenes import write_scene
+    from scoring.conftest import MODELS
+    from stormproof.engine.config import make_config
+    from stormproof.engine.run import run as run_engine
+
+    spec = write_scene(tmp_path / "people", images=6)
+    file = tmp_path / "people" / "instances.json"
+    file.write_text(file.read_text().replace('"cat"', '"person"'))
+    settings = {"model": f"{MODELS}:contrast_boxes", "data": spec, "out": str(tmp_path / "run")}
+    run_engine(make_config({**settings, "conditions": ["fog@5"], "engine": "local"}))
+    scores = score_run(tmp_path / "run")
+    assert {"ADR", "FPPI"} <= set(scores.by_measure)
+    assert 0 <= scores.by_measure["ADR"]["fog@5"] <= 1
+
+
+def test_a_class_the_dataset_lacks_is_a_wrong_name_not_a_miss() -> None:
+    """To average precision it is nothing; to an object's error, a box on the object, called wrongly."""
+    boxes = np.array([[10.0, 10, 30, 30]])
+    truth = DetectionTruth.of([("a", Instances(boxes, np.array([0])))], ("cat", "dog"))
+    one, score = np.array([0]), np.array([0.9])
+    right = score_boxes(truth, Detections(one, boxes, score, np.array([0]))).numbers
+    strange = score_boxes(truth, Detections(one, boxes, score, np.array([2]))).numbers
+    wrong = score_boxes(truth, Detections(one, boxes, score, np.array([1]))).numbers
+    assert right["AP"] == pytest.approx(1)
+    assert strange["AP"] == 0
+    flaws = [name for name in strange if name.startswith(("flaws", "E"))]
+    assert {name: strange[name] for name in flaws} == {name: wrong[name] for name in flaws}
+    assert strange["E"] == 0
+
+
+def test_people_who_leave_the_image_stop_no_scoring(tmp_path: Path) -> None:
+    spec = write_scene(tmp_path / "scene", images=1)
+    file = tmp_path / "scene" / "instances.json"
+    content = json.loads(file.read_text().replace('"cat"', '"person"'))
+    for entry in content["annotations"]:
+        entry |= {"bbox": [0, 0, 2, 2], "area": 4, "segmentation": [[0, 0, 2, 0, 2, 2, 0, 2]]}
+    file.write_text(json.dumps(content))
+    out, model = tmp_path / "run", f"{MODELS}:contrast_boxes"
+    asked = ["geometric_distortion[delta=-0.3]"]
+    run_it(
+        make_config({"model": model, "data": spec, "out": str(out), "conditions": asked, "engine": "local"})
+    )
+    rates = score_run(out).by_measure["ADR"]
+    assert np.isfinite(rates["clean"])
+    assert np.isnan(rates.get("geometric_distortion[delta=-0.3]", np.nan))
+
+
+def test_mpc_is_of_a_suite_whatever_else_was_run(make: Make) -> None:
+    run = make("contrast_boxes", name="suite", conditions=["noise"])
+    alone = score_run(run)
+    assert alone.over == "noise"
+    make("contrast_boxes", name="suite", conditions=["fog@3", "snow@1"])
+    more = score_run(run)
+    assert more.aggregates["AP"]["mPC"] == alone.aggregates["AP"]["mPC"]
+    noise = [value for text, value in more.by_measure["AP"].items() if "noise" in text]
+    assert more.aggregates["AP"]["mPC"] == pytest.approx(np.mean(noise))
+    assert [each.words for each, _ in more.sets] == ["noise (15 conditions)", "2 conditions"]
+    assert more.sets[1][1]["AP"]["mean"] == pytest.approx(
+        (more.by_measure["AP"]["fog@3"] + more.by_measure["AP"]["snow@1"]) / 2
+    )
+    shown = CliRunner().invoke(app, ["score", str(run), "--measure", "AP50"]).output
+    assert "AP50 over noise (15 conditions): P" in shown
+    assert "AP50 over 2 conditions beside: P" in shown
+    assert "AP50 by corruption and severity" in shown
+    assert "┃ group" in shown
+    with pytest.raises(StormproofError, match="Unknown measure of this run 'AP5O'"):
+        more.showing("AP5O")
+
+
+def test_scores_are_over_the_classes_in_common(make: Make) -> None:
+    run = make("cat_boxes", name="cats", conditions=["clean"])
+    found = score_run(run)
+    assert found.classes == ("cat",)
+    assert found.by_measure["AP50"]["clean"] == score_run(run, classes="cat").by_measure["AP50"]["clean"]
+    every = score_run(run, classes="all")
+    assert every.by_measure["AP50"]["clean"] == pytest.approx(found.by_measure["AP50"]["clean"] / 2)
+    assert found.by_measure["AP"]["clean"] == pytest.approx(every.per_class["AP"]["clean"]["cat"])
+    assert found.by_measure["AP"]["clean"] > 0
+    shown = CliRunner().invoke(app, ["score", str(run)]).output
+    assert "Means are over 1 of the dataset's 2 classes: cat." in shown
+    with pytest.raises(StormproofError, match="Unknown class of the dataset 'cow'"):
+        score_run(run, classes="cow")
+
+
+def test_maps_are_over_the_chosen_classes(make: Make) -> None:
+    run = make("thresholds", "street")
+    every, some = score_run(run), score_run(run, classes=["dark", "bright"])
+    iou = every.per_class["IoU"]["fog@3"]
+    assert some.by_measure["mIoU"]["fog@3"] == pytest.approx((iou["dark"] + iou["bright"]) / 2)
+    assert some.by_measure["pixel accuracy"] == every.by_measure["pixel accuracy"]
+
+
+def test_part_of_a_benchmark_has_no_mpc() -> None:
+    (some,) = sets_of(("clean", "fog@1", "fog@2"), "coco-c")
+    assert (some.name, some.whole) == ("coco-c", False)
+    assert mean_name(("clean", "fog@1", "fog@2"), "coco-c") == "mean over 2 conditions"
+    every = tuple(map(str, PRESETS["coco-c"].conditions()))
+    assert mean_name(every, "coco-c") == "mPC"
+    assert mean_name((*every, "speckle_noise@1"), "coco-c") == "mean over 76 conditions"
+
+
+def test_chosen_classes_are_numbered_anew() -> None:
+    match = match_classes(("bird", "cat", "eel"), ("cat", "dog", "bird"))
+    assert match.labels == (2, 0, NO_CLASS)
+    assert narrowed(match, ("bird",)).labels == (0, NO_CLASS, NO_CLASS)
+    assert narrowed(match, ("dog", "bird")).labels == (1, NO_CLASS, NO_CLASS)
+
+
+def test_trackers_get_finite_numbers_only() -> None:
+    cells = {"AP": {"clean": 0.5, "fog@1": math.nan}}
+    scores: Any = SimpleNamespace(by_measure=cells, aggregates={"AP": {"mPC": math.inf, "P": 0.5}})
+    assert flat_numbers(scores) == {"AP/clean": 0.5, "AP/P": 0.5}
