@@ -2,50 +2,44 @@
 
 python docs/make_leaderboard.py
 
-Made from the scores that docs/make_results.py wrote, so without a hash of predictions; run the commands of
-docs/results/README.md and `stormproof submit` for entries that do.
+Made from the runs that docs/make_results.py keeps under runs/results, with fingerprints and a hash of the
+predictions; a network that was not run here keeps the entry it has.
 """
 
 from __future__ import annotations
 
-import csv
 import re
 
-from make_results import RESULTS, RUNS
+from make_results import RESULTS, ROOT, RUNS, Run
 
-from stormproof.report.leaderboard.submission import (
-    Submission,
-    SubmittedDataset,
-    SubmittedModel,
-    as_json,
-    derive,
-)
-from stormproof.report.leaderboard.submit import task_of
+from stormproof.report.leaderboard.submission import Submission, SubmittedDataset, as_json
+from stormproof.report.leaderboard.submit import submission_of
 
 NOTE = "A small network on a few dozen photographs: enough to see the machinery work, too few to rank models."
+PHOTOGRAPHS = re.compile(r"(?:all )?\d+ (?:at hand )?of (?P<dataset>.+)")
+
+
+def entry_of(run: Run) -> Submission:
+    """A run's entry, under the names of the page, with the command that repeats it."""
+    made = submission_of(ROOT / "runs" / "results" / run.name, note=NOTE)
+    name = PHOTOGRAPHS.fullmatch(run.photographs)
+    assert name is not None, run.photographs
+    dataset = SubmittedDataset(
+        name=name["dataset"], fingerprint=made.dataset.fingerprint, images=made.dataset.images
+    )
+    model = made.model.model_copy(update={"name": run.network})
+    command = {"command": run.command("run")}
+    return made.model_copy(
+        update={"model": model, "dataset": dataset, "provenance": made.provenance | command}
+    )
 
 
 def main() -> None:
     for run in RUNS:
-        rows = list(csv.DictReader((RESULTS / f"{run.name}.csv").open(encoding="utf-8")))
-        measure = "mIoU" if any(row["measure"] == "mIoU" for row in rows) else "AP"
-        grid = {row["condition"]: float(row["value"]) for row in rows if row["measure"] == measure}
-        conditions = tuple(text for text in grid if text != "clean")
-        count, name = re.fullmatch(r"(?:all )?(\d+) (?:at hand )?of (.+)", run.photographs).groups()
-        entry = Submission(
-            origin="self-reported",
-            task=task_of(measure),
-            model=SubmittedModel(name=run.network),
-            dataset=SubmittedDataset(name=name, images=int(count)),
-            measure=measure,
-            conditions=conditions,
-            grid=grid,
-            **derive(measure, grid, conditions, {}, None),
-            seed=0,
-            note=NOTE,
-            provenance={"command": run.command("run")},
-        )
-        (RESULTS / f"{run.name}.json").write_text(as_json(entry), encoding="utf-8")
+        if (ROOT / "runs" / "results" / run.name / "scores.json").exists():
+            (RESULTS / f"{run.name}.json").write_text(as_json(entry_of(run)), encoding="utf-8")
+        else:
+            print(f"{run.name} was not run here; its entry stays as it is")
 
 
 if __name__ == "__main__":

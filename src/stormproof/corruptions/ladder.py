@@ -18,7 +18,7 @@ class Ladder:
 
     A single value holds at every severity; a parameter without any must always be given. `between` says how
     the value grows from one severity to the next: linearly, by equal factors (log), in whole numbers (round),
-    or not at all, because it switches.
+    or not at all, because it switches. `unit` is what its numbers count.
     """
 
     values: tuple[Value, ...]
@@ -26,6 +26,7 @@ class Ladder:
     high: float = math.inf
     choices: tuple[str, ...] = ()
     between: Between = "linear"
+    unit: str = ""
 
     @property
     def rises(self) -> bool:
@@ -84,6 +85,7 @@ def ladder(
     high: float = math.inf,
     choices: tuple[str, ...] = (),
     between: Between | None = None,
+    unit: str = "",
 ) -> Ladder:
     """A parameter's values at severities 1, 2, 3 …; five as a rule, fewer where a paper has fewer.
 
@@ -91,18 +93,25 @@ def ladder(
     """
     if not 2 <= len(values) <= len(SEVERITIES):
         raise ValueError(f"a ladder has 2 to {len(SEVERITIES)} rungs, not {len(values)}")
-    plain = Ladder(tuple(values), low, high, choices)
+    plain = Ladder(tuple(values), low, high, choices, unit=unit)
     usual: dict[type, Between] = {str: "switch", int: "round", float: "linear"}
     return replace(plain, between=between or usual[plain.kind])
 
 
 def constant(
-    value: Value, *, low: float = -math.inf, high: float = math.inf, choices: tuple[str, ...] = ()
+    value: Value,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    choices: tuple[str, ...] = (),
+    unit: str = "",
 ) -> Ladder:
     """A parameter that severity does not change."""
-    return Ladder((value,), low, high, choices)
+    return Ladder((value,), low, high, choices, unit=unit)
 
 
-def free(*, low: float = -math.inf, high: float = math.inf, choices: tuple[str, ...] = ()) -> Ladder:
+def free(
+    *, low: float = -math.inf, high: float = math.inf, choices: tuple[str, ...] = (), unit: str = ""
+) -> Ladder:
     """A parameter every condition must give: a string if it has choices, else a number."""
-    return Ladder((), low, high, choices)
+    return Ladder((), low, high, choices, unit=unit)

@@ -14,7 +14,7 @@ from stormproof.randomness import Draw
 from stormproof.sample import Image
 
 
-@corruption(family="blur", cite="hendrycks2019", sigma=ladder(1.0, 2, 3, 4, 6, low=0, high=200))
+@corruption(family="blur", cite="hendrycks2019", sigma=ladder(1.0, 2, 3, 4, 6, low=0, high=200, unit="px"))
 def gaussian_blur(image: Image, *, sigma: float) -> Image:
     """A soft lens: Gaussian blur of σ pixels, cut at 4σ, edges repeated."""
     return imaging.gaussian_blur(image, sigma)
@@ -48,25 +48,30 @@ def disk(radius: int, softness: float) -> npt.NDArray[np.float64]:
 @corruption(
     family="blur",
     cite="hendrycks2019",
-    radius=ladder(3, 4, 6, 8, 10, low=0, high=100),
-    softness=ladder(0.1, 0.5, 0.5, 0.5, 0.5, low=0, high=10),
+    radius=ladder(3, 4, 6, 8, 10, low=0, high=100, unit="px"),
+    softness=ladder(0.1, 0.5, 0.5, 0.5, 0.5, low=0, high=10, unit="px"),
     version=2,
 )
 def defocus_blur(image: Image, *, radius: int, softness: float) -> Image:
-    """Out of focus: each point becomes a disk of `radius` pixels with a softened rim."""
+    """Out of focus: each point becomes a disk of `radius` pixels with a softened rim.
+
+    The kernel is even within `radius` pixels and 0 outside, its rim smoothed by a Gaussian of `softness`
+    pixels; its sum is 1.
+    """
     return imaging.convolve(image, disk(radius, softness))
 
 
 @corruption(
     family="blur",
     cite="hendrycks2019",
-    sigma=ladder(0.7, 0.9, 1.0, 1.1, 1.5, low=0, high=50),
-    reach=ladder(1, 2, 2, 3, 4, low=1, high=60),
-    iterations=ladder(2, 1, 3, 2, 2, low=1, high=20),
+    sigma=ladder(0.7, 0.9, 1.0, 1.1, 1.5, low=0, high=50, unit="px"),
+    reach=ladder(1, 2, 2, 3, 4, low=1, high=60, unit="px"),
+    iterations=ladder(2, 1, 3, 2, 2, low=1, high=20, unit="times"),
 )
 def glass_blur(image: Image, draw: Draw, *, sigma: float, reach: int, iterations: int) -> Image:
     """Frosted glass: blurred, pixels scattered within `reach`, blurred again.
 
+    Both blurs are Gaussians of σ pixels; the scattering is repeated `iterations` times.
     The reference means to swap each pixel with its partner, but its exchange of two array views only
     copies: the pixel takes the partner's value and the partner keeps it. Values spread and some are
     lost; offsets reach one further up and left than down and right; a frame of about `reach` pixels is
@@ -101,14 +106,17 @@ def motion_path(
 @corruption(
     family="blur",
     cite="hendrycks2019",
-    radius=ladder(10, 15, 15, 15, 20, low=0, high=200),
-    sigma=ladder(3.0, 5, 8, 12, 15, low=0.01, high=500),
+    radius=ladder(10, 15, 15, 15, 20, low=0, high=200, unit="px"),
+    sigma=ladder(3.0, 5, 8, 12, 15, low=0.01, high=500, unit="px"),
 )
 def motion_blur(image: Image, draw: Draw, *, radius: int, sigma: float) -> Image:
-    """The camera moves during exposure, in a random direction within 45° of horizontal."""
-    height, width = image.shape[:2]
-    weights, shifts = motion_path((height, width), radius, sigma, draw.uniform("angle", -45, 45))
-    return imaging.line_blur(image, weights, shifts)
+    """The camera moves during exposure, in a random direction within 45° of horizontal.
+
+    A pixel becomes the mean over 2·radius + 1 steps of one pixel along a line, weighted by exp(−step²/2σ²).
+    """
+    size = (image.shape[0], image.shape[1])
+    path = draw.each(lambda own: motion_path(size, radius, sigma, own.uniform("angle", -45, 45)))
+    return imaging.line_blur(image, *path)
 
 
 def _factors(reach: float, step: float) -> npt.NDArray[np.float64]:
@@ -140,8 +148,8 @@ def zoom_field(size: tuple[int, int], *, reach: float, step: float) -> tuple[ima
     family="blur",
     cite="hendrycks2019",
     moves=zoom_field,
-    reach=ladder(1.11, 1.15, 1.20, 1.24, 1.30, low=1, high=10),
-    step=ladder(0.01, 0.01, 0.02, 0.02, 0.03, low=0.001, high=5),
+    reach=ladder(1.11, 1.15, 1.20, 1.24, 1.30, low=1, high=10, unit="×"),
+    step=ladder(0.01, 0.01, 0.02, 0.02, 0.03, low=0.001, high=5, unit="×"),
 )
 def zoom_blur(image: Image, *, reach: float, step: float) -> Image:
     """The camera rushes forward: mean of enlargements from 1 to `reach` in steps.

@@ -32,7 +32,11 @@ def _hit(draw: Draw, stream: str, shape: tuple[int, ...], share: float) -> npt.N
     return bits < max(round(share * U16), int(bits.min()) + 1 if share > 0 else 0)
 
 
-@corruption(family="board", cite="liu2024", height=ladder(0.01, 0.02, 0.03, 0.04, 0.05, low=0, high=1))
+@corruption(
+    family="board",
+    cite="liu2024",
+    height=ladder(0.01, 0.02, 0.03, 0.04, 0.05, low=0, high=1, unit="of the height"),
+)
 def synchronization_exception(image: Image, draw: Draw, *, height: float) -> Image:
     """The clock skips: a horizontal band of rows never arrives and stays black.
 
@@ -47,8 +51,8 @@ def synchronization_exception(image: Image, draw: Draw, *, height: float) -> Ima
 @corruption(
     family="board",
     cite="liu2024",
-    tears=ladder(1, 2, 3, 4, 5, low=0, high=1000),
-    rows=constant(0.03, low=0, high=1),
+    tears=ladder(1, 2, 3, 4, 5, low=0, high=1000, unit="gaps"),
+    rows=constant(0.03, low=0, high=1, unit="of the height"),
 )
 def synchronization_tearing(image: Image, draw: Draw, *, tears: int, rows: float) -> Image:
     """Rows lost and not noticed: what follows each gap moves up, and the end of the image is black.
@@ -66,7 +70,11 @@ def synchronization_tearing(image: Image, draw: Draw, *, tears: int, rows: float
     return out
 
 
-@corruption(family="board", cite="liu2024", side=ladder(0.04, 0.06, 0.08, 0.10, 0.12, low=0, high=1))
+@corruption(
+    family="board",
+    cite="liu2024",
+    side=ladder(0.04, 0.06, 0.08, 0.10, 0.12, low=0, high=1, unit="of each side"),
+)
 def memory_exception(image: Image, draw: Draw, *, side: float) -> Image:
     """A block of the frame buffer is lost and reads black; `side` is its share of each of the image's."""
     out = image.copy()
@@ -78,8 +86,8 @@ def memory_exception(image: Image, draw: Draw, *, side: float) -> Image:
 @corruption(
     family="board",
     cite="liu2024",
-    share=ladder(0.002, 0.004, 0.007, 0.010, 0.015, low=0, high=1),
-    block=constant(16, low=1, high=4096),
+    share=ladder(0.002, 0.004, 0.007, 0.010, 0.015, low=0, high=1, unit="of all blocks"),
+    block=constant(16, low=1, high=4096, unit="px"),
 )
 def memory_block_loss(image: Image, draw: Draw, *, share: float, block: int) -> Image:
     """Scattered memory pages are lost: a share of the block×block squares reads black.
@@ -107,7 +115,7 @@ def _cleared(wire: str) -> npt.NDArray[np.uint8]:
 @corruption(
     family="board",
     cite="liu2024",
-    share=ladder(0.03, 0.06, 0.09, 0.11, 0.14, low=0, high=1),
+    share=ladder(0.03, 0.06, 0.09, 0.11, 0.14, low=0, high=1, unit="of rows and of columns"),
     wire=constant("serial", choices=("serial", "parallel")),
 )
 def transfer_harness_exception(image: Image, draw: Draw, *, share: float, wire: str) -> Image:
@@ -134,8 +142,8 @@ def transfer_harness_exception(image: Image, draw: Draw, *, share: float, wire: 
 @corruption(
     family="board",
     cite="liu2024",
-    chance=ladder(0.05, 0.10, 0.15, 0.25, 0.35, low=0, high=1),
-    rows=constant(8, low=1, high=4096),
+    chance=ladder(0.05, 0.10, 0.15, 0.25, 0.35, low=0, high=1, unit="of all stripes"),
+    rows=constant(8, low=1, high=4096, unit="px"),
 )
 def transfer_stripe_loss(image: Image, draw: Draw, *, chance: float, rows: int) -> Image:
     """Bursts on the cable: stripes of rows lose their luma or one of their chroma channels.

@@ -36,7 +36,7 @@ def _transmittance(scattering: float, depth: float, slope: float, reach: float) 
 @corruption(
     family="camera",
     cite="liu2024",
-    scattering=ladder(0.01, 0.02, 0.03, 0.04, 0.055, low=0, high=0.85),
+    scattering=ladder(0.01, 0.02, 0.03, 0.04, 0.055, low=0, high=0.85, unit="per unit of depth"),
     scale=constant("picture", choices=("picture", "pixels")),
 )
 def camera_fog(image: Image, *, scattering: float, scale: str) -> Image:
@@ -60,8 +60,8 @@ def camera_fog(image: Image, *, scattering: float, scale: str) -> Image:
 @corruption(
     family="camera",
     cite="liu2024",
-    drops=ladder(20, 45, 75, 110, 150, low=0, high=5000),
-    light=constant(1.0, low=0, high=1),
+    drops=ladder(20, 45, 75, 110, 150, low=0, high=5000, unit="drops"),
+    light=constant(1.0, low=0, high=1, unit="of the light"),
 )
 def lens_obstruction(image: Image, draw: Draw, *, drops: int, light: float) -> Image:
     """Drops on the lens, each showing the scene around it small and upside down.
@@ -83,7 +83,9 @@ def _dimmed(light: float, channels: int) -> npt.NDArray[np.uint8]:
     return np.tile(np.rint(np.arange(256) * light).astype(np.uint8), (channels, 1))
 
 
-@corruption(family="camera", cite="liu2024", sigma=ladder(0.6, 1.0, 1.5, 2.2, 3.0, low=0, high=200))
+@corruption(
+    family="camera", cite="liu2024", sigma=ladder(0.6, 1.0, 1.5, 2.2, 3.0, low=0, high=200, unit="px")
+)
 def focus_motor_damage(image: Image, *, sigma: float) -> Image:
     """The focus motor stops short: Gaussian blur of σ pixels.
 
@@ -119,7 +121,11 @@ def _burn(image: Image, row: int, column: int, length: int) -> None:
     window[inside] = 255
 
 
-@corruption(family="camera", cite="liu2024", spots=ladder(1, 3, 5, 8, 11, low=0, high=1000))
+@corruption(
+    family="camera",
+    cite="liu2024",
+    spots=ladder(1, 3, 5, 8, 11, low=0, high=1000, unit="per 500 px of width"),
+)
 def ccd_sensor_damage(image: Image, draw: Draw, *, spots: int) -> Image:
     """Burnt spots on a CCD: saturated blobs, each smearing white over its whole column.
 
@@ -135,7 +141,9 @@ def ccd_sensor_damage(image: Image, draw: Draw, *, spots: int) -> Image:
     return out
 
 
-@corruption(family="camera", cite="liu2024", spots=ladder(1, 2, 3, 5, 7, low=0, high=1000))
+@corruption(
+    family="camera", cite="liu2024", spots=ladder(1, 2, 3, 5, 7, low=0, high=1000, unit="per 500 px of width")
+)
 def cmos_sensor_damage(image: Image, draw: Draw, *, spots: int) -> Image:
     """Burnt spots on a CMOS sensor: saturated blobs whose row and column read black.
 

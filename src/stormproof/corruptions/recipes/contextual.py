@@ -47,7 +47,7 @@ def _transmission() -> npt.NDArray[np.float32]:
     cite="pezzementi2018",
     needs=("depth",),
     derived={"beta": extinction},
-    beta=ladder(0.004, 0.012, 0.04, low=0, high=100, between="log"),
+    beta=ladder(0.004, 0.012, 0.04, low=0, high=100, between="log", unit="1/m"),
 )
 def haze(image: Image, *, depth: imaging.Field, beta: float) -> Image:
     """Haze: light fades with distance towards the grey of fog, I·T + h·(1 − T) with T = exp(−β·depth).
@@ -76,8 +76,8 @@ def blur_radius(depth: imaging.Field, kappa: float, focus: float) -> imaging.Fie
     cite="pezzementi2018",
     needs=("depth",),
     derived={"kappa": camera_constant},
-    kappa=free(low=0, high=1000),
-    focus=free(low=0.01, high=10000),
+    kappa=free(low=0, high=1000, unit="px·m"),
+    focus=free(low=0.01, high=10000, unit="m"),
 )
 def defocus(image: Image, *, depth: imaging.Field, kappa: float, focus: float) -> Image:
     """A lens focused at `focus` metres: each point of the scene is scattered by its distance.

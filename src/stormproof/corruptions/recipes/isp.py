@@ -64,8 +64,8 @@ def _off_black(image: Image, law: str, *, gain: float, channel: int, share: floa
 @corruption(
     family="isp",
     cite="liu2024",
-    share=ladder(0.15, 0.20, 0.25, 0.30, 0.40, low=0, high=1),
-    level=constant(255.0, low=0, high=255),
+    share=ladder(0.15, 0.20, 0.25, 0.30, 0.40, low=0, high=1, unit="weight"),
+    level=constant(255.0, low=0, high=255, unit="grey levels"),
     law=constant("pedestal", choices=("pedestal", "gain")),
 )
 def insufficient_black_level(image: Image, *, share: float, level: float, law: str) -> Image:
@@ -81,8 +81,8 @@ def insufficient_black_level(image: Image, *, share: float, level: float, law: s
 @corruption(
     family="isp",
     cite="liu2024",
-    share=ladder(0.10, 0.15, 0.20, 0.25, 0.30, low=0, high=1),
-    level=constant(255.0, low=0, high=255),
+    share=ladder(0.10, 0.15, 0.20, 0.25, 0.30, low=0, high=1, unit="weight"),
+    level=constant(255.0, low=0, high=255, unit="grey levels"),
     law=constant("pedestal", choices=("pedestal", "gain")),
 )
 def excessive_black_level(image: Image, *, share: float, level: float, law: str) -> Image:
@@ -105,7 +105,7 @@ def _falloff(strength: float, profile: str) -> imaging.Field:
 @corruption(
     family="isp",
     cite="liu2024",
-    strength=ladder(0.4, 0.8, 1.2, 1.6, 2.0, low=0, high=100),
+    strength=ladder(0.4, 0.8, 1.2, 1.6, 2.0, low=0, high=100, unit="squared focal lengths"),
     profile=constant("cos4", choices=("cos4", "linear")),
 )
 def lens_shading_damage(image: Image, *, strength: float, profile: str) -> Image:
@@ -126,7 +126,7 @@ def lens_shading_damage(image: Image, *, strength: float, profile: str) -> Image
 @corruption(
     family="isp",
     cite="liu2024",
-    error=ladder(0.2, 0.4, 0.6, 0.8, 1.0, low=0, high=2.5),
+    error=ladder(0.2, 0.4, 0.6, 0.8, 1.0, low=0, high=2.5, unit="× 100 grey levels"),
     law=constant("grey_world", choices=("grey_world", "gains")),
 )
 def white_balance_damage(image: Image, *, error: float, law: str) -> Image:
@@ -156,7 +156,7 @@ def _sided_gains(error: float) -> tuple[float, ...]:
 @corruption(
     family="isp",
     cite="liu2024",
-    share=ladder(0.05, 0.10, 0.15, 0.20, 0.30, low=0, high=1),
+    share=ladder(0.05, 0.10, 0.15, 0.20, 0.30, low=0, high=1, unit="of all sites"),
     fault=constant("dead", choices=("dead", "dead_and_hot")),
 )
 def bad_pixel_damage(image: Image, draw: Draw, *, share: float, fault: str) -> Image:
@@ -186,7 +186,7 @@ def _interpolate(faulty: Image, raw: Image, image: Image) -> Image:
 @corruption(
     family="isp",
     cite="liu2024",
-    share=ladder(0.2, 0.4, 0.6, 0.8, 1.0, low=0, high=1),
+    share=ladder(0.2, 0.4, 0.6, 0.8, 1.0, low=0, high=1, unit="of all pixels"),
     law=constant("luma", choices=("luma", "bilinear")),
 )
 def cfa_interpolation_damage(image: Image, draw: Draw, *, share: float, law: str) -> Image:
@@ -207,7 +207,9 @@ def cfa_interpolation_damage(image: Image, draw: Draw, *, share: float, law: str
     return imaging.dissolve(image, failed, share, draw.bits("pixels", image.shape[:2]))
 
 
-@corruption(family="isp", cite="liu2024", gamma=ladder(1.2, 1.4, 1.6, 1.8, 2.2, low=0.05, high=20))
+@corruption(
+    family="isp", cite="liu2024", gamma=ladder(1.2, 1.4, 1.6, 1.8, 2.2, low=0.05, high=20, unit="exponent")
+)
 def gamma_damage(image: Image, *, gamma: float) -> Image:
     """A wrong gamma curve: v becomes v^γ on a scale of 0 to 1, and mid-tones darken.
 
@@ -225,8 +227,8 @@ def _chroma_steps(sd: float) -> npt.NDArray[np.int16]:
 @corruption(
     family="isp",
     cite="liu2024",
-    noise=ladder(8.0, 16, 26, 38, 52, low=0, high=1000),
-    blur=ladder(0.5, 0.75, 1.05, 1.35, 1.8, low=0, high=50),
+    noise=ladder(8.0, 16, 26, 38, 52, low=0, high=1000, unit="grey levels"),
+    blur=ladder(0.5, 0.75, 1.05, 1.35, 1.8, low=0, high=50, unit="px"),
 )
 def colour_space_damage(image: Image, draw: Draw, *, noise: float, blur: float) -> Image:
     """Neither colour noise removed nor edges sharpened: noisy chroma, soft luma.
@@ -235,15 +237,19 @@ def colour_space_damage(image: Image, draw: Draw, *, noise: float, blur: float) 
     says; `colour_space_wraparound` is what its script does. A grey image has only its luma.
     """
     yuv = imaging.to_yuv(image)
-    luma = imaging.gaussian_blur(np.ascontiguousarray(yuv[..., :1]), blur)
+    luma = imaging.gaussian_blur(yuv[..., :1], blur)
     if image.shape[2] == 1:
         return luma
     bits = draw.bits("chroma", (*image.shape[:2], 2))
-    chroma = imaging.add_noise(np.ascontiguousarray(yuv[..., 1:]), _chroma_steps(noise), bits)
+    chroma = imaging.add_noise(yuv[..., 1:], _chroma_steps(noise), bits)
     return imaging.from_yuv(np.concatenate((luma, chroma), axis=2))
 
 
-@corruption(family="isp", cite="liu2024", share=ladder(0.02, 0.06, 0.12, 0.25, 0.40, low=0, high=1))
+@corruption(
+    family="isp",
+    cite="liu2024",
+    share=ladder(0.02, 0.06, 0.12, 0.25, 0.40, low=0, high=1, unit="of all pixels"),
+)
 def colour_space_wraparound(image: Image, draw: Draw, *, share: float) -> Image:
     """Offsets taken off twice in a share of the pixels: Y − 16, Cr − 128, Cb − 128, wrapping at 0.
 

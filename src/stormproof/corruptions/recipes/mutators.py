@@ -21,14 +21,14 @@ HAZE = (205.0, 208.0, 211.0)  # the grey of fog, in grey levels
 _LEVELS = 4096  # outcomes per grey level of signal-dependent noise
 
 
-@corruption(family="light", cite="pezzementi2018", factor=free(low=0, high=255))
+@corruption(family="light", cite="pezzementi2018", factor=free(low=0, high=255, unit="×"))
 def brightness_shift(image: Image, *, factor: float) -> Image:
     """Sudden light or poor exposure: every channel multiplied by a factor, with saturation."""
     table = np.clip(np.rint(factor * np.arange(256)), 0, 255).astype(np.uint8)
     return imaging.look_up(image, np.tile(table, (image.shape[2], 1)))
 
 
-@corruption(family="weather", cite="pezzementi2018", alpha=free(low=0, high=1))
+@corruption(family="weather", cite="pezzementi2018", alpha=free(low=0, high=1, unit="weight"))
 def alpha_blend(image: Image, *, alpha: float) -> Image:
     """The image blended with the grey of fog, (205, 208, 211): haze without depth.
 
@@ -39,7 +39,7 @@ def alpha_blend(image: Image, *, alpha: float) -> Image:
     return imaging.look_up(image, np.rint(tables).astype(np.uint8))
 
 
-@corruption(family="noise", cite="pezzementi2018", amount=free(low=0, high=1))
+@corruption(family="noise", cite="pezzementi2018", amount=free(low=0, high=1, unit="of all pixels"))
 def salt_and_pepper(image: Image, draw: Draw, *, amount: float) -> Image:
     """Bits lost on the way: a fraction of the pixels, all channels at once, turns black or white.
 
@@ -87,9 +87,9 @@ def _additive_table(zeta_w: float, zeta_u: float, psi: float) -> npt.NDArray[np.
 @corruption(
     family="noise",
     cite="pezzementi2018",
-    zeta_w=free(low=0, high=255),
-    zeta_u=free(low=0, high=255),
-    psi=free(low=0, high=2),
+    zeta_w=free(low=0, high=255, unit="grey levels"),
+    zeta_u=free(low=0, high=255, unit="grey levels"),
+    psi=free(low=0, high=2, unit="exponent"),
 )
 def additive_noise(image: Image, draw: Draw, *, zeta_w: float, zeta_u: float, psi: float) -> Image:
     """Thermal noise, film grain and speckle: P + P^ψ·N(0, ζu²) + N(0, ζw²), in grey levels."""

@@ -21,11 +21,15 @@ def normal_steps(sd: float) -> npt.NDArray[np.int16]:
     return np.clip(np.floor(sd * normal_quantiles()), -256, 256).astype(np.int16)
 
 
-@corruption(family="noise", cite="hendrycks2019", sigma=ladder(0.08, 0.12, 0.18, 0.26, 0.38, low=0, high=10))
+@corruption(
+    family="noise",
+    cite="hendrycks2019",
+    sigma=ladder(0.08, 0.12, 0.18, 0.26, 0.38, low=0, high=10, unit="of full scale"),
+)
 def gaussian_noise(image: Image, draw: Draw, *, sigma: float) -> Image:
     """Independent normal noise in every channel, as a sensor adds in low light.
 
-    σ is a fraction of full scale.
+    A value v becomes v + 255·σ·N(0, 1), drawn anew for each channel of each pixel.
     """
     return imaging.add_noise(image, normal_steps(255 * sigma), draw.bits("noise", image.shape))
 
@@ -49,17 +53,25 @@ def _poisson_table(photons: float) -> npt.NDArray[np.uint8]:
 @corruption(
     family="noise",
     cite="hendrycks2019",
-    photons=ladder(60, 25, 12, 5, 3.0, low=0.05, high=10000, between="log"),
+    photons=ladder(60, 25, 12, 5, 3.0, low=0.05, high=10000, between="log", unit="photons at white"),
 )
 def shot_noise(image: Image, draw: Draw, *, photons: float) -> Image:
-    """Few photons: each value is a Poisson count with `photons` expected at white."""
+    """Few photons: each value is a Poisson count with `photons` expected at white.
+
+    A value v becomes 255/photons · Poisson(photons·v/255), cut at white.
+    """
     return imaging.noise_by_table(image, _poisson_table(photons), draw.bits("noise", image.shape))
 
 
-@corruption(family="noise", cite="hendrycks2019", amount=ladder(0.03, 0.06, 0.09, 0.17, 0.27, low=0, high=1))
+@corruption(
+    family="noise",
+    cite="hendrycks2019",
+    amount=ladder(0.03, 0.06, 0.09, 0.17, 0.27, low=0, high=1, unit="of all values"),
+)
 def impulse_noise(image: Image, draw: Draw, *, amount: float) -> Image:
     """Salt and pepper from transmission faults.
 
+    A share `amount` of all values becomes 0 or 255, as likely the one as the other.
     Each channel's value is hit on its own, so at severity 5 three pixels in five have a wrong colour.
     """
     return imaging.salt_and_pepper(image, amount, draw.bits("noise", image.shape))
@@ -76,7 +88,14 @@ def _speckle_table(sigma: float) -> npt.NDArray[np.uint8]:
     return table
 
 
-@corruption(family="noise", cite="hendrycks2019", sigma=ladder(0.15, 0.2, 0.35, 0.45, 0.6, low=0, high=10))
+@corruption(
+    family="noise",
+    cite="hendrycks2019",
+    sigma=ladder(0.15, 0.2, 0.35, 0.45, 0.6, low=0, high=10, unit="of the value"),
+)
 def speckle_noise(image: Image, draw: Draw, *, sigma: float) -> Image:
-    """Normal noise in proportion to brightness, as coherent light and gain errors make it."""
+    """Normal noise in proportion to brightness, as coherent light and gain errors make it.
+
+    A value v becomes v + v·σ·N(0, 1), drawn anew for each channel of each pixel.
+    """
     return imaging.noise_by_table(image, _speckle_table(sigma), draw.bits("noise", image.shape))

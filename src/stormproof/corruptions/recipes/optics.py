@@ -33,7 +33,7 @@ def _linear_steps(weight: float) -> npt.NDArray[np.int32]:
     family="noise",
     cite="kamann2020",
     version=2,
-    weight=ladder(0.025, 0.037, 0.053, 0.075, 0.105, low=0, high=10),
+    weight=ladder(0.025, 0.037, 0.053, 0.075, 0.105, low=0, high=10, unit="of full scale"),
 )
 def intensity_noise(image: Image, draw: Draw, *, weight: float) -> Image:
     """A CMOS sensor's noise: luminance and chrominance noise in the linear domain, weaker where it is bright.
@@ -56,12 +56,12 @@ def _lens_kernels(size: tuple[int, int], lens: Lens) -> tuple[npt.NDArray[np.flo
     return imaging.spread_kernels(np.arctan2(y, x), radial, tangential)
 
 
-@corruption(family="blur", cite="kamann2020", lens=ladder(*LENSES))
+@corruption(family="blur", cite="kamann2020", version=2, lens=ladder(*LENSES))
 def psf_blur(image: Image, *, lens: str) -> Image:
     """A lens's aberrations: the point spread function widens with the distance from the image centre.
 
     Three severities: lenses of a front camera with a 90° horizontal view, whose blur goes from (σ centre,
-    σ at 45°) = (0.5, 1.2), (0.8, 2.4) to (1.2, 4.0) px at 2048 px width, 1.3 times as much across the
+    σ at 45°) = (0.25, 0.6), (0.5, 1.2) to (0.8, 1.8) px at 2048 px width, 1.3 times as much across the
     radius as along it. The paper's own were made with Zemax and are not published. `lens` may also name
     a table of your own: see `stormproof.corruptions.lens`. Each 16×16 patch has its own kernel; a pixel
     gives and takes light evenly over its square.
@@ -83,10 +83,10 @@ def radial_field(
     version=2,
     moves=radial_field,
     labels="moved",
-    delta=ladder(0.01, 0.02, 0.03, 0.04, 0.05, low=-0.3, high=2),
-    quartic=constant(0.0, low=-1, high=1),
-    cubic=constant(0.8, low=-1, high=1),
-    quadratic=constant(0.2, low=-1, high=1),
+    delta=ladder(0.01, 0.02, 0.03, 0.04, 0.05, low=-0.3, high=2, unit="of the half diagonal"),
+    quartic=constant(0.0, low=-1, high=1, unit="weight"),
+    cubic=constant(0.8, low=-1, high=1, unit="weight"),
+    quadratic=constant(0.2, low=-1, high=1, unit="weight"),
 )
 def geometric_distortion(
     image: Image, *, delta: float, quartic: float, cubic: float, quadratic: float

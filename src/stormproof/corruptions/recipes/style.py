@@ -9,9 +9,7 @@ from stormproof.corruptions.registry import constant, corruption, free
 from stormproof.errors import InvalidCondition
 from stormproof.randomness import Draw
 from stormproof.sample import Image
-from stormproof.style.networks import BUILT_IN
-from stormproof.style.painting import FEATURE, SPACES, stylize
-from stormproof.style.sources import list_styles
+from stormproof.style.names import BUILT_IN, FEATURE, SPACES
 from stormproof.style.stylemap import StyleMap, draw_styles
 
 DRAWN = "drawn"
@@ -24,6 +22,8 @@ def _map(path: str, modified: int) -> StyleMap:
 
 def _chosen(draw: Draw, styles: str, map_file: str) -> Path:
     """One style for all α, spaces and parts of an image."""
+    from stormproof.style.sources import list_styles
+
     found = list_styles(styles)
     if map_file == DRAWN:
         return found[draw_styles(draw, tuple(found))[0]]
@@ -38,7 +38,7 @@ def _chosen(draw: Draw, styles: str, map_file: str) -> Path:
 @corruption(
     family="style",
     cite="theodoridis2022",
-    alpha=free(low=0, high=1),
+    alpha=free(low=0, high=1, unit="weight"),
     space=constant(FEATURE, choices=SPACES),
     styles=constant(BUILT_IN),
     network=constant(BUILT_IN),
@@ -54,4 +54,6 @@ def style(
     `on=objects` or `on=background` only those pixels are repainted. `styles` is a folder of images,
     `network` a style network, `stylemap` a JSON file that says which style an image gets; else it is drawn.
     """
+    from stormproof.style.painting import stylize  # here: other corruptions need no network
+
     return stylize(image, _chosen(draw, styles, stylemap), alpha=alpha, space=space, network=network)

@@ -15,18 +15,19 @@ from stormproof.sample import Image
 
 _WATER = (175.0, 238.0, 238.0)  # pale turquoise
 _MUD = (63.0, 42.0, 20.0)
+_TINY = np.finfo(np.float32).tiny  # divides by nothing without a fuss: 0 stays 0
 
 
 @corruption(
     family="weather",
     cite="hendrycks2019",
-    density=ladder(0.1, 0.2, 0.55, 0.55, 0.55, low=-5, high=5),
-    spread=ladder(0.3, 0.3, 0.3, 0.3, 0.3, low=0, high=5),
-    flake=ladder(3.0, 2, 4, 4.5, 2.5, low=1, high=100),
-    threshold=ladder(0.5, 0.5, 0.9, 0.85, 0.85, low=0, high=5),
-    radius=ladder(10, 12, 12, 12, 12, low=0, high=200),
-    sigma=ladder(4.0, 4, 8, 8, 12, low=0.01, high=500),
-    keep=ladder(0.8, 0.7, 0.7, 0.65, 0.55, low=0, high=1),
+    density=ladder(0.1, 0.2, 0.55, 0.55, 0.55, low=-5, high=5, unit="of full scale"),
+    spread=ladder(0.3, 0.3, 0.3, 0.3, 0.3, low=0, high=5, unit="of full scale"),
+    flake=ladder(3.0, 2, 4, 4.5, 2.5, low=1, high=100, unit="px"),
+    threshold=ladder(0.5, 0.5, 0.9, 0.85, 0.85, low=0, high=5, unit="of full scale"),
+    radius=ladder(10, 12, 12, 12, 12, low=0, high=200, unit="px"),
+    sigma=ladder(4.0, 4, 8, 8, 12, low=0.01, high=500, unit="px"),
+    keep=ladder(0.8, 0.7, 0.7, 0.65, 0.55, low=0, high=1, unit="weight"),
 )
 def snow(
     image: Image,
@@ -42,8 +43,9 @@ def snow(
 ) -> Image:
     """Falling snow: bright streaks over a whitened image, `flake` pixels in size whatever the image's.
 
-    Noise is enlarged, cut below `threshold`, drawn out along a steep path, rounded to 8 bits, and added
-    together with itself turned by 180°.
+    Noise N(density, spread²) is enlarged `flake` times, cut below `threshold`, drawn out along a steep path
+    (`radius` and σ as of motion_blur), rounded to 8 bits, and added together with itself turned by 180°.
+    The image below it is keep·v + (1 − keep)·max(v, 1.5·grey + 0.5), on a scale of 0 to 1.
     """
     height, width = image.shape[:2]
     seeds = draw.normal_field("flakes", imaging.crop_for_zoom((height, width), flake), density, spread)
@@ -51,7 +53,7 @@ def snow(
     layer[layer < threshold] = 0
     np.clip(layer, 0, 1, out=layer)
     layer *= 255
-    fall = motion_path(layer.shape, radius, sigma, draw.uniform("angle", -135, -45))
+    fall = draw.each(lambda own: motion_path(layer.shape, radius, sigma, own.uniform("angle", -135, -45)))
     layer = np.rint(imaging.line_blur_field(layer, *fall))[:height, :width]
     return imaging.whiten(image, layer + layer[::-1, ::-1], keep)
 
@@ -66,11 +68,20 @@ def _cover(texture: tuple[int, ...], image: tuple[int, ...]) -> tuple[int, int]:
     return ceil(texture[0] * scale), ceil(texture[1] * scale)
 
 
+def _place(
+    draw: Draw, choices: tuple[Image, ...], image: tuple[int, ...]
+) -> tuple[Image, tuple[int, int], tuple[int, int]]:
+    """A texture, the size it is brought to, and the corner of the part that covers the image."""
+    texture = choices[draw.integer("texture", len(choices))]
+    size = _cover(texture.shape, image)
+    return texture, size, (draw.integer("top", size[0] - image[0]), draw.integer("left", size[1] - image[1]))
+
+
 @corruption(
     family="weather",
     cite="hendrycks2019",
-    picture=ladder(1.0, 0.8, 0.7, 0.65, 0.6, low=0, high=2),
-    ice=ladder(0.4, 0.6, 0.7, 0.7, 0.75, low=0, high=2),
+    picture=ladder(1.0, 0.8, 0.7, 0.65, 0.6, low=0, high=2, unit="weight"),
+    ice=ladder(0.4, 0.6, 0.7, 0.7, 0.75, low=0, high=2, unit="weight"),
     textures=constant("built-in"),
     version=2,
 )
@@ -82,10 +93,8 @@ def frost(image: Image, draw: Draw, *, picture: float, ice: float, textures: str
     """
     choices = frost_textures.load(textures)
     height, width, channels = image.shape
-    texture = choices[draw.integer("texture", len(choices))]
-    size = _cover(texture.shape, image.shape)
-    corner = draw.integer("top", size[0] - height), draw.integer("left", size[1] - width)
-    ice_here = imaging.enlarged_part(texture, size, corner, (height, width))
+    place = draw.each(lambda own: _place(own, choices, image.shape))
+    ice_here = imaging.enlarged_part(*place, (height, width))
     ice_here = imaging.grey_of(ice_here) if channels == 1 else ice_here
     return imaging.mix(image, picture, ice_here, ice)
 
@@ -105,22 +114,26 @@ def plasma(draw: Draw, side: int, decay: float) -> imaging.Field:
         cloud = imaging.subdivide(cloud, wobbles, w)
         w /= decay
     cloud -= cloud.min()
-    cloud /= cloud.max() or 1
+    cloud /= np.maximum(cloud.max(), _TINY)
     return cloud
 
 
 @corruption(
     family="weather",
     cite="hendrycks2019",
-    amount=ladder(1.5, 2.0, 2.5, 2.5, 3.0, low=0, high=100),
-    decay=ladder(2.0, 2.0, 1.7, 1.5, 1.4, low=1, high=100),
+    amount=ladder(1.5, 2.0, 2.5, 2.5, 3.0, low=0, high=100, unit="of full scale"),
+    decay=ladder(2.0, 2.0, 1.7, 1.5, 1.4, low=1, high=100, unit="× per octave"),
 )
 def fog(image: Image, draw: Draw, *, amount: float, decay: float) -> Image:
-    """Patchy fog: a fractal cloud added, and the whole scaled back to the image's own maximum."""
+    """Patchy fog: a fractal cloud added, and the whole scaled back to the image's own maximum.
+
+    A value v becomes (v + amount·cloud) · m/(m + amount), all on a scale of 0 to 1, m being the image's
+    maximum. The cloud is a plasma fractal from 0 to 1, whose detail shrinks by `decay` as its size halves.
+    """
     height, width = image.shape[:2]
     side = 1 << (max(height, width, 3) - 1).bit_length()
-    top = int(image.max()) / 255
-    gain = top / (top + amount) if top else 0.0  # a black image stays black
+    top = image.max() / 255
+    gain = top / np.maximum(top + amount, _TINY)  # a black image stays black
     grey = (255.0,) * image.shape[2]
     cloud = plasma(draw, side, decay)
     return imaging.add_layer(image, cloud, gain=gain, scale=gain * amount, offset=0, colour=grey)
@@ -129,11 +142,11 @@ def fog(image: Image, draw: Draw, *, amount: float, decay: float) -> Image:
 @corruption(
     family="weather",
     cite="hendrycks2019",
-    density=ladder(0.65, 0.65, 0.65, 0.65, 0.67, low=-5, high=5),
-    spread=ladder(0.3, 0.3, 0.3, 0.3, 0.4, low=0, high=5),
-    sigma=ladder(4.0, 3, 2, 1, 1, low=0, high=100),
-    threshold=ladder(0.69, 0.68, 0.68, 0.65, 0.65, low=0, high=5),
-    strength=ladder(0.6, 0.6, 0.5, 1.5, 1.5, low=0, high=20),
+    density=ladder(0.65, 0.65, 0.65, 0.65, 0.67, low=-5, high=5, unit="of full scale"),
+    spread=ladder(0.3, 0.3, 0.3, 0.3, 0.4, low=0, high=5, unit="of full scale"),
+    sigma=ladder(4.0, 3, 2, 1, 1, low=0, high=100, unit="px"),
+    threshold=ladder(0.69, 0.68, 0.68, 0.65, 0.65, low=0, high=5, unit="of full scale"),
+    strength=ladder(0.6, 0.6, 0.5, 1.5, 1.5, low=0, high=20, unit="of full scale; px of mud"),
     liquid=ladder("water", "water", "water", "mud", "mud", choices=("water", "mud")),
 )
 def spatter(
@@ -149,6 +162,7 @@ def spatter(
 ) -> Image:
     """Drops on the lens: glinting water, or opaque mud.
 
+    Drops are where noise N(density, spread²), smoothed by a Gaussian of σ pixels, exceeds `threshold`.
     `strength` is how bright water glints, or how many pixels the mud's rim is softened by.
     """
     layer = draw.normal_field("drops", image.shape[:2], density, spread)

@@ -1,0 +1,81 @@
+"""Pages that are made by scripts are those the scripts would make, and links between pages lead somewhere."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from stormproof.cli import app
+from stormproof.imagefile import write_image
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md"), *(ROOT / "studies").rglob("*.md")]
+)
+MIGRATING = sorted(DOCS.glob("migrating-*.md"))
+ALONE = {"run": ("--engine", "local"), "corrupt": ("--workers", "1")}  # no pools in a test
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def test_the_pages_of_corruptions_are_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(DOCS))
+    import make_corruptions
+
+    made = make_corruptions.pages()
+    assert {path.name for path in make_corruptions.OUT.glob("*.md")} == made.keys()
+    for name, text in made.items():
+        kept = (make_corruptions.OUT / name).read_text(encoding="utf-8")
+        assert kept == text, f"{name} is out of date; run python docs/make_corruptions.py"
+    drawn = {path.stem for path in make_corruptions.OUT.glob("*.webp")}
+    assert drawn == {one.name for some in make_corruptions.members().values() for one in some}
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    text = page.read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", MIGRATING, ids=lambda page: page.stem)
+def test_what_migrating_pages_say_works(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    image = np.random.default_rng(5).integers(0, 256, (48, 64, 3), np.uint8)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "photographs").mkdir()
+    write_image(tmp_path / "photographs" / "one.png", image)
+    known: dict[str, object] = {"image": image}
+    for block in blocks(page, "python"):
+        exec(compile(block, page.name, "exec"), known)
+    for command in (line[2:] for block in blocks(page, "console") for line in block.splitlines()):
+        words = shlex.split(command)[1:]
+        done = CliRunner().invoke(app, [*words, *ALONE.get(words[0], ())])
+        assert done.exit_code == 0, f"{command}\n{done.output}\n{done.exception}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    targets = [link for link in LINK.findall(text) if "://" not in link]
+    broken = [link for link in targets if not (page.parent / link.partition("#")[0]).exists()]
+    assert broken == []
+
+
+def anchors(page: Path) -> set[str]:
+    """What a page's headings are called in links."""
+    heads = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def test_links_to_headings_lead_to_headings() -> None:
+    broken = []
+    for page in PAGES:
+        for link in LINK.findall(page.read_text(encoding="utf-8")):
+            file, _, head = link.partition("#")
+            target = page.parent / file if file else page
+            if head and "://" not in link and target.suffix == ".md" and head not in anchors(target):
+                broken.append(f"{page.relative_to(ROOT)}: {link}")
+    assert broken == []
