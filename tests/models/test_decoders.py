@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from stormproof.errors import ModelError
 from stormproof.models.candidates import Candidates
 from stormproof.models.decoders import DECODERS, anchors, arrays, points, queries, semantic, yolo
 
@@ -99,6 +100,33 @@ def test_ssd_fractions_and_background() -> None:
     assert_found(anchors.ssd([boxes, logit], SIZE, logits=True), 1 / (1 + np.exp(-2)))
 
 
+def test_ssd_raw_from_anchors() -> None:
+    grid = anchors.ssd_anchors(SIZE, 6, (0.2, 0.95))
+    assert grid[:3] == pytest.approx(  # first cell of stride 16, of 6×4: small, wide, tall
+        np.array(
+            [[1 / 12, 1 / 8, 0.1, 0.1], [1 / 12, 1 / 8, 0.2828, 0.1414], [1 / 12, 1 / 8, 0.1414, 0.2828]]
+        ),
+        abs=1e-4,
+    )
+    assert grid[-1] == pytest.approx([0.5, 0.5, 0.95**0.5, 0.95**0.5])  # between the last scale and 1
+    at = 40
+    offsets = np.zeros((len(grid), 4), np.float32)
+    offsets[at, [1, 0]] = 10 * (CENTRE / (96, 64) - grid[at, :2]) / grid[at, 2:]
+    offsets[at, [3, 2]] = 5 * np.log(SIDES / (96, 64) / grid[at, 2:])
+    logit = np.where(scores(len(grid), at, 1) > 0, 2.0, -20.0)
+    assert_found(anchors.ssd_raw([offsets, logit], SIZE), 1 / (1 + np.exp(-2)))
+    found = anchors.ssd_raw([offsets, scores(len(grid), at, 0.7)], SIZE, logits=False, background=True)
+    assert_found(found, 0.7, label=LABEL - 1)
+    with pytest.raises(ValueError, match=r"rows for .* anchors of 5 layers"):
+        anchors.ssd_raw([offsets, logit], SIZE, layers=5)
+
+
+def test_offsets_are_not_taken_for_boxes() -> None:
+    offsets = np.random.default_rng(0).normal(size=(40, 4))
+    with pytest.raises(ModelError, match=r"offsets from anchors.*ssd-raw"):
+        anchors.ssd([offsets, scores(40, 4, 0.7)], SIZE)
+
+
 def test_boxes_in_pixels_or_fractions() -> None:
     boxes = np.zeros((6, 4), np.float32)
     boxes[5] = BOX
@@ -148,6 +176,19 @@ def test_nanodet_distances(interleaved: bool) -> None:
         else [*kinds, *bins]
     )
     assert_found(points.nanodet(outputs, SIZE), 0.6)
+
+
+def test_scrfd_tells_its_outputs_apart_by_shape() -> None:
+    outputs = []
+    for stride in (8, 16, 32):
+        rows = 2 * len(arrays.grid(SIZE, stride))
+        outputs += [np.zeros((rows, width), np.float32) for width in (10, 1, 4)]
+    at = 2 * (12 * 2 + 4) + 1  # second row of the cell at column 4, row 2 of stride 8: its corner is 32, 16
+    outputs[1][at] = 0.9
+    outputs[2][at] = np.array([32 - BOX[0], 16 - BOX[1], BOX[2] - 32, BOX[3] - 16]) / 8
+    assert_found(points.scrfd(outputs, SIZE), 0.9, label=0)
+    with pytest.raises(ValueError, match="wanted for stride 64"):
+        points.scrfd(outputs, SIZE, strides=(8, 64))
 
 
 def test_nanodet_plus_is_one_table() -> None:

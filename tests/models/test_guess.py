@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stormproof.errors import ModelError
-from stormproof.models.guess import Graph, Tensor, guess_card
+from stormproof.models.guess import Graph, Tensor, guess_card, several_at_once
 
 F, N = "float32", "int64"
 
@@ -51,6 +51,13 @@ CASES = {
         None,
     ),
     "ssd": (graph((300, 300), ((1, 1917, 1, 4), F), ((1, 1917, 90), F), layout="NHWC"), "ssd", "coco91"),
+    "ssd before its boxes are decoded": (
+        graph((300, 300), ((1, 1917, 4), F), ((1, 1917, 91), F), layout="NHWC", names=["box_encodings", "p"]),
+        "ssd-raw",
+        "coco91",
+    ),
+    "scrfd": (graph(S, *[((1, n, w), F) for w in (1, 4, 10) for n in (12800, 3200, 800)]), "scrfd", ["face"]),
+    "u²-net": (graph((320, 320), *[((1, 1, 320, 320), F)] * 7), "logits", None),
     "boxes": (graph((320, 320), ((1, 1500, 4), F), ((1, 1500, 80), F)), "boxes", "coco80"),
     "boxes, scores first": (graph((320, 320), ((1, 1500, 80), F), ((1, 1500, 4), F)), "boxes", "coco80"),
     "nanodet": (
@@ -137,6 +144,18 @@ def test_the_order_of_named_outputs() -> None:
     assert guess_card(CASES["rt-detr with sizes"][0])["size_input"] == "orig_target_sizes"
 
 
+def test_a_column_for_nothing_is_left_out_where_the_classes_are_known() -> None:
+    assert guess_card(CASES["ssd before its boxes are decoded"][0])["options"] == {"background": True}
+    own = graph(
+        (300, 300), ((1, 1917, 4), F), ((1, 1917, 24), F), layout="NHWC", names=["box_encodings", "p"]
+    )
+    assert "options" not in guess_card(own)  # a list of its own names may name nothing, too
+
+
+def test_of_planes_alike_the_first_is_read() -> None:
+    assert guess_card(CASES["u²-net"][0])["outputs"] == ["out0"]
+
+
 def test_how_detr_is_normalised() -> None:
     """Networks of 80 classes are RT-DETR's kin, all others keep to what DETR began with."""
     assert "mean" not in guess_card(CASES["rt-detr"][0])["input"]
@@ -144,6 +163,12 @@ def test_how_detr_is_normalised() -> None:
     assert found["outputs"] == ["labels", "dets"]
     assert found["input"]["mean"] == (123.675, 116.28, 103.53)
     assert found["input"]["size"] == (560, 560)
+
+
+def test_a_network_for_a_fixed_number_of_images_is_told() -> None:
+    several = Graph((Tensor("x", (10, 3, 32, 32), F),), (Tensor("y", (10, 1, 8, 8), F),))
+    assert several_at_once(several).startswith("it takes 10 images at once; export it for 1")
+    assert not several_at_once(CASES["yolox"][0])
 
 
 def test_the_image_among_several_inputs() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -180,3 +181,22 @@ def test_pickles_are_never_opened(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="cannot be opened"):
         open_model(f"hf:{folder}")
     assert not (tmp_path / "it ran").exists()
+
+
+def test_classes_that_the_network_only_numbers(tmp_path: Path) -> None:
+    folder = segformer(tmp_path / "segformer")
+    config = json.loads((folder / "config.json").read_text())
+    config["id2label"] = {k: f"LABEL_{k}" for k in range(3)}
+    config["label2id"] = {f"LABEL_{k}": k for k in range(3)}
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match=r"names its 3 classes LABEL_0.*classes=FILE"):
+        open_model(f"hf:{folder}")
+    (tmp_path / "names.txt").write_text("road\nsky\ncar\n")
+    model = open_model(f"hf:{folder},classes={tmp_path}/names.txt")
+    assert model.semantic_classes == ("road", "sky", "car")
+    (found,) = model([IMAGE])
+    assert found.semantic is not None
+    assert found.semantic.shape == IMAGE.shape[:2]
+    assert open_model(f"hf:{folder},classes=dataset").semantic_classes == ()
+    with pytest.raises(ModelError, match="has 3 classes, classes=voc20 names 20"):
+        open_model(f"hf:{folder},classes=voc20")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from stormproof.errors import ModelError
 from stormproof.models import open_model
+from stormproof.models.tflitefile import read_metadata
 
 litert = pytest.importorskip("ai_edge_litert.interpreter", reason="needs the extra 'litert'")
 from ai_edge_litert import schema_py_generated as schema  # noqa: E402
@@ -16,8 +18,8 @@ from ai_edge_litert import schema_py_generated as schema  # noqa: E402
 SIDE = 16
 
 
-def write_arg_max(path: Path) -> Path:
-    """A .tflite file: float NHWC image in, index of its strongest channel out."""
+def write_arg_max(path: Path, described: bytes = b"") -> Path:
+    """A .tflite file: float NHWC image in, index of its strongest channel out; `described`: its metadata."""
     import flatbuffers
 
     def tensor(name: str, shape: list[int], kind: int, buffer: int) -> schema.TensorT:
@@ -44,6 +46,11 @@ def write_arg_max(path: Path) -> Path:
     model = schema.ModelT()
     model.version, model.operatorCodes, model.subgraphs = 3, [code], [graph]
     model.buffers = [schema.BufferT(), axis]
+    if described:
+        entry, buffer = schema.MetadataT(), schema.BufferT()
+        entry.name, entry.buffer, buffer.data = "TFLITE_METADATA", 2, np.frombuffer(described, np.uint8)
+        model.metadata = [entry]
+        model.buffers.append(buffer)
     builder = flatbuffers.Builder(1024)
     builder.Finish(model.Pack(builder), b"TFL3")
     path.write_bytes(bytes(builder.Output()))
@@ -63,6 +70,55 @@ def test_a_network_is_guessed_and_run(tmp_path: Path) -> None:
     assert found.semantic.shape == (40, 60)
     assert {*found.semantic[:, :26].ravel()} == {1}
     assert {*found.semantic[:, 34:].ravel()} == {2}
+
+
+def description(mean: list[float], std: list[float]) -> bytes:
+    """ModelMetadata with one subgraph, one input and its normalisation, by metadata_schema.fbs."""
+    import flatbuffers
+
+    build = flatbuffers.Builder(256)
+
+    def floats(values: list[float]) -> int:
+        return int(build.CreateNumpyVector(np.array(values, np.float32)))
+
+    def table(fields: int, values: dict[int, int]) -> int:
+        build.StartObject(fields)
+        for slot, offset in values.items():
+            build.PrependUOffsetTRelativeSlot(slot, offset, 0)
+        return int(build.EndObject())
+
+    def one(child: int) -> int:
+        build.StartVector(4, 1, 4)
+        build.PrependUOffsetTRelative(child)
+        return int(build.EndVector())
+
+    options = table(2, {0: floats(mean), 1: floats(std)})
+    build.StartObject(2)
+    build.PrependUint8Slot(0, 1, 0)  # the union's kind: NormalizationOptions
+    build.PrependUOffsetTRelativeSlot(1, options, 0)
+    unit = int(build.EndObject())
+    tensor = table(7, {4: one(unit)})
+    subgraph = table(4, {2: one(tensor)})
+    build.Finish(table(8, {3: one(subgraph)}), b"M001")
+    return bytes(build.Output())
+
+
+def test_names_and_normalisation_that_the_maker_put_inside(tmp_path: Path) -> None:
+    path = write_arg_max(tmp_path / "net.tflite", description([100, 110, 120], [50]))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("labels.txt", "red\ngreen\nblue\n")
+    model = open_model(f"tflite:{path}")
+    assert model.semantic_classes == ("red", "green", "blue")
+    assert (model.card.input.mean, model.card.input.std) == ((100, 110, 120), (50, 50, 50))
+    (tmp_path / "net.yaml").write_text("input: {mean: 0}\n")
+    assert open_model(f"tflite:{path}").card.input.mean == (0, 0, 0)  # a card overrides
+
+
+def test_a_broken_description_describes_nothing(tmp_path: Path) -> None:
+    whole = description([100], [50])
+    for length in range(0, len(whole), 7):
+        path = write_arg_max(tmp_path / "net.tflite", whole[:length] + bytes(len(whole) - length))
+        assert {*read_metadata(path)} <= {"mean", "std"}
 
 
 def test_classes_must_be_said(tmp_path: Path) -> None:

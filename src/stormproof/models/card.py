@@ -6,7 +6,6 @@ usually do. Unknown keys are errors.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -26,6 +25,7 @@ from stormproof.files import expand, read_yaml
 from stormproof.models.candidates import Limits
 from stormproof.models.decoders import DECODERS
 from stormproof.models.geometry import Align, Interpolation, Resize, Rounding
+from stormproof.spec import keyword_options
 
 Triple = tuple[float, float, float]
 
@@ -112,10 +112,8 @@ class Card(_Strict):
 
 def _options_of(decoder: str) -> type[BaseModel]:
     """The options of a decoder as a schema: its keyword-only parameters."""
-    parameters = inspect.signature(DECODERS[decoder].function, eval_str=True).parameters.values()
-    fields = {
-        p.name: (p.annotation, p.default) for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY
-    }  # fmt: skip
+    parameters = keyword_options(DECODERS[decoder].function).values()
+    fields = {p.name: (p.annotation, p.default) for p in parameters}
     made: type[BaseModel] = create_model(f"options of {decoder}", __base__=_Strict, **fields)  # type: ignore[call-overload]
     return made
 

@@ -33,9 +33,13 @@ class ClassMatch:
     labels: tuple[int, ...]
 
     @property
+    def pairs(self) -> tuple[tuple[str, int], ...]:
+        """The model's names, each with the dataset's label."""
+        return tuple(zip(self.model, self.labels, strict=True))
+
+    @property
     def unmatched_model(self) -> tuple[str, ...]:
-        pairs = zip(self.model, self.labels, strict=True)
-        return tuple(name for name, label in pairs if label == NO_CLASS and not is_nothing(name))
+        return tuple(name for name, label in self.pairs if label == NO_CLASS and not is_nothing(name))
 
     @property
     def unmatched_dataset(self) -> tuple[str, ...]:
@@ -130,7 +134,7 @@ def class_table(match: ClassMatch, title: str = "Classes") -> Table:
     """What matched under another name and what did not match at all, for printing with rich."""
     table = Table("model", "dataset", "", title=title, title_justify="left")
     same = 0
-    for name, label in zip(match.model, match.labels, strict=True):
+    for name, label in match.pairs:
         if label == NO_CLASS:
             continue
         if normalised(name) == normalised(match.dataset[label]):

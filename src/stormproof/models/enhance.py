@@ -14,7 +14,7 @@ import numpy as np
 from stormproof.errors import InvalidOption, UnknownName
 from stormproof.models.fingerprint import fingerprint
 from stormproof.models.geometry import as_rgb
-from stormproof.models.model import Model, Precomputed
+from stormproof.models.model import Around, Model, Precomputed
 from stormproof.randomness import Draw, digest
 from stormproof.sample import Image, Prediction
 from stormproof.style.networks import open_network
@@ -62,7 +62,7 @@ _VERSION = 1
 
 
 @dataclass(frozen=True, eq=False)
-class Enhanced:
+class Enhanced(Around[Model]):
     """A model that sees every image after some steps of enhancement, first to last."""
 
     model: Model
@@ -71,14 +71,6 @@ class Enhanced:
     @property
     def name(self) -> str:
         return "+".join((self.model.name, *self.steps))
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        return self.model.classes
-
-    @property
-    def semantic_classes(self) -> tuple[str, ...]:
-        return self.model.semantic_classes
 
     @property
     def fingerprint(self) -> str:

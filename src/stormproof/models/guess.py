@@ -70,6 +70,13 @@ def image_input(graph: Graph) -> Tensor:
     raise ModelError(f"The network takes no image: its inputs are {shapes}.")
 
 
+def several_at_once(graph: Graph) -> str:
+    """Why a network cannot be asked about one image, if it was exported for more; else nothing."""
+    shape = image_input(graph).shape
+    fixed = len(shape) == 4 and shape[0] not in (None, 1)
+    return f"it takes {shape[0]} images at once; export it for 1, or any number." if fixed else ""
+
+
 def guess_input(graph: Graph) -> dict[str, Any]:
     tensor = image_input(graph)
     shape = tensor.shape[-3:]
@@ -80,6 +87,10 @@ def guess_input(graph: Graph) -> dict[str, Any]:
         found["size"] = (height, width)
     elif "imgsz" in graph.metadata:
         found["size"] = tuple(_literal(graph.metadata["imgsz"], "imgsz"))
+    for key in ("mean", "std"):  # as the maker wrote them into a .tflite file
+        values = _literal(graph.metadata.get(key, "[]"), key)
+        if len(values) in (1, 3):
+            found[key] = tuple(values) if len(values) == 3 else values[0]
     return found
 
 
@@ -96,7 +107,7 @@ def recognise(graph: Graph, size: Sequence[int] | None) -> tuple[dict[str, Any],
         raise ModelError(
             "This is a pose network: it finds key points, which are neither detected nor scored here."
         )
-    for rule in (_by_names, _faces, _heat, _semantic, _post_processed, _pairs, _levels, _table, _torchvision):
+    for rule in _RULES:
         found = rule(graph, names, shapes, size)
         if found:
             return found, " ".join((rule.__doc__ or "").split())
@@ -139,12 +150,13 @@ def _by_names(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict
 
 
 def _semantic(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
-    """One map of whole numbers as large as the input, or one stack of score planes."""
+    """One map of whole numbers as large as the input, one stack of score planes, or single planes alike."""
     if len(shapes) == 1 and graph.outputs[0].dtype.startswith(("int", "uint")) and len(shapes[0]) in (2, 3):
         return {"decoder": "argmax", **_classes(graph.channels)}
     shape = shapes[0]
     named = names[0] in ("out", "logits")
-    if not (named or len(shapes) == 1) or len(shape) != 3:
+    alike = len({*shapes}) == 1 and size and shape == (1, *size)  # U²-Net's, the first fused of the others
+    if not (named or alike or len(shapes) == 1) or len(shape) != 3:
         return {}
     if not size:  # exported for any size: only a name tells scores from other maps
         planes = named and shape[0] is not None and shape[1] is None and shape[2] is None
@@ -171,6 +183,14 @@ def _faces(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[st
     return {**found, "options": {"strides": [step, *[2 * step] * 3]}} if rows == 896 else {}
 
 
+def _faces_by_distance(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
+    """SCRFD: scores, distances and perhaps five key points for strides 8, 16, 32, two rows per cell."""
+    rows = [2 * cells for cells in _cells(size, (8, 16, 32))]
+    widths = [1, 4, 10][: len(shapes) // 3]
+    same = sorted(map(str, shapes)) == sorted(str((n, width)) for width in widths for n in rows)
+    return {"decoder": "scrfd", "classes": ["face"]} if rows and len(widths) > 1 and same else {}
+
+
 def _heat(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
     """CenterNet: planes of heat for each class, with two of sides and two of offsets on the same grid."""
     if len(shapes) not in (2, 3) or any(len(shape) != 3 for shape in shapes) or not size:
@@ -192,7 +212,8 @@ def _post_processed(graph: Graph, names: list[str], shapes: Shapes, size: Any) -
 
 
 def _pairs(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
-    """n×4 boxes with n×classes scores; TensorFlow's are fractions y1 x1 y2 x2, others pixels x1 y1 x2 y2."""
+    """n×4 boxes with n×classes scores; TensorFlow's are fractions y1 x1 y2 x2, or offsets from anchors where
+    they are named encodings; others are pixels x1 y1 x2 y2."""
     if len(shapes) != 2:
         return {}
     first = next((i for i, shape in enumerate(shapes) if shape[-1] == 4 and len(shape) in (2, 3)), None)
@@ -200,6 +221,9 @@ def _pairs(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[st
         return {}
     order = {"outputs": [names[first], names[1 - first]]}
     tensorflow = guess_input(graph)["layout"] == "NHWC" or any("Postprocessor" in name for name in names)
+    if tensorflow and any("box_encodings" in name for name in names):
+        raw, known = {"decoder": "ssd-raw", **order}, _classes((shapes[1 - first][-1] or 1) - 1)
+        return {**raw, **known, "options": {"background": True}} if known else raw  # a column for nothing
     return {"decoder": "ssd" if tensorflow else "boxes", **order, **_classes(shapes[1 - first][-1])}
 
 
@@ -239,6 +263,13 @@ def _torchvision(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> d
     if len(tensors) not in (3, 4) or tensors[0].shape[-1:] != (4,) or len(tensors[0].shape) != 2:
         return {}
     return {"decoder": "torchvision", "label_offset": -1} if tensors[1].dtype.startswith("int") else {}
+
+
+# In the order in which they are asked: the first that knows the outputs decides.
+_RULES = (
+    _by_names, _faces, _faces_by_distance, _heat, _semantic, _post_processed, _pairs, _levels, _table,
+    _torchvision,
+)  # fmt: skip
 
 
 def _cells(size: Any, strides: Iterable[int]) -> list[int]:

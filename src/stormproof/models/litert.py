@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from stormproof.models.card import Card
 from stormproof.models.guess import Graph, Tensor, guess_card, outputs_in_words
 from stormproof.models.loading import framework, model_file
 from stormproof.models.network import Array, Forward, Network, assemble_card
+from stormproof.models.tflitefile import read_metadata
 from stormproof.spec import opens
 
 
@@ -27,9 +29,9 @@ def open_tflite(
 ) -> Network:
     """Open a model file; as with ONNX, a card fills in what the graph does not tell."""
     path = model_file(main, "a LiteRT model")
-    interpreter = _interpreter(main, threads)
+    interpreter = _interpreter(path, threads)
     settings = {"classes": classes, "decoder": decoder, "score": score}
-    graph = _graph(interpreter)
+    graph = _graph(interpreter, path)
     whole, names = assemble_card(path, card, guess_card(graph), settings, path.name, outputs_in_words(graph))
     return Network(
         name=whole.name or path.stem,
@@ -42,7 +44,8 @@ def open_tflite(
 
 def probe_tflite(main: str) -> tuple[Graph, Callable[[Array], list[Array]]]:
     """The outside of a network, and a way to run it on one input, before anything is known of its card."""
-    interpreter = _interpreter(main, 1)
+    path = model_file(main, "a LiteRT model")
+    interpreter = _interpreter(path, 1)
     (first, *_) = interpreter.get_input_details()
 
     def run(batch: Array) -> list[Array]:
@@ -50,11 +53,10 @@ def probe_tflite(main: str) -> tuple[Graph, Callable[[Array], list[Array]]]:
         interpreter.invoke()
         return [_real(interpreter.get_tensor(d["index"]), d) for d in interpreter.get_output_details()]
 
-    return _graph(interpreter), run
+    return _graph(interpreter, path), run
 
 
-def _interpreter(main: str, threads: int) -> Any:
-    path = model_file(main, "a LiteRT model")
+def _interpreter(path: Path, threads: int) -> Any:
     package = framework("ai_edge_litert.interpreter", extra="litert")
     try:
         interpreter = package.Interpreter(model_path=str(path), num_threads=threads)
@@ -64,13 +66,13 @@ def _interpreter(main: str, threads: int) -> Any:
     return interpreter
 
 
-def _graph(interpreter: Any) -> Graph:
+def _graph(interpreter: Any, path: Path) -> Graph:
     def read(detail: Any) -> Tensor:
         shape = tuple(int(side) if side > 0 else None for side in detail["shape"])
         return Tensor(detail["name"], shape, np.dtype(detail["dtype"]).name)
 
     inputs, outputs = interpreter.get_input_details(), interpreter.get_output_details()
-    return Graph(tuple(map(read, inputs)), tuple(map(read, outputs)))
+    return Graph(tuple(map(read, inputs)), tuple(map(read, outputs)), read_metadata(path))
 
 
 def _forward(interpreter: Any, card: Card) -> Forward:

@@ -19,7 +19,8 @@ def taken_for(model: Model | Precomputed) -> str:
     parts = [_input(model)] if isinstance(model, Network) else []
     names = (*model.classes, *(n for n in model.semantic_classes if n not in model.classes))
     shown = ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
-    parts.append(f"{len(names)} classes ({shown})" if names else "labels as the dataset has them")
+    noun = "class" if len(names) == 1 else "classes"
+    parts.append(f"{len(names)} {noun} ({shown})" if names else "labels as the dataset has them")
     return f"{model.name}: {'; '.join(parts)}"
 
 

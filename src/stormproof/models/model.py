@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, Self, runtime_checkable
+from typing import Generic, Protocol, Self, TypeVar, runtime_checkable
 
 from stormproof.condition import Condition
 from stormproof.datasets.dataset import Dataset
@@ -57,3 +57,28 @@ class Precomputed(Described, Protocol):
     def lookup(self, image_id: str, condition: Condition) -> Prediction:
         """What was predicted for an image; an image without any detection has an empty prediction."""
         ...
+
+
+M = TypeVar("M", bound=Described)
+
+
+class Around(Generic[M]):
+    """What stands around a model and says of itself what the model says, unless it says otherwise."""
+
+    model: M
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return self.model.classes
+
+    @property
+    def semantic_classes(self) -> tuple[str, ...]:
+        return self.model.semantic_classes
+
+    @property
+    def fingerprint(self) -> str:
+        return self.model.fingerprint

@@ -23,7 +23,7 @@ from stormproof.sample import Image, Prediction
 
 Array = npt.NDArray[Any]
 # A batch as the network wants it → its outputs in the order the decoder wants them, each with a batch axis.
-Forward = Callable[[Array], Sequence[Array]]
+Forward = Callable[[Any], Sequence[Array]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +40,12 @@ class Network:
     files: tuple[Path, ...]
     names: tuple[str, ...]
     batch: int = 1
+    in_torch: bool = False  # whether `forward` takes tensors on a device as well as arrays
+
+    @property
+    def takes_tensors(self) -> bool:
+        """Whether images may stay on a device: resizing, with its rounding, is the host's."""
+        return self.in_torch and self.card.input.resize == "none" and self.card.input.multiple == 1
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -77,10 +83,16 @@ class Network:
         predictions: list[Prediction] = []
         fits = [plan_input(image, self.card.input) for image in images]
         for group in _batches(fits, self.batch):
-            stack = np.stack([prepare(images[i], fits[i], self.card.input) for i in group])
-            outputs = self.forward(stack)
+            outputs = self.forward(self._stacked([images[i] for i in group], [fits[i] for i in group]))
             predictions.extend(self._read(outputs, row, fits[i]) for row, i in enumerate(group))
         return predictions
+
+    def _stacked(self, images: Sequence[Image], fits: Sequence[Fit]) -> Any:
+        if self.takes_tensors and not isinstance(images[0], np.ndarray):
+            from stormproof.models.torch import prepare_on_device
+
+            return prepare_on_device(images, self.card.input)
+        return np.stack([prepare(*pair, self.card.input) for pair in zip(images, fits, strict=True)])
 
     def _read(self, outputs: Sequence[Array], row: int, fit: Fit) -> Prediction:
         """The prediction for one image of a batch."""
@@ -167,10 +179,11 @@ def _class_names(card: Card, near: Path | None, name: str) -> tuple[str, ...]:
     """
     names = resolve_classes(card.classes, near)
     if names is None:
+        plane = ", for one plane of scores [background, person], say" if card.decoder == "logits" else ""
         raise ModelError(
             f"{name}: the graph does not tell its classes; add ,classes=coco80 (or coco91, voc21, "
-            "cityscapes19, a text file) or write classes: in the card; classes=dataset says that its labels "
-            "are the dataset's."
+            f"cityscapes19, a text file) or write classes: in the card{plane}; classes=dataset says that its "
+            "labels are the dataset's."
         )
     for old in card.rename:
         if old not in names:

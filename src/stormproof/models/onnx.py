@@ -10,7 +10,15 @@ import numpy as np
 
 from stormproof.errors import InvalidOption, ModelError
 from stormproof.models.card import Card
-from stormproof.models.guess import Graph, Tensor, guess_card, guess_input, image_input, outputs_in_words
+from stormproof.models.guess import (
+    Graph,
+    Tensor,
+    guess_card,
+    guess_input,
+    image_input,
+    outputs_in_words,
+    several_at_once,
+)
 from stormproof.models.loading import framework, model_file
 from stormproof.models.network import Array, Forward, Network, assemble_card
 from stormproof.models.onnxfile import inspect_onnx
@@ -113,8 +121,8 @@ def _check_inputs(graph: Graph, card: Card, path: Path) -> None:
     others = [t.name for t in graph.inputs if t.name not in (main.name, card.size_input, _MASK)]
     if others:
         raise ModelError(f"{path}: besides the image it wants inputs {others}; export it without them.")
-    if len(main.shape) == 4 and main.shape[0] not in (None, 1):
-        raise ModelError(f"{path}: it takes {main.shape[0]} images at once; export it for 1, or any number.")
+    if several_at_once(graph):
+        raise ModelError(f"{path}: {several_at_once(graph)}")
     for key in ("layout", "dtype", "size"):
         said = getattr(card.input, key)
         if key in known and said != known[key]:

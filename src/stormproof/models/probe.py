@@ -11,7 +11,7 @@ import numpy as np
 from stormproof.errors import ModelError, StormproofError
 from stormproof.models.card import InputCard
 from stormproof.models.decoders import DECODERS
-from stormproof.models.guess import Graph, guess_card, guess_input, recognise
+from stormproof.models.guess import Graph, guess_card, guess_input, recognise, several_at_once
 from stormproof.models.litert import probe_tflite
 from stormproof.models.network import Array, plan_input, prepare
 from stormproof.models.onnx import probe_onnx
@@ -56,6 +56,8 @@ def probe(spec: Spec, image: Image) -> Probe:
         return Probe(graph, {"input": guess_input(graph)}, "", (), str(error))
     usual = DECODERS[card["decoder"]].usual if "decoder" in card else {"std": 255}
     card["input"] = {"size": (_USUAL_SIDE, _USUAL_SIDE), **usual, **card["input"]}
+    if several_at_once(graph):
+        return Probe(graph, card, why, (), several_at_once(graph))
     try:
         fed = InputCard.model_validate(card["input"])
         values = run(prepare(image, plan_input(image, fed), fed)[None])

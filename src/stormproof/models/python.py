@@ -27,9 +27,9 @@ from stormproof.spec import Spec, load_attribute, read_options
 class PythonModel:
     """A function from images to answers, with whatever it says about itself in attributes.
 
-    `name`, `classes`, `semantic_classes` (else its classes) and `fingerprint` are read from the function;
-    `classes` may be defined in its module too. Without a stated fingerprint, that of its source file and
-    options is used: if the weights live elsewhere and may change, state one.
+    `name`, `classes`, `semantic_classes` (else its classes), `fingerprint` and `takes_tensors` are read from
+    the function; `classes` may be defined in its module too. Without a stated fingerprint, that of its source
+    file and options is used: if the weights live elsewhere and may change, state one.
     """
 
     function: Callable[[Sequence[Image]], Any]
@@ -57,6 +57,11 @@ class PythonModel:
         own = self._stated("fingerprint")
         files = () if own is not None or self.source is None else (self.source,)
         return fingerprint(files, {"own": own, "at": self.spec.main, "options": dict(self.spec.options)})
+
+    @property
+    def takes_tensors(self) -> bool:
+        """Whether it states that images may be tensors on a device."""
+        return self._stated("takes_tensors") is True
 
     def _stated(self, attribute: str) -> Any:
         """An attribute of the function, or of the one that options were bound to."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from stormproof.errors import InvalidOption, ModelError
 from stormproof.models.answers import as_array
-from stormproof.models.card import Card
+from stormproof.models.card import Card, InputCard
 from stormproof.models.loading import framework, model_file
 from stormproof.models.network import Array, Forward, Network, assemble_card
 from stormproof.spec import load_attribute, opens
@@ -55,6 +55,7 @@ def open_torch(
         files=tuple(path for path in (weights, _source(built)) if path),
         names=names,
         batch=1 if whole.decoder == "torchvision" else batch,
+        in_torch=True,
     )
 
 
@@ -130,13 +131,28 @@ def _source(attribute: str | None) -> Path | None:
 def module_forward(torch: Any, net: Any, card: Card, device: str) -> Forward:
     """Run a module; torchvision's detectors take a list of images, all others a batch."""
 
-    def forward(batch: Array) -> Sequence[Array]:
-        tensor = torch.from_numpy(np.ascontiguousarray(batch)).to(device)
+    def forward(batch: Any) -> Sequence[Array]:
+        given = torch.from_numpy(np.ascontiguousarray(batch)) if isinstance(batch, np.ndarray) else batch
+        tensor = given.to(device)
         with torch.inference_mode():
             answer = net(list(tensor) if card.decoder == "torchvision" else tensor)
         return flatten(answer, card.outputs)
 
     return forward
+
+
+def prepare_on_device(images: Sequence[Any], card: InputCard) -> Any:
+    """Tensors H×W×3 as the network wants them, where they are; value by value what `prepare` gives."""
+    torch = framework("torch", extra="torch")
+    pixels = torch.stack(list(images))
+    if card.channels == "BGR":
+        pixels = pixels.flip(-1)
+    if card.dtype == "int8":
+        pixels = (pixels.to(torch.int16) - 128).to(torch.int8)
+    elif card.dtype != "uint8":
+        mean, std = (torch.tensor(numbers, device=pixels.device) for numbers in (card.mean, card.std))
+        pixels = ((pixels.float() - mean) / std).to(getattr(torch, card.dtype))
+    return (pixels.permute(0, 3, 1, 2) if card.layout == "NCHW" else pixels).contiguous()
 
 
 def flatten(answer: Any, names: Sequence[str] | None) -> list[Array]:

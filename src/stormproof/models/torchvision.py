@@ -55,6 +55,7 @@ def open_torchvision(
         forward=module_forward(torch, net.to(device).eval(), whole, device),
         files=() if path is None else (path,),
         names=names,
+        in_torch=True,
     )
 
 

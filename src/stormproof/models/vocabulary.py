@@ -68,7 +68,7 @@ ALIASES: tuple[tuple[str, ...], ...] = (
 )
 
 # The output for nothing, in the spellings that models use; never an object to be found.
-NOTHING = frozenset({"", "?", "n/a", "na", "none", "background", "void", "no object"})
+NOTHING = frozenset({"", "?", "???", "n/a", "na", "none", "background", "void", "no object"})
 
 
 def normalised(name: str) -> str:

@@ -36,6 +36,9 @@ CENTERNET = {
     "channels": "BGR", "mean": (104.0, 114.0, 119.9), "std": (73.7, 69.9, 70.9),
     "resize": "letterbox", "pad": 0,
 }  # fmt: skip
+SCRFD = {
+    "mean": 127.5, "std": 128, "resize": "letterbox", "align": "top-left", "pad": 0, "rounding": "down",
+}  # fmt: skip
 PILLOW = {"interpolation": "antialias", "rounding": "down"}  # how DETR's code and all its kin resize
 _HEADS = ("boxes", "scores")
 
@@ -53,6 +56,7 @@ DECODERS: dict[str, Decoder] = {
         anchors.postprocessed, ("boxes", "classes", "scores", "count?"), usual=SYMMETRIC
     ),
     "ssd": Decoder(anchors.ssd, _HEADS, 0.6, usual=SYMMETRIC),
+    "ssd-raw": Decoder(anchors.ssd_raw, ("offsets", "scores"), 0.6, usual=SYMMETRIC),
     "boxes": Decoder(anchors.boxes, _HEADS, 0.45, usual=UNIT),
     "efficientdet": Decoder(
         anchors.efficientdet,
@@ -64,6 +68,7 @@ DECODERS: dict[str, Decoder] = {
     "blazeface": Decoder(
         anchors.blazeface, ("rows", "logits"), 0.3, usual={**SYMMETRIC, "resize": "letterbox", "pad": 0}
     ),
+    "scrfd": Decoder(points.scrfd, ("scores and distances per stride",), 0.4, usual=SCRFD),
     "nanodet": Decoder(points.nanodet, ("classes and distances per stride",), 0.6, usual=NANODET),
     "nanodet-plus": Decoder(points.nanodet_plus, ("rows",), 0.6, usual=NANODET),
     "fastestdet": Decoder(points.fastestdet, ("map",), 0.45, usual={"channels": "BGR", **UNIT}),
@@ -76,4 +81,20 @@ DECODERS: dict[str, Decoder] = {
     ),
     "logits": Decoder(semantic.logits, ("scores",), task="semantic", usual=IMAGENET),
     "argmax": Decoder(semantic.argmax, ("map",), task="semantic", usual=IMAGENET),
+}
+
+# What an option of a decoder says, whichever decoder takes it; the defaults stand in their signatures.
+OPTIONS: dict[str, str] = {
+    "strides": "input pixels per cell of each feature map",
+    "logits": "scores have not been through a sigmoid yet",
+    "background": "the first column of scores stands for nothing and is left out",
+    "fractions": "boxes are fractions of the input, not pixels",
+    "layers": "feature maps with anchors, from stride 16 on",
+    "scales": "sides of the smallest and largest anchor, as fractions of the input",
+    "anchor_scale": "side of an anchor in strides",
+    "each": "anchors per cell and layer",
+    "classes": "number of classes, where the table's width does not tell it",
+    "peaks": "most objects read from the heat map",
+    "channels_last": "planes of scores lie along the last axis",
+    "probabilities": "a single plane holds probabilities, cut at ½",
 }

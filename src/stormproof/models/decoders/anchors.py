@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -29,9 +30,60 @@ def ssd(
 
     With `background`, the first column of scores stands for nothing and is left out.
     """
-    boxes, scores = in_pixels(flat(outputs[0], 4)[:, _YXYX], size), flat(outputs[1])
+    corners, scores = flat(outputs[0], 4)[:, _YXYX], flat(outputs[1])
+    turned = np.any(corners[:, 2:] < corners[:, :2], axis=1)
+    if turned.mean() > 0.1:  # decoded boxes have sides by construction
+        raise ModelError(
+            f"{turned.sum()} of {len(turned)} boxes end before they begin: these are offsets from anchors, "
+            "not boxes; set decoder: ssd-raw in the card."
+        )
     scores = scores[:, 1:] if background else scores
-    return Candidates(boxes, sigmoid(scores) if logits else scores)
+    return Candidates(in_pixels(corners, size), sigmoid(scores) if logits else scores)
+
+
+def ssd_raw(
+    outputs: Sequence[Array],
+    size: Size,
+    *,
+    logits: bool = True,
+    background: bool = False,
+    layers: int = 6,
+    scales: tuple[float, float] = (0.2, 0.95),
+) -> Candidates:
+    """SSD's raw heads: n×4 of dy dx log h log w relative to anchors, times 10 10 5 5, and n×classes scores,
+    as TensorFlow's networks and MediaPipe's give them. With `background`, as in `ssd`."""
+    offsets, scores = flat(outputs[0], 4) / (10, 10, 5, 5), flat(outputs[1])
+    anchors = ssd_anchors(size, layers, scales)
+    if len(anchors) != len(offsets):
+        raise ValueError(f"{len(offsets)} rows for {len(anchors)} anchors of {layers} layers")
+    middle = anchors[:, :2] + anchors[:, 2:] * offsets[:, [1, 0]]
+    sides = anchors[:, 2:] * np.exp(offsets[:, [3, 2]])
+    scores = scores[:, 1:] if background else scores
+    corners = in_pixels(centred(np.hstack([middle, sides])), size)
+    return Candidates(corners, sigmoid(scores) if logits else scores)
+
+
+def ssd_anchors(size: Size, layers: int, scales: tuple[float, float]) -> Array:
+    """Anchors of TensorFlow's SSD (liu2016, section 2.2) as centre x, y and sides, fractions of the input.
+
+    Layers halve from a stride of 16 on; the first has three small anchors per cell, the others six.
+
+    >>> len(ssd_anchors((300, 300), 6, (0.2, 0.95)))
+    1917
+    """
+    low, high = scales
+    steps = [low + (high - low) * i / (layers - 1) for i in range(layers)] + [1.0]
+    kinds = [[(0.1, 1.0), (low, 2.0), (low, 0.5)]]
+    for step, following in pairwise(steps[1:]):
+        kinds.append([(step, ratio) for ratio in (1.0, 2.0, 0.5, 3.0, 1 / 3)])
+        kinds[-1].append(((step * following) ** 0.5, 1.0))
+    found = []
+    for layer, shapes in enumerate(kinds):
+        cells = grid(size, 16 * 2**layer)
+        middle = np.repeat((cells + 0.5) / (cells.max(axis=0) + 1), len(shapes), axis=0)
+        sides = np.array([[scale * ratio**0.5, scale / ratio**0.5] for scale, ratio in shapes])
+        found.append(np.hstack([middle, np.tile(sides, (len(cells), 1))]))
+    return np.concatenate(found).astype(np.float32)
 
 
 def boxes(

@@ -40,6 +40,24 @@ def nanodet_plus(
     return Candidates(_from_distances(cells * steps, rows[:, classes:], steps), rows[:, :classes])
 
 
+def scrfd(
+    outputs: Sequence[Array], size: Size, *, strides: tuple[int, ...] = (8, 16, 32), each: int = 2
+) -> Candidates:
+    """SCRFD: n×1 scores, n×4 distances left, up, right, down in strides, and n×10 key points (left out) of
+    every level, told apart by their shape; `each` rows per cell, anchored at its corner."""
+    tables = {output.shape: flat(output) for output in map(flat, outputs)}
+    scores, boxes = [], []
+    for stride in strides:
+        middle = np.repeat(grid(size, stride) * stride, each, axis=0)
+        wanted = [(len(middle), width) for width in (1, 4)]
+        if any(shape not in tables for shape in wanted):
+            raise ValueError(f"outputs {wanted} are wanted for stride {stride}, got {[*tables]}")
+        distance = tables[wanted[1]] * stride
+        scores.append(tables[wanted[0]])
+        boxes.append(np.hstack([middle - distance[:, :2], middle + distance[:, 2:]]))
+    return Candidates(np.concatenate(boxes), np.concatenate(scores))
+
+
 def _from_distances(middle: Array, bins: Array, steps: Array) -> Array:
     """Boxes from distances left, up, right, down, each the expectation over bins, in strides."""
     shares = softmax(bins.reshape(len(bins), 4, -1))
