@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test test-core test-browser torture fuzz lint bench docs clean
+.PHONY: demo test test-core test-browser torture fuzz golden lint bench docs clean
 
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -39,7 +39,8 @@ demo: $(VENV)/.run  ## three trained networks in the storm: the main job, on any
 	$(BIN)/stormproof demo --out demo
 
 test: $(VENV)/.test  ## every test that needs no GPU
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "not gpu" --doctest-modules tests src/stormproof
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "not gpu" --doctest-modules \
+		--ignore-glob="*/gpu/triton_[ms]*.py" tests src/stormproof  # those two import Triton
 
 test-core: $(CORE)/.core  ## the same without torch, Ray and the like: tests that need them are skipped
 	$(CORE)/bin/python -m pytest -n $(JOBS) --dist loadgroup -m "not gpu" tests
@@ -70,6 +71,9 @@ N ?= 10000
 FIRST ?= 0
 fuzz: $(VENV)/.test  ## N mutated inputs of every kind, from number FIRST on
 	$(BIN)/python tests/fuzz/attack.py --cases $(N) --first $(FIRST)
+
+golden: $(VENV)/.test  ## write the golden pixels again, after a recipe's version was raised
+	$(BIN)/python tests/golden/pixels.py --write
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

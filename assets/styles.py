@@ -14,14 +14,12 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 import PIL.Image
 
+from brushes import Field, Palette, cells, cloud, draws, relief, strokes, tint
 from stormproof.randomness import Draw
 from stormproof.sample import Image
 
-Field = npt.NDArray[np.floating]
-Palette = npt.NDArray[np.floating]  # n × 3, RGB, dark to light
 Style = Callable[[Draw, Palette, int], Field]
 
 FOLDER = Path(__file__).parents[1] / "src/stormproof/style/images"
@@ -29,138 +27,50 @@ SIZE = 384  # pixels a side
 QUALITY = 54
 
 
-def _cloud(draw: Draw, name: str, size: int, cell: float, octaves: int = 4, keep: float = 0.5) -> Field:
-    """Fractal noise whose broadest patches measure `cell` pixels, stretched to 0..1 by rank."""
-    total = np.zeros((size, size), np.float32)
-    for k in range(octaves):
-        n = max(int(size / cell * 2**k) + 3, 4)
-        if n > size:
-            break
-        grid = draw.uniform_field(f"{name} {k}", (n, n), -1, 1)
-        total += keep**k * cv2.resize(grid, (size, size), interpolation=cv2.INTER_CUBIC)
-    ranks = np.empty(total.size, np.float32)
-    ranks[np.argsort(total, axis=None, kind="stable")] = np.linspace(0, 1, total.size, dtype=np.float32)
-    return ranks.reshape(total.shape)
-
-
-def _tint(palette: Palette, level: Field) -> Field:
-    """Levels 0..1 along the palette, blended between neighbours."""
-    at = np.clip(level, 0, 1) * (len(palette) - 1)
-    low = np.minimum(at.astype(np.int64), len(palette) - 2)
-    share = (at - low)[..., None]
-    return np.asarray(palette[low] * (1 - share) + palette[low + 1] * share, np.float32)
-
-
-def _column(draw: Draw, name: str, count: int, low: float = 0.0, high: float = 1.0) -> Field:
-    return draw.uniform_field(name, (count,), low, high)
-
-
-def _strokes(
-    draw: Draw,
-    canvas: Field,
-    colours: Field,
-    angle: Field,
-    *,
-    count: int,
-    length: float,
-    width: int,
-    bend: float,
-) -> Field:
-    """Strokes along `angle` (radians), each in the colour of its middle with a little of its own."""
-    size = canvas.shape[0]
-    ys, xs = _column(draw, "y", count, 0, size), _column(draw, "x", count, 0, size)
-    lengths, shades = (
-        _column(draw, "length", count, 0.5, 1.2),
-        draw.uniform_field("shade", (count, 3), -16, 16),
-    )
-    turns, lights = _column(draw, "bend", count, -bend, bend), _column(draw, "light", count, -30, 30)
-    for k in range(count):
-        y, x = float(ys[k]), float(xs[k])
-        row, column = min(int(y), size - 1), min(int(x), size - 1)
-        a, colour = float(angle[row, column]), colours[row, column] + shades[k] + lights[k]
-        points = []
-        for step in np.linspace(-0.5, 0.5, 7):
-            turned = a + float(turns[k]) * step
-            points.append(
-                (
-                    x + np.cos(turned) * step * length * lengths[k],
-                    y + np.sin(turned) * step * length * lengths[k],
-                )
-            )
-        path = np.round(np.array(points) * 8).astype(np.int32)
-        # A bristle of lighter paint along one side is what makes a stroke look laid on.
-        cv2.polylines(canvas, [path], False, colour.tolist(), width, cv2.LINE_AA, 3)
-        if width > 2:
-            cv2.polylines(canvas, [path - width * 2], False, (colour + 26).tolist(), 1, cv2.LINE_AA, 3)
-    return canvas
-
-
-def _cells(draw: Draw, size: int, pitch: float, wobble: float) -> tuple[npt.NDArray[np.int64], Field]:
-    """Voronoi cells of jittered points: which cell each pixel is in, and its distance to the cell's edge."""
-    n = int(size / pitch) + 3
-    grid = (np.indices((n, n)).astype(np.float32) - 0.5) * pitch
-    points = (grid + draw.uniform_field("jitter", (2, n, n), -wobble, wobble) * pitch).reshape(2, -1)
-    y, x = np.indices((size, size), dtype=np.float32)
-    near, second = np.full((size, size), 1e9, np.float32), np.full((size, size), 1e9, np.float32)
-    which = np.zeros((size, size), np.int64)
-    for k, (py, px) in enumerate(points.T):
-        distance = np.hypot(y - py, x - px)
-        second = np.minimum(second, np.maximum(near, distance))
-        which = np.where(distance < near, k, which)
-        near = np.minimum(near, distance)
-    return which, (second - near) / 2
-
-
-def _relief(height: Field, strength: float) -> Field:
-    """Light from the upper left on a rough surface, as grey levels to add."""
-    slope = height - np.roll(height, (2, 2), (0, 1))
-    return (np.clip(slope * strength, -1, 1) * 40)[..., None]
-
-
 def swirl(draw: Draw, palette: Palette, size: int) -> Field:
     """Long curved strokes that circle through a sky."""
-    level = _cloud(draw, "level", size, 150)
-    colours = _tint(palette, level)
-    flow = _cloud(draw, "flow", size, 170, 2) * 3 * pi
-    return _strokes(draw, colours.copy(), colours, flow, count=3600, length=30, width=4, bend=1.2)
+    level = cloud(draw, "level", size, 150)
+    colours = tint(palette, level)
+    flow = cloud(draw, "flow", size, 170, 2) * 3 * pi
+    return strokes(draw, colours.copy(), colours, flow, count=3600, length=30, width=4, bend=1.2)
 
 
 def dabs(draw: Draw, palette: Palette, size: int) -> Field:
     """Short thick dabs of a loaded brush."""
-    colours = _tint(palette, _cloud(draw, "level", size, 110, 5, 0.6))
-    angle = _cloud(draw, "flow", size, 60, 2) * pi
-    return _strokes(draw, colours.copy(), colours, angle, count=3000, length=17, width=7, bend=0.3)
+    colours = tint(palette, cloud(draw, "level", size, 110, 5, 0.6))
+    angle = cloud(draw, "flow", size, 60, 2) * pi
+    return strokes(draw, colours.copy(), colours, angle, count=3000, length=17, width=7, bend=0.3)
 
 
 def crayon(draw: Draw, palette: Palette, size: int) -> Field:
     """Thin parallel crayon lines on rough paper."""
-    colours = _tint(palette, _cloud(draw, "level", size, 120, 3))
+    colours = tint(palette, cloud(draw, "level", size, 120, 3))
     paper = np.full((size, size, 3), 236, np.float32)
-    angle = np.floor(_cloud(draw, "hand", size, 140, 1) * 4) * 0.6 + 0.3
-    drawn = _strokes(draw, paper, colours, angle, count=6500, length=40, width=1, bend=0.15)
+    angle = np.floor(cloud(draw, "hand", size, 140, 1) * 4) * 0.6 + 0.3
+    drawn = strokes(draw, paper, colours, angle, count=6500, length=40, width=1, bend=0.15)
     grain = draw.normal_field("grain", (size, size), 0, 1)
     return drawn + 14 * cv2.GaussianBlur(grain, (0, 0), 0.8)[..., None]
 
 
 def dots(draw: Draw, palette: Palette, size: int) -> Field:
     """Round dots of pure colour, side by side."""
-    level = _cloud(draw, "level", size, 130, 3)
+    level = cloud(draw, "level", size, 130, 3)
     canvas = np.full((size, size, 3), 228, np.float32)
     count = 9000
-    ys, xs = _column(draw, "y", count, 0, size), _column(draw, "x", count, 0, size)
-    radii, strays = _column(draw, "radius", count, 2.2, 4.2), _column(draw, "stray", count, -0.3, 0.3)
+    ys, xs = draws(draw, "y", count, 0, size), draws(draw, "x", count, 0, size)
+    radii, strays = draws(draw, "radius", count, 2.2, 4.2), draws(draw, "stray", count, -0.3, 0.3)
     for y, x, radius, stray in zip(ys, xs, radii, strays, strict=True):
         here = level[min(int(y), size - 1), min(int(x), size - 1)]
-        colour = _tint(palette, np.array(here + stray)).tolist()
+        colour = tint(palette, np.array(here + stray)).tolist()
         cv2.circle(canvas, (int(x * 8), int(y * 8)), int(radius * 8), colour, -1, cv2.LINE_AA, 3)
     return canvas
 
 
 def hatch(draw: Draw, palette: Palette, size: int) -> Field:
     """Ink lines in up to three directions; the darker, the more."""
-    dark = 1 - _cloud(draw, "tone", size, 120, 3)
+    dark = 1 - cloud(draw, "tone", size, 120, 3)
     y, x = np.indices((size, size), dtype=np.float32)
-    wave = _cloud(draw, "wave", size, 90, 3) * 9
+    wave = cloud(draw, "wave", size, 90, 3) * 9
     ink = np.zeros((size, size), np.float32)
     for turn, start, pitch in ((0.6, 0.15, 6.0), (-0.7, 0.45, 5.0), (0.05, 0.7, 4.0)):
         phase = (x * np.sin(turn) + y * np.cos(turn) + wave) / pitch * 2 * pi
@@ -171,10 +81,10 @@ def hatch(draw: Draw, palette: Palette, size: int) -> Field:
 
 def woodcut(draw: Draw, palette: Palette, size: int) -> Field:
     """Gouged bands that follow the form, in few flat colours."""
-    form = _cloud(draw, "form", size, 190, 2, 0.35)
-    bands = np.cos(form * 2 * pi * 17 + _cloud(draw, "knife", size, 20, 2) * 1.6)
+    form = cloud(draw, "form", size, 190, 2, 0.35)
+    bands = np.cos(form * 2 * pi * 17 + cloud(draw, "knife", size, 20, 2) * 1.6)
     flat = palette[
-        np.minimum((_cloud(draw, "flat", size, 160, 2) * len(palette)).astype(int), len(palette) - 1)
+        np.minimum((cloud(draw, "flat", size, 160, 2) * len(palette)).astype(int), len(palette) - 1)
     ]
     cut = np.clip((bands - 0.1 + form * 0.6) * 4, 0, 1)[..., None]
     return np.asarray((palette[0] * 0.6) * (1 - cut) + flat * cut)
@@ -182,44 +92,44 @@ def woodcut(draw: Draw, palette: Palette, size: int) -> Field:
 
 def mosaic(draw: Draw, palette: Palette, size: int) -> Field:
     """Small square-ish stones set in grout."""
-    which, edge = _cells(draw, size, 14, 0.22)
-    level = _cloud(draw, "level", size, 130, 3)
+    which, edge = cells(draw, size, 14, 0.22)
+    level = cloud(draw, "level", size, 130, 3)
     means = np.bincount(which.ravel(), level.ravel()) / np.maximum(np.bincount(which.ravel()), 1)
-    stones = _tint(palette, means + _column(draw, "stone", len(means), -0.16, 0.16))[which]
-    stones = stones + _column(draw, "light", len(means), -18, 18)[which][..., None]
+    stones = tint(palette, means + draws(draw, "stone", len(means), -0.16, 0.16))[which]
+    stones = stones + draws(draw, "light", len(means), -18, 18)[which][..., None]
     grout = np.clip(edge - 0.6, 0, 1)[..., None]
     bed = np.array((92, 86, 80), np.float32) * (1 - grout)
-    return np.asarray(stones * grout + bed + _relief(np.minimum(edge, 3), 0.5))
+    return np.asarray(stones * grout + bed + relief(np.minimum(edge, 3), 0.5))
 
 
 def glass(draw: Draw, palette: Palette, size: int) -> Field:
     """Panes of coloured glass in lead."""
-    which, edge = _cells(draw, size, 44, 0.48)
-    pane = _column(draw, "pane", int(which.max()) + 1)
-    shine = _cloud(draw, "shine", size, 60, 4)[..., None] * 70 - 35
+    which, edge = cells(draw, size, 44, 0.48)
+    pane = draws(draw, "pane", int(which.max()) + 1)
+    shine = cloud(draw, "shine", size, 60, 4)[..., None] * 70 - 35
     lead = np.clip(edge - 2.2, 0, 1)[..., None]
     dark = np.array((16, 16, 20), np.float32) * (1 - lead)
-    return np.asarray((_tint(palette, pane)[which] + shine) * lead + dark)
+    return np.asarray((tint(palette, pane)[which] + shine) * lead + dark)
 
 
 def marble(draw: Draw, palette: Palette, size: int) -> Field:
     """Veins folded through stone."""
     y, x = np.indices((size, size), dtype=np.float32)
-    fold = _cloud(draw, "fold", size, 160, 6, 0.55)
+    fold = cloud(draw, "fold", size, 160, 6, 0.55)
     vein = np.abs(np.sin((x * 0.6 + y) * 0.018 + fold * 14))
-    fine = np.abs(np.sin((x - y) * 0.03 + _cloud(draw, "fine", size, 90, 6, 0.6) * 20))
-    return _tint(palette, 0.75 * vein**0.6 + 0.25 * fine**0.4)
+    fine = np.abs(np.sin((x - y) * 0.03 + cloud(draw, "fine", size, 90, 6, 0.6) * 20))
+    return tint(palette, 0.75 * vein**0.6 + 0.25 * fine**0.4)
 
 
 def watercolour(draw: Draw, palette: Palette, size: int) -> Field:
     """Washes with dark rims that run into one another on grainy paper."""
     canvas = np.full((size, size, 3), 244, np.float32)
     for k in range(6):
-        wash = _cloud(draw, f"wash {k}", size, 120, 6, 0.55) - 0.68
+        wash = cloud(draw, f"wash {k}", size, 120, 6, 0.55) - 0.68
         inside = np.clip(wash * 60, 0, 1)
         rim = np.exp(-((wash * 42) ** 2)) * 0.55
-        colour = _tint(palette, np.array(draw.uniform(f"colour {k}")))
-        pigment = ((inside * (0.45 + 0.3 * _cloud(draw, f"pool {k}", size, 70, 3)) + rim).clip(0, 1))[
+        colour = tint(palette, np.array(draw.uniform(f"colour {k}")))
+        pigment = ((inside * (0.45 + 0.3 * cloud(draw, f"pool {k}", size, 70, 3)) + rim).clip(0, 1))[
             ..., None
         ]
         canvas = canvas * (1 - pigment * (1 - colour / 255))
@@ -229,7 +139,7 @@ def watercolour(draw: Draw, palette: Palette, size: int) -> Field:
 
 def facets(draw: Draw, palette: Palette, size: int) -> Field:
     """Overlapping planes, each shaded from edge to edge."""
-    canvas = _tint(palette, _cloud(draw, "ground", size, 200, 2))
+    canvas = tint(palette, cloud(draw, "ground", size, 200, 2))
     y, x = np.indices((size, size), dtype=np.float32)
     for k in range(130):
         cy, cx, turn = (draw.uniform(f"{part} {k}") for part in ("y", "x", "turn"))
@@ -239,7 +149,7 @@ def facets(draw: Draw, palette: Palette, size: int) -> Field:
         plane = np.zeros((size, size), np.uint8)
         cv2.fillPoly(plane, [np.round(ring).astype(np.int32)], 1)
         ramp = ((x - cx * size) * np.cos(turn * 7) + (y - cy * size) * np.sin(turn * 7)) / reach
-        colour = _tint(palette, np.array(draw.uniform(f"colour {k}"))) + 46 * ramp[..., None]
+        colour = tint(palette, np.array(draw.uniform(f"colour {k}"))) + 46 * ramp[..., None]
         canvas = np.where(plane[..., None] > 0, 0.8 * colour + 0.2 * canvas, canvas)
         cv2.polylines(
             canvas, [np.round(ring).astype(np.int32)], True, (palette[0] * 0.5).tolist(), 1, cv2.LINE_AA
@@ -253,7 +163,7 @@ def weave(draw: Draw, palette: Palette, size: int) -> Field:
     thread = 5
     over = ((x // thread) + (y // thread)) % 2 == 0
     level = cv2.resize(
-        cv2.resize(_cloud(draw, "level", size, 120, 3), (size // thread,) * 2),
+        cv2.resize(cloud(draw, "level", size, 120, 3), (size // thread,) * 2),
         (size, size),
         interpolation=cv2.INTER_NEAREST,
     )
@@ -262,7 +172,7 @@ def weave(draw: Draw, palette: Palette, size: int) -> Field:
     roundness = np.where(
         over, np.sin((x % thread + 0.5) / thread * pi), np.sin((y % thread + 0.5) / thread * pi)
     )
-    return _tint(palette, level + tone) * (0.45 + 0.6 * roundness[..., None])
+    return tint(palette, level + tone) * (0.45 + 0.6 * roundness[..., None])
 
 
 PALETTES: dict[str, tuple[str, ...]] = {

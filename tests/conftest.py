@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from stormproof.corruptions.plugins import is_plugin
+from stormproof.corruptions.registry import registry
 
 settings.register_profile(
     "repeatable", derandomize=True, deadline=None, suppress_health_check=list(HealthCheck)
@@ -21,3 +25,11 @@ def shared() -> Path:
     if not SHARED.is_dir():
         pytest.skip("needs ../shared, the real photographs and networks beside the repository")
     return SHARED
+
+
+@pytest.fixture(autouse=True)
+def no_plugin_stays() -> Iterator[None]:
+    """What a test registers goes with it: others list every corruption there is."""
+    yield
+    for name in [name for name, found in registry().items() if is_plugin(found)]:
+        del registry()[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil
 
 import numpy as np
@@ -16,6 +17,9 @@ class Replay:
 
     def __init__(self, fields: dict[str, object]) -> None:
         self.fields = fields
+
+    def each(self, plan: Callable[[Replay], object]) -> object:
+        return plan(self)
 
     def uniform(self, stream: str, low: float = 0, high: float = 1) -> float:
         return self.fields[stream]

@@ -17,8 +17,8 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 # Each room may import from those listed before it, never from those after.
 ORDER = (
     "errors", "files", "processes", "declared", "spec", "here", "kernel", "condition", "groups",
-    "randomness", "columns", "sample", "boxes", "masks", "imagefile", "drawing", "style", "imaging",
-    "corruptions",
+    "philox", "randomness", "columns", "sample", "boxes", "masks", "imagefile", "drawing", "style", "imaging",
+    "corruptions", "batches",
     "dropin", "corrupted_copies", "gallery", "context", "world", "datasets", "derived", "networks", "models",
     "metrics", "robustness", "quality_table", "quality_by_size", "store", "engine", "scoring", "confidence",
     "trackers", "report", "api", "cli", "__main__",
@@ -61,7 +61,9 @@ def test_imports_point_one_way(module: Path) -> None:
 def test_recipes_use_only_primitives_and_arrays(recipe: Path) -> None:
     roots = {name.split(".")[0] for name in imports(recipe)}
     assert not roots & {"cv2", "numba", "scipy", "skimage", "torch", "PIL"}
-    assert not any(name.startswith("stormproof.imaging.cpu") for name in imports(recipe))
+    assert not any(
+        name.startswith(("stormproof.imaging.cpu", "stormproof.imaging.gpu")) for name in imports(recipe)
+    )
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda m: str(m.relative_to(SOURCE)))

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from stormproof.randomness import Draw, _fill, digest
+from stormproof.philox import fill
+from stormproof.randomness import Draw, digest
 
 
 def philox(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tuple[int, ...]:
@@ -47,7 +48,7 @@ def test_the_definition_gives_the_published_vectors(
 )
 def test_the_compiled_generator_is_philox(key: tuple[int, int], stream: int, start: int) -> None:
     out = np.empty(12, np.uint32)
-    _fill(out, *map(np.uint64, (*key, stream, start)))
+    fill(out, *map(np.uint64, (*key, stream, start)))
     expected = [w for b in range(start, start + 3) for w in philox((b % 2**32, b >> 32, stream, 0), key)]
     assert out.tolist() == expected
 

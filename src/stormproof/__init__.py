@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from stormproof.api.opened import open_dataset, open_model
     from stormproof.api.results import Scores
     from stormproof.api.running import Run, run
+    from stormproof.batches.corrupting import corrupt_batch
+    from stormproof.batches.training import CorruptionTransform
     from stormproof.condition import CLEAN, Condition, Suite
     from stormproof.corruptions import apply, corrupt_image
     from stormproof.drawing import draw
@@ -27,6 +29,7 @@ _HOMES = {
     "CLEAN": "condition",
     "Condition": "condition",
     "Context": "sample",
+    "CorruptionTransform": "batches.training",
     "Instances": "sample",
     "Prediction": "sample",
     "Sample": "sample",
@@ -36,6 +39,7 @@ _HOMES = {
     "Truth": "sample",
     "apply": "corruptions",
     "corrupt": "dropin",
+    "corrupt_batch": "batches.corrupting",
     "corrupt_image": "corruptions",
     "get_corruption_names": "dropin",
     "draw": "drawing",
@@ -53,6 +57,7 @@ __all__ = [
     "CLEAN",
     "Condition",
     "Context",
+    "CorruptionTransform",
     "Instances",
     "Prediction",
     "Run",
@@ -64,6 +69,7 @@ __all__ = [
     "Truth",
     "apply",
     "corrupt",
+    "corrupt_batch",
     "corrupt_image",
     "draw",
     "get_corruption_names",

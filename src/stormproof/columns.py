@@ -16,6 +16,8 @@ _KINDS = {"i": "whole numbers", "f": "numbers", "b": "true or false"}
 def whole(value: Any, dtype: Any) -> npt.NDArray[Any]:
     """An array of `dtype`; a number that is not one of that type's is an error, never cut or wrapped."""
     raw = np.asarray(value)
+    if raw.dtype == dtype:
+        return raw
     with np.errstate(invalid="ignore"):
         array = raw.astype(dtype, copy=False)
     if np.dtype(dtype).kind in "iu" and raw.dtype != array.dtype and not (raw == array).all():
@@ -44,8 +46,8 @@ def boxes_of(value: Any, error: Error = InvalidTruth) -> Floats:
         boxes = np.asarray(value, dtype=np.float64).reshape(-1, 4)
     except (ValueError, OverflowError, TypeError):
         raise error(f"Boxes are {value!r:.80}; they must be n×4 numbers x1 y1 x2 y2.") from None
-    bad = ~np.isfinite(boxes).all(axis=1) | (boxes[:, 2:] < boxes[:, :2]).any(axis=1)
-    if bad.any():
+    if not (np.isfinite(boxes).all() and (boxes[:, 2:] >= boxes[:, :2]).all()):
+        bad = ~np.isfinite(boxes).all(axis=1) | (boxes[:, 2:] < boxes[:, :2]).any(axis=1)
         i = int(np.flatnonzero(bad)[0])
         raise error(
             f"Box {i} is {boxes[i].tolist()}; boxes are x1 y1 x2 y2, finite, with x2 ≥ x1 and y2 ≥ y1."

@@ -12,20 +12,24 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from itertools import islice, repeat
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from stormproof import __version__
 from stormproof.condition import Condition
 from stormproof.corruptions import corrupt_image, find
 from stormproof.errors import InvalidImage, InvalidOption, OutputError
-from stormproof.files import make_folder, sweep_below, whole_file
+from stormproof.files import is_file, make_folder, sweep_below, whole_file
 from stormproof.imagefile import IMAGE_SUFFIXES, read_image, write_image
 from stormproof.processes import spread
 from stormproof.sample import Image
 
 MANIFEST = "manifest.json"
+BATCH = 64  # images on a device at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +96,13 @@ def plan(
     return jobs
 
 
+def condition_folder(condition: Condition) -> str:
+    """The folder of a condition's copies."""
+    return quote(str(condition), safe="@[]=,+")
+
+
 def _below(condition: Condition, target: Path, count: int) -> str:
-    folder = "" if count == 1 else quote(str(condition), safe="@[]=,+") + "/"
-    return folder + target.as_posix()
+    return target.as_posix() if count == 1 else f"{condition_folder(condition)}/{target.as_posix()}"
 
 
 def claim(destination: Path, *, overwrite: bool) -> None:
@@ -116,15 +124,14 @@ def claim(destination: Path, *, overwrite: bool) -> None:
 
 def make(job: Job) -> list[Copy] | Failure:
     """Read one image and write all its copies."""
-    try:
-        image = read_image(job.source)
-    except InvalidImage as error:
-        return Failure(job.image_id, str(error))
-    return [_make_one(job, image, condition, path) for condition, path in job.outputs]
+    image = _read(job)
+    if isinstance(image, Failure):
+        return image
+    identity: dict[str, Any] = {"seed": job.seed, "image_id": job.image_id}
+    return [_write(job, corrupt_image(image, c, **identity), c, path) for c, path in job.outputs]
 
 
-def _make_one(job: Job, image: Image, condition: str, path: str) -> Copy:
-    corrupted = corrupt_image(image, condition, seed=job.seed, image_id=job.image_id)
+def _write(job: Job, corrupted: Image, condition: str, path: str) -> Copy:
     target = job.destination / path
     make_folder(target.parent)
     write_image(target, corrupted)
@@ -135,6 +142,41 @@ def _make_one(job: Job, image: Image, condition: str, path: str) -> Copy:
 def make_all(jobs: Sequence[Job], *, workers: int) -> Iterator[list[Copy] | Failure]:
     """Every job's result as it is finished; the pixels do not depend on `workers`."""
     return spread(make, jobs, workers=workers)
+
+
+def make_all_on_device(jobs: Sequence[Job], *, workers: int, device: str) -> Iterator[list[Copy] | Failure]:
+    """The same files, corrupted on a device in batches; threads read and write the files around it."""
+    from stormproof.batches.devices import corrupt_images  # torch is loaded for it alone
+
+    queue = iter(jobs)
+    with ThreadPoolExecutor(workers) as threads:
+        while some := list(islice(queue, BATCH)):
+            read = list(threads.map(_read, some))
+            yield from (outcome for outcome in read if isinstance(outcome, Failure))
+            good = [
+                (job, image) for job, image in zip(some, read, strict=True) if not isinstance(image, Failure)
+            ]
+            made: list[list[Copy]] = [[] for _ in good]
+            for place, (condition, _) in enumerate(some[0].outputs):
+                corrupted = corrupt_images(
+                    [image for _, image in good],
+                    condition,
+                    ids=[job.image_id for job, _ in good],
+                    seed=some[0].seed,
+                    device=device,
+                )
+                paths = [job.outputs[place][1] for job, _ in good]
+                written = threads.map(_write, [job for job, _ in good], corrupted, repeat(condition), paths)
+                for copies, copy in zip(made, written, strict=True):
+                    copies.append(copy)
+            yield from made
+
+
+def _read(job: Job) -> Image | Failure:
+    try:
+        return read_image(job.source)
+    except InvalidImage as error:
+        return Failure(job.image_id, str(error))
 
 
 def write_manifest(destination: Path, seed: int, copies: Iterable[Copy], failures: Iterable[Failure]) -> None:
@@ -162,10 +204,15 @@ def read_manifest(destination: Path) -> list[Copy]:
     path = destination / MANIFEST
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        return [Copy(*(entry[name] for name in Copy.__slots__)) for entry in record["files"]]
+        listed = [Copy(*(entry[name] for name in Copy.__slots__)) for entry in record["files"]]
+        for copy in listed:
+            for name in Copy.__slots__:
+                if not isinstance(getattr(copy, name), str) or "\0" in getattr(copy, name):
+                    raise ValueError(f"{name} is {getattr(copy, name)!r:.60}")
+        return listed
     except FileNotFoundError:
         raise InvalidOption(f"{path} does not exist; 'stormproof corrupt' writes it.") from None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidOption(f"{path} is not a manifest of 'stormproof corrupt': {error}.") from error
 
 
@@ -174,7 +221,7 @@ def check(destination: Path, copy: Copy) -> str | None:
     path = destination / copy.path
     if Path(copy.path).is_absolute() or ".." in Path(copy.path).parts:
         return f"{copy.path}: points outside the folder"
-    if not path.is_file():
+    if not is_file(path):
         return f"{copy.path}: missing"
     found = hash_file(path)
     return (

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 import PIL.Image
 import PIL.ImageDraw
 import PIL.ImageFont
 
 from stormproof.condition import CLEAN, Condition
-from stormproof.corruptions import corrupt_image
-from stormproof.sample import Image
+from stormproof.corruptions import apply
+from stormproof.sample import Context, Image, Sample
 
 Rows = dict[str, list[Condition]]
 _INK, _PAPER, _FAINT = (25, 28, 33), (250, 250, 248), (120, 124, 130)
@@ -35,17 +36,30 @@ def rows_of(conditions: Iterable[Condition]) -> Rows:
     return rows
 
 
-def tiles(image: Image, rows: Rows, *, seed: int, width: int) -> Iterator[tuple[int, int, Condition, Image]]:
+Depth = npt.NDArray[np.float32]
+
+
+def tiles(
+    image: Image, rows: Rows, *, seed: int, width: int, depth: Depth | None = None
+) -> Iterator[tuple[int, int, Condition, Image]]:
     """(row, column, condition, image); column 0 is clean, a severity has its own, parameters are in order.
 
     The image is first brought to twice the tile's width: blur radii and flake sizes are absolute
-    pixels, and on a thumbnail they would look stronger than on the image people test with.
+    pixels, and on a thumbnail they would look stronger than on the image people test with. `depth`, in
+    metres, is for haze and defocus.
     """
     working = _to_width(image, min(2 * width, image.shape[1]))
+    near = None if depth is None else _depth_like(depth, working)
+    sample = Sample("gallery", working, context=Context(depth=near))
     for row, conditions in enumerate(rows.values()):
         for place, condition in enumerate((CLEAN, *conditions)):
-            made = corrupt_image(working, condition, seed=seed, image_id="gallery")
+            made = apply(sample, condition, seed=seed).image
             yield row, condition.rung or place, condition, _to_width(made, width)
+
+
+def _depth_like(depth: Depth, image: Image) -> Depth:
+    size = (image.shape[1], image.shape[0])
+    return np.asarray(cv2.resize(depth, size, interpolation=cv2.INTER_NEAREST), np.float32)
 
 
 def _to_width(image: Image, width: int) -> Image:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from itertools import islice
+from multiprocessing import parent_process
 from multiprocessing.context import SpawnContext, SpawnProcess
 from types import ModuleType
 from typing import Any, TypeVar
+
+from stormproof.errors import RunError
 
 Job = TypeVar("Job")
 Made = TypeVar("Made")
@@ -65,7 +72,7 @@ def spread(function: Callable[[Job], Made], jobs: Iterable[Job], *, workers: int
         yield from map(function, jobs)
         return
     queue = iter(jobs)
-    with worker_pool(workers) as pool:
+    with all_alive(), worker_pool(workers) as pool:
         pending: set[Future[Made]] = {pool.submit(function, job) for job in islice(queue, 4 * workers)}
         try:
             while pending:
@@ -78,7 +85,31 @@ def spread(function: Callable[[Job], Made], jobs: Iterable[Job], *, workers: int
             raise
 
 
+@contextmanager
+def all_alive() -> Iterator[None]:
+    """Say what to do when a worker is killed: its job is lost, and with it what all of them were to make."""
+    try:
+        yield
+    except BrokenProcessPool:
+        raise RunError(
+            "A worker process was killed, perhaps for want of memory. Run the same command again, with fewer "
+            "--workers if memory is short."
+        ) from None
+
+
 def _start(start: Callable[..., None] | None, arguments: tuple[Any, ...]) -> None:
+    # Ctrl-C reaches every process of a terminal; the one that started the workers says what becomes of it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_follow_parent, daemon=True).start()
     one_thread()
     if start is not None:
         start(*arguments)
+
+
+def _follow_parent() -> None:
+    """End with whoever started this process, even when it was killed: an orphan would wait for ever for work
+    that nobody sends, and hold memory and files."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -17,7 +17,7 @@ from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.errors import InvalidImage, InvalidOption
 from stormproof.metrics import fidelity, quality
-from stormproof.processes import worker_pool
+from stormproof.processes import all_alive, worker_pool
 from stormproof.sample import Image, Sample
 
 
@@ -110,7 +110,8 @@ def measure(
         return
     pool = worker_pool(workers, _open, spec, tuple(conditions), seed, how)
     try:
-        yield from pool.map(_measure_one, indices)
+        with all_alive():
+            yield from pool.map(_measure_one, indices)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 

@@ -53,6 +53,28 @@ def test_one_image_to_one_file(tmp_path: Path, photos: Path) -> None:
     assert "exists" in again.stderr
 
 
+def test_the_same_pixels_on_a_device(tmp_path: Path, photos: Path) -> None:
+    pytest.importorskip("torch", reason="needs torch")
+    write_image(photos / "small.png", make_image(9, (20, 31, 3)))
+    (photos / "broken.png").write_bytes(b"no image")
+    out, one = tmp_path / "out", tmp_path / "one.png"
+    run = stormproof("corrupt", photos, out, "-c", "fog@3,contrast@2", "--device", "cpu")
+    assert run.returncode == 1
+    assert "1 of 7 images could not be read: broken.png" in run.stderr
+    made = json.loads((out / "manifest.json").read_text())["files"]
+    assert len(made) == 2 * 6
+    for copy in made:
+        source, condition = read_image(photos / copy["source"]), copy["condition"]
+        expected = corrupt_image(source, condition, image_id=copy["source"])
+        assert (read_image(out / copy["path"]) == expected).all(), copy["path"]
+    run = stormproof("corrupt", photos / "a.png", one, "--conditions", "fog@3", "--device", "cpu")
+    assert run.returncode == 0, run.stderr
+    assert (read_image(one) == read_image(out / "fog@3" / "a.png")).all()
+    run = stormproof("corrupt", photos, tmp_path / "none", "-c", "style[alpha=1]", "--device", "cpu")
+    assert run.returncode == 2
+    assert "not offered for batches" in run.stderr
+
+
 def test_the_same_bytes_for_any_number_of_workers(tmp_path: Path, photos: Path) -> None:
     trees = []
     for workers in (1, 2, 8):
@@ -219,6 +241,47 @@ def test_gallery_shows_every_corruption(tmp_path: Path, photos: Path) -> None:
     )
 
 
+@pytest.fixture
+def scenes(tmp_path: Path) -> str:
+    """A dataset of two images with depth: near on the left, far on the right."""
+    for folder in ("left", "depth"):
+        (tmp_path / folder).mkdir()
+    for name in ("a", "b"):
+        write_image(tmp_path / "left" / f"{name}.png", np.full((36, 48, 3), 60, np.uint8))
+        np.save(
+            tmp_path / "depth" / f"{name}.npy", np.tile(np.geomspace(1, 400, 48, dtype=np.float32), (36, 1))
+        )
+    return f"images:{tmp_path / 'left'},depth={tmp_path / 'depth'}"
+
+
+def test_a_gallery_of_a_dataset_with_depth_shows_haze(tmp_path: Path, scenes: str) -> None:
+    out = tmp_path / "haze.png"
+    run = stormproof(
+        "gallery", scenes, "--conditions", "contextual", "--out", out, "--width", 48, "--index", 1
+    )
+    assert run.returncode == 0, run.stderr
+    assert "2 corruptions, 15 conditions" in run.stdout
+    without = stormproof(
+        "gallery", scenes.split(",")[0], "--conditions", "contextual", "--out", tmp_path / "no.png"
+    )
+    assert "they need depth" in without.stderr
+    assert "images 0 to 1" in stormproof("gallery", scenes, "--out", tmp_path / "2.png", "--index", 2).stderr
+
+
+def test_depth_of_a_dataset_reaches_the_corruption(tmp_path: Path, scenes: str) -> None:
+    out = tmp_path / "hazy"
+    run = stormproof("corrupt", scenes, out, "--conditions", "haze@1,haze@3", "-j", 1)
+    assert run.returncode == 0, run.stderr
+    assert stormproof("verify", out).returncode == 0
+    made = {path.relative_to(out).parts[0]: read_image(path) for path in out.rglob("a.png")}
+    assert made["haze@1"][0, 0, 0] in (60, 61)
+    assert made["haze@3"][0, -1].tolist() == pytest.approx([205, 208, 211], abs=2)  # nothing comes through
+    assert (np.diff(made["haze@3"][0, :, 0].astype(int)) >= 0).all()
+    refused = stormproof("corrupt", scenes.split(",")[0], tmp_path / "no", "--conditions", "haze@1")
+    assert refused.returncode == 2
+    assert "depth=FOLDER" in refused.stderr
+
+
 def test_list_names_everything() -> None:
     corruptions = json.loads(stormproof("list", "corruptions", "--json").stdout)
     assert [c["name"] for c in corruptions] == list(registered())
@@ -263,3 +326,41 @@ def test_help_has_examples() -> None:
         assert run.returncode == 0
         assert "Examples:" in run.stdout
         assert f"stormproof {verb}" in run.stdout
+
+
+def test_what_a_killed_corrupt_left_is_swept_by_the_next(tmp_path: Path, photos: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    left = [out / ".a.png.0123456789ab.tmp", out / ".0123456789ab.tmp"]
+    for path in left:
+        path.write_bytes(b"half")
+    (out / ".mine.tmp").write_bytes(b"someone's")
+    run = stormproof("corrupt", photos, out, "-c", "contrast@1", "-j", 1, "--overwrite")
+    assert run.returncode == 0, run.stderr
+    assert not any(path.exists() for path in left)
+    assert (out / ".mine.tmp").exists()
+
+
+def test_verify_of_a_file_is_one_line(tmp_path: Path, photos: Path) -> None:
+    run = stormproof("verify", photos / "a.png")
+    assert run.returncode == 2
+    assert "is not a run folder" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("path", ["a"]), ("path", "x" * 5000), ("path", "a\0b"), ("sha256", None)]
+)
+def test_a_manifest_of_other_things_is_refused(tmp_path: Path, key: str, value: object) -> None:
+    entry = {
+        "path": "a",
+        "source": "a",
+        "condition": "fog@1",
+        "sha256": "0",
+        "pixels_sha256": "0",
+        key: value,
+    }
+    (tmp_path / "manifest.json").write_text(json.dumps({"files": [entry]}))
+    run = stormproof("verify", tmp_path)
+    assert run.returncode in (1, 2)
+    assert "Traceback" not in run.stderr

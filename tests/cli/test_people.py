@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
+import PIL.Image
 import pytest
 from typer.testing import CliRunner
 
@@ -12,8 +16,12 @@ from stormproof.cli import app
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
 from stormproof.errors import InvalidOption
+from stormproof.sample import Image, Prediction
 
 MODELS = Path(__file__).parents[1] / "scoring" / "scored_models.py"
+
+
+NEAR, FAR = 2.0, 40.0  # metres to the left and the right half of every toy scene
 
 
 def _say(*words: str) -> str:
@@ -46,3 +54,102 @@ def test_scenarios_print_the_change_by_dataset(ran: Path) -> None:
     assert "(toys)" in _say("scenarios", str(ran))
     with pytest.raises(InvalidOption, match="second run"):
         CliRunner().invoke(app, ["scenarios", str(ran), str(ran)], catch_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def met(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Runs of two detectors on one scene with a near person and a far one, under a few mutators."""
+    folder = tmp_path_factory.mktemp("met")
+    data = write_people(folder / "scene")
+    conditions = [
+        *("alpha_blend[alpha=0.1]", "alpha_blend[alpha=0.75]", "haze[beta=0.004]", "haze[beta=0.04]"),
+        *("gaussian_blur[sigma=3]", "defocus[kappa=3.6,focus=1]"),
+    ]
+    for name in ("sharp", "soft"):
+        asked = {"model": f"{__file__}:{name}", "data": data, "conditions": conditions, "engine": "local"}
+        run(make_config({**asked, "out": str(folder / name)}))
+    return [folder / "sharp", folder / "soft"]
+
+
+def write_people(folder: Path) -> str:
+    """Three images of one grey person each at 2 m and at 40 m, with depth."""
+    for name in ("images", "depth"):
+        (folder / name).mkdir(parents=True)
+    records, annotations = [], []
+    for i in range(3):
+        pixels = np.full((48, 64, 3), 200, np.uint8)
+        for k, x in enumerate((8, 40)):
+            pixels[14:34, x : x + 10] = 20 + 10 * i
+            annotations.append(
+                {"id": 2 * i + k + 1, "image_id": i + 1, "category_id": 1, "iscrowd": 0, "area": 200,
+                 "bbox": [x, 14, 10, 20]}
+            )  # fmt: skip
+        PIL.Image.fromarray(pixels).save(folder / "images" / f"{i}.png")
+        np.save(
+            folder / "depth" / f"{i}.npy", np.repeat(np.array([[NEAR, FAR]], np.float32), 32, 1).repeat(48, 0)
+        )
+        records.append({"id": i + 1, "file_name": f"{i}.png", "height": 48, "width": 64})
+    content = {"images": records, "annotations": annotations, "categories": [{"id": 1, "name": "Person"}]}
+    (folder / "people.json").write_text(json.dumps(content))
+    return f"coco:{folder / 'people.json'},images={folder / 'images'},depth={folder / 'depth'}"
+
+
+def sharp(images: Sequence[Image]) -> list[Prediction]:
+    """Finds whoever is darker than 60 where people stand, surer the darker they are."""
+    return [_seen(image, darker_than=60, score=lambda level: 1 - level / 255) for image in images]
+
+
+def soft(images: Sequence[Image]) -> list[Prediction]:
+    """Finds whoever is darker than 45, always as sure."""
+    return [_seen(image, darker_than=45, score=lambda level: 0.9) for image in images]
+
+
+def _seen(image: Image, *, darker_than: int, score: Callable[[int], float]) -> Prediction:
+    levels = {x: int(image[24, x + 5, 0]) for x in (8, 40)}
+    found = [(x, score(level)) for x, level in levels.items() if level < darker_than]
+    boxes = np.array([[x, 14, x + 10, 34] for x, _ in found], float).reshape(-1, 4)
+    return Prediction(boxes, np.array([sure for _, sure in found]), np.zeros(len(found), int))
+
+
+def test_adr_is_absolute_and_relative_to_clean(met: list[Path]) -> None:
+    said = _say("people", "adr", *map(str, met))
+    rows = {line.split("│")[1].strip(): line.split("│")[2:4] for line in said.splitlines() if "│" in line}
+    assert [cell.split() for cell in rows["clean"]] == [["100.0", "100"], ["100.0", "100"]]
+    # Three quarters of grey hide everybody, haze hides who is far. Whom it leaves is 34, 44 or 53 dark; soft
+    # sees two of them, and the sensitivity that sharp was fixed at when clean, 40, leaves it one.
+    assert [cell.split() for cell in rows["alpha_blend[alpha=0.75]"]] == [["0.0", "0"], ["0.0", "0"]]
+    assert [cell.split() for cell in rows["haze[beta=0.04]"]] == [["16.7", "17"], ["33.3", "33"]]
+    assert "3 images cannot show an FPPI below 0.33" in said
+
+
+def test_curves_keep_the_sensitivities_of_clean_images(met: list[Path]) -> None:
+    said = _say("people", "curves", str(met[0]), "--condition", "haze[beta=0.04]")
+    rows = [line.split() for line in said.splitlines() if "beyond reach" in line]
+    assert len(rows) == 9
+    assert {row[-4] for row in rows} == {"16.7"}
+
+
+def test_worst_images_name_who_is_lost(met: list[Path]) -> None:
+    said = _say("people", "worst", str(met[0]), "--condition", "haze[beta=0.04]", "--count", "2")
+    assert said.count("never found") == 2
+    assert "Hardest hit under haze[beta=0.04]" in said
+
+
+def test_contextual_is_predicted_from_what_it_resembles(met: list[Path]) -> None:
+    said = _say("people", "predict", *map(str, met))
+    assert "defocus from gaussian_blur" in said
+    assert "haze from alpha_blend" in said
+    assert "haze[beta=0.04]" in said
+    with pytest.raises(InvalidOption, match="2 systems"):
+        CliRunner().invoke(app, ["people", "predict", str(met[0])], catch_exceptions=False)
+
+
+def test_the_histogram_counts_every_person_once(met: list[Path]) -> None:
+    said = _say("people", "histogram", str(met[0]))
+    rows = {line.split("│")[1].strip(): line.split("│")[2:-1] for line in said.splitlines() if "│" in line}
+    # 1 − exp(−0.04·2 m) = 0.08 is nearest to 0.1, 1 − exp(−0.04·40 m) = 0.80 to 0.75.
+    assert [int(cell) for cell in rows["haze[beta=0.04]"]] == [0, 50, 0, 0, 50]
+    # 0.008 is next to nothing, 0.15 nearest to 0.1.
+    assert [int(cell) for cell in rows["haze[beta=0.004]"]] == [50, 50, 0, 0, 0]
+    # 3.6·|1 − 1/2| = 1.8 px is nearest to 2, 3.6·|1 − 1/40| = 3.5 px to 3.
+    assert [int(cell) for cell in rows["defocus[focus=1,kappa=3.6]"]] == [0, 0, 0, 0, 50, 0, 50]

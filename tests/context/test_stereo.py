@@ -12,7 +12,8 @@ import pytest
 
 from stormproof.context.depthmaps import depth_from_disparity, read_calibration, read_disparity
 from stormproof.context.estimate import FromStereo
-from stormproof.context.holes import above_ground, fill_around, hidden_from
+from stormproof.context.holes import above_ground, fill_around, find_ground, hidden_from
+from stormproof.context.sky import find_sky
 from stormproof.context.stereo import Matching, agree, stereo_depth, stereo_disparity
 from stormproof.errors import InvalidOption, InvalidTruth, MissingContext
 from stormproof.imagefile import read_image
@@ -178,14 +179,37 @@ def test_a_hole_in_a_surface_goes_on_as_around_it() -> None:
 
 
 def test_a_hole_in_the_street_is_a_mistake() -> None:
-    street = np.tile(np.linspace(0, 50, 100, dtype=np.float32)[:, None], (1, 80))
+    street = np.tile(np.linspace(-40, 60, 101, dtype=np.float32)[:, None].clip(0), (1, 80))
     wrong = street.copy()
-    wrong[80:90, 20:40] = 3
-    assert np.isnan(above_ground(wrong)[80:90, 20:40]).all()
-    assert np.isnan(above_ground(wrong)).sum() == 200
-    wall = np.full((100, 80), 7, np.float32)
+    wrong[70:, 44:] = 1  # paving that looks the same everywhere, on almost half of the rows
+    ground = find_ground(wrong)
+    assert np.isneginf(ground[:60]).all()
+    assert ground[61:] == pytest.approx(street[61:, 0], abs=1)
+    mended = above_ground(wrong, ground)
+    assert np.isnan(mended[70:, 44:]).all()
+    assert np.isnan(mended).sum() == 31 * 36
+
+
+def test_a_wall_is_no_ground() -> None:
+    wall = np.full((100, 80), 17, np.float32)
     wall[80:90, 20:40] = 1
-    assert not np.isnan(above_ground(wall)).any()
+    assert np.isneginf(find_ground(wall)).all()
+    assert not np.isnan(above_ground(wall, find_ground(wall))).any()
+    assert np.isneginf(find_ground(np.full((100, 80), np.nan, np.float32))).all()
+
+
+def test_what_moves_between_the_views_is_no_sky() -> None:
+    """A pale bus that reaches the upper edge is a wall where its stripes have moved, and sky where not."""
+    image = np.full((60, 100, 3), (150, 170, 200), np.uint8)
+    image[28:] = (60, 60, 60)
+    nowhere = np.full((60, 100), np.nan, np.float32)
+    moved = np.zeros((60, 100), bool)
+    assert find_sky(image, parallax=nowhere, moved=moved)[:26].all()
+    moved[:28:2] = moved[:6] = True
+    assert not find_sky(image, parallax=nowhere, moved=moved).any()
+    evening = np.where(image > 100, (220, 170, 150), image).astype(np.uint8)
+    assert find_sky(evening, parallax=nowhere, moved=np.zeros((60, 100), bool))[:26].all()
+    assert not find_sky(evening, parallax=nowhere).any()
 
 
 def test_pixels_beyond_the_other_images_edge_are_not_hidden() -> None:

@@ -16,7 +16,11 @@ from stormproof.sample import RLE, Context, Instances, Sample, SemanticMap, Trut
 
 SIZE = (300, 420)
 PLACES = [(60, 70, 40), (90, 320, 55), (220, 200, 48), (235, 370, 36)]  # row, column, radius
-WARPS = ("geometric_distortion@5", "geometric_distortion[delta=-0.15]", "elastic_transform@5[labels=moved]")
+WARPS = (
+    "geometric_distortion[delta=0.2]",
+    "geometric_distortion[delta=-0.15]",
+    "elastic_transform@5[labels=moved]",
+)
 
 
 def disks() -> list[np.ndarray]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import StringIO
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from stormproof.errors import (
     InvalidPrediction,
     InvalidTruth,
     ModelError,
+    StormproofError,
 )
 from stormproof.files import locate, parse_json, read_yaml
 from stormproof.imagefile import PixelRules, image_size, read_image
@@ -219,3 +221,38 @@ def test_orientation_is_applied_where_asked(tmp_path: Path) -> None:
     assert dataset[0].image.shape == (7, 5, 3)
     assert dataset.size(0) == image_size(tmp_path / "a.png")[::-1] == (7, 5)
     assert np.array_equal(dataset[0].image, np.rot90(pixels, -1))
+
+
+@pytest.mark.parametrize("split", ["x" * 5000, "x" * 250, "../..", "tr/ain", "a\0b", "\x1b[2J"])
+@pytest.mark.parametrize("kind", ["voc", "voc-seg", "cityscapes", "ade20k", "bdd-seg", "kitti", "nrec"])
+def test_split_names_that_are_none(kind: str, split: str, build: Callable[..., str]) -> None:
+    spec = re.sub(",split=[^,]*", "", build(kind))
+    with pytest.raises(StormproofError):
+        open_dataset(f"{spec},split={split}")
+
+
+@pytest.mark.parametrize("far", [1e9, -1e9, 4e8, 1e15, 1e308, 10**30])
+def test_cityscapes_polygons_far_outside(far: float, build: Callable[..., str]) -> None:
+    spec = build("cityscapes")
+    root = Path(spec.partition(":")[2])
+    for label in root.rglob("*_instanceIds.png"):
+        content = {"imgHeight": 24, "imgWidth": 32, "objects": [
+            {"label": "car", "polygon": [[1, 1], [far, 1], [far, far]]}]}  # fmt: skip
+        label.with_name(label.name.replace("instanceIds.png", "polygons.json")).write_text(
+            json.dumps(content)
+        )
+        label.unlink()
+    with pytest.raises(StormproofError, match="polygons"):
+        open_dataset(spec).truth(0)
+
+
+def test_very_long_names_of_images_and_classes(build: Callable[..., str]) -> None:
+    spec = build("coco")
+    path = Path(spec.partition(":")[2].partition(",")[0])
+    content = json.loads(path.read_text())
+    content["images"][0]["file_name"] = "x" * 5000 + ".png"
+    content["categories"][0]["name"] = "y" * 100_000
+    path.write_text(json.dumps(content))
+    dataset = open_dataset(spec)
+    with pytest.raises(StormproofError, match="no such image file"):
+        dataset[0]

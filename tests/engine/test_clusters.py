@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -149,3 +150,31 @@ def test_shards_merge_into_the_whole(configure: Configure) -> None:
         assert execute(plan, Local()).complete
     merge(out.with_name("merged"), [Path(shard.out) for shard in shards])
     assert all_bytes(out.with_name("merged")) == all_bytes(out)
+
+
+def test_a_stale_cluster_file_is_not_followed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Ray, asked without an address, would follow the file of the last cluster, and wait for a dead one."""
+    from stormproof.engine.executors.cluster import _connect
+
+    (tmp_path / "ray").mkdir()
+    (tmp_path / "ray" / "ray_current_cluster").write_text("192.0.2.1:6379")  # an address nobody has
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    asked: list[str] = []
+
+    class Ray:
+        @staticmethod
+        def init(address: str, **_: object) -> None:
+            asked.append(address)
+
+    _connect(Ray, None)
+    assert asked == ["local"]  # which starts one, whatever the file says
+
+
+def test_an_address_where_nobody_listens_is_said_at_once() -> None:
+    from stormproof.engine.executors.cluster import _connect
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(RunError, match="No Ray cluster"):
+        _connect(None, f"127.0.0.1:{port}")

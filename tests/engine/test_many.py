@@ -53,6 +53,30 @@ def test_a_failing_model_does_not_stop_the_others(tmp_path: Path) -> None:
     assert "8 evaluations, 32 cells, of which 16 are left." in again.stdout
 
 
+def test_folders_of_many_models_are_merged_and_exported(tmp_path: Path) -> None:
+    models = [f"{MODELS}:brightness_boxes", f"{MODELS}:brightness_masks"]
+    whole = CliRunner().invoke(app, ["run", "--config", str(plan(tmp_path, models=models))])
+    assert whole.exit_code == 0, whole.output
+    names = sorted(place.parent.name for place in (tmp_path / "zoo").glob("*/run.json"))
+    assert len(names) == 2
+    shards = []
+    for k in (1, 2):
+        path = tmp_path / f"shard{k}.yaml"
+        settings = yaml.safe_load((tmp_path / "plan.yaml").read_text())
+        shards.append(str(tmp_path / f"zoo{k}"))
+        path.write_text(yaml.safe_dump(settings | {"shard": f"{k}/2", "out": shards[-1]}))
+        assert CliRunner().invoke(app, ["run", "--config", str(path)]).exit_code == 0
+    merged = CliRunner().invoke(app, ["merge", str(tmp_path / "merged"), *shards])
+    assert merged.exit_code == 0, merged.output
+    for name in names:
+        assert all_bytes(tmp_path / "merged" / name) == all_bytes(tmp_path / "zoo" / name)
+    done = CliRunner().invoke(app, ["export", str(tmp_path / "merged"), "--out", str(tmp_path / "results")])
+    assert done.exit_code == 0, done.output
+    assert {
+        path.relative_to(tmp_path / "results").as_posix() for path in (tmp_path / "results").rglob("*.json")
+    } == {f"{name}/{condition}.json" for name in names for condition in ("clean", "fog@2")}
+
+
 def test_a_promise_that_is_not_kept_is_said(tmp_path: Path) -> None:
     models = [{"model": f"{MODELS}:brightness_boxes", "name": "one", "expect": {"AP": 0.5}},
               {"model": f"{MODELS}:brightness_boxes", "name": "two", "expect": {"AP": 0.0}}]  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from engine.conftest import Configure
-from engine.scenes import write_scene
+from engine.scenes import write_scene, write_street
 from stormproof.engine.run import run
 from stormproof.errors import InvalidOption, OutputError, RunError, StoreError
 from stormproof.imagefile import write_image
@@ -186,6 +186,45 @@ def test_a_model_of_other_classes_is_refused(configure: Configure, tmp_path: Pat
     script.write_text("classes = ('cod', 'eel')\ndef find(images): return []")
     with pytest.raises(InvalidOption, match=r"No class of find .cod, eel …. is a class of instances"):
         run(configure().model_copy(update={"model": f"{script}:find"}))
+
+
+def test_sharing_only_background_is_sharing_nothing(configure: Configure, tmp_path: Path) -> None:
+    street = write_street(tmp_path / "street")
+    names = tmp_path / "street" / "classes.json"
+    names.write_text(names.read_text().replace("dark", "background"))
+    script = tmp_path / "maps.py"
+    script.write_text("def find(images): return []\nfind.semantic_classes = ('background', 'cod')")
+    config = configure(data=street).model_copy(update={"model": f"{script}:find"})
+    with pytest.raises(InvalidOption, match=r"No class of find .*rename: \{cod: …\}"):
+        run(config)
+    script.write_text(script.read_text().replace("cod", "bright"))
+    with pytest.raises(RunError, match="cells of the first"):  # begins, and fails by its own fault
+        run(config)
+
+
+def test_truth_without_the_benchmarks_metric_is_refused_before_the_run(
+    configure: Configure, tmp_path: Path
+) -> None:
+    """Cityscapes with labelIds alone has no objects, which cityscapes-c is scored by."""
+    frame, root = "x_000000_000000", tmp_path / "cityscapes"
+    for kind, suffix in (("leftImg8bit", "leftImg8bit"), ("gtFine", "gtFine_labelIds")):
+        (root / kind / "val" / "x").mkdir(parents=True)
+        pixels = np.full((48, 64) if kind == "gtFine" else (48, 64, 3), 7, np.uint8)
+        write_image(root / kind / "val" / "x" / f"{frame}_{suffix}.png", pixels)
+    asked = {"data": None, "conditions": ("fog@1",), "benchmark": "cityscapes-c", "root": str(root)}
+    config = configure().model_copy(update=asked)
+    with pytest.raises(InvalidOption, match="has no objects to compute AP from"):
+        run(config)
+    assert not Path(config.out).exists()
+
+
+def test_label_maps_on_a_dataset_of_objects_are_refused(configure: Configure, tmp_path: Path) -> None:
+    script = tmp_path / "maps.py"
+    script.write_text("def find(images): return []\nfind.semantic_classes = ('cat', 'dog')")
+    config = configure().model_copy(update={"model": f"{script}:find"})
+    with pytest.raises(InvalidOption, match="find predicts label maps, of which instances has no truth"):
+        run(config)
+    assert not Path(config.out).exists()
 
 
 def test_nothing_to_test_is_an_error(configure: Configure) -> None:

@@ -15,6 +15,7 @@ from stormproof.engine.plan import make_plan, survey
 from stormproof.engine.run import run
 from stormproof.errors import RunError
 from stormproof.imagefile import write_image
+from stormproof.store.completeness import missing_images
 from stormproof.store.parts import read_failures
 from stormproof.store.record import read_record
 
@@ -148,3 +149,27 @@ def test_a_watch_that_cannot_start_ends_the_others(configure: Configure) -> None
         run(configure(), [bar, tracker])
     assert bar.calls == ["started", "ended"]
     assert tracker.calls == ["started"]
+
+
+def test_the_local_engine_opens_a_model_once(configure: Configure, tmp_path: Path) -> None:
+    script, opened = tmp_path / "counted.py", tmp_path / "opened"
+    script.write_text(f"""
+from stormproof.sample import Prediction
+def make():
+    with open({str(opened)!r}, "a") as file:
+        file.write("x")
+    return lambda images: [Prediction() for _ in images]
+""")
+    config = configure(engine="local", chunk=2).model_copy(update={"model": f"{script}:make"})
+    assert run(config).complete
+    assert opened.read_text() == "x"
+
+
+def test_images_beyond_those_of_a_run_make_up_for_none(configure: Configure) -> None:
+    """Parts may hold more than is asked about, as those of a run that was larger once."""
+    config = configure(limit=6, chunk=1)
+    assert run(config).complete
+    out = Path(config.out)
+    (out / "parts" / "part-000000.parquet").unlink()
+    fewer = read_record(out).model_copy(update={"images": 3})
+    assert missing_images(out, fewer) == dict.fromkeys(fewer.conditions, 1)

@@ -65,6 +65,16 @@ def test_every_bit_of_the_end_of_a_part_is_covered(made: Path) -> None:
     check_run(made, read_record(made))
 
 
+def test_the_seal_covers_what_stands_after_it(made: Path) -> None:
+    """By itself, whether or not Parquet would stumble over the same byte."""
+    path = part_path(made, 0)
+    content = path.read_bytes()
+    assert is_sealed(path) is True
+    for at in range(len(content) - 8, len(content)):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+        assert is_sealed(path) is False
+
+
 def test_a_part_over_its_neighbour_is_refused(made: Path) -> None:
     shutil.copy(part_path(made, 1), part_path(made, 2))
     with pytest.raises(

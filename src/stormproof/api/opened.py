@@ -11,7 +11,7 @@ from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.samples import SampleDataset
 from stormproof.errors import InvalidOption
 from stormproof.models.function import function_model
-from stormproof.models.model import Model, Precomputed
+from stormproof.models.model import Around, Model, Precomputed
 from stormproof.sample import Image, Prediction, Sample, Truth
 
 
@@ -80,27 +80,11 @@ class OpenedDataset:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class OpenedModel:
+class OpenedModel(Around[Model | Precomputed]):
     """A model; call it with images. `spec` is None for one made in Python."""
 
     spec: str | None
     model: Model | Precomputed
-
-    @property
-    def name(self) -> str:
-        return self.model.name
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        return self.model.classes
-
-    @property
-    def semantic_classes(self) -> tuple[str, ...]:
-        return self.model.semantic_classes
-
-    @property
-    def fingerprint(self) -> str:
-        return self.model.fingerprint
 
     def __call__(self, images: Sequence[Image]) -> list[Prediction]:
         """One prediction per image, in the model's own labels."""

@@ -59,6 +59,7 @@ def run(
     workers: int = 0,
     batch: int = 8,
     timeout: float | None = None,
+    device: str | None = None,
     tags: Mapping[str, str] | None = None,
     track: str | Sequence[str] = (),
     progress: bool = True,
@@ -85,6 +86,7 @@ def run(
             "suite": _strings(suite), "conditions": _strings(conditions), "enhance": enhance, "seed": seed,
             "limit": limit or (dataset.limit if dataset is not None else None), "engine": engine,
             "workers": workers, "batch": batch, "timeout": timeout, "tags": dict(tags or {}), "track": track,
+            "device": device,
         }  # fmt: skip
         config = make_config({key: value for key, value in settings.items() if value is not None})
         watches: list[Watch] = [watch_here()] if progress else []

@@ -4,22 +4,45 @@ from __future__ import annotations
 
 import io
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from stormproof import __version__
 from stormproof.cli import console
 from stormproof.errors import StormproofError
 
+
+class _Verbs(TyperGroup):
+    """The verbs; whichever is interrupted, one line says so."""
+
+    def invoke(self, context: Any) -> Any:
+        try:
+            return super().invoke(context)
+        except KeyboardInterrupt:
+            console.fail("Stopped.")
+            raise typer.Exit(130) from None
+
+
 app = typer.Typer(
     name="stormproof",
+    cls=_Verbs,
     help="Is your perception model stormproof? Test detectors and segmenters under image corruption.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def flowed(text: str) -> str:
+    """Help as it is shown: a paragraph in one line, which the terminal breaks where its own width ends.
+
+    >>> flowed("What it does.\\n\\nIt goes\\non.\\n\\n    an --example\\n")
+    'What it does.\\n\\nIt goes on.\\n\\nan --example'
+    """
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
 def _say_version(asked: bool) -> None:
@@ -78,3 +101,7 @@ from stormproof.cli import figures as figures  # noqa: E402
 from stormproof.cli import compare as compare  # noqa: E402
 from stormproof.cli import submit as submit  # noqa: E402
 from stormproof.cli import leaderboard as leaderboard  # noqa: E402
+
+for verbs in (app, *(group.typer_instance for group in app.registered_groups)):
+    for verb in verbs.registered_commands if verbs else ():
+        verb.help = flowed((verb.callback and verb.callback.__doc__) or "")

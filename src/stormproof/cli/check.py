@@ -46,6 +46,7 @@ def check(
     from stormproof.confidence.requirements import read_requirements
     from stormproof.confidence.verdicts import check_run, exit_code
     from stormproof.files import whole_file
+    from stormproof.store.completeness import readable_images
     from stormproof.store.record import read_record
 
     asked = read_requirements(require)
@@ -59,13 +60,16 @@ def check(
     if page:
         with Path(page).open("a", encoding="utf-8") as log:
             log.write(markdown(name, verdicts))
-    warning = few_images(record.images)
+    images = len(readable_images(run, record))
+    if images < record.images:
+        console.note(f"{record.images - images} images could not be read and are left out.")
+    warning = few_images(images)
     if warning:
         console.note(warning)
     if as_json:
         typer.echo(json.dumps([verdict.as_dict() for verdict in verdicts], indent=1))
     else:
-        table = Table(title=Text(f"{name}, {record.images} images (in %)"), title_justify="left")
+        table = Table(title=Text(f"{name}, {images} images (in %)"), title_justify="left")
         for title in ("id", "requirement", "verdict", "estimate", "95 % interval", "margin"):
             table.add_column(title, overflow="fold")
         for v in verdicts:

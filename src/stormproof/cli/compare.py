@@ -28,9 +28,11 @@ def compare(
     out: Annotated[
         Path | None, typer.Option(help="Write a page as well, with its numbers beside it.")
     ] = None,
-    measure: Annotated[str | None, typer.Option(help="What to compare by. Default: the first run's.")] = None,
+    measure: Annotated[
+        str | None, typer.Option(help="What to compare by. Default: the headline that most runs have.")
+    ] = None,
     data: Annotated[str | None, typer.Option(help="The dataset, if it has moved since the run.")] = None,
-    interval: Annotated[bool, typer.Option("--interval", help="With 95 % intervals of changes.")] = False,
+    interval: Annotated[bool, typer.Option("--interval", help="Add 95 % intervals of the changes.")] = False,
 ) -> None:
     """Compare two runs: what got better or worse, by corruption, class and image; which ranks changed.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -54,8 +55,9 @@ def warn(line: str) -> None:
     err.print(Text.assemble(("warning: ", "bold yellow"), line), soft_wrap=True)
 
 
+@cache
 def announce_compiling() -> None:
-    """Say it when the first use of a corruption compiles, which looks like hanging."""
+    """Say it when the first use of a corruption or a metric compiles, which looks like hanging."""
     from stormproof.kernel import tell_of_compiling
 
     tell_of_compiling(note)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stormproof.cli import app, console
-from stormproof.cli.options import Conditions, Suite, chosen_conditions
+from stormproof.cli.options import Conditions, Suite, chosen_conditions, complete_datasets, is_dataset
+from stormproof.cli.stylize import write
 from stormproof.errors import InvalidOption, OutputError
 from stormproof.processes import worker_count
 
@@ -25,22 +26,41 @@ class Format(StrEnum):
 
 @app.command()
 def corrupt(
-    source: Annotated[Path, typer.Argument(metavar="SRC", help="An image, or a folder tree of images.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SRC",
+            help="An image, a folder tree of images, or a dataset such as coco:FILE,images=DIR.",
+            autocompletion=complete_datasets,
+        ),
+    ],
     destination: Annotated[
         Path, typer.Argument(metavar="DST", help="A new folder; for one image, also a file.")
     ],
     conditions: Conditions = None,
     suite: Suite = None,
     seed: Annotated[int, typer.Option(help="Another seed gives other noise.")] = 0,
-    workers: Annotated[int, typer.Option("--workers", "-j", help="Processes; 0 is one per core.")] = 0,
+    workers: Annotated[
+        int, typer.Option("--workers", "-j", help="Worker processes; 0 means one per core.")
+    ] = 0,
     file_format: Annotated[Format, typer.Option("--format", help="File format of the copies.")] = Format.png,
+    layout: Annotated[
+        str | None, typer.Option(help="Of a dataset: coco, yolo, voc, cityscapes … Default: its own.")
+    ] = None,
     overwrite: Annotated[bool, typer.Option(help="Write into a folder that is not empty.")] = False,
+    device: Annotated[
+        str | None, typer.Option(help="Corrupt in batches there: cuda, cuda:1, cpu; the same pixels.")
+    ] = None,
 ) -> None:
-    """Write corrupted copies of an image or a folder of images.
+    """Write corrupted copies of an image, a folder of images, or a dataset with its annotations.
 
     The pixels depend on the seed, each image's path below SRC, the corruption and its severity: not
-    on the number of workers, the order, or the machine. DST/manifest.json lists a SHA-256 for each
-    file; 'stormproof verify DST' checks them.
+    on the number of workers, the order, the device, or the machine. DST/manifest.json lists a SHA-256
+    for each file; 'stormproof verify DST' checks them. Haze and defocus need depth: give a dataset that
+    has it.
+
+    Of a dataset, the copies are what a run would see, and annotations move where a corruption moves
+    objects: each condition is a dataset of its own, which opens with the line that is printed.
 
     Examples:
 
@@ -49,17 +69,90 @@ def corrupt(
         stormproof corrupt val2017 val2017-fog --conditions fog@1-3,snow
 
         stormproof corrupt val2017 val2017-c --conditions imagenet-c --workers 8
+
+        stormproof corrupt val2017 val2017-c --conditions imagenet-c --device cuda
+
+        stormproof corrupt images:left,depth=depth hazy --conditions haze@1-3
+
+        stormproof corrupt coco:val.json,images=val2017 warped --conditions geometric_distortion@3
     """
     chosen = chosen_conditions(conditions, suite)
     if workers < 0:
         raise InvalidOption(f"--workers {workers}: give 0 for one per core, or a number of processes.")
-    if source.is_file() and destination.suffix and len(chosen) == 1:
-        _one_file(source, destination, chosen[0], seed=seed, overwrite=overwrite)
+    path, suffix = Path(source), f".{file_format}"
+    if is_dataset(source):
+        if overwrite:
+            raise InvalidOption("--overwrite: a dataset goes into a new folder, or goes on in one it began.")
+        if device is not None:
+            raise InvalidOption(
+                f"--device {device}: a dataset is copied on the CPU; give its images' folder."
+            )
+        _dataset(source, destination, chosen, seed, worker_count(workers), suffix, layout)
         return
-    _tree(source, destination, chosen, seed, worker_count(workers), f".{file_format}", overwrite)
+    if layout is not None:
+        raise InvalidOption(f"--layout {layout}: {source} has no annotations; give a dataset, as coco:FILE.")
+    if device is not None:
+        _require_device(device, chosen)
+    _warn_of_moved(chosen)
+    if path.is_file() and destination.suffix and len(chosen) == 1:
+        _one_file(path, destination, chosen[0], seed=seed, overwrite=overwrite, device=device)
+        return
+    _tree(path, destination, chosen, seed, worker_count(workers), suffix, overwrite, device)
 
 
-def _one_file(source: Path, destination: Path, condition: Condition, *, seed: int, overwrite: bool) -> None:
+def _warn_of_moved(conditions: tuple[Condition, ...]) -> None:
+    """Images alone have no labels to move along."""
+    from stormproof.corruptions import find
+
+    moving = [str(c) for c in conditions if c.corruption and find(c.corruption).moves_labels(c)]
+    if moving:
+        console.warn(
+            f"{', '.join(moving)} moves objects: annotations of these images will not fit the copies. "
+            "Give the dataset, as coco:FILE,images=DIR, to have them moved."
+        )
+
+
+def _dataset(
+    spec: str,
+    destination: Path,
+    conditions: tuple[Condition, ...],
+    seed: int,
+    workers: int,
+    suffix: str,
+    layout: str | None,
+) -> None:
+    """Each condition as a dataset of its own: images, and the truth that a run would be scored by."""
+    from stormproof.corrupted_copies import condition_folder
+    from stormproof.datasets import open_dataset
+    from stormproof.derived.make import Order, Part, choose_layout
+    from stormproof.derived.version import Version
+    from stormproof.engine.rehearsal import rehearse
+    from stormproof.spec import Spec
+
+    opened = open_dataset(spec)
+    rehearse(opened, conditions, images=len(opened), seed=seed)
+    chosen = choose_layout(opened, layout, Spec.parse(spec).kind)
+    alone = len(conditions) == 1
+    parts = [Part("" if alone else condition_folder(c), (Version(str(c)),)) for c in conditions]
+    console.announce_compiling()
+    write(Order(spec, tuple(parts), chosen, "val", suffix, seed), destination, workers, "corrupting")
+    if opened.classes and opened.semantic_classes and chosen != "cityscapes":
+        left = "label maps" if chosen in ("coco", "yolo", "voc") else "objects"
+        console.warn(f"the layout {chosen} holds no {left}, so these were left out.")
+
+
+def _require_device(device: str, conditions: tuple[Condition, ...]) -> None:
+    from stormproof.batches.corrupting import check_offered
+    from stormproof.batches.devices import check_device
+
+    check_device(device)
+    for condition in conditions:
+        check_offered(condition)
+
+
+def _one_file(
+    source: Path, destination: Path, condition: Condition, *, seed: int, overwrite: bool, device: str | None
+) -> None:
     from stormproof.corruptions import corrupt_image
     from stormproof.imagefile import read_image, write_image
 
@@ -67,7 +160,13 @@ def _one_file(source: Path, destination: Path, condition: Condition, *, seed: in
         raise OutputError(f"{destination} exists; give another name, or --overwrite.")
     console.announce_compiling()
     image = read_image(source)
-    write_image(destination, corrupt_image(image, condition, seed=seed, image_id=source.name))
+    if device is None:
+        corrupted = corrupt_image(image, condition, seed=seed, image_id=source.name)
+    else:
+        from stormproof.batches.devices import corrupt_images
+
+        [corrupted] = corrupt_images([image], condition, ids=[source.name], seed=seed, device=device)
+    write_image(destination, corrupted)
     console.say(f"{destination}: {source.name} under {condition}")
 
 
@@ -79,16 +178,22 @@ def _tree(
     workers: int,
     suffix: str,
     overwrite: bool,
+    device: str | None,
 ) -> None:
     from stormproof import corrupted_copies as copies
 
     jobs = copies.plan(source, destination, conditions, suffix=suffix, seed=seed)
     copies.claim(destination, overwrite=overwrite)
+    workers = min(workers, len(jobs))
+    if device is None:
+        results = copies.make_all(jobs, workers=workers)
+    else:
+        results = copies.make_all_on_device(jobs, workers=workers, device=device)
     made: list[copies.Copy] = []
     failed: list[copies.Failure] = []
     with console.progress("images") as bar:
         task = bar.add_task("corrupting", total=len(jobs))
-        for result in copies.make_all(jobs, workers=min(workers, len(jobs))):
+        for result in results:
             if isinstance(result, copies.Failure):
                 failed.append(result)
                 bar.console.print(f"skipped: {result.reason}", markup=False, soft_wrap=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from stormproof.cli import app, console
@@ -24,7 +25,7 @@ def curves(
         Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write curves.csv and distances.csv.")
     ] = None,
 ) -> None:
-    """Follow stylized runs along α: rAP, rAPs, rAPm and rAPl by space and part of the image.
+    """Print scores of stylized runs along α: rAP, rAPs, rAPm and rAPl by space and part of the image.
 
     With several runs, also the distances between their models (theodoridis 2022, Fig. 15). Masks are
     scored where the runs have them, boxes otherwise.
@@ -96,16 +97,17 @@ def _table(title: str, rows: list[Row], name: str) -> Table:
     mine = [row for row in rows if row[0] == name]
     columns = list(dict.fromkeys((row[2], row[3], row[1]) for row in mine))
     values = {(row[2], row[3], row[1], row[4]): row[5] for row in mine}
-    table = Table(title=title, title_justify="left")
-    table.add_column("space", overflow="fold")
-    table.add_column("part")
-    table.add_column("size")
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=0, pad_edge=False)
+    table.add_column("space, part")
+    table.add_column("size", min_width=4)
     alphas = sorted({row[4] for row in mine})
     for alpha in alphas:
-        table.add_column(f"{alpha:g}", justify="right")
+        table.add_column(f"{alpha:g}", justify="right", min_width=4)
     for space, part, size in columns:
         cells = (values.get((space, part, size, alpha)) for alpha in alphas)
-        table.add_row(space, part, size, *("" if v is None or v != v else f"{100 * v:.0f}" for v in cells))
+        table.add_row(
+            f"{space} {part}", size, *("" if v is None or v != v else f"{100 * v:.0f}" for v in cells)
+        )
     return table
 
 

@@ -39,13 +39,15 @@ HARDEST = 3  # conditions named per network
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Where the runs go; the same folder continues.")] = Path("demo"),
-    full: Annotated[bool, typer.Option("--full", help="Every severity, on 200 scenes: hours.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Every severity, on 200 scenes; takes hours.")] = False,
     scenes: Annotated[
         int | None, typer.Option(min=1, help="How many scenes of world:test. Default 16, full 200.")
     ] = None,
-    workers: Annotated[int, typer.Option("--workers", "-j", help="Processes. Default: one per core.")] = 0,
+    workers: Annotated[
+        int, typer.Option("--workers", "-j", help="Worker processes; 0 means one per core.")
+    ] = 0,
 ) -> None:
-    """Put three networks that come with the package into the storm, and say how they stand it.
+    """Run three built-in networks under corruption, and say how much of their scores is left.
 
     A detector, an instance segmenter and a semantic segmenter, all trained on the built-in street, meet the
     common corruptions, the faults of a camera, haze and defocus. It takes minutes and needs nothing but this

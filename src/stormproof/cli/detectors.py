@@ -29,7 +29,7 @@ def detectors(
     ] = "architecture",
     data: Data = None,
 ) -> None:
-    """Set detectors side by side: CE per fault, means by part of the camera and tag, a t-test (liu, Table 2).
+    """Compare detectors: CE per fault, means by part of the camera and tag, a t-test (liu, Table 2).
 
     Every run needs clean images and the same conditions on the same images.
 

@@ -17,7 +17,9 @@ def evidence(
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("evidence.json"),
     against: Annotated[Path | None, typer.Option(help="A baseline run, for at_most_drop.")] = None,
     data: Annotated[str | None, typer.Option(help="The dataset, if it has moved since the run.")] = None,
-    pixels: Annotated[int, typer.Option(help="Images whose corrupted pixels are hashed.", min=0)] = 2,
+    pixels: Annotated[
+        int, typer.Option(help="Images, chosen by seed, whose corrupted pixels are hashed.", min=0)
+    ] = 20,
     replicates: Annotated[int, typer.Option(help="Bootstrap replicates.", min=2)] = 200,
 ) -> None:
     """Write evidence of a test: an in-toto Statement v1 with a test-result predicate, unsigned.

@@ -25,7 +25,9 @@ def export(
     file_format: Annotated[
         ExportFormat, typer.Option("--format", help="COCO results, or label maps as PNG.")
     ] = ExportFormat.coco,
-    out: Annotated[Path | None, typer.Option(help="Where to; RUN/export-FORMAT when not given.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The folder to write to. Default: RUN/export-FORMAT.")
+    ] = None,
     data: Annotated[str | None, typer.Option(help="The dataset, if it has moved since the run.")] = None,
     partial: Annotated[
         bool, typer.Option("--partial", help="Leave out conditions that lack images.")
@@ -33,6 +35,9 @@ def export(
     truth: Annotated[
         bool, typer.Option("--truth", help="Write the truth of exactly the images run, as COCO annotations.")
     ] = False,
+    plugin: Annotated[
+        list[str] | None, typer.Option(help="A file of own corruptions that move truth; repeatable.")
+    ] = None,
 ) -> None:
     """Write a run's predictions, one file or folder per condition, for other tools.
 
@@ -49,8 +54,10 @@ def export(
 
         stormproof export runs/yolox --truth --out truth
     """
+    from stormproof.corruptions.plugins import load_plugins
     from stormproof.store.folders import runs_in
 
+    load_plugins(plugin or ())
     found = runs_in(runs)
     several = len(found) > 1
     for name, run in found.items():

@@ -22,7 +22,9 @@ def figures(
     formats: Annotated[
         list[str] | None, typer.Option("--format", help="pdf, svg, png or eps; repeatable.")
     ] = None,
-    measure: Annotated[str | None, typer.Option(help="What to compare by. Default: the first run's.")] = None,
+    measure: Annotated[
+        str | None, typer.Option(help="What to compare by. Default: the headline that most runs have.")
+    ] = None,
     reference: Annotated[str | None, typer.Option(help="The run that CD, rCD and gains refer to.")] = None,
     group_by: Annotated[str | None, typer.Option(help="Average runs that share this tag.")] = None,
     data: Annotated[str | None, typer.Option(help="The dataset, if it has moved since the run.")] = None,

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from stormproof.cli import app, console
-from stormproof.cli.options import Conditions, Suite, chosen_conditions
+from stormproof.cli.options import Conditions, Suite, chosen_conditions, is_dataset
 from stormproof.errors import InvalidOption, OutputError
+
+if TYPE_CHECKING:
+    from stormproof.gallery import Depth
+    from stormproof.sample import Image
 
 
 @app.command()
 def gallery(
-    image: Annotated[Path, typer.Argument(help="The image to corrupt.")],
+    image: Annotated[
+        str, typer.Argument(help="The image to corrupt, or a dataset as kind:path[,option=value…].")
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the gallery.")] = Path(
         "gallery.png"
     ),
@@ -22,20 +28,25 @@ def gallery(
     suite: Suite = None,
     width: Annotated[int, typer.Option(help="Width of one tile in pixels.")] = 256,
     seed: Annotated[int, typer.Option(help="Another seed gives other noise.")] = 0,
+    index: Annotated[int, typer.Option(help="Which image of a dataset.")] = 0,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing file.")] = False,
 ) -> None:
     """Render conditions side by side into one labelled image: every corruption, unless some are named.
+
+    Haze and defocus need depth: give a dataset that has it.
 
     Examples:
 
         stormproof gallery street.jpg
 
         stormproof gallery street.jpg --conditions weather --out weather.png --width 400
+
+        stormproof gallery images:left,depth=depth --suite contextual --out haze.png
     """
     from stormproof.corruptions import find, registered
     from stormproof.corruptions.registry import every_severity
     from stormproof.gallery import Sheet, rows_of, tiles
-    from stormproof.imagefile import read_image, write_image
+    from stormproof.imagefile import write_image
 
     if not 32 <= width <= 2048:
         raise InvalidOption(f"--width {width}: a tile is from 32 to 2048 pixels wide.")
@@ -46,18 +57,32 @@ def gallery(
     else:
         graded = [name for name, found in registered().items() if found.severities]
         chosen = tuple(condition for name in graded for condition in every_severity(name))
+    pixels, depth = _scene(image, index)
     # What needs depth cannot be made from an image alone.
-    rows = rows_of(c for c in chosen if c.corruption and not find(c.corruption).needs)
+    rows = rows_of(c for c in chosen if c.corruption and (depth is not None or not find(c.corruption).needs))
     if not rows:
         raise InvalidOption("None of these conditions can be made from an image alone; they need depth.")
     console.announce_compiling()
-    pixels = read_image(image)
     height = max(round(pixels.shape[0] * width / pixels.shape[1]), 1)
     sheet = Sheet(rows, (height, width))
     with console.progress("tiles") as bar:
         task = bar.add_task("rendering", total=sum(1 + len(row) for row in rows.values()))
-        for row, column, condition, tile in tiles(pixels, rows, seed=seed, width=width):
+        for row, column, condition, tile in tiles(pixels, rows, seed=seed, width=width, depth=depth):
             sheet.paste(row, column, condition, tile)
             bar.advance(task)
     write_image(out, sheet.image())
     console.say(f"{out}: {len(rows)} corruptions, {sum(map(len, rows.values()))} conditions")
+
+
+def _scene(image: str, index: int) -> tuple[Image, Depth | None]:
+    """An image file's pixels, or those of an image of a dataset with its depth."""
+    from stormproof.datasets import open_dataset
+    from stormproof.imagefile import read_image
+
+    if not is_dataset(image):
+        return read_image(image), None
+    dataset = open_dataset(image)
+    if not 0 <= index < len(dataset):
+        raise InvalidOption(f"--index {index}: {image} has images 0 to {len(dataset) - 1}.")
+    sample = dataset[index]
+    return sample.image, sample.context.depth

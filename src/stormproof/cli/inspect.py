@@ -31,7 +31,7 @@ def inspect(
         typer.Option(help="For a model: a dataset whose first three images are predicted and drawn."),
     ] = None,
 ) -> None:
-    """Say what a dataset holds (images, classes, labels, objects, problems), or what a model is taken for.
+    """Describe a dataset (images, classes, labels, objects, problems), or how a model file is understood.
 
     A model shows its inputs and outputs on a real image (of the built-in street unless --data names another),
     what was guessed and why; a draft of its card is written here.

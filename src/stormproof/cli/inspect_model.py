@@ -94,7 +94,15 @@ def _draw(samples: Sequence[Sample], said: Sequence[Prediction], classes: Sequen
     for sample, prediction in zip(samples, said, strict=True):
         path = Path(f"inspect-{Path(sample.id).name}.png")
         write_image(path, _drawn(as_rgb(sample.image), prediction, classes))
-        console.say(f"drawn: {path} ({len(prediction)} detections)")
+        console.say(f"drawn: {path} ({_said(prediction)})")
+
+
+def _said(prediction: Prediction) -> str:
+    if prediction.semantic is None:
+        return f"{len(prediction)} detections"
+    labels, pixels = np.unique(prediction.semantic, return_counts=True)
+    shares = ", ".join(f"{label}: {n / pixels.sum():.0%}" for label, n in zip(labels, pixels, strict=True))
+    return f"share of each label: {shares}"
 
 
 def _drawn(image: Image, said: Prediction, classes: Sequence[str]) -> Image:

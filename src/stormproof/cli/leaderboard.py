@@ -24,7 +24,9 @@ def build(
         Path, typer.Argument(metavar="DIR", help="A folder of submissions (.json), any depth.")
     ],
     out: Annotated[Path, typer.Option(help="The site's folder.")] = Path("site"),
-    published: Annotated[bool, typer.Option("--published/--alone", help="With the papers' entries.")] = True,
+    published: Annotated[
+        bool, typer.Option("--published/--alone", help="Include the papers' entries, or leave them out.")
+    ] = True,
 ) -> None:
     """Build a static site from submissions: ranked by mPC, a page per model. Equal files give an equal site.
 
@@ -75,7 +77,9 @@ def verify(
     cells: Annotated[int, typer.Option(help="How many random conditions to run again, beside clean.")] = 3,
     seed: Annotated[int, typer.Option(help="Another seed chooses other conditions.")] = 0,
     enhance: Annotated[list[str] | None, typer.Option(help="Enhancements of the submitted run.")] = None,
-    tolerance: Annotated[float, typer.Option(help="Difference of a score that is forgiven.")] = 0.001,
+    tolerance: Annotated[
+        float, typer.Option(help="Largest difference of scores that still counts as equal.")
+    ] = 0.001,
     out: Annotated[Path | None, typer.Option(help="Write the entry with the badge 're-run' here.")] = None,
     keep: Annotated[Path | None, typer.Option(help="Keep the run in this folder.")] = None,
 ) -> None:
@@ -86,7 +90,7 @@ def verify(
         stormproof leaderboard verify entry.json --model onnx:net.onnx --data coco:val.json --cells 5
     """
     from stormproof.engine.progress import watch_on
-    from stormproof.files import whole_file
+    from stormproof.files import make_folder, whole_file
     from stormproof.report.leaderboard.submission import as_json, read_submission
     from stormproof.report.leaderboard.verify import verify as run_again
 
@@ -121,5 +125,6 @@ def verify(
         raise typer.Exit(1)
     console.out.print("It agrees.")
     if out is not None:
+        make_folder(out.parent)
         with whole_file(out) as file:
             file.write(as_json(entry.model_copy(update={"verification": outcome.verification()})).encode())

@@ -75,6 +75,7 @@ def _corruptions() -> list[dict[str, object]]:
             "needs": list(c.needs),
             "moves_labels": c.moves is not None,
             "parameters": {key: list(rungs.values) for key, rungs in c.ladders.items()},
+            "units": {key: rungs.unit for key, rungs in c.ladders.items()},
             "instead": {key: _inputs(rule) for key, rule in c.derived.items()},
             "cite": c.cite,
             "version": c.version,
@@ -101,11 +102,13 @@ def _suites() -> list[dict[str, object]]:
 def _corruption_table(rows: list[dict[str, object]]) -> Table:
     table = Table("corruption", "family", "what happens", "severities 1, 2, 3 …", box=None, pad_edge=False)
     for row in rows:
-        parameters = row["parameters"]
+        parameters, units = row["parameters"], row["units"]
         assert isinstance(parameters, dict)
+        assert isinstance(units, dict)
         # A parameter without values is one that every condition gives.
         ladders = "\n".join(
-            f"{key} {' '.join(map(str, _folded(values))) or '…'}" for key, values in parameters.items()
+            f"{key} {' '.join(map(str, _folded(values))) or '…'} {units[key]}".rstrip()
+            for key, values in parameters.items()
         )
         needs = (
             f" Needs {', '.join(row['needs'])}." if isinstance(row["needs"], list) and row["needs"] else ""
@@ -207,18 +210,20 @@ def _kind_table(rows: list[dict[str, object]]) -> Table:
     for row in rows:
         options = row["options"]
         assert isinstance(options, list)
-        table.add_row(f"[bold]{row['name']}:[/]", Text(str(row["description"])), ", ".join(options))
+        table.add_row(Text(f"{row['name']}:", "bold"), Text(str(row["description"])), ", ".join(options))
     return table
 
 
 def _decoders() -> list[dict[str, object]]:
     from stormproof.models.decoders import DECODERS
+    from stormproof.spec import keyword_options
 
     return [
         {
             "name": name,
             "task": decoder.task,
             "outputs": list(decoder.wants),
+            "options": {name: option.default for name, option in keyword_options(decoder.function).items()},
             "description": (inspect.getdoc(decoder.function) or "").partition("\n")[0],
         }
         for name, decoder in DECODERS.items()
@@ -226,13 +231,13 @@ def _decoders() -> list[dict[str, object]]:
 
 
 def _decoder_table(rows: list[dict[str, object]]) -> Table:
-    table = Table("decoder", "task", "outputs", "what it reads", box=None, pad_edge=False)
+    table = Table("decoder", "task", "outputs", "options", "what it reads", box=None, pad_edge=False)
     for row in rows:
-        outputs = row["outputs"]
+        outputs, options = row["outputs"], row["options"]
         assert isinstance(outputs, list)
-        table.add_row(
-            f"[bold]{row['name']}[/]", str(row["task"]), ", ".join(outputs), Text(str(row["description"]))
-        )
+        assert isinstance(options, dict)
+        lists = (", ".join(names) for names in (outputs, options))
+        table.add_row(Text(str(row["name"]), "bold"), str(row["task"]), *lists, Text(str(row["description"])))
     return table
 
 
@@ -264,5 +269,5 @@ def _model_table(rows: list[dict[str, object]]) -> Table:
         assert isinstance(size, int)
         scores = ", ".join(f"{measure} {100 * value:.1f}" for measure, value in clean.items())
         cells = (f"{size / 1e6:.1f} MB", str(row["training"]), str(row["world"]), scores)
-        table.add_row(f"[bold]{row['name']}[/]", str(row["task"]), *cells)
+        table.add_row(Text(str(row["name"]), "bold"), str(row["task"]), *cells)
     return table

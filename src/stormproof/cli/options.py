@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +13,11 @@ from stormproof.errors import InvalidOption
 
 if TYPE_CHECKING:
     from stormproof.condition import Condition
+
+
+class Images(StrEnum):
+    png = "png"
+    jpg = "jpg"
 
 
 def complete_conditions(incomplete: str) -> list[str]:
@@ -75,3 +82,8 @@ def chosen_conditions(conditions: list[str] | None, suite: list[str] | None) -> 
         fix = "fog@3, snow, imagenet-c@3, or several separated by commas"
         raise InvalidOption(f"Say under which conditions, with --conditions: {fix}.")
     return read_conditions(named)
+
+
+def is_dataset(text: str) -> bool:
+    """Whether a source is a dataset as kind:path, rather than an image or a folder of them."""
+    return ":" in text and not Path(text).exists()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stormproof.scoring.people import PeopleRun
 
 people = typer.Typer(
-    help="Person detection: rates at fixed sensitivities, curves, worst images, contextual predicted.",
+    help="Person detection: rates at fixed sensitivities, curves, worst images, contextual from simple.",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
@@ -121,29 +121,62 @@ def predict(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Runs of several systems.")],
     data: Data = None,
 ) -> None:
-    """Predict each system's ADR under haze and defocus from its ADR under simple mutators (Figs. 7 and 8).
+    """Predict each system's ADR under defocus and haze from that under blur and blending (Figs. 7 and 8).
 
-    Each run must hold clean, simple and contextual conditions: --suite mutators --suite contextual.
+    Each run must hold clean, simple and contextual conditions: --conditions mutators,contextual. Each system
+    is predicted from a fit on all the others.
 
     Examples:
 
         stormproof people predict runs/yolox runs/ssdlite runs/efficientdet
     """
+    from stormproof.robustness.prediction import PAIRS
     from stormproof.scoring.people import open_people, predict_contextual
 
-    told = predict_contextual([open_people(run, data=data) for run in runs])
-    title = f"Relative ADR observed → predicted (in %), R² {told.r2:.2f}"
-    table = Table(title=title, title_justify="left")
-    table.add_column("condition", overflow="fold")
-    for name, r2 in told.r2_by_system.items():
-        table.add_column(name if math.isnan(r2) else f"{name}, R² {r2:.2f}", justify="right")
-    table.add_column("weights", overflow="fold")
-    for j, text in enumerate(told.contextual):
-        pairs = zip(told.observed[:, j], told.predicted[:, j], strict=True)
-        weights = sorted(zip(told.overall[j], told.simple, strict=True), reverse=True)
-        some = ", ".join(f"{weight:.2f} {name}" for weight, name in weights[:3] if weight > 0.005)
-        table.add_row(Text(text), *(f"{100 * a:.0f} → {100 * b:.0f}" for a, b in pairs), Text(some))
-    console.out.print(table)
+    for name, told in predict_contextual([open_people(run, data=data) for run in runs]).items():
+        title = f"{name} from {PAIRS[name]}: relative ADR observed → predicted (in %), R² {told.r2:.2f}"
+        table = Table(title=title, title_justify="left")
+        table.add_column("condition", overflow="fold")
+        for system, r2 in told.r2_by_system.items():
+            table.add_column(system if math.isnan(r2) else f"{system}, R² {r2:.2f}", justify="right")
+        table.add_column("weights", overflow="fold")
+        for j, text in enumerate(told.contextual):
+            pairs = zip(told.observed[:, j], told.predicted[:, j], strict=True)
+            weights = sorted(zip(told.overall[j], told.simple, strict=True), reverse=True)
+            some = ", ".join(f"{weight:.2f} {simple}" for weight, simple in weights[:3] if weight > 0.005)
+            table.add_row(Text(text), *(f"{100 * a:.0f} → {100 * b:.0f}" for a, b in pairs), Text(some))
+        console.out.print(table)
+
+
+@people.command()
+def histogram(run: Run, data: Data = None) -> None:
+    """Print how much blur and blending haze and defocus put inside people's boxes (Fig. 8).
+
+    Each person's pixels go to the nearest magnitude of the simple mutator; every person counts once. Beside
+    the weights of 'people predict' this tells whether the depth of people alone explains a prediction.
+
+    Examples:
+
+        stormproof people histogram runs/yolox
+    """
+    from stormproof.condition import Condition
+    from stormproof.robustness.prediction import PAIRS
+    from stormproof.scoring.people import open_people
+    from stormproof.scoring.people_depth import histograms, levels
+
+    found = histograms(open_people(run, data=data))
+    for name, simple in PAIRS.items():
+        rows = {text: row for text, row in found.items() if Condition.parse(text).corruption == name}
+        if not rows:
+            continue
+        sign = "σ" if name == "defocus" else "α"
+        table = Table(title=f"{simple} inside people's boxes under {name} (share in %)", title_justify="left")
+        table.add_column("condition", overflow="fold")
+        for level in levels(name):
+            table.add_column(f"{sign} {level:g}", justify="right")
+        for text, row in rows.items():
+            table.add_row(Text(text), *(f"{100 * share:.0f}" for share in row))
+        console.out.print(table)
 
 
 def _note_reach(run: PeopleRun) -> None:

@@ -32,7 +32,8 @@ def quality(
     conditions: Conditions = None,
     suite: Suite = None,
     measure: Annotated[
-        str | None, typer.Option(help="Other measures, by comma: gradient_ssim,colour_wasserstein …")
+        str | None,
+        typer.Option(help="Other measures, separated by commas: gradient_ssim,colour_wasserstein …"),
     ] = None,
     by_size: Annotated[
         bool, typer.Option("--by-size", help="Also on small, medium and large objects; with --measure.")
@@ -41,7 +42,9 @@ def quality(
         int | None, typer.Option(help="At most this many images, spread evenly over the dataset.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Another seed gives other noise.")] = 0,
-    workers: Annotated[int, typer.Option("--workers", "-j", help="Processes; 0 is one per core.")] = 0,
+    workers: Annotated[
+        int, typer.Option("--workers", "-j", help="Worker processes; 0 means one per core.")
+    ] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV instead of a table.")] = False,
 ) -> None:

@@ -22,7 +22,9 @@ def report(
     out: Annotated[Path, typer.Option(help="The page; its numbers go beside it as .json.")] = Path(
         "report.html"
     ),
-    measure: Annotated[str | None, typer.Option(help="What to compare by. Default: the first run's.")] = None,
+    measure: Annotated[
+        str | None, typer.Option(help="What to compare by. Default: the headline that most runs have.")
+    ] = None,
     reference: Annotated[str | None, typer.Option(help="The run that CD, rCD and gains refer to.")] = None,
     data: Annotated[str | None, typer.Option(help="The dataset, if it has moved since the run.")] = None,
     images: Annotated[

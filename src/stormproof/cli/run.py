@@ -51,13 +51,14 @@ def run(
         list[str] | None, typer.Option(help="Enhance images first: clahe, nlm, style; repeatable.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Another seed gives other noise. Default 0.")] = None,
-    limit: Annotated[int | None, typer.Option(help="Only the first so many images.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Only the first N images.")] = None,
     workers: Annotated[
-        int | None, typer.Option("--workers", "-j", help="Processes, or Slurm jobs. Default: one per core.")
+        int | None,
+        typer.Option("--workers", "-j", help="Worker processes, or Slurm jobs. Default: one per core."),
     ] = None,
     batch: Annotated[int | None, typer.Option(help="Images per call of the model. Default 8.")] = None,
     chunk: Annotated[
-        int | None, typer.Option(help="Images per part file: the most a kill loses.")
+        int | None, typer.Option(help="Images per part file, the most that a kill can lose.")
     ] = None,
     engine: Annotated[str | None, typer.Option(help="pool (default), local, ray or slurm.")] = None,
     address: Annotated[str | None, typer.Option(help="A Ray cluster's address.")] = None,
@@ -70,7 +71,8 @@ def run(
     ] = None,
     timeout: Annotated[float | None, typer.Option(help="Seconds a call of the model may take.")] = None,
     precision: Annotated[
-        float | None, typer.Option(help="Estimate mPC to ± so many points from part of the grid.")
+        float | None,
+        typer.Option(help="Estimate the corrupted mean to within ± this many points, from part of it."),
     ] = None,
     tag: Annotated[
         list[str] | None, typer.Option(help="key=value, for grouping reports; repeatable.")
@@ -83,7 +85,11 @@ def run(
         str | None, typer.Option(help="Read corrupted images from DIR/<condition>/<file>.")
     ] = None,
     expect: Annotated[
-        list[str] | None, typer.Option(help="The card's clean score, e.g. AP=0.372; repeatable.")
+        list[str] | None,
+        typer.Option(help="Clean score to expect, e.g. AP=0.372; 'score' warns if it differs. Repeatable."),
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="Corrupt batches there: cuda, cuda:1, cpu; the same pixels.")
     ] = None,
     config: Annotated[Path | None, typer.Option(help="A run.yaml; flags override its settings.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and its size.")] = False,
@@ -104,6 +110,9 @@ def run(
         stormproof run --model mine.py:detect --data coco:val.json -c imagenet-c --out runs/quick
         --precision 0.5
 
+        stormproof run --model torchvision:fasterrcnn_resnet50_fpn,weights=w.pth,device=cuda
+        --data coco:val.json -c imagenet-c --out runs/rcnn --device cuda --batch 32
+
     A run.yaml with models: (a list, or a pattern such as onnx:zoo/*.onnx) runs all of them as one plan.
     """
     from stormproof.cli.run_many import run_many
@@ -118,8 +127,9 @@ def run(
         "gpus": gpus, "slurm": _pairs("--slurm", slurm), "shard": shard, "timeout": timeout,
         "precision": precision,
         "tags": _pairs("--tag", tag), "track": track, "plugin": plugin, "copies": copies,
-        "expect": _pairs("--expect", expect),
+        "expect": _pairs("--expect", expect), "device": device,
     }  # fmt: skip
+    console.announce_compiling()
     settings = overlay(read_settings(config) if config else {}, flags)
     if is_many(settings):
         run_many(settings, str(config or ""), dry_run=dry_run)
@@ -149,10 +159,11 @@ def _run_to_precision(config: RunConfig) -> None:
     from stormproof.store.record import read_record
 
     summary, found = run_to_precision(config, _executed)
-    if summary.failures:
+    if summary.failed:
         list_failures(summary)
         say_continue()
         raise typer.Exit(1)
+    say_unreadable(summary)
     if found is None:
         console.say(f"{config.out}: that precision needs every cell, and all are done.")
         console.say(f"Score it with: stormproof score {shlex.quote(config.out)}")

@@ -37,16 +37,18 @@ def score(
     ] = None,
     interval: Annotated[bool, typer.Option("--interval", help="Add 95 % intervals by bootstrap.")] = False,
     replicates: Annotated[int, typer.Option(help="Bootstrap replicates.", min=2)] = 200,
-    partial: Annotated[bool, typer.Option("--partial", help="Score the cells there; no aggregates.")] = False,
-    min_score: Annotated[float, typer.Option(help="E and flaws: boxes scored below this are silent.")] = 0.4,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Score the conditions that are complete; no means.")
+    ] = False,
+    min_score: Annotated[float, typer.Option(help="E and flaws: ignore boxes scored below this.")] = 0.4,
     speaks: Annotated[
-        str, typer.Option(help="E and flaws: whose boxes speak for an object: own-first, any or own class.")
+        str, typer.Option(help="E and flaws: which boxes may match an object: own-first, any or own class.")
     ] = "own-first",
     min_overlap: Annotated[
-        float, typer.Option(help="E and flaws: the least IoU at which a box of another class speaks.")
+        float, typer.Option(help="E and flaws: the least IoU at which a box of another class matches.")
     ] = 0.1,
     one_to_one: Annotated[
-        bool, typer.Option("--one-to-one", help="E and flaws: a box speaks for one object only.")
+        bool, typer.Option("--one-to-one", help="E and flaws: a box matches one object only.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     as_csv: Annotated[
@@ -61,8 +63,8 @@ def score(
 
     P is the clean score, mPC its mean under the corruptions of a benchmark or suite, rPC their ratio; over
     any other conditions there is a mean, and no mPC. Scores are over the classes that model and dataset
-    share, unless --classes names some. A grid with holes is refused
-    and the holes are named; --partial shows the cells there are. --interval says how sure each number is for
+    share, unless --classes names some. An incomplete grid is refused
+    and what is missing is named; --partial scores what is there. --interval says how sure each number is for
     new images like these. A run made with --precision gives an estimate, which is marked as one.
 
     Examples:
@@ -99,6 +101,7 @@ def score(
     rule = MatchingRule(
         speaks=Speaks(speaks), one_to_one=one_to_one, min_score=min_score, min_overlap=min_overlap
     )
+    console.announce_compiling()
     load_plugins(plugin or ())
     trackers = [open_tracker(name) for name in track or []]
     found, every, failed = runs_in(runs), {}, False

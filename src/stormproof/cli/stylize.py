@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stormproof.cli import app, console
+from stormproof.cli.options import Images
 from stormproof.errors import InvalidOption
 from stormproof.processes import worker_count
 
@@ -27,27 +28,25 @@ class Space(StrEnum):
     pixel = "pixel"
 
 
-class Images(StrEnum):
-    png = "png"
-    jpg = "jpg"
-
-
 @app.command()
 def stylize(
-    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="A dataset, as coco:FILE,images=DIR.")],
+    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="A dataset, e.g. coco:FILE,images=DIR.")],
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="A new folder, or one to go on with.")
+        Path,
+        typer.Option("--out", "-o", metavar="DIR", help="A new folder, or an unfinished one to continue."),
     ],
     styles: Annotated[
         str, typer.Option(help="A folder of paintings; without it our own styles.")
     ] = "built-in",
     alpha: Annotated[float, typer.Option(help="Strength, 0 to 1.")] = 1.0,
     sequence: Annotated[
-        str | None, typer.Option(help="Several strengths: first:last:step, as 0:1:0.1.")
+        str | None, typer.Option(help="Several strengths: first:last:step, e.g. 0:1:0.1.")
     ] = None,
     mode: Annotated[list[Mode] | None, typer.Option(help="What is repainted; repeatable.")] = None,
     space: Annotated[Space, typer.Option(help="Where α blends.")] = Space.feature,
-    feather: Annotated[float, typer.Option(help="Soften masks by so many pixels; 0 is a hard edge.")] = 0.0,
+    feather: Annotated[
+        float, typer.Option(help="Soften mask edges by this many pixels; 0 keeps them hard.")
+    ] = 0.0,
     per_image: Annotated[
         int, typer.Option("--styles-per-image", "-n", help="Different styles per image.")
     ] = 1,
@@ -63,10 +62,12 @@ def stylize(
     images: Annotated[Images, typer.Option(help="png keeps every pixel; jpg is smaller.")] = Images.png,
     quality: Annotated[int, typer.Option(help="Of JPEG, 1 to 100.")] = 95,
     as_paper: Annotated[
-        bool, typer.Option("--as-paper", help="JPEG 75 at every stage, as the paper.")
+        bool, typer.Option("--as-paper", help="JPEG quality 75 at every stage, as in the paper.")
     ] = False,
     seed: Annotated[int, typer.Option(help="Another seed draws other styles.")] = 0,
-    workers: Annotated[int, typer.Option("--workers", "-j", help="Processes; 0 is one per core.")] = 0,
+    workers: Annotated[
+        int, typer.Option("--workers", "-j", help="Worker processes; 0 means one per core.")
+    ] = 0,
 ) -> None:
     """Write a stylized dataset: every image repainted in the style of another (AdaIN), annotations kept.
 

@@ -28,7 +28,7 @@ def submit(
 
         stormproof submit runs/yolox --out entries/yolox.json
     """
-    from stormproof.files import whole_file
+    from stormproof.files import make_folder, whole_file
     from stormproof.report.leaderboard.submission import as_json
     from stormproof.report.leaderboard.submit import submission_of
 
@@ -36,6 +36,7 @@ def submit(
     if path.exists() and not overwrite:
         raise OutputError(f"{path} exists; give another --out, or --overwrite.")
     submission = submission_of(run, data=data, measure=measure, note=note)
+    make_folder(path.parent)
     with whole_file(path) as file:
         file.write(as_json(submission).encode())
     if submission.missing:

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from stormproof.cli import app
-from stormproof.cli.stylize import Images, write
+from stormproof.cli.options import Images
+from stormproof.cli.stylize import write
 from stormproof.errors import InvalidOption
 from stormproof.processes import worker_count
 
@@ -23,12 +24,15 @@ class Mix(StrEnum):
 
 @app.command()
 def trainset(
-    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="A dataset, as coco:FILE,images=DIR.")],
+    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="A dataset, e.g. coco:FILE,images=DIR.")],
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="A new folder, or one to go on with.")
+        Path,
+        typer.Option("--out", "-o", metavar="DIR", help="A new folder, or an unfinished one to continue."),
     ],
     mix: Annotated[Mix, typer.Option(help="What it is made of.")] = Mix.combined,
-    corruption: Annotated[str | None, typer.Option("--condition", help="For corrupted: as fog@3.")] = None,
+    corruption: Annotated[
+        str | None, typer.Option("--condition", help="With --mix corrupted: the condition, e.g. fog@3.")
+    ] = None,
     styles: Annotated[
         str, typer.Option(help="A folder of paintings; without it our own styles.")
     ] = "built-in",
@@ -40,7 +44,9 @@ def trainset(
     split: Annotated[str, typer.Option(help="What the new dataset calls itself.")] = "train",
     images: Annotated[Images, typer.Option(help="png keeps every pixel; jpg is smaller.")] = Images.png,
     seed: Annotated[int, typer.Option(help="Another seed draws other styles and noise.")] = 0,
-    workers: Annotated[int, typer.Option("--workers", "-j", help="Processes; 0 is one per core.")] = 0,
+    workers: Annotated[
+        int, typer.Option("--workers", "-j", help="Worker processes; 0 means one per core.")
+    ] = 0,
 ) -> None:
     """Write a training set that a trainer takes as it is.
 

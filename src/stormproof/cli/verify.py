@@ -17,7 +17,10 @@ def verify(
     ],
     data: Annotated[str | None, typer.Option(help="The dataset of a run, if it has moved since.")] = None,
     no_data: Annotated[
-        bool, typer.Option("--no-data", help="Check a run without its dataset: names and pixels are not.")
+        bool,
+        typer.Option(
+            "--no-data", help="Check a run without its dataset; image names and pixels are then left out."
+        ),
     ] = False,
 ) -> None:
     """Check every part of a run, or every file of a manifest.

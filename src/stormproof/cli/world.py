@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from stormproof.cli import app, console
+from stormproof.cli.options import Images
 
 
 class WorldFormat(StrEnum):
@@ -18,11 +19,6 @@ class WorldFormat(StrEnum):
     yolo = "yolo"
     kitti = "kitti"
     camvid = "camvid"
-
-
-class Pictures(StrEnum):
-    png = "png"
-    jpg = "jpg"
 
 
 @app.command()
@@ -36,10 +32,12 @@ def world(
         int, typer.Option("--count", "-n", help="How many scenes, from the split's first on.")
     ] = 50,
     size: Annotated[str, typer.Option(help="Width x height in pixels.")] = "512x320",
-    seed: Annotated[int, typer.Option(help="Another seed is another world.")] = 0,
+    seed: Annotated[int, typer.Option(help="Another seed gives another world.")] = 0,
     stereo: Annotated[bool, typer.Option(help="Add right-hand images (cityscapes, kitti).")] = False,
-    pictures: Annotated[Pictures, typer.Option(help="png keeps every pixel, jpg is smaller.")] = Pictures.png,
-    workers: Annotated[int, typer.Option("--workers", "-j", help="Processes; 0 is one per core.")] = 0,
+    images: Annotated[Images, typer.Option(help="png keeps every pixel, jpg is smaller.")] = Images.png,
+    workers: Annotated[
+        int, typer.Option("--workers", "-j", help="Worker processes; 0 means one per core.")
+    ] = 0,
     overwrite: Annotated[bool, typer.Option(help="Replace a folder that is not empty.")] = False,
 ) -> None:
     """Write built-in street scenes with perfect truth, laid out as a public dataset.
@@ -59,7 +57,7 @@ def world(
     from stormproof.world.writers.export import Order, check_destination, export
 
     width, height = parse_size(size)
-    order = Order(split, count, layout.value, width, height, seed, stereo, suffix=f".{pictures.value}")
+    order = Order(split, count, layout.value, width, height, seed, stereo, suffix=f".{images.value}")
     order.check()
     check_destination(out, overwrite=overwrite)
     with console.progress("scenes") as bar:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from scipy.stats import theilslopes
 
 from stormproof.context.depthmaps import Map
 from stormproof.sample import Bools
 
-_LOWER, _ROWS = 0.6, 20  # share of the height below which ground is looked for; rows it takes
-_ENOUGH, _ENVELOPE, _OFF = 0.5, 0.4, 0.15
+_LOWER, _HIGHEST = 0.6, 0.2  # shares of the height: where ground is looked for, and the highest horizon
+_SEEN, _ENOUGH = 0.3, 0.5  # shares of those pixels that must be known, and of these that must be ground
+_SUNK = 0.5  # of the ground's disparity; what has less would be a hole in the street
 _DIRECTIONS = ((0, 1), (1, 0), (1, 1), (1, -1), (2, 1), (2, -1), (1, 2), (1, -2))  # and their opposites
 
 
@@ -52,25 +52,40 @@ def hidden_from(right: Map, left: Map) -> Bools:
     return hidden
 
 
-def above_ground(disparity: Map) -> Map:
-    """Without what lies far below a flat ground: paving repeats itself, and matchers fall for it.
+def find_ground(disparity: Map) -> Map:
+    """A flat ground's disparity in each row, −∞ where there is none, or not so low in the image.
 
-    Towards the lower edge a street's disparity rises row by row along a line. Where the lower rows follow
-    one, a pixel with less than half of it would be a hole in the street, and becomes unknown.
+    A street's disparity grows row by row along a line that starts at the horizon. Every known pixel of the
+    lower rows votes for the lines it lies on (after Labayrade 2002); the line of half of them is ground.
     """
     height = len(disparity)
-    rows = [y for y in range(int(_LOWER * height), height) if np.mean(~np.isnan(disparity[y])) > _ENOUGH]
-    if len(rows) < _ROWS:
-        return disparity
-    low = np.array([np.nanquantile(disparity[y], _ENVELOPE) for y in rows])
-    slope, level, *_ = theilslopes(low, rows)
-    line = level + slope * np.arange(height)
-    follows = np.abs(low - line[rows]) < _OFF * np.maximum(line[rows], 1)
-    if slope <= 0 or follows.mean() < _ENOUGH:
-        return disparity
-    floor = np.where(np.arange(height) >= rows[0], line / 2, -np.inf)
+    none = np.full(height, -np.inf, np.float32)
+    rows = np.arange(int(_LOWER * height), height)
+    y, x = np.nonzero(~np.isnan(disparity[rows]))
+    bins = int(np.nanmax(disparity, initial=0)) + 2
+    if len(y) < _SEEN * disparity[rows].size:
+        return none
+    votes = np.zeros((len(rows), bins), np.int64)
+    np.add.at(votes, (y, np.rint(disparity[rows][y, x]).astype(np.int64)), 1)
+    near = votes.copy()  # a pixel votes for lines within one pixel of it
+    near[:, 1:] += votes[:, :-1]
+    near[:, :-1] += votes[:, 1:]
+    horizons = np.arange(int(_HIGHEST * height), rows[0], max(height // 100, 1))
+    rise = (rows - horizons[:, None]) / (height - 1 - horizons[:, None])  # horizon × row, 1 at the lower edge
+    lines = rise * np.arange(2, bins)[:, None, None]  # nearest × horizon × row
+    support = near[np.arange(len(rows)), np.minimum(np.rint(lines).astype(np.int64), bins - 1)].sum(axis=2)
+    best = np.unravel_index(int(support.argmax()), support.shape) if support.size else None
+    if best is None or support[best] < _ENOUGH * len(y):
+        return none
+    none[rows] = lines[best]
+    return none
+
+
+def above_ground(disparity: Map, ground: Map) -> Map:
+    """Without what lies far below the ground: paving repeats itself, and matchers fall for it."""
     with np.errstate(invalid="ignore"):
-        return np.where(disparity < floor[:, None], np.float32(np.nan), disparity).astype(np.float32)
+        below = disparity < np.float32(_SUNK) * ground[:, None]
+    return np.where(below, np.float32(np.nan), disparity).astype(np.float32)
 
 
 def _both_ways() -> list[tuple[int, int]]:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from stormproof.context.confidence import Estimate, certainty
 from stormproof.context.depthmaps import Calibration, Map, depth_from_disparity
-from stormproof.context.holes import above_ground, fill_around, hidden_from
+from stormproof.context.holes import above_ground, fill_around, find_ground, hidden_from
 from stormproof.context.refine import refine
 from stormproof.context.sky import find_sky
 from stormproof.errors import InvalidOption, InvalidTruth
@@ -29,6 +29,7 @@ _JUMP = 0.5  # px a neighbour may differ by and still half belong to the same su
 _FILLED = np.float32(0.03)  # how much a filled pixel counts beside a matched one
 _RIM = np.float32(0.05)  # and one beside a step, where the matcher's blocks straddle two surfaces
 _LEAST = 1 / 16  # px; the matcher counts no finer, and less is infinitely far
+_CHANGE = 6  # grey levels between the two views that noise and exposure do not explain
 _STEP = 2.0  # px of disparity that make a step
 
 
@@ -85,12 +86,16 @@ def stereo_disparity(
         )
     reach = matching.reach(left.shape[1])
     ours, theirs = match(left, right, reach), _match_right(left, right, reach)
-    checked = above_ground(agree(ours, theirs))
+    agreed = agree(ours, theirs)
+    ground = find_ground(agreed)
+    checked = above_ground(agreed, ground)
     sure = ~np.isnan(checked)
     if sky:
-        above = find_sky(left, parallax=checked + np.float32(offset))
+        above = find_sky(left, parallax=checked + np.float32(offset), moved=_moved(left, right, offset))
         checked = np.where(above, np.float32(-offset), checked)
-    filled = np.asarray(cv2.medianBlur(fill_around(checked, hidden_from(theirs, checked)), 5), np.float32)
+    filled = fill_around(checked, hidden_from(theirs, checked))
+    filled = np.where(np.isnan(checked), np.maximum(filled, ground[:, None]), filled)
+    filled = np.asarray(cv2.medianBlur(filled, 5), np.float32)
     weight = np.where(np.isnan(checked), _FILLED, np.float32(1))
     weight[_rims(filled)] = _RIM
     refined = refine(filled, weight, left, jump=_JUMP)
@@ -138,6 +143,15 @@ def agree(left: Map, right: Map) -> Map:
     with np.errstate(invalid="ignore"):
         same = np.abs(partner - left) <= _TOLERANCE
     return np.where(inside & same, left, np.float32(np.nan)).astype(np.float32)
+
+
+def _moved(left: Image, right: Image, offset: float) -> npt.NDArray[np.bool_]:
+    """Where the right view shows something else at no parallax; what is infinitely far does not."""
+    places = np.clip(np.arange(left.shape[1]) + round(offset), 0, left.shape[1] - 1)
+    views = [cv2.GaussianBlur(view, (0, 0), 1.0).astype(np.int16) for view in (left, right[:, places])]
+    change = np.abs(views[0] - views[1]).reshape(*left.shape[:2], -1).max(axis=2)
+    moved: npt.NDArray[np.bool_] = change > _CHANGE
+    return moved
 
 
 def _rims(disparity: Map) -> npt.NDArray[np.bool_]:

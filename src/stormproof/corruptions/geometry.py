@@ -19,7 +19,6 @@ import numpy.typing as npt
 
 from stormproof import imaging
 from stormproof.imaging import Field
-from stormproof.masks import mask_boxes
 from stormproof.sample import RLE, Context, Floats, Instances, Sample, Truth
 
 VOID = 0  # panoptic: a pixel of no segment
@@ -66,10 +65,12 @@ def move_instances(objects: Instances, dy: Field, dx: Field, index: Index) -> In
     """Objects moved; those that have left the image are gone."""
     boxes = move_boxes(objects.boxes, dy, dx)
     masks = None
-    before, after = _areas(objects.boxes), _areas(boxes)
+    before, after = ((each[:, 2:] - each[:, :2]).prod(axis=1) for each in (objects.boxes, boxes))
     if objects.masks is not None:
         moved = [move_map(mask.to_mask(), index, False) for mask in objects.masks]
         masks = tuple(RLE.from_mask(mask) for mask in moved)
+        from stormproof.masks import mask_boxes  # here: images are corrupted where no mask can be coded
+
         boxes = mask_boxes(masks)
         before = np.array([mask.area for mask in objects.masks], np.float64)
         after = np.array([mask.area for mask in masks], np.float64)
@@ -164,11 +165,6 @@ def _displacement(place: Floats, dy: Field, dx: Field) -> Floats:
     corners = ((i, j), (i, j1), (i1, j), (i1, j1))
     parts = [sum(w * field[at] for w, at in zip(weights, corners, strict=True)) for field in (dx, dy)]
     return np.stack(parts, axis=-1)
-
-
-def _areas(boxes: Floats) -> Floats:
-    areas: Floats = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
-    return areas
 
 
 def _move_context(context: Context, index: Index) -> Context:

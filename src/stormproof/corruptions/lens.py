@@ -54,9 +54,9 @@ def quadratic(centre: float, edge: float, *, astigmatism: float) -> Lens:
 
 
 LENSES: dict[str, Lens] = {
-    "front_camera_1": quadratic(0.5, 1.2, astigmatism=1.3),
-    "front_camera_2": quadratic(0.8, 2.4, astigmatism=1.3),
-    "front_camera_3": quadratic(1.2, 4.0, astigmatism=1.3),
+    "front_camera_1": quadratic(0.25, 0.6, astigmatism=1.3),
+    "front_camera_2": quadratic(0.5, 1.2, astigmatism=1.3),
+    "front_camera_3": quadratic(0.8, 1.8, astigmatism=1.3),
 }
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from stormproof.corruptions.registry import Corruption, free, registered, registry
-from stormproof.errors import InvalidOption, MissingContext
+from stormproof.errors import InvalidOption
 from stormproof.files import locate
 
 
@@ -75,11 +75,12 @@ def declare(declared: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _without_code(name: str, data: Mapping[str, Any]) -> Corruption:
-    def absent(*_: object, **__: object) -> Any:
-        raise MissingContext(f"{name} is the code of a plugin; name its file again with --plugin FILE.")
+    def nothing(*_: object, **__: object) -> Any:
+        raise AssertionError("parameters are asked for first")
 
     return Corruption(
-        name, str(data["family"]), str(data["cite"]), int(data["version"]), absent,
+        name, str(data["family"]), str(data["cite"]), int(data["version"]), nothing,
         {key: free() for key in data["parameters"]}, tuple(data["needs"]),
-        absent if data["moves"] else None, str(data["labels"]),
+        nothing if data["moves"] else None, str(data["labels"]),
+        absent=f"{name} is the code of a plugin; name its file again with --plugin FILE.",
     )  # fmt: skip

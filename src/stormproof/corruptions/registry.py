@@ -57,6 +57,7 @@ class Corruption:
     moves: Mover | None = None
     labels: str = "fixed"
     derived: Mapping[str, Rule] = field(default_factory=dict)
+    absent: str = ""  # why only the declaration is here, if the code is not
 
     @property
     def doc(self) -> str:
@@ -77,6 +78,8 @@ class Corruption:
 
     def parameters(self, condition: Condition) -> dict[str, Value]:
         """Every parameter's value under a condition; all of them are needed when no severity is given."""
+        if self.absent:
+            raise MissingContext(self.absent)
         self._check_severity(condition)
         self.moves_labels(condition)
         part_of(condition)

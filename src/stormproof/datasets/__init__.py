@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from stormproof.datasets.dataset import Dataset
-from stormproof.errors import InvalidOption, UnknownName
+from stormproof.errors import DatasetError, InvalidOption, StormproofError, UnknownName
 from stormproof.here import KIND
 from stormproof.spec import Spec, call, declared, load_attribute, read_options, with_plugins
 
@@ -36,7 +36,12 @@ def open_dataset(text: str) -> Dataset:
     spec = Spec.parse(text)
     opener = _find_opener(spec)
     own, pixels, context = spec.split(opener, with_pixel_rules, attach_context)
-    dataset = call(opener, own)
+    try:
+        dataset = call(opener, own)
+    except OSError as error:  # a name too long for any file, a folder that may not be read
+        if isinstance(error, StormproofError) or spec.kind not in READERS:
+            raise
+        raise DatasetError(f"{text!r:.200}", f"cannot be opened: {error.strerror or error}.") from error
     if lacking(dataset):
         kind, members = type(dataset).__name__, ", ".join(lacking(dataset))
         raise InvalidOption(f"{text!r} is a {kind}, which lacks {members} of a Dataset.")

@@ -27,6 +27,10 @@ from stormproof.masks import polygon_ring, segmentation_mask
 from stormproof.sample import RLE, Bools, Floats, Instances, Ints, Truth
 from stormproof.spec import opens
 
+_NUMBERS: set[type] = {int, float}
+# Of an annotation, its id, image_id, category_id, bbox and area, where nothing can be wrong with them.
+_KINDS: tuple[set[type], ...] = ({dict}, {int}, {int, str}, {int, str}, {list}, _NUMBERS)
+
 
 @opens("coco")
 def open_coco(main: str, *, images: str | None = None, masks: bool = True) -> FileDataset:
@@ -154,6 +158,8 @@ def _problems(
     annotations: list[Any], images: Mapping[Any, int], labels: Mapping[Any, int], path: Path
 ) -> list[DatasetError]:
     """Everything wrong with the annotations, except with their masks."""
+    if _all_sound(annotations, images, labels):
+        return []
     found: list[DatasetError] = []
     seen: set[Any] = set()
     for i, row in enumerate(annotations):
@@ -163,6 +169,31 @@ def _problems(
         found.extend(DatasetError(path, problem, where) for problem in problems)
         seen.add(name if isinstance(name, int) else None)
     return found
+
+
+def _all_sound(annotations: list[Any], images: Mapping[Any, int], labels: Mapping[Any, int]) -> bool:
+    """Whether no annotation has a problem, asked of all at once: one by one takes a million rows seconds."""
+    try:
+        ids, owners, categories, boxes = (
+            [row[key] for row in annotations] for key in ("id", "image_id", "category_id", "bbox")
+        )
+        areas = [row.get("area", 0) for row in annotations]
+        kinds = [{*map(type, values)} for values in (annotations, ids, owners, categories, boxes, areas)]
+        coordinates = np.array(boxes, np.float64).reshape(-1, 4)
+        numbers = {type(value) for box in boxes for value in box}
+        return (
+            all(kind <= known for kind, known in zip(kinds, _KINDS, strict=True))
+            and numbers <= _NUMBERS
+            and all(len(box) == 4 for box in boxes)
+            and len({*ids}) == len(ids)
+            and all(abs(number) < 1 << 63 for number in ids)
+            and {*owners} <= images.keys()
+            and {*categories} <= labels.keys()
+            and bool((np.abs(coordinates) < 1e15).all() and (coordinates[:, 2:] >= 0).all())
+            and all(0 <= area < 1e15 for area in areas)
+        )
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError):
+        return False
 
 
 def _row_problems(

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
 from stormproof.condition import Condition
+from stormproof.corrupted_copies import condition_folder
 from stormproof.datasets.content import image_path
 from stormproof.datasets.dataset import Dataset
 from stormproof.errors import DatasetError, InvalidOption
@@ -17,7 +18,7 @@ from stormproof.imagefile import IMAGE_SUFFIXES
 def folder_of(root: Path, condition: Condition) -> Path:
     """The folder of a condition's images: as `stormproof corrupt` names it, or corruption/severity."""
     text = str(condition)
-    names = [text, quote(text, safe="@[]=,+"), quote(text, safe="@[]=,+\"' ")]
+    names = [text, condition_folder(condition), quote(text, safe="@[]=,+\"' ")]
     if condition.severity is not None and not condition.params:
         pair = (condition.corruption, condition.severity)
         names += [form.format(*pair) for form in ("{}/{}", "{}/severity_{}", "{}-{}", "{}_{}")]

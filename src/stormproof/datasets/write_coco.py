@@ -37,8 +37,8 @@ def write_annotations(
         own = _number(dataset.ids[index], index)
         name = names[position] if names is not None else file_name(dataset, index)
         images.append({"id": own, "file_name": name, "height": height, "width": width})
-        for entry in _objects(truth.instances, numbers):
-            annotations.append({"id": len(annotations) + 1, "image_id": own, **entry})
+        for entry in entries(truth.instances, numbers):
+            annotations.append({**entry, "id": len(annotations) + 1, "image_id": own})
     categories = [{"id": n, "name": name} for n, name in zip(numbers, dataset.classes, strict=True)]
     make_folder(path.parent)
     write_json(path, {"images": images, "annotations": annotations, "categories": categories})
@@ -64,18 +64,18 @@ def _number(name: str, index: int) -> int:
     return int(name) if name.isdecimal() and str(int(name)) == name else index + 1
 
 
-def _objects(found: Instances | None, numbers: Sequence[int]) -> Iterable[dict[str, Any]]:
+def entries(found: Instances | None, numbers: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """Annotations of objects, without the image's number; `numbers` are those of the classes.
+
+    COCO has one flag for what is excused, so ignored objects are written as crowds.
+    """
     if found is None:
         return
-    for k, (x1, y1, x2, y2) in enumerate(found.boxes.tolist()):
-        mask = found.masks[k] if found.masks is not None else None
-        box = [x1, y1, x2 - x1, y2 - y1]
-        area = (
-            float(found.area[k]) if found.area is not None else float(mask.area if mask else box[2] * box[3])
-        )
-        entry = {"category_id": numbers[int(found.labels[k])], "bbox": box, "area": area,
-                 "iscrowd": int(found.crowd[k]), "ignore": int(found.ignore[k])}  # fmt: skip
-        if mask is not None:
-            size = list(mask.size)
-            entry["segmentation"] = {"size": size, "counts": compress(mask.counts.tolist(), size)}
+    for k, ((x, y, _, _), sides) in enumerate(zip(found.boxes.tolist(), found.sides.tolist(), strict=True)):
+        entry = {"id": int(found.ids[k]), "category_id": numbers[int(found.labels[k])],
+                 "bbox": [x, y, *sides], "area": float(found.area[k]),
+                 "iscrowd": int(found.crowd[k] or found.ignore[k])}  # fmt: skip
+        if found.masks is not None:
+            size = list(found.masks[k].size)
+            entry["segmentation"] = {"size": size, "counts": compress(found.masks[k].counts.tolist(), size)}
         yield entry

@@ -10,7 +10,7 @@ from stormproof.datasets.dataset import Dataset
 from stormproof.derived.version import Version, make
 from stormproof.errors import InvalidOption, MissingExtra, UnknownName
 from stormproof.sample import Sample
-from stormproof.style.networks import BUILT_IN
+from stormproof.style.names import BUILT_IN
 
 MIXES = ("standard", "stylized", "combined", "corrupted")
 CLEAN = Version()

@@ -11,8 +11,8 @@ import cv2
 import numpy as np
 import yaml
 
+from stormproof.datasets.write_coco import entries
 from stormproof.derived.layout import Layout, Record, Target, no_objects
-from stormproof.masks import compress
 from stormproof.sample import RLE, Instances, Sample
 from stormproof.spec import Spec
 
@@ -24,30 +24,18 @@ def _objects(sample: Sample) -> Instances:
 
 def _write_coco(target: Target, name: str, sample: Sample) -> tuple[Path, Record]:
     path = target.image(f"images/{target.split}", name, sample.image)
-    objects = _objects(sample)
-    numbers = target.category_ids or tuple(range(1, len(target.classes) + 1))
-    rows = []
-    for k, (x1, y1, x2, y2) in enumerate(objects.boxes.tolist()):
-        row: Record = {
-            "id": int(objects.ids[k]),
-            "category_id": numbers[int(objects.labels[k])],
-            "bbox": [x1, y1, x2 - x1, y2 - y1],
-            "area": float(objects.area[k]),
-            "iscrowd": int(objects.crowd[k] or objects.ignore[k]),
-        }
-        if objects.masks is not None:
-            mask = objects.masks[k]
-            packed = compress(mask.counts.tolist(), mask.size)
-            row["segmentation"] = {"size": list(mask.size), "counts": packed}
-        rows.append(row)
+    rows = list(entries(sample.truth.instances, _numbers(target)))
     height, width = sample.image.shape[:2]
     size = {"height": height, "width": width}
     return path, {"id": sample.id, "file_name": path.name, **size, "annotations": rows}
 
 
+def _numbers(target: Target) -> tuple[int, ...]:
+    return target.category_ids or tuple(range(1, len(target.classes) + 1))
+
+
 def _finish_coco(target: Target, records: Sequence[Record]) -> None:
     """Numbers of images and annotations are kept where they still tell all apart."""
-    numbers = target.category_ids or tuple(range(1, len(target.classes) + 1))
     own = [record["id"] for record in records]
     keep = all(name.isdecimal() for name in own) and len(set(map(int, own))) == len(own)
     images, annotations = [], []
@@ -60,7 +48,7 @@ def _finish_coco(target: Target, records: Sequence[Record]) -> None:
     content = {
         "images": images,
         "annotations": annotations,
-        "categories": [{"id": n, "name": c} for n, c in zip(numbers, target.classes, strict=True)],
+        "categories": [{"id": n, "name": c} for n, c in zip(_numbers(target), target.classes, strict=True)],
     }
     target.file("annotations", f"instances_{target.split}.json").write_text(json.dumps(content))
 

@@ -18,7 +18,8 @@ from stormproof.corruptions.recipes.style import DRAWN
 from stormproof.corruptions.registry import find, part_of
 from stormproof.datasets.dataset import Dataset
 from stormproof.sample import Bools, Image, Sample
-from stormproof.style.painting import FEATURE, stylize
+from stormproof.style.names import FEATURE
+from stormproof.style.painting import stylize
 from stormproof.style.sources import list_styles
 from stormproof.style.stylemap import StyleMap, draw_styles, style_draw
 

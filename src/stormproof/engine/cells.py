@@ -69,7 +69,11 @@ def answers(
     """
     if isinstance(pair.model, Precomputed):
         return _looked_up(attempt.work, pair, pair.model, wanted, times)
-    return _Asking(pair, pair.model, attempt, before, times).answers(wanted)
+    if attempt.work.device is not None and not attempt.one_by_one:
+        from stormproof.engine.on_device import AskingOnDevice  # torch is loaded for it alone
+
+        return AskingOnDevice(pair, pair.model, attempt, before, times).answers(wanted)
+    return Asking(pair, pair.model, attempt, before, times).answers(wanted)
 
 
 def _looked_up(
@@ -91,7 +95,7 @@ def _looked_up(
                 yield Failure(index, name, str(condition), "model", describe(error), trace_of(error))
 
 
-class _Asking:
+class Asking:
     """One attempt at a chunk with a model that must be asked."""
 
     def __init__(

@@ -90,6 +90,7 @@ class RunConfig(BaseModel):
     track: Strings = ()
     plugin: Strings = ()
     copies: str | None = None
+    device: str | None = None
     expect: dict[str, float] = {}
 
     @model_validator(mode="after")
@@ -107,6 +108,8 @@ class RunConfig(BaseModel):
             raise ValueError("address (--address) goes with --engine ray")
         if self.gpus and self.engine is not Engine.ray:
             raise ValueError("gpus (--gpus) goes with --engine ray; elsewhere the model's own options say it")
+        if self.device is not None and self.copies is not None:
+            raise ValueError("copies (--copies) are corrupted already: leave device (--device) out")
         if self.slurm and self.engine is not Engine.slurm:
             raise ValueError("slurm options (--slurm) go with --engine slurm")
         return self

@@ -8,19 +8,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from stormproof.batches.corrupting import check_offered
+from stormproof.batches.devices import check_device
 from stormproof.condition import CLEAN, Condition
 from stormproof.corruptions import find
 from stormproof.corruptions.plugins import declaration, is_plugin, load_plugins
 from stormproof.datasets.copies import check_copies
 from stormproof.engine.chunk import missing_cells
-from stormproof.engine.config import RunConfig
+from stormproof.engine.config import Engine, RunConfig
 from stormproof.engine.pair import Pair, forget_pair, open_pair
 from stormproof.engine.provenance import provenance
 from stormproof.engine.quota import Quota
 from stormproof.engine.rehearsal import first_look, rehearse, require_truth
 from stormproof.engine.work import Work
 from stormproof.errors import InvalidOption
-from stormproof.models.classes import match_classes
+from stormproof.models.classes import is_nothing, match_classes
 from stormproof.models.fingerprint import fingerprint
 from stormproof.models.meeting import taken_for
 from stormproof.models.model import Precomputed
@@ -71,6 +73,8 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
     """
     one_thread()
     load_plugins(config.plugin)
+    if config.device is not None and config.engine in (Engine.local, Engine.pool):
+        check_device(config.device)
     forget_pair(dataset=not keep_dataset)
     spec = config.data_spec()
     pair = open_pair(config.model, config.enhance, spec)
@@ -80,6 +84,8 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
     if not images:
         raise InvalidOption(f"{spec} holds no images.")
     if not isinstance(pair.model, Precomputed):
+        for condition in conditions if config.device is not None else ():
+            check_offered(condition)
         if config.copies is not None:
             check_copies(config.copies, conditions)
         else:
@@ -87,7 +93,9 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
     if config.preset is not None:
         require_truth(pair.dataset, config.preset.metric, images=images)
     out = Path(config.out).absolute()
-    chunk = config.chunk or _chunk(out, images, len(conditions))
+    # A batch on a device is of one condition, so a part holds enough images for one.
+    fewest = config.batch if config.device is not None else 1
+    chunk = config.chunk or _chunk(out, images, len(conditions), fewest)
     record = _record(config, pair, spec, conditions, images, chunk)
     part = None
     if quota is not None and quota < images:
@@ -101,6 +109,7 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
         fingerprints=(record.model.fingerprint, record.dataset.fingerprint),
         folder=str(Path.cwd()), modules=tuple(place for place in sys.path if place), quota=part,
         plugins=tuple(str(Path(file).expanduser().resolve()) for file in config.plugin), copies=record.copies,
+        device=config.device,
     )  # fmt: skip
     turn, turns = config.share
     config = config.model_copy(update={"chunk": chunk})
@@ -151,28 +160,36 @@ def _conditions(config: RunConfig, pair: Pair) -> tuple[Condition, ...]:
 
 
 def _require_common_classes(pair: Pair) -> None:
-    """Refuse a model that cannot be right about anything in the dataset."""
+    """Refuse a model that cannot be right about anything in the dataset; background alone is not anything."""
     model, dataset = pair.model, pair.dataset
     sides = (
         (model.classes, dataset.classes),
         (model.semantic_classes, dataset.semantic_classes),
     )
-    for theirs, ours in sides:
-        if theirs and ours and max(match_classes(theirs, ours).labels) < 0:
+    both = [(theirs, ours) for theirs, ours in sides if theirs and ours]
+    if not both and all(any(names) for names in zip(*sides, strict=True)):
+        kind = "objects" if model.classes else "label maps"
+        raise InvalidOption(
+            f"{model.name} predicts {kind}, of which {dataset.name} has no truth: nothing could be scored; "
+            "open its other truth (voc-seg: for voc:, panoptic: for coco:) or another dataset."
+        )
+    for theirs, ours in both:
+        if all(is_nothing(name) for name, label in match_classes(theirs, ours).pairs if label >= 0):
             raise InvalidOption(
                 f"No class of {model.name} ({', '.join(theirs[:5])} …) is a class of {dataset.name} "
-                f"({', '.join(ours[:5])} …); rename the model's classes to the dataset's."
+                f"({', '.join(ours[:5])} …); rename the model's classes to the dataset's, in a card "
+                f"with rename: {{{theirs[-1]}: …}}."
             )
 
 
-def _chunk(out: Path, images: int, conditions: int) -> int:
+def _chunk(out: Path, images: int, conditions: int, fewest: int) -> int:
     """Images per chunk: as the run folder has it, else enough cells to make writing cheap.
 
     It follows from the plan alone, never from the machine, so that shards and repeated commands agree.
     """
     if (out / RECORD).exists():
         return read_record(out).chunk
-    return max(1, min(-(-_CELLS // conditions), _MOST, -(-images // _FEWEST)))
+    return max(fewest, min(-(-_CELLS // conditions), _MOST, -(-images // _FEWEST)))
 
 
 def _files(conditions: tuple[Condition, ...]) -> list[Path]:
@@ -211,5 +228,5 @@ def _record(
         declared={name: declaration(find(name)) for name in names if is_plugin(find(name))},
         expect=config.expect, sealed=True,
         benchmark=config.benchmark, metric=config.preset.metric if config.preset else None,
-        tags=config.tags, provenance=provenance(),
+        tags=config.tags, provenance=provenance(config.device),
     )  # fmt: skip

@@ -23,7 +23,7 @@ from stormproof.engine.run import Summary, Watch
 from stormproof.engine.work import ChunkResult, alike
 from stormproof.store.record import RunRecord
 
-_QUIET = 10.0  # seconds between lines of a log
+QUIET = 10.0  # seconds between lines of a log
 
 
 def watch_on(console: Console) -> Watch:
@@ -76,7 +76,7 @@ class Bars:
 class Lines:
     """A line every ten seconds, and one for every kind of failure in a chunk."""
 
-    def __init__(self, console: Console, quiet: float = _QUIET) -> None:
+    def __init__(self, console: Console, quiet: float = QUIET) -> None:
         self._console, self._quiet = console, quiet
         self._done = self._failed = 0
 

@@ -21,8 +21,11 @@ PACKAGES = (
 )  # fmt: skip
 
 
-def provenance() -> dict[str, Any]:
-    """Versions of everything that touches pixels or predictions, and the machine."""
+def provenance(device: str | None = None) -> dict[str, Any]:
+    """Versions of everything that touches pixels or predictions, and the machine.
+
+    `device` is where batches were corrupted: the pixels are the same, so it is no part of a run's identity.
+    """
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "stormproof": stormproof.__version__,
@@ -36,9 +39,10 @@ def provenance() -> dict[str, Any]:
             "cores": os.cpu_count(),
             "memory_gib": _memory(),
             "gpus": _gpus(),
+            **({} if device is None else {"device": device}),
         },
         "folder": str(Path.cwd()),
-        "command": sys.argv,
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],  # where a script lies is nobody else's business
     }
 
 

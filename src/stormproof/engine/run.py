@@ -137,7 +137,8 @@ def _settings(plan: Plan, record: RunRecord) -> dict[str, Any]:
 
 def executor_for(config: RunConfig, chunks: int) -> Executor:
     """The engine a run asked for, no larger than so many chunks need; frameworks are imported when named."""
-    workers = worker_count(config.workers)
+    # Each worker has the model on the device: one, unless asked for more.
+    workers = worker_count(config.workers or (1 if config.device is not None else 0))
     if config.engine is Engine.ray:
         from stormproof.engine.executors.cluster import RayCluster
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 
 from rich.console import Console
 from rich.markup import escape
@@ -14,6 +15,7 @@ from stormproof.engine.config import RunConfig
 from stormproof.engine.many import Entry
 from stormproof.engine.pair import open_dataset_once
 from stormproof.engine.plan import Survey
+from stormproof.engine.progress import QUIET, spoken
 from stormproof.engine.run import Summary, Watch
 from stormproof.engine.work import ChunkResult, alike
 from stormproof.store.completeness import missing_images
@@ -56,11 +58,12 @@ def together_on(console: Console, listed: Sequence[Entry], cells: int) -> Watch:
 
 
 class _Lines:
-    """A line when a run begins, when it has ended, and for failures."""
+    """A line when a run begins, for failures, and every ten seconds while cells are done."""
 
     def __init__(self, console: Console, runs: int, cells: int) -> None:
         self._console, self._runs, self._cells = console, runs, cells
-        self._begun = self._done = 0
+        self._begun = self._done = self._new = 0
+        self._start = self._last = monotonic()
 
     def started(self, record: RunRecord, survey: Survey) -> None:
         self._begun += 1
@@ -72,8 +75,20 @@ class _Lines:
 
     def advanced(self, result: ChunkResult) -> None:
         self._done += sum(result.done.values())
+        self._new += sum(result.done.values())
         for failure in alike(result.failures)[:3]:
             self._say(f"failed: {failure}")
+        self._told()
+
+    def _told(self) -> None:
+        if monotonic() - self._last < QUIET:
+            return
+        self._last = monotonic()
+        rate = self._new / (self._last - self._start)
+        left = f", {spoken((self._cells - self._done) / rate)} left" if rate else ""
+        self._say(
+            f"{self._done}/{self._cells} of all ({self._done / self._cells:.0%}), {rate:.1f} cells/s{left}"
+        )
 
     def ended(self, summary: Summary) -> None: ...
 
@@ -98,6 +113,9 @@ class _Bar(_Lines):
         title = f"{self._begun} of {self._runs}: {record.model.name}"
         self._bar.update(self._task, description=escape(title))
         self._bar.advance(self._task, survey.cells - survey.cells_left)
+
+    def _told(self) -> None:
+        """The bar tells it."""
 
     def advanced(self, result: ChunkResult) -> None:
         super().advanced(result)

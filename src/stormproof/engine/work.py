@@ -34,6 +34,7 @@ class Work:
     quota: Quota | None = None  # none: every condition on every image
     plugins: tuple[str, ...] = ()  # files that register corruptions
     copies: str | None = None  # where corrupted images are read from
+    device: str | None = None  # where batches are corrupted; none: image by image on the CPU
 
     def indices(self, chunk: int) -> range:
         """The images of a chunk."""

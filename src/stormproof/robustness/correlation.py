@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from scipy.stats import pearsonr, spearmanr
 
 from stormproof.errors import IncompleteGrid, InvalidOption, UnknownName
 from stormproof.robustness.grid import Grid
@@ -63,6 +62,8 @@ def correlate(a: Mapping[str, float], b: Mapping[str, float]) -> Correlation:
     if np.ptp(x) == 0 or np.ptp(y) == 0:
         nan = float("nan")
         return Correlation(nan, nan, nan, nan, len(a))
+    from scipy.stats import pearsonr, spearmanr  # here: it loads for a second
+
     linear, ranked = pearsonr(x, y), spearmanr(x, y)
     return Correlation(
         float(linear.statistic), float(linear.pvalue), float(ranked.statistic), float(ranked.pvalue), len(a)

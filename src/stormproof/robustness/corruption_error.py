@@ -9,8 +9,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scipy.stats import ttest_ind, ttest_rel
-
 from stormproof.errors import IncompleteGrid, InvalidOption
 from stormproof.groups import LIU
 from stormproof.robustness.aggregate import aggregate
@@ -66,6 +64,8 @@ def corruption_matters(grids: Sequence[Grid]) -> Difference:
     """Whether CE differs from the clean error over detectors and faults (*liu*, section 4.2)."""
     if not grids:
         raise InvalidOption("There is no run to test; give at least one.")
+    from scipy.stats import ttest_ind, ttest_rel  # here: it loads for a second
+
     pairs = [(value, grid.clean) for grid in grids for value in ce(grid).values()]
     corrupted, clean = [c for c, _ in pairs], [grid.clean for grid in grids]
     nan = float("nan")

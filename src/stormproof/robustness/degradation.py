@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from statistics import fmean, pstdev
 
@@ -77,34 +77,24 @@ def mean_over(values: Mapping[str, float], *, without: Collection[str] = ()) -> 
     return _spread(values[name] for name in values if name not in without).mean
 
 
-@aggregate("reference", "CD")
-def _cd(grid: Grid, reference: Grid) -> dict[str, float]:
-    return cd(degradation(grid), degradation(reference))
+def _declare(name: str, rule: Callable[[Degradation, Degradation], dict[str, float]]) -> None:
+    """CD and rCD alike: by corruption, their mean, and their spread in each category."""
+
+    @aggregate("reference", name)
+    def by_corruption(grid: Grid, reference: Grid) -> dict[str, float]:
+        return rule(degradation(grid), degradation(reference))
+
+    @aggregate("reference", f"m{name}", column=name)
+    def mean(grid: Grid, reference: Grid) -> float:
+        return mean_over(by_corruption(grid, reference), without=ONE_DATASET_ONLY)
+
+    @aggregate("reference", f"{name}_by_category")
+    def spread(grid: Grid, reference: Grid) -> dict[str, dict[str, float]]:
+        return _spreads(by_corruption(grid, reference))
 
 
-@aggregate("reference", "mCD", column="CD")
-def _mean_cd(grid: Grid, reference: Grid) -> float:
-    return mean_over(_cd(grid, reference), without=ONE_DATASET_ONLY)
-
-
-@aggregate("reference", "CD_by_category")
-def _cd_by_category(grid: Grid, reference: Grid) -> dict[str, dict[str, float]]:
-    return _spreads(_cd(grid, reference))
-
-
-@aggregate("reference", "rCD")
-def _rcd(grid: Grid, reference: Grid) -> dict[str, float]:
-    return rcd(degradation(grid), degradation(reference))
-
-
-@aggregate("reference", "mrCD", column="rCD")
-def _mean_rcd(grid: Grid, reference: Grid) -> float:
-    return mean_over(_rcd(grid, reference), without=ONE_DATASET_ONLY)
-
-
-@aggregate("reference", "rCD_by_category")
-def _rcd_by_category(grid: Grid, reference: Grid) -> dict[str, dict[str, float]]:
-    return _spreads(_rcd(grid, reference))
+_declare("CD", cd)
+_declare("rCD", rcd)
 
 
 def _spreads(values: Mapping[str, float]) -> dict[str, dict[str, float]]:

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import nnls
 
+from stormproof.condition import Condition
 from stormproof.errors import IncompleteGrid, InvalidOption
 from stormproof.sample import Floats
 
 Scores = Mapping[str, Mapping[str, float]]  # system → condition → score
+PAIRS = {"defocus": "gaussian_blur", "haze": "alpha_blend"}  # contextual, and what it is at any one depth
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +57,20 @@ def normalise(scores: Scores, baseline: str = "clean") -> dict[str, dict[str, fl
     return {
         system: {name: value / row[baseline] for name, value in row.items()} for system, row in scores.items()
     }
+
+
+def predict_from_its_pair(scores: Scores, contextual: str) -> Predicted | None:
+    """A contextual corruption predicted from the simple one it resembles; None where one of them is missing.
+
+    Only conditions that every system has take part.
+    """
+    rows = list(scores.values())
+    shared = [text for text in rows[0] if all(text in row for row in rows)] if rows else []
+    simple, targets = (
+        [text for text in shared if Condition.parse(text).corruption == name]
+        for name in (PAIRS[contextual], contextual)
+    )
+    return predict(scores, simple, targets) if simple and targets else None
 
 
 def predict(scores: Scores, simple: Sequence[str], contextual: Sequence[str]) -> Predicted:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections import deque
@@ -11,7 +10,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import parent_process
 
 from stormproof.engine.chunk import do_chunk_safely
 from stormproof.engine.guard import may_be_ended
@@ -80,17 +78,7 @@ def _deaf() -> Iterator[None]:
 
 
 def _start() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     may_be_ended()
-    threading.Thread(target=_follow_parent, daemon=True).start()
-
-
-def _follow_parent() -> None:
-    """End with the planner, even when it was killed: an orphan would hold memory and files for ever."""
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def _leave(seats: list[ProcessPoolExecutor]) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stormproof.errors import InvalidOption, OutputError, UnknownName
-from stormproof.processes import worker_count, worker_pool
+from stormproof.processes import all_alive, worker_count, worker_pool
 from stormproof.world.samples import BASELINE, SPLITS, check_scene, render
 from stormproof.world.writers.camvid import CAMVID
 from stormproof.world.writers.cityscapes import CITYSCAPES
@@ -74,7 +74,7 @@ def _records(order: Order, root: Path, workers: int) -> Iterator[Record]:
     if workers == 1:
         yield from map(_write, tasks)
         return
-    with worker_pool(workers) as pool:
+    with all_alive(), worker_pool(workers) as pool:
         yield from pool.map(_write, tasks, chunksize=4)
 
 

@@ -1,0 +1,116 @@
+"""Depth that is made once: how sure it is, the folder it is kept in, the command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from context.boxes import scene, thinned
+from stormproof import apply, open_dataset
+from stormproof.cli import app
+from stormproof.context.cache import DepthFolder, key_of, make_depth
+from stormproof.context.confidence import Estimate
+from stormproof.context.estimate import FromGiven
+from stormproof.context.priors import Priors, Region
+from stormproof.errors import (
+    InvalidOption,
+)
+from stormproof.imagefile import write_image
+from stormproof.sample import Context, Sample
+
+
+def test_confidence_falls_with_the_distance_from_what_was_measured(tmp_path: Path) -> None:
+    image, depth = scene()
+    given = np.full_like(depth, np.nan)
+    given[:, :40] = depth[:, :40]
+    estimate = FromGiven(sky=False)(Sample("a", image, context=Context(depth=given)))
+    assert (estimate.confidence[:, :40] == 1).all()
+    assert (np.diff(estimate.confidence[0, 40:]) < 0).all()
+    folder = DepthFolder(tmp_path)
+    folder.write("a", "key", estimate)
+    assert folder.confidence("a") == pytest.approx(estimate.confidence, abs=0.006)
+    assert DepthFolder(tmp_path).sure("a") == pytest.approx(estimate.sure, abs=1e-4)
+
+
+def test_a_dataset_leaves_out_what_depth_is_unsure_of(tmp_path: Path) -> None:
+    image, depth = scene()
+    folder = DepthFolder(tmp_path / "depth")
+    (tmp_path / "images").mkdir()
+    for name, share in (("a", 1.0), ("b", 0.1)):
+        write_image(tmp_path / "images" / f"{name}.png", image)
+        folder.write(name, "key", Estimate(depth, np.full(depth.shape, share, np.float32)))
+    spec = f"images:{tmp_path}/images,depth={tmp_path}/depth"
+    assert len(open_dataset(spec)) == 2
+    sure = open_dataset(f"{spec},min_confidence=0.5")
+    assert [*sure.ids] == ["a"]
+    assert sure[0].id == "a"
+    assert sure.fingerprint != open_dataset(spec).fingerprint
+    with pytest.raises(InvalidOption, match="leaves no image"):
+        open_dataset(f"{spec},min_confidence=1.1")
+    with pytest.raises(InvalidOption, match="stormproof depth"):
+        open_dataset(f"images:{tmp_path}/images,min_confidence=0.5")
+
+
+def _sample(name: str = "street/0001") -> Sample:
+    image, depth = scene()
+    return Sample(name, image, context=Context(depth=thinned(depth)))
+
+
+def test_a_map_is_made_once_and_again_when_its_image_changes(tmp_path: Path) -> None:
+    sample, folder = _sample(), DepthFolder(tmp_path / "depth")
+    assert make_depth(sample, folder, FromGiven())
+    assert not make_depth(sample, folder, FromGiven())
+    again = DepthFolder(tmp_path / "depth")
+    assert not make_depth(sample, again, FromGiven())
+    assert make_depth(sample, again, FromGiven(), Priors((Region(2.0, above=5.0),)))
+    darker = Sample(sample.id, sample.image // 2, context=sample.context)
+    assert key_of(darker, FromGiven(), Priors()) != key_of(sample, FromGiven(), Priors())
+    assert make_depth(darker, again, FromGiven())
+    folder.path(sample.id).unlink()
+    assert make_depth(darker, again, FromGiven())
+
+
+def test_a_journal_cut_short_costs_one_map(tmp_path: Path) -> None:
+    folder = DepthFolder(tmp_path)
+    make_depth(_sample("a"), folder, FromGiven())
+    make_depth(_sample("b"), folder, FromGiven())
+    journal = tmp_path / "keys.jsonl"
+    journal.write_text(journal.read_text()[:-20])
+    again = DepthFolder(tmp_path)
+    assert not make_depth(_sample("a"), again, FromGiven())
+    assert make_depth(_sample("b"), again, FromGiven())
+
+
+def _run(*arguments: str) -> str:
+    outcome = CliRunner().invoke(app, ["depth", *arguments], catch_exceptions=False)
+    assert outcome.exit_code == 0, outcome.output
+    return outcome.output
+
+
+def test_the_command_makes_depth_that_the_dataset_can_use(tmp_path: Path) -> None:
+    image, depth = scene()
+    for place in ("left/day", "left/night"):
+        (tmp_path / place).mkdir(parents=True)
+        write_image(tmp_path / place / "1.png", image)  # two folders, one file name
+    np.save(tmp_path / "sparse.npy", thinned(depth))
+    dataset, out = f"images:{tmp_path}/left", tmp_path / "depth"
+    first = _run(f"{dataset},depth={tmp_path}/sparse.npy", "--from", "given", "--out", str(out))
+    assert "2 depth maps made" in first
+    second = _run(f"{dataset},depth={tmp_path}/sparse.npy", "--from", "given", "--out", str(out))
+    assert "0 depth maps made, 2 kept" in second
+    opened = open_dataset(f"{dataset},depth={out}")
+    hazy = apply(opened[1], "haze[beta=0.04]").image
+    assert opened[1].id == "night/1"
+    assert (hazy != opened[1].image).any()
+
+
+def test_the_command_refuses_options_that_do_not_fit(tmp_path: Path) -> None:
+    for arguments, said in (
+        (["--from", "model"], "--model"),
+        (["--from", "given", "--max-disparity", "64"], "--from stereo"),
+    ):
+        with pytest.raises(InvalidOption, match=said):
+            _run(f"images:{tmp_path}", "--out", str(tmp_path / "d"), *arguments)

@@ -1,0 +1,60 @@
+"""Worker processes: what becomes of them, and of the work, when one side is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from stormproof.errors import RunError
+from stormproof.processes import spread
+
+_PLANNER = """
+import sys, time
+from pathlib import Path
+from stormproof.processes import spread
+from test_processes import sign_and_wait
+for _ in spread(sign_and_wait, [sys.argv[1]] * 2, workers=2):
+    pass
+"""
+
+
+def die(_: int) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def sign_and_wait(folder: str) -> None:
+    (Path(folder) / str(os.getpid())).touch()
+    time.sleep(600)
+
+
+def _runs(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_a_killed_worker_is_said_with_what_to_do() -> None:
+    with pytest.raises(RunError, match="Run the same command again"):
+        list(spread(die, range(4), workers=2))
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+def test_workers_end_with_a_planner_that_is_killed(tmp_path: Path) -> None:
+    here = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    planner = subprocess.Popen([sys.executable, "-c", _PLANNER, str(tmp_path)], env=here)
+    deadline = time.monotonic() + 300
+    while not (workers := [int(path.name) for path in tmp_path.iterdir()]) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    planner.kill()
+    planner.wait()
+    while any(map(_runs, workers)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert workers
+    assert not any(map(_runs, workers))
