@@ -1,4 +1,4 @@
-"""`corrupt`, `verify`, `gallery`, `list` as a person types them."""
+"""`corrupt` and `verify` as a person types them."""
 
 from __future__ import annotations
 
@@ -6,37 +6,14 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from cli.typed import make_image, stormproof
 from stormproof import corrupt_image
-from stormproof.corruptions import SUITES, registered
 from stormproof.imagefile import read_image, write_image
-
-
-def stormproof(
-    *arguments: object, cwd: Path | None = None, columns: int = 200
-) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "COLUMNS": str(columns), "NO_COLOR": "1"}
-    command = [sys.executable, "-c", "from stormproof.cli import main; main()", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
-
-
-def make_image(seed: int, shape: tuple[int, ...] = (36, 48, 3)) -> np.ndarray:
-    return np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8)
-
-
-@pytest.fixture
-def photos(tmp_path: Path) -> Path:
-    folder = tmp_path / "photos"
-    (folder / "more").mkdir(parents=True)
-    for i, name in enumerate(["a.png", "b.jpg", "more/c.png", "more/d.bmp", "more/grey.png"]):
-        write_image(folder / name, make_image(i, (36, 48) if "grey" in name else (36, 48, 3)))
-    (folder / "notes.txt").write_text("not an image")
-    return folder
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -223,51 +200,6 @@ def test_a_full_disk_is_one_line(tmp_path: Path, workers: int) -> None:
         subprocess.run(["umount", small], check=True)
 
 
-def test_gallery_shows_every_corruption(tmp_path: Path, photos: Path) -> None:
-    out = tmp_path / "gallery.png"
-    run = stormproof("gallery", photos / "a.png", "--out", out, "--width", 48)
-    assert run.returncode == 0, run.stderr
-    sheet = read_image(out)
-    assert sheet.shape[0] > 36 * len(registered())
-    assert sheet.shape[1] > 48 * 6
-    assert stormproof("gallery", photos / "a.png", "--out", out).returncode == 2
-    weather = stormproof(
-        "gallery", photos / "a.png", "--out", tmp_path / "w.png", "--conditions", "weather", "--width", 48
-    )
-    assert "4 corruptions" in weather.stdout
-    assert (
-        "--width 5"
-        in stormproof("gallery", photos / "a.png", "--out", tmp_path / "x.png", "--width", 5).stderr
-    )
-
-
-@pytest.fixture
-def scenes(tmp_path: Path) -> str:
-    """A dataset of two images with depth: near on the left, far on the right."""
-    for folder in ("left", "depth"):
-        (tmp_path / folder).mkdir()
-    for name in ("a", "b"):
-        write_image(tmp_path / "left" / f"{name}.png", np.full((36, 48, 3), 60, np.uint8))
-        np.save(
-            tmp_path / "depth" / f"{name}.npy", np.tile(np.geomspace(1, 400, 48, dtype=np.float32), (36, 1))
-        )
-    return f"images:{tmp_path / 'left'},depth={tmp_path / 'depth'}"
-
-
-def test_a_gallery_of_a_dataset_with_depth_shows_haze(tmp_path: Path, scenes: str) -> None:
-    out = tmp_path / "haze.png"
-    run = stormproof(
-        "gallery", scenes, "--conditions", "contextual", "--out", out, "--width", 48, "--index", 1
-    )
-    assert run.returncode == 0, run.stderr
-    assert "2 corruptions, 15 conditions" in run.stdout
-    without = stormproof(
-        "gallery", scenes.split(",")[0], "--conditions", "contextual", "--out", tmp_path / "no.png"
-    )
-    assert "they need depth" in without.stderr
-    assert "images 0 to 1" in stormproof("gallery", scenes, "--out", tmp_path / "2.png", "--index", 2).stderr
-
-
 def test_depth_of_a_dataset_reaches_the_corruption(tmp_path: Path, scenes: str) -> None:
     out = tmp_path / "hazy"
     run = stormproof("corrupt", scenes, out, "--conditions", "haze@1,haze@3", "-j", 1)
@@ -280,52 +212,6 @@ def test_depth_of_a_dataset_reaches_the_corruption(tmp_path: Path, scenes: str) 
     refused = stormproof("corrupt", scenes.split(",")[0], tmp_path / "no", "--conditions", "haze@1")
     assert refused.returncode == 2
     assert "depth=FOLDER" in refused.stderr
-
-
-def test_list_names_everything() -> None:
-    corruptions = json.loads(stormproof("list", "corruptions", "--json").stdout)
-    assert [c["name"] for c in corruptions] == list(registered())
-    assert all(c["parameters"] and c["description"] for c in corruptions)
-    suites = json.loads(stormproof("list", "suites", "--json").stdout)
-    assert [s["name"] for s in suites] == list(SUITES)
-    table = stormproof("list", "corruptions").stdout
-    assert all(name in table for name in registered())
-    table = stormproof("list", "suites", columns=80).stdout
-    assert all(name in table for suite in suites for name in (suite["name"], *suite["corruptions"]))
-    benchmarks = json.loads(stormproof("list", "benchmarks", "--json").stdout)
-    assert {"coco-c", "voc2012-seg-c", "bdd100k-camera", "person-mutators"} <= {b["name"] for b in benchmarks}
-    assert "VOC07 AP50" in stormproof("list", "benchmarks").stdout
-
-
-def test_a_terminal_without_unicode_gets_what_it_can_show(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
-    shown = stormproof("list", "corruptions")
-    assert shown.returncode == 0, shown.stderr
-    assert all(name in shown.stdout for name in registered())
-
-
-def test_quality_shows_conditions_whole(photos: Path) -> None:
-    texts = ("gaussian_noise[sigma=0.1]", "gaussian_noise[sigma=0.25]")
-    chosen = [word for text in texts for word in ("--conditions", text)]
-    shown = stormproof("quality", f"images:{photos}", "--limit", 1, "--workers", 1, *chosen)
-    assert all(text in shown.stdout for text in texts), shown.stderr
-
-
-def test_the_version_is_said() -> None:
-    from stormproof import __version__
-
-    assert stormproof("--version").stdout == f"stormproof {__version__}\n"
-
-
-def test_help_has_examples() -> None:
-    for verb in (
-        "corrupt", "verify", "gallery", "list", "inspect", "depth", "world", "quality", "run", "score",
-        "merge", "export",
-    ):  # fmt: skip
-        run = stormproof(verb, "--help")
-        assert run.returncode == 0
-        assert "Examples:" in run.stdout
-        assert f"stormproof {verb}" in run.stdout
 
 
 def test_what_a_killed_corrupt_left_is_swept_by_the_next(tmp_path: Path, photos: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import socket
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,31 +79,23 @@ _SPECS = (
 )  # fmt: skip
 
 
+_SPEC_TOKENS = (
+    ",", "=", ":", "\\", "\0", "~nobody/", "\x1b[2J", "[/]", "{", "}", "*", "9" * 5000, "nan", "é", " ",
+)  # fmt: skip
+
+
+def _strewn(text: str, tokens: Sequence[str], times: int, dice: random.Random) -> str:
+    """A string with tokens put in, or in place of a character."""
+    letters = list(text)
+    for _ in range(times):
+        at = dice.randrange(len(letters) + 1)
+        token = dice.choice(tokens)
+        letters[at : at + dice.choice((0, 1))] = [token]
+    return "".join(letters)
+
+
 def _spec(dice: random.Random, folder: Path) -> None:
-    text = list(dice.choice(_SPECS))
-    for _ in range(dice.choice((0, 1, 2, 3))):
-        at = dice.randrange(len(text) + 1)
-        token = dice.choice(
-            (
-                ",",
-                "=",
-                ":",
-                "\\",
-                "\0",
-                "~nobody/",
-                "\x1b[2J",
-                "[/]",
-                "{",
-                "}",
-                "*",
-                "9" * 5000,
-                "nan",
-                "é",
-                " ",
-            )
-        )
-        text[at : at + dice.choice((0, 1))] = [token]
-    spec = "".join(text)
+    spec = _strewn(dice.choice(_SPECS), _SPEC_TOKENS, dice.choice((0, 1, 2, 3)), dice)
     Spec.parse(spec)
     kind = spec.partition(":")[0].strip()
     if kind in {known.partition(":")[0] for known in _SPECS}:  # another kind would name code to import
@@ -117,31 +110,13 @@ _CONDITIONS = (
 )  # fmt: skip
 
 
+_CONDITION_TOKENS = (
+    "@", "[", "]", ",", "=", '"', "\\", "9" * 5000, "1e999", "-1", "sigma=1,sigma=x", "\0", "\n", "é", "٣",
+)  # fmt: skip
+
+
 def _condition(dice: random.Random, folder: Path) -> None:
-    text = list(dice.choice(_CONDITIONS))
-    for _ in range(dice.choice((0, 1, 2, 4))):
-        at = dice.randrange(len(text) + 1)
-        token = dice.choice(
-            (
-                "@",
-                "[",
-                "]",
-                ",",
-                "=",
-                '"',
-                "\\",
-                "9" * 5000,
-                "1e999",
-                "-1",
-                "sigma=1,sigma=x",
-                "\0",
-                "\n",
-                "é",
-                "٣",
-            )
-        )
-        text[at : at + dice.choice((0, 1))] = [token]
-    whole = "".join(text)
+    whole = _strewn(dice.choice(_CONDITIONS), _CONDITION_TOKENS, dice.choice((0, 1, 2, 4)), dice)
     quietly(lambda: _round_trip(whole))
     quietly(lambda: read_conditions(whole))
 

@@ -14,180 +14,24 @@ import copy
 import json
 import os
 import time
-from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
 from data import Atlas
+from losses import distance_left, level_units, losses
+from student import Student, load_teacher, tapped
 from torch import Tensor, nn
-from torch.nn import functional
 
-from stormproof.style.layers import (
-    BUILTIN_DECODER,
-    BUILTIN_ENCODER,
-    DISTILLED_ENCODER,
-    TAPS,
-    Conv,
-    Layer,
-    Weights,
-    convolutions,
-)
+from stormproof.style.layers import BUILTIN_ENCODER, DISTILLED_ENCODER, Conv
 from stormproof.style.torchnet import Network, adain, statistics
 
 # (share of the time, highest learning rate, weight of the style loss). The second phase presses the style
 # harder; the weights at the end of the first are kept too, to choose from.
 PHASES = ((0.55, 1.5e-3, 12.0), (0.45, 8e-4, 25.0))
 RAMP = (0.06, 0.18)  # the style loss sets in between these shares of the time: first learn to draw at all
-CONTENT, RECONSTRUCTION, PERCEPTUAL, DISTILLATION, RANGE = 1.0, 300.0, 2.0, 1.0, 10.0
 AVERAGING = 0.998
-
-
-class Normalised(Network):
-    """A network whose convolutions are normalised over the batch while it learns.
-
-    Eighteen plain layers hardly learn otherwise: what all images share drowns what tells them apart, and
-    ReLUs die. The norms are part of the convolutions' weights once they are written.
-    """
-
-    def __init__(self, layers: Sequence[Layer]) -> None:
-        super().__init__(layers)
-        self.norms = nn.ModuleDict(
-            {f"c{c.name}": nn.BatchNorm2d(c.outputs) for c in convolutions(layers) if c.relu}
-        )
-
-    def step(self, layer: Layer, x: Tensor) -> Tensor:
-        if not isinstance(layer, Conv) or not layer.relu:
-            return super().step(layer, x)
-        raw = super().step(replace(layer, relu=False), x)
-        return functional.relu(self.norms[f"c{layer.name}"](raw))
-
-    def weights(self) -> Weights:
-        held = dict(super().weights())
-        for name, norm in self.norms.items():
-            gain = norm.weight.detach() / (norm.running_var + norm.eps).sqrt()
-            shift = norm.bias.detach() - norm.running_mean * gain
-            factor, offset = gain.cpu().numpy(), shift.cpu().numpy()
-            held[f"{name[1:]}.weight"] = held[f"{name[1:]}.weight"] * factor[:, None, None, None]
-            held[f"{name[1:]}.bias"] = held[f"{name[1:]}.bias"] * factor + offset
-        return held
-
-
-class Student(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.encoder, self.decoder = Normalised(BUILTIN_ENCODER), Normalised(BUILTIN_DECODER)
-        last = self.decoder.convs[f"c{BUILTIN_DECODER[-1].name}"]
-        nn.init.normal_(last.weight, std=0.02)
-        nn.init.constant_(last.bias, 0.45)
-
-    def weights(self) -> dict[str, np.ndarray]:
-        return {
-            f"{part}.{name}": value.astype(np.float16)
-            for part, network in (("encoder", self.encoder), ("decoder", self.decoder))
-            for name, value in network.weights().items()
-        }
-
-
-def tapped(layers: tuple[Layer, ...]) -> list[Conv]:
-    return [conv for conv in convolutions(layers) if conv.name in TAPS]
-
-
-def load_teacher(folder: Path) -> Network:
-    state = torch.load(folder / "wct16x_4SE.pth", map_location="cpu", weights_only=True)
-    state = state.get("model", state)  # the files hold the state dict under that name
-    teacher = Network(DISTILLED_ENCODER, {k: v.numpy() for k, v in state.items()})
-    return teacher.eval().requires_grad_(False)
-
-
-@torch.no_grad()
-def level_units(teacher: Network, atlas: Atlas) -> list[Tensor]:
-    """The usual variance of a style's features at each level, so that levels count alike."""
-    return [statistics(f)[1].square().mean() for f in teacher.taps(atlas.batch(32)[1], TAPS)]
-
-
-def standard(features: Tensor) -> Tensor:
-    """Every channel with mean 0 and variance 1 over the batch; channels that never fire stay 0."""
-    mean = features.mean((0, 2, 3), keepdim=True)
-    variance = features.var((0, 2, 3), keepdim=True)
-    return (features - mean) / (variance + 1e-2).sqrt()
-
-
-def style_loss(
-    output: list[Tensor], content: list[Tensor], style: list[Tensor], units: list[Tensor]
-) -> Tensor:
-    """How much of the distance to the style is left: channel means and deviations, output ÷ content.
-
-    Dividing by the content's own distance lets every pair count alike, however far apart the two are. Half
-    of it counts all levels alike, half is the plain sum over all channels that styles are judged by.
-    """
-    total, plain, whole = (torch.zeros((), device=units[0].device) for _ in range(3))
-    for got, had, want, unit in zip(output, content, style, units, strict=True):
-        wanted = statistics(want)
-        left, first = (
-            sum(
-                (mine - theirs).square().mean((1, 2, 3))
-                for mine, theirs in zip(statistics(f), wanted, strict=True)
-            )
-            for f in (got, had)
-        )
-        total = total + (left / (first + 0.3 * unit)).mean()
-        plain, whole = plain + left * got.shape[1], whole + (first + 0.1 * unit) * got.shape[1]
-    return total / len(units) / 2 + (plain / whole).mean() / 2
-
-
-def distance_left(teacher: Network, output: Tensor, content: Tensor, style: Tensor) -> Tensor:
-    """What is left of the distance to the style, plain sum over channels and levels, output ÷ content."""
-
-    def distance(image: Tensor) -> Tensor:
-        total = torch.zeros(len(image), device=image.device)
-        for got, want in zip(teacher.taps(image, TAPS), wanted, strict=True):
-            (m, s), (wm, ws) = statistics(got), statistics(want)
-            total += ((m - wm).square() + (s - ws).square()).sum((1, 2, 3))
-        return total
-
-    wanted = teacher.taps(style, TAPS)
-    return distance(output.clamp(0, 1)) / distance(content)
-
-
-def losses(
-    student: Student, heads: nn.ModuleList, teacher: Network, units: list[Tensor],
-    content: Tensor, style: Tensor, weight: float,
-) -> dict[str, Tensor]:  # fmt: skip
-    both = torch.cat((content, style))
-    with torch.no_grad():
-        seen = teacher.taps(both, TAPS)
-    own = student.encoder.taps(both, TAPS)
-    n, half = len(content), len(content) // 2
-    distillation = torch.zeros((), device=content.device)
-    for head, got, want in zip(heads, own, seen, strict=True):
-        distillation = distillation + functional.mse_loss(head(got).float(), standard(want.float()))
-    # The encoder learns from the teacher and from reconstruction; painting is the decoder's business.
-    features = own[-1]
-    stylized = adain(features[:half].detach(), statistics(features[n : n + half].detach()))
-    output = student.decoder(torch.cat((stylized, features[half:n].float()))).float()
-
-    painted = teacher.taps(output, TAPS)
-    target = adain(seen[-1][:half], statistics(seen[-1][n : n + half]))
-    perceptual = torch.zeros((), device=content.device)
-    for got, want, unit in zip(painted, seen, units, strict=True):
-        perceptual = perceptual + functional.mse_loss(got[half:].float(), want[half:n].float()) / unit
-    return {
-        "content": CONTENT
-        * min(weight, 1.0)
-        * functional.mse_loss(painted[-1][:half].float(), target)
-        / units[-1],
-        "style": weight
-        * style_loss(
-            [p[:half] for p in painted], [s[:half] for s in seen], [s[n : n + half] for s in seen], units
-        ),
-        "reconstruction": RECONSTRUCTION * functional.mse_loss(output[half:], content[half:]),
-        "perceptual": PERCEPTUAL * perceptual / len(units),
-        "distillation": DISTILLATION * distillation,
-        "range": RANGE * (output - output.clamp(0, 1)).square().mean(),
-    }
 
 
 @torch.no_grad()

@@ -1,0 +1,90 @@
+"""What is shown: `gallery`, `list`, `quality`, the version, every `--help`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.typed import stormproof
+from stormproof.corruptions import SUITES, registered
+from stormproof.imagefile import read_image
+
+
+def test_gallery_shows_every_corruption(tmp_path: Path, photos: Path) -> None:
+    out = tmp_path / "gallery.png"
+    run = stormproof("gallery", photos / "a.png", "--out", out, "--width", 48)
+    assert run.returncode == 0, run.stderr
+    sheet = read_image(out)
+    assert sheet.shape[0] > 36 * len(registered())
+    assert sheet.shape[1] > 48 * 6
+    assert stormproof("gallery", photos / "a.png", "--out", out).returncode == 2
+    weather = stormproof(
+        "gallery", photos / "a.png", "--out", tmp_path / "w.png", "--conditions", "weather", "--width", 48
+    )
+    assert "4 corruptions" in weather.stdout
+    assert (
+        "--width 5"
+        in stormproof("gallery", photos / "a.png", "--out", tmp_path / "x.png", "--width", 5).stderr
+    )
+
+
+def test_a_gallery_of_a_dataset_with_depth_shows_haze(tmp_path: Path, scenes: str) -> None:
+    out = tmp_path / "haze.png"
+    run = stormproof(
+        "gallery", scenes, "--conditions", "contextual", "--out", out, "--width", 48, "--index", 1
+    )
+    assert run.returncode == 0, run.stderr
+    assert "2 corruptions, 15 conditions" in run.stdout
+    without = stormproof(
+        "gallery", scenes.split(",")[0], "--conditions", "contextual", "--out", tmp_path / "no.png"
+    )
+    assert "they need depth" in without.stderr
+    assert "images 0 to 1" in stormproof("gallery", scenes, "--out", tmp_path / "2.png", "--index", 2).stderr
+
+
+def test_list_names_everything() -> None:
+    corruptions = json.loads(stormproof("list", "corruptions", "--json").stdout)
+    assert [c["name"] for c in corruptions] == list(registered())
+    assert all(c["parameters"] and c["description"] for c in corruptions)
+    suites = json.loads(stormproof("list", "suites", "--json").stdout)
+    assert [s["name"] for s in suites] == list(SUITES)
+    table = stormproof("list", "corruptions").stdout
+    assert all(name in table for name in registered())
+    table = stormproof("list", "suites", columns=80).stdout
+    assert all(name in table for suite in suites for name in (suite["name"], *suite["corruptions"]))
+    benchmarks = json.loads(stormproof("list", "benchmarks", "--json").stdout)
+    assert {"coco-c", "voc2012-seg-c", "bdd100k-camera", "person-mutators"} <= {b["name"] for b in benchmarks}
+    assert "VOC07 AP50" in stormproof("list", "benchmarks").stdout
+
+
+def test_a_terminal_without_unicode_gets_what_it_can_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    shown = stormproof("list", "corruptions")
+    assert shown.returncode == 0, shown.stderr
+    assert all(name in shown.stdout for name in registered())
+
+
+def test_quality_shows_conditions_whole(photos: Path) -> None:
+    texts = ("gaussian_noise[sigma=0.1]", "gaussian_noise[sigma=0.25]")
+    chosen = [word for text in texts for word in ("--conditions", text)]
+    shown = stormproof("quality", f"images:{photos}", "--limit", 1, "--workers", 1, *chosen)
+    assert all(text in shown.stdout for text in texts), shown.stderr
+
+
+def test_the_version_is_said() -> None:
+    from stormproof import __version__
+
+    assert stormproof("--version").stdout == f"stormproof {__version__}\n"
+
+
+def test_help_has_examples() -> None:
+    for verb in (
+        "corrupt", "verify", "gallery", "list", "inspect", "depth", "world", "quality", "run", "score",
+        "merge", "export",
+    ):  # fmt: skip
+        run = stormproof(verb, "--help")
+        assert run.returncode == 0
+        assert "Examples:" in run.stdout
+        assert f"stormproof {verb}" in run.stdout
