@@ -26,31 +26,23 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "CLEAN": "condition",
-    "Condition": "condition",
-    "Context": "sample",
-    "CorruptionTransform": "batches.training",
-    "Instances": "sample",
-    "Prediction": "sample",
-    "Sample": "sample",
-    "SemanticMap": "sample",
-    "StormproofError": "errors",
-    "Suite": "condition",
-    "Truth": "sample",
-    "apply": "corruptions",
-    "corrupt": "dropin",
-    "corrupt_batch": "batches.corrupting",
-    "corrupt_image": "corruptions",
-    "get_corruption_names": "dropin",
-    "draw": "drawing",
-    "open_dataset": "api.opened",
-    "open_model": "api.opened",
-    "published": "robustness.published",
-    "read_image": "imagefile",
-    "run": "api.running",
-    "Run": "api.running",
-    "Scores": "api.results",
-    "write_image": "imagefile",
+    name: home
+    for home, names in {
+        "api.opened": ("open_dataset", "open_model"),
+        "api.results": ("Scores",),
+        "api.running": ("Run", "run"),
+        "batches.corrupting": ("corrupt_batch",),
+        "batches.training": ("CorruptionTransform",),
+        "condition": ("CLEAN", "Condition", "Suite"),
+        "corruptions": ("apply", "corrupt_image"),
+        "drawing": ("draw",),
+        "dropin": ("corrupt", "get_corruption_names"),
+        "errors": ("StormproofError",),
+        "imagefile": ("read_image", "write_image"),
+        "robustness.published": ("published",),
+        "sample": ("Context", "Instances", "Prediction", "Sample", "SemanticMap", "Truth"),
+    }.items()
+    for name in names
 }
 
 __all__ = [

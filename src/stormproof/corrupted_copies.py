@@ -23,7 +23,7 @@ from stormproof import __version__
 from stormproof.condition import Condition
 from stormproof.corruptions import corrupt_image, find
 from stormproof.errors import InvalidImage, InvalidOption, OutputError
-from stormproof.files import is_file, make_folder, sweep_below, whole_file
+from stormproof.files import is_file, make_folder, sha256, sweep_below, whole_file
 from stormproof.imagefile import IMAGE_SUFFIXES, read_image, write_image
 from stormproof.processes import spread
 from stormproof.sample import Image
@@ -136,7 +136,7 @@ def _write(job: Job, corrupted: Image, condition: str, path: str) -> Copy:
     make_folder(target.parent)
     write_image(target, corrupted)
     pixels = hashlib.sha256(corrupted.tobytes()).hexdigest()
-    return Copy(path, job.image_id, condition, hash_file(target), pixels)
+    return Copy(path, job.image_id, condition, sha256(target), pixels)
 
 
 def make_all(jobs: Sequence[Job], *, workers: int) -> Iterator[list[Copy] | Failure]:
@@ -194,11 +194,6 @@ def write_manifest(destination: Path, seed: int, copies: Iterable[Copy], failure
         file.write((json.dumps(record, indent=1) + "\n").encode())
 
 
-def hash_file(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def read_manifest(destination: Path) -> list[Copy]:
     """The files a manifest lists."""
     path = destination / MANIFEST
@@ -223,7 +218,7 @@ def check(destination: Path, copy: Copy) -> str | None:
         return f"{copy.path}: points outside the folder"
     if not is_file(path):
         return f"{copy.path}: missing"
-    found = hash_file(path)
+    found = sha256(path)
     return (
         None
         if found == copy.sha256

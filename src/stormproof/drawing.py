@@ -11,7 +11,7 @@ import PIL.Image
 import PIL.ImageDraw
 import PIL.ImageFont
 
-from stormproof.sample import RLE, Floats, Image, Ints, Prediction, Sample
+from stormproof.sample import RLE, Floats, Image, Ints, Prediction, Sample, as_rgb
 
 Colour = tuple[int, int, int]
 _WHITE: Colour = (255, 255, 255)
@@ -28,8 +28,7 @@ def draw(
     """
     if not isinstance(sample, Sample):
         sample = Sample("", sample)
-    image = sample.image if sample.image.ndim == 3 else sample.image[..., None]
-    pixels = np.repeat(image, 3, axis=2) if image.shape[2] == 1 else image.copy()
+    pixels = as_rgb(sample.image).copy()
     if prediction is None:
         objects, semantic = sample.truth.instances, sample.truth.semantic
         if objects is not None and len(objects):

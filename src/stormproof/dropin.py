@@ -13,7 +13,7 @@ from stormproof.corruptions.suites import HOLDOUT
 from stormproof.errors import InvalidCondition, UnknownName
 from stormproof.groups import BENCHMARK_15, MICHAELIS
 from stormproof.randomness import digest
-from stormproof.sample import Image, check_image
+from stormproof.sample import Image, as_rgb, check_image
 
 _SUBSETS = {
     "common": BENCHMARK_15,
@@ -57,9 +57,7 @@ def corrupt(
         condition = read_condition(severity)
     else:
         condition = Condition.of(_name(corruption_name, corruption_number), _severity(severity))
-    pixels = image if image.ndim == 3 else image[..., None]
-    if pixels.shape[2] == 1:
-        pixels = np.repeat(pixels, 3, axis=2)
+    pixels = as_rgb(image)
     if image_id is None:
         random = condition.corruption is not None and find(condition.corruption).is_random
         image_id = digest(pixels) if random else ""

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+
+
+def some(names: Sequence[str], shown: int = 5) -> str:
+    """The first of many names, and how many more there are.
+
+    >>> some(["fog", "snow", "frost"], 2)
+    'fog, snow and 1 more'
+    """
+    return ", ".join(names[:shown]) + (f" and {len(names) - shown} more" if len(names) > shown else "")
 
 
 class StormproofError(Exception):

@@ -7,6 +7,7 @@ file, `error=InvalidOption` for one that an option names, and `DatasetError` unl
 from __future__ import annotations
 
 import gc
+import hashlib
 import json
 import os
 import re
@@ -117,6 +118,12 @@ def read_text(path: Path, *, error: Error = DatasetError) -> str:
         raise _problem(error, path, f"is not UTF-8 text (byte {cause.start}).") from None
     except OSError as cause:
         raise _problem(error, path, f"cannot be read: {cause.strerror}.") from None
+
+
+def sha256(path: Path) -> str:
+    """The hash of a file's bytes, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_lines(path: Path, *, error: Error = DatasetError) -> list[str]:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import ceil, floor
+from math import isnan
+
+import numpy as np
 
 from stormproof.condition import Condition
+from stormproof.corruptions.geometry import select
 from stormproof.errors import InvalidOption, UnknownName
 from stormproof.metrics import quality
+from stormproof.metrics.crops import SIZES, object_quality, size_of
 from stormproof.quality_table import finite_mean
-from stormproof.sample import Image, Sample
+from stormproof.sample import Image, Instances, Sample
 
 MEASURES: Mapping[str, Callable[[Image, Image], float]] = {
     "rmse": quality.rmse,
@@ -21,11 +25,6 @@ MEASURES: Mapping[str, Callable[[Image, Image], float]] = {
     "colour_wasserstein": quality.colour_wasserstein,
 }
 WHOLE = "image"
-SIZES = {
-    "small": 32.0**2,
-    "medium": 96.0**2,
-    "large": float("inf"),
-}  # areas below which an object is so called
 
 Found = dict[str, list[tuple[float, ...]]]  # size → a row of measures for each image or object of that size
 
@@ -58,37 +57,19 @@ def by_size(names: Sequence[str], *, objects: bool) -> Callable[[Sample, Iterabl
 def _measured(
     names: tuple[str, ...], objects: bool, sample: Sample, corrupted: Iterable[Image]
 ) -> list[Found]:
-    places = [(WHOLE, (slice(None), slice(None)))]
-    if objects:
-        places += _places(sample)
-    return [_one(names, sample.image, image, places) for image in corrupted]
+    truth = sample.truth.instances if objects else None
+    counted = None if truth is None else select(truth, np.flatnonzero(~(truth.crowd | truth.ignore)))
+    return [_one(names, sample.image, image, counted) for image in corrupted]
 
 
-def _one(
-    names: tuple[str, ...], clean: Image, corrupted: Image, places: Sequence[tuple[str, tuple[slice, slice]]]
-) -> Found:
-    found: Found = {}
-    for size, place in places:
-        values = tuple(MEASURES[name](clean[place], corrupted[place]) for name in names)
-        found.setdefault(size, []).append(values)
+def _one(names: tuple[str, ...], clean: Image, corrupted: Image, objects: Instances | None) -> Found:
+    found: Found = {WHOLE: [tuple(MEASURES[name](clean, corrupted) for name in names)]}
+    if objects is not None:
+        columns = (object_quality(clean, corrupted, objects, MEASURES[name]).tolist() for name in names)
+        for area, values in zip(objects.area.tolist(), zip(*columns, strict=True), strict=True):
+            if not all(map(isnan, values)):  # as those of a box off the image are
+                found.setdefault(size_of(area), []).append(values)
     return found
-
-
-def _places(sample: Sample) -> list[tuple[str, tuple[slice, slice]]]:
-    """The bounding boxes of objects that count, each with the name of its size."""
-    truth = sample.truth.instances
-    if truth is None:
-        return []
-    height, width = sample.image.shape[:2]
-    places = []
-    for k, (x1, y1, x2, y2) in enumerate(truth.boxes.tolist()):
-        rows = slice(max(floor(y1), 0), min(ceil(y2), height))
-        columns = slice(max(floor(x1), 0), min(ceil(x2), width))
-        if truth.crowd[k] or truth.ignore[k] or rows.stop <= rows.start or columns.stop <= columns.start:
-            continue
-        size = next(name for name, limit in SIZES.items() if truth.area[k] < limit)
-        places.append((size, (rows, columns)))
-    return places
 
 
 def average(conditions: Sequence[Condition], measured: Sequence[Sequence[Found]]) -> list[SizeRow]:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from stormproof.condition import Condition
-from stormproof.corruptions import apply, find
+from stormproof.corruptions import apply
+from stormproof.corruptions.grammar import read_conditions
 from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.errors import InvalidImage, InvalidOption
@@ -75,20 +76,6 @@ def whole(sample: Sample, corrupted: Iterable[Image]) -> list[Quality]:
     return list(against(sample.image, corrupted))
 
 
-def measure_sample(
-    sample: Sample,
-    conditions: Sequence[Condition],
-    *,
-    seed: int,
-    dataset: Dataset,
-    how: Callable[[Sample, Iterable[Image]], list[Measured]] = whole,  # type: ignore[assignment]
-) -> list[Measured]:
-    """One image under every condition."""
-    names = {"classes": dataset.classes, "semantic_classes": dataset.semantic_classes}
-    images = (apply(sample, condition, seed=seed, **names).image for condition in conditions)
-    return how(sample, images)
-
-
 def measure(
     spec: str,
     conditions: Sequence[Condition],
@@ -99,9 +86,7 @@ def measure(
     how: Callable[[Sample, Iterable[Image]], list[Measured]] = whole,  # type: ignore[assignment]
 ) -> Iterator[list[Measured]]:
     """Every chosen image of a dataset under every condition, in the order of `indices`."""
-    for condition in conditions:
-        if condition.corruption is not None:
-            find(condition.corruption).parameters(condition)  # a mistake here must not wait for a worker
+    read_conditions(conditions)  # a mistake must not wait for a worker
     if workers < 1:
         raise InvalidOption(f"{workers} workers: give at least 1.")
     if workers == 1:
@@ -163,5 +148,7 @@ def _open(spec: str, conditions: tuple[Condition, ...], seed: int, how: Callable
 
 
 def _measure_one(index: int) -> list[Any]:
+    """One image under every condition."""
     dataset, conditions, seed, how = _worker
-    return measure_sample(dataset[index], conditions, seed=seed, dataset=dataset, how=how)
+    sample, names = dataset[index], {"classes": dataset.classes, "semantic_classes": dataset.semantic_classes}
+    return how(sample, (apply(sample, condition, seed=seed, **names).image for condition in conditions))

@@ -45,6 +45,13 @@ def check_image(image: object, name: str = "image") -> Image:
     return image
 
 
+def as_rgb(image: Image) -> Image:
+    """Three channels whatever the image has; grey is repeated."""
+    if image.ndim == 3 and image.shape[2] == 3:
+        return image
+    return np.repeat(image.reshape(*image.shape[:2], 1), 3, axis=2)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RLE:
     """A binary mask as run lengths down the columns, zeros first, as COCO stores it.

@@ -14,12 +14,14 @@ from scipy.signal import convolve2d
 from scipy.stats import wasserstein_distance
 from skimage.metrics import structural_similarity
 
+from stormproof.condition import Condition
 from stormproof.errors import InvalidImage
-from stormproof.metrics.crops import object_quality, quality_by_size
+from stormproof.metrics.crops import object_quality
 from stormproof.metrics.fidelity import ifc, vif, vifp
-from stormproof.metrics.pyramid import oriented_bands
+from stormproof.metrics.pyramid import draw_filters, filtered
 from stormproof.metrics.quality import colour_wasserstein, gradient_ssim, grey, rmse, snr, ssim
-from stormproof.sample import Instances
+from stormproof.quality_by_size import average, by_size
+from stormproof.sample import Instances, Sample, Truth
 
 
 def make_image(seed=0, side=(112, 128)):
@@ -93,7 +95,8 @@ def test_vifp_equals_the_plain_recipe_and_sewar(change):
 def test_pyramid_equals_pyrtools():
     pyramids = pytest.importorskip("pyrtools").pyramids
     theirs = pyramids.SteerablePyramidFreq(grey(CLEAN), height=4, order=5).pyr_coeffs
-    for level, bands in enumerate(oriented_bands(grey(CLEAN), levels=4, orientations=(0, 1, 3), of=6)):
+    filters = draw_filters(grey(CLEAN).shape, levels=4, orientations=(0, 1, 3), of=6)
+    for level, bands in enumerate(filtered(grey(CLEAN), filters)):
         for k, band in zip((0, 1, 3), bands, strict=True):
             expected = theirs[level, k] / 2**level  # theirs is not scaled as a tight frame
             assert np.abs(band - expected).max() < 1e-3 * np.abs(expected).max()
@@ -207,13 +210,14 @@ def test_quality_by_object_size():
     clean = np.full((200, 200, 3), 100, np.uint8)
     worse = clean.copy()
     worse[:20, :20] += 10  # the small object only
-    objects = Instances([[0, 0, 20, 20], [20, 20, 70, 70], [90, 90, 250, 250], [300, 300, 310, 310]], [0] * 4)
-    by_size = quality_by_size([(clean, worse, objects)], rmse)
-    assert (by_size.small, by_size.medium, by_size.large) == (10, 0, 0)
-    assert by_size.whole == pytest.approx(1)
+    boxes = [[0, 0, 20, 20], [20, 20, 70, 70], [90, 90, 250, 250], [300, 300, 310, 310], [0, 0, 9, 9]]
+    objects = Instances(boxes, [0] * 5, crowd=[False] * 4 + [True])
+    found = by_size(["rmse"], objects=True)(Sample("a", clean, Truth(objects)), [worse])
+    rows = {row.size: (row.count, *row.means) for row in average([Condition()], [found])}
+    assert rows == {"image": (1, 1), "small": (1, 10), "medium": (1, 0), "large": (1, 0)}
     assert np.isnan(object_quality(clean, worse, objects, rmse)[3])
-    nothing = quality_by_size([(clean, worse, Instances(np.zeros((0, 4)), []))], rmse)
-    assert math.isnan(nothing.small)
+    nothing = by_size(["rmse"], objects=True)(Sample("a", clean), [worse])
+    assert [row.size for row in average([Condition()], [nothing])] == ["image"]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stormproof.models.geometry import as_rgb, place, plan_fit
+from stormproof.models.geometry import place, plan_fit
+from stormproof.sample import as_rgb
 
 sides = st.integers(1, 400)
 ways = st.sampled_from([("stretch", "centre"), ("letterbox", "centre"), ("letterbox", "top-left")])

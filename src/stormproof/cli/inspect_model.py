@@ -16,11 +16,10 @@ from stormproof.errors import StormproofError
 from stormproof.files import whole_file
 from stormproof.imagefile import write_image
 from stormproof.models import open_model
-from stormproof.models.geometry import as_rgb
 from stormproof.models.meeting import suspicions, taken_for
 from stormproof.models.model import Model
 from stormproof.models.probe import PROBES, Probe, probe
-from stormproof.sample import Image, Prediction, Sample
+from stormproof.sample import Image, Prediction, Sample, as_rgb
 from stormproof.spec import Spec
 
 STREET = "world:val,count=3,size=768x480"

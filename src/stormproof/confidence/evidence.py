@@ -6,7 +6,6 @@ The statement says what was tested, on what, how, with which result and how sure
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -22,6 +21,7 @@ from stormproof.corruptions import registered
 from stormproof.corruptions.units import physical
 from stormproof.datasets.dataset import Dataset
 from stormproof.engine.provenance import provenance
+from stormproof.files import sha256
 from stormproof.spec import Spec
 from stormproof.store.completeness import readable_images, unreadable_images
 from stormproof.store.parts import read_failures
@@ -47,8 +47,8 @@ def statement(
         "predicate": {
             "result": _RESULTS[worst],
             "configuration": [
-                {"name": requirements.name, "digest": {"sha256": _sha256(requirements)}},
-                {"name": "run.json", "digest": {"sha256": _sha256(run / "run.json")}},
+                {"name": requirements.name, "digest": {"sha256": sha256(requirements)}},
+                {"name": "run.json", "digest": {"sha256": sha256(run / "run.json")}},
             ],
             "passedTests": ids[Outcome.PASS],
             "warnedTests": ids[Outcome.INCONCLUSIVE],
@@ -77,7 +77,7 @@ def _subject(record: RunRecord) -> dict[str, Any]:
     digest = {"stormproofFingerprint": record.model.fingerprint}
     file = Path(Spec.parse(record.model.spec).main)
     if file.is_file():
-        digest = {"sha256": _sha256(file), **digest}
+        digest = {"sha256": sha256(file), **digest}
     return {"name": record.model.name, "digest": digest}
 
 
@@ -125,8 +125,3 @@ def _operating(record: RunRecord) -> dict[str, Any]:
             line = f"{text}: {quantities}" if quantities else text
             tested.setdefault(condition.corruption, []).append(line)
     return {"tested": tested, "untested": [name for name in registered() if name not in tested]}
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -19,7 +19,7 @@ from stormproof.confidence.requirements import AGGREGATES, Requirement
 from stormproof.confidence.resample import resample
 from stormproof.confidence.weights import REPLICATES
 from stormproof.corruptions import find, find_suite
-from stormproof.errors import InvalidOption, UnknownName
+from stormproof.errors import InvalidOption, UnknownName, some
 from stormproof.metrics.measure import measures
 from stormproof.sample import Floats
 from stormproof.scoring.score import score_run
@@ -136,7 +136,7 @@ def _value(r: Requirement, known: Known) -> tuple[float, Floats]:
     lacking = [text for text in wanted if text not in replicates.by_measure[measure]]
     if lacking:
         what = r.suite or "the run"
-        raise InvalidOption(f"{r.id}: {what} has conditions that were not run: {_some(lacking)}.")
+        raise InvalidOption(f"{r.id}: {what} has conditions that were not run: {some(lacking)}.")
     spread = aggregated(measure, {text: replicates.by_measure[measure][text] for text in wanted})
     point = aggregated(measure, {text: np.array([scores.by_measure[measure][text]]) for text in wanted})
     if r.metric not in point:
@@ -185,7 +185,3 @@ def _require_measure(r: Requirement, known: Known, measure: str) -> None:
     if measure not in replicates.by_measure:
         has = ", ".join(replicates.by_measure)
         raise InvalidOption(f"{r.id}: {measure} has no interval, so it cannot be judged; these have: {has}.")
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

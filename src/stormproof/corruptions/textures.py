@@ -13,7 +13,7 @@ import numpy as np
 
 from stormproof.errors import InvalidOption
 from stormproof.imagefile import IMAGE_SUFFIXES, opened, read_image
-from stormproof.sample import Image
+from stormproof.sample import Image, as_rgb
 
 BUILT_IN = Path(__file__).with_name("frost")
 PHOTOGRAPHS = ("frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg")
@@ -40,16 +40,12 @@ def from_folder(path: str | Path) -> tuple[Image, ...]:
 
 @lru_cache(maxsize=2)
 def _read(files: tuple[tuple[Path, int, int], ...]) -> tuple[Image, ...]:
-    return tuple(_kept(_rgb(read_image(file))) for file, *_ in files)
+    return tuple(_kept(as_rgb(read_image(file))) for file, *_ in files)
 
 
 @lru_cache(maxsize=1)
 def _built_in() -> tuple[Image, ...]:
     return from_folder(BUILT_IN)
-
-
-def _rgb(image: Image) -> Image:
-    return np.repeat(image[..., None], 3, axis=2) if image.ndim == 2 else image
 
 
 @lru_cache(maxsize=1)

@@ -25,7 +25,7 @@ from stormproof.derived.maps import CAMVID, CITYSCAPES, IMAGES
 from stormproof.derived.objects import COCO, VOC, YOLO
 from stormproof.derived.version import PAPER_QUALITY, Version, make, style_of
 from stormproof.errors import InvalidOption, OutputError, StormproofError, UnknownName
-from stormproof.files import make_folder, read_text, whole_file, write_json
+from stormproof.files import make_folder, read_text, sha256, whole_file, write_json
 from stormproof.processes import spread
 from stormproof.style.sources import check_style
 from stormproof.style.stylemap import StyleMap
@@ -132,7 +132,7 @@ def make_image(order: Order, out: Path, index: int) -> Done:
                     "source": name,
                     "condition": version.condition,
                     "style": chosen[0] if chosen else None,
-                    "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+                    "sha256": sha256(path),
                     "pixels_sha256": hashlib.sha256(made.image.tobytes()).hexdigest(),
                     "record": record,
                 })  # fmt: skip

@@ -9,7 +9,7 @@ from stormproof.corruptions.registry import find
 from stormproof.datasets.dataset import Dataset
 from stormproof.derived.version import Version, make
 from stormproof.errors import InvalidOption, MissingExtra, UnknownName
-from stormproof.sample import Sample
+from stormproof.sample import Sample, as_rgb
 from stormproof.style.names import BUILT_IN
 
 MIXES = ("standard", "stylized", "combined", "corrupted")
@@ -90,8 +90,7 @@ def torch_dataset(mixed: Mixed) -> Any:
 
         def __getitem__(self, index: int) -> tuple[Any, dict[str, Any]]:
             sample = mixed[index]
-            pixels = sample.image if sample.image.ndim == 3 else sample.image[..., None]
-            pixels = np.repeat(pixels, 3, axis=2) if pixels.shape[2] == 1 else pixels
+            pixels = as_rgb(sample.image)
             image = torch.from_numpy(np.ascontiguousarray(pixels.transpose(2, 0, 1))).float() / 255
             target: dict[str, Any] = {"id": sample.id}
             objects, semantic = sample.truth.instances, sample.truth.semantic

@@ -27,9 +27,8 @@ from stormproof.errors import InvalidImage, StoreError
 from stormproof.imagefile import read_image
 from stormproof.metrics.quality import Change, change
 from stormproof.metrics.semantic import Confusion
-from stormproof.models.geometry import as_rgb
 from stormproof.models.model import Model, Precomputed
-from stormproof.sample import Image, Prediction, Sample, Truth
+from stormproof.sample import Image, Prediction, Sample, Truth, as_rgb
 from stormproof.store.schema import Row
 
 Wanted = Mapping[int, Sequence[Condition]]

@@ -16,7 +16,7 @@ import numpy as np
 from stormproof.errors import InvalidPrediction, InvalidTruth
 from stormproof.kernel import kernel
 from stormproof.metrics.cocomatching import IOUS, SIZES, Matches, match_boxes, match_masks
-from stormproof.metrics.measure import Measure, Scored, measured
+from stormproof.metrics.measure import Measure, Scored, mean_present, measured
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 from stormproof.sample import Floats
 
@@ -140,7 +140,7 @@ def _scores(truth: DetectionTruth, matches: Matches) -> DetectionScores:
         precision, recall,
     )  # fmt: skip
     by_class = _numbers(precision, recall)
-    overall = {name: _mean(column) for name, column in by_class.items()}
+    overall = {name: mean_present(column) for name, column in by_class.items()}
     per_class = {
         name: {number: float(column[k]) for number, column in by_class.items()}
         for k, name in enumerate(truth.classes)
@@ -200,8 +200,3 @@ def _numbers(precision: Floats, recall: Floats) -> dict[str, Floats]:
     for name, (size, cap) in _RECALLS.items():
         numbers[name] = recall[size, cap].mean(axis=1)
     return numbers
-
-
-def _mean(values: Floats) -> float:
-    kept = values[~np.isnan(values)]
-    return float(kept.mean()) if kept.size else float("nan")

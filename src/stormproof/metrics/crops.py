@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 
 from stormproof.sample import Floats, Image, Instances
 
 Measure = Callable[[Image, Image], float]
-SIZES = {"small": (0.0, 32.0**2), "medium": (32.0**2, 96.0**2), "large": (96.0**2, math.inf)}
+SIZES = {"small": 32.0**2, "medium": 96.0**2, "large": math.inf}  # COCO's: an object is below its size's area
 
 
-@dataclass(frozen=True, slots=True)
-class QualityBySize:
-    """A measure on the whole image and its mean over object crops per size (NaN where there is none)."""
+def size_of(area: float) -> str:
+    """The name of an object's size.
 
-    whole: float
-    small: float
-    medium: float
-    large: float
+    >>> size_of(1023.0), size_of(1024.0)
+    ('small', 'medium')
+    """
+    return next(name for name, limit in SIZES.items() if area < limit)
 
 
 def object_quality(
@@ -55,24 +53,3 @@ def _extent(low: float, high: float, size: int, least: int) -> tuple[int, int] |
     grow = max(0, least - (stop - start))
     start = max(0, min(start - grow // 2, size - max(least, stop - start)))
     return start, min(size, max(stop, start + least))
-
-
-def quality_by_size(
-    pairs: Iterable[tuple[Image, Image, Instances]], measure: Measure, *, least: int = 1
-) -> QualityBySize:
-    """The mean over a set of (clean, corrupted, objects): images for `whole`, objects for the sizes.
-
-    Objects are binned by `area` at COCO's bounds 32² and 96²; `least` as in `object_quality`.
-    """
-    wholes: list[float] = []
-    values: list[Floats] = []
-    areas: list[Floats] = []
-    for clean, corrupted, objects in pairs:
-        wholes.append(measure(clean, corrupted))
-        values.append(object_quality(clean, corrupted, objects, measure, least=least))
-        areas.append(objects.area)
-    every, area = np.concatenate([np.zeros(0), *values]), np.concatenate([np.zeros(0), *areas])
-    seen = ~np.isnan(every)
-    bins = {name: every[seen & (area >= low) & (area < high)] for name, (low, high) in SIZES.items()}
-    means = {name: float(kept.mean()) if kept.size else math.nan for name, kept in bins.items()}
-    return QualityBySize(float(np.mean(wholes)) if wholes else math.nan, **means)

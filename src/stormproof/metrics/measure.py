@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from stormproof.declared import load
 from stormproof.sample import Floats
 
@@ -54,6 +56,12 @@ class Scored:
             {**self.per_image, **other.per_image},
             {**self.curves, **other.curves},
         )
+
+
+def mean_present(values: Floats) -> float:
+    """The mean over the classes that have a value, which is what protocols average; NaN if none has."""
+    present = values[~np.isnan(values)]
+    return float(present.mean()) if present.size else float("nan")
 
 
 Scorer = Callable[..., Scored]

@@ -48,13 +48,6 @@ def filtered(image: Floats, filters: Filters) -> Iterator[list[Floats]]:
         spectrum = _inner_half(spectrum * low)
 
 
-def oriented_bands(
-    image: Floats, *, levels: int, orientations: tuple[int, ...], of: int
-) -> Iterator[list[Floats]]:
-    """`filtered` with filters drawn for this image alone."""
-    return filtered(image, draw_filters(image.shape, levels=levels, orientations=orientations, of=of))
-
-
 def _polar(shape: tuple[int, ...]) -> tuple[Floats, Floats]:
     """log₂ of the radius (0 at the axes' Nyquist frequency) and the angle, zero frequency in the middle."""
     rows, columns = ((np.arange(n) - n // 2) / (n / 2) for n in shape)

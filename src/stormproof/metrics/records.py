@@ -14,12 +14,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.errors import InvalidPrediction, InvalidTruth
+from stormproof.errors import InvalidPrediction, InvalidTruth, some
 from stormproof.kernel import kernel
 from stormproof.metrics.ordering import by_falling_score
 from stormproof.sample import RLE, Bools, Floats, Instances, Ints, Prediction
-
-_NAMED = 5  # ids spelled out in an error before "and n more"
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,17 +216,17 @@ def _is_sound(image: Any, boxes: Any, scores: Any, labels: Any, images: Any, cla
 
 
 def _check_images(predictions: Mapping[str, Prediction], truth: DetectionTruth) -> None:
-    strangers = [name for name in predictions if name not in truth.position]
+    strangers = [repr(name) for name in predictions if name not in truth.position]
     if strangers:
         raise InvalidPrediction(
-            f"Predictions for images that are not in the set: {_names(strangers)}. "
+            f"Predictions for images that are not in the set: {some(strangers)}. "
             "Check that ids are the dataset's, extension included."
         )
-    holes = [name for name in truth.ids if name not in predictions]
+    holes = [repr(name) for name in truth.ids if name not in predictions]
     if holes:
         raise InvalidPrediction(
             f"No prediction for {len(holes)} of {len(truth.ids)} images: "
-            f"{_names(holes)}. Give an empty Prediction() where the model found nothing."
+            f"{some(holes)}. Give an empty Prediction() where the model found nothing."
         )
 
 
@@ -247,11 +245,6 @@ def _refuse(
         more = f" ({int(bad.sum())} such detections in all)" if bad.sum() > 1 else ""
         value = column[i].tolist()
         raise InvalidPrediction(f"Image {name!r}, detection {rank}: {noun} {value}; {rule}{more}.")
-
-
-def _names(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:_NAMED])
-    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"
 
 
 def _image_column(counts: Sequence[int]) -> Ints:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from stormproof.errors import InvalidPrediction, InvalidTruth
 from stormproof.kernel import kernel
-from stormproof.metrics.measure import Measure, Scored, measured
+from stormproof.metrics.measure import Measure, Scored, mean_present, measured
 from stormproof.sample import Floats, Ints, SemanticMap
 
 LabelMap = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
@@ -71,7 +71,7 @@ class Confusion:
     @property
     def miou(self) -> float:
         """Mean IoU over the classes that occur, as a fraction; NaN if no pixel counts."""
-        return _mean(self.iou)
+        return mean_present(self.iou)
 
     @property
     def pixel_accuracy(self) -> float:
@@ -88,13 +88,8 @@ class Confusion:
 def _score_maps(confusion: Confusion, classes: Sequence[str]) -> Scored:
     """The dataset's own classes; a pixel of any other is one that is never right."""
     own = confusion.iou[: len(classes)]
-    numbers = {"mIoU": _mean(own), "pixel accuracy": confusion.pixel_accuracy}
+    numbers = {"mIoU": mean_present(own), "pixel accuracy": confusion.pixel_accuracy}
     return Scored(numbers, {"IoU": dict(zip(classes, own.tolist(), strict=True))})
-
-
-def _mean(iou: Floats) -> float:
-    present = iou[~np.isnan(iou)]
-    return float(present.mean()) if present.size else float("nan")
 
 
 def _count(truth: LabelMap, predicted: LabelMap, ignore: int, classes: int, name: str) -> Ints:

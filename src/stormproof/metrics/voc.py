@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stormproof.metrics.matching import DROPPED, TRUE, judge_voc
-from stormproof.metrics.measure import Measure, Scored, measured
+from stormproof.metrics.measure import Measure, Scored, mean_present, measured
 from stormproof.metrics.ordering import by_number
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 from stormproof.sample import Floats
@@ -88,9 +88,4 @@ def _scores(
         recall, precision = hits / max(positives[k], 1), hits / np.arange(1, len(hits) + 1)
         for rule, values in zip(rules, per_class, strict=True):
             values[name] = rule(recall, precision) if positives[k] else float("nan")
-    return tuple(VocScores(_mean_present(values), values) for values in per_class)
-
-
-def _mean_present(values: Mapping[str, float]) -> float:
-    present = [value for value in values.values() if not np.isnan(value)]
-    return float(np.mean(present)) if present else float("nan")
+    return tuple(VocScores(mean_present(np.array([*values.values()])), values) for values in per_class)

@@ -13,10 +13,9 @@ import numpy as np
 
 from stormproof.errors import InvalidOption, UnknownName
 from stormproof.models.fingerprint import fingerprint
-from stormproof.models.geometry import as_rgb
 from stormproof.models.model import Around, Model, Precomputed
 from stormproof.randomness import Draw, digest
-from stormproof.sample import Image, Prediction
+from stormproof.sample import Image, Prediction, as_rgb
 from stormproof.style.networks import open_network
 from stormproof.style.painting import stylize
 from stormproof.style.sources import list_styles

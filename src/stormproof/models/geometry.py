@@ -145,10 +145,3 @@ def _resized(image: Image, size: Size, interpolation: str) -> Image:
         small = PIL.Image.fromarray(image).resize(size[::-1], PIL.Image.Resampling.BILINEAR)
         return np.asarray(small)
     return np.asarray(cv2.resize(image, size[::-1], interpolation=INTERPOLATIONS[interpolation]), np.uint8)
-
-
-def as_rgb(image: Image) -> Image:
-    """Three channels whatever the image has; grey is repeated."""
-    if image.ndim == 3 and image.shape[2] == 3:
-        return image
-    return np.repeat(image.reshape(*image.shape[:2], 1), 3, axis=2)

@@ -17,9 +17,9 @@ from stormproof.models.candidates import to_prediction, to_semantic
 from stormproof.models.card import Card, InputCard, complete_card, read_card
 from stormproof.models.decoders import DECODERS, Decoder
 from stormproof.models.fingerprint import fingerprint
-from stormproof.models.geometry import Fit, as_rgb, place, plan_fit
+from stormproof.models.geometry import Fit, place, plan_fit
 from stormproof.models.vocabulary import NOTHING, normalised, resolve_classes
-from stormproof.sample import Image, Prediction
+from stormproof.sample import Image, Prediction, as_rgb
 
 Array = npt.NDArray[Any]
 # A batch as the network wants it → its outputs in the order the decoder wants them, each with a batch axis.

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from stormproof.models.fingerprint import fingerprint
-from stormproof.models.geometry import as_rgb
-from stormproof.sample import Image, Prediction
+from stormproof.sample import Image, Prediction, as_rgb
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from typing import Any
 from stormproof.condition import Condition
 from stormproof.corruptions.plugins import declare
 from stormproof.datasets.dataset import Dataset
-from stormproof.errors import InvalidOption, UnknownName
+from stormproof.errors import InvalidOption, UnknownName, some
 from stormproof.metrics.coco import MASKS
 from stormproof.metrics.measure import Scored, measures
 from stormproof.metrics.objects import MatchingRule
@@ -171,8 +171,9 @@ def _beside(scores: Scores, reference: Scores) -> Scores:
     # Cell by cell: means over other severities cannot be compared, though the corruptions have one name.
     lacking = [text for text in ours.conditions if text not in theirs.conditions]
     if lacking:
-        some = ", ".join(lacking[:5]) + (f" and {len(lacking) - 5} more" if len(lacking) > 5 else "")
-        raise InvalidOption(f"The reference {theirs.model.name} lacks {some}; run it under these, too.")
+        raise InvalidOption(
+            f"The reference {theirs.model.name} lacks {some(lacking)}; run it under these, too."
+        )
     sets = tuple(
         (each, {name: dict(found) | _gains(name, each, scores, reference) for name, found in totals.items()})
         for each, totals in scores.sets

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from stormproof.datasets.content import content_of, has_files, stored_content
 from stormproof.datasets.dataset import Dataset
-from stormproof.errors import StoreError
+from stormproof.errors import StoreError, some
 from stormproof.store.parts import DamagedPart, check_part, held_contents, part_path, part_paths, read_part
 from stormproof.store.record import RunRecord
 from stormproof.store.schema import DETECTION, KEY
@@ -63,9 +63,8 @@ def check_images(run: Path, record: RunRecord, dataset: Dataset) -> None:
         return  # what was read are the copies
     changed = changed_images(run, record, dataset)
     if changed:
-        some = ", ".join(changed[:5]) + (f" and {len(changed) - 5} more" if len(changed) > 5 else "")
         raise StoreError(
-            f"{run} was run on other pixels: {some} of {record.dataset.name} changed since. "
+            f"{run} was run on other pixels: {some(changed)} of {record.dataset.name} changed since. "
             "Restore the images, or run again into another folder."
         )
 

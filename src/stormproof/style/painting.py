@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 
 from stormproof.randomness import digest
-from stormproof.sample import Image
+from stormproof.sample import Image, as_rgb
 from stormproof.style.names import BUILT_IN, FEATURE, PIXEL
 from stormproof.style.networks import open_network
 from stormproof.style.sources import encoded_style
@@ -43,8 +43,7 @@ def stylize(
             return image.copy()
         return blend(image, stylize(image, style, alpha=1.0, network=network), alpha)
     if image.ndim == 2 or image.shape[2] == 1:
-        colours = np.repeat(image.reshape(*image.shape[:2], 1), 3, axis=2)
-        painted = stylize(colours, style, alpha=alpha, network=network)
+        painted = stylize(as_rgb(image), style, alpha=alpha, network=network)
         return np.asarray(cv2.cvtColor(painted, cv2.COLOR_RGB2GRAY), np.uint8).reshape(image.shape)
     found, wanted = open_network(network), encoded_style(network, style)
     key = (network, digest(image))
