@@ -15,18 +15,22 @@ from typer.testing import CliRunner
 from engine.scenes import write_scene
 from scoring.conftest import MODELS, Make
 from stormproof.cli import app
+from stormproof.confidence.resample import box_replicates
+from stormproof.datasets.samples import SampleDataset
 from stormproof.engine.config import make_config
 from stormproof.engine.presets import PRESETS
 from stormproof.engine.run import run as run_it
 from stormproof.errors import StormproofError
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.models.classes import NO_CLASS, match_classes
-from stormproof.sample import Instances
+from stormproof.sample import Instances, Sample, Truth
 from stormproof.scoring.classes import narrowed
 from stormproof.scoring.measures import score_boxes
+from stormproof.scoring.people import open_people
 from stormproof.scoring.score import score_run
 from stormproof.scoring.sets import mean_name, sets_of
 from stormproof.scoring.tables import flat_numbers
+from stormproof.scoring.truths import Truths
 
 
 def test_people_are_scored_at_fixed_sensitivities(tmp_path: Path) -> None:
@@ -142,3 +146,29 @@ def test_trackers_get_finite_numbers_only() -> None:
     cells = {"AP": {"clean": 0.5, "fog@1": math.nan}}
     scores: Any = SimpleNamespace(by_measure=cells, aggregates={"AP": {"mPC": math.inf, "P": 0.5}})
     assert flat_numbers(scores) == {"AP/clean": 0.5, "AP/P": 0.5}
+
+
+def test_choosing_classes_keeps_the_sides_that_a_file_states() -> None:
+    """x + w − x is not always w (docs/adr/0110): by its corners this box would overlap by less than 0.6."""
+    objects = Instances([[0, 0, 9, 9], [7.6, 0, 7.6 + 13, 10]], [0, 1], sides=[[9, 9], [13, 10]])
+    sample = Sample("a", np.zeros((40, 40), np.uint8), Truth(objects))
+    truth = Truths(SampleDataset.of([sample], classes=("car", "person")), 1, 0, ("person",)).still
+    found = Detections(
+        np.array([0]), np.array([[7.8, 0, 7.8 + 7.8, 10]]), np.array([0.9]), np.array([0]),
+        sides=np.array([[7.8, 10.0]]),
+    )  # fmt: skip
+    assert truth.sides.tolist() == [[13, 10]]
+    assert score_boxes(truth, found).numbers["AP"] == pytest.approx(0.3)  # IoU 0.5, 0.55 and 0.6
+    assert box_replicates(truth, found, np.ones((1, 1), np.uint8)).numbers["AP"] == pytest.approx([0.3])
+
+
+def test_people_in_images_that_cannot_be_read_are_nobody(tmp_path: Path) -> None:
+    spec = write_scene(tmp_path / "people", images=6)
+    file = tmp_path / "people" / "instances.json"
+    file.write_text(file.read_text().replace('"cat"', '"person"'))
+    (tmp_path / "people" / "images" / "002.png").write_bytes(b"no image")
+    settings = {"model": f"{MODELS}:contrast_boxes", "data": spec, "out": str(tmp_path / "run")}
+    run_it(make_config({**settings, "conditions": ["fog@1"], "engine": "local"}))
+    scores, people = score_run(tmp_path / "run"), open_people(tmp_path / "run")
+    assert len(people.truth("clean").ids) == 5
+    assert people.rates("fog@1").adr == scores.by_measure["ADR"]["fog@1"]

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.confidence.interval import Interval, Z
-from stormproof.confidence.precision import average_precision, curve, mean_over_classes
+from stormproof.confidence.precision import average_precision, curve, mean_of_known, ratio
 from stormproof.metrics.cocomatching import Matches
 from stormproof.sample import Floats, Ints
 
@@ -45,7 +45,7 @@ class Boxes:
     def score(self, images: Ints, weights: npt.NDArray[Any]) -> Floats:
         some = self.matches.of_images(images)
         found = curve(some, some.hit[0], some.excused[0], some.inside[0], some.counts[0], self.thresholds)
-        return mean_over_classes(average_precision(found, weights).mean(axis=2))
+        return mean_of_known(average_precision(found, weights).mean(axis=2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +106,7 @@ def _extrapolated(a: Floats, c: Floats, whole: float) -> Floats:
 def _mean(row: Floats, values: Floats) -> Floats:
     """Σ row · values over the cells that have a value in a replicate, as if the others were like them."""
     known = ~np.isnan(values)
-    share = row @ known
-    result: Floats = np.divide(
-        row @ np.where(known, values, 0.0), share, out=np.full(values.shape[1], np.nan), where=share > 0
-    )
-    return result
+    return ratio(row @ np.where(known, values, 0.0), row @ known)
 
 
 def _interval(values: Floats, left: float) -> Interval:

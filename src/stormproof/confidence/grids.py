@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from stormproof.confidence.precision import mean_of_known, ratio
 from stormproof.metrics.measure import measures
 from stormproof.robustness.degradation import as_averaged
 from stormproof.robustness.performance import mpc_by_corruption
@@ -45,14 +46,14 @@ def beside(cells: Cells, reference: Cells) -> dict[str, Floats]:
     clean = conditions.index("clean") if "clean" in conditions else None
     for name, row in _as_kamann(conditions).items():
         ours, other = 1 - row @ mine, 1 - row @ theirs
-        found[f"CD{SLASH}{name}"] = _ratio(ours, other, 0.0)
+        found[f"CD{SLASH}{name}"] = ratio(ours, other)
         if clean is not None:
             lost, their_loss = ours - (1 - mine[clean]), other - (1 - theirs[clean])
-            found[f"rCD{SLASH}{name}"] = _ratio(lost, their_loss, _LEAST)
+            found[f"rCD{SLASH}{name}"] = ratio(lost, their_loss, _LEAST)
     for kind in ("CD", "rCD"):
         every = [values for name, values in found.items() if name.startswith(kind + SLASH)]
         if every:
-            found[f"m{kind}"] = _mean_of_known(np.stack(every))
+            found[f"m{kind}"] = mean_of_known(np.stack(every), axis=0)
     return found
 
 
@@ -102,18 +103,4 @@ def _relative(found: Mapping[str, Floats]) -> dict[str, Floats]:
     """rPC and its kinds: what stands over P."""
     names = {"rPC": "mPC"}
     names |= {f"rPC_{name}": name for name in found if name.startswith(("by_severity", "by_group"))}
-    return {ratio: _ratio(found[above], found["P"], 0.0) for ratio, above in names.items() if above in found}
-
-
-def _ratio(above: Floats, below: Floats, least: float) -> Floats:
-    shape = np.broadcast(above, below).shape
-    result: Floats = np.divide(above, below, out=np.full(shape, np.nan), where=below > least)
-    return result
-
-
-def _mean_of_known(values: Floats) -> Floats:
-    known = ~np.isnan(values)
-    count = known.sum(axis=0)
-    total = np.where(known, values, 0.0).sum(axis=0)
-    result: Floats = np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0)
-    return result
+    return {name: ratio(found[above], found["P"]) for name, above in names.items() if above in found}

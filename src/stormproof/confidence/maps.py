@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from stormproof.confidence.precision import mean_over_classes
+from stormproof.confidence.precision import mean_of_known, ratio
 from stormproof.sample import Floats, Ints
 
 
@@ -30,7 +30,6 @@ def map_numbers(
     counts = (confusions.T @ weights.T.astype(np.float64)).T.reshape(-1, side, side)
     hits = np.diagonal(counts, axis1=1, axis2=2)
     union = counts.sum(axis=1) + counts.sum(axis=2) - hits
-    iou = np.divide(hits, union, out=np.full(hits.shape, np.nan), where=union > 0)[:, list(kept)]
-    total = counts.sum(axis=(1, 2))
-    right = np.divide(hits.sum(axis=1), total, out=np.full(total.shape, np.nan), where=total > 0)
-    return {"mIoU": mean_over_classes(iou), "pixel accuracy": right}, iou
+    iou = ratio(hits, union)[:, list(kept)]
+    right = ratio(hits.sum(axis=1), counts.sum(axis=(1, 2)))
+    return {"mIoU": mean_of_known(iou), "pixel accuracy": right}, iou

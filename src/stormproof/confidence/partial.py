@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from stormproof.condition import Condition
 from stormproof.confidence.estimate import Boxes, Cell, Estimate, estimate, next_share
 from stormproof.confidence.grids import linear_coefficients
 from stormproof.confidence.interval import THIS_SET
@@ -29,12 +28,12 @@ from stormproof.metrics.coco import MASKS
 from stormproof.metrics.cocomatching import match_boxes, match_masks
 from stormproof.models.classes import match_classes
 from stormproof.sample import Floats, Ints
-from stormproof.scoring.classes import chosen_classes, chosen_labels, narrowed
+from stormproof.scoring.classes import chosen_classes, chosen_labels
 from stormproof.scoring.measures import named
 from stormproof.scoring.reading import RunRows
 from stormproof.scoring.sets import mean_name
-from stormproof.scoring.truths import Truths
-from stormproof.store.completeness import IncompleteRun, missing_images, readable_images, unreadable_images
+from stormproof.scoring.truths import Truths, met
+from stormproof.store.completeness import IncompleteRun, missing_images, readable_images
 from stormproof.store.contents import has_values
 from stormproof.store.parts import held_cells, part_paths
 from stormproof.store.record import RECORD, RunRecord, read_record
@@ -144,9 +143,7 @@ def _shares(run: Path, record: RunRecord, readable: list[int]) -> dict[str, Ints
 def cells_of(run: Path, record: RunRecord, dataset: Dataset) -> tuple[str, dict[str, Cell]]:
     """The measure that is estimated, and the run's conditions ready to be scored on any of their images."""
     rows = RunRows(run, record)
-    chosen = chosen_classes(record.model.classes, dataset.classes, None)
-    unreadable = frozenset(unreadable_images(run, record))
-    truths = Truths(dataset, record.images, record.seed, chosen, unreadable)
+    truths = Truths.of_run(run, record, dataset)
     if record.metric == "mIoU" or (record.metric is None and has_values(run, "confusion_pixels")):
         match = match_classes(record.model.semantic_classes, dataset.semantic_classes)
         chosen = chosen_classes(record.model.semantic_classes, dataset.semantic_classes, None)
@@ -163,11 +160,8 @@ def cells_of(run: Path, record: RunRecord, dataset: Dataset) -> tuple[str, dict[
 
 
 def _detections(rows: RunRows, record: RunRecord, truths: Truths, measure: str) -> Iterator[tuple[str, Cell]]:
-    match = narrowed(match_classes(record.model.classes, truths.dataset.classes), truths.classes)
     masks = measure.startswith(MASKS)
-    order: Sequence[str] = sorted(record.conditions, key=lambda text: text != "clean")
-    for text, found in rows.detections(order, match, truths.still.position, masks=masks):
-        truth = truths.under(Condition.parse(text))
+    for text, truth, found in met(rows, record, truths, record.conditions, masks=masks):
         said = named(found, truth)
         matches = match_masks(truth, said) if masks else match_boxes(truth, said)
         yield text, Boxes(matches, thresholds=1 if measure == "AP50" else 10)

@@ -102,13 +102,17 @@ def average_precision(found: Curve, weights: npt.NDArray[Any]) -> Floats:
     return out
 
 
-def mean_over_classes(values: Floats) -> Floats:
-    """The mean over the classes (the last axis) that a replicate has objects of; NaN if it has none."""
-    present = ~np.isnan(values)
-    count = present.sum(axis=-1)
-    total = np.where(present, values, 0.0).sum(axis=-1)
-    result: Floats = np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0)
+def ratio(above: Floats, below: Floats, least: float = 0.0) -> Floats:
+    """above / below; NaN where there is no more than `least` below."""
+    shape = np.broadcast(above, below).shape
+    result: Floats = np.divide(above, below, out=np.full(shape, np.nan), where=below > least)
     return result
+
+
+def mean_of_known(values: Floats, axis: int = -1) -> Floats:
+    """The mean over what has a value, such as the classes a replicate has objects of; NaN if none has."""
+    present = ~np.isnan(values)
+    return ratio(np.where(present, values, 0.0).sum(axis=axis), present.sum(axis=axis))
 
 
 def coco_numbers(found: Sequence[Curve], weights: npt.NDArray[Any]) -> tuple[dict[str, Floats], Floats]:
@@ -116,12 +120,12 @@ def coco_numbers(found: Sequence[Curve], weights: npt.NDArray[Any]) -> tuple[dic
     every = average_precision(found[0], weights)
     by_class = every.mean(axis=2)
     numbers = {
-        "AP": mean_over_classes(by_class),
-        "AP50": mean_over_classes(every[:, :, 0]),
-        "AP75": mean_over_classes(every[:, :, 5]),
+        "AP": mean_of_known(by_class),
+        "AP50": mean_of_known(every[:, :, 0]),
+        "AP75": mean_of_known(every[:, :, 5]),
     }
     for name, one in zip(("APs", "APm", "APl"), found[1:], strict=True):
-        numbers[name] = mean_over_classes(average_precision(one, weights).mean(axis=2))
+        numbers[name] = mean_of_known(average_precision(one, weights).mean(axis=2))
     return numbers, by_class
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stormproof.confidence.precision import ratio
 from stormproof.kernel import kernel
 from stormproof.metrics.matching import FALSE, TRUE, judge_nrec
 from stormproof.metrics.records import Detections, DetectionTruth
@@ -51,9 +52,7 @@ def average_rates(
     for k, one in enumerate(judged):
         right = one.verdict == TRUE
         _found(one.image[right], one.score[right], weights, thresholds[:, k], rates[:, k])
-    total = rates.mean(axis=(1, 2))
-    result: Floats = np.divide(total, shown, out=np.full(len(shown), np.nan), where=shown > 0)
-    return result
+    return ratio(rates.mean(axis=(1, 2)), shown)
 
 
 @kernel

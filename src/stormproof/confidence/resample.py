@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from scipy import sparse
 
-from stormproof.condition import Condition
 from stormproof.confidence.maps import image_confusions, map_numbers
-from stormproof.confidence.precision import coco_numbers, curves
+from stormproof.confidence.precision import coco_numbers, curves, ratio
 from stormproof.confidence.rates import average_rates, fix_thresholds, judge
 from stormproof.confidence.weights import REPLICATES, Weights, poisson_weights
 from stormproof.datasets.dataset import Dataset
@@ -23,15 +20,14 @@ from stormproof.metrics.objects import object_errors
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.models.classes import ClassMatch, match_classes
 from stormproof.sample import Bools, Floats, Ints
-from stormproof.scoring.classes import chosen_classes, chosen_labels, narrowed
+from stormproof.scoring.classes import Asked, chosen_classes, chosen_labels
 from stormproof.scoring.measures import named, people
 from stormproof.scoring.reading import RunRows
-from stormproof.scoring.truths import Truths, only, with_stranger
+from stormproof.scoring.truths import Truths, met, only, with_stranger
 from stormproof.store.completeness import readable_images, unreadable_images
-from stormproof.store.contents import has_objects, has_values
+from stormproof.store.contents import has_values
 from stormproof.store.record import RunRecord, read_record
 from stormproof.store.reopen import dataset_of
-from stormproof.store.schema import CONFUSION
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +56,7 @@ def resample(
     run: Path,
     *,
     data: str | None = None,
-    classes: Sequence[str] | str | None = None,
+    classes: Asked = None,
     replicates: int = REPLICATES,
     seed: int = 0,
 ) -> Replicates:
@@ -80,7 +76,7 @@ def weighted(
     record: RunRecord,
     dataset: Dataset,
     weights: Weights,
-    asked: Sequence[str] | str | None = None,
+    asked: Asked = None,
 ) -> Replicates:
     """The scores of a run's conditions under each row of weights; `record` may name some of them only.
 
@@ -90,16 +86,15 @@ def weighted(
     readable = readable_images(run, record)
     weights = weights[:, readable]
     rows = RunRows(run, record)
-    chosen = chosen_classes(record.model.classes, dataset.classes, asked)
     kept = chosen_classes(record.model.semantic_classes, dataset.semantic_classes, asked)
-    truths = Truths(dataset, record.images, record.seed, chosen, frozenset(unreadable))
+    truths = Truths.of_run(run, record, dataset, asked)
     cells: dict[str, _Cell] = {text: _Cell({}, {}) for text in record.conditions}
     classes: dict[str, tuple[str, ...]] = {}
     if has_values(run, "confusion_pixels"):
         classes["IoU"] = kept
         _take(cells, _maps(rows, record, dataset, weights, kept))
-    if truths.has_objects and chosen and (has_objects(run) or not has_values(run, "semantic_runs")):
-        classes |= dict.fromkeys(("AP", f"{MASKS}AP", "E"), chosen)
+    if truths.answered_in(run):
+        classes |= dict.fromkeys(("AP", f"{MASKS}AP", "E"), truths.classes)
         _take(cells, _objects(rows, record, truths, weights))
     by_measure, per_class = (_by_measure(cells, kind) for kind in ("numbers", "per_class"))
     return Replicates(record, by_measure, per_class, classes, tuple(unreadable.values()))
@@ -133,25 +128,22 @@ def confusions_of(
     rows: RunRows, record: RunRecord, match: ClassMatch
 ) -> Iterator[tuple[str, sparse.csr_array]]:
     """The confusion matrices of every condition's images, but for those that could not be read."""
-    labels = np.asarray(match.labels, np.int64)
-    readable = readable_images(rows.run, record)
-    for text, table in rows.by_condition(record.conditions, CONFUSION):
-        truth, predicted, pixels = (_flat(table, name) for name in CONFUSION)
-        yield text, image_confusions(
-            np.searchsorted(readable, _owners(table, CONFUSION[0])), truth, labels[predicted], pixels,
-            images=len(readable), classes=len(match.dataset),
-        )  # fmt: skip
+    labels, images = np.asarray(match.labels, np.int64), len(readable_images(rows.run, record))
+    for text, (truth, predicted, pixels), image in rows.confusions(record.conditions):
+        yield (
+            text,
+            image_confusions(
+                image, truth, labels[predicted], pixels, images=images, classes=len(match.dataset)
+            ),
+        )
 
 
 def _objects(
     rows: RunRows, record: RunRecord, truths: Truths, weights: Weights
 ) -> Iterator[tuple[str, _Cell]]:
-    match = narrowed(match_classes(record.model.classes, truths.dataset.classes), truths.classes)
     masks = has_values(rows.run, "masks") and truths.has_masks
-    clean_first = sorted(record.conditions, key=lambda text: text != "clean")
     thresholds: Floats | None = None
-    for text, found in rows.detections(clean_first, match, truths.still.position, masks=masks):
-        truth = truths.under(Condition.parse(text))
+    for text, truth, found in met(rows, record, truths, record.conditions, masks=masks):
         cell = box_replicates(truth, found, weights)
         if masks:
             numbers, by_class = coco_numbers(curves(match_masks(truth, named(found, truth))), weights)
@@ -169,7 +161,7 @@ def _objects(
 
 def box_replicates(truth: DetectionTruth, found: Detections, weights: Weights) -> _Cell:
     """AP of boxes and object error of one condition."""
-    plain = Detections(found.image, found.boxes, found.scores, found.labels)
+    plain = replace(found, masks=())
     numbers, by_class = coco_numbers(curves(match_boxes(truth, named(plain, truth))), weights)
     errors = object_errors(with_stranger(truth), plain)
     numbers["E"] = _image_mean(errors.image, errors.errors, weights)
@@ -183,7 +175,7 @@ def _image_mean(image: Ints, values: Floats, weights: Weights) -> Floats:
     images = weights.shape[1]
     counts, sums = np.bincount(image, minlength=images), np.bincount(image, values, minlength=images)
     shown = np.flatnonzero(counts)
-    return _divide(
+    return ratio(
         weights[:, shown] @ (sums[shown] / counts[shown]), weights[:, shown].sum(axis=1, dtype=float)
     )
 
@@ -192,18 +184,4 @@ def _weighted_mean(image: Ints, values: Floats, chosen: Bools, weights: Weights)
     images = weights.shape[1]
     counts = np.bincount(image[chosen], minlength=images).astype(float)
     sums = np.bincount(image[chosen], values[chosen], minlength=images)
-    return _divide(np.asarray(weights @ sums, float), np.asarray(weights @ counts, float))
-
-
-def _divide(above: Floats, below: Floats) -> Floats:
-    result: Floats = np.divide(above, below, out=np.full(below.shape, np.nan), where=below > 0)
-    return result
-
-
-def _flat(table: pa.Table, name: str) -> Ints:
-    return np.asarray(pc.list_flatten(table[name]).combine_chunks()).astype(np.int64)
-
-
-def _owners(table: pa.Table, name: str) -> Ints:
-    lengths = np.asarray(pc.fill_null(pc.list_value_length(table[name]), 0)).astype(np.int64)
-    return np.repeat(np.asarray(table["index"]).astype(np.int64), lengths)
+    return ratio(np.asarray(weights @ sums, float), np.asarray(weights @ counts, float))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,11 @@ from rich.text import Text
 from stormproof.confidence.estimate import Estimate
 from stormproof.confidence.interval import NEW_IMAGES, Interval
 from stormproof.confidence.intervals import Intervals
-from stormproof.files import whole_file
+from stormproof.files import write_json
 from stormproof.metrics.measure import measures
 from stormproof.scoring.score import Scores
 from stormproof.scoring.sets import mean_name
-from stormproof.scoring.tables import finite, summary_columns
+from stormproof.scoring.tables import document, finite, summary_columns
 from stormproof.store.record import RunRecord
 
 INTERVALS = "intervals.json"
@@ -25,13 +24,12 @@ INTERVALS = "intervals.json"
 
 def save(run: Path, found: Intervals) -> None:
     """Keep intervals beside the scores they are of."""
-    with whole_file(run / INTERVALS) as file:
-        file.write((as_json(found)).encode())
+    write_json(run / INTERVALS, finite(found.as_dict()))
 
 
 def as_json(found: Intervals) -> str:
     """Fractions, in full precision; null where there is no number."""
-    return json.dumps(finite(found.as_dict()), indent=1, ensure_ascii=False) + "\n"
+    return document(found.as_dict())
 
 
 def interval_table(scores: Scores, found: Intervals) -> Table:

@@ -5,7 +5,7 @@ Rows are the truth, columns the prediction. Pixels whose truth is the ignore val
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -50,11 +50,10 @@ class Confusion:
         return cls(_count(truth.labels, predicted, truth.ignore, classes, name))
 
     @classmethod
-    def total(cls, parts: Iterable[Self], *, classes: int) -> Self:
-        """The sum of images or shards, in any order."""
-        counts = np.zeros((classes, classes), np.int64)
-        for part in parts:
-            counts += part.counts
+    def counted(cls, truth: Ints, predicted: Ints, pixels: Ints, *, classes: int) -> Self:
+        """From pixels by true and predicted class; a predicted class below 0 has no name and comes last."""
+        counts = np.zeros((classes + 1, classes + 1), np.int64)
+        np.add.at(counts, (truth, np.where(predicted < 0, classes, predicted)), pixels)
         return cls(counts)
 
     def __add__(self, other: Confusion) -> Confusion:

@@ -8,8 +8,8 @@ from itertools import combinations
 
 import numpy as np
 
-from stormproof.errors import IncompleteGrid, InvalidOption, UnknownName
-from stormproof.robustness.grid import Grid
+from stormproof.errors import InvalidOption, UnknownName
+from stormproof.robustness.grid import Grid, require_same
 from stormproof.robustness.performance import delta_mpc, delta_p
 
 
@@ -50,12 +50,7 @@ def correlate(a: Mapping[str, float], b: Mapping[str, float]) -> Correlation:
     >>> correlate({"x": 1.0, "y": 2.0, "z": 9.0}, {"x": 1.0, "y": 4.0, "z": 5.0}).spearman
     1.0
     """
-    holes = sorted(a.keys() ^ b.keys())
-    if holes:
-        raise IncompleteGrid(
-            (f"{key} in the {'second' if key in a else 'first'} column" for key in holes),
-            len(a.keys() | b.keys()),
-        )
+    require_same(a, b, "in the first column", "in the second column")
     if len(a) < 3:
         raise InvalidOption(f"A correlation of {len(a)} rows says nothing; give at least 3.")
     x, y = np.array([a[key] for key in a]), np.array([b[key] for key in a])

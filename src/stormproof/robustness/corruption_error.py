@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from stormproof.errors import IncompleteGrid, InvalidOption
 from stormproof.groups import LIU
 from stormproof.robustness.aggregate import aggregate
-from stormproof.robustness.grid import Grid
+from stormproof.robustness.grid import Grid, require_same
 from stormproof.robustness.performance import held_groups, mpc, mpc_by_corruption, mpc_by_group
 
 
@@ -125,10 +125,5 @@ def enhancement_change(plain: Grid, enhanced: Grid) -> dict[str, float]:
     Of grids of scores it is the change of the mean score, and positive is better.
     """
     with_it, without = ce(enhanced), ce(plain)
-    holes = sorted(with_it.keys() ^ without.keys())
-    if holes:
-        raise IncompleteGrid(
-            (f"{name} {'plain' if name in with_it else 'enhanced'}" for name in holes),
-            len(with_it.keys() | without.keys()),
-        )
+    require_same(with_it, without, "enhanced", "plain")
     return {name: with_it[name] - without[name] for name in without}

@@ -7,10 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from statistics import fmean, pstdev
 
-from stormproof.errors import IncompleteGrid
 from stormproof.groups import KAMANN, ONE_DATASET_ONLY, Groups
 from stormproof.robustness.aggregate import aggregate
-from stormproof.robustness.grid import Grid
+from stormproof.robustness.grid import Grid, require_same
 
 NOISE_SEVERITIES = (1, 2, 3)  # beyond the third, noise leaves too little to compare
 
@@ -54,7 +53,7 @@ def as_averaged(grid: Grid, *, noise: Collection[str] = KAMANN["noise"]) -> Grid
 
 def cd(model: Degradation, reference: Degradation) -> dict[str, float]:
     """Corruption degradation Σ_s D / Σ_s D_ref per corruption; below 1 is more robust than the reference."""
-    _require_same(model, reference)
+    require_same(model.corrupted, reference.corrupted, "of the model", "of the reference")
     return {name: _ratio(d, reference.corrupted[name], 0.0) for name, d in model.corrupted.items()}
 
 
@@ -65,7 +64,7 @@ def rcd(model: Degradation, reference: Degradation, *, least: float = 0.01) -> d
     The printed formula would subtract D_clean once from the whole sum; read so it contradicts the paper's
     own Fig. 10d (docs/adr/0021).
     """
-    _require_same(model, reference)
+    require_same(model.corrupted, reference.corrupted, "of the model", "of the reference")
     return {
         name: _ratio(d - model.clean, reference.corrupted[name] - reference.clean, least)
         for name, d in model.corrupted.items()
@@ -120,12 +119,3 @@ def _spread(values: Iterable[float]) -> Spread:
 
 def _ratio(above: float, below: float, least: float) -> float:
     return above / below if below > least else math.nan
-
-
-def _require_same(model: Degradation, reference: Degradation) -> None:
-    missing = sorted(model.corrupted.keys() ^ reference.corrupted.keys())
-    if missing:
-        raise IncompleteGrid(
-            (f"{name} of the {'model' if name in reference.corrupted else 'reference'}" for name in missing),
-            len(model.corrupted.keys() | reference.corrupted.keys()),
-        )

@@ -113,6 +113,14 @@ class Grid:
         return math.isfinite(self.scores.get(condition, math.nan))
 
 
+def require_same(a: Mapping[str, float], b: Mapping[str, float], of_a: str, of_b: str) -> None:
+    """Raise `IncompleteGrid` unless two columns have the same keys; `of_a` and `of_b` say whose a key is."""
+    holes = sorted(a.keys() ^ b.keys())
+    if holes:
+        names = (f"{key} {of_b if key in a else of_a}" for key in holes)
+        raise IncompleteGrid(names, len(a.keys() | b.keys()))
+
+
 def _levels(corruption: str) -> tuple[int, ...]:
     """The severities a corruption has: five unless it declares fewer."""
     from stormproof.corruptions import registered  # recipes load compilers, which most grids can do without

@@ -12,10 +12,10 @@ from stormproof.errors import IncompleteGrid
 from stormproof.robustness.aggregate import aggregate
 from stormproof.robustness.grid import Grid
 from stormproof.sample import Floats
+from stormproof.style.names import FEATURE, PIXEL
 
 SIZES = ("AP", "APs", "APm", "APl")
 ALONG = "style"  # the corruption whose conditions are points of curves over α, not levels to average
-FEATURE, PIXEL = "feature", "pixel"
 WHOLE = "image"
 AlphaScores = Mapping[float, Mapping[str, float]]  # α → score name → score
 

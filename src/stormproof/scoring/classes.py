@@ -11,11 +11,11 @@ from stormproof.errors import InvalidOption, UnknownName
 from stormproof.models.classes import NO_CLASS, ClassMatch, match_classes
 
 ALL = "all"
+# Classes to score: some, in a list or separated by commas; "all"; None for those that both share.
+Asked = Sequence[str] | str | None
 
 
-def chosen_classes(
-    model: Sequence[str], dataset: Sequence[str], asked: Sequence[str] | str | None
-) -> tuple[str, ...]:
+def chosen_classes(model: Sequence[str], dataset: Sequence[str], asked: Asked) -> tuple[str, ...]:
     """The dataset's classes to score, in its order; of those asked for, the ones it has.
 
     >>> chosen_classes(["pedestrian"], ["car", "person"], None)
@@ -34,7 +34,7 @@ def chosen_labels(dataset: Sequence[str], chosen: Sequence[str]) -> tuple[int, .
     return tuple(label for label, name in enumerate(dataset) if name in chosen)
 
 
-def check_classes(asked: Sequence[str] | str | None, *known: Sequence[str]) -> None:
+def check_classes(asked: Asked, *known: Sequence[str]) -> None:
     """Refuse a class that the dataset does not have."""
     if asked is None or asked == ALL:
         return

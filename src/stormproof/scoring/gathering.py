@@ -85,9 +85,9 @@ def gathered(
     owner = owner[np.asarray(names.indices)] if len(owner) else np.zeros(0, np.int32)
     lengths = np.asarray(pc.list_value_length(table["scores"]).combine_chunks()).astype(np.int64)
     starts = np.cumsum(lengths) - lengths
-    boxes = _numbers(table["boxes"]).reshape(-1, 4)
-    scores, labels = _numbers(table["scores"]), _numbers(table["labels"])
-    sides = _stated(table["sides"], boxes, lengths)
+    boxes = numbers(table["boxes"]).reshape(-1, 4)
+    scores, labels = numbers(table["scores"]), numbers(table["labels"])
+    sides = stated_sides(table["sides"], boxes, lengths)
     rows = np.argsort(where, kind="stable")
     rows = rows[where[rows] >= 0]
     for one in np.split(rows, np.flatnonzero(np.diff(where[rows])) + 1):
@@ -114,18 +114,17 @@ def joined(parts: Sequence[Boxes]) -> tuple[Ints, Floats, Floats, Ints, Floats]:
     )  # fmt: skip
 
 
-def _numbers(column: pa.ChunkedArray) -> npt.NDArray[Any]:
+def numbers(column: pa.ChunkedArray) -> npt.NDArray[Any]:
+    """What lists, or lists of lists, hold, one after the other."""
     return np.asarray(pc.list_flatten(column, recursive=True).combine_chunks())
 
 
-def _stated(column: pa.ChunkedArray, boxes: Floats, lengths: Ints) -> Floats | None:
+def stated_sides(column: pa.ChunkedArray, boxes: Floats, lengths: Ints) -> Floats | None:
     """Widths and heights: stated where a row states them, else what its corners give; None if none does."""
     if column.null_count == len(column):
         return None
     sides = boxes[:, 2:] - boxes[:, :2]
-    sides[np.repeat(np.asarray(column.is_valid().combine_chunks()), lengths)] = _numbers(column).reshape(
-        -1, 2
-    )
+    sides[np.repeat(np.asarray(column.is_valid().combine_chunks()), lengths)] = numbers(column).reshape(-1, 2)
     return sides
 
 

@@ -40,8 +40,7 @@ class ImageErrors:
 def map_errors(columns: tuple[Ints, Ints, Ints], owners: Ints, images: int, match: ClassMatch) -> Floats:
     """1 − mean IoU of each image over the classes it shows, from pixels by true and predicted class."""
     truth, predicted, pixels = columns
-    labels = np.asarray(match.labels, np.int64)
-    mapped = labels[predicted] if len(predicted) else predicted
+    mapped = np.asarray(match.labels, np.int64)[predicted]
     errors = np.full(images, math.nan)
     bounds = np.searchsorted(owners, np.arange(images + 1))
     for i, (start, stop) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
@@ -54,9 +53,8 @@ def _map_error(truth: Ints, predicted: Ints, pixels: Ints, classes: int) -> floa
     shown = np.unique(truth)
     if not shown.size:
         return math.nan
-    counts = np.zeros((classes + 1, classes + 1), np.int64)
-    np.add.at(counts, (truth, np.where(predicted < 0, classes, predicted)), pixels)
-    return 1 - float(np.nanmean(Confusion(counts).iou[shown]))
+    confusion = Confusion.counted(truth, predicted, pixels, classes=classes)
+    return 1 - float(np.nanmean(confusion.iou[shown]))
 
 
 def save_images(run: Path, errors: ImageErrors) -> None:

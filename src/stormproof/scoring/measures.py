@@ -57,9 +57,8 @@ def score_maps(columns: tuple[Ints, Ints, Ints], match: ClassMatch, chosen: Sequ
     """Measures of label maps, from pixels by true and predicted class; means are over the chosen classes."""
     truth, predicted, pixels = columns
     classes = len(match.dataset)
-    mapped = np.asarray(match.labels, np.int64)[predicted] if len(predicted) else predicted
-    counts = np.zeros((classes + 1, classes + 1), np.int64)
-    np.add.at(counts, (truth, np.where(mapped < 0, classes, mapped)), pixels)
+    mapped = np.asarray(match.labels, np.int64)[predicted]
+    counts = Confusion.counted(truth, mapped, pixels, classes=classes).counts
     first = chosen_labels(match.dataset, chosen)
     order = [*first, *(label for label in range(classes + 1) if label not in first)]
     return score_with("maps", Confusion(counts[np.ix_(order, order)]), tuple(match.dataset[i] for i in first))

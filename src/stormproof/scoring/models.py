@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stormproof.scoring.score import Scores
+from stormproof.scoring.tables import percent
 
 FAR = 0.005  # half a point: more than the usual differences between decoders and resizing
 
@@ -23,7 +24,7 @@ def models_table(every: Mapping[str, Scores]) -> Table:
     for name, scores in every.items():
         found = scores.aggregates.get(scores.headline, {})
         clean = scores.by_measure[scores.headline].get("clean", math.nan)
-        cells = [_percent(value) for value in (clean, found.get("mPC"), found.get("rPC"))]
+        cells = [percent(value) for value in (clean, found.get("mPC"), found.get("rPC"))]
         table.add_row(
             Text(name), Text(scores.record.dataset.name), scores.headline, *cells,
             str(len(scores.record.conditions) - len(scores.missing)),
@@ -44,7 +45,3 @@ def expectations(scores: Scores) -> list[str]:
                 "size, normalisation and classes, and that these are the card's images."
             )
     return found
-
-
-def _percent(value: float | None) -> str:
-    return "" if value is None or math.isnan(value) else f"{100 * value:.1f}"

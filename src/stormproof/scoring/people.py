@@ -25,6 +25,7 @@ from stormproof.robustness.prediction import PAIRS, Predicted, normalise, predic
 from stormproof.scoring.measures import people
 from stormproof.scoring.reading import RunRows
 from stormproof.scoring.truths import Truths, only
+from stormproof.store.completeness import unreadable_images
 from stormproof.store.record import RunRecord, read_record
 from stormproof.store.reopen import dataset_of
 
@@ -72,7 +73,8 @@ def open_people(run: Path, *, data: str | None = None) -> PeopleRun:
     record = read_record(run)
     if "clean" not in record.conditions:
         raise IncompleteGrid(("clean",), len(record.conditions))
-    truths = Truths(dataset_of(record, data), record.images, record.seed)
+    unreadable = frozenset(unreadable_images(run, record))
+    truths = Truths(dataset_of(record, data), record.images, record.seed, unreadable=unreadable)
     label = truths.person
     if label is None:
         raise InvalidOption(f"{record.dataset.name} has no class of people.")

@@ -16,9 +16,9 @@ from stormproof.errors import StoreError
 from stormproof.metrics.quality import Change
 from stormproof.metrics.records import Detections
 from stormproof.models.classes import ClassMatch
-from stormproof.sample import RLE, Floats, Ints
-from stormproof.scoring.gathering import Spool, gathered, joined
-from stormproof.store.completeness import unreadable_images
+from stormproof.sample import RLE, Ints
+from stormproof.scoring.gathering import Spool, gathered, joined, numbers, stated_sides
+from stormproof.store.completeness import readable_images, unreadable_images
 from stormproof.store.contents import has_values
 from stormproof.store.parts import check_part, part_paths
 from stormproof.store.record import RunRecord
@@ -53,7 +53,6 @@ class RunRows:
         size = sum(path.stat().st_size for path in self._parts) / max(1, len(self.record.conditions))
         at_once = max(1, int(_BUDGET / max(size, 1)))
         wanted = ["index", "image", "condition", "height", "width", *columns]
-        wanted = [name for name in wanted if name in data.schema.names]  # earlier runs hold no sides
         for start in range(0, len(conditions), at_once):
             group = list(conditions[start : start + at_once])
             chosen = ds.field("condition").isin(group) & (ds.field("index") < self.record.images)
@@ -82,11 +81,14 @@ class RunRows:
             yield text, Detections(image, boxes, scores, _mapped(labels, match), sides=sides)
 
     def confusions(self, conditions: Sequence[str]) -> Iterator[tuple[str, tuple[Ints, Ints, Ints], Ints]]:
-        """Pixels of each condition by true and predicted class: three columns, and each entry's image."""
+        """Pixels of each condition by true and predicted class: three columns, and each entry's image as its
+        place among the readable ones."""
+        readable = readable_images(self.run, self.record)
         for text, table in self.by_condition(conditions, CONFUSION):
-            truth, predicted, pixels = (_values(table[name]) for name in CONFUSION)
+            truth, predicted, pixels = (numbers(table[name]).astype(np.int64) for name in CONFUSION)
             lengths = pc.fill_null(pc.list_value_length(table[CONFUSION[0]]), 0).combine_chunks()
-            yield text, (truth, predicted, pixels), np.repeat(np.arange(len(table)), np.asarray(lengths))
+            places = np.searchsorted(readable, np.asarray(table["index"]))
+            yield text, (truth, predicted, pixels), np.repeat(places, np.asarray(lengths))
 
     def changes(self, conditions: Sequence[str]) -> dict[str, dict[str, float]]:
         """The mean RMSE and SNR of each condition, over images that have finite ones; none of older runs."""
@@ -103,22 +105,18 @@ def _finite_mean(column: pa.ChunkedArray) -> float:
     return math.fsum(finite.tolist()) / len(finite) if finite.size else math.nan
 
 
-def _values(column: pa.ChunkedArray) -> Ints:
-    return np.asarray(pc.list_flatten(column).combine_chunks()).astype(np.int64)
-
-
 def _flat(table: pa.Table, match: ClassMatch, positions: dict[str, int]) -> Detections:
     """Detections with masks."""
     owners = np.array([positions[name] for name in table["image"].to_pylist()], np.int64)
     lengths = np.asarray(pc.list_value_length(table["scores"]).combine_chunks()).astype(np.int64)
-    boxes = np.asarray(pc.list_flatten(pc.list_flatten(table["boxes"])).combine_chunks()).reshape(-1, 4)
+    boxes = numbers(table["boxes"]).reshape(-1, 4)
     return Detections(
         np.repeat(owners, lengths),
         boxes,
-        np.asarray(pc.list_flatten(table["scores"]).combine_chunks()),
-        _mapped(_values(table["labels"]), match),
+        numbers(table["scores"]),
+        _mapped(numbers(table["labels"]).astype(np.int64), match),
         tuple(_masks(table)),
-        _sides(table, boxes, lengths),
+        stated_sides(table["sides"], boxes, lengths),  # type: ignore[arg-type]  # None: what corners give
     )
 
 
@@ -131,17 +129,6 @@ def _mapped(labels: Ints, match: ClassMatch) -> Ints:
         )
     mapped = known[labels] if len(labels) else labels
     return np.where(mapped < 0, len(match.dataset), mapped)
-
-
-def _sides(table: pa.Table, boxes: Floats, lengths: Ints) -> Floats:
-    """Widths and heights: stated where a row states them, else what its corners give."""
-    sides = boxes[:, 2:] - boxes[:, :2]
-    if "sides" not in table.column_names or table["sides"].null_count == len(table):
-        return sides
-    stated = np.repeat(np.asarray(table["sides"].is_valid().combine_chunks()), lengths)
-    flat = pc.list_flatten(pc.list_flatten(table["sides"])).combine_chunks()
-    sides[stated] = np.asarray(flat).reshape(-1, 2)
-    return sides
 
 
 def _masks(table: pa.Table) -> Iterator[RLE]:

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from stormproof.condition import Condition
 from stormproof.corruptions.plugins import declare
 from stormproof.datasets.dataset import Dataset
 from stormproof.errors import InvalidOption, UnknownName, some
@@ -19,21 +18,20 @@ from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.metrics.roc import Sensitivities, Worsening, fix_sensitivities, worst_images
 from stormproof.models.classes import match_classes
 from stormproof.scoring.aggregates import Aggregates, against, aggregates
-from stormproof.scoring.classes import check_classes, chosen_classes, narrowed
+from stormproof.scoring.classes import Asked, check_classes, chosen_classes
 from stormproof.scoring.images import ImageErrors, map_errors
 from stormproof.scoring.measures import people, score_boxes, score_maps, score_masks, score_people
 from stormproof.scoring.papers import averaged_grid
 from stormproof.scoring.reading import RunRows
 from stormproof.scoring.sets import ConditionSet, sets_of
-from stormproof.scoring.truths import Truths, only
+from stormproof.scoring.truths import Truths, met, only
 from stormproof.store.completeness import (
     IncompleteRun,
     in_words,
     missing_images,
     readable_images,
-    unreadable_images,
 )
-from stormproof.store.contents import has_objects, has_values
+from stormproof.store.contents import has_values
 from stormproof.store.integrity import check_images, check_run
 from stormproof.store.record import RunRecord, read_record
 from stormproof.store.reopen import dataset_of
@@ -104,7 +102,7 @@ def score_run(
     run: Path,
     *,
     data: str | Dataset | None = None,
-    classes: Sequence[str] | str | None = None,
+    classes: Asked = None,
     partial: bool = False,
     reference: Path | None = None,
     only: Sequence[str] = (),
@@ -197,10 +195,10 @@ def readable_ids(run: Path, record: RunRecord, dataset: Dataset) -> tuple[str, .
 def _images(ids: tuple[str, ...], found: Mapping[str, Scored]) -> ImageErrors | None:
     """The error of each image: of label maps where the run has them, else of objects."""
     kinds = dict.fromkeys(kind for scored in found.values() for kind in scored.per_image)
-    for kind in sorted(kinds, key=lambda name: name != "mIoU"):
-        held = {text: scored.per_image[kind] for text, scored in found.items() if kind in scored.per_image}
-        return ImageErrors(ids, held)
-    return None
+    if not kinds:
+        return None
+    kind = "mIoU" if "mIoU" in kinds else next(iter(kinds))
+    return ImageErrors(ids, {t: s.per_image[kind] for t, s in found.items() if kind in s.per_image})
 
 
 def _scored(
@@ -208,25 +206,23 @@ def _scored(
     record: RunRecord,
     dataset: Dataset,
     conditions: list[str],
-    asked: Sequence[str] | str | None,
+    asked: Asked,
     rule: MatchingRule,
     lost: dict[str, list[Worsening]],
 ) -> tuple[tuple[str, ...], dict[str, Scored]]:
     """The classes that were scored, and the numbers of each condition."""
     found: dict[str, Scored] = {text: Scored({}) for text in conditions}
-    chosen = chosen_classes(record.model.classes, dataset.classes, asked)
     scored_classes: tuple[str, ...] = ()
-    unreadable = frozenset(unreadable_images(rows.run, record))
-    truths = Truths(dataset, record.images, record.seed, chosen, unreadable)
+    truths = Truths.of_run(rows.run, record, dataset, asked)
     if has_values(rows.run, "confusion_pixels"):
         match = match_classes(record.model.semantic_classes, dataset.semantic_classes)
         kept = chosen_classes(record.model.semantic_classes, dataset.semantic_classes, asked)
-        scored_classes = kept
+        scored_classes, images = kept, len(readable_images(rows.run, record))
         for text, columns, owners in rows.confusions(conditions):
-            errors = map_errors(columns, owners, len(readable_ids(rows.run, record, dataset)), match)
+            errors = map_errors(columns, owners, images, match)
             found[text] |= score_maps(columns, match, kept) | Scored({}, per_image={"mIoU": errors})
-    if truths.has_objects and chosen and (has_objects(rows.run) or not has_values(rows.run, "semantic_runs")):
-        scored_classes = tuple(dict.fromkeys((*chosen, *scored_classes)))
+    if truths.answered_in(rows.run):
+        scored_classes = tuple(dict.fromkeys((*truths.classes, *scored_classes)))
         for text, scored in _objects(rows, record, truths, conditions, rule, lost):
             found[text] |= scored
     if not any(scored.numbers for scored in found.values()):
@@ -242,13 +238,10 @@ def _objects(
     rule: MatchingRule,
     lost: dict[str, list[Worsening]],
 ) -> Iterator[tuple[str, Scored]]:
-    match = narrowed(match_classes(record.model.classes, truths.dataset.classes), truths.classes)
     masks = has_values(rows.run, "masks") and truths.has_masks
-    clean_first = sorted(conditions, key=lambda text: text != "clean")
     fixed: Sensitivities | None = None
     clean: Detections | None = None
-    for text, found in rows.detections(clean_first, match, truths.still.position, masks=masks):
-        truth = truths.under(Condition.parse(text))
+    for text, truth, found in met(rows, record, truths, conditions, masks=masks):
         scored = score_boxes(truth, found, rule)
         if masks:
             scored |= score_masks(truth, found)

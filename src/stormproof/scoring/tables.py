@@ -32,7 +32,7 @@ COLUMNS = ("condition", "corruption", "severity", "class", "measure", "value")
 
 def save(run: Path, scores: Scores) -> None:
     """Keep scores beside the predictions they were derived from."""
-    sealed = _document(with_digest(finite(scores.as_dict())))
+    sealed = document(with_digest(finite(scores.as_dict())))
     for name, text in ((SCORES, sealed), (SCORES_CSV, as_csv(scores))):
         with whole_file(run / name) as file:
             file.write(text.encode())
@@ -42,11 +42,12 @@ def save(run: Path, scores: Scores) -> None:
 
 def as_json(scores: Scores) -> str:
     """Fractions, in full precision; null where there is no number."""
-    return _document(finite(scores.as_dict()))
+    return document(scores.as_dict())
 
 
-def _document(content: Any) -> str:
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+def document(content: Any) -> str:
+    """Content as a JSON file has it."""
+    return json.dumps(finite(content), indent=1, ensure_ascii=False) + "\n"
 
 
 def several(every: Mapping[str, Scores], *, wants_json: bool) -> str:
@@ -55,8 +56,7 @@ def several(every: Mapping[str, Scores], *, wants_json: bool) -> str:
         (scores,) = every.values()
         return as_json(scores) if wants_json else as_csv(scores)
     if wants_json:
-        content = {name: finite(scores.as_dict()) for name, scores in every.items()}
-        return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+        return document({name: scores.as_dict() for name, scores in every.items()})
     lines = [f"run,{line}" if k == 0 else f"{_quoted(name)},{line}"
              for j, (name, scores) in enumerate(every.items())
              for k, line in enumerate(as_csv(scores).splitlines()) if k or not j]  # fmt: skip
@@ -105,7 +105,7 @@ def summary_table(scores: Scores) -> Table:
     known = measures()
     for name, found in scores.aggregates.items():
         if known[name].fraction:
-            cells = [_percent(found.get(key, math.nan)) for key, _ in columns]
+            cells = [percent(found.get(key, math.nan)) for key, _ in columns]
             table.add_row(name, *cells, style="bold" if name == scores.headline else "")
     return table
 
@@ -127,7 +127,7 @@ def set_lines(scores: Scores) -> list[str]:
         found = totals.get(scores.headline, {})
         shown = {key: found[key] for key in ("P", "mPC", "rPC", "mCE", MEAN) if key in found}
         numbers = ", ".join(
-            f"{key} {_percent(value)}" for key, value in shown.items() if not math.isnan(value)
+            f"{key} {percent(value)}" for key, value in shown.items() if not math.isnan(value)
         )
         lines.append(
             f"{scores.headline} over {each.words if each.name else f'{each.words} beside'}: {numbers}"
@@ -162,12 +162,12 @@ def grid_table(scores: Scores) -> Table:
             continue  # they are in a table of their own
         if condition.rung is None:
             # As text: to rich, the brackets of a condition would be a style, and vanish.
-            table.add_row(Text(text), *[""] * len(SEVERITIES), _percent(value))
+            table.add_row(Text(text), *[""] * len(SEVERITIES), percent(value))
         else:
             graded.setdefault(condition.series, {})[condition.rung] = value
     for name, levels in graded.items():
-        cells = [_percent(levels[level]) if level in levels else "–" for level in SEVERITIES]
-        table.add_row(Text(name), *cells, _percent(means.get(name, math.nan)))
+        cells = [percent(levels[level]) if level in levels else "–" for level in SEVERITIES]
+        table.add_row(Text(name), *cells, percent(means.get(name, math.nan)))
     return table
 
 
@@ -202,7 +202,7 @@ def curve_table(scores: Scores) -> Table:
     for space, part in curves:
         table.add_column(f"{space}\n{part}", justify="right")
     for alpha in sorted({alpha for curve in curves.values() for alpha in curve}):
-        table.add_row(f"{alpha:g}", *(_percent(curve.get(alpha, math.nan)) for curve in curves.values()))
+        table.add_row(f"{alpha:g}", *(percent(curve.get(alpha, math.nan)) for curve in curves.values()))
     return table
 
 
@@ -218,8 +218,9 @@ def flat_numbers(scores: Scores) -> dict[str, float]:
     return {name: value for name, value in (cells | totals).items() if math.isfinite(value)}
 
 
-def _percent(value: float) -> str:
-    return "" if math.isnan(value) else f"{100 * value:.1f}"
+def percent(value: float | None) -> str:
+    """A fraction as tables show it; nothing where there is none."""
+    return "" if value is None or math.isnan(value) else f"{100 * value:.1f}"
 
 
 def _number(value: float) -> str:

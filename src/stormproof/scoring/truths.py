@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
 from stormproof.condition import Condition
 from stormproof.corruptions import find, truth_under
+from stormproof.corruptions.geometry import select
 from stormproof.datasets.dataset import Dataset
-from stormproof.metrics.records import DetectionTruth
+from stormproof.metrics.records import Detections, DetectionTruth
+from stormproof.models.classes import match_classes
 from stormproof.sample import Instances
+from stormproof.scoring.classes import Asked, chosen_classes, narrowed
+from stormproof.scoring.reading import RunRows
+from stormproof.store.completeness import unreadable_images
+from stormproof.store.contents import has_objects, has_values
+from stormproof.store.record import RunRecord
 
 PEOPLE = ("person", "pedestrian")
 
@@ -27,6 +35,13 @@ class Truths:
     seed: int
     chosen: tuple[str, ...] | None = None
     unreadable: frozenset[int] = frozenset()  # left out of every condition
+
+    @classmethod
+    def of_run(cls, run: Path, record: RunRecord, dataset: Dataset, asked: Asked = None) -> Truths:
+        """What a run is scored against: the objects of the classes asked for, in the images it could read."""
+        chosen = chosen_classes(record.model.classes, dataset.classes, asked)
+        unreadable = frozenset(unreadable_images(run, record))
+        return cls(dataset, record.images, record.seed, chosen, unreadable)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -45,6 +60,11 @@ class Truths:
     @property
     def has_objects(self) -> bool:
         return bool(self.dataset.classes) and self.dataset.truth(0).instances is not None
+
+    def answered_in(self, run: Path) -> bool:
+        """Whether a run's model answers with objects of these classes; one of label maps alone does not."""
+        answered = has_objects(run) or not has_values(run, "semantic_runs")
+        return answered and self.has_objects and bool(self.classes)
 
     @cached_property
     def has_masks(self) -> bool:
@@ -75,16 +95,22 @@ class Truths:
             return objects
         place = np.array([self.classes.index(c) if c in self.classes else -1 for c in self.dataset.classes])
         kept = np.flatnonzero(place[objects.labels] >= 0)
-        masks = None if objects.masks is None else tuple(objects.masks[i] for i in kept.tolist())
-        return Instances(
-            objects.boxes[kept], place[objects.labels[kept]], masks, objects.crowd[kept],
-            objects.ignore[kept], objects.area[kept], objects.ids[kept],
-        )  # fmt: skip
+        return replace(select(objects, kept), labels=place[objects.labels[kept]])
 
 
 def moves(condition: Condition) -> bool:
     """Whether a condition moves the truth along with the pixels."""
     return condition.corruption is not None and find(condition.corruption).moves_labels(condition)
+
+
+def met(
+    rows: RunRows, record: RunRecord, truths: Truths, conditions: Sequence[str], *, masks: bool
+) -> Iterator[tuple[str, DetectionTruth, Detections]]:
+    """Truth and detections of each condition in the labels of the classes scored; the clean images first."""
+    match = narrowed(match_classes(record.model.classes, truths.dataset.classes), truths.classes)
+    clean_first = sorted(conditions, key=lambda text: text != "clean")
+    for text, found in rows.detections(clean_first, match, truths.still.position, masks=masks):
+        yield text, truths.under(Condition.parse(text)), found
 
 
 def only(truth: DetectionTruth, label: int) -> DetectionTruth:

@@ -13,18 +13,16 @@ from pathlib import Path
 
 import numpy as np
 
-from stormproof.condition import Condition
 from stormproof.datasets.dataset import Dataset
 from stormproof.metrics.matching import DROPPED, TRUE, judge_voc
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.metrics.voc import area_under
 from stormproof.models.classes import match_classes
 from stormproof.sample import Floats
-from stormproof.scoring.classes import chosen_classes, narrowed
+from stormproof.scoring.classes import chosen_classes
 from stormproof.scoring.measures import named, score_maps
 from stormproof.scoring.reading import RunRows
-from stormproof.scoring.truths import Truths
-from stormproof.store.completeness import unreadable_images
+from stormproof.scoring.truths import Truths, met
 from stormproof.store.contents import has_values
 from stormproof.store.record import RunRecord
 from stormproof.store.schema import CONFUSION
@@ -63,12 +61,8 @@ def worst_images(run: Path, record: RunRecord, dataset: Dataset, count: int) -> 
 
 
 def _box_scores(rows: RunRows, record: RunRecord, dataset: Dataset) -> Iterator[tuple[str, dict[str, float]]]:
-    classes = chosen_classes(record.model.classes, dataset.classes, None)
-    unreadable = frozenset(unreadable_images(rows.run, record))
-    truths = Truths(dataset, record.images, record.seed, classes, unreadable)
-    match = narrowed(match_classes(record.model.classes, dataset.classes), classes)
-    for text, found in rows.detections(record.conditions, match, truths.still.position, masks=False):
-        truth = truths.under(Condition.parse(text))
+    truths = Truths.of_run(rows.run, record, dataset)
+    for text, truth, found in met(rows, record, truths, record.conditions, masks=False):
         each = image_precisions(truth, named(found, truth))
         yield text, {name: float(s) for name, s in zip(truth.ids, each, strict=True) if not math.isnan(s)}
 
