@@ -22,6 +22,7 @@ from urllib.parse import quote
 from stormproof import __version__
 from stormproof.condition import Condition
 from stormproof.corruptions import corrupt_image, find
+from stormproof.corruptions.registry import recipe_versions
 from stormproof.errors import InvalidImage, InvalidOption, OutputError
 from stormproof.files import is_file, make_folder, sha256, sweep_below, whole_file
 from stormproof.imagefile import IMAGE_SUFFIXES, read_image, write_image
@@ -182,15 +183,14 @@ def _read(job: Job) -> Image | Failure:
 def write_manifest(destination: Path, seed: int, copies: Iterable[Copy], failures: Iterable[Failure]) -> None:
     """Record what was made, sorted, so that equal runs give equal manifests."""
     files = sorted(copies, key=lambda copy: copy.path)
-    names = sorted({c.corruption for c in map(Condition.parse, {f.condition for f in files}) if c.corruption})
     record = {
         "stormproof": __version__,
         "seed": seed,
-        "recipe_versions": {name: find(name).version for name in names},
+        "recipe_versions": recipe_versions(copy.condition for copy in files),
         "files": [asdict(copy) for copy in files],
         "failed": [asdict(failure) for failure in sorted(failures, key=lambda failure: failure.source)],
     }
-    with whole_file(destination / MANIFEST) as file:
+    with whole_file(destination / MANIFEST) as file:  # ASCII: names may hold bytes that UTF-8 cannot encode
         file.write((json.dumps(record, indent=1) + "\n").encode())
 
 

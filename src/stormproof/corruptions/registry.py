@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
@@ -262,6 +262,12 @@ def every_severity(name: str) -> tuple[Condition, ...]:
         example = ",".join(f"{key}=…" for key in found.ladders)
         raise InvalidCondition(f"{name} has no severities; write {name}[{example}].")
     return grid([name], found.severities)
+
+
+def recipe_versions(conditions: Iterable[str]) -> dict[str, int]:
+    """The versions of the recipes that conditions need, by name."""
+    names = {Condition.parse(text).corruption for text in {*conditions}} - {None}
+    return {name: find(name).version for name in sorted(map(str, names))}
 
 
 def find(name: str) -> Corruption:

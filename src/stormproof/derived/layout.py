@@ -5,46 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import PIL.Image
 
-from stormproof.files import make_folder
-from stormproof.imagefile import write_image
-from stormproof.sample import Image, Sample
+from stormproof.sample import Sample
 from stormproof.spec import Spec
-
-Record = dict[str, Any]  # what a layout's `finish` must know of an image; goes through JSON
+from stormproof.world.writers.format import Job, Record
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """Where a dataset is written, and the names it has for things."""
+class Target(Job):
+    """Where and how a dataset is written, and the names it has for things."""
 
-    root: Path
-    split: str
-    suffix: str  # .png keeps every pixel
-    quality: int  # of JPEG
-    classes: tuple[str, ...]
+    classes: tuple[str, ...] = ()
     semantic_classes: tuple[str, ...] = ()
     category_ids: tuple[int, ...] = ()
-
-    def image(self, folder: str, name: str, image: Image) -> Path:
-        path = self.file(folder, name + self.suffix)
-        write_image(path, image, quality=self.quality)
-        return path
-
-    def numbers(self, folder: str, name: str, values: npt.NDArray[Any]) -> Path:
-        """A map of 8- or 16-bit numbers as PNG."""
-        path = self.file(folder, f"{name}.png")
-        PIL.Image.fromarray(values).save(path)
-        return path
-
-    def file(self, folder: str, name: str) -> Path:
-        """A path below the root, whose folder exists from now on."""
-        return make_folder(self.root / folder) / name
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,10 @@ from typing import Any
 
 from stormproof import __version__
 from stormproof.condition import Condition
-from stormproof.corruptions.registry import find
+from stormproof.corruptions.registry import recipe_versions
 from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
-from stormproof.derived.layout import Layout, Record, Target
+from stormproof.derived.layout import Layout, Target
 from stormproof.derived.maps import CAMVID, CITYSCAPES, IMAGES
 from stormproof.derived.objects import COCO, VOC, YOLO
 from stormproof.derived.version import PAPER_QUALITY, Version, make, style_of
@@ -29,6 +29,7 @@ from stormproof.files import make_folder, read_text, sha256, whole_file, write_j
 from stormproof.processes import spread
 from stormproof.style.sources import check_style
 from stormproof.style.stylemap import StyleMap
+from stormproof.world.writers.format import Record
 
 LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in (COCO, YOLO, VOC, CITYSCAPES, CAMVID, IMAGES)}
 JOURNAL, MANIFEST, STYLES = "journal.jsonl", "manifest.json", "styles.json"
@@ -233,13 +234,10 @@ def _begin(order: Order, out: Path) -> Iterator[Done]:
 
 
 def _write_manifest(order: Order, out: Path, files: Sequence[Record], failed: Sequence[Done]) -> None:
-    names = sorted(
-        {c.corruption for c in map(Condition.parse, {f["condition"] for f in files}) if c.corruption}
-    )
     record = {
         "stormproof": __version__,
         "order": asdict(order),
-        "recipe_versions": {name: find(name).version for name in names},
+        "recipe_versions": recipe_versions(file["condition"] for file in files),
         "files": [{key: value for key, value in file.items() if key != "record"} for file in files],
         "failed": [{"source": row.id, "reason": row.error} for row in failed],
     }

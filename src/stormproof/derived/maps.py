@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from stormproof.datasets.cityscapes import BY_NAME
-from stormproof.derived.layout import Layout, Record, Target, nothing, semantic_labels
+from stormproof.derived.layout import Layout, Target, nothing, semantic_labels
 from stormproof.sample import Sample
 from stormproof.spec import Spec
+from stormproof.world.writers.format import Record
 
 CITY = "stormproof"
 VOID = 255

@@ -12,9 +12,11 @@ import numpy as np
 import yaml
 
 from stormproof.datasets.write_coco import entries
-from stormproof.derived.layout import Layout, Record, Target, no_objects
+from stormproof.derived.layout import Layout, Target, no_objects
 from stormproof.sample import RLE, Instances, Sample
 from stormproof.spec import Spec
+from stormproof.world.writers.format import Record
+from stormproof.world.writers.voc import add
 
 
 def _objects(sample: Sample) -> Instances:
@@ -91,11 +93,6 @@ def _write_voc(target: Target, name: str, sample: Sample) -> tuple[Path, Record]
     path = target.image("JPEGImages", name, sample.image)
     height, width = sample.image.shape[:2]
     root = ElementTree.Element("annotation")
-
-    def add(parent: ElementTree.Element, **values: object) -> None:
-        for tag, value in values.items():
-            ElementTree.SubElement(parent, tag).text = str(value)
-
     add(root, folder="VOC", filename=path.name)
     depth = 1 if sample.image.ndim == 2 else sample.image.shape[2]
     add(ElementTree.SubElement(root, "size"), width=width, height=height, depth=depth)

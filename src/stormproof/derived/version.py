@@ -76,15 +76,13 @@ def _painted(sample: Sample, condition: Condition, version: Version, mask: Bools
     assert chosen is not None
     values = find("style").parameters(condition)
     alpha, space, network = float(values["alpha"]), str(values["space"]), str(values["network"])
-    saved = again if version.paper else _as_it_is
-    if space == FEATURE:
-        painted = saved(stylize(sample.image, chosen[1], alpha=alpha, network=network))
-    elif version.paper:
+    if space == FEATURE or not version.paper:
+        painted = stylize(sample.image, chosen[1], alpha=alpha, space=space, network=network)
+        painted = again(painted) if version.paper else painted
+    else:
         full = again(stylize(sample.image, chosen[1], alpha=1.0, network=network))
         mixed = PIL.Image.blend(PIL.Image.fromarray(sample.image), PIL.Image.fromarray(full), alpha)
         painted = again(np.asarray(mixed, np.uint8))
-    else:
-        painted = stylize(sample.image, chosen[1], alpha=alpha, space=space, network=network)
     return painted if mask is None else join(sample.image, painted, mask, version.feather)
 
 
@@ -102,9 +100,5 @@ def again(image: Image) -> Image:
     """The image as it comes back from a JPEG of quality 75."""
     buffer = BytesIO()
     PIL.Image.fromarray(image).save(buffer, "JPEG", quality=PAPER_QUALITY)
-    with PIL.Image.open(buffer) as picture:
-        return np.array(picture, np.uint8)
-
-
-def _as_it_is(image: Image) -> Image:
-    return image
+    with PIL.Image.open(buffer) as saved:
+        return np.array(saved, np.uint8)

@@ -5,7 +5,6 @@ Its α blends vectors, from the content's own (which nearly reconstructs it) to 
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 from stormproof.errors import InvalidOption, ModelError
 from stormproof.sample import Image
 from stormproof.style.adain import Field
-from stormproof.style.runtime import session
+from stormproof.style.runtime import fingerprint, session
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,11 +35,11 @@ class Magenta:
     fingerprint: str
 
     def encode_content(self, image: Image) -> Content:
-        planes = _resized(image, _sides(self.transform, 0))
+        planes = _resized(image, _sides(self.transform))
         return Content(planes, self.encode_style(image), (image.shape[0], image.shape[1]))
 
     def encode_style(self, image: Image) -> Field:
-        return _run(self.predict, _resized(image, _sides(self.predict, 0)))
+        return _run(self.predict, _resized(image, _sides(self.predict)))
 
     def load_style(self, path: Path) -> Field:
         raise InvalidOption(f"{path}: {self.name} has no saved statistics; give style images.")
@@ -53,8 +52,9 @@ class Magenta:
         return np.asarray(np.clip(np.rint(back * 255), 0, 255), np.uint8)
 
 
-def _sides(opened: Any, k: int) -> tuple[int, int]:
-    _, height, width, _ = opened.get_inputs()[k].shape
+def _sides(opened: Any) -> tuple[int, int]:
+    """Height and width that a graph takes images in; 384 a side where it leaves them open."""
+    _, height, width, _ = opened.get_inputs()[0].shape
     return (height, width) if isinstance(height, int) else (384, 384)
 
 
@@ -80,5 +80,4 @@ def open_magenta(main: str, *, transform: str) -> Magenta:
         raise ModelError(
             f"{main}, {transform}: give the predicting graph first, then transform=PAINTING GRAPH."
         )
-    digest = hashlib.blake2b(b"".join(file.read_bytes() for file in files), digest_size=16).hexdigest()
-    return Magenta("magenta", predict, paint, digest)
+    return Magenta("magenta", predict, paint, fingerprint(files))

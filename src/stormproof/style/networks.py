@@ -27,7 +27,7 @@ from stormproof.style.layers import (
 )
 from stormproof.style.magenta import open_magenta
 from stormproof.style.names import BUILT_IN
-from stormproof.style.runtime import runner
+from stormproof.style.runtime import fingerprint, runner
 
 FOLDER = Path(__file__).with_name("weights")
 _PAIRS = {"VGG-19": (VGG_ENCODER, VGG_DECODER), "distilled VGG-19": (DISTILLED_ENCODER, DISTILLED_DECODER)}
@@ -117,8 +117,7 @@ def open_adain(main: str, *, decoder: str, torch: bool = False) -> AdaIN:
 def open_built_in() -> AdaIN:
     """Our own pair."""
     files = [FOLDER / "encoder.onnx", FOLDER / "decoder.onnx"]
-    digest = hashlib.blake2b(b"".join(file.read_bytes() for file in files), digest_size=16).hexdigest()
-    return AdaIN(BUILT_IN, runner(files[0]), runner(files[1]), digest, channels=192)
+    return AdaIN(BUILT_IN, runner(files[0]), runner(files[1]), fingerprint(files), channels=192)
 
 
 _OPENERS: Mapping[str, Callable[..., StyleNetwork]] = {"adain": open_adain, "magenta": open_magenta}

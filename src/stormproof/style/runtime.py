@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +13,19 @@ from stormproof.errors import MissingExtra, ModelError
 from stormproof.style.adain import Field, Run
 
 
-def session(model: bytes | Path, threads: int = 1) -> Any:
+def fingerprint(files: Iterable[Path]) -> str:
+    """The hash of networks that work together."""
+    return hashlib.blake2b(b"".join(file.read_bytes() for file in files), digest_size=16).hexdigest()
+
+
+def session(model: bytes | Path) -> Any:
     """An ONNX Runtime session on the CPU."""
     try:
         import onnxruntime
     except ImportError:
         raise MissingExtra("onnxruntime", "pip install 'stormproof[onnx]'") from None
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
     source = model if isinstance(model, bytes) else str(model)
     try:

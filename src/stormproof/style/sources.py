@@ -45,17 +45,17 @@ def read_style(path: Path) -> Image:
     What is transparent is shown on white paper; more than 8 bits are scaled down. Both are refused for
     images to be tested, where a conversion would change the test, but a style is only a look.
     """
-    with opened(path) as picture:
-        mode = picture.mode
+    with opened(path) as shown:
+        mode = shown.mode
         if mode in ("I", "F") or mode.startswith("I;16"):
-            values = np.asarray(picture, np.float64)
+            values = np.asarray(shown, np.float64)
             top = 65535 if mode.startswith("I") else max(float(values.max()), 1e-9)
-            picture = PIL.Image.fromarray(np.clip(values / top * 255, 0, 255).astype(np.uint8))
-        if mode.endswith(("A", "a")) or "transparency" in picture.info:
-            above = picture.convert("RGBA")
+            shown = PIL.Image.fromarray(np.clip(values / top * 255, 0, 255).astype(np.uint8))
+        if mode.endswith(("A", "a")) or "transparency" in shown.info:
+            above = shown.convert("RGBA")
             paper = PIL.Image.new("RGBA", above.size, "white")
-            picture = PIL.Image.alpha_composite(paper, above)
-        image = np.array(picture.convert("RGB"), np.uint8)
+            shown = PIL.Image.alpha_composite(paper, above)
+        image = np.array(shown.convert("RGB"), np.uint8)
     if image.size == 0:
         raise InvalidImage(f"{path}: has no pixels; give another style.")
     return image

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from stormproof.style.layers import Conv, Layer, Pool, Weights
-
-EPSILON = 1e-5  # added to variances, as in the original
+from stormproof.style.adain import EPSILON
+from stormproof.style.layers import Conv, Layer, Pool, Weights, convolutions
 
 
 class Network(nn.Module):
@@ -19,7 +18,7 @@ class Network(nn.Module):
     def __init__(self, layers: Sequence[Layer], weights: Weights | None = None) -> None:
         super().__init__()
         self.layers = tuple(layers)
-        convs = [layer for layer in self.layers if isinstance(layer, Conv)]
+        convs = convolutions(self.layers)
         self.convs = nn.ModuleDict({f"c{c.name}": nn.Conv2d(c.inputs, c.outputs, c.size) for c in convs})
         for conv in convs:
             module = self.convs[f"c{conv.name}"]

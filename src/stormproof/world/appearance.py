@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from stormproof.kernel import kernel
-from stormproof.world.facade import facade
+from stormproof.world.facade import Look, facade
 from stormproof.world.lettering import poster, sign
 from stormproof.world.looks import Marks, cloth, grass, hedge, paving, road
 from stormproof.world.materials import (
@@ -27,8 +27,6 @@ from stormproof.world.materials import (
 )
 from stormproof.world.noise import band, chance, smooth, visible
 from stormproof.world.surfaces import Surfaces
-
-Look = tuple[float, float, float, float, float]  # red, green, blue, gloss, glow
 
 
 @kernel(inline=True)

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from stormproof.world.classes import BUILDING
 from stormproof.world.dice import Dice
 from stormproof.world.districts import District
+from stormproof.world.light import Colour
 from stormproof.world.mesh import Mesh, Point
 from stormproof.world.models.houses import block, cuboid, roof
 from stormproof.world.palette import BOARDS, GLASSY, ROOFS, SHOPS, TRIMS, WALLS, varied
 from stormproof.world.planting import turned
-from stormproof.world.stage import Colour, Placement
+from stormproof.world.stage import Placement
 from stormproof.world.street import KERB, Street
 
 GLASS_FRONT, BOARDED = 3, 4  # styles of FACADE

@@ -7,12 +7,13 @@ from math import sqrt
 
 from stormproof.world.classes import BICYCLE, PERSON, SEMANTIC_OF
 from stormproof.world.dice import Dice
+from stormproof.world.light import Colour
 from stormproof.world.models import people
 from stormproof.world.palette import METALS, PAINTS
 from stormproof.world.plan import Plan
-from stormproof.world.stage import Colour, Placement, tone, tones
+from stormproof.world.stage import Placement, tone, tones
 from stormproof.world.street import Street
-from stormproof.world.traffic import Spot
+from stormproof.world.traffic import Spot, is_taken
 
 SKINS = tones("e8b898 d49a78 b87a58 8a5638 5e3a26 f0c8aa")
 HAIRS = tones("1c1814 3a281c 5c3e26 8a6a3c 9a9490 2a2a2c 6a3018")
@@ -38,12 +39,11 @@ def _dressed(dice: Dice) -> tuple[Colour, ...]:
 
 
 def _person(dice: Dice, street: Street, s: float, t: float, ahead: tuple[float, float]) -> Placement:
-    x, y, z = street.point(s, t)
     pattern = dice.integer(4) if dice.chance(0.35) else 0
     k = dice.between(0.95, 1.06)
     return Placement(
         people.walker(dice.integer(people.WALKERS)),
-        (x, y, z + street.ground(t)),
+        street.foot(s, t),
         ahead,
         (k, k, dice.between(0.96, 1.05)),
         _dressed(dice),
@@ -129,11 +129,10 @@ def cyclists(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
         u = dice.unit()
         s = 4.0 + 24.0 * u * u + 5.0 * u
         t = side * (m.half - m.parking - (m.bike / 2 if m.bike else dice.between(0.5, 0.9)))
-        if any(a < s + 1 and s - 1 < b and c < t + 0.4 and t - 0.4 < e for a, b, c, e in taken) or (
-            abs(t - plan.lens.t) < 1 and s < 6
-        ):
+        spot = (s - 1, s + 1, t - 0.4, t + 0.4)
+        if is_taken(spot, taken) or (abs(t - plan.lens.t) < 1 and s < 6):
             continue
-        taken.append((s - 1, s + 1, t - 0.4, t + 0.4))
+        taken.append(spot)
         ahead, tilt = street.ahead(s), street.tilt(s)
         if (side < 0) != dice.chance(0.1):
             ahead, tilt = (-ahead[0], -ahead[1]), -tilt

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import sqrt
 
 from stormproof.world.dice import Dice
-from stormproof.world.light import Light
-from stormproof.world.stage import Colour, tone
+from stormproof.world.light import Colour, Light
+from stormproof.world.stage import tone
 
 
 def _unit(x: float, y: float, z: float) -> Colour:

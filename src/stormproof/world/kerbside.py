@@ -7,20 +7,20 @@ from dataclasses import replace
 
 from stormproof.world.classes import POLE, VOID
 from stormproof.world.dice import Dice
+from stormproof.world.light import Colour
 from stormproof.world.models import furniture, plants
 from stormproof.world.palette import BARKS, GREENS, METALS, PAINTS, SHOPS
 from stormproof.world.plan import Plan
 from stormproof.world.planting import grain, planted, turned
-from stormproof.world.stage import Colour, Placement, tone
-from stormproof.world.street import KERB, Street
+from stormproof.world.stage import Placement, tone
+from stormproof.world.street import Street
 
 
 def _wires(dice: Dice, street: Street, side: int, row: float) -> Iterator[Placement]:
     """Wooden poles every 28 m."""
     for k in range(int(dice.between(4, 20)), 150, 28):
         if not street.crosses(k, 2):
-            x, y, z = street.point(k, side * (row + 0.2))
-            at, bark = (x, y, z + KERB), dice.pick(BARKS)
+            at, bark = street.foot(k, side * (row + 0.2)), dice.pick(BARKS)
             yield Placement(furniture.utility_pole(), at, street.ahead(k), colours=(bark,), semantic=POLE)
 
 
@@ -30,12 +30,12 @@ def _clutter(dice: Dice, street: Street, s: float, side: int, metal: Colour, pai
     away = turned(street, s, side)
     backed = kind in (furniture.BENCH, furniture.SHELTER)
     reach = profile.pavement - 0.7 if backed and profile.pavement > 2.2 else 0.25
-    x, y, z = street.point(s, side * (street.marks.half + profile.verge + reach))
+    at = street.foot(s, side * (street.marks.half + profile.verge + reach))
     if kind == furniture.SHELTER and profile.pavement < 3.0:
         kind = furniture.BOLLARD
     return Placement(
         furniture.clutter(kind),
-        (x, y, z + KERB),
+        at,
         (-away[1], away[0]) if backed else away,
         colours=(dice.pick(PAINTS), metal, dice.pick(SHOPS), paint),
         semantic=VOID,
@@ -45,9 +45,8 @@ def _clutter(dice: Dice, street: Street, s: float, side: int, metal: Colour, pai
 
 def _billboard(dice: Dice, street: Street, side: int, metal: Colour) -> Placement:
     profile, s = street.side(side), dice.between(20, 60)
-    x, y, z = street.point(s, side * (street.marks.half + profile.verge + profile.pavement + 2.4))
-    colours = (metal, metal, dice.pick(SHOPS))
-    at, seed = (x, y, z + KERB), dice.integer(1 << 20)
+    at = street.foot(s, side * (street.marks.half + profile.verge + profile.pavement + 2.4))
+    colours, seed = (metal, metal, dice.pick(SHOPS)), dice.integer(1 << 20)
     return Placement(furniture.billboard(), at, street.ahead(s), colours=colours, semantic=VOID, seed=seed)
 
 
@@ -70,9 +69,9 @@ def kerbside(dice: Dice, plan: Plan, side: int) -> Iterator[Placement]:
             tree = planted(dice, street, s, side * row, size, green)
             yield replace(tree, mesh=plants.tree(species, grain(s))) if alike else tree
         elif what < 0.12:
-            x, y, z = street.point(s, side * row)
-            mesh, colours = furniture.street_lamp(lamp), (metal, tone("fff0c8"))
-            yield Placement(mesh, (x, y, z + KERB), turned(street, s, -side), colours=colours, semantic=POLE)
+            at, colours = street.foot(s, side * row), (metal, tone("fff0c8"))
+            mesh, ahead = furniture.street_lamp(lamp), turned(street, s, -side)
+            yield Placement(mesh, at, ahead, colours=colours, semantic=POLE)
         elif what < 0.22 and s < 70:
             yield _clutter(dice, street, s, side, metal, paint)
     if dice.chance(0.15) and profile.yard:

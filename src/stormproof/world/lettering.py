@@ -7,9 +7,8 @@ import math
 import numpy as np
 
 from stormproof.kernel import kernel
+from stormproof.world.light import Colour
 from stormproof.world.noise import chance, visible
-
-Colour = tuple[float, float, float]
 
 # Three by five dots a letter, one octal digit a row: A to Z, then 0 to 9.
 _ROWS = (

@@ -10,9 +10,8 @@ import math
 from typing import NamedTuple
 
 from stormproof.kernel import kernel
+from stormproof.world.light import Colour
 from stormproof.world.noise import band, chance, past, smooth, visible
-
-Colour = tuple[float, float, float]
 
 
 class Marks(NamedTuple):

@@ -46,7 +46,8 @@ def turn(turns: float) -> tuple[float, float]:
     return round(math.cos(2 * math.pi * turns), 6), round(math.sin(2 * math.pi * turns), 6)
 
 
-def _unit(vectors: Corners) -> Corners:
+def unit(vectors: Corners) -> Corners:
+    """The vectors (along the last axis) at length 1."""
     length = np.sqrt(vectors[..., 0] ** 2 + vectors[..., 1] ** 2 + vectors[..., 2] ** 2)
     return vectors / np.maximum(length, 1e-9)[..., None]
 
@@ -54,7 +55,7 @@ def _unit(vectors: Corners) -> Corners:
 def flat_normals(corners: Corners) -> Corners:
     """Each triangle's own normal at its three corners."""
     normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    return np.repeat(_unit(normal)[:, None], 3, axis=1)
+    return np.repeat(unit(normal)[:, None], 3, axis=1)
 
 
 def paint(
@@ -116,7 +117,7 @@ def moved(mesh: Mesh, by: Point, yaw: float = 0.0) -> Mesh:
     )
 
 
-def quads(points: Sequence[Sequence[Point]]) -> Corners:
+def quads(points: Sequence[Sequence[Point]] | Corners) -> Corners:
     """Each four-cornered face as two triangles."""
     p = np.asarray(points, np.float64).reshape(-1, 4, 3)
     return np.stack([p[:, [0, 1, 2]], p[:, [0, 2, 3]]], axis=1).reshape(-1, 3, 3)
@@ -149,7 +150,7 @@ def loft(rings: Corners) -> Corners:
 def _frame(axis: Corners) -> tuple[Corners, Corners]:
     """Two unit vectors that complete `axis` to a right-handed frame."""
     helper = np.array([1.0, 0.0, 0.0]) if abs(axis[0]) < 0.8 else np.array([0.0, 1.0, 0.0])
-    u = _unit(np.cross(helper, axis))
+    u = unit(np.cross(helper, axis))
     return u, np.cross(axis, u)
 
 
@@ -170,13 +171,13 @@ def tube(
     `flatness` scales the cross-section across the model's forward direction, for bodies wider than deep.
     """
     a, b = np.array(start), np.array(end)
-    axis = _unit(b - a)
+    axis = unit(b - a)
     u, v = _frame(axis)
     spokes = np.array([c * u + s * v for c, s in circle(sides)])
     spokes[:, 1] *= flatness
     rings = np.stack([a + radius * spokes, b + end_radius * spokes])
     skin = loft(rings)
-    outward = _unit(np.stack([spokes, spokes]))
+    outward = unit(np.stack([spokes, spokes]))
     normals = loft(outward)
     if not capped:
         return paint(skin, material, slot, normals=normals)
@@ -202,15 +203,15 @@ def ball(
     # Crowd the levels towards the poles, where the outline turns fastest.
     levels = [1.5 * z - 0.5 * z * z * z for z in levels]
     around = circle(sides)
-    unit = np.array(
+    sphere = np.array(
         [
             [(math.sqrt(max(0.0, 1 - z * z)) * c, math.sqrt(max(0.0, 1 - z * z)) * s, z) for c, s in around]
             for z in levels
         ]
     )
-    skin = loft(unit)
+    skin = loft(sphere)
     size = np.array(radii)
-    return paint(skin * size + np.array(centre), material, slot, normals=_unit(skin / size))
+    return paint(skin * size + np.array(centre), material, slot, normals=unit(skin / size))
 
 
 def disc(
@@ -224,9 +225,9 @@ def disc(
     start: float = 0.0,
 ) -> Mesh:
     """A flat round (or, with few sides, polygonal) plate; its texture runs from -1 to 1 across it."""
-    axis = _unit(np.array(facing, np.float64))
+    axis = unit(np.array(facing, np.float64))
     up = np.array([0.0, 0.0, 1.0]) if abs(axis[2]) < 0.9 else np.array([0.0, 1.0, 0.0])
-    right = _unit(np.cross(up, axis))
+    right = unit(np.cross(up, axis))
     rim = circle(sides, start)
     middle = np.array(centre, np.float64)
     points = [middle + radius * (c * right + s * up) for c, s in rim]

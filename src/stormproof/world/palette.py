@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from stormproof.world.dice import Dice
-from stormproof.world.stage import Colour, tones
+from stormproof.world.light import Colour
+from stormproof.world.stage import tones
 
 WALLS = tones(
     "b8a78c c9b99a d8cdb6 e4ddcf a35f4a 8e4f3f b5725a 9a8f86 7f8a93 c8c4bc b08d62 d4b483 a9b0a4 "

@@ -81,46 +81,26 @@ def _lens(dice: Dice, m: Marks, street: Street) -> Lens:
     where = dice.unit()
     if where < 0.62:  # in a car
         lane = dice.integer(m.right)
-        return Lens(
-            0.0,
-            m.middle + (lane + 0.5) * m.lane + dice.between(-0.3, 0.3),
-            dice.between(1.25, 1.8),
-            bend_ahead + dice.between(-0.06, 0.06),
-            dice.between(-0.03, 0.07),
-            dice.between(-0.01, 0.01),
-            focal,
-        )
-    if where < 0.72:  # in a bus or lorry
-        return Lens(
-            0.0,
-            m.middle + 0.5 * m.lane,
-            dice.between(2.2, 2.9),
-            bend_ahead + dice.between(-0.08, 0.08),
-            dice.between(0.03, 0.14),
-            0.0,
-            focal,
-        )
-    side = -1.0 if dice.chance(0.4) else 1.0
-    edge = m.half + street.side(side).verge
-    if where < 0.90:  # on foot, at the kerb, looking across
-        return Lens(
-            0.0,
-            side * (edge + dice.between(0.2, 0.6 + 0.3 * street.side(side).pavement)),
-            dice.between(1.45, 1.85),
-            -side * dice.between(0.08, 0.75) + bend_ahead,
-            dice.between(-0.03, 0.08),
-            dice.between(-0.02, 0.02),
-            focal,
-        )
-    return Lens(
-        0.0,
-        side * (edge + 0.5),
-        dice.between(3.5, 6.0),
-        -side * dice.between(0.05, 0.6) + bend_ahead,
-        dice.between(0.14, 0.30),
-        0.0,
-        focal,
-    )  # on a pole
+        t, height = m.middle + (lane + 0.5) * m.lane + dice.between(-0.3, 0.3), dice.between(1.25, 1.8)
+        yaw = bend_ahead + dice.between(-0.06, 0.06)
+        pitch, roll = dice.between(-0.03, 0.07), dice.between(-0.01, 0.01)
+    elif where < 0.72:  # in a bus or lorry
+        t, height = m.middle + 0.5 * m.lane, dice.between(2.2, 2.9)
+        yaw = bend_ahead + dice.between(-0.08, 0.08)
+        pitch, roll = dice.between(0.03, 0.14), 0.0
+    else:
+        side = -1.0 if dice.chance(0.4) else 1.0
+        edge = m.half + street.side(side).verge
+        if where < 0.90:  # on foot, at the kerb, looking across
+            t = side * (edge + dice.between(0.2, 0.6 + 0.3 * street.side(side).pavement))
+            height = dice.between(1.45, 1.85)
+            yaw = -side * dice.between(0.08, 0.75) + bend_ahead
+            pitch, roll = dice.between(-0.03, 0.08), dice.between(-0.02, 0.02)
+        else:  # on a pole
+            t, height = side * (edge + 0.5), dice.between(3.5, 6.0)
+            yaw = -side * dice.between(0.05, 0.6) + bend_ahead
+            pitch, roll = dice.between(0.14, 0.30), 0.0
+    return Lens(0.0, t, height, yaw, pitch, roll, focal)
 
 
 def make_plan(dice: Dice) -> Plan:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from stormproof.world.classes import VEGETATION
 from stormproof.world.dice import Dice
+from stormproof.world.light import Colour
 from stormproof.world.models import plants
 from stormproof.world.palette import BARKS, varied
-from stormproof.world.stage import Colour, Placement
+from stormproof.world.stage import Placement
 from stormproof.world.street import Street
 
 
@@ -22,12 +23,12 @@ def grain(s: float) -> tuple[float, float]:
 
 
 def planted(dice: Dice, street: Street, s: float, t: float, size: float, green: Colour) -> Placement:
-    x, y, z = street.point(s, t)
+    x, y, z = street.foot(s, t)
     k = size * dice.between(0.75, 1.2)
     tint = varied(dice, green, 0.8, 1.25)
     return Placement(
         plants.tree(dice.integer(plants.TREES), grain(s)),
-        (x, y, z + street.ground(t) - 0.05),
+        (x, y, z - 0.05),
         spun(dice),
         (k, k, k),
         (tint, dice.pick(BARKS)),

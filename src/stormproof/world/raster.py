@@ -136,21 +136,21 @@ def drop(
     return count
 
 
+@kernel(inline=True)
+def _above(one: Any, two: Any) -> bool:
+    """Whether a corner comes first from top to bottom; ties go left to right."""
+    return bool(one[1] < two[1] or (one[1] == two[1] and one[0] < two[0]))
+
+
 @kernel(allocates=False)
 def _by_height(screen: Any, t: int) -> tuple[int, int, int]:
-    """A triangle's corners from top to bottom; ties go left to right."""
+    """A triangle's corners from top to bottom."""
     a, b, c = 0, 1, 2
-    if screen[t, b, 1] < screen[t, a, 1] or (
-        screen[t, b, 1] == screen[t, a, 1] and screen[t, b, 0] < screen[t, a, 0]
-    ):
+    if _above(screen[t, b], screen[t, a]):
         a, b = b, a
-    if screen[t, c, 1] < screen[t, b, 1] or (
-        screen[t, c, 1] == screen[t, b, 1] and screen[t, c, 0] < screen[t, b, 0]
-    ):
+    if _above(screen[t, c], screen[t, b]):
         b, c = c, b
-    if screen[t, b, 1] < screen[t, a, 1] or (
-        screen[t, b, 1] == screen[t, a, 1] and screen[t, b, 0] < screen[t, a, 0]
-    ):
+    if _above(screen[t, b], screen[t, a]):
         a, b = b, a
     return a, b, c
 

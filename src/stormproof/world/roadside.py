@@ -19,11 +19,11 @@ def _boundary(dice: Dice, street: Street, side: int, s: float, long: float, at: 
     """A hedge, fence or low wall along the back of the pavement."""
     kind = dice.integer(4)
     if kind == 3:
-        x, y, z = street.point(s + long / 2, side * at)
+        foot = street.foot(s + long / 2, side * at)
         size = (dice.between(0.5, 0.9), long, dice.between(0.8, 1.7))
         yield Placement(
             plants.hedge(),
-            (x, y, z + KERB),
+            foot,
             street.ahead(s + long / 2),
             size,
             (dice.pick(GREENS),),
@@ -81,10 +81,10 @@ def plots(dice: Dice, plan: Plan, side: int) -> Iterator[Placement]:
             yield from _boundary(dice, street, side, s, wide * 0.8, kerb + 0.3)
         for _ in range(dice.integer(3)):
             if profile.yard and front - kerb > 2 and s < 70:
-                x, y, z = street.point(s + wide * dice.unit(), side * (front - dice.between(0.7, 1.3)))
+                at = street.foot(s + wide * dice.unit(), side * (front - dice.between(0.7, 1.3)))
                 yield Placement(
                     plants.bush(dice.integer(plants.BUSHES)),
-                    (x, y, z + KERB),
+                    at,
                     spun(dice),
                     colours=(dice.pick(GREENS),),
                     semantic=VEGETATION,

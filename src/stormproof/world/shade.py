@@ -143,13 +143,7 @@ def _sample(
     """Colour on the display's scale, 0 to 1, of what is seen at one image position."""
     camera, light = sight.camera, sight.light
     if hit >= 0:
-        r, g, b = _surface(
-            source[hit],
-            x,
-            y,
-            nearness,
-            sight,
-        )
+        r, g, b = _surface(source[hit], x, y, nearness, sight)
     else:
         a, c = (x - camera[13]) * camera[15], (y - camera[14]) * camera[15]
         dx, dy, dz = (

@@ -19,10 +19,9 @@ LAMPS = (tone("ff3a28"), tone("ffb428"), tone("50f0a0"), tone("1a1616"))
 def _post(
     street: Street, s: float, t: float, high: float, kind: int, tint: tuple[float, float, float]
 ) -> Placement:
-    x, y, z = street.point(s, t)
     return Placement(
         furniture.pole(kind),
-        (x, y, z + street.ground(t)),
+        street.foot(s, t),
         street.ahead(s),
         (1.0, 1.0, high),
         (tint,),
@@ -37,10 +36,10 @@ def signpost(
     metal = dice.pick(METALS)
     high = dice.between(2.2, 2.8) if kind != furniture.DIRECTION else dice.between(2.9, 3.6)
     yield _post(street, s, t, high + 0.3, 1 if kind != furniture.DIRECTION else 2, metal)
-    x, y, z = street.point(s, t)
+    x, y, z = street.foot(s, t)
     hx, hy = street.ahead(s)
     hx, hy = (-hx, -hy) if backwards else (hx, hy)
-    at = (x - 0.07 * hx, y - 0.07 * hy, z + street.ground(t) + high)
+    at = (x - 0.07 * hx, y - 0.07 * hy, z + high)
     k = dice.between(0.9, 1.25)
     stop = kind == furniture.STOP
     yield Placement(
@@ -63,8 +62,7 @@ def _signal(
     metal, head = dice.pick(METALS), dice.pick(HEADS)
     hx, hy = street.ahead(s)
     ax, ay = (-hx, -hy) if backwards else (hx, hy)
-    x, y, z = street.point(s, t)
-    z += street.ground(t)
+    x, y, z = street.foot(s, t)
     colours = (head, *LAMPS)
     high = dice.between(2.6, 3.2)
     yield _post(street, s, t, 6.0 if arm else high + 0.6, 2 if not arm else 3, metal)

@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from stormproof.kernel import kernel
 from stormproof.world.classes import VOID
+from stormproof.world.light import Colour
 from stormproof.world.materials import TWO_SIDED
 from stormproof.world.mesh import Floats, Mesh
 from stormproof.world.surfaces import MATERIAL, PLACE, SLOT, Surfaces, gather
 
-Colour = tuple[float, float, float]
 SLOTS = 8
 
 

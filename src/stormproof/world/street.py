@@ -13,11 +13,12 @@ from math import sqrt
 import numpy as np
 
 from stormproof.world.classes import ROAD, SIDEWALK, VEGETATION
+from stormproof.world.light import Colour
 from stormproof.world.looks import Marks
 from stormproof.world.materials import GRASS, GRAVEL, MATTE, PAVING
 from stormproof.world.materials import ROAD as ASPHALT
-from stormproof.world.mesh import Corners, Mesh, join, paint
-from stormproof.world.stage import Colour, Placement
+from stormproof.world.mesh import Corners, Mesh, join, paint, quads
+from stormproof.world.stage import Placement
 
 KERB = 0.13  # metres
 FAR = 1e6  # where things are that a street does not have
@@ -74,6 +75,11 @@ class Street:
         """Height above road level of the ground at t."""
         return 0.0 if abs(t) < self.marks.half else KERB
 
+    def foot(self, s: float, t: float) -> tuple[float, float, float]:
+        """Position in the world of what stands there: on the road, or a kerb higher beside it."""
+        x, y, z = self.point(s, t)
+        return x, y, z + self.ground(t)
+
     def crosses(self, s: float, margin: float = 0.0) -> bool:
         """Whether the cross street is at s."""
         return abs(s - self.marks.crossing) < self.marks.crossing_half + margin
@@ -117,11 +123,7 @@ def _faces(grid: Corners, s: Corners, t: Corners, pick: Corners) -> tuple[Corner
     flat = np.stack(
         [np.stack([s[rows + i], t[columns + j], np.zeros(len(rows))], axis=1) for i, j in source], axis=1
     )
-    halves = [[0, 1, 2], [0, 2, 3]]
-    return (
-        np.stack([four[:, h] for h in halves], axis=1).reshape(-1, 3, 3),
-        np.stack([flat[:, h] for h in halves], axis=1).reshape(-1, 3, 3),
-    )
+    return quads(four), quads(flat)
 
 
 def _kerbs(low: Corners, high: Corners, raised: Corners) -> Corners:
@@ -135,8 +137,7 @@ def _kerbs(low: Corners, high: Corners, raised: Corners) -> Corners:
     for i, j in zip(*np.nonzero(step), strict=True):
         a, b = (j, j + 1) if step[i, j] > 0 else (j + 1, j)
         out.append([low[i + 1, a], low[i + 1, b], high[i + 1, b], high[i + 1, a]])
-    p = np.array(out).reshape(-1, 4, 3)
-    return np.stack([p[:, [0, 1, 2]], p[:, [0, 2, 3]]], axis=1).reshape(-1, 3, 3)
+    return quads(out)
 
 
 def ground(
@@ -199,10 +200,5 @@ def _country(street: Street) -> Mesh:
         za, zb = (
             min(street.height(y), 0.0 if y < 100 else street.height(y)) - 0.5 - 0.002 * abs(y) for y in (a, b)
         )
-        wall.append(
-            [
-                [(-2500.0, a, za), (2500.0, a, za), (2500.0, b, zb)],
-                [(-2500.0, a, za), (2500.0, b, zb), (-2500.0, b, zb)],
-            ]
-        )
-    return paint(np.array(wall).reshape(-1, 3, 3), GRASS)
+        wall.append([(-2500.0, a, za), (2500.0, a, za), (2500.0, b, zb), (-2500.0, b, zb)])
+    return paint(quads(wall), GRASS)

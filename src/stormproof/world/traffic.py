@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import sqrt
 
 from stormproof.world.classes import BUS, CAR, SEMANTIC_OF, TRUCK
 from stormproof.world.dice import Dice
+from stormproof.world.light import Colour
 from stormproof.world.models import lorries, vehicles
 from stormproof.world.palette import varied
 from stormproof.world.plan import Plan
-from stormproof.world.stage import Colour, Placement, tone, tones
+from stormproof.world.stage import Placement, tone, tones
 from stormproof.world.street import Street
 
 BODIES = tones(
@@ -23,6 +25,12 @@ HEAD, TAIL, PLATE = tone("e8ecf0"), tone("a01814"), tone("d8d8d0")
 LENGTHS = {CAR: 4.8, TRUCK: 9.0, BUS: 12.0}
 
 Spot = tuple[float, float, float, float]  # s and t ranges taken by something
+
+
+def is_taken(spot: Spot, taken: list[Spot]) -> bool:
+    """Whether anything stands in some of it."""
+    s0, s1, t0, t1 = spot
+    return any(a < s1 and s0 < b and c < t1 and t0 < d for a, b, c, d in taken)
 
 
 def _coloured(dice: Dice, label: int) -> tuple[Colour, ...]:
@@ -51,10 +59,9 @@ def vehicle(
         else lorries.bus(dice.integer(lorries.BUSES))
     )
     k = dice.between(0.95, 1.05)
-    x, y, z = street.point(s, t)
     return Placement(
         mesh,
-        (x, y, z),
+        street.point(s, t),
         (hx, hy),
         (k, dice.between(0.94, 1.06), dice.between(0.96, 1.05)),
         _coloured(dice, label),
@@ -112,14 +119,8 @@ def parked(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
             s = max(s, 6.0)
         while s < 42:
             s += 5.4 + dice.between(0, 0.8)
-            free = (
-                not street.crosses(s, 9.0)
-                and abs(s - m.zebra) > 6
-                and not any(
-                    a < s + 2.7 and s - 2.7 < b and c < t + 0.95 and t - 0.95 < e for a, b, c, e in taken
-                )
-            )
-            if free and dice.chance(d.parked * full):
+            free = not is_taken((s - 2.7, s + 2.7, t - 0.95, t + 0.95), taken)
+            if free and not street.crosses(s, 9.0) and abs(s - m.zebra) > 6 and dice.chance(d.parked * full):
                 truck = dice.chance(0.05)
                 yield vehicle(
                     dice,
@@ -146,21 +147,10 @@ def crossing(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
             long = LENGTHS[label]
             s = m.crossing + s_off
             inside = abs(t) < m.half + long / 2 + 1
-            if dice.chance(0.25 if inside else 0.45) and not any(
-                a < s + 1.3 and s - 1.3 < b and c < t + long / 2 and t - long / 2 < e for a, b, c, e in taken
-            ):
+            spot = (s - 1.3, s + 1.3, t - long / 2, t + long / 2)
+            if dice.chance(0.25 if inside else 0.45) and not is_taken(spot, taken):
                 base = vehicle(dice, street, s, t, label, False)
                 hx, hy = base.ahead
-                ahead = (hy * direction, -hx * direction)
-                yield Placement(
-                    base.mesh,
-                    base.at,
-                    ahead,
-                    base.scale,
-                    base.colours,
-                    semantic=base.semantic,
-                    label=label,
-                    seed=base.seed,
-                )
-                taken.append((s - 1.3, s + 1.3, t - long / 2, t + long / 2))
+                yield replace(base, ahead=(hy * direction, -hx * direction), tilt=0.0)
+                taken.append(spot)
             t += long + 2 + dice.between(0, 22)

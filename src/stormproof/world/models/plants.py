@@ -11,7 +11,7 @@ import numpy as np
 
 from stormproof.randomness import Draw
 from stormproof.world.materials import BARK, HEDGE, LEAF
-from stormproof.world.mesh import Corners, Mesh, Point, box, join, paint, tube
+from stormproof.world.mesh import Corners, Mesh, Point, box, join, paint, quads, tube, unit
 
 LEAVES, WOOD = range(2)
 TREES = 18
@@ -36,10 +36,9 @@ def _clumps(
     middles = shape + np.array(centre)
     jitter = draw.uniforms(name + "-shape", 9 * count).reshape(count, 3, 3) * 2 - 1
     corners = middles[:, None] + jitter * size
-    outward = inside / np.sqrt((inside**2)[:, 0] + (inside**2)[:, 1] + (inside**2)[:, 2])[:, None]
+    outward = unit(inside)
     outward[:, 2] += 0.25
-    normals = np.repeat(outward[:, None], 3, axis=1) + jitter * 0.25
-    normals /= np.sqrt(normals[..., 0] ** 2 + normals[..., 1] ** 2 + normals[..., 2] ** 2)[..., None]
+    normals = unit(np.repeat(outward[:, None], 3, axis=1) + jitter * 0.25)
     reach = np.sqrt(inside[:, 0] ** 2 + inside[:, 1] ** 2 + inside[:, 2] ** 2)
     facts = np.stack([reach, draw.uniforms(name + "-chance", count), (inside[:, 2] + 1) / 2], axis=1)
     return paint(corners, LEAF, LEAVES, normals=normals, texture=np.repeat(facts[:, None], 3, axis=1))
@@ -117,10 +116,5 @@ def ridge(kind: int) -> Mesh:
     wall = []
     for k in range(40):
         a, b = -0.5 + k / 40, -0.5 + (k + 1) / 40
-        wall.append(
-            [
-                [(a, 0, -0.2), (b, 0, -0.2), (b, 0.1, tops[k + 1])],
-                [(a, 0, -0.2), (b, 0.1, tops[k + 1]), (a, 0.1, tops[k])],
-            ]
-        )
-    return paint(np.array(wall, np.float64).reshape(-1, 3, 3), HEDGE, LEAVES)
+        wall.append([(a, 0, -0.2), (b, 0, -0.2), (b, 0.1, tops[k + 1]), (a, 0.1, tops[k])])
+    return paint(quads(wall), HEDGE, LEAVES)

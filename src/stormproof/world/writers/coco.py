@@ -16,7 +16,7 @@ _GROUPS = {"person": "person", "traffic light": "outdoor", "stop sign": "outdoor
 
 def _scene(job: Job, index: int, rendered: Rendered) -> Record:
     sample = rendered.sample
-    name = job.image(f"{job.split}2017", f"{index:012d}", sample.image)
+    name = job.image(f"{job.split}2017", f"{index:012d}", sample.image).name
     height, width = sample.image.shape[:2]
     objects = sample.truth.instances
     assert objects is not None

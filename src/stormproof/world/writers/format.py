@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
+from stormproof.files import make_folder
 from stormproof.imagefile import write_image
 from stormproof.sample import Image
 from stormproof.world.samples import Rendered
@@ -23,26 +23,19 @@ class Job:
     root: Path
     split: str
     suffix: str = ".png"  # of images: .png keeps every pixel, .jpg is smaller
+    quality: int = 95  # of JPEG
 
-    def image(self, folder: str, name: str, image: Image) -> str:
-        """Write an image below the root; returns its file name."""
+    def image(self, folder: str, name: str, image: Image) -> Path:
+        """Write an image below the root."""
         path = self.file(folder, name + self.suffix)
-        write_image(path, image)
-        return path.name
+        write_image(path, image, quality=self.quality)
+        return path
 
     def file(self, folder: str, name: str) -> Path:
         """The path of a file below the root, whose folder exists from now on."""
-        directory = self.root / folder
-        directory.mkdir(parents=True, exist_ok=True)
-        return directory / name
+        return make_folder(self.root / folder) / name
 
-    def numbers(
-        self,
-        folder: str,
-        name: str,
-        values: npt.NDArray[np.uint8] | npt.NDArray[np.uint16],
-        palette: Sequence[int] = (),
-    ) -> None:
+    def numbers(self, folder: str, name: str, values: npt.NDArray[Any], palette: Sequence[int] = ()) -> None:
         """Write a map of 8- or 16-bit numbers as PNG, with colours for its values where given."""
         image = PIL.Image.fromarray(values)
         if len(palette):
@@ -50,7 +43,7 @@ class Job:
         image.save(self.file(folder, name + ".png"))
 
 
-Record = dict[str, Any]
+Record = dict[str, Any]  # what `finish` must know of an image; goes through JSON
 
 
 @dataclass(frozen=True, slots=True)

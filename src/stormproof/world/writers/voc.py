@@ -29,7 +29,8 @@ def palette() -> list[int]:
     ]
 
 
-def _element(parent: ElementTree.Element, **values: object) -> None:
+def add(parent: ElementTree.Element, **values: object) -> None:
+    """Give an element children of these names."""
     for tag, value in values.items():
         ElementTree.SubElement(parent, tag).text = str(value)
 
@@ -37,22 +38,22 @@ def _element(parent: ElementTree.Element, **values: object) -> None:
 def _annotation(name: str, rendered: Rendered) -> ElementTree.Element:
     height, width, depth = rendered.sample.image.shape
     root = ElementTree.Element("annotation")
-    _element(root, folder="VOC2012", filename=name)
-    _element(
+    add(root, folder="VOC2012", filename=name)
+    add(
         ElementTree.SubElement(root, "source"),
         database="Stormproof world",
         annotation="Stormproof world",
         image="rendered",
     )
-    _element(ElementTree.SubElement(root, "size"), width=width, height=height, depth=depth)
-    _element(root, segmented=1)
+    add(ElementTree.SubElement(root, "size"), width=width, height=height, depth=depth)
+    add(root, segmented=1)
     objects = rendered.sample.truth.instances
     assert objects is not None
     for k, (x1, y1, x2, y2) in enumerate(objects.boxes.astype(int).tolist()):
         label = OBJECTS[objects.labels[k]]
         if label in NUMBERS:
             found = ElementTree.SubElement(root, "object")
-            _element(
+            add(
                 found,
                 name=label,
                 pose="Unspecified",
@@ -61,14 +62,14 @@ def _annotation(name: str, rendered: Rendered) -> ElementTree.Element:
                 occluded=int(objects.occlusion[k] > OCCLUDED),
             )
             # VOC counts pixels from 1 and includes the last.
-            _element(ElementTree.SubElement(found, "bndbox"), xmin=x1 + 1, ymin=y1 + 1, xmax=x2, ymax=y2)
+            add(ElementTree.SubElement(found, "bndbox"), xmin=x1 + 1, ymin=y1 + 1, xmax=x2, ymax=y2)
     return root
 
 
 def _scene(job: Job, index: int, rendered: Rendered) -> Record:
     name = f"{job.split}_{index:06d}"
-    filename = job.image("JPEGImages", name, rendered.sample.image)
-    tree = ElementTree.ElementTree(_annotation(filename, rendered))
+    file = job.image("JPEGImages", name, rendered.sample.image)
+    tree = ElementTree.ElementTree(_annotation(file.name, rendered))
     ElementTree.indent(tree, "\t")
     tree.write(job.file("Annotations", f"{name}.xml"), encoding="utf-8")
     objects = rendered.sample.truth.instances
