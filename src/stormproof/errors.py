@@ -15,6 +15,14 @@ def some(names: Sequence[str], shown: int = 5) -> str:
     return ", ".join(names[:shown]) + (f" and {len(names) - shown} more" if len(names) > shown else "")
 
 
+def counted(count: int, noun: str) -> str:
+    """
+    >>> counted(1, "image"), counted(2, "image")
+    ('1 image', '2 images')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 class StormproofError(Exception):
     """Root of everything Stormproof raises on purpose."""
 

@@ -93,7 +93,7 @@ def decompress(text: str | bytes) -> npt.NDArray[np.uint32]:
     ends = np.flatnonzero((digits & 32) == 0)
     starts = np.concatenate(([0], ends[:-1] + 1))
     lengths = ends - starts + 1
-    if lengths.max() > 12:
+    if lengths.max() > 12:  # 60 bits, and all that an int64 can shift
         raise InvalidTruth(f"compressed RLE {text!r:.80} holds a run longer than any image.")
     place = 5 * (np.arange(digits.size) - np.repeat(starts, lengths))
     runs = np.add.reduceat((digits & 31) << place, starts)

@@ -51,7 +51,10 @@ def span(bits: Any, count: Any, low: Any, out: Any) -> None:
 
 @kernel
 def absorb(words: Any, lanes: Any) -> None:
-    """Eight multiply–xor hashes side by side, so that the loop becomes vector instructions."""
+    """Eight multiply–xor hashes side by side, so that the loop becomes vector instructions.
+
+    The multiplier is that of rrmxmx, as in XXH3: one whose products spread every bit well.
+    """
     for i in range(words.shape[0]):
         for lane in range(8):
             h = (lanes[lane] ^ words[i, lane]) * np.uint64(0x9FB21C651E98DF25)

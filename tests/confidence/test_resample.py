@@ -174,7 +174,7 @@ def test_pairs_leave_the_same_images_out(with_holes):
     scores, holes = score_run(run), resample(run)
     assert differences((scores, holes), (scores, holes))["AP"]["mPC"].interval.se == 0
     whole = replace(holes, left_out=())
-    with pytest.raises(InvalidOption, match=r"1 images could be read in one run and not in the other \(4\)"):
+    with pytest.raises(InvalidOption, match=r"1 image could be read in one run and not in the other \(4\)"):
         differences((scores, holes), (scores, whole))
 
 

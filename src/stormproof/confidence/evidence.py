@@ -21,6 +21,7 @@ from stormproof.corruptions import registered
 from stormproof.corruptions.units import physical
 from stormproof.datasets.dataset import Dataset
 from stormproof.engine.provenance import provenance
+from stormproof.errors import counted
 from stormproof.files import sha256
 from stormproof.spec import Spec
 from stormproof.store.completeness import readable_images, unreadable_images
@@ -99,13 +100,10 @@ def _deviations(run: Path, record: RunRecord) -> list[str]:
         found.append(f"Only the first {record.images} of {record.dataset.images} images were tested.")
     unreadable = list(unreadable_images(run, record).values())
     if unreadable:
-        found.append(
-            f"{len(unreadable)} images could not be read and are left out of every condition: "
-            f"{', '.join(unreadable)}."
-        )
+        found.append(f"Left out of every condition, since unreadable: {', '.join(unreadable)}.")
     failures = [failure for failure in read_failures(run) if failure["kind"] != "image"]
     if failures:
-        found.append(f"{len(failures)} cells failed and have no score.")
+        found.append(f"Without a score, since the model failed: {counted(len(failures), 'cell')}.")
     if record.copies is not None:
         found.append("Corrupted images were read from copies that somebody made, not made by the run.")
     if "clean" not in record.conditions:

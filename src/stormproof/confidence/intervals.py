@@ -19,7 +19,7 @@ import numpy as np
 from stormproof.confidence.grids import SLASH, aggregated, beside, flat
 from stormproof.confidence.interval import FEW, NEW_IMAGES, Difference, Interval, around, paired
 from stormproof.confidence.resample import Replicates
-from stormproof.errors import InvalidOption
+from stormproof.errors import InvalidOption, counted
 from stormproof.sample import Floats
 from stormproof.scoring.papers import averaged_grid
 from stormproof.scoring.score import Scores
@@ -145,8 +145,9 @@ def require_pair(a: Known, b: Known) -> None:
     odd = sorted({*a[1].left_out} ^ {*b[1].left_out})
     if odd:
         raise InvalidOption(
-            f"{len(odd)} images could be read in one run and not in the other ({', '.join(odd[:3])}); a "
-            "paired difference needs the same images. Each run's own command tries the images it lacks again."
+            f"{counted(len(odd), 'image')} could be read in one run and not in the other "
+            f"({', '.join(odd[:3])}); a paired difference needs the same images. Each run's own command tries "
+            "the images it lacks again."
         )
     if _count(a[1]) != _count(b[1]):
         raise InvalidOption(

@@ -34,7 +34,8 @@ Mover = Callable[..., tuple[Field, Field]]
 Rule = Callable[..., float]
 
 LABELS = ("moved", "fixed")
-RESERVED = ("labels", "on")  # parameters of any condition: they say what is treated, not how, and no draw
+# Parameters of any condition. They say what is treated, not how: recipes do not see them, nor do draws change.
+RESERVED = ("labels", "on")
 
 
 @dataclass(frozen=True, slots=True)

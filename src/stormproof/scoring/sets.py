@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from stormproof.corruptions import SUITES
 from stormproof.engine.presets import PRESETS
+from stormproof.errors import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class ConditionSet:
         >>> ConditionSet("", ("fog@3",), 1).words, ConditionSet("coco-c", ("fog@3",), 75).words
         ('1 condition', 'coco-c, partial: 1 of 75 conditions')
         """
-        count = f"{len(self.conditions)} condition{'' if len(self.conditions) == 1 else 's'}"
+        count = counted(len(self.conditions), "condition")
         if not self.name:
             return count
         if not self.whole:
@@ -41,7 +42,7 @@ class ConditionSet:
 
 def mean_words(count: int) -> str:
     """What the mean over conditions of no benchmark or suite is called."""
-    return f"mean over {count} condition{'' if count == 1 else 's'}"
+    return f"mean over {counted(count, 'condition')}"
 
 
 def mean_name(conditions: Sequence[str], benchmark: str | None = None) -> str:

@@ -7,7 +7,8 @@ pad by reflection, pooling halves and rounds up, up-sampling doubles by nearest 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -49,62 +50,51 @@ def chain(channels: int, blocks: Sequence[Sequence[tuple[str, int]]], between: L
     return tuple(layers)
 
 
-def _encoder(names: str, widths: Sequence[int], first: int = 3) -> tuple[Layer, ...]:
+def _blocks(names: str, widths: Sequence[int], sizes: Sequence[int]) -> list[list[tuple[str, int]]]:
+    """Convolutions by name and channels out, so many to a block."""
+    pairs = zip(names.split(), widths, strict=True)
+    return [list(islice(pairs, size)) for size in sizes]
+
+
+def _encoder(names: str, widths: Sequence[int]) -> tuple[Layer, ...]:
     """VGG-19 to relu4_1: two, two, four and one convolutions."""
-    pairs = list(zip(names.split(), widths, strict=True))
-    return chain(first, (pairs[:2], pairs[2:4], pairs[4:8], pairs[8:]), Pool())
+    return chain(3, _blocks(names, widths, (2, 2, 4, 1)), Pool())
 
 
-def _decoder(channels: int, blocks: Sequence[Sequence[tuple[str, int]]]) -> tuple[Layer, ...]:
-    """The last convolution gives colours, so nothing is cut off at 0."""
-    layers = chain(channels, blocks, Up())
+def _decoder(
+    channels: int, names: str, widths: Sequence[int], sizes: Sequence[int] = (1, 4, 2, 2)
+) -> tuple[Layer, ...]:
+    """The encoder's mirror image. Its last convolution gives colours, so nothing is cut off at 0."""
+    layers = chain(channels, _blocks(names, widths, sizes), Up())
     last = layers[-1]
     assert isinstance(last, Conv)
-    return (*layers[:-1], Conv(last.name, last.inputs, last.outputs, relu=False))
+    return (*layers[:-1], replace(last, relu=False))
 
 
 _NAMES = "conv11 conv12 conv21 conv22 conv31 conv32 conv33 conv34 conv41"
+_BACK = "conv41 conv34 conv33 conv32 conv31 conv22 conv21 conv12 conv11"
 
 # The original files are torch Sequentials, so their layers are called by position.
 VGG_ENCODER = (
     Conv("0", 3, 3, size=1, relu=False),
     *_encoder("2 5 9 12 16 19 22 25 29", (64, 64, 128, 128, 256, 256, 256, 256, 512)),
 )
-VGG_DECODER = _decoder(
-    512,
-    (
-        [("1", 256)],
-        [("5", 256), ("8", 256), ("11", 256), ("14", 128)],
-        [("18", 128), ("21", 64)],
-        [("25", 64), ("28", 3)],
-    ),
-)
+VGG_DECODER = _decoder(512, "1 5 8 11 14 18 21 25 28", (256, 256, 256, 256, 128, 128, 64, 64, 3))
 
 # Collaborative Distillation's 16× smaller pair (wang2020).
 DISTILLED_ENCODER = (
     Conv("conv0", 3, 3, size=1, relu=False),
     *_encoder(_NAMES, (16, 16, 32, 32, 64, 64, 64, 64, 128)),
 )
-DISTILLED_DECODER = _decoder(
-    128,
-    (
-        [("conv41", 64)],
-        [("conv34", 64), ("conv33", 64), ("conv32", 64), ("conv31", 32)],
-        [("conv22", 32), ("conv21", 16)],
-        [("conv12", 16), ("conv11", 3)],
-    ),
-)
+DISTILLED_DECODER = _decoder(128, _BACK, (64, 64, 64, 64, 32, 32, 16, 16, 3))
 
 # Ours: as narrow, with more channels where they cost least, at an eighth of the size.
 BUILTIN_ENCODER = _encoder(_NAMES, (16, 16, 32, 32, 64, 64, 64, 64, 192))
 BUILTIN_DECODER = _decoder(
     192,
-    (
-        [("conv42", 128), ("conv41", 96)],
-        [("conv33", 64), ("conv32", 64), ("conv31", 48)],
-        [("conv22", 32), ("conv21", 24)],
-        [("conv12", 16), ("conv11", 3)],
-    ),
+    "conv42 conv41 conv33 conv32 conv31 conv22 conv21 conv12 conv11",
+    (128, 96, 64, 64, 48, 32, 24, 16, 3),
+    sizes=(2, 3, 2, 2),
 )
 
 TAPS = ("conv11", "conv21", "conv31", "conv41")  # relu1_1 … relu4_1, where styles are compared

@@ -171,6 +171,7 @@ def fill(screen: Any, count: int, offsets: Any, nearness: Any, winner: Any) -> N
         det = (xb - xa) * (yc - ya) - (xc - xa) * (yb - ya)
         if yc < -1.0 or ya > height or max(xa, xb, xc) < -1.0 or min(xa, xb, xc) > width or det == 0.0:
             continue
+        # A level edge gives an infinite slope below, which no row between its ends reads.
         scale = 1.0 / det
         wx = ((wb - wa) * (yc - ya) - (wc - wa) * (yb - ya)) * scale
         wy = ((xb - xa) * (wc - wa) - (xc - xa) * (wb - wa)) * scale

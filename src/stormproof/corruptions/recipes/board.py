@@ -134,7 +134,7 @@ def transfer_harness_exception(image: Image, draw: Draw, *, share: float, wire: 
     if len(rows) and len(columns):
         area = np.ix_(rows, columns)
         yuv = imaging.to_yuv(np.ascontiguousarray(image[area]))
-        places = draw.bits("places", yuv.shape) >> 13
+        places = draw.bits("places", yuv.shape) >> 13  # the upper three of 16 bits: one of eight places
         out[area] = imaging.from_yuv(_cleared(wire)[places, yuv])
     return out
 

@@ -59,7 +59,7 @@ def _convolve(source: Any, channels: Any, taps: Any, starts: Any, columns: Any, 
         if r < 2 * radius:
             continue
         y = r - 2 * radius
-        total[:] = 1 << (FIXED - 12)
+        total[:] = 1 << (FIXED - 12)  # GUARD in fixed point
         for dy in range(radius + 1):
             first, last = starts[dy], starts[dy + 1]
             if first == last:
