@@ -146,8 +146,8 @@ def require_pair(a: Known, b: Known) -> None:
     if odd:
         raise InvalidOption(
             f"{counted(len(odd), 'image')} could be read in one run and not in the other "
-            f"({', '.join(odd[:3])}); a paired difference needs the same images. Each run's own command tries "
-            "the images it lacks again."
+            f"({', '.join(odd[:3])}); a paired difference needs the same images. Each run's own command "
+            "tries the images it lacks again."
         )
     if _count(a[1]) != _count(b[1]):
         raise InvalidOption(

@@ -34,7 +34,7 @@ Mover = Callable[..., tuple[Field, Field]]
 Rule = Callable[..., float]
 
 LABELS = ("moved", "fixed")
-# Parameters of any condition. They say what is treated, not how: recipes do not see them, nor do draws change.
+# Parameters of any condition. They say what is treated, not how: neither recipes nor draws depend on them.
 RESERVED = ("labels", "on")
 
 
