@@ -9,7 +9,7 @@ import skimage.data
 from stormproof import apply, corrupt_image, imaging
 from stormproof.condition import Condition
 from stormproof.corruptions import find, truth_under
-from stormproof.corruptions.geometry import inverse_field, move_points
+from stormproof.corruptions.geometry import move_points
 from stormproof.corruptions.recipes.optics import radial_field
 from stormproof.randomness import Draw
 from stormproof.sample import RLE, Context, Instances, Sample, SemanticMap, Truth
@@ -155,6 +155,15 @@ def test_points_go_where_the_field_reads_them_from(name: str) -> None:
     shown = np.stack((columns + dx[rows, columns], rows + dy[rows, columns]), axis=1) + 0.5
     back = move_points(shown, dy, dx)
     assert np.abs(back - places[:, ::-1] - 0.5).max() < 0.05
+
+
+def inverse_field(dy: imaging.Field, dx: imaging.Field) -> tuple[imaging.Field, imaging.Field]:
+    """The field that undoes a field, as far as the frame holds what is needed."""
+    height, width = dy.shape
+    y, x = np.mgrid[:height, :width]
+    centres = np.stack((x, y), axis=-1).reshape(-1, 2) + 0.5
+    moved = (move_points(centres, dy, dx) - centres).reshape(height, width, 2).astype(np.float32)
+    return np.ascontiguousarray(moved[..., 1]), np.ascontiguousarray(moved[..., 0])
 
 
 @pytest.mark.parametrize("name", ["barrel", "pincushion", "elastic"])

@@ -125,15 +125,6 @@ def move_points(points: Floats, dy: Field, dx: Field) -> Floats:
     return place + 0.5
 
 
-def inverse_field(dy: Field, dx: Field) -> tuple[Field, Field]:
-    """The field that undoes a field, as far as the frame holds what is needed."""
-    height, width = dy.shape
-    y, x = np.mgrid[:height, :width]
-    centres = np.stack((x, y), axis=-1).reshape(-1, 2) + 0.5
-    moved = (move_points(centres, dy, dx) - centres).reshape(height, width, 2).astype(np.float32)
-    return np.ascontiguousarray(moved[..., 1]), np.ascontiguousarray(moved[..., 0])
-
-
 def _newton(place: Floats, error: Floats, dy: Field, dx: Field) -> Floats:
     """The step that would remove the error if the field were linear."""
     step = np.array([0.5, 0.0])
