@@ -16,7 +16,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # Each room may import from those listed before it, never from those after.
 ORDER = (
-    "errors", "files", "processes", "declared", "spec", "here", "kernel", "condition", "groups",
+    "errors", "frameworks", "files", "processes", "declared", "spec", "here", "kernel", "condition", "groups",
     "philox", "randomness", "columns", "sample", "boxes", "masks", "imagefile", "drawing", "style", "imaging",
     "corruptions", "batches",
     "dropin", "corrupted_copies", "gallery", "context", "world", "datasets", "derived", "networks", "models",

@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import Any
 
 from stormproof.condition import Condition
-from stormproof.models.loading import framework
+from stormproof.frameworks import framework
 from stormproof.scoring.score import Scores
 
 _LIGHT, _DARK = (0.68, 0.78, 0.91), (0.09, 0.25, 0.49)

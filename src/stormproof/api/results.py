@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stormproof.errors import IncompleteGrid, UnknownName
-from stormproof.models.loading import framework
+from stormproof.frameworks import framework
 from stormproof.scoring import tables
 from stormproof.scoring.score import Scores as AllScores
 

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from stormproof.errors import ModelError
+from stormproof.frameworks import framework
 from stormproof.models.answers import as_array, label_map, read_mask
 from stormproof.models.geometry import place, plan_fit
-from stormproof.models.loading import framework, model_file
+from stormproof.models.loading import model_file
 from stormproof.models.perimage import PerImage, bgr
 from stormproof.models.torch import fill, load_checkpoint, state_dict
 from stormproof.models.vocabulary import resolve_classes

@@ -14,9 +14,9 @@ import numpy as np
 
 from stormproof.errors import InvalidOption, ModelError
 from stormproof.files import expand
+from stormproof.frameworks import framework
 from stormproof.masks import mask_boxes
 from stormproof.models.answers import as_array, label_map
-from stormproof.models.loading import framework
 from stormproof.models.perimage import PerImage
 from stormproof.models.vocabulary import resolve_classes
 from stormproof.sample import RLE, Image, Prediction

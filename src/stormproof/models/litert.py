@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from stormproof.errors import ModelError
+from stormproof.frameworks import framework
 from stormproof.models.card import Card
 from stormproof.models.guess import Graph, Tensor, guess_card, outputs_in_words
-from stormproof.models.loading import framework, model_file
+from stormproof.models.loading import model_file
 from stormproof.models.network import Array, Forward, Network, assemble_card
 from stormproof.models.tflitefile import read_metadata
 from stormproof.spec import opens

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from stormproof.errors import InvalidOption, ModelError
+from stormproof.frameworks import framework
 from stormproof.models.card import Card
 from stormproof.models.guess import (
     Graph,
@@ -19,7 +20,7 @@ from stormproof.models.guess import (
     outputs_in_words,
     several_at_once,
 )
-from stormproof.models.loading import framework, model_file
+from stormproof.models.loading import model_file
 from stormproof.models.network import Array, Forward, Network, assemble_card
 from stormproof.models.onnxfile import inspect_onnx
 from stormproof.spec import opens

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from stormproof.errors import ModelError
-from stormproof.models.loading import framework
+from stormproof.frameworks import framework
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from stormproof.errors import InvalidOption, UnknownName
+from stormproof.frameworks import framework
 from stormproof.models.card import complete_card
-from stormproof.models.loading import framework, model_file
+from stormproof.models.loading import model_file
 from stormproof.models.network import Network
 from stormproof.models.torch import fill, load_checkpoint, module_forward, state_dict
 from stormproof.models.vocabulary import resolve_classes

@@ -12,8 +12,9 @@ import re
 import numpy as np
 
 from stormproof.errors import ModelError
+from stormproof.frameworks import framework
 from stormproof.models.answers import as_array, read_mask
-from stormproof.models.loading import framework, model_file
+from stormproof.models.loading import model_file
 from stormproof.models.perimage import PerImage, bgr
 from stormproof.sample import Image, Prediction
 from stormproof.spec import opens

@@ -5,44 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from stormproof.engine.plan import Survey
-from stormproof.engine.run import Summary
-from stormproof.engine.work import ChunkResult
-from stormproof.errors import MissingExtra
+from stormproof.frameworks import framework
 from stormproof.store.record import RunRecord
-from stormproof.trackers import parameters, title
-from stormproof.trackers.counting import Count, seconds
+from stormproof.trackers.tracker import parameters, title
 
 EXPERIMENT = "stormproof"
 
 
-class MlflowTracker:
+class Mlflow:
     def __init__(self) -> None:
-        try:
-            import mlflow
-        except ImportError:
-            raise MissingExtra("MLflow", "pip install 'stormproof[mlflow]'") from None
-        self._mlflow, self._count = mlflow, Count()
+        self._mlflow = framework("mlflow", extra="mlflow")
 
-    def started(self, record: RunRecord, survey: Survey) -> None:
-        self._start(record, title(record))
-
-    def advanced(self, result: ChunkResult) -> None:
-        self._mlflow.log_metrics(self._count.add(result), step=self._count.chunks)
-
-    def ended(self, summary: Summary) -> None:
-        self._mlflow.log_metrics(seconds(summary))
-        self._mlflow.end_run("FINISHED" if summary.complete else "FAILED")
-
-    def scored(self, record: RunRecord, numbers: Mapping[str, float]) -> None:
-        self._start(record, f"scores of {title(record)}")
-        self._mlflow.log_metrics({_plain(name): value for name, value in numbers.items()})
-        self._mlflow.end_run("FINISHED")
-
-    def _start(self, record: RunRecord, name: str) -> None:
+    def begin(self, record: RunRecord, kind: str) -> None:
         self._mlflow.set_experiment(EXPERIMENT)
-        self._mlflow.start_run(run_name=name)
+        self._mlflow.start_run(run_name=f"{'' if kind == 'run' else f'{kind} of '}{title(record)}")
         self._mlflow.log_params({_plain(key): value for key, value in parameters(record).items()})
+
+    def log(self, numbers: Mapping[str, float], step: int | None = None) -> None:
+        self._mlflow.log_metrics({_plain(name): value for name, value in numbers.items()}, step=step)
+
+    def end(self, complete: bool) -> None:
+        self._mlflow.end_run("FINISHED" if complete else "FAILED")
 
 
 def _plain(name: str) -> str:

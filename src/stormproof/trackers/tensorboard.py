@@ -7,47 +7,29 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from stormproof.engine.plan import Survey
-from stormproof.engine.run import Summary
-from stormproof.engine.work import ChunkResult
-from stormproof.errors import MissingExtra
+from stormproof.frameworks import framework
 from stormproof.store.record import RunRecord
-from stormproof.trackers import parameters, title
-from stormproof.trackers.counting import Count, seconds
+from stormproof.trackers.tracker import parameters, title
 
 
-class TensorboardTracker:
+class Tensorboard:
     def __init__(self) -> None:
-        try:
-            from tensorboardX import SummaryWriter
-        except ImportError:
-            raise MissingExtra("tensorboardX", "pip install 'stormproof[tensorboard]'") from None
-        self._make, self._count = SummaryWriter, Count()
+        self._make = framework("tensorboardX", extra="tensorboard").SummaryWriter
         self._writer: Any = None
+        self._step = 0
 
-    def started(self, record: RunRecord, survey: Survey) -> None:
-        self._writer = self._open(record, "run")
-
-    def advanced(self, result: ChunkResult) -> None:
-        for name, value in self._count.add(result).items():
-            self._writer.add_scalar(name, value, self._count.chunks)
-
-    def ended(self, summary: Summary) -> None:
-        for name, value in seconds(summary).items():
-            self._writer.add_scalar(name, value, self._count.chunks)
-        self._writer.close()
-
-    def scored(self, record: RunRecord, numbers: Mapping[str, float]) -> None:
-        writer = self._open(record, "scores")
-        for name, value in numbers.items():
-            writer.add_scalar(name, value, 0)
-        writer.close()
-
-    def _open(self, record: RunRecord, kind: str) -> Any:
-        writer = self._make(str(_fresh_folder(record, kind)))
+    def begin(self, record: RunRecord, kind: str) -> None:
+        self._writer, self._step = self._make(str(_fresh_folder(record, kind))), 0
         lines = "\n".join(f"- {name}: {value}" for name, value in parameters(record).items())
-        writer.add_text("run", lines, 0)
-        return writer
+        self._writer.add_text("run", lines, 0)
+
+    def log(self, numbers: Mapping[str, float], step: int | None = None) -> None:
+        self._step = self._step if step is None else step
+        for name, value in numbers.items():
+            self._writer.add_scalar(name, value, self._step)
+
+    def end(self, complete: bool) -> None:
+        self._writer.close()
 
 
 def _fresh_folder(record: RunRecord, kind: str) -> Path:

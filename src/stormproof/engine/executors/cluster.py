@@ -14,7 +14,8 @@ from stormproof.engine.guard import may_be_ended
 from stormproof.engine.heartbeat import INTERVAL, Listener, end_worker
 from stormproof.engine.retry import after_death
 from stormproof.engine.work import Attempt, ChunkResult
-from stormproof.errors import MissingExtra, RunError, StormproofError
+from stormproof.errors import RunError, StormproofError
+from stormproof.frameworks import framework
 from stormproof.store.parts import part_path
 
 RETRIES = 3  # by Ray itself, on another node if need be
@@ -32,7 +33,7 @@ class RayCluster:
     gpus: float = 0.0
 
     def run(self, attempts: Iterable[Attempt]) -> Iterator[ChunkResult]:
-        ray = _ray()
+        ray = framework("ray", extra="ray")
         mine = not ray.is_initialized()
         if mine:
             _connect(ray, self.address)
@@ -81,14 +82,6 @@ def _collect(ray: Any, reference: Any, attempt: Attempt) -> ChunkResult | Attemp
             "--out must be a folder that all nodes share."
         )
     return result
-
-
-def _ray() -> Any:
-    try:
-        import ray
-    except ImportError:
-        raise MissingExtra("Ray", "pip install 'stormproof[ray]'") from None
-    return ray
 
 
 def _connect(ray: Any, address: str | None) -> None:

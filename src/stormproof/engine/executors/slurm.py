@@ -9,8 +9,9 @@ from typing import Any
 
 from stormproof.engine.executors.pool import Pool
 from stormproof.engine.work import Attempt, ChunkResult, Work
-from stormproof.errors import MissingExtra, RunError
+from stormproof.errors import RunError
 from stormproof.files import make_folder
+from stormproof.frameworks import framework
 
 FOLDER = "slurm"  # submitit's scripts and logs, in the run folder
 _POLL = 1.0  # seconds
@@ -46,10 +47,7 @@ class Slurm:
                     job.cancel(check=False)
 
     def _executor(self, work: Work) -> Any:
-        try:
-            import submitit
-        except ImportError:
-            raise MissingExtra("submitit", "pip install 'stormproof[slurm]'") from None
+        submitit = framework("submitit", extra="slurm")
         folder = make_folder(work.out / FOLDER)
         try:
             executor = submitit.AutoExecutor(folder=folder, cluster=self.cluster)
