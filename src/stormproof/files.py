@@ -250,10 +250,15 @@ def sweep_below(folder: Path) -> None:
             _remove(stale)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text file in UTF-8, whole or not at all."""
+    with whole_file(path) as file:
+        file.write(text.encode())
+
+
 def write_json(path: Path, content: Any) -> None:
     """Write indented JSON, whole or not at all."""
-    with whole_file(path) as file:
-        file.write((json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
+    write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
 def make_folder(path: Path) -> Path:

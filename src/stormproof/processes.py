@@ -16,7 +16,7 @@ from multiprocessing.context import SpawnContext, SpawnProcess
 from types import ModuleType
 from typing import Any, TypeVar
 
-from stormproof.errors import RunError
+from stormproof.errors import InvalidOption, RunError
 
 Job = TypeVar("Job")
 Made = TypeVar("Made")
@@ -27,6 +27,8 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEX
 
 def worker_count(asked: int | None) -> int:
     """As many as asked for; one per core for 0 or None."""
+    if asked is not None and asked < 0:
+        raise InvalidOption(f"--workers {asked}: give 0 for one per core, or a number of processes.")
     return asked or os.cpu_count() or 1
 
 

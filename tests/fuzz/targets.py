@@ -16,8 +16,10 @@ from fuzz.dataset_targets import Case, context, dataset, lay, polygons, quietly,
 from fuzz.mutate import HOSTILE, flip, json_bytes, mutate, other_image, tree
 from fuzz.run_targets import manifest, requirements, run_folder
 from stormproof.condition import CLEAN, Condition
+from stormproof.corruptions.grammar import read_conditions
 from stormproof.datasets import open_dataset
-from stormproof.engine.config import make_config, read_conditions, read_settings
+from stormproof.engine.conditions import asked
+from stormproof.engine.config import make_config, read_settings
 from stormproof.imagefile import PixelRules, image_size, read_image
 from stormproof.models import open_model
 from stormproof.models.card import complete_card, read_card
@@ -149,7 +151,7 @@ score: 0.1
 def _run_yaml(dice: random.Random, folder: Path) -> None:
     path = folder / "run.yaml"
     path.write_bytes(mutate("run.yaml", _RUN, dice))
-    make_config(read_settings(path), str(path)).asked()
+    asked(make_config(read_settings(path), str(path)))
 
 
 def _card(dice: random.Random, folder: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from stormproof.metrics.measure import Measure, measured, measures
 from stormproof.scoring.aggregates import aggregates, grid_of
+from stormproof.scoring.models import models_table
 from stormproof.scoring.score import Scores
 from stormproof.scoring.tables import as_csv, flat_numbers, grid_table, summary_table
 from stormproof.scoring.truths import Truths
@@ -46,6 +47,16 @@ def test_a_partial_grid_has_no_means() -> None:
         "clean": "90.0", "psf_blur": "", "fog": ""
     }  # fmt: skip
     assert shown["2"] == ["", "80.0", "–"]
+
+
+def test_several_models_show_the_mean_of_conditions_that_have_no_name() -> None:
+    suite, some = scores(), scores()
+    for one in (suite, some):
+        one.record.conditions = CONDITIONS
+    assert "mean" not in columns(models_table({"suite": suite}))
+    some.aggregates["AP"] = aggregates("AP", grid_of(VALUES, CONDITIONS), named=False)
+    shown = columns(models_table({"suite": suite, "some": some}))
+    assert (shown["mPC"], shown["mean"]) == (["60.0", ""], ["", "55.0"])
 
 
 def test_trackers_and_spreadsheets_get_numbers_by_name() -> None:

@@ -12,6 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from stormproof.cli import app, console
+from stormproof.cli.options import AsJson, Limit, Replicates, Seed, Workers
+from stormproof.cli.outcome import say_scored_on
 from stormproof.errors import InvalidOption
 
 if TYPE_CHECKING:
@@ -31,16 +33,14 @@ def breaking_point(
     over: Annotated[
         str | None, typer.Option(help="A parameter instead of severity, weak to strong: visibility=500..20.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(help="Only the first N images.")] = None,
-    seed: Annotated[int, typer.Option(help="Another seed gives other noise.")] = 0,
-    workers: Annotated[
-        int, typer.Option("--workers", "-j", help="Worker processes; 0 means one per core.")
-    ] = 0,
+    limit: Limit = None,
+    seed: Seed = 0,
+    workers: Workers = 0,
     tolerance: Annotated[
         float, typer.Option(help="How exactly to find the point, in severities.", min=0.02)
     ] = 0.1,
-    replicates: Annotated[int, typer.Option(help="Bootstrap replicates.", min=2)] = 200,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    replicates: Replicates = 200,
+    as_json: AsJson = False,
 ) -> None:
     """Find where a model breaks: the severity, and what that is in metres, pixels or decibels.
 
@@ -55,14 +55,12 @@ def breaking_point(
         stormproof breaking-point --model mine.py:detect --data coco:val.json --suite imagenet-c
         --require 'AP>=0.2' --out runs/limits
     """
-    from stormproof.confidence.intervals import few_images
     from stormproof.confidence.probe import find_breaking_point, parse_axis, parse_requirement
     from stormproof.corruptions import find_suite
     from stormproof.engine.config import make_config
     from stormproof.engine.progress import watch_on
     from stormproof.engine.run import run as run_it
     from stormproof.files import write_json
-    from stormproof.store.completeness import readable_images
     from stormproof.store.record import read_record
 
     measure, threshold = parse_requirement(require)
@@ -95,12 +93,7 @@ def breaking_point(
         )
         rows.append(found.row)
     write_json(out / "breaking-points.json", rows)
-    record = read_record(out)
-    images = len(readable_images(out, record))
-    if images < record.images:
-        console.note(f"{record.images - images} images could not be read and are left out.")
-    if warning := few_images(images):
-        console.note(warning)
+    say_scored_on(out, read_record(out))
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return

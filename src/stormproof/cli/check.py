@@ -12,22 +12,24 @@ from rich.table import Table
 from rich.text import Text
 
 from stormproof.cli import app, console
+from stormproof.cli.options import Against, AsJson, Data, Replicates, Requirements, Run
+from stormproof.cli.outcome import say_scored_on
 
 _STYLES = {"pass": "green", "fail": "bold red", "inconclusive": "yellow"}
 
 
 @app.command()
 def check(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A folder that 'stormproof run' made.")],
-    require: Annotated[Path, typer.Option(help="A requirements.yaml.")],
-    against: Annotated[Path | None, typer.Option(help="A baseline run, for at_most_drop.")] = None,
-    data: Annotated[str | None, typer.Option(help="The dataset, if it has moved since the run.")] = None,
+    run: Run,
+    require: Requirements,
+    against: Against = None,
+    data: Data = None,
     junit: Annotated[Path | None, typer.Option(help="Write JUnit XML here.")] = None,
     summary: Annotated[
         Path | None, typer.Option(help="Append a Markdown table here. Default: $GITHUB_STEP_SUMMARY.")
     ] = None,
-    replicates: Annotated[int, typer.Option(help="Bootstrap replicates.", min=2)] = 200,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    replicates: Replicates = 200,
+    as_json: AsJson = False,
 ) -> None:
     """Check requirements against a run: pass, fail, or inconclusive where the interval holds the threshold.
 
@@ -42,11 +44,9 @@ def check(
     """
     from stormproof.confidence.documents import junit as as_junit
     from stormproof.confidence.documents import markdown
-    from stormproof.confidence.intervals import few_images
     from stormproof.confidence.requirements import read_requirements
     from stormproof.confidence.verdicts import check_run, exit_code
-    from stormproof.files import whole_file
-    from stormproof.store.completeness import readable_images
+    from stormproof.files import write_text
     from stormproof.store.record import read_record
 
     asked = read_requirements(require)
@@ -54,18 +54,12 @@ def check(
     verdicts = check_run(run, asked, against=against, data=data, replicates=replicates)
     name = f"{record.model.name} on {record.dataset.name}"
     if junit is not None:
-        with whole_file(junit) as file:
-            file.write(as_junit(name, verdicts).encode())
+        write_text(junit, as_junit(name, verdicts))
     page = summary or os.environ.get("GITHUB_STEP_SUMMARY")
     if page:
         with Path(page).open("a", encoding="utf-8") as log:
             log.write(markdown(name, verdicts))
-    images = len(readable_images(run, record))
-    if images < record.images:
-        console.note(f"{record.images - images} images could not be read and are left out.")
-    warning = few_images(images)
-    if warning:
-        console.note(warning)
+    images = say_scored_on(run, record)
     if as_json:
         typer.echo(json.dumps([verdict.as_dict() for verdict in verdicts], indent=1))
     else:

@@ -10,6 +10,7 @@ from rich import table as rich_table
 from rich.text import Text
 
 from stormproof.cli import app, console
+from stormproof.cli.options import Data, Measure
 from stormproof.errors import InvalidOption, StormproofError
 
 if TYPE_CHECKING:
@@ -28,10 +29,8 @@ def compare(
     out: Annotated[
         Path | None, typer.Option(help="Write a page as well, with its numbers beside it.")
     ] = None,
-    measure: Annotated[
-        str | None, typer.Option(help="What to compare by. Default: the headline that most runs have.")
-    ] = None,
-    data: Annotated[str | None, typer.Option(help="The dataset, if it has moved since the run.")] = None,
+    measure: Measure = None,
+    data: Data = None,
     interval: Annotated[bool, typer.Option("--interval", help="Add 95 % intervals of the changes.")] = False,
 ) -> None:
     """Compare two runs: what got better or worse, by corruption, class and image; which ranks changed.
@@ -51,14 +50,14 @@ def compare(
         a, b, measure=measure, errors=_errors(a, b), sure=_sure(a, b, measure, data, interval)
     )
     for line in (view.sentences[0], *view.notices):
-        console.out.print(line, markup=False, soft_wrap=True)
+        console.say(line)
     for section in view.sections:
         if section.id in ("changes", "class-changes", "image-changes"):
             for table in section.tables:
                 console.out.print(_shown(table, None if section.id == "changes" else _LINES))
     if out is not None:
         written = write_page(out, view, page(view))
-        console.out.print(f"{written[0]} and {written[1]}", markup=False, soft_wrap=True)
+        console.say(f"{written[0]} and {written[1]}")
 
 
 def _one(source: str, data: str | None) -> Subject:

@@ -7,7 +7,7 @@ the terminal are written out. What is to be in colour is a `Text` with a style.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -53,6 +53,15 @@ def note(line: str) -> None:
 def warn(line: str) -> None:
     """Print what may be wrong, so that it is not overlooked."""
     err.print(Text.assemble(("warning: ", "bold yellow"), line), soft_wrap=True)
+
+
+def some(names: Sequence[str], most: int = 5) -> str:
+    """The first few of a list of names.
+
+    >>> some(["fog", "snow", "frost"], 2)
+    'fog, snow …'
+    """
+    return ", ".join(names[:most]) + (" …" if len(names) > most else "")
 
 
 @cache

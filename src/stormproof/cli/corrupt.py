@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stormproof.cli import app, console
-from stormproof.cli.options import Conditions, Suite, chosen_conditions, complete_datasets, is_dataset
+from stormproof.cli.options import (
+    Conditions,
+    Seed,
+    Suite,
+    Workers,
+    chosen_conditions,
+    complete_datasets,
+    is_dataset,
+)
 from stormproof.cli.stylize import write
 from stormproof.errors import InvalidOption, OutputError
 from stormproof.processes import worker_count
@@ -39,10 +47,8 @@ def corrupt(
     ],
     conditions: Conditions = None,
     suite: Suite = None,
-    seed: Annotated[int, typer.Option(help="Another seed gives other noise.")] = 0,
-    workers: Annotated[
-        int, typer.Option("--workers", "-j", help="Worker processes; 0 means one per core.")
-    ] = 0,
+    seed: Seed = 0,
+    workers: Workers = 0,
     file_format: Annotated[Format, typer.Option("--format", help="File format of the copies.")] = Format.png,
     layout: Annotated[
         str | None, typer.Option(help="Of a dataset: coco, yolo, voc, cityscapes … Default: its own.")
@@ -77,8 +83,6 @@ def corrupt(
         stormproof corrupt coco:val.json,images=val2017 warped --conditions geometric_distortion@3
     """
     chosen = chosen_conditions(conditions, suite)
-    if workers < 0:
-        raise InvalidOption(f"--workers {workers}: give 0 for one per core, or a number of processes.")
     path, suffix = Path(source), f".{file_format}"
     if is_dataset(source):
         if overwrite:
@@ -196,7 +200,7 @@ def _tree(
         for result in results:
             if isinstance(result, copies.Failure):
                 failed.append(result)
-                bar.console.print(f"skipped: {result.reason}", markup=False, soft_wrap=True)
+                console.note(f"skipped: {result.reason}")
             else:
                 made += result
             bar.advance(task)
@@ -206,6 +210,6 @@ def _tree(
         f"conditions; check them with: stormproof verify {destination}"
     )
     if failed:
-        some = ", ".join(failure.source for failure in failed[:5]) + (" …" if len(failed) > 5 else "")
+        some = console.some([failure.source for failure in failed])
         console.fail(f"{len(failed)} of {len(jobs)} images could not be read: {some}")
         raise typer.Exit(1)

@@ -12,6 +12,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from stormproof.cli import app, console
+from stormproof.cli.options import Runs
 from stormproof.errors import InvalidOption
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 @app.command()
 def curves(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders that 'stormproof run' made.")],
+    runs: Runs,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write curves.csv and distances.csv.")
     ] = None,

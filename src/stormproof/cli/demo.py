@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import fmean
 from time import monotonic
@@ -17,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Column, Table
 
 from stormproof.cli import app, console
+from stormproof.cli.options import Workers
 from stormproof.errors import RunError
 
 if TYPE_CHECKING:
@@ -43,9 +42,7 @@ def demo(
     scenes: Annotated[
         int | None, typer.Option(min=1, help="How many scenes of world:test. Default 16, full 200.")
     ] = None,
-    workers: Annotated[
-        int, typer.Option("--workers", "-j", help="Worker processes; 0 means one per core.")
-    ] = 0,
+    workers: Workers = 0,
 ) -> None:
     """Run three built-in networks under corruption, and say how much of their scores is left.
 
@@ -59,6 +56,7 @@ def demo(
 
         stormproof demo --full --out runs/demo --workers 16
     """
+    from stormproof.report.make import Options, make_report
     from stormproof.scoring import tables
     from stormproof.scoring.score import score_run
 
@@ -76,9 +74,11 @@ def demo(
         console.fail("Stopped; what was finished is kept. The same command continues.")
         raise typer.Exit(130) from None
     console.out.print(answer(found))
-    _say(*findings(found))
-    report = _report(out, found)
-    _close(out, found, report, monotonic() - started)
+    for line in findings(found):
+        console.say(line)
+    page, _ = make_report([str(out / name) for name in found], out / "report.html", Options(images=1))
+    console.say(f"\nThe report: {page}")
+    _close(out, found, monotonic() - started)
 
 
 def plan_demo(out: Path, *, full: bool, scenes: int | None, workers: int) -> dict[str, RunConfig]:
@@ -189,31 +189,14 @@ def _kept(scores: Scores) -> float:
     return mean / values["clean"] if values["clean"] else 0.0
 
 
-def _report(out: Path, names: Iterable[str]) -> list[str]:
-    """The page about all runs, where the package can write one."""
-    if find_spec("stormproof.report") is None:
-        return []
-    make = import_module("stormproof.report.make")
-    page, _ = make.make_report(
-        [str(out / name) for name in names], out / "report.html", make.Options(images=1)
-    )
-    return [f"\nThe report: {page}"]
-
-
-def _close(out: Path, found: Mapping[str, Scores], report: list[str], seconds: float) -> None:
+def _close(out: Path, found: Mapping[str, Scores], seconds: float) -> None:
     from stormproof.engine.progress import spoken
 
-    _say(
-        *report,
-        f"\nDone in {spoken(seconds)}. The runs are in {out}; look closer with, for example:",
-        f"  stormproof score {out / next(iter(found))}",
-        "The same with your own ONNX file, and with your own COCO file:",
-        "  stormproof run --model onnx:MODEL.onnx --data world:test --suite imagenet-c --out runs/mine",
+    console.say(
+        f"\nDone in {spoken(seconds)}. The runs are in {out}; look closer with, for example:\n"
+        f"  stormproof score {out / next(iter(found))}\n"
+        "The same with your own ONNX file, and with your own COCO file:\n"
+        "  stormproof run --model onnx:MODEL.onnx --data world:test --suite imagenet-c --out runs/mine\n"
         "  stormproof run --model onnx:MODEL.onnx --data coco:instances.json,images=FOLDER "
-        "--suite imagenet-c --out runs/mine-coco",
+        "--suite imagenet-c --out runs/mine-coco"
     )
-
-
-def _say(*lines: str) -> None:
-    for line in lines:
-        console.out.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stormproof.cli import app, console
+from stormproof.cli.options import Opened
 from stormproof.errors import InvalidOption
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class Answer(StrEnum):
 
 @app.command()
 def depth(
-    dataset: Annotated[str, typer.Argument(help="What to open, as kind:path[,option=value…].")],
+    dataset: Opened,
     out: Annotated[Path, typer.Option("--out", "-o", help="A folder for the maps; made ones are kept.")],
     origin: Annotated[
         Origin,
@@ -86,10 +87,9 @@ def depth(
     )
     unsure = [name for name in opened.ids if folder.sure(name) < min_confidence]
     if unsure:
-        some = ", ".join(unsure[:5]) + (" …" if len(unsure) > 5 else "")
         console.note(
-            f"The depth of {len(unsure)} of {len(opened)} images is mostly guessed: {some}; look at them, or "
-            f"leave them out with depth={out},min_confidence={min_confidence:g}"
+            f"The depth of {len(unsure)} of {len(opened)} images is mostly guessed: {console.some(unsure)}; "
+            f"look at them, or leave them out with depth={out},min_confidence={min_confidence:g}"
         )
 
 

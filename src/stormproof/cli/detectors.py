@@ -11,14 +11,12 @@ import typer
 from rich.table import Table
 
 from stormproof.cli import app, console
+from stormproof.cli.options import Data, Runs
 from stormproof.errors import InvalidOption
 
 if TYPE_CHECKING:
     from stormproof.robustness.grid import Grid
     from stormproof.store.record import RunRecord
-
-Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders that 'stormproof run' made.")]
-Data = Annotated[str | None, typer.Option(help="The dataset of all runs, if it has moved since.")]
 
 
 @app.command()

@@ -8,19 +8,20 @@ from typing import Annotated
 import typer
 
 from stormproof.cli import app, console
+from stormproof.cli.options import Against, Data, Replicates, Requirements, Run
 
 
 @app.command()
 def evidence(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A folder that 'stormproof run' made.")],
-    require: Annotated[Path, typer.Option(help="A requirements.yaml.")],
+    run: Run,
+    require: Requirements,
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("evidence.json"),
-    against: Annotated[Path | None, typer.Option(help="A baseline run, for at_most_drop.")] = None,
-    data: Annotated[str | None, typer.Option(help="The dataset, if it has moved since the run.")] = None,
+    against: Against = None,
+    data: Data = None,
     pixels: Annotated[
         int, typer.Option(help="Images, chosen by seed, whose corrupted pixels are hashed.", min=0)
     ] = 20,
-    replicates: Annotated[int, typer.Option(help="Bootstrap replicates.", min=2)] = 200,
+    replicates: Replicates = 200,
 ) -> None:
     """Write evidence of a test: an in-toto Statement v1 with a test-result predicate, unsigned.
 

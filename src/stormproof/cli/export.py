@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stormproof.cli import app, console
+from stormproof.cli.options import Data, Runs
 
 if TYPE_CHECKING:
     from stormproof.store.record import RunRecord
@@ -21,14 +22,14 @@ class ExportFormat(StrEnum):
 
 @app.command()
 def export(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders that 'stormproof run' made.")],
+    runs: Runs,
     file_format: Annotated[
         ExportFormat, typer.Option("--format", help="COCO results, or label maps as PNG.")
     ] = ExportFormat.coco,
     out: Annotated[
         Path | None, typer.Option(help="The folder to write to. Default: RUN/export-FORMAT.")
     ] = None,
-    data: Annotated[str | None, typer.Option(help="The dataset, if it has moved since the run.")] = None,
+    data: Data = None,
     partial: Annotated[
         bool, typer.Option("--partial", help="Leave out conditions that lack images.")
     ] = False,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from stormproof.cli import app, console
-from stormproof.cli.report import RUNS
+from stormproof.cli.options import Data, Measure, Reference, Subjects
 from stormproof.errors import MissingExtra, UnknownName
 
 _FORMATS = ("pdf", "svg", "png", "eps")
@@ -16,18 +16,16 @@ _FORMATS = ("pdf", "svg", "png", "eps")
 
 @app.command()
 def figures(
-    runs: Annotated[list[str], RUNS],
+    runs: Subjects,
     out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("figures"),
     style: Annotated[str, typer.Option(help="paper or slides.")] = "paper",
     formats: Annotated[
         list[str] | None, typer.Option("--format", help="pdf, svg, png or eps; repeatable.")
     ] = None,
-    measure: Annotated[
-        str | None, typer.Option(help="What to compare by. Default: the headline that most runs have.")
-    ] = None,
-    reference: Annotated[str | None, typer.Option(help="The run that CD, rCD and gains refer to.")] = None,
+    measure: Measure = None,
+    reference: Reference = None,
     group_by: Annotated[str | None, typer.Option(help="Average runs that share this tag.")] = None,
-    data: Annotated[str | None, typer.Option(help="The dataset, if it has moved since the run.")] = None,
+    data: Data = None,
 ) -> None:
     """Write every figure of the report with matplotlib, and every table as CSV, LaTeX and Markdown.
 
@@ -59,4 +57,4 @@ def figures(
             )
         view = replace(view, sections=tuple(only_grouped(section, group_by) for section in view.sections))
     written = write_figures(view, out, style=style, formats=formats or ["pdf", "png"])
-    console.out.print(f"{len(written)} files in {out}", markup=False, soft_wrap=True)
+    console.say(f"{len(written)} files in {out}")

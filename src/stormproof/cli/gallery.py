@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stormproof.cli import app, console
-from stormproof.cli.options import Conditions, Suite, chosen_conditions, is_dataset
+from stormproof.cli.options import Conditions, Seed, Suite, chosen_conditions, is_dataset
 from stormproof.errors import InvalidOption, OutputError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def gallery(
     conditions: Conditions = None,
     suite: Suite = None,
     width: Annotated[int, typer.Option(help="Width of one tile in pixels.")] = 256,
-    seed: Annotated[int, typer.Option(help="Another seed gives other noise.")] = 0,
+    seed: Seed = 0,
     index: Annotated[int, typer.Option(help="Which image of a dataset.")] = 0,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing file.")] = False,
 ) -> None:

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stormproof.cli import app, console
+from stormproof.cli.options import Opened
 from stormproof.datasets import READERS, open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.survey import Problem, Survey, check, evenly_spread, problems_of, survey
@@ -21,7 +22,7 @@ _ROWS = 30  # classes shown on the terminal; --json has them all
 
 @app.command()
 def inspect(
-    dataset: Annotated[str, typer.Argument(help="What to open, as kind:path[,option=value…].")],
+    dataset: Opened,
     check_all: Annotated[
         bool, typer.Option("--check", help="Open every image, label and context file; list every problem.")
     ] = False,

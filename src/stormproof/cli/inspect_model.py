@@ -13,7 +13,7 @@ from rich.table import Table
 from stormproof.cli import console
 from stormproof.datasets import open_dataset
 from stormproof.errors import StormproofError
-from stormproof.files import whole_file
+from stormproof.files import write_text
 from stormproof.imagefile import write_image
 from stormproof.models import open_model
 from stormproof.models.meeting import suspicions, taken_for
@@ -62,8 +62,10 @@ def _print_probe(found: Probe) -> None:
     console.out.print(table)
     if found.problem:
         console.warn(found.problem)
-    decoder = found.card.get("decoder", "unknown: write decoder: in the card")
-    console.say(f"decoder: {decoder} (because: {found.why})" if found.why else f"decoder: {decoder}")
+    if "decoder" in found.card:
+        console.say(f"decoder: {found.card['decoder']}, by its outputs. {found.why}")
+    elif not found.problem:
+        console.say("decoder: the outputs fit no family that is known; write decoder: in the card")
 
 
 def _write_draft(found: Probe, path: Path) -> None:
@@ -72,13 +74,13 @@ def _write_draft(found: Probe, path: Path) -> None:
         console.note(f"{path} is there already and stays as it is.")
         return
     lines = [
-        "# A draft: what the graph shows, and what is usual for such networks. Check it, rename it to stand"
+        "# A draft: what the graph shows, and what is usual for such networks. Check it, rename it to stand",
+        "# beside the model, or name it with card=.",
+        *([f"# The outputs: {found.why}"] if found.why else []),
+        *(f"# {name}: write it here" for name in ("decoder", "classes") if name not in found.card),
     ]
-    lines += ["# beside the model, or name it with card=.", f"# decoder because: {found.why}"]
-    lines += [f"# {name}: write it here" for name in ("decoder", "classes") if name not in found.card]
     body = yaml.safe_dump(_plain(found.card), sort_keys=False, allow_unicode=True)
-    with whole_file(path) as file:
-        file.write(("\n".join(lines) + "\n" + body).encode())
+    write_text(path, "\n".join(lines) + "\n" + body)
     console.say(f"draft card: {path}")
 
 

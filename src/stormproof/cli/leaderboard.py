@@ -41,7 +41,7 @@ def build(
 
     entries = [*read_folder(folder), *(published_submissions() if published else ())]
     written = build_site(entries, out)
-    console.out.print(f"{len(entries)} entries: {written[0]}", markup=False, soft_wrap=True)
+    console.say(f"{len(entries)} entries: {written[0]}")
 
 
 @board.command()
@@ -54,7 +54,7 @@ def export(
 
         stormproof leaderboard export --out entries/published
     """
-    from stormproof.files import make_folder, whole_file
+    from stormproof.files import make_folder, write_text
     from stormproof.report.leaderboard.published import published_submissions
     from stormproof.report.leaderboard.submission import as_json
     from stormproof.report.text import file_name
@@ -63,10 +63,9 @@ def export(
     count = 0
     for entry in published_submissions():
         name = file_name(str(entry.provenance["paper"]), entry.dataset.name, entry.task, entry.model.name)
-        with whole_file(out / f"{name}.json") as file:
-            file.write(as_json(entry).encode())
+        write_text(out / f"{name}.json", as_json(entry))
         count += 1
-    console.out.print(f"{count} entries in {out}", markup=False, soft_wrap=True)
+    console.say(f"{count} entries in {out}")
 
 
 @board.command()
@@ -90,7 +89,7 @@ def verify(
         stormproof leaderboard verify entry.json --model onnx:net.onnx --data coco:val.json --cells 5
     """
     from stormproof.engine.progress import watch_on
-    from stormproof.files import make_folder, whole_file
+    from stormproof.files import make_folder, write_text
     from stormproof.report.leaderboard.submission import as_json, read_submission
     from stormproof.report.leaderboard.verify import verify as run_again
 
@@ -119,12 +118,11 @@ def verify(
         table.add_row(Text(cell.condition), *numbers, style="" if cell.difference <= tolerance else "red")
     console.out.print(table)
     for surprise in outcome.surprises:
-        console.err.print(surprise, markup=False, soft_wrap=True)
+        console.note(surprise)
     if not outcome.agrees:
         console.fail(f"{submission} does not agree with what was run again.")
         raise typer.Exit(1)
     console.out.print("It agrees.")
     if out is not None:
         make_folder(out.parent)
-        with whole_file(out) as file:
-            file.write(as_json(entry.model_copy(update={"verification": outcome.verification()})).encode())
+        write_text(out, as_json(entry.model_copy(update={"verification": outcome.verification()})))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from textwrap import fill
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Column, Table
@@ -62,7 +62,7 @@ def list_(
         console.out.print(table(found))
 
 
-def _corruptions() -> list[dict[str, object]]:
+def _corruptions() -> list[dict[str, Any]]:
     from stormproof.corruptions import registered
 
     return [
@@ -76,7 +76,7 @@ def _corruptions() -> list[dict[str, object]]:
             "moves_labels": c.moves is not None,
             "parameters": {key: list(rungs.values) for key, rungs in c.ladders.items()},
             "units": {key: rungs.unit for key, rungs in c.ladders.items()},
-            "instead": {key: _inputs(rule) for key, rule in c.derived.items()},
+            "instead": {key: list(inspect.signature(rule).parameters) for key, rule in c.derived.items()},
             "cite": c.cite,
             "version": c.version,
         }
@@ -84,7 +84,7 @@ def _corruptions() -> list[dict[str, object]]:
     ]
 
 
-def _suites() -> list[dict[str, object]]:
+def _suites() -> list[dict[str, Any]]:
     from stormproof.corruptions import SUITES
 
     return [
@@ -99,51 +99,36 @@ def _suites() -> list[dict[str, object]]:
     ]
 
 
-def _corruption_table(rows: list[dict[str, object]]) -> Table:
+def _corruption_table(rows: list[dict[str, Any]]) -> Table:
     table = Table("corruption", "family", "what happens", "severities 1, 2, 3 …", box=None, pad_edge=False)
     for row in rows:
-        parameters, units = row["parameters"], row["units"]
-        assert isinstance(parameters, dict)
-        assert isinstance(units, dict)
         # A parameter without values is one that every condition gives.
         ladders = "\n".join(
-            f"{key} {' '.join(map(str, _folded(values))) or '…'} {units[key]}".rstrip()
-            for key, values in parameters.items()
+            f"{key} {' '.join(map(str, _folded(values))) or '…'} {row['units'][key]}".rstrip()
+            for key, values in row["parameters"].items()
         )
-        needs = (
-            f" Needs {', '.join(row['needs'])}." if isinstance(row["needs"], list) and row["needs"] else ""
-        )
-        table.add_row(
-            Text(str(row["name"]), "bold"), str(row["family"]), f"{row['description']}{needs}", ladders
-        )
+        needs = f" Needs {', '.join(row['needs'])}." if row["needs"] else ""
+        table.add_row(Text(row["name"], "bold"), row["family"], f"{row['description']}{needs}", ladders)
     return table
-
-
-def _inputs(rule: Callable[..., float]) -> list[str]:
-    return list(inspect.signature(rule).parameters)
 
 
 def _folded(values: list[object]) -> list[object]:
     return values[:1] if len(set(values)) == 1 else values
 
 
-def _suite_table(rows: list[dict[str, object]]) -> Table:
+def _suite_table(rows: list[dict[str, Any]]) -> Table:
     # Names are never cut, so that they can be copied; the other columns give way.
-    name, names = Column("suite", no_wrap=True), Column("corruptions", no_wrap=True)
+    first, last = Column("suite", no_wrap=True), Column("corruptions", no_wrap=True)
     words = Column("what it is", overflow="fold", min_width=10)
-    table = Table(name, "size", words, names, box=None, pad_edge=False)
+    table = Table(first, "size", words, last, box=None, pad_edge=False)
+    wide = max(22, console.out.width * 2 // 5)
     for row in rows:
-        conditions, corruptions = row["conditions"], row["corruptions"]
-        assert isinstance(conditions, list)
-        assert isinstance(corruptions, list)
-        table.add_row(
-            Text(str(row["name"]), "bold"), str(len(conditions)), str(row["description"]),
-            fill(", ".join(corruptions), max(22, console.out.width * 2 // 5), break_long_words=False),
-        )  # fmt: skip
+        names = fill(", ".join(row["corruptions"]), wide, break_long_words=False)
+        table.add_row(Text(row["name"], "bold"), str(len(row["conditions"])), row["description"], names)
     return table
 
 
-def _benchmarks() -> list[dict[str, object]]:
+def _benchmarks() -> list[dict[str, Any]]:
     from stormproof.engine.presets import PRESETS
 
     return [
@@ -160,39 +145,35 @@ def _benchmarks() -> list[dict[str, object]]:
     ]
 
 
-def _benchmark_table(rows: list[dict[str, object]]) -> Table:
+def _benchmark_table(rows: list[dict[str, Any]]) -> Table:
     table = Table("benchmark", "data", "conditions", "metric", "paper", box=None, pad_edge=False)
     for row in rows:
-        suites, corruptions = row["suites"], row["corruptions"]
-        assert isinstance(suites, list)
-        assert isinstance(corruptions, list)
         conditions = row["needs"] and f"needs {row['needs']}"
-        conditions = conditions or ", ".join(suites) or f"{len(corruptions)} corruptions"
-        name, data, metric, cite = (str(row[key]) for key in ("name", "data", "metric", "cite"))
-        table.add_row(Text(name, "bold"), data, str(conditions), metric, cite)
+        conditions = conditions or ", ".join(row["suites"]) or f"{len(row['corruptions'])} corruptions"
+        table.add_row(Text(row["name"], "bold"), row["data"], conditions, row["metric"], row["cite"])
     return table
 
 
-def _datasets() -> list[dict[str, object]]:
+def _datasets() -> list[dict[str, Any]]:
     from stormproof.datasets import READERS
     from stormproof.spec import with_plugins
 
     return _kinds(with_plugins(READERS, "stormproof.datasets"))
 
 
-def _adapters() -> list[dict[str, object]]:
+def _adapters() -> list[dict[str, Any]]:
     from stormproof.models import ADAPTERS
     from stormproof.spec import with_plugins
 
     return _kinds(with_plugins(ADAPTERS, "stormproof.models"))
 
 
-def _kinds(known: Mapping[str, Opener]) -> list[dict[str, object]]:
+def _kinds(known: Mapping[str, Opener]) -> list[dict[str, Any]]:
     """Kinds of specs with their options; one whose package does not load has none to show."""
     from stormproof.errors import StormproofError
     from stormproof.spec import keyword_options
 
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = []
     for kind, place in sorted(known.items()):
         try:
             opener = place.load()
@@ -204,17 +185,15 @@ def _kinds(known: Mapping[str, Opener]) -> list[dict[str, object]]:
     return rows
 
 
-def _kind_table(rows: list[dict[str, object]]) -> Table:
+def _kind_table(rows: list[dict[str, Any]]) -> Table:
     columns = ("kind", Column("what it opens", overflow="fold"), Column("options", overflow="fold"))
     table = Table(*columns, box=None, pad_edge=False)
     for row in rows:
-        options = row["options"]
-        assert isinstance(options, list)
-        table.add_row(Text(f"{row['name']}:", "bold"), Text(str(row["description"])), ", ".join(options))
+        table.add_row(Text(f"{row['name']}:", "bold"), Text(row["description"]), ", ".join(row["options"]))
     return table
 
 
-def _decoders() -> list[dict[str, object]]:
+def _decoders() -> list[dict[str, Any]]:
     from stormproof.models.decoders import DECODERS
     from stormproof.spec import keyword_options
 
@@ -230,18 +209,15 @@ def _decoders() -> list[dict[str, object]]:
     ]
 
 
-def _decoder_table(rows: list[dict[str, object]]) -> Table:
+def _decoder_table(rows: list[dict[str, Any]]) -> Table:
     table = Table("decoder", "task", "outputs", "options", "what it reads", box=None, pad_edge=False)
     for row in rows:
-        outputs, options = row["outputs"], row["options"]
-        assert isinstance(outputs, list)
-        assert isinstance(options, dict)
-        lists = (", ".join(names) for names in (outputs, options))
-        table.add_row(Text(str(row["name"]), "bold"), str(row["task"]), *lists, Text(str(row["description"])))
+        lists = (", ".join(row[key]) for key in ("outputs", "options"))
+        table.add_row(Text(row["name"], "bold"), row["task"], *lists, Text(row["description"]))
     return table
 
 
-def _models() -> list[dict[str, object]]:
+def _models() -> list[dict[str, Any]]:
     from stormproof.networks import builtins
 
     return [
@@ -259,15 +235,12 @@ def _models() -> list[dict[str, object]]:
     ]
 
 
-def _model_table(rows: list[dict[str, object]]) -> Table:
+def _model_table(rows: list[dict[str, Any]]) -> Table:
     # The scores give way; all else is short and stays in one line.
     fixed = [Column(words, no_wrap=True) for words in ("model", "task", "size", "training", "world")]
     table = Table(*fixed, "clean score, %", box=None, pad_edge=False)
     for row in rows:
-        clean, size = row["clean"], row["bytes"]
-        assert isinstance(clean, dict)
-        assert isinstance(size, int)
-        scores = ", ".join(f"{measure} {100 * value:.1f}" for measure, value in clean.items())
-        cells = (f"{size / 1e6:.1f} MB", str(row["training"]), str(row["world"]), scores)
-        table.add_row(Text(str(row["name"]), "bold"), str(row["task"]), *cells)
+        scores = ", ".join(f"{measure} {100 * value:.1f}" for measure, value in row["clean"].items())
+        cells = (f"{row['bytes'] / 1e6:.1f} MB", row["training"], str(row["world"]), scores)
+        table.add_row(Text(row["name"], "bold"), row["task"], *cells)
     return table

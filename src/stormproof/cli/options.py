@@ -73,6 +73,45 @@ Conditions = Annotated[
 Suite = Annotated[list[str] | None, typer.Option("--suite", hidden=True, autocompletion=complete_conditions)]
 
 
+# Of what 'stormproof run' made.
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that 'stormproof run' made.")]
+Runs = Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders that 'stormproof run' made.")]
+Subjects = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RUN…",
+        help="Run folders, submissions (.json), or published:PAPER such as "
+        "published:michaelis/coco/detection.",
+    ),
+]
+Data = Annotated[str | None, typer.Option(help="The dataset, if it has moved since the run.")]
+Measure = Annotated[
+    str | None, typer.Option(help="What to compare by. Default: the headline that most runs have.")
+]
+Reference = Annotated[str | None, typer.Option(help="The run that CD, rCD and gains refer to.")]
+Requirements = Annotated[Path, typer.Option(help="A requirements.yaml.")]
+Against = Annotated[Path | None, typer.Option(help="A baseline run, for at_most_drop.")]
+Replicates = Annotated[int, typer.Option(help="Bootstrap replicates.", min=2)]
+
+# Of datasets, and of what is made of them.
+Opened = Annotated[
+    str,
+    typer.Argument(help="What to open, as kind:path[,option=value…].", autocompletion=complete_datasets),
+]
+Original = Annotated[str, typer.Argument(metavar="DATASET", help="A dataset, e.g. coco:FILE,images=DIR.")]
+Derived = Annotated[
+    Path, typer.Option("--out", "-o", metavar="DIR", help="A new folder, or an unfinished one to continue.")
+]
+Styles = Annotated[str, typer.Option(help="A folder of paintings; without it our own styles.")]
+Layout = Annotated[str | None, typer.Option("--format", help="Layout: coco, yolo, voc, cityscapes …")]
+ImageFormat = Annotated[Images, typer.Option(help="png keeps every pixel; jpg is smaller.")]
+
+Limit = Annotated[int | None, typer.Option(help="Only the first N images.")]
+Seed = Annotated[int, typer.Option(help="Another seed gives other noise.")]
+Workers = Annotated[int, typer.Option("--workers", "-j", help="Worker processes; 0 means one per core.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
 def chosen_conditions(conditions: list[str] | None, suite: list[str] | None) -> tuple[Condition, ...]:
     """What the two options name; at least one condition."""
     from stormproof.corruptions.grammar import read_conditions

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stormproof.cli import app, console
+from stormproof.cli.options import Data, Run, Runs
 
 if TYPE_CHECKING:
     from stormproof.scoring.people import PeopleRun
@@ -21,13 +22,11 @@ people = typer.Typer(
     rich_markup_mode="rich",
 )
 app.add_typer(people, name="people")
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that 'stormproof run' made.")]
-Data = Annotated[str | None, typer.Option(help="The dataset, if it has moved since the run.")]
 
 
 @people.command()
 def adr(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders that 'stormproof run' made.")],
+    runs: Runs,
     data: Data = None,
 ) -> None:
     """Print the average detection rate of each run under each condition, and relative to clean (Table IV).

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stormproof.cli import app, console
-from stormproof.cli.options import Conditions, Suite, chosen_conditions, complete_datasets
+from stormproof.cli.options import Conditions, Opened, Seed, Suite, Workers, chosen_conditions
 from stormproof.errors import InvalidOption
 from stormproof.processes import worker_count
 
@@ -20,15 +20,13 @@ if TYPE_CHECKING:
     from stormproof.condition import Condition
     from stormproof.quality_table import Row
 
-_COLUMNS = {"rmse": "RMSE", "snr": "SNR dB", "ssim": "SSIM", "vif": "VIF", "ifc": "IFC"}
+# In the order of `Quality`: titles, and digits after the point.
+_COLUMNS = (("RMSE", 2), ("SNR dB", 2), ("SSIM", 3), ("VIF", 3), ("IFC", 2))
 
 
 @app.command()
 def quality(
-    dataset: Annotated[
-        str,
-        typer.Argument(help="What to open, as kind:path[,option=value…].", autocompletion=complete_datasets),
-    ],
+    dataset: Opened,
     conditions: Conditions = None,
     suite: Suite = None,
     measure: Annotated[
@@ -41,10 +39,8 @@ def quality(
     limit: Annotated[
         int | None, typer.Option(help="At most this many images, spread evenly over the dataset.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Another seed gives other noise.")] = 0,
-    workers: Annotated[
-        int, typer.Option("--workers", "-j", help="Worker processes; 0 means one per core.")
-    ] = 0,
+    seed: Seed = 0,
+    workers: Workers = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV instead of a table.")] = False,
 ) -> None:
@@ -63,39 +59,45 @@ def quality(
     """
     if as_json and as_csv:
         raise InvalidOption("Give --json or --csv, not both.")
-    for name, value, least in (("--limit", limit, 1), ("--workers", workers, 0)):
-        if value is not None and value < least:
-            raise InvalidOption(f"{name} {value}: it must be at least {least}.")
+    if limit is not None and limit < 1:
+        raise InvalidOption(f"--limit {limit}: it must be at least 1.")
     if by_size and measure is None:
         raise InvalidOption("--by-size goes with --measure, as --measure gradient_ssim,colour_wasserstein.")
+    from stormproof import quality_by_size, quality_table
+
     chosen = chosen_conditions(conditions, suite)
-    if measure is not None:
-        names = [name.strip() for name in measure.split(",") if name.strip()]
-        table = _sizes(dataset, chosen, names, by_size, limit, seed, workers)
-        _print_sizes(table, as_json=as_json, as_csv=as_csv)
-        return
-    from stormproof.quality_table import over_severities
-
-    rows = _measure(dataset, chosen, limit, seed, worker_count(workers))
-    if as_json:
-        print(json.dumps([row.record() for row in rows], indent=1))
-    elif as_csv:
-        _print_csv(rows)
+    names = None if measure is None else [name.strip() for name in measure.split(",") if name.strip()]
+    how = quality_table.whole if names is None else quality_by_size.by_size(names, objects=by_size)
+    measured = _measured(dataset, chosen, limit, seed, worker_count(workers), how)
+    if names is None:
+        rows = quality_table.average(chosen, measured)
+        records = [row.record() for row in rows]
+        table = _table([*rows, *quality_table.over_severities(rows)])
     else:
-        console.out.print(_table([*rows, *over_severities(rows)]))
-
-
-def _measure(
-    spec: str, conditions: tuple[Condition, ...], limit: int | None, seed: int, workers: int
-) -> list[Row]:
-    from stormproof.quality_table import average, whole
-
-    return average(conditions, _measured(spec, conditions, limit, seed, workers, whole))
+        records = [
+            {
+                "condition": row.condition,
+                "size": row.size,
+                **dict(zip(names, row.means, strict=True)),
+                "count": row.count,
+            }
+            for row in quality_by_size.average(chosen, measured)
+        ]
+        table = _size_table(records)
+    if as_json:
+        print(json.dumps(records, indent=1))
+    elif as_csv:
+        writer = csv.DictWriter(sys.stdout, list(records[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(records)
+    else:
+        console.out.print(table)
 
 
 def _measured(
     spec: str, conditions: tuple[Condition, ...], limit: int | None, seed: int, workers: int, how: Any
 ) -> list[Any]:
+    """What `how` finds of each image, with a progress bar."""
     from stormproof.datasets import open_dataset
     from stormproof.datasets.survey import evenly_spread
     from stormproof.quality_table import measure
@@ -113,65 +115,23 @@ def _measured(
     return measured
 
 
-def _sizes(
-    spec: str, conditions: tuple[Condition, ...], names: list[str], objects: bool,
-    limit: int | None, seed: int, workers: int,
-) -> list[dict[str, str | int | float | None]]:  # fmt: skip
-    from stormproof.quality_by_size import average, by_size
-
-    how = by_size(names, objects=objects)
-    measured = _measured(spec, conditions, limit, seed, worker_count(workers), how)
-    return [
-        {
-            "condition": row.condition,
-            "size": row.size,
-            **dict(zip(names, row.means, strict=True)),
-            "count": row.count,
-        }
-        for row in average(conditions, measured)
-    ]
-
-
-def _print_sizes(rows: list[dict[str, str | int | float | None]], *, as_json: bool, as_csv: bool) -> None:
-    if as_json:
-        print(json.dumps(rows, indent=1))
-        return
-    if as_csv:
-        _write_csv(rows)
-        return
-    table = Table(box=None, pad_edge=False)
-    for k, name in enumerate(rows[0]):
-        table.add_column(name, justify="left" if k < 2 else "right", overflow="fold")
-    for row in rows:
-        cells = (f"{value:.3f}" if isinstance(value, float) else str(value) for value in row.values())
-        table.add_row(*map(Text, cells))
-    console.out.print(table)
-
-
 def _table(rows: list[Row]) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("condition", overflow="fold")
-    for name in (*_COLUMNS.values(), "images"):
-        table.add_column(name, justify="right")
+    for title in (*(title for title, _ in _COLUMNS), "images"):
+        table.add_column(title, justify="right")
     for row in rows:
-        means = ("–" if value is None else f"{value:.{_digits(name)}f}" for name, value in _cells(row))
+        pairs = zip(_COLUMNS, row.means, strict=True)
+        means = ("–" if value is None else f"{value:.{digits}f}" for (_, digits), value in pairs)
         table.add_row(Text(row.condition), *means, str(row.images))
     return table
 
 
-def _cells(row: Row) -> list[tuple[str, float | None]]:
-    return list(zip(_COLUMNS, row.means, strict=True))
-
-
-def _digits(name: str) -> int:
-    return 3 if name in ("ssim", "vif") else 2
-
-
-def _print_csv(rows: list[Row]) -> None:
-    _write_csv([row.record() for row in rows])
-
-
-def _write_csv(records: list[dict[str, Any]]) -> None:
-    writer = csv.DictWriter(sys.stdout, list(records[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
+def _size_table(records: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for k, name in enumerate(records[0]):
+        table.add_column(name, justify="left" if k < 2 else "right", overflow="fold")
+    for record in records:
+        cells = (f"{value:.3f}" if isinstance(value, float) else str(value) for value in record.values())
+        table.add_row(*map(Text, cells))
+    return table

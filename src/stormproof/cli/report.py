@@ -8,25 +8,19 @@ from typing import Annotated
 import typer
 
 from stormproof.cli import app, console
+from stormproof.cli.options import Data, Measure, Reference, Subjects
 from stormproof.errors import InvalidOption
-
-RUNS = typer.Argument(
-    metavar="RUN…",
-    help="Run folders, submissions (.json), or published:PAPER such as published:michaelis/coco/detection.",
-)
 
 
 @app.command()
 def report(
-    runs: Annotated[list[str], RUNS],
+    runs: Subjects,
     out: Annotated[Path, typer.Option(help="The page; its numbers go beside it as .json.")] = Path(
         "report.html"
     ),
-    measure: Annotated[
-        str | None, typer.Option(help="What to compare by. Default: the headline that most runs have.")
-    ] = None,
-    reference: Annotated[str | None, typer.Option(help="The run that CD, rCD and gains refer to.")] = None,
-    data: Annotated[str | None, typer.Option(help="The dataset, if it has moved since the run.")] = None,
+    measure: Measure = None,
+    reference: Reference = None,
+    data: Data = None,
     images: Annotated[
         int, typer.Option(help="Images in the browser, each under every condition; 0 for none.")
     ] = 4,
@@ -58,4 +52,4 @@ def report(
     with console.err.status("") as status:
         written = make_report(runs, out, options, lambda words: status.update(words.replace("[", r"\[")))
     size = written[0].stat().st_size / 1e6
-    console.out.print(f"{written[0]} ({size:.1f} MB) and {written[1]}", markup=False, soft_wrap=True)
+    console.say(f"{written[0]} ({size:.1f} MB) and {written[1]}")

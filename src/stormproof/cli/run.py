@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import shlex
-import signal
-import sys
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
 from stormproof.cli import app, console
-from stormproof.cli.options import Conditions, Suite, complete_benchmarks, complete_datasets, complete_models
-from stormproof.errors import InvalidOption, StoreError, StormproofError
+from stormproof.cli.options import (
+    Conditions,
+    Limit,
+    Suite,
+    complete_benchmarks,
+    complete_datasets,
+    complete_models,
+)
+from stormproof.cli.outcome import require_success, stoppable
+from stormproof.errors import InvalidOption
 
 if TYPE_CHECKING:
     from stormproof.engine.config import RunConfig
@@ -51,7 +56,7 @@ def run(
         list[str] | None, typer.Option(help="Enhance images first: clahe, nlm, style; repeatable.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Another seed gives other noise. Default 0.")] = None,
-    limit: Annotated[int | None, typer.Option(help="Only the first N images.")] = None,
+    limit: Limit = None,
     workers: Annotated[
         int | None,
         typer.Option("--workers", "-j", help="Worker processes, or Slurm jobs. Default: one per core."),
@@ -159,11 +164,7 @@ def _run_to_precision(config: RunConfig) -> None:
     from stormproof.store.record import read_record
 
     summary, found = run_to_precision(config, _executed)
-    if summary.failed:
-        list_failures(summary)
-        say_continue()
-        raise typer.Exit(1)
-    say_unreadable(summary)
+    require_success(summary)
     if found is None:
         console.say(f"{config.out}: that precision needs every cell, and all are done.")
         console.say(f"Score it with: stormproof score {shlex.quote(config.out)}")
@@ -178,31 +179,12 @@ def _executed(plan: Plan) -> Summary:
     from stormproof.trackers import open_tracker
 
     watches: list[Watch] = [watch_on(console.err), *(open_tracker(name) for name in plan.config.track)]
-    signal.signal(signal.SIGTERM, interrupt)
-    try:
+    with stoppable():
         return execute(plan, executor_for(plan.config, len(plan.chunks)), watches)
-    except KeyboardInterrupt:
-        console.fail("Stopped; what was finished is kept.")
-        say_continue()
-        raise typer.Exit(130) from None
-    except StoreError:
-        raise  # the folder is refused: the same command would be refused again
-    except StormproofError as error:
-        console.fail(str(error))
-        say_continue()
-        raise typer.Exit(2) from None
-
-
-def interrupt(signum: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def _report(plan: Plan, summary: Summary) -> None:
-    if summary.failed:
-        list_failures(summary)
-        say_continue()
-        raise typer.Exit(1)
-    say_unreadable(summary)
+    require_success(summary)
     out, share = plan.config.out, plan.config.share
     done = summary.survey.cells - len(summary.failures)
     console.say(f"{out}: {done} cells, all done.")
@@ -214,37 +196,6 @@ def _report(plan: Plan, summary: Summary) -> None:
         console.say("or else: stormproof merge OUT SHARD…")
     else:
         console.say(f"Score it with: stormproof score {shlex.quote(out)}")
-
-
-def list_failures(summary: Summary) -> None:
-    """Failures by what went wrong; the cells themselves are in the failures folder."""
-    from stormproof.engine.work import alike
-
-    causes = alike(summary.failed)
-    for cause in causes[:20]:
-        console.note(f"failed: {cause}")
-    if len(causes) > 20:
-        console.err.print(f"… and {len(causes) - 20} more, in the folder 'failures'.", markup=False)
-    console.fail(
-        f"{len(summary.failed)} cells failed; {summary.done.total()} were done and are kept. "
-        "The failed ones are tried again by the same command."
-    )
-
-
-def say_unreadable(summary: Summary) -> None:
-    """Images that could not be read: counted and named, and nothing that stops the rest."""
-    names = list(summary.unreadable.values())
-    if names:
-        some = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
-        console.note(
-            f"{len(names)} images could not be read and are left out of every condition: {some}. "
-            "The same command tries them again."
-        )
-
-
-def say_continue() -> None:
-    command = shlex.join(["stormproof", *sys.argv[1:]])
-    console.note(f"Continue with: {command}")
 
 
 def _print_classes(plan: Plan) -> None:
@@ -286,7 +237,7 @@ def _show(plan: Plan) -> None:
     }
     for name, value in facts.items():
         table.add_row(name, value)
-    console.out.print(table, markup=False)
+    console.out.print(table)
 
 
 def _pairs(flag: str, texts: list[str] | None) -> dict[str, str] | None:

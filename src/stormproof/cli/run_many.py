@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stormproof.cli import console
+from stormproof.cli.outcome import list_failures, say_continue, say_unreadable, stoppable
 from stormproof.errors import InvalidOption, StormproofError
 
 if TYPE_CHECKING:
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 
 def run_many(settings: Mapping[str, Any], source: str, *, dry_run: bool) -> None:
     """Plan, and unless it is a dry run execute, every run that the settings describe."""
-    from stormproof.cli.run import interrupt, say_continue
     from stormproof.corruptions.plugins import load_plugins
-    from stormproof.engine.many import entries, keep_settings, run_all
+    from stormproof.engine.many import entries, run_all
     from stormproof.engine.run import executor_for
     from stormproof.engine.together import size_of, together_on
+    from stormproof.files import make_folder
+    from stormproof.store.settings import SETTINGS, write_settings
 
     plugins = settings.get("plugin") or ()
     load_plugins([plugins] if isinstance(plugins, str) else plugins)
@@ -35,26 +36,15 @@ def run_many(settings: Mapping[str, Any], source: str, *, dry_run: bool) -> None
         _show(listed)
         return
     cells = sum(size_of(entry.config).cells for entry in listed)
-    keep_settings(Path(str(settings["out"])), settings)
-    signal.signal(signal.SIGTERM, interrupt)
-    try:
+    write_settings(make_folder(Path(str(settings["out"]))) / SETTINGS, settings)  # to continue from
+    with stoppable():
         outcomes = run_all(
             listed, executor_for(listed[0].config, 10**9), [together_on(console.err, listed, cells)]
         )
-    except KeyboardInterrupt:
-        console.fail("Stopped; what was finished is kept.")
-        say_continue()
-        raise typer.Exit(130) from None
-    except StormproofError as error:
-        console.fail(str(error))
-        say_continue()
-        raise typer.Exit(2) from None
     _report(outcomes, str(settings["out"]))
 
 
 def _report(outcomes: list[Outcome], out: str) -> None:
-    from stormproof.cli.run import list_failures, say_continue, say_unreadable
-
     for outcome in outcomes:
         if outcome.error is not None:
             console.fail(f"{outcome.entry.name}: {outcome.error}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stormproof.cli import app, console
-from stormproof.cli.options import complete_measures
+from stormproof.cli.options import AsJson, Data, Replicates, Runs, complete_measures
 from stormproof.errors import InvalidOption, OutputError, StormproofError, UnknownName
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ _NEAR_ZERO = 0.01
 
 @app.command()
 def score(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders that 'stormproof run' made.")],
-    data: Annotated[str | None, typer.Option(help="The dataset, if it has moved since the run.")] = None,
+    runs: Runs,
+    data: Data = None,
     reference: Annotated[Path | None, typer.Option(help="A run to compare with: CD, rCD and gains.")] = None,
     measure: Annotated[
         str | None,
@@ -36,7 +36,7 @@ def score(
         typer.Option(help="Classes to score, e.g. person,car, or all. Default: those the model knows."),
     ] = None,
     interval: Annotated[bool, typer.Option("--interval", help="Add 95 % intervals by bootstrap.")] = False,
-    replicates: Annotated[int, typer.Option(help="Bootstrap replicates.", min=2)] = 200,
+    replicates: Replicates = 200,
     partial: Annotated[
         bool, typer.Option("--partial", help="Score the conditions that are complete; no means.")
     ] = False,
@@ -50,7 +50,7 @@ def score(
     one_to_one: Annotated[
         bool, typer.Option("--one-to-one", help="E and flaws: a box matches one object only.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Print CSV: a row per condition, class and measure.")
     ] = False,
@@ -160,8 +160,7 @@ def _show(scores: Scores, sure: Intervals | None) -> None:
             "way; 'stormproof inspect MODEL --data DATA' shows what it was taken for."
         )
     if scores.missing:
-        some = ", ".join(scores.missing[:5]) + (" …" if len(scores.missing) > 5 else "")
-        console.note(f"Incomplete, so without aggregates: {some}")
+        console.note(f"Incomplete, so without aggregates: {console.some(scores.missing)}")
     else:
         console.out.print(interval_table(scores, sure) if sure else tables.summary_table(scores))
     for line in tables.set_lines(scores):

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stormproof.cli import app, console
+from stormproof.cli.options import Data
 
 if TYPE_CHECKING:
     from stormproof.report.subject import Subject
@@ -22,7 +23,7 @@ _SHADES = ("red", "dark_orange", "yellow3", "green3", "green")
 def show(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder, a submission or published:….")],
     measure: Annotated[str | None, typer.Option(help="What to show. Default: the run's headline.")] = None,
-    data: Annotated[str | None, typer.Option(help="The dataset, if it has moved since the run.")] = None,
+    data: Data = None,
 ) -> None:
     """Show a run: what hurts most first, with a bar for what is left of the clean score.
 
@@ -38,9 +39,9 @@ def show(
     for subject in subjects_of(run, data):
         view = make_view([subject], measure=measure)
         chosen = measure or subject.headline
-        console.out.print(view.sentences[0], markup=False, soft_wrap=True)
+        console.say(view.sentences[0])
         for notice in view.notices:
-            console.out.print(notice, style="yellow", markup=False, soft_wrap=True)
+            console.out.print(notice, style="yellow", soft_wrap=True)
         console.out.print(_table(subject, chosen))
 
 

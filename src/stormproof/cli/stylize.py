@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stormproof.cli import app, console
-from stormproof.cli.options import Images
+from stormproof.cli.options import Derived, ImageFormat, Images, Layout, Original, Styles, Workers
 from stormproof.errors import InvalidOption
 from stormproof.processes import worker_count
 
@@ -30,14 +30,9 @@ class Space(StrEnum):
 
 @app.command()
 def stylize(
-    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="A dataset, e.g. coco:FILE,images=DIR.")],
-    out: Annotated[
-        Path,
-        typer.Option("--out", "-o", metavar="DIR", help="A new folder, or an unfinished one to continue."),
-    ],
-    styles: Annotated[
-        str, typer.Option(help="A folder of paintings; without it our own styles.")
-    ] = "built-in",
+    dataset: Original,
+    out: Derived,
+    styles: Styles = "built-in",
     alpha: Annotated[float, typer.Option(help="Strength, 0 to 1.")] = 1.0,
     sequence: Annotated[
         str | None, typer.Option(help="Several strengths: first:last:step, e.g. 0:1:0.1.")
@@ -56,18 +51,14 @@ def stylize(
     network: Annotated[
         str, typer.Option(help="built-in, adain:ENCODER,decoder=FILE, magenta:….")
     ] = "built-in",
-    layout: Annotated[
-        str | None, typer.Option("--format", help="Layout: coco, yolo, voc, cityscapes …")
-    ] = None,
-    images: Annotated[Images, typer.Option(help="png keeps every pixel; jpg is smaller.")] = Images.png,
+    layout: Layout = None,
+    images: ImageFormat = Images.png,
     quality: Annotated[int, typer.Option(help="Of JPEG, 1 to 100.")] = 95,
     as_paper: Annotated[
         bool, typer.Option("--as-paper", help="JPEG quality 75 at every stage, as in the paper.")
     ] = False,
     seed: Annotated[int, typer.Option(help="Another seed draws other styles.")] = 0,
-    workers: Annotated[
-        int, typer.Option("--workers", "-j", help="Worker processes; 0 means one per core.")
-    ] = 0,
+    workers: Workers = 0,
 ) -> None:
     """Write a stylized dataset: every image repainted in the style of another (AdaIN), annotations kept.
 
@@ -87,8 +78,6 @@ def stylize(
     from stormproof.derived.make import Order, choose_layout
     from stormproof.spec import Spec
 
-    if workers < 0:
-        raise InvalidOption(f"--workers {workers}: give 0 for one per core, or a number of processes.")
     if feather < 0:
         raise InvalidOption(f"--feather {feather}: give 0 or more pixels.")
     if not 1 <= quality <= 100:

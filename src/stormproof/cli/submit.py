@@ -8,16 +8,17 @@ from typing import Annotated
 import typer
 
 from stormproof.cli import app, console
+from stormproof.cli.options import Data, Run
 from stormproof.errors import OutputError
 
 
 @app.command()
 def submit(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A folder that 'stormproof run' made.")],
+    run: Run,
     out: Annotated[Path | None, typer.Option(help="The file. Default: RUN's name with .json.")] = None,
     measure: Annotated[str | None, typer.Option(help="What to submit. Default: the run's headline.")] = None,
     note: Annotated[str, typer.Option(help="A line for readers.")] = "",
-    data: Annotated[str | None, typer.Option(help="The dataset, if it has moved since the run.")] = None,
+    data: Data = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")] = False,
 ) -> None:
     """Write a run's grid as one JSON file for a leaderboard: numbers, provenance, a hash of the predictions.
@@ -28,7 +29,7 @@ def submit(
 
         stormproof submit runs/yolox --out entries/yolox.json
     """
-    from stormproof.files import make_folder, whole_file
+    from stormproof.files import make_folder, write_text
     from stormproof.report.leaderboard.submission import as_json
     from stormproof.report.leaderboard.submit import submission_of
 
@@ -37,8 +38,7 @@ def submit(
         raise OutputError(f"{path} exists; give another --out, or --overwrite.")
     submission = submission_of(run, data=data, measure=measure, note=note)
     make_folder(path.parent)
-    with whole_file(path) as file:
-        file.write(as_json(submission).encode())
+    write_text(path, as_json(submission))
     if submission.missing:
-        console.err.print(f"Incomplete, so without a mean: {', '.join(submission.missing[:5])}", markup=False)
-    console.out.print(f"{path}", markup=False, soft_wrap=True)
+        console.note(f"Incomplete, so without a mean: {console.some(submission.missing)}")
+    console.say(f"{path}")

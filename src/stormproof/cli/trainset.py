@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from stormproof.cli import app
-from stormproof.cli.options import Images
+from stormproof.cli.options import Derived, ImageFormat, Images, Layout, Original, Styles, Workers
 from stormproof.cli.stylize import write
-from stormproof.errors import InvalidOption
 from stormproof.processes import worker_count
 
 
@@ -24,29 +22,20 @@ class Mix(StrEnum):
 
 @app.command()
 def trainset(
-    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="A dataset, e.g. coco:FILE,images=DIR.")],
-    out: Annotated[
-        Path,
-        typer.Option("--out", "-o", metavar="DIR", help="A new folder, or an unfinished one to continue."),
-    ],
+    dataset: Original,
+    out: Derived,
     mix: Annotated[Mix, typer.Option(help="What it is made of.")] = Mix.combined,
     corruption: Annotated[
         str | None, typer.Option("--condition", help="With --mix corrupted: the condition, e.g. fog@3.")
     ] = None,
-    styles: Annotated[
-        str, typer.Option(help="A folder of paintings; without it our own styles.")
-    ] = "built-in",
+    styles: Styles = "built-in",
     alpha: Annotated[float, typer.Option(help="Strength of stylization, 0 to 1.")] = 1.0,
     network: Annotated[str, typer.Option(help="The style network.")] = "built-in",
-    layout: Annotated[
-        str | None, typer.Option("--format", help="Layout: coco, yolo, voc, cityscapes …")
-    ] = None,
+    layout: Layout = None,
     split: Annotated[str, typer.Option(help="What the new dataset calls itself.")] = "train",
-    images: Annotated[Images, typer.Option(help="png keeps every pixel; jpg is smaller.")] = Images.png,
+    images: ImageFormat = Images.png,
     seed: Annotated[int, typer.Option(help="Another seed draws other styles and noise.")] = 0,
-    workers: Annotated[
-        int, typer.Option("--workers", "-j", help="Worker processes; 0 means one per core.")
-    ] = 0,
+    workers: Workers = 0,
 ) -> None:
     """Write a training set that a trainer takes as it is.
 
@@ -64,8 +53,6 @@ def trainset(
     from stormproof.derived.mixes import versions_of
     from stormproof.spec import Spec
 
-    if workers < 0:
-        raise InvalidOption(f"--workers {workers}: give 0 for one per core, or a number of processes.")
     versions = versions_of(mix.value, condition=corruption, styles=styles, alpha=alpha, network=network)
     chosen = choose_layout(open_dataset(dataset), layout, Spec.parse(dataset).kind)
     order = Order(dataset, (Part("", versions),), chosen, split, f".{images.value}", seed)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from stormproof.cli import app, console
-from stormproof.cli.options import Images
+from stormproof.cli.options import ImageFormat, Images, Workers
 
 
 class WorldFormat(StrEnum):
@@ -34,10 +34,8 @@ def world(
     size: Annotated[str, typer.Option(help="Width x height in pixels.")] = "512x320",
     seed: Annotated[int, typer.Option(help="Another seed gives another world.")] = 0,
     stereo: Annotated[bool, typer.Option(help="Add right-hand images (cityscapes, kitti).")] = False,
-    images: Annotated[Images, typer.Option(help="png keeps every pixel, jpg is smaller.")] = Images.png,
-    workers: Annotated[
-        int, typer.Option("--workers", "-j", help="Worker processes; 0 means one per core.")
-    ] = 0,
+    images: ImageFormat = Images.png,
+    workers: Workers = 0,
     overwrite: Annotated[bool, typer.Option(help="Replace a folder that is not empty.")] = False,
 ) -> None:
     """Write built-in street scenes with perfect truth, laid out as a public dataset.

@@ -1,6 +1,7 @@
 """The engine: plan, chunks, part files.
 
 - `config`: what a run is asked to do, from flags or `run.yaml`; `presets`: the papers' benchmarks as data
+- `conditions`: which conditions that is
 - `plan`: which chunks of images are still to do
 - `work`, `pair`, `cells`, `chunk`: what a worker gets, opens, asks and writes
 - `in_hand`, `retry`: what a worker was at when it died, and what is tried next

@@ -11,8 +11,6 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from stormproof.condition import CLEAN, Condition
-from stormproof.corruptions.grammar import read_conditions
 from stormproof.engine.presets import Preset, find_preset
 from stormproof.errors import InvalidOption
 from stormproof.files import read_yaml
@@ -128,18 +126,6 @@ class RunConfig(BaseModel):
         if self.preset is not None and self.root is not None:
             return self.preset.locate(Path(self.root))
         return str(self.data)
-
-    def asked(self) -> tuple[Condition, ...]:
-        """The conditions named, clean first; none if nothing is named."""
-        named = read_conditions((*self.suite, *self.conditions))
-        if self.preset is None:
-            return tuple(dict.fromkeys((CLEAN, *named))) if named else ()
-        own = self.preset.conditions()
-        for condition in named:
-            if condition not in own:
-                fix = "leave it out, or run it by itself with --data"
-                raise InvalidOption(f"{condition} is not part of {self.benchmark}; {fix}.")
-        return tuple(c for c in own if not named or c in named or c == CLEAN)
 
 
 def make_config(settings: Mapping[str, Any], source: str = "") -> RunConfig:

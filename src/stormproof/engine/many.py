@@ -28,9 +28,7 @@ from stormproof.engine.plan import make_plan
 from stormproof.engine.run import Summary, Task, Watch, started
 from stormproof.engine.work import Attempt, ChunkResult
 from stormproof.errors import InvalidOption, OutputError, StormproofError
-from stormproof.files import make_folder
 from stormproof.spec import Spec
-from stormproof.store.settings import SETTINGS, write_settings
 
 MANY = ("models", "datasets", "suites")
 _OWN = {"model", "name", "tags", "expect", "enhance"}  # what an entry of `models` may hold
@@ -131,11 +129,6 @@ def _attempts(
             if outcome.error is not None:
                 break
             yield Attempt(plan.work, chunk)
-
-
-def keep_settings(out: Path, settings: Mapping[str, Any]) -> None:
-    """Write the settings of the whole plan into its folder, from which it can be continued."""
-    write_settings(make_folder(out) / SETTINGS, settings)
 
 
 def _listed(settings: Mapping[str, Any], many: str, one: str) -> list[Any]:

@@ -10,11 +10,12 @@ from pathlib import Path
 
 from stormproof.batches.corrupting import check_offered
 from stormproof.batches.devices import check_device
-from stormproof.condition import CLEAN, Condition
+from stormproof.condition import Condition
 from stormproof.corruptions import find
 from stormproof.corruptions.plugins import declaration, is_plugin, load_plugins
 from stormproof.datasets.copies import check_copies
 from stormproof.engine.chunk import missing_cells
+from stormproof.engine.conditions import conditions_for
 from stormproof.engine.config import Engine, RunConfig
 from stormproof.engine.pair import Pair, forget_pair, open_pair
 from stormproof.engine.provenance import provenance
@@ -79,7 +80,7 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
     spec = config.data_spec()
     pair = open_pair(config.model, config.enhance, spec)
     _require_common_classes(pair)
-    conditions = _conditions(config, pair)
+    conditions = conditions_for(config, pair.model)
     images = min(len(pair.dataset), config.limit or len(pair.dataset))
     if not images:
         raise InvalidOption(f"{spec} holds no images.")
@@ -139,26 +140,6 @@ def survey(plan: Plan) -> Survey:
     return Survey(tuple(chunks), dict(left), dict(total), images)
 
 
-def _conditions(config: RunConfig, pair: Pair) -> tuple[Condition, ...]:
-    asked = config.asked()
-    if not isinstance(pair.model, Precomputed):
-        if not asked:
-            raise InvalidOption(
-                "Say what to test: --conditions imagenet-c, --conditions fog@3 or --benchmark coco-c "
-                "(--conditions clean for the clean images alone)."
-            )
-        return asked
-    offered = pair.model.conditions
-    missing = [str(condition) for condition in asked if condition not in offered]
-    if missing:
-        raise InvalidOption(
-            f"{config.model} has no predictions for {', '.join(missing)}; "
-            f"it has: {', '.join(map(str, offered))}."
-        )
-    # Clean predictions come first whenever there are any: every relative score needs them.
-    return asked or tuple(dict.fromkeys((*(c for c in offered if c == CLEAN), *offered)))
-
-
 def _require_common_classes(pair: Pair) -> None:
     """Refuse a model that cannot be right about anything in the dataset; background alone is not anything."""
     model, dataset = pair.model, pair.dataset
@@ -197,10 +178,6 @@ def _files(conditions: tuple[Condition, ...]) -> list[Path]:
     return list(dict.fromkeys(named))
 
 
-def _plugins(config: RunConfig) -> list[Path]:
-    return [Path(file).expanduser() for file in config.plugin]
-
-
 def _record(
     config: RunConfig,
     pair: Pair,
@@ -211,6 +188,7 @@ def _record(
 ) -> RunRecord:
     model, dataset = pair.model, pair.dataset
     names = dict.fromkeys(c.corruption for c in conditions if c.corruption)
+    plugins = [Path(file).expanduser() for file in config.plugin]
     return RunRecord(
         model=ModelRecord(
             spec=config.model, enhance=config.enhance, name=model.name, fingerprint=model.fingerprint,
@@ -223,7 +201,7 @@ def _record(
         seed=config.seed, chunk=chunk, images=images,
         conditions=tuple(map(str, conditions)),
         recipes={name: find(name).version for name in names},
-        files={str(path): fingerprint([path], {}) for path in (*_files(conditions), *_plugins(config))},
+        files={str(path): fingerprint([path], {}) for path in (*_files(conditions), *plugins)},
         copies=None if config.copies is None else str(Path(config.copies).expanduser().absolute()),
         declared={name: declaration(find(name)) for name in names if is_plugin(find(name))},
         expect=config.expect, sealed=True,

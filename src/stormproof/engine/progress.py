@@ -121,9 +121,10 @@ class Lines:
         done = survey.cells - survey.cells_left + self._done
         failed = f", {self._failed} failed" if self._failed else ""
         each = sorted(self._by_condition().values())
+        noun = "image" if each[-1] == 1 else "images"
         spread = str(each[0]) if each[0] == each[-1] else f"{each[0]} to {each[-1]}"
         return (
-            f"{done}/{survey.cells} cells ({done / survey.cells:.0%}), {spread} images under each condition"
+            f"{done}/{survey.cells} cells ({done / survey.cells:.0%}), {spread} {noun} under each condition"
             f"{failed}, {rate:.1f} cells/s{when}"
         )
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from stormproof.engine.chunk import missing_cells
 from stormproof.engine.in_hand import clear_in_hand, read_in_hand
+from stormproof.engine.pair import pair_for
 from stormproof.engine.work import Attempt, ChunkResult, Failure
 from stormproof.errors import RunError
 from stormproof.files import make_folder
@@ -51,8 +52,6 @@ def after_death(attempt: Attempt, cause: str) -> Attempt | ChunkResult:
 
 
 def _given_up(attempt: Attempt, reason: str) -> ChunkResult:
-    from stormproof.engine.pair import pair_for
-
     work = attempt.work
     ids = pair_for(work).dataset.ids
     held = held_cells(part_path(work.out, attempt.chunk), work.key)

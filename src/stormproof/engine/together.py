@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from stormproof.engine.conditions import asked
 from stormproof.engine.config import RunConfig
 from stormproof.engine.many import Entry
 from stormproof.engine.pair import open_dataset_once
@@ -38,7 +39,7 @@ class Size:
 def size_of(config: RunConfig) -> Size:
     """The size of a run, found without opening its model."""
     dataset = open_dataset_once(config.data_spec())
-    return Size(dataset.name, min(len(dataset), config.limit or len(dataset)), len(config.asked()))
+    return Size(dataset.name, min(len(dataset), config.limit or len(dataset)), len(asked(config)))
 
 
 def left_of(config: RunConfig) -> int:
@@ -47,8 +48,8 @@ def left_of(config: RunConfig) -> int:
     if not (run / RECORD).exists():
         return size.cells
     record = read_record(run)
-    asked, lacking = {str(c) for c in config.asked()}, missing_images(run, record)
-    here = sum(record.images - lacking.get(text, 0) for text in record.conditions if text in asked)
+    wanted, lacking = {str(c) for c in asked(config)}, missing_images(run, record)
+    here = sum(record.images - lacking.get(text, 0) for text in record.conditions if text in wanted)
     return max(0, size.cells - here)
 
 

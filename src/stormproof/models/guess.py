@@ -47,7 +47,7 @@ def outputs_in_words(graph: Graph) -> str:
 def guess_card(graph: Graph) -> dict[str, Any]:
     """As much of a card as the graph shows; keys it does not show are left out."""
     known = guess_input(graph)
-    outputs = guess_output(graph, known.get("size"))
+    outputs, _ = recognise(graph, known.get("size"))
     found = {**outputs, "input": {**outputs.get("input", {}), **known}}
     names = _metadata_classes(graph.metadata)
     if names:
@@ -94,11 +94,6 @@ def guess_input(graph: Graph) -> dict[str, Any]:
     return found
 
 
-def guess_output(graph: Graph, size: Sequence[int] | None) -> dict[str, Any]:
-    """The decoder and the classes, by the outputs."""
-    return recognise(graph, size)[0]
-
-
 def recognise(graph: Graph, size: Sequence[int] | None) -> tuple[dict[str, Any], str]:
     """The decoder and the classes, and by what the outputs were recognised."""
     shapes = [tensor.shape[1:] if len(tensor.shape) > 1 else tensor.shape for tensor in graph.outputs]
@@ -111,7 +106,7 @@ def recognise(graph: Graph, size: Sequence[int] | None) -> tuple[dict[str, Any],
         found = rule(graph, names, shapes, size)
         if found:
             return found, " ".join((rule.__doc__ or "").split())
-    return {}, "the outputs fit no family that is known"
+    return {}, ""
 
 
 Shapes = Sequence[Shape]

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
 
 from stormproof.errors import UnknownName
-from stormproof.files import make_folder, whole_file
+from stormproof.files import make_folder, whole_file, write_text
 from stormproof.report.elements import Axis, Figure, Kind, Row, View
 from stormproof.report.text import file_name
 
@@ -61,8 +61,7 @@ def write_figures(
     for table in view.tables():
         for kind, text in (("csv", table.as_csv()), ("tex", table.as_latex()), ("md", table.as_markdown())):
             path = out / f"table-{file_name(table.id)}.{kind}"
-            with whole_file(path) as file:
-                file.write(text.encode())
+            write_text(path, text)
             written.append(path)
     return written
 

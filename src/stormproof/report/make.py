@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stormproof.errors import StormproofError
-from stormproof.files import make_folder, whole_file
+from stormproof.files import make_folder, write_text
 from stormproof.report import worst
 from stormproof.report.album import Album
 from stormproof.report.elements import View
@@ -58,8 +58,7 @@ def write_page(out: Path, view: View, content: str) -> list[Path]:
     make_folder(out.parent)
     beside = out.with_suffix(".json")
     for path, text in ((out, content), (beside, as_json(view))):
-        with whole_file(path) as file:
-            file.write(text.encode())
+        write_text(path, text)
     return [out, beside]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from rich.table import Table
 from rich.text import Text
 
+from stormproof.scoring.aggregates import MEAN
 from stormproof.scoring.score import Scores
 from stormproof.scoring.tables import percent
 
@@ -15,16 +16,21 @@ FAR = 0.005  # half a point: more than the usual differences between decoders an
 
 
 def models_table(every: Mapping[str, Scores]) -> Table:
-    """One row for each run: its headline measure on clean images, under corruption, and their ratio."""
+    """One row for each run: its headline measure on clean images, under corruption, and their ratio.
+
+    Where the conditions are no benchmark or suite, there is a mean over them instead.
+    """
     table = Table(title="Models (in %)", title_justify="left")
     for name in ("model", "dataset", "measure"):
         table.add_column(name, overflow="fold")
-    for name in ("P", "mPC", "rPC", "conditions"):
+    totals = {name: scores.aggregates.get(scores.headline, {}) for name, scores in every.items()}
+    unnamed = [MEAN] if any(MEAN in found for found in totals.values()) else []
+    for name in ("P", "mPC", "rPC", *unnamed, "conditions"):
         table.add_column(name, justify="right")
     for name, scores in every.items():
-        found = scores.aggregates.get(scores.headline, {})
+        found = totals[name]
         clean = scores.by_measure[scores.headline].get("clean", math.nan)
-        cells = [percent(value) for value in (clean, found.get("mPC"), found.get("rPC"))]
+        cells = [percent(value) for value in (clean, *map(found.get, ("mPC", "rPC", *unnamed)))]
         table.add_row(
             Text(name), Text(scores.record.dataset.name), scores.headline, *cells,
             str(len(scores.record.conditions) - len(scores.missing)),

@@ -61,7 +61,7 @@ class Pool:
 
 
 def _seat() -> ProcessPoolExecutor:
-    return worker_pool(1, _start)
+    return worker_pool(1, may_be_ended)
 
 
 @contextmanager
@@ -75,10 +75,6 @@ def _deaf() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _start() -> None:
-    may_be_ended()
 
 
 def _leave(seats: list[ProcessPoolExecutor]) -> None:

@@ -1,0 +1,96 @@
+"""Runs on the command line: stopped at any time, and what is said of what they did."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import typer
+
+from stormproof.cli import console
+from stormproof.errors import StoreError, StormproofError
+
+if TYPE_CHECKING:
+    from stormproof.engine.run import Summary
+    from stormproof.store.record import RunRecord
+
+_CAUSES = 20  # of failures, in the terminal
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """While the block runs, Ctrl-C and SIGTERM end the command with the one that continues it."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    except KeyboardInterrupt:
+        console.fail("Stopped; what was finished is kept.")
+        say_continue()
+        raise typer.Exit(130) from None
+    except StoreError:
+        raise  # the folder is refused: the same command would be refused again
+    except StormproofError as error:
+        console.fail(str(error))
+        say_continue()
+        raise typer.Exit(2) from None
+
+
+def _interrupt(signum: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def require_success(summary: Summary) -> None:
+    """Name the images that could not be read; where any other cell failed, end the command."""
+    if summary.failed:
+        list_failures(summary)
+        say_continue()
+        raise typer.Exit(1)
+    say_unreadable(summary)
+
+
+def list_failures(summary: Summary) -> None:
+    """Failures by what went wrong; the cells themselves are in the failures folder."""
+    from stormproof.engine.work import alike
+
+    causes = alike(summary.failed)
+    for cause in causes[:_CAUSES]:
+        console.note(f"failed: {cause}")
+    if len(causes) > _CAUSES:
+        console.note(f"… and {len(causes) - _CAUSES} more, in the folder 'failures'.")
+    console.fail(
+        f"{len(summary.failed)} cells failed; {summary.done.total()} were done and are kept. "
+        "The failed ones are tried again by the same command."
+    )
+
+
+def say_unreadable(summary: Summary) -> None:
+    """Images that could not be read: counted and named, and nothing that stops the rest."""
+    names = list(summary.unreadable.values())
+    if names:
+        console.note(
+            f"{len(names)} images could not be read and are left out of every condition: "
+            f"{console.some(names)}. The same command tries them again."
+        )
+
+
+def say_continue() -> None:
+    console.note(f"Continue with: {shlex.join(['stormproof', *sys.argv[1:]])}")
+
+
+def say_scored_on(run: Path, record: RunRecord) -> int:
+    """How many images the scores of a run are of; those left out, and too few of them, are said."""
+    from stormproof.confidence.intervals import few_images
+    from stormproof.store.completeness import readable_images
+
+    images = len(readable_images(run, record))
+    if images < record.images:
+        console.note(f"{record.images - images} images could not be read and are left out.")
+    if warning := few_images(images):
+        console.note(warning)
+    return images
