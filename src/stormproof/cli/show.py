@@ -46,12 +46,11 @@ def show(
 
 
 def _table(subject: Subject, measure: str) -> Table:
-    from stormproof.report.sections.cells import graded, scaled, ungraded, unit
+    from stormproof.report.sections.cells import all_levels, scaled, unit
 
     clean = subject.score(measure)
-    levels = {name: [str(c) for c in row] for name, row in graded(subject.conditions).items()}
-    levels |= {text: [text] for text in ungraded(subject.conditions)}
-    means = subject.total(measure, "by_corruption") or subject.total(measure, "CE") or {}
+    levels = {name: [str(c) for c in row] for name, row in all_levels(subject.conditions).items()}
+    means = subject.by_corruption(measure)
     table = Table(title=Text(f"{unit(measure)} by severity, and its mean"), title_justify="left")
     table.add_column("corruption", overflow="fold")
     most = max((len(row) for row in levels.values()), default=0)

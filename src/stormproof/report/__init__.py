@@ -5,7 +5,7 @@
 - `sections/`: each a function from subjects to a section, or to nothing where the runs lack what it needs
 - `view`: all sections together: one pure function of scores
 - `charts` (Vega-Lite), `figures` (matplotlib): the two ways to draw a figure
-- `imagery`, `browser`, `worst`: images made again from run and dataset
+- `imagery`, `album`, `worst`: images made again from run and dataset
 - `page`, `templates/`: the self-contained file
 - `comparison`: two runs side by side
 - `leaderboard/`: submissions, and the site that is a pure function of them

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+from typing import Any
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
+from stormproof.models.geometry import as_rgb
 from stormproof.sample import RLE, Image
 
 SIDE = 360  # the longer side of an image on the page, in pixels
@@ -27,11 +29,7 @@ class Album:
 
     def add(self, image: Image, *, exact: bool = False) -> str | None:
         """The key of an image, or none if it does not fit any more; `exact` keeps every pixel's value."""
-        rgb = (
-            image
-            if image.ndim == 3 and image.shape[2] >= 3
-            else np.repeat(np.atleast_3d(image)[..., :1], 3, axis=2)
-        )
+        rgb = image if image.ndim == 3 and image.shape[2] == 4 else as_rgb(image)
         code = cv2.COLOR_RGBA2BGRA if rgb.shape[2] == 4 else cv2.COLOR_RGB2BGR
         quality = 101 if exact else _QUALITY  # above 100 is lossless
         _, packed = cv2.imencode(".webp", cv2.cvtColor(rgb, code), [cv2.IMWRITE_WEBP_QUALITY, quality])
@@ -48,14 +46,22 @@ class Album:
         self.spent += int(_PACKED * len(json.dumps(content, ensure_ascii=False)))
 
 
-def shrunk(image: Image, side: int = SIDE) -> Image:
-    """The image with its longer side at most `side` pixels."""
-    height, width = image.shape[:2]
-    ratio = min(1.0, side / max(height, width))
-    size = (max(1, round(width * ratio)), max(1, round(height * ratio)))
-    if ratio == 1:
+def ratio_of(image: npt.NDArray[Any]) -> float:
+    """Pixels of the page per pixel of the image."""
+    return min(1.0, SIDE / int(max(image.shape[:2])))
+
+
+def shrunk(image: Image) -> Image:
+    """The image as large as it is on the page."""
+    if ratio_of(image) == 1:
         return image
-    return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), np.uint8)
+    return np.asarray(cv2.resize(image, _small(image), interpolation=cv2.INTER_AREA), np.uint8)
+
+
+def _small(image: npt.NDArray[Any]) -> tuple[int, int]:
+    """Width and height on the page."""
+    height, width = image.shape[:2]
+    return max(1, round(width * ratio_of(image))), max(1, round(height * ratio_of(image)))
 
 
 def outline(mask: RLE, ratio: float) -> str:
@@ -70,12 +76,9 @@ def outline(mask: RLE, ratio: float) -> str:
     return "".join(paths)
 
 
-def painted(labels: npt.NDArray[np.uint8] | npt.NDArray[np.uint16], classes: int, side: int = SIDE) -> Image:
+def painted(labels: npt.NDArray[np.uint8] | npt.NDArray[np.uint16], classes: int) -> Image:
     """A label map in colours that differ in hue and brightness; pixels without a class are clear."""
-    height, width = labels.shape
-    ratio = min(1.0, side / max(height, width))
-    size = (max(1, round(width * ratio)), max(1, round(height * ratio)))
-    small = cv2.resize(labels, size, interpolation=cv2.INTER_NEAREST)
+    small = cv2.resize(labels, _small(labels), interpolation=cv2.INTER_NEAREST)
     hue = (np.arange(max(classes, 1)) * 67) % 180  # far apart for neighbours
     value = 130 + (np.arange(max(classes, 1)) * 53) % 126
     table = np.stack([hue, np.full_like(hue, 200), value], axis=1).astype(np.uint8)[None]

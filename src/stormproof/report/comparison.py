@@ -11,7 +11,7 @@ import numpy as np
 from stormproof.confidence.interval import NEW_IMAGES, Difference
 from stormproof.metrics.measure import measures
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section, Table, View
-from stormproof.report.sections.cells import graded, scaled, unit
+from stormproof.report.sections.cells import graded, of_a_class, scaled, unit
 from stormproof.report.subject import Subject, told_apart
 from stormproof.report.text import Cell, plain
 from stormproof.report.view import make_view
@@ -38,33 +38,22 @@ def compare_view(
     first, second = told_apart([a, b])
     both = make_view([first, second], measure=measure)
     chosen = measure or first.headline
-    changes = [
-        section
-        for section in (
-            corruptions(first, second, chosen, sure or {}),
-            classes(first, second, chosen),
-            images(first, second, errors),
-        )
-        if section
-    ]
-    said = verdict(first, second, chosen)
+    changes = (
+        corruptions(first, second, chosen, sure or {}),
+        classes(first, second, chosen),
+        images(first, second, errors),
+    )
     return replace(
         both,
         title=f"{first.name} → {second.name}",
-        sentences=(said, *both.sentences[1:]),
-        sections=(*changes, *both.sections),
+        sentences=(verdict(first, second, chosen), *both.sentences[1:]),
+        sections=(*filter(None, changes), *both.sections),
     )
-
-
-def means(subject: Subject, measure: str) -> Mapping[str, float]:
-    """The mean over severities of each corruption; none where the grid is incomplete."""
-    found = subject.total(measure, "by_corruption") or subject.total(measure, "CE") or {}
-    return dict(found)
 
 
 def verdict(a: Subject, b: Subject, measure: str) -> str:
     """What changed from one run to the other, in a sentence."""
-    before, after = means(a, measure), means(b, measure)
+    before, after = a.by_corruption(measure), b.by_corruption(measure)
     common = [name for name in before if name in after]
     if not common:
         return f"{a.name} and {b.name} share no complete corruption of {measure}."
@@ -98,7 +87,7 @@ def ranks(values: Mapping[str, float], *, higher: bool) -> dict[str, int]:
 
 def change_table(a: Subject, b: Subject, measure: str, sure: Differences | None = None) -> Table | None:
     """Every corruption before and after, with its rank among what hurts, and how sure the change is."""
-    before, after = means(a, measure), means(b, measure)
+    before, after = a.by_corruption(measure), b.by_corruption(measure)
     common = [name for name in before if name in after]
     if not common:
         return None
@@ -194,7 +183,7 @@ def corruptions(a: Subject, b: Subject, measure: str, sure: Differences) -> Sect
 
 
 def classes(a: Subject, b: Subject, measure: str) -> Section | None:
-    kind = {"mask AP": "mask AP", "mIoU": "IoU"}.get(measure, "AP")
+    kind = of_a_class(measure)
     first, second = _class_means(a, kind), _class_means(b, kind)
     common = [name for name in first if name in second]
     if not common:

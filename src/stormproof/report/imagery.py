@@ -5,7 +5,6 @@ Nothing is stored with a run but predictions; the recipe, the seed and the image
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +17,7 @@ from stormproof.condition import Condition
 from stormproof.corruptions import apply
 from stormproof.datasets.dataset import Dataset
 from stormproof.models.classes import ClassMatch, match_classes
-from stormproof.report.album import SIDE, Album, outline, painted, shrunk
+from stormproof.report.album import Album, outline, painted, ratio_of, shrunk
 from stormproof.report.subject import Subject
 from stormproof.report.text import plain
 from stormproof.sample import Image, Prediction, Sample, Truth
@@ -133,11 +132,6 @@ def _box(box: Iterable[float], ratio: float) -> list[float]:
     return [round(float(v) * ratio, 1) for v in box]
 
 
-def ratio_of(image: Image) -> float:
-    """Small pixels per pixel."""
-    return min(1.0, SIDE / int(max(image.shape[:2])))
-
-
 def levels_of(conditions: Sequence[str]) -> dict[str, list[str]]:
     """Conditions by what they are levels of, in order, as the slider walks through them."""
     found: dict[str, list[Condition]] = {}
@@ -202,11 +196,6 @@ def _entry(
             painted(sample.truth.semantic.labels, len(scene.dataset.semantic_classes)), exact=True
         )
     return entry
-
-
-def finite_loss(value: float) -> float:
-    """A loss for sorting: what is unknown comes last."""
-    return value if math.isfinite(value) else -math.inf
 
 
 def facts(notices: Sequence[str], album: Album, scenes: Mapping[str, Any]) -> dict[str, Any]:

@@ -73,6 +73,10 @@ class Subject:
         """The mean under corruption: mPC or mCE of a benchmark or suite, else of the conditions there are."""
         return mean_of(self.aggregates.get(measure, {}))
 
+    def by_corruption(self, measure: str) -> dict[str, float]:
+        """The mean over severities of each corruption (of errors: CE); none where the grid is incomplete."""
+        return dict(self.total(measure, "by_corruption") or self.total(measure, "CE") or {})
+
     def mean_name(self, measure: str) -> str:
         """What that mean is called: 'mPC' and 'mCE' are of a benchmark or a suite alone."""
         named = next((name for name in NAMED if self.total(measure, name) is not None), None)

@@ -10,9 +10,9 @@ import numpy as np
 
 from stormproof.condition import Condition
 from stormproof.metrics.quality import ssim
-from stormproof.report.album import Album, shrunk
+from stormproof.report.album import Album, ratio_of, shrunk
 from stormproof.report.elements import Table
-from stormproof.report.imagery import Said, Scene, ratio_of
+from stormproof.report.imagery import Said, Scene
 from stormproof.report.subject import Subject
 from stormproof.report.text import plain
 from stormproof.scoring.images import ImageErrors

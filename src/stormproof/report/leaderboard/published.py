@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from stormproof.condition import Condition
 from stormproof.corruptions.suites import SUITES
@@ -55,7 +56,9 @@ def _michaelis() -> Iterator[Submission]:
         measure = "VOC07 AP50" if dataset == "pascal_voc" else _MEASURES[task]
         cells = {text: grid.scores[Condition.parse(text)] for text in ("clean", *suite)}
         tags = model_tags(model)
-        entry = _submission("michaelis", model, tags, dataset, _TASKS[task], measure, cells, suite)
+        entry = _entry(
+            "michaelis", model, dataset, _TASKS[task], measure, tags=tags, cells=cells, suite=suite
+        )
         made.setdefault((dataset, task, *tags.values()), []).append(entry)
     for alike in made.values():
         yield from _with_notes(alike)
@@ -137,34 +140,16 @@ def _kamann() -> Iterator[Submission]:
                 continue  # the ablation's own reference is a row of the first table
             seen.add((model, names[table]))
             tags = {"backbone": model} if table != "ablation_xception71" else {"backbone": "Xception-71"}
-            yield _averages(
-                "kamann",
-                model,
-                tags,
-                names[table],
-                "semantic segmentation",
-                "mIoU",
-                row,
-                100,
-                note="Means over severities, as printed; noise counts with severities 1 to 3.",
-            )
+            note = "Means over severities, as printed; noise counts with severities 1 to 3."
+            yield _averages("kamann", model, names[table], "semantic segmentation", "mIoU", row, tags, note)
 
 
 def _liu() -> Iterator[Submission]:
     for row in published("liu").tables["ce"]:
         if row["detector"] != "Average":
             tags = {"category": str(row["category"])}
-            yield _averages(
-                "liu",
-                str(row["detector"]),
-                tags,
-                "coco",
-                "detection",
-                "E",
-                row,
-                100,
-                note="Errors: lower is better. Means over severities, as printed.",
-            )
+            note = "Errors: lower is better. Means over severities, as printed."
+            yield _averages("liu", str(row["detector"]), "coco", "detection", "E", row, tags, note)
 
 
 def _pezzementi() -> Iterator[Submission]:
@@ -173,16 +158,8 @@ def _pezzementi() -> Iterator[Submission]:
         cells = {mutation(str(row["mutator"]), str(row["parameters"] or "")): row[system] for row in rows}
         suite = tuple(text for text in cells if text != "clean")
         grid = {text: float(value) for text, value in cells.items() if isinstance(value, float)}
-        yield _submission(
-            "pezzementi",
-            system,
-            {},
-            "nrec agricultural person detection",
-            "person detection",
-            "ADR",
-            grid,
-            suite,
-        )
+        dataset = "nrec agricultural person detection"
+        yield _entry("pezzementi", system, dataset, "person detection", "ADR", cells=grid, suite=suite)
 
 
 _MUTATORS = {
@@ -216,65 +193,41 @@ def mutation(mutator: str, parameters: str) -> str:
 
 
 def _averages(
-    paper: str,
-    model: str,
-    tags: Mapping[str, str],
-    dataset: str,
-    task: Task,
-    measure: str,
-    row: Row,
-    unit: float,
-    note: str,
+    paper: str, model: str, dataset: str, task: Task, measure: str, row: Row, tags: dict[str, str], note: str
 ) -> Submission:
-    """An entry of a table that prints means over severities."""
-    words = {"architecture", "category", "detector", "clean"}
-    means = {
-        name: value / unit for name, value in row.items() if name not in words and isinstance(value, float)
-    }
-    clean = row["clean"]
-    assert isinstance(clean, float)
-    numbers = derive(measure, {}, (), means, clean / unit)
-    return _entry(paper, model, tags, dataset, task, measure, numbers, note, by_corruption=means)
-
-
-def _submission(
-    paper: str,
-    model: str,
-    tags: Mapping[str, str],
-    dataset: str,
-    task: Task,
-    measure: str,
-    cells: Mapping[str, float],
-    suite: Sequence[str],
-    note: str = "",
-) -> Submission:
-    numbers = derive(measure, cells, tuple(suite), {}, None)
-    return _entry(
-        paper, model, tags, dataset, task, measure, numbers, note, grid=dict(cells), conditions=tuple(suite)
-    )
+    """An entry of a table that prints means over severities, in per cent."""
+    words = {"architecture", "category", "detector"}
+    means = {name: v / 100 for name, v in row.items() if name not in words and isinstance(v, float)}
+    clean = means.pop("clean")
+    return _entry(paper, model, dataset, task, measure, tags=tags, means=means, clean=clean, note=note)
 
 
 def _entry(
     paper: str,
     model: str,
-    tags: Mapping[str, str],
     dataset: str,
     task: Task,
     measure: str,
-    numbers: Mapping[str, float | None],
-    note: str,
-    **cells: object,
+    *,
+    tags: Mapping[str, str] = MappingProxyType({}),
+    cells: Mapping[str, float] = MappingProxyType({}),
+    suite: tuple[str, ...] = (),
+    means: Mapping[str, float] = MappingProxyType({}),
+    clean: float | None = None,
+    note: str = "",
 ) -> Submission:
+    """What a paper printed of one model: `cells` of a grid over the conditions of `suite`, or `means` over
+    severities beside the clean score."""
     return Submission(
         origin="published",
         task=task,
         model=SubmittedModel(name=model, tags=dict(tags)),
         dataset=SubmittedDataset(name=dataset),
         measure=measure,
-        P=numbers["P"],
-        mPC=numbers["mPC"],
-        rPC=numbers["rPC"],
-        **cells,  # type: ignore[arg-type]
+        **derive(measure, cells, suite, means, clean),  # type: ignore[arg-type]
+        grid=dict(cells),
+        conditions=suite,
+        by_corruption=dict(means),
         citation=published(paper).citation,
         note=note,
         provenance={"paper": paper, "source": _SOURCE},

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from stormproof.condition import Condition
 from stormproof.errors import InvalidOption
-from stormproof.files import make_folder, whole_file
+from stormproof.files import make_folder, write_text
 from stormproof.report.charts import spec_of
 from stormproof.report.elements import Axis, Figure, Kind, Row
 from stormproof.report.leaderboard.submission import Submission, as_json, read_submission
 from stormproof.report.page import charting, environment
-from stormproof.report.sections.cells import graded, scaled, unit
+from stormproof.report.sections.cells import SEVERITY, graded, scaled, unit
 from stormproof.report.text import plain, shown
 
 _NAME = re.compile(r"[^a-z0-9]+")
@@ -196,7 +196,7 @@ def _curves(submission: Submission, levels: Mapping[str, Sequence[Condition]]) -
         "curves",
         f"{submission.measure} by severity",
         Kind.LINES,
-        Axis("severity (0 is clean)", whole=True),
+        SEVERITY,
         Axis(unit(submission.measure), zero=True),
         rows,
         panel="corruption",
@@ -204,6 +204,5 @@ def _curves(submission: Submission, levels: Mapping[str, Sequence[Condition]]) -
 
 
 def _write(path: Path, text: str) -> Path:
-    with whole_file(path) as file:
-        file.write(text.encode())
+    write_text(path, text)
     return path

@@ -8,7 +8,7 @@ from stormproof.errors import IncompleteGrid
 from stormproof.metrics.objects import FLAWS
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section, Table
 from stormproof.report.sections import Asked
-from stormproof.report.sections.cells import graded, ungraded
+from stormproof.report.sections.cells import all_levels
 from stormproof.report.subject import Subject
 from stormproof.robustness.corruption_error import cross_scenario, enhancement_change
 
@@ -65,8 +65,8 @@ def _map_against_mce(judged: list[Subject]) -> Figure | None:
 def _flaws(judged: list[Subject]) -> Figure | None:
     rows: list[Row] = []
     for subject in judged:
-        names = {name: [str(c) for c in levels] for name, levels in graded(subject.conditions).items()}
-        names |= {text: [text] for text in ungraded(subject.conditions)}
+        levels = all_levels(subject.conditions)
+        names = {name: [str(c) for c in held] for name, held in levels.items()}
         every = {
             "all corruptions": [text for texts in names.values() for text in texts],
             "clean": ["clean"],

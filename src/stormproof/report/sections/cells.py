@@ -20,6 +20,11 @@ def unit(measure: str) -> str:
     return f"{measure} (%)" if measures()[measure].fraction else measure
 
 
+def of_a_class(measure: str) -> str:
+    """The measure by which single classes are shown where runs are compared by another."""
+    return {"mask AP": "mask AP", "mIoU": "IoU"}.get(measure, "AP")
+
+
 def scaled(measure: str, value: float) -> float:
     """A score as it is printed: fractions in per cent."""
     return 100 * value if measures()[measure].fraction else value
@@ -32,6 +37,12 @@ def graded(conditions: Iterable[Condition]) -> dict[str, list[Condition]]:
         if condition.severity is not None:
             found.setdefault(condition.series, []).append(condition)
     return {name: sorted(levels, key=lambda c: c.severity or 0) for name, levels in found.items()}
+
+
+def all_levels(conditions: Iterable[Condition]) -> dict[str, list[Condition]]:
+    """Every condition by what it is a level of; one without a severity stands alone."""
+    held = list(conditions)
+    return graded(held) | {str(c): [c] for c in held if c.severity is None}
 
 
 def ungraded(conditions: Iterable[Condition]) -> list[str]:

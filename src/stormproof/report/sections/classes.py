@@ -5,21 +5,19 @@ from __future__ import annotations
 import math
 from statistics import fmean
 
-from stormproof.condition import Condition
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section, Table
 from stormproof.report.sections import Asked
-from stormproof.report.sections.cells import graded, share, ungraded
+from stormproof.report.sections.cells import all_levels, of_a_class, share
 from stormproof.report.subject import Subject
 
-_PER_CLASS = ("AP", "mask AP", "IoU")
 _MOST = 30  # classes in the figure; the table has all
 
 
 def by_class(asked: Asked) -> Section | None:
     """Each class under each corruption, relative to its own clean score."""
-    kind = {"mask AP": "mask AP", "mIoU": "IoU"}.get(asked.measure, "AP")
+    kind = of_a_class(asked.measure)
     having = [s for s in asked.subjects if s.per_class.get(kind, {}).get("clean")]
-    if not having or kind not in _PER_CLASS:
+    if not having:
         return None
     rows: list[Row] = []
     lines = []
@@ -74,17 +72,11 @@ def _by_class(subject: Subject, kind: str) -> dict[str, dict[str, float]]:
         if not math.isfinite(clean) or clean <= 0:
             continue
         found[name] = {"clean": 100.0}
-        for corruption, levels in _levels(subject).items():
+        for corruption, levels in all_levels(subject.conditions).items():
             values = [cells.get(str(c), {}).get(name, math.nan) for c in levels]
             if all(map(math.isfinite, values)):
                 found[name][corruption] = share(fmean(values), clean)
     return found
-
-
-def _levels(subject: Subject) -> dict[str, list[Condition]]:
-    return graded(subject.conditions) | {
-        text: [Condition.parse(text)] for text in ungraded(subject.conditions)
-    }
 
 
 def _hardest(table: dict[str, dict[str, float]]) -> list[str]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from statistics import fmean
 
-from stormproof.condition import Condition
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
 from stormproof.report.sections import Asked
-from stormproof.report.sections.cells import RELATIVE, graded, group_of, share, ungraded
+from stormproof.report.sections.cells import RELATIVE, all_levels, graded, group_of, share
 from stormproof.report.subject import Subject
 
 RMSE = Axis("RMSE against the clean image (grey levels)", zero=True)
@@ -61,10 +60,8 @@ def against_size(asked: Asked) -> Section | None:
 
 
 def _by_corruption(subject: Subject, measure: str) -> list[Row]:
-    names: dict[str, list[Condition]] = dict(graded(subject.conditions))
-    names |= {text: [Condition.parse(text)] for text in ungraded(subject.conditions)}
     rows: list[Row] = []
-    for name, levels in names.items():
+    for name, levels in all_levels(subject.conditions).items():
         errors = [subject.quality.get(str(c), {}).get("rmse", math.nan) for c in levels]
         scores = [subject.score(measure, str(c)) for c in levels]
         if all(map(math.isfinite, (*errors, *scores))):
