@@ -16,9 +16,9 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # Each room may import from those listed before it, never from those after.
 ORDER = (
-    "errors", "frameworks", "files", "processes", "declared", "spec", "here", "kernel", "condition", "groups",
-    "philox", "randomness", "columns", "sample", "boxes", "masks", "imagefile", "drawing", "style", "imaging",
-    "corruptions", "batches",
+    "errors", "frameworks", "described", "files", "processes", "declared", "spec", "here", "kernel",
+    "condition", "groups", "philox", "randomness", "columns", "sample", "boxes", "masks", "imagefile",
+    "drawing", "style", "imaging", "corruptions", "batches",
     "dropin", "corrupted_copies", "gallery", "context", "world", "datasets", "derived", "networks", "models",
     "metrics", "robustness", "quality_table", "quality_by_size", "store", "engine", "scoring", "confidence",
     "trackers", "report", "api", "cli", "__main__",

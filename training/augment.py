@@ -22,7 +22,7 @@ class Batch:
     images: Tensor  # B×3×H×W, mean 0
     boxes: Tensor  # B×M×4
     labels: Tensor  # B×M
-    valid: Tensor  # B×M, 1 counts, -1 neither counts nor punishes, 0 no object
+    valid: Tensor  # B×M, 1 counts, -1 neither counts nor is penalised, 0 no object
     semantic: Tensor | None  # B×H×W
     instance: Tensor | None  # B×H×W, 0 or 1 + position among the boxes
 

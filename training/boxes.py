@@ -45,20 +45,30 @@ def area(boxes: Tensor) -> Tensor:
     return (boxes[..., 2:] - boxes[..., :2]).clamp(min=0).prod(-1)
 
 
+def shared(a: Tensor, b: Tensor) -> Tensor:
+    """The area of the intersection, broadcast over leading axes."""
+    return area(torch.cat([torch.maximum(a[..., :2], b[..., :2]), torch.minimum(a[..., 2:], b[..., 2:])], -1))
+
+
 def iou(a: Tensor, b: Tensor) -> Tensor:
     """Intersection over union, broadcast over leading axes."""
-    shared = area(
-        torch.cat([torch.maximum(a[..., :2], b[..., :2]), torch.minimum(a[..., 2:], b[..., 2:])], -1)
-    )
-    return shared / (area(a) + area(b) - shared).clamp(min=1e-6)
+    both = shared(a, b)
+    return both / (area(a) + area(b) - both).clamp(min=1e-6)
 
 
 def giou(a: Tensor, b: Tensor) -> Tensor:
     """Generalized IoU (Rezatofighi et al. 2019): also tells how far apart boxes are that do not meet."""
     around = torch.cat([torch.minimum(a[..., :2], b[..., :2]), torch.maximum(a[..., 2:], b[..., 2:])], -1)
-    shared = area(
-        torch.cat([torch.maximum(a[..., :2], b[..., :2]), torch.minimum(a[..., 2:], b[..., 2:])], -1)
-    )
-    joined = area(a) + area(b) - shared
+    both = shared(a, b)
+    joined = area(a) + area(b) - both
     whole = area(around).clamp(min=1e-6)
-    return shared / joined.clamp(min=1e-6) - (whole - joined) / whole
+    return both / joined.clamp(min=1e-6) - (whole - joined) / whole
+
+
+def inside(boxes: Tensor, height: int, width: int) -> Tensor:
+    """…×4 boxes → …×height×width: which pixels have their centre in the box."""
+    x = torch.arange(width, device=boxes.device) + 0.5
+    y = torch.arange(height, device=boxes.device) + 0.5
+    across = (x >= boxes[..., 0:1]) & (x <= boxes[..., 2:3])
+    down = (y >= boxes[..., 1:2]) & (y <= boxes[..., 3:4])
+    return down[..., :, None] & across[..., None, :]

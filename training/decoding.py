@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from training.boxes import area, cells, from_edges, from_rows, iou
+from training.boxes import area, cells, from_edges, from_rows, inside, iou
 from training.networks import OBJECTS, STRIDES
 
 KEEP = 100
@@ -45,17 +45,9 @@ def _from_grid(outputs: dict[str, Tensor], size: tuple[int, int]) -> list[Found]
         if "prototypes" in outputs:
             planes = outputs["prototypes"][i].float()
             mixed = torch.einsum("nk,khw->nhw", rows[i, row, 5 + OBJECTS :], planes)
-            masks = (mixed > 0) & _inside(boxes[i, row] * planes.shape[1] / size[0], planes)
+            masks = (mixed > 0) & inside(boxes[i, row] * planes.shape[1] / size[0], *planes.shape[1:])
         results.append(Found(boxes[i, row], best, label, masks))
     return results
-
-
-def _inside(boxes: Tensor, planes: Tensor) -> Tensor:
-    x = torch.arange(planes.shape[2], device=boxes.device) + 0.5
-    y = torch.arange(planes.shape[1], device=boxes.device) + 0.5
-    across = (x >= boxes[:, 0:1]) & (x <= boxes[:, 2:3])
-    down = (y >= boxes[:, 1:2]) & (y <= boxes[:, 3:4])
-    return down[:, :, None] & across[:, None, :]
 
 
 def suppressed(boxes: Tensor, labels: Tensor) -> list[int]:

@@ -107,7 +107,7 @@ def _one_class(images: Sequence[Matched], label: int, threshold: float, total: i
             if best >= 0 and counted[best] >= threshold:
                 free[best] = False
             elif len(theirs) and overlaps.max() >= threshold:
-                continue  # on an object that neither counts nor punishes
+                continue  # on an object that neither counts nor is penalised
             else:
                 best = -1
             scores.append(float(one.scores[row]))

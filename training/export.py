@@ -7,7 +7,6 @@ loads the file: the network computes in float32.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +26,20 @@ SIZE = (320, 512)  # height, width
 NARROW = 64  # weights with fewer values stay as they are
 
 
-class Rows(nn.Module):
-    """YOLOX's table: centre and log sides in strides, objectness, classes."""
+class Exported(nn.Module):
+    """A network whose outputs leave the graph as a decoder of the package reads them, by these names."""
 
-    outputs = ("rows",)
+    outputs: tuple[str, ...]
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
         self.network = network
+
+
+class Rows(Exported):
+    """YOLOX's table: centre and log sides in strides, objectness, classes."""
+
+    outputs = ("rows",)
 
     def forward(self, x: Tensor) -> Tensor:
         rows = self.network(x)["rows"]
@@ -42,14 +47,13 @@ class Rows(nn.Module):
         return torch.cat([rows[..., :2], sides, rows[..., 4:].sigmoid()], -1)
 
 
-class MaskRows(nn.Module):
+class MaskRows(Exported):
     """YOLOv5's table of masks: centre and sides in pixels, objectness, classes, coefficients; prototypes."""
 
     outputs = ("rows", "prototypes")
 
     def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        self.network = network
+        super().__init__(network)
         places, steps = cells(SIZE, torch.device("cpu"))
         self.register_buffer("places", places)
         self.register_buffer("steps", steps)
@@ -64,14 +68,10 @@ class MaskRows(nn.Module):
         ]
 
 
-class Peaks(nn.Module):
+class Peaks(Exported):
     """CenterNet's maps: heat, sides and offsets in cells."""
 
     outputs = ("heat", "sides", "offsets")
-
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        self.network = network
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         found = self.network(x)
@@ -80,14 +80,10 @@ class Peaks(nn.Module):
         return found["heat"], before + after, 0.5 + (after - before) / 2
 
 
-class Scores(nn.Module):
+class Scores(Exported):
     """A plane of scores for each class."""
 
     outputs = ("logits",)
-
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        self.network = network
 
     def forward(self, x: Tensor) -> Tensor:
         logits: Tensor = self.network(x)["logits"]
@@ -96,7 +92,7 @@ class Scores(nn.Module):
 
 _STRIDES = {"strides": list(STRIDES)}
 # network → how its outputs leave the graph, and what its card says about reading them.
-WAYS: dict[str, tuple[Callable[[nn.Module], nn.Module], dict[str, Any]]] = {
+WAYS: dict[str, tuple[type[Exported], dict[str, Any]]] = {
     "grid": (Rows, {"decoder": "yolox", "options": _STRIDES, "classes": list(OBJECTS)}),
     "masks": (MaskRows, {"decoder": "yolov5", "classes": list(OBJECTS)}),
     "centre": (Peaks, {"decoder": "centernet", "classes": list(OBJECTS)}),
@@ -146,12 +142,11 @@ def export(path: Path, out: Path) -> Path:
     return target
 
 
-def write_onnx(network: nn.Module, target: Path) -> None:
+def write_onnx(network: Exported, target: Path) -> None:
     example = torch.zeros(1, 3, *SIZE)
-    outputs = list(network.outputs)  # type: ignore[arg-type]
     torch.onnx.export(
-        network, (example,), str(target), input_names=["image"], output_names=outputs, opset_version=17,
-        dynamo=False,
+        network, (example,), str(target), input_names=["image"], output_names=list(network.outputs),
+        opset_version=17, dynamo=False,
     )  # fmt: skip
     onnx.save(narrowed(onnx.load(str(target))), str(target))
 

@@ -6,7 +6,7 @@ import copy
 import json
 import math
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -173,15 +173,12 @@ class _Run:
     def attacked(self, batch: Batch) -> Batch:
         """The first half of the batch moved one step against the network (Goodfellow et al. 2015)."""
         images = batch.images.detach().requires_grad_()
-        moved = Batch(images, batch.boxes, batch.labels, batch.valid, batch.semantic, batch.instance)
-        total = torch.stack(list(self.losses(moved).values())).sum()
+        total = torch.stack(list(self.losses(replace(batch, images=images)).values())).sum()
         (slope,) = torch.autograd.grad(total, images)
         half = len(images) // 2
         worse = images.detach().clone()
         worse[:half] += self.training.adversarial / 127.5 * slope[:half].sign()
-        return Batch(
-            worse.clamp_(-1, 1), batch.boxes, batch.labels, batch.valid, batch.semantic, batch.instance
-        )
+        return replace(batch, images=worse.clamp_(-1, 1))
 
     def note(self, steps: int, spent: float, losses: dict[str, Tensor]) -> None:
         row: dict[str, Any] = {"step": steps, "spent": round(spent, 4), "scenes": self.scenes.count}

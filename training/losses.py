@@ -1,4 +1,4 @@
-"""What each kind of network is punished for."""
+"""What each kind of network is penalised for."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from torch.nn import functional
 
 from training.assignment import Assigned, assign
 from training.augment import VOID, Batch
-from training.boxes import cells, from_edges, from_rows, giou
+from training.boxes import cells, from_edges, from_rows, giou, inside
 from training.networks import OBJECTS, STRIDES
 
 Outputs = dict[str, Tensor]
 Terms = dict[str, Tensor]
-MASKED = 24  # cells per image whose masks are punished
+MASKED = 24  # cells per image whose masks are penalised
 # Rare classes weigh a little more: (share of pixels) ^ -1/4, of the semantic classes of the world.
 SEMANTIC_WEIGHTS = (1.3, 2.2, 1.6, 3.3, 3.3, 1.7, 1.6, 3.1, 1.9, 2.3, 2.1, 4.5)
 
@@ -61,23 +61,15 @@ def _masks(mix: Tensor, prototypes: Tensor, found: Assigned, truth: Tensor, batc
     number = found.which.gather(1, picked) + 1
     target = (seen[:, None] == number[..., None, None]).float()
     box = truth.gather(1, picked[..., None].expand(-1, -1, 4)) / step
-    inside = _inside(box, height, width)
-    wrong = functional.binary_cross_entropy_with_logits(planes, target, reduction="none") * inside
-    size = inside.sum((2, 3)).clamp(min=1)
-    chance_map = planes.sigmoid() * inside
-    target = target * inside
+    within = inside(box, height, width).float()
+    wrong = functional.binary_cross_entropy_with_logits(planes, target, reduction="none") * within
+    size = within.sum((2, 3)).clamp(min=1)
+    chance_map = planes.sigmoid() * within
+    target = target * within
     both = (chance_map * target).sum((2, 3))
     dice = 1 - (2 * both + 1) / ((chance_map**2).sum((2, 3)) + target.sum((2, 3)) + 1)
     each = wrong.sum((2, 3)) / size + dice
     return 2 * (each * real).sum() / real.sum().clamp(min=1)
-
-
-def _inside(box: Tensor, height: int, width: int) -> Tensor:
-    x = torch.arange(width, device=box.device) + 0.5
-    y = torch.arange(height, device=box.device) + 0.5
-    across = (x >= box[..., 0:1]) & (x <= box[..., 2:3])
-    down = (y >= box[..., 1:2]) & (y <= box[..., 3:4])
-    return (down[..., :, None] & across[..., None, :]).float()
 
 
 def centre(outputs: Outputs, batch: Batch) -> Terms:
@@ -93,7 +85,7 @@ def centre(outputs: Outputs, batch: Batch) -> Terms:
     )
     chance = heat.sigmoid()
     found, missed = functional.logsigmoid(heat), functional.logsigmoid(-heat)
-    punished = torch.where(target >= 1, -found * (1 - chance) ** 2, -missed * chance**2 * (1 - target) ** 4)
+    penalised = torch.where(target >= 1, -found * (1 - chance) ** 2, -missed * chance**2 * (1 - target) ** 4)
     objects = counts.sum().clamp(min=1)
     nearness, which = bumps.flatten(2).max(1)
     weight = torch.where(nearness > 0.6, nearness, 0)
@@ -101,7 +93,7 @@ def centre(outputs: Outputs, batch: Batch) -> Terms:
     places, _ = cells((height * stride, width * stride), heat.device, (stride,))
     boxes = from_edges(edges.flatten(2).transpose(1, 2), places, stride)
     return {
-        "heat": punished.sum() / objects,
+        "heat": penalised.sum() / objects,
         "box": 2 * ((1 - giou(boxes, truth)) * weight).sum() / weight.sum().clamp(min=1),
     }
 

@@ -9,44 +9,31 @@ from typing import Any
 from stormproof import datasets, models
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.samples import SampleDataset
+from stormproof.described import Around
 from stormproof.errors import InvalidOption
 from stormproof.models.function import function_model
-from stormproof.models.model import Around, Model, Precomputed
+from stormproof.models.model import Model, Precomputed
 from stormproof.sample import Image, Prediction, Sample, Truth
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class OpenedDataset:
-    """A dataset, or the first `limit` images of one. `spec` is None for one made in Python."""
+class OpenedDataset(Around):
+    """A dataset, or the first `limit` images of one. `spec` is None for one made in Python.
+
+    Its fingerprint is the whole dataset's: a run over its first images can be continued over all of them.
+    """
 
     spec: str | None
     whole: Dataset
     limit: int | None = None
 
     @property
-    def name(self) -> str:
-        return self.whole.name
+    def _inner(self) -> Dataset:
+        return self.whole
 
     @property
     def ids(self) -> Sequence[str]:
         return self.whole.ids[: len(self)]
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        return self.whole.classes
-
-    @property
-    def semantic_classes(self) -> tuple[str, ...]:
-        return self.whole.semantic_classes
-
-    @property
-    def category_ids(self) -> tuple[int, ...]:
-        return getattr(self.whole, "category_ids", ())
-
-    @property
-    def fingerprint(self) -> str:
-        """The whole dataset's: a run over its first images can be continued over all of them."""
-        return self.whole.fingerprint
 
     def __len__(self) -> int:
         return min(len(self.whole), self.limit or len(self.whole))
@@ -80,11 +67,15 @@ class OpenedDataset:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class OpenedModel(Around[Model | Precomputed]):
+class OpenedModel(Around):
     """A model; call it with images. `spec` is None for one made in Python."""
 
     spec: str | None
     model: Model | Precomputed
+
+    @property
+    def _inner(self) -> Model | Precomputed:
+        return self.model
 
     def __call__(self, images: Sequence[Image]) -> list[Prediction]:
         """One prediction per image, in the model's own labels."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,11 @@ def split_folder(root: Path, split: str) -> Path:
     return root / split
 
 
+def split_name(root: Path, split: str | None) -> str:
+    """What a dataset in a folder is called, or one split of it."""
+    return f"{root.name}-{split}" if split else root.name
+
+
 def unknown_split(split: str, found: Iterable[str], where: Path) -> DatasetError:
     names = sorted(found)
     near = get_close_matches(split, names, n=1)
@@ -127,6 +133,23 @@ def required(record: object, key: str, file: object, where: str) -> Any:
 def is_number(value: object) -> bool:
     """Whether a value from JSON is a number that a coordinate can be: not a truth value, NaN or 10⁴⁰⁰."""
     return type(value) in (int, float) and -1e15 < value < 1e15  # type: ignore[operator]
+
+
+def are_corners(box: Sequence[float]) -> bool:
+    """Whether x1 y1 x2 y2 are finite and in order."""
+    return all(map(isfinite, box)) and box[2] >= box[0] and box[3] >= box[1]
+
+
+def is_coco_box(box: object) -> bool:
+    """Whether a value from JSON is x, y, width, height."""
+    if not isinstance(box, list) or len(box) != 4:
+        return False
+    return all(map(is_number, box)) and min(box[2:]) >= 0
+
+
+def unless_whole(flag: object) -> float:
+    """0 for an object that a file calls whole; else NaN, as the file does not say how much is missing."""
+    return 0.0 if flag is False else nan
 
 
 def identifier(record: object, key: str, file: object, where: str) -> int | str:

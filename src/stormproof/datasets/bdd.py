@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from stormproof.datasets.annotations import (
+    are_corners,
     by_stem,
     distinct,
     expect_list,
@@ -19,6 +19,7 @@ from stormproof.datasets.annotations import (
     paired,
     raise_all,
     split_folder,
+    unless_whole,
 )
 from stormproof.datasets.cityscapes import SEMANTIC_CLASSES
 from stormproof.datasets.filedataset import FileDataset
@@ -107,7 +108,7 @@ def _problems(frame: Mapping[str, Any], path: Path) -> Iterator[DatasetError]:
         if _class(label) not in CLASSES:
             yield DatasetError(path, f"unknown category {label.get('category')!r}.", where)
         corners = _corners(label)
-        if not all(map(isfinite, corners)) or corners[2] < corners[0] or corners[3] < corners[1]:
+        if not are_corners(corners):
             problem = f"box2d {label['box2d']!r:.120} must have finite x1, y1, x2 ≥ x1 and y2 ≥ y1."
             yield DatasetError(path, problem, where)
 
@@ -142,12 +143,7 @@ class BddBoxes:
                 labels=np.array([CLASSES.index(_class(label)) for label in labels], np.int64),
                 crowd=np.array([bool(a.get("crowd")) for a in attributes], np.bool_),
                 ignore=np.array([label["category"] in EXCUSED for label in labels], np.bool_),
-                occlusion=np.array([_fraction(a.get("occluded")) for a in attributes]),
-                truncation=np.array([_fraction(a.get("truncated")) for a in attributes]),
+                occlusion=np.array([unless_whole(a.get("occluded")) for a in attributes]),
+                truncation=np.array([unless_whole(a.get("truncated")) for a in attributes]),
             )
         )
-
-
-def _fraction(flag: object) -> float:
-    """0 for an object that the file calls whole; else NaN, as the file does not say how much is missing."""
-    return 0.0 if flag is False else float("nan")

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stormproof.datasets.annotations import by_stem, class_names, list_images, paired, unknown_split
+from stormproof.datasets.annotations import (
+    by_stem,
+    class_names,
+    list_images,
+    paired,
+    split_name,
+    unknown_split,
+)
 from stormproof.datasets.filedataset import FileDataset
 from stormproof.datasets.labelmaps import IGNORE, LabelMaps, identity_table
 from stormproof.errors import DatasetError
@@ -31,7 +38,7 @@ def open_camvid(main: str, *, split: str | None = None) -> FileDataset:
     maps = by_stem(list_files(annotations, {".png"}), _LABEL_ENDINGS)
     ids, files, labels = paired(by_stem(list_images(images)), maps, images)
     return FileDataset(
-        name=f"{root.name}-{split}" if split else root.name,
+        name=split_name(root, split),
         root=root,
         ids=ids,
         images=files,

@@ -16,6 +16,7 @@ from stormproof.datasets.annotations import (
     expect_list,
     file_name,
     identifier,
+    is_coco_box,
     is_number,
     raise_all,
     required,
@@ -213,17 +214,11 @@ def _row_problems(
     if not _among(row["category_id"], labels):
         yield f"category_id {row['category_id']!r:.60} is not among the file's categories."
     box = row["bbox"]
-    if not _is_box(box):
+    if not is_coco_box(box):
         yield f"bbox {box!r:.80} must be x, y, width, height, finite, with width and height ≥ 0."
     area = row.get("area", 0)
     if not is_number(area) or area < 0:
         yield f"area {area!r:.40} must be a finite number ≥ 0."
-
-
-def _is_box(box: object) -> bool:
-    if not isinstance(box, list) or len(box) != 4:
-        return False
-    return all(map(is_number, box)) and box[2] >= 0 and box[3] >= 0
 
 
 def _among(value: object, known: Mapping[Any, int]) -> bool:

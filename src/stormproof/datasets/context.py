@@ -23,6 +23,7 @@ from stormproof.context.depthmaps import (
 from stormproof.datasets.annotations import by_stem, raise_all
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.filedataset import fingerprint_of
+from stormproof.described import Around
 from stormproof.errors import DatasetError, InvalidOption
 from stormproof.files import list_files, locate
 from stormproof.imagefile import IMAGE_SUFFIXES, read_image
@@ -161,7 +162,7 @@ class ContextFiles:
 
 
 @dataclass(frozen=True, eq=False)
-class DatasetWithContext:
+class DatasetWithContext(Around):
     """Another dataset, each of whose samples gains context."""
 
     dataset: Dataset
@@ -169,8 +170,8 @@ class DatasetWithContext:
     kept: tuple[int, ...]
 
     @property
-    def name(self) -> str:
-        return self.dataset.name
+    def _inner(self) -> Dataset:
+        return self.dataset
 
     @cached_property
     def ids(self) -> Sequence[str]:
@@ -179,18 +180,6 @@ class DatasetWithContext:
     @property
     def _some(self) -> bool:
         return len(self.kept) < len(self.dataset)
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        return self.dataset.classes
-
-    @property
-    def semantic_classes(self) -> tuple[str, ...]:
-        return self.dataset.semantic_classes
-
-    @property
-    def category_ids(self) -> tuple[int, ...]:
-        return getattr(self.dataset, "category_ids", ())
 
     @cached_property
     def fingerprint(self) -> str:

@@ -5,29 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+from stormproof.described import Described
 from stormproof.sample import Sample, Truth
 
 
 @runtime_checkable
-class Dataset(Protocol):
+class Dataset(Described, Protocol):
     """Anything with these members is a dataset; no base class, no registration.
 
-    `classes` name the labels of instances, `semantic_classes` the values of semantic maps (either may
-    be empty). `fingerprint` is a hash of annotations and file list: equal fingerprints mean equal
-    truth. Indexing decodes one image; `truth` and `size` do not touch image files unless the format
-    leaves no other way.
+    `fingerprint` is a hash of annotations and file list: equal fingerprints mean equal truth. Indexing
+    decodes one image; `truth` and `size` do not touch image files unless the format leaves no other way.
     """
 
     @property
-    def name(self) -> str: ...
-    @property
     def ids(self) -> Sequence[str]: ...
-    @property
-    def classes(self) -> tuple[str, ...]: ...
-    @property
-    def semantic_classes(self) -> tuple[str, ...]: ...
-    @property
-    def fingerprint(self) -> str: ...
 
     def __len__(self) -> int: ...
     def __getitem__(self, index: int) -> Sample: ...

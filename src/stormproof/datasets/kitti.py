@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 
 import numpy as np
 
-from stormproof.datasets.annotations import by_stem, list_images, listed, read_split, unknown_split
+from stormproof.datasets.annotations import (
+    are_corners,
+    by_stem,
+    list_images,
+    listed,
+    read_split,
+    split_name,
+    unknown_split,
+)
 from stormproof.datasets.filedataset import FileDataset
 from stormproof.errors import DatasetError
 from stormproof.files import first_folder, list_files, locate, read_text
@@ -35,7 +42,7 @@ def open_kitti(main: str, *, split: str | None = None) -> FileDataset:
     directory = next((p for p in (root / "image_2", root / "images") if p.is_dir()), root / "image_2")
     images = by_stem(list_images(directory)) if directory.is_dir() else {}
     return FileDataset(
-        name=f"{root.name}-{split}" if split else root.name,
+        name=split_name(root, split),
         root=root,
         ids=ids,
         images=tuple(images.get(name, directory / f"{name}.png") for name in ids),
@@ -102,7 +109,7 @@ def _rows(line: str, file: Path, number: int) -> list[_Row]:
         truncation, occlusion, _, x1, y1, x2, y2 = map(float, fields[1:8])
     except ValueError:
         raise DatasetError(file, f"{line!r:.80} must be a type and at least 7 numbers.", where) from None
-    if not all(map(isfinite, (x1, y1, x2, y2))) or x2 < x1 or y2 < y1:
+    if not are_corners((x1, y1, x2, y2)):
         problem = f"box x1, y1, x2, y2 = {(x1, y1, x2, y2)} must be finite, with x2 ≥ x1 and y2 ≥ y1."
         raise DatasetError(file, problem, where)
     if occlusion not in OCCLUSION:

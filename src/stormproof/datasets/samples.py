@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -51,7 +52,7 @@ class SampleDataset:
         known = tuple(classes) or (first.classes if first else ())
         known_maps = tuple(semantic_classes) or (first.semantic_classes if first else ())
         held = tuple(replace(s, classes=known, semantic_classes=known_maps) for s in held)
-        twice = [s.id for i, s in enumerate(held) if any(s.id == other.id for other in held[:i])]
+        twice = [name for name, count in Counter(s.id for s in held).items() if count > 1]
         if twice:
             raise InvalidOption(f"Two samples are called {twice[0]!r}; give each image one id.")
         return cls(name, held, known, known_maps)

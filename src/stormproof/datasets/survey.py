@@ -166,11 +166,5 @@ def _add_pixels(found: Survey, semantic: SemanticMap) -> None:
 
 
 def _add_context(found: Survey, context: Context) -> None:
-    kinds = {
-        "depth": context.depth,
-        "disparity": context.disparity,
-        "camera": context.camera,
-        "right": context.right,
-    }
-    for name, value in kinds.items():
-        found.context[name] += value is not None
+    for name in ("depth", "disparity", "camera", "right"):
+        found.context[name] += getattr(context, name) is not None

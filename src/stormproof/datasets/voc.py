@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
 import numpy as np
 
 from stormproof.datasets.annotations import (
+    are_corners,
     by_stem,
     list_images,
     listed,
     raise_all,
     read_classes,
     read_split,
+    split_name,
     unknown_split,
+    unless_whole,
 )
 from stormproof.datasets.filedataset import FileDataset
 from stormproof.datasets.labelmaps import IGNORE, LabelMaps, identity_table
@@ -44,7 +46,7 @@ def open_voc(main: str, *, split: str | None = None, classes: str | None = None)
     names = read_classes(locate(classes, root)) if classes else CLASSES
     files = listed(ids, annotations, root / "Annotations" / "id.xml", split)
     return FileDataset(
-        name=_name(root, split),
+        name=split_name(root, split),
         root=root,
         ids=ids,
         images=_images(root, ids),
@@ -65,7 +67,7 @@ def open_voc_segmentation(
     names = ("background", *CLASSES)
     files = listed(ids, maps, root / labels / "id.png", split)
     return FileDataset(
-        name=_name(root, split),
+        name=split_name(root, split),
         root=root,
         ids=ids,
         images=_images(root, ids),
@@ -84,10 +86,6 @@ def _root(path: Path) -> Path:
         if years:
             raise DatasetError(path, f"holds several years; open one, as {years[0]}.")
     return path
-
-
-def _name(root: Path, split: str | None) -> str:
-    return f"{root.name}-{split}" if split else root.name
 
 
 def _ids(root: Path, purpose: str, split: str | None, found: dict[str, Path]) -> tuple[str, ...]:
@@ -136,8 +134,8 @@ class VocBoxes:
             boxes=np.array([_box(found) for found in objects]).reshape(-1, 4),
             labels=np.array([self.classes.index(_class(found)) for found in objects], np.int64),
             ignore=np.array([_flag(found, "difficult") is True for found in objects], np.bool_),
-            occlusion=np.array([_fraction(found, "occluded") for found in objects]),
-            truncation=np.array([_fraction(found, "truncated") for found in objects]),
+            occlusion=np.array([unless_whole(_flag(found, "occluded")) for found in objects]),
+            truncation=np.array([unless_whole(_flag(found, "truncated")) for found in objects]),
         ))  # fmt: skip
 
     def _problems(self, found: Element) -> Iterator[str]:
@@ -145,8 +143,7 @@ class VocBoxes:
         if name not in self.classes:
             yield f"unknown class {name!r}; name your own classes with classes=FILE, one per line."
         corners = _corners(found)
-        x1, y1, x2, y2 = corners
-        if not all(map(isfinite, corners)) or x2 < x1 or y2 < y1:
+        if not are_corners(corners):
             yield f"box xmin, ymin, xmax, ymax = {corners} must be finite, with xmax ≥ xmin and ymax ≥ ymin."
 
 
@@ -175,8 +172,3 @@ def _box(found: Element) -> tuple[float, float, float, float]:
 def _flag(found: Element, key: str) -> bool | None:
     text = found.findtext(key)
     return None if text is None else text.strip().lower() in ("1", "true", "yes")
-
-
-def _fraction(found: Element, key: str) -> float:
-    """0 for an object that the file calls whole; else NaN, as the file does not say how much is missing."""
-    return 0.0 if _flag(found, key) is False else float("nan")

@@ -90,10 +90,7 @@ def _best(scores: Array) -> Ints:
 def _above(found: Candidates, least: float) -> tuple[Ints, Ints, Array]:
     """Rows, labels and scores of every (box, class) whose score is at least `least`."""
     scores = np.asarray(found.scores, np.float64)
-    if not np.isfinite(scores).all() or not np.isfinite(found.boxes).all():
-        raise ModelError(
-            "The network's output is NaN or infinite; check the input's mean and std in its card."
-        )
+    _require_finite(scores, found.boxes)
     if scores.size and (scores.max() > 1.001 or scores.min() < -0.001):
         fix = "set options: {logits: true} in its card, or choose another decoder"
         if scores.max() > _NO_LOGIT:
@@ -105,6 +102,11 @@ def _above(found: Candidates, least: float) -> tuple[Ints, Ints, Array]:
         return rows, found.labels[rows].astype(np.int64), scores[rows]
     rows, labels = np.nonzero(scores >= least)
     return rows, labels, scores[rows, labels]
+
+
+def _require_finite(*outputs: Array, what: str = "output is") -> None:
+    if not all(np.isfinite(output).all() for output in outputs):
+        raise ModelError(f"The network's {what} NaN or infinite; check the input's mean and std in its card.")
 
 
 def nms(boxes: Array, scores: Array, labels: Array, *, iou: float, keep: int) -> Ints:
@@ -153,10 +155,7 @@ def _masks(found: Candidates, rows: Ints, fit: Fit, boxes: Array) -> tuple[RLE, 
         planes, threshold, crop = found.masks[rows], 0.5, False
     else:
         return None
-    if not np.isfinite(planes).all():
-        raise ModelError(
-            "The network's masks are NaN or infinite; check the input's mean and std in its card."
-        )
+    _require_finite(planes, what="masks are")
     masks = [fit.plane_to_image(np.asarray(plane, np.float32)) > threshold for plane in planes]
     if crop:  # prototypes are shared by all objects, so they are lit outside the box too
         masks = [mask & _inside(mask, box) for mask, box in zip(masks, boxes, strict=True)]
@@ -175,10 +174,7 @@ def to_semantic(plane: Array, fit: Fit) -> Prediction:
     if plane.ndim == 2:
         wide = np.uint8 if plane.max(initial=0) < 256 else np.uint16
         return Prediction(semantic=fit.plane_to_image(plane.astype(wide), "nearest"))
-    if not np.isfinite(plane).all():
-        raise ModelError(
-            "The network's output is NaN or infinite; check the input's mean and std in its card."
-        )
+    _require_finite(plane)
     if len(plane) == 1:  # one channel: foreground against background
         return Prediction(semantic=(fit.plane_to_image(plane[0].astype(np.float32)) > 0).astype(np.uint8))
     return Prediction(semantic=_arg_max(plane, fit))

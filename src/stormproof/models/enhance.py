@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
+from stormproof.described import Around
 from stormproof.errors import InvalidOption, UnknownName
 from stormproof.models.fingerprint import fingerprint
-from stormproof.models.model import Around, Model, Precomputed
+from stormproof.models.model import Model, Precomputed
 from stormproof.randomness import Draw, digest
 from stormproof.sample import Image, Prediction, as_rgb
 from stormproof.style.networks import open_network
@@ -61,11 +62,15 @@ _VERSION = 1
 
 
 @dataclass(frozen=True, eq=False)
-class Enhanced(Around[Model]):
+class Enhanced(Around):
     """A model that sees every image after some steps of enhancement, first to last."""
 
     model: Model
     steps: tuple[str, ...]
+
+    @property
+    def _inner(self) -> Model:
+        return self.model
 
     @property
     def name(self) -> str:

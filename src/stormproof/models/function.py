@@ -39,6 +39,7 @@ class FunctionModel:
     classes: tuple[str, ...]
     semantic_classes: tuple[str, ...]
     fingerprint: str
+    takes_tensors: bool = False  # whether images may be tensors on a device
 
     def __call__(self, images: Sequence[Image]) -> list[Prediction]:
         sizes = [(image.shape[0], image.shape[1]) for image in images]

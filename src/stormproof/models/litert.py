@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +10,9 @@ import numpy as np
 
 from stormproof.errors import ModelError
 from stormproof.frameworks import framework
-from stormproof.models.card import Card
 from stormproof.models.guess import Graph, Tensor, guess_card, outputs_in_words
 from stormproof.models.loading import model_file
-from stormproof.models.network import Array, Forward, Network, assemble_card
+from stormproof.models.network import Array, Forward, Network, assemble_card, chosen_outputs
 from stormproof.models.tflitefile import read_metadata
 from stormproof.spec import opens
 
@@ -37,24 +36,17 @@ def open_tflite(
     return Network(
         name=whole.name or path.stem,
         card=whole,
-        forward=_forward(interpreter, whole),
+        forward=_forward(interpreter, whole.outputs),
         files=(path,),
         names=names,
     )
 
 
-def probe_tflite(main: str) -> tuple[Graph, Callable[[Array], list[Array]]]:
+def probe_tflite(main: str) -> tuple[Graph, Forward]:
     """The outside of a network, and a way to run it on one input, before anything is known of its card."""
     path = model_file(main, "a LiteRT model")
     interpreter = _interpreter(path, 1)
-    (first, *_) = interpreter.get_input_details()
-
-    def run(batch: Array) -> list[Array]:
-        interpreter.set_tensor(first["index"], batch)
-        interpreter.invoke()
-        return [_real(interpreter.get_tensor(d["index"]), d) for d in interpreter.get_output_details()]
-
-    return _graph(interpreter, path), run
+    return _graph(interpreter, path), _forward(interpreter, None)
 
 
 def _interpreter(path: Path, threads: int) -> Any:
@@ -76,14 +68,11 @@ def _graph(interpreter: Any, path: Path) -> Graph:
     return Graph(tuple(map(read, inputs)), tuple(map(read, outputs)), read_metadata(path))
 
 
-def _forward(interpreter: Any, card: Card) -> Forward:
-    """Run the interpreter; quantised outputs are turned into the numbers they stand for."""
+def _forward(interpreter: Any, outputs: Sequence[str] | None) -> Forward:
+    """Run the interpreter, for all outputs unless some are named; quantised ones become real numbers."""
     (first, *_) = interpreter.get_input_details()
     details = {detail["name"]: detail for detail in interpreter.get_output_details()}
-    missing = [name for name in card.outputs or () if name not in details]
-    if missing:
-        raise ModelError(f"outputs: {missing} are not in the graph, which has {list(details)}.")
-    wanted = [details[name] for name in card.outputs or details]
+    wanted = [details[name] for name in chosen_outputs(outputs, list(details))]
 
     def forward(batch: Array) -> Sequence[Array]:
         interpreter.set_tensor(first["index"], batch)

@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Generic, Protocol, Self, TypeVar, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 from stormproof.condition import Condition
 from stormproof.datasets.dataset import Dataset
+from stormproof.described import Described
 from stormproof.sample import Image, Prediction
-
-
-class Described(Protocol):
-    """What models and precomputed predictions say about themselves.
-
-    `classes` name the labels of boxes, `semantic_classes` the values of semantic maps; an empty tuple
-    means that labels already index the dataset's classes. `fingerprint` is a hash of weights and
-    settings: equal fingerprints mean equal predictions.
-    """
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def classes(self) -> tuple[str, ...]: ...
-    @property
-    def semantic_classes(self) -> tuple[str, ...]: ...
-    @property
-    def fingerprint(self) -> str: ...
 
 
 @runtime_checkable
 class Model(Described, Protocol):
-    """Anything with these members; adapters make one from a framework's model or a bare function."""
+    """Anything with these members; adapters make one from a framework's model or a bare function.
+
+    Without class names, labels already index the dataset's classes. `fingerprint` is a hash of weights and
+    settings: equal fingerprints mean equal predictions.
+    """
 
     def __call__(self, images: Sequence[Image]) -> list[Prediction]:
         """One prediction per image, in order."""
@@ -57,28 +44,3 @@ class Precomputed(Described, Protocol):
     def lookup(self, image_id: str, condition: Condition) -> Prediction:
         """What was predicted for an image; an image without any detection has an empty prediction."""
         ...
-
-
-M = TypeVar("M", bound=Described)
-
-
-class Around(Generic[M]):
-    """What stands around a model and says of itself what the model says, unless it says otherwise."""
-
-    model: M
-
-    @property
-    def name(self) -> str:
-        return self.model.name
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        return self.model.classes
-
-    @property
-    def semantic_classes(self) -> tuple[str, ...]:
-        return self.model.semantic_classes
-
-    @property
-    def fingerprint(self) -> str:
-        return self.model.fingerprint

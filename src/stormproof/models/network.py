@@ -172,6 +172,14 @@ def assemble_card(
     return whole, _class_names(whole, near, name)
 
 
+def chosen_outputs(asked: Sequence[str] | None, known: Sequence[str]) -> Sequence[str]:
+    """The outputs that a card asks for, which the graph must have; all of them where it asks for none."""
+    missing = [name for name in asked or () if name not in known]
+    if missing:
+        raise ModelError(f"outputs: {missing} are not in the graph, which has {list(known)}.")
+    return asked or known
+
+
 def _class_names(card: Card, near: Path | None, name: str) -> tuple[str, ...]:
     """The class names, which the card or the graph must state, with some renamed as the card says.
 

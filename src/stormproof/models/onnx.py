@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from stormproof.models.guess import (
     several_at_once,
 )
 from stormproof.models.loading import model_file
-from stormproof.models.network import Array, Forward, Network, assemble_card
+from stormproof.models.network import Array, Forward, Network, assemble_card, chosen_outputs
 from stormproof.models.onnxfile import inspect_onnx
 from stormproof.spec import opens
 
@@ -74,18 +74,13 @@ def open_onnx(
     )
 
 
-def probe_onnx(main: str) -> tuple[Graph, Callable[[Array], list[Array]]]:
+def probe_onnx(main: str) -> tuple[Graph, Forward]:
     """The outside of a network, and a way to run it on one input, before anything is known of its card."""
     path = model_file(main, "an ONNX model")
     session = _session(framework("onnxruntime", extra="onnx"), path, 1, "cpu")
     graph = _graph(session, inspect_onnx(path).classes)
     main_input = image_input(graph).name
-
-    def run(batch: Array) -> list[Array]:
-        found: list[Array] = session.run(None, {main_input: batch})
-        return found
-
-    return graph, run
+    return graph, lambda batch: session.run(None, {main_input: batch})
 
 
 def _session(runtime: Any, path: Path, threads: int, device: str) -> Any:
@@ -132,11 +127,7 @@ def _check_inputs(graph: Graph, card: Card, path: Path) -> None:
 
 def _forward(session: Any, graph: Graph, card: Card) -> Forward:
     """Run the session; outputs come in the order of the card, else of the graph, always with a batch axis."""
-    known = [tensor.name for tensor in graph.outputs]
-    outputs = card.outputs or known
-    missing = [name for name in outputs if name not in known]
-    if missing:
-        raise ModelError(f"outputs: {missing} are not in the graph, which has {known}.")
+    outputs = chosen_outputs(card.outputs, [tensor.name for tensor in graph.outputs])
     main = image_input(graph)
     mask = next((tensor for tensor in graph.inputs if tensor.name == _MASK), None)
     unbatched = len(main.shape) == 3

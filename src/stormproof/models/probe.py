@@ -13,12 +13,12 @@ from stormproof.models.card import InputCard
 from stormproof.models.decoders import DECODERS
 from stormproof.models.guess import Graph, guess_card, guess_input, recognise, several_at_once
 from stormproof.models.litert import probe_tflite
-from stormproof.models.network import Array, plan_input, prepare
+from stormproof.models.network import Array, Forward, plan_input, prepare
 from stormproof.models.onnx import probe_onnx
 from stormproof.sample import Image
 from stormproof.spec import Spec
 
-PROBES: dict[str, Callable[[str], tuple[Graph, Callable[[Array], list[Array]]]]] = {
+PROBES: dict[str, Callable[[str], tuple[Graph, Forward]]] = {
     "onnx": probe_onnx,
     "tflite": probe_tflite,
 }
@@ -51,7 +51,7 @@ def probe(spec: Spec, image: Image) -> Probe:
     graph, run = PROBES[spec.kind](spec.main)
     try:
         card = guess_card(graph)
-        _, why = recognise(graph, card["input"].get("size"))
+        why = recognise(graph, card["input"].get("size"))[1]
     except ModelError as error:
         return Probe(graph, {"input": guess_input(graph)}, "", (), str(error))
     usual = DECODERS[card["decoder"]].usual if "decoder" in card else {"std": 255}

@@ -9,68 +9,17 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from stormproof.errors import InvalidOption, ModelError
 from stormproof.files import locate
-from stormproof.models.answers import read_answers
 from stormproof.models.fingerprint import fingerprint
+from stormproof.models.function import FunctionModel
 from stormproof.models.model import Model, Precomputed
-from stormproof.sample import Image, Prediction
+from stormproof.sample import Image
 from stormproof.spec import Spec, load_attribute, read_options
-
-
-@dataclass(frozen=True, eq=False)
-class PythonModel:
-    """A function from images to answers, with whatever it says about itself in attributes.
-
-    `name`, `classes`, `semantic_classes` (else its classes), `fingerprint` and `takes_tensors` are read from
-    the function; `classes` may be defined in its module too. Without a stated fingerprint, that of its source
-    file and options is used: if the weights live elsewhere and may change, state one.
-    """
-
-    function: Callable[[Sequence[Image]], Any]
-    spec: Spec
-    source: Path | None
-    module: Any
-
-    @property
-    def name(self) -> str:
-        own = self._stated("name")
-        return own if isinstance(own, str) else self.spec.main
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        found = self._stated("classes") or getattr(self.module, "classes", None)
-        return tuple(map(str, found)) if isinstance(found, list | tuple) else ()
-
-    @property
-    def semantic_classes(self) -> tuple[str, ...]:
-        found = self._stated("semantic_classes")
-        return tuple(map(str, found)) if isinstance(found, list | tuple) else self.classes
-
-    @cached_property
-    def fingerprint(self) -> str:
-        own = self._stated("fingerprint")
-        files = () if own is not None or self.source is None else (self.source,)
-        return fingerprint(files, {"own": own, "at": self.spec.main, "options": dict(self.spec.options)})
-
-    @property
-    def takes_tensors(self) -> bool:
-        """Whether it states that images may be tensors on a device."""
-        return self._stated("takes_tensors") is True
-
-    def _stated(self, attribute: str) -> Any:
-        """An attribute of the function, or of the one that options were bound to."""
-        function = self.function.func if isinstance(self.function, partial) else self.function
-        return getattr(function, attribute, None)
-
-    def __call__(self, images: Sequence[Image]) -> list[Prediction]:
-        sizes = [(image.shape[0], image.shape[1]) for image in images]
-        return read_answers(self.function(images), sizes, self.name)
 
 
 def is_python(kind: str) -> bool:
@@ -99,8 +48,34 @@ def open_python(spec: Spec) -> Model | Precomputed:
         return found
     if not callable(found):
         raise InvalidOption(f"{spec} is {type(found).__name__}, which cannot be called with images.")
+    return _described(found, spec, module)
+
+
+def _described(function: Callable[[Sequence[Image]], Any], spec: Spec, module: Any) -> FunctionModel:
+    """A function with whatever it says about itself in attributes, or those of the one that options go to.
+
+    They are `name`, `classes` (else its module's), `semantic_classes` (else its classes), `fingerprint` and
+    `takes_tensors`. Without a stated fingerprint, that of its source file and options is used: if the weights
+    live elsewhere and may change, state one.
+    """
+    stated = function.func if isinstance(function, partial) else function
+    name, own = getattr(stated, "name", None), getattr(stated, "fingerprint", None)
+    classes = _names(getattr(stated, "classes", None) or getattr(module, "classes", None)) or ()
+    maps = _names(getattr(stated, "semantic_classes", None))
     file = inspect.getsourcefile(module)
-    return PythonModel(found, spec, Path(file) if file else None, module)
+    files = () if own is not None or file is None else (Path(file),)
+    return FunctionModel(
+        function,
+        name if isinstance(name, str) else spec.main,
+        classes,
+        classes if maps is None else maps,
+        fingerprint(files, {"own": own, "at": spec.main, "options": dict(spec.options)}),
+        takes_tensors=getattr(stated, "takes_tensors", None) is True,
+    )
+
+
+def _names(found: object) -> tuple[str, ...] | None:
+    return tuple(map(str, found)) if isinstance(found, list | tuple) else None
 
 
 def _load(spec: Spec) -> tuple[Any, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.datasets.annotations import is_number
+from stormproof.datasets.annotations import is_coco_box, is_number
 from stormproof.errors import InvalidPrediction, InvalidTruth, ModelError
 from stormproof.files import read_json
 from stormproof.masks import mask_boxes, segmentation_mask
@@ -119,9 +119,7 @@ def _problem(row: object, labels: Mapping[Any, int], ids: frozenset[str] | None)
         return f"image_id {image!r} is not in the dataset."
     if not is_number(score) or not 0 <= score <= _ALMOST_ONE:
         return f"score {score!r:.60} must lie in [0, 1]."
-    if "bbox" in row and not (
-        isinstance(box, list) and len(box) == 4 and all(map(is_number, box)) and min(box[2:]) >= 0
-    ):
+    if "bbox" in row and not is_coco_box(box):
         return f"bbox {box!r:.80} must be x, y, width, height, finite, with width and height ≥ 0."
     return ""
 

@@ -1,0 +1,48 @@
+"""What datasets and models say about themselves, and what stands around one and passes it on."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Described(Protocol):
+    """`classes` name the labels of objects, `semantic_classes` the values of semantic maps; either may be
+    empty. `fingerprint` is a hash of all that decides what is given: truth, or predictions."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def classes(self) -> tuple[str, ...]: ...
+    @property
+    def semantic_classes(self) -> tuple[str, ...]: ...
+    @property
+    def fingerprint(self) -> str: ...
+
+
+class Around:
+    """What stands around a dataset or model says of itself what that says, unless it says otherwise."""
+
+    @property
+    def _inner(self) -> Described:
+        raise NotImplementedError
+
+    @property
+    def name(self) -> str:
+        return self._inner.name
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return self._inner.classes
+
+    @property
+    def semantic_classes(self) -> tuple[str, ...]:
+        return self._inner.semantic_classes
+
+    @property
+    def category_ids(self) -> tuple[int, ...]:
+        """The numbers by which a format's own files know the classes, where there are any."""
+        return getattr(self._inner, "category_ids", ())
+
+    @property
+    def fingerprint(self) -> str:
+        return self._inner.fingerprint
