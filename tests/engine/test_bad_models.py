@@ -168,5 +168,5 @@ def test_the_command_line_names_cell_and_way_on(scene: str, tmp_path: Path) -> N
     )  # fmt: skip
     assert done.returncode == 1
     assert f"failed: {MARKED + 1} under clean: ArithmeticError: cannot divide by cheese" in done.stderr
-    assert "1 cells failed; 23 were done and are kept" in done.stderr
+    assert "1 cell failed; 23 were done and are kept" in done.stderr
     assert f"Continue with: stormproof run --model {MODELS}:raises_on_marked --data" in done.stderr

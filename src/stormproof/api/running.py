@@ -21,7 +21,7 @@ from stormproof.engine.pair import forget_pair
 from stormproof.engine.run import Summary
 from stormproof.engine.run import run as run_config
 from stormproof.engine.work import alike
-from stormproof.errors import InvalidOption
+from stormproof.errors import InvalidOption, counted
 from stormproof.here import named
 from stormproof.models.classes import match_classes
 from stormproof.models.model import Model
@@ -204,6 +204,6 @@ def _warn(summary: Summary) -> None:
     if summary.failures:
         causes = alike(summary.failures)
         warnings.warn(
-            f"{len(summary.failures)} cells failed; {causes[0]}. The same call tries them again.",
+            f"{counted(len(summary.failures), 'cell')} failed; {causes[0]}. The same call tries them again.",
             stacklevel=3,
         )

@@ -14,7 +14,7 @@ from rich.text import Text
 from stormproof.cli import app, console
 from stormproof.cli.options import AsJson, Limit, Replicates, Seed, Workers
 from stormproof.cli.outcome import say_scored_on
-from stormproof.errors import InvalidOption
+from stormproof.errors import InvalidOption, counted
 
 if TYPE_CHECKING:
     from stormproof.condition import Condition
@@ -75,7 +75,9 @@ def breaking_point(
         asked = ["clean", *map(str, conditions)]
         summary = run_it(make_config({**settings, "conditions": asked}), [watch_on(console.err)])
         if summary.failed:
-            raise InvalidOption(f"{len(summary.failed)} cells failed; the first: {summary.failed[0]}")
+            raise InvalidOption(
+                f"{counted(len(summary.failed), 'cell')} failed; the first: {summary.failed[0]}"
+            )
 
     rows: list[dict[str, Any]] = []
     for name in names:
@@ -101,9 +103,8 @@ def breaking_point(
 
 
 def _table(rows: list[dict[str, Any]], title: str) -> Table:
-    table = Table(title=Text(title), title_justify="left")
-    for column in ("corruption", "answer", "at", "95 % interval", "in the world", "confirmed"):
-        table.add_column(column, overflow="fold")
+    columns = ("corruption", "answer", "at", "95 % interval", "in the world", "confirmed")
+    table = console.table(title, columns)
     for row in rows:
         if row["strength"] is None:
             table.add_row(Text(row["corruption"]), row["answer"])

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from stormproof.cli import app, console
@@ -63,9 +62,8 @@ def check(
     if as_json:
         typer.echo(json.dumps([verdict.as_dict() for verdict in verdicts], indent=1))
     else:
-        table = Table(title=Text(f"{name}, {images} images (in %)"), title_justify="left")
-        for title in ("id", "requirement", "verdict", "estimate", "95 % interval", "margin"):
-            table.add_column(title, overflow="fold")
+        columns = ("id", "requirement", "verdict", "estimate", "95 % interval", "margin")
+        table = console.table(f"{name}, {images} images (in %)", columns)
         for v in verdicts:
             i = v.interval
             span = f"{100 * i.low:.1f} … {100 * i.high:.1f}"

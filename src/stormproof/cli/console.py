@@ -13,6 +13,7 @@ from functools import cache
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 
 # C0 and C1 codes but for line feed and tab, and the marks that turn the direction of writing.
@@ -75,6 +76,16 @@ def announce_compiling() -> None:
 def fail(message: str) -> None:
     """Print an error as one plain line, so that it can be read, copied and grepped."""
     err.print(Text.assemble(("error: ", "bold red"), message), soft_wrap=True)
+
+
+def table(title: str, words: Sequence[str], numbers: Sequence[str] = ()) -> Table:
+    """A table with columns of words, and then of numbers, which stand to the right; nothing is ever cut."""
+    made = Table(title=Text(title), title_justify="left")
+    for name in words:
+        made.add_column(Text(name), overflow="fold")
+    for name in numbers:
+        made.add_column(Text(name), justify="right", overflow="fold")
+    return made
 
 
 def progress(unit: str = "images") -> Progress:

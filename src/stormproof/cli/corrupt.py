@@ -19,7 +19,7 @@ from stormproof.cli.options import (
     is_dataset,
 )
 from stormproof.cli.stylize import write
-from stormproof.errors import InvalidOption, OutputError
+from stormproof.errors import InvalidOption, OutputError, counted
 from stormproof.processes import worker_count
 
 if TYPE_CHECKING:
@@ -206,8 +206,8 @@ def _tree(
             bar.advance(task)
     copies.write_manifest(destination, seed, made, failed)
     console.say(
-        f"{destination}: {len(made)} files of {len(jobs) - len(failed)} images under {len(conditions)} "
-        f"conditions; check them with: stormproof verify {destination}"
+        f"{destination}: {counted(len(made), 'file')} of {counted(len(jobs) - len(failed), 'image')} under "
+        f"{counted(len(conditions), 'condition')}; check them with: stormproof verify {destination}"
     )
     if failed:
         some = console.some([failure.source for failure in failed])

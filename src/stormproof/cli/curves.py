@@ -113,10 +113,8 @@ def _table(title: str, rows: list[Row], name: str) -> Table:
 
 
 def _distance_table(names: tuple[str, ...], matrix: list[list[float]]) -> Table:
-    table = Table(title="distance between models (Euclidean over α, mean over curves)", title_justify="left")
-    table.add_column("model", overflow="fold")
-    for name in names:
-        table.add_column(name, justify="right", overflow="fold")
+    title = "distance between models (Euclidean over α, mean over curves)"
+    table = console.table(title, ["model"], names)
     for name, row in zip(names, matrix, strict=True):
         table.add_row(name, *(f"{value:.3f}" for value in row))
     return table

@@ -16,7 +16,7 @@ from rich.table import Column, Table
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Workers
-from stormproof.errors import RunError
+from stormproof.errors import RunError, counted
 
 if TYPE_CHECKING:
     from stormproof.condition import Condition
@@ -143,7 +143,7 @@ def _run(config: RunConfig, watch: Watch) -> None:
     failures = run(config, [watch]).failures
     if failures:
         raise RunError(
-            f"{len(failures)} cells failed; the same command tries them again. First: {alike(failures)[0]}"
+            f"{counted(len(failures), 'cell')} failed; the same command continues. First: {alike(failures)[0]}"
         )
 
 

@@ -8,7 +8,6 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Data, Runs
@@ -40,12 +39,8 @@ def detectors(
 
     found = [_errors(run, data) for run in runs]
     groups = dict.fromkeys(record.tags.get(by, "") for record, _ in found)
-    table = Table(title="CE (in %)", title_justify="left")
-    table.add_column("fault")
-    for record, _ in found:
-        table.add_column(record.model.name, justify="right")
-    for name in groups if any(groups) else ():
-        table.add_column(f"{by} {name or 'none'}", justify="right")
+    tags = [f"{by} {name or 'none'}" for name in groups] if any(groups) else []
+    table = console.table("CE (in %)", ["fault"], [*(record.model.name for record, _ in found), *tags])
     rows = {"clean": [grid.clean for _, grid in found]}
     rows |= {name: [ce(grid).get(name, math.nan) for _, grid in found] for name in ce(found[0][1])}
     rows["mean (mCE)"] = [mce(grid) for _, grid in found]
@@ -96,10 +91,7 @@ def scenarios(
         grids[key] = grid
     changes = cross_scenario(grids)
     columns = dict.fromkeys(tested for _, tested in changes)
-    table = Table(title="Change of mCE against clean, in points", title_justify="left")
-    table.add_column("model (trained for)")
-    for name in columns:
-        table.add_column(name, justify="right")
+    table = console.table("Change of mCE against clean, in points", ["model (trained for)"], [*columns])
     for name in dict.fromkeys(name for name, _ in changes):
         table.add_row(name, *(f"{100 * changes[name, tested]:+.1f}" for tested in columns))
     console.out.print(table)

@@ -9,6 +9,7 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Against, Data, Replicates, Requirements, Run
+from stormproof.errors import counted
 
 
 @app.command()
@@ -46,5 +47,5 @@ def evidence(
     verdicts = check_run(run, asked, against=against, data=data, replicates=replicates)
     made = statement(run, record, dataset_of(record, data), require, verdicts, pixels=pixels)
     write_json(out, made)
-    said = f"{out}: {made['predicate']['result']}, {len(verdicts)} requirements."
+    said = f"{out}: {made['predicate']['result']}, {counted(len(verdicts), 'requirement')}."
     console.say(said)

@@ -10,6 +10,7 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Data, Runs
+from stormproof.errors import counted
 
 if TYPE_CHECKING:
     from stormproof.store.record import RunRecord
@@ -94,7 +95,7 @@ def _export(run: Path, file_format: ExportFormat, place: Path, data: str | None,
     if lacking:
         console.note(f"Left out: {', '.join(in_words(record, lacking))}")
     model = Spec("results", str(place), options)
-    console.say(f"{place}: {len(written)} files; as a model: {model}")
+    console.say(f"{place}: {counted(len(written), 'file')}; as a model: {model}")
 
 
 def _category_ids(record: RunRecord, data: str | None) -> list[int] | None:
@@ -135,4 +136,4 @@ def _export_truth(run: Path, place: Path, data: str | None) -> None:
         truths = truths_under(dataset, indices, condition, record.seed)
         path = place / f"{folder_name(str(condition))}.json"
         write_annotations(path, dataset, indices, truths)
-        console.say(f"{path}: the truth of {len(indices)} images under {condition}")
+        console.say(f"{path}: the truth of {counted(len(indices), 'image')} under {condition}")

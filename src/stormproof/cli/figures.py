@@ -9,7 +9,7 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Data, Measure, Reference, Subjects
-from stormproof.errors import MissingExtra, UnknownName
+from stormproof.errors import MissingExtra, UnknownName, counted
 
 _FORMATS = ("pdf", "svg", "png", "eps")
 
@@ -57,4 +57,4 @@ def figures(
             )
         view = replace(view, sections=tuple(only_grouped(section, group_by) for section in view.sections))
     written = write_figures(view, out, style=style, formats=formats or ["pdf", "png"])
-    console.say(f"{len(written)} files in {out}")
+    console.say(f"{counted(len(written), 'file')} in {out}")

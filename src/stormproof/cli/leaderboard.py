@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from stormproof.cli import app, console
@@ -110,9 +109,8 @@ def verify(
             tolerance=tolerance,
             watches=[watch_on(console.err)],
         )
-    table = Table(title=Text(f"{entry.model.name}: {entry.measure} (%)"), title_justify="left")
-    for name in ("condition", "submitted", "again", "difference"):
-        table.add_column(name, justify="left" if name == "condition" else "right")
+    columns = ("submitted", "again", "difference")
+    table = console.table(f"{entry.model.name}: {entry.measure} (%)", ["condition"], columns)
     for cell in outcome.cells:
         numbers = (f"{100 * v:.3f}" for v in (cell.submitted, cell.again, cell.difference))
         table.add_row(Text(cell.condition), *numbers, style="" if cell.difference <= tolerance else "red")

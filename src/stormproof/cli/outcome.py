@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from stormproof.cli import console
-from stormproof.errors import StoreError, StormproofError
+from stormproof.errors import StoreError, StormproofError, counted
 
 if TYPE_CHECKING:
     from stormproof.engine.run import Summary
@@ -64,7 +64,7 @@ def list_failures(summary: Summary) -> None:
     if len(causes) > _CAUSES:
         console.note(f"… and {len(causes) - _CAUSES} more, in the folder 'failures'.")
     console.fail(
-        f"{len(summary.failed)} cells failed; {summary.done.total()} were done and are kept. "
+        f"{counted(len(summary.failed), 'cell')} failed; {summary.done.total()} were done and are kept. "
         "The failed ones are tried again by the same command."
     )
 
@@ -74,9 +74,14 @@ def say_unreadable(summary: Summary) -> None:
     names = list(summary.unreadable.values())
     if names:
         console.note(
-            f"{len(names)} images could not be read and are left out of every condition: "
-            f"{console.some(names)}. The same command tries them again."
+            f"{left_out(len(names))} of every condition: {console.some(names)}. "
+            "The same command tries them again."
         )
+
+
+def left_out(images: int) -> str:
+    """What is said of images without a prediction under any condition."""
+    return f"{counted(images, 'image')} could not be read and {'is' if images == 1 else 'are'} left out"
 
 
 def say_continue() -> None:
@@ -90,7 +95,7 @@ def say_scored_on(run: Path, record: RunRecord) -> int:
 
     images = len(readable_images(run, record))
     if images < record.images:
-        console.note(f"{record.images - images} images could not be read and are left out.")
+        console.note(f"{left_out(record.images - images)}.")
     if warning := few_images(images):
         console.note(warning)
     return images

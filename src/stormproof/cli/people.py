@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from stormproof.cli import app, console
@@ -40,10 +39,8 @@ def adr(
     from stormproof.scoring.people import open_people
 
     opened = [open_people(run, data=data) for run in runs]
-    table = Table(title="ADR, and relative to clean (in %)", title_justify="left")
-    table.add_column("condition", overflow="fold")
-    for run in opened:
-        table.add_column(run.record.model.name, justify="right")
+    models = [run.record.model.name for run in opened]
+    table = console.table("ADR, and relative to clean (in %)", ["condition"], models)
     for text in dict.fromkeys(text for run in opened for text in run.found):
         table.add_row(Text(text), *(_adr_cell(run, text) for run in opened))
     console.out.print(table)
@@ -76,10 +73,8 @@ def curves(
 
     opened = open_people(run, data=data)
     clean = opened.curve("clean", iou=iou)
-    table = Table(title=f"Detection rate at fixed sensitivities, IoU {iou:g}", title_justify="left")
-    table.add_column("condition", overflow="fold")
-    for words in ("FPPI when clean", "rate (%)", "FPPI reached"):
-        table.add_column(words, justify="right")
+    numbers = ("FPPI when clean", "rate (%)", "FPPI reached")
+    table = console.table(f"Detection rate at fixed sensitivities, IoU {iou:g}", ["condition"], numbers)
     for text in condition or list(opened.found):
         curve = opened.curve(text, iou=iou)
         for rate in REFERENCE_FPPI:
@@ -105,9 +100,8 @@ def worst(
     """
     from stormproof.scoring.people import open_people
 
-    table = Table(title=Text(f"Hardest hit under {condition}"), title_justify="left")
-    for words in ("image", "FPPI clean", "FPPI now", "orders of magnitude"):
-        table.add_column(words, justify="left" if words == "image" else "right")
+    numbers = ("FPPI clean", "FPPI now", "orders of magnitude")
+    table = console.table(f"Hardest hit under {condition}", ["image"], numbers)
     for row in open_people(run, data=data).worst(condition, count=count):
         lost = math.isinf(row.after)
         after, orders = ("never found", "") if lost else (f"{row.after:.3g}", f"{row.orders:.1f}")
@@ -134,10 +128,8 @@ def predict(
 
     for name, told in predict_contextual([open_people(run, data=data) for run in runs]).items():
         title = f"{name} from {PAIRS[name]}: relative ADR observed → predicted (in %), R² {told.r2:.2f}"
-        table = Table(title=title, title_justify="left")
-        table.add_column("condition", overflow="fold")
-        for system, r2 in told.r2_by_system.items():
-            table.add_column(system if math.isnan(r2) else f"{system}, R² {r2:.2f}", justify="right")
+        systems = [s if math.isnan(r2) else f"{s}, R² {r2:.2f}" for s, r2 in told.r2_by_system.items()]
+        table = console.table(title, ["condition"], systems)
         table.add_column("weights", overflow="fold")
         for j, text in enumerate(told.contextual):
             pairs = zip(told.observed[:, j], told.predicted[:, j], strict=True)
@@ -169,10 +161,8 @@ def histogram(run: Run, data: Data = None) -> None:
         if not rows:
             continue
         sign = "σ" if name == "defocus" else "α"
-        table = Table(title=f"{simple} inside people's boxes under {name} (share in %)", title_justify="left")
-        table.add_column("condition", overflow="fold")
-        for level in levels(name):
-            table.add_column(f"{sign} {level:g}", justify="right")
+        title = f"{simple} inside people's boxes under {name} (share in %)"
+        table = console.table(title, ["condition"], [f"{sign} {level:g}" for level in levels(name)])
         for text, row in rows.items():
             table.add_row(Text(text), *(f"{100 * share:.0f}" for share in row))
         console.out.print(table)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from stormproof.cli import console
@@ -82,10 +81,8 @@ def _show(listed: list[Entry]) -> None:
     """The plan and its size; models are opened when it runs."""
     from stormproof.engine.together import left_of, size_of
 
-    table = Table(title=f"{len(listed)} runs; models are opened when they run", title_justify="left")
-    for name, justify in (("run", "left"), ("dataset", "left"), ("images", "right"), ("conditions", "right"),
-                          ("cells", "right"), ("left", "right")):  # fmt: skip
-        table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    title = f"{len(listed)} runs; models are opened when they run"
+    table = console.table(title, ("run", "dataset"), ("images", "conditions", "cells", "left"))
     total = left = evaluations = 0
     for entry in listed:
         size, rest = size_of(entry.config), left_of(entry.config)

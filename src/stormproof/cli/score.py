@@ -11,6 +11,7 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import AsJson, Data, Replicates, Runs, complete_measures
+from stormproof.cli.outcome import left_out
 from stormproof.errors import InvalidOption, OutputError, StormproofError, UnknownName
 
 if TYPE_CHECKING:
@@ -128,9 +129,9 @@ def score(
             console.note(f"Not kept: {error}")
         for tracker in trackers:
             tracker.scored(scores.record, tables.flat_numbers(scores))
-        left_out = unreadable_images(run, scores.record)
-        if left_out:
-            console.note(f"{name}: {len(left_out)} images could not be read and are left out.")
+        unread = unreadable_images(run, scores.record)
+        if unread:
+            console.note(f"{name}: {left_out(len(unread))}.")
         for line in (unverified(scores.record), *expectations(scores)):
             if line:
                 console.note(f"{name}: {line}")

@@ -10,7 +10,7 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Derived, ImageFormat, Images, Layout, Original, Styles, Workers
-from stormproof.errors import InvalidOption
+from stormproof.errors import InvalidOption, counted
 from stormproof.processes import worker_count
 
 if TYPE_CHECKING:
@@ -139,7 +139,9 @@ def write(order: Order, out: Path, workers: int, verb: str) -> None:
         files, failed = make_dataset(
             order, out, workers=min(workers, count), advance=lambda: bar.advance(task)
         )
-    console.say(f"{out}: {files} files of {count - len(failed)} images, as {order.layout}")
+    console.say(
+        f"{out}: {counted(files, 'file')} of {counted(count - len(failed), 'image')}, as {order.layout}"
+    )
     console.say(f"check them with: stormproof verify {out}")
     for part in order.parts:
         spec = LAYOUTS[order.layout].spec(target_of(order, part, out))

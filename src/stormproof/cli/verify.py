@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from stormproof.cli import app, console
+from stormproof.errors import counted
 
 
 @app.command()
@@ -65,10 +66,10 @@ def _verify_run(run: Path, data: str | None, no_data: bool) -> bool:
         console.note(notice)
     parts = len(part_paths(run))
     if found:
-        console.fail(f"{run}: {len(found)} problems in {parts} parts.")
+        console.fail(f"{run}: {counted(len(found), 'problem')} in {counted(parts, 'part')}.")
         return False
     lacking = missing_images(run, record)
-    more = f"; {len(lacking)} conditions lack images" if lacking else ""
+    more = f"; {counted(len(lacking), 'condition')} without some images" if lacking else ""
     console.say(f"{run}: all {parts} parts are as they were written{more}.")
     return True
 

@@ -10,6 +10,7 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import ImageFormat, Images, Workers
+from stormproof.errors import counted
 
 
 class WorldFormat(StrEnum):
@@ -61,4 +62,4 @@ def world(
     with console.progress("scenes") as bar:
         task = bar.add_task("world", total=count)
         export(order, out, workers=workers, overwrite=overwrite, advance=lambda: bar.advance(task))
-    console.say(f"{count} scenes in {out}")
+    console.say(f"{counted(count, 'scene')} in {out}")

@@ -21,6 +21,7 @@ from rich.text import Text
 from stormproof.engine.plan import Survey
 from stormproof.engine.run import Summary, Watch
 from stormproof.engine.work import ChunkResult, alike
+from stormproof.errors import counted
 from stormproof.store.record import RunRecord
 
 QUIET = 10.0  # seconds between lines of a log
@@ -85,7 +86,7 @@ class Lines:
         self._survey, self._by = survey, Counter[str]()
         self._say(
             f"{record.model.name} on {record.dataset.name}: {survey.cells_left} of {survey.cells} cells "
-            f"left, {survey.images_left} images, {len(survey.total)} conditions"
+            f"left, {counted(survey.images_left, 'image')}, {counted(len(survey.total), 'condition')}"
         )
 
     def advanced(self, result: ChunkResult) -> None:
@@ -121,10 +122,11 @@ class Lines:
         done = survey.cells - survey.cells_left + self._done
         failed = f", {self._failed} failed" if self._failed else ""
         each = sorted(self._by_condition().values())
-        noun = "image" if each[-1] == 1 else "images"
-        spread = str(each[0]) if each[0] == each[-1] else f"{each[0]} to {each[-1]}"
+        spread = counted(each[-1], "image")
+        if each[0] < each[-1]:
+            spread = f"{each[0]} to {spread}"
         return (
-            f"{done}/{survey.cells} cells ({done / survey.cells:.0%}), {spread} {noun} under each condition"
+            f"{done}/{survey.cells} cells ({done / survey.cells:.0%}), {spread} under each condition"
             f"{failed}, {rate:.1f} cells/s{when}"
         )
 

@@ -116,7 +116,7 @@ def _scaled(image: Size, ratio: float) -> Size:
 def _cut(image: Size, size: Size) -> Size:
     """A size with the short side size[0], the long one cut to whole pixels and at most size[1].
 
-    Operation by operation as DETR reckons it, so that both land on the same side of a whole number.
+    Operation by operation as DETR computes it, so that both land on the same side of a whole number.
 
     >>> _cut((640, 427), (160, 260)), _cut((100, 400), (160, 260))
     ((239, 160), (65, 260))

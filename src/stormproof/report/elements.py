@@ -12,7 +12,6 @@ Rows have a fixed set of keys, so names of users are only ever values:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -120,12 +119,3 @@ class View:
 
     def tables(self) -> list[Table]:
         return [self.summary, *(table for section in self.sections for table in section.tables)]
-
-
-def finite(value: Any) -> Any:
-    """As JSON can hold it: no NaN, no infinity, no tuples."""
-    if isinstance(value, Mapping):
-        return {str(key): finite(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

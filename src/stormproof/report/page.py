@@ -16,8 +16,9 @@ from markupsafe import Markup
 
 import stormproof
 from stormproof.report.charts import prepared, spec_of
-from stormproof.report.elements import VERSION, Figure, Row, Table, View, finite
+from stormproof.report.elements import VERSION, Figure, Row, Table, View
 from stormproof.report.text import as_csv, shown
+from stormproof.scoring.tables import finite
 
 _KEYS = ("pick", "panel", "series", "label", "x", "y", "x2", "y2", "low", "high", "v", "runs")
 

@@ -12,7 +12,7 @@ import stormproof
 from stormproof.engine.config import make_config
 from stormproof.engine.run import Watch
 from stormproof.engine.run import run as run_again
-from stormproof.errors import InvalidOption, RunError
+from stormproof.errors import InvalidOption, RunError, counted
 from stormproof.report.leaderboard.submission import Submission, Verification
 from stormproof.scoring.score import score_run
 from stormproof.store.record import read_record
@@ -94,9 +94,8 @@ def verify(
     )
     summary = run_again(config, watches)
     if summary.failures:
-        raise RunError(
-            f"{len(summary.failures)} cells failed when run again; the first: {summary.failures[0]}"
-        )
+        cells = counted(len(summary.failures), "cell")
+        raise RunError(f"{cells} failed when run again; the first: {summary.failures[0]}")
     scores = score_run(out, data=data).by_measure
     if submission.measure not in scores:
         raise InvalidOption(
