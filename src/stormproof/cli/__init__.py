@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
@@ -74,33 +75,12 @@ def main() -> None:
 
 
 # Importing a verb's file registers it; the order is the order of the help page.
-from stormproof.cli import demo as demo  # noqa: E402
-from stormproof.cli import corrupt as corrupt  # noqa: E402
-from stormproof.cli import stylize as stylize  # noqa: E402
-from stormproof.cli import trainset as trainset  # noqa: E402
-from stormproof.cli import depth as depth  # noqa: E402
-from stormproof.cli import gallery as gallery  # noqa: E402
-from stormproof.cli import inspect as inspect  # noqa: E402
-from stormproof.cli import list as list  # noqa: E402, A004
-from stormproof.cli import world as world  # noqa: E402
-from stormproof.cli import run as run  # noqa: E402
-from stormproof.cli import score as score  # noqa: E402
-from stormproof.cli import curves as curves  # noqa: E402
-from stormproof.cli import people as people  # noqa: E402
-from stormproof.cli import detectors as detectors  # noqa: E402
-from stormproof.cli import check as check  # noqa: E402
-from stormproof.cli import evidence as evidence  # noqa: E402
-from stormproof.cli import breaking as breaking  # noqa: E402
-from stormproof.cli import merge as merge  # noqa: E402
-from stormproof.cli import export as export  # noqa: E402
-from stormproof.cli import verify as verify  # noqa: E402
-from stormproof.cli import quality as quality  # noqa: E402
-from stormproof.cli import show as show  # noqa: E402
-from stormproof.cli import report as report  # noqa: E402
-from stormproof.cli import figures as figures  # noqa: E402
-from stormproof.cli import compare as compare  # noqa: E402
-from stormproof.cli import submit as submit  # noqa: E402
-from stormproof.cli import leaderboard as leaderboard  # noqa: E402
+for file in (
+    "demo", "corrupt", "stylize", "trainset", "depth", "gallery", "inspect", "list", "world", "run",
+    "score", "curves", "people", "detectors", "check", "evidence", "breaking", "merge", "export",
+    "verify", "quality", "show", "report", "figures", "compare", "submit", "leaderboard",
+):  # fmt: skip
+    import_module(f"{__name__}.{file}")
 
 for verbs in (app, *(group.typer_instance for group in app.registered_groups)):
     for verb in verbs.registered_commands if verbs else ():

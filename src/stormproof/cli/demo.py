@@ -142,9 +142,8 @@ def _run(config: RunConfig, watch: Watch) -> None:
 
     failures = run(config, [watch]).failures
     if failures:
-        raise RunError(
-            f"{counted(len(failures), 'cell')} failed; the same command continues. First: {alike(failures)[0]}"
-        )
+        cells = counted(len(failures), "cell")
+        raise RunError(f"{cells} failed; the same command tries again. First: {alike(failures)[0]}")
 
 
 def answer(found: Mapping[str, Scores]) -> Table:

@@ -63,7 +63,7 @@ def _print_probe(found: Probe) -> None:
     if found.problem:
         console.warn(found.problem)
     if "decoder" in found.card:
-        console.say(f"decoder: {found.card['decoder']}, by its outputs. {found.why}")
+        console.say(f"decoder: {found.card['decoder']}, recognised by its outputs. {found.why}")
     elif not found.problem:
         console.say("decoder: the outputs fit no family that is known; write decoder: in the card")
 

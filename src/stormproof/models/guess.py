@@ -131,7 +131,7 @@ _DETR: dict[int, dict[str, Any]] = {
 
 
 def _by_names(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
-    """Exporters that name their outputs: transformers, RT-DETR and TensorFlow."""
+    """Names that exporters give their outputs: transformers, RT-DETR or TensorFlow."""
     for logits, boxes in _DETR_OUTPUTS:
         if {logits, boxes} <= {*names} and shapes[names.index(boxes)][-1] == 4:
             count = shapes[names.index(logits)][-1]
@@ -200,7 +200,7 @@ def _heat(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str
 
 
 def _post_processed(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
-    """Boxes, two lists and a count."""
+    """Boxes, classes, scores and a count, as TensorFlow's post-processing gives them."""
     ranks = [len([side for side in shape if side != 1]) for shape in shapes]
     four = len(shapes) == 4 and shapes[0][-1:] == (4,) and ranks[1] == ranks[2] == 1 and ranks[3] == 0
     return {"decoder": "postprocessed"} if four else {}
@@ -233,7 +233,7 @@ def _levels(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[s
 
 
 def _table(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
-    """One table of boxes: which family by how many rows the input's size gives it; masks with a second."""
+    """One table of boxes; how many rows it has for the input's size tells the family. Masks in a second."""
     shape, masks = shapes[0], len(shapes[1]) == 3 if len(shapes) == 2 else False
     if len(shape) != 2 or len(shapes) > 1 + masks:
         return {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -199,7 +200,7 @@ def provenance(subject: Subject) -> Mapping[str, Any]:
     made = record.provenance
     return {
         "name": subject.name,
-        "command": plain(" ".join(map(_quoted, made.get("command", ())))),
+        "command": plain(shlex.join(map(str, made.get("command", ())))),
         "model": plain(record.model.spec),
         "model fingerprint": record.model.fingerprint,
         "enhancement": ", ".join(map(plain, record.model.enhance)),
@@ -221,9 +222,3 @@ def provenance(subject: Subject) -> Mapping[str, Any]:
 def _versions(made: Mapping[str, Any]) -> dict[str, Any]:
     own = {name: made[name] for name in ("stormproof", "python") if name in made}
     return {**own, **(made.get("packages") or {})}
-
-
-def _quoted(word: object) -> str:
-    import shlex
-
-    return shlex.quote(str(word))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from stormproof.errors import InvalidOption
 from stormproof.metrics.measure import measures
@@ -19,15 +17,10 @@ from stormproof.report.leaderboard.submission import (
 )
 from stormproof.scoring.kept import kept_scores
 from stormproof.store.parts import part_paths
-from stormproof.store.record import RunRecord, read_record
+from stormproof.store.record import read_record
 
-_KEPT = (
-    "created",
-    "stormproof",
-    "python",
-    "packages",
-    "decoder",
-)  # of provenance: nothing about folders or machines
+# Of provenance: nothing about folders or machines.
+_KEPT = ("created", "stormproof", "python", "packages", "decoder")
 _BLOCK = 1 << 20
 
 
@@ -51,7 +44,9 @@ def submission_of(
         origin="self-reported",
         task=task_of(chosen),
         model=SubmittedModel(
-            name=_model_name(record), fingerprint=record.model.fingerprint, tags=record.tags
+            name=" + ".join((record.model.name, *record.model.enhance)),
+            fingerprint=record.model.fingerprint,
+            tags=record.tags,
         ),
         dataset=SubmittedDataset(
             name=record.dataset.name, fingerprint=record.dataset.fingerprint, images=record.images
@@ -64,12 +59,8 @@ def submission_of(
         recipes=record.recipes,
         predictions=predictions_hash(run),
         note=note,
-        provenance=_kept(record.provenance),
+        provenance={key: record.provenance[key] for key in _KEPT if key in record.provenance},
     )
-
-
-def _model_name(record: RunRecord) -> str:
-    return " + ".join((record.model.name, *record.model.enhance))
 
 
 def task_of(measure: str) -> Task:
@@ -89,7 +80,3 @@ def predictions_hash(run: Path) -> str:
             while block := file.read(_BLOCK):
                 found.update(block)
     return found.hexdigest()
-
-
-def _kept(made: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: made[key] for key in _KEPT if key in made}

@@ -94,8 +94,8 @@ def verify(
     )
     summary = run_again(config, watches)
     if summary.failures:
-        cells = counted(len(summary.failures), "cell")
-        raise RunError(f"{cells} failed when run again; the first: {summary.failures[0]}")
+        failed = counted(len(summary.failures), "cell")
+        raise RunError(f"{failed} failed when run again; the first: {summary.failures[0]}")
     scores = score_run(out, data=data).by_measure
     if submission.measure not in scores:
         raise InvalidOption(
