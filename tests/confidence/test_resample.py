@@ -182,4 +182,4 @@ def test_left_out_images_are_said(with_holes):
     shown = CliRunner().invoke(app, ["score", str(with_holes["contrast_masks"]), "--interval"])
     assert shown.exit_code == 0, shown.output
     assert "7 images, 1 unreadable left out" in " ".join(shown.stdout.split())
-    assert "1 images could not be read and are left out" in shown.stderr
+    assert "1 image could not be read and is left out" in shown.stderr

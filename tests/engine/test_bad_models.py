@@ -142,7 +142,7 @@ def test_many_failures_of_one_kind_are_one_line(scene: str, tmp_path: Path) -> N
     lines = [line for line in shown.stderr.splitlines() if line.startswith("failed: 4 under clean")]
     assert len(lines) == 1
     assert lines[0].endswith("(and 5 more like it)")
-    assert "1 images could not be read and are left out of every condition: 4." in shown.stderr
+    assert "1 image could not be read and is left out of every condition: 4." in shown.stderr
 
 
 def test_a_refused_folder_is_not_offered_again(configure: Configure, scene: str) -> None:

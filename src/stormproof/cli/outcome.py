@@ -75,7 +75,7 @@ def say_unreadable(summary: Summary) -> None:
     if names:
         console.note(
             f"{left_out(len(names))} of every condition: {console.some(names)}. "
-            "The same command tries them again."
+            "The same command tries again."
         )
 
 
