@@ -118,12 +118,3 @@ class StoreError(StormproofError, ValueError):
 
 class RunError(StormproofError, RuntimeError):
     """A run cannot go on: workers die, a cluster is out of reach, or everything fails alike."""
-
-
-def counted(count: int, noun: str) -> str:
-    """A number of things, as errors and notes say it.
-
-    >>> counted(1, "image"), counted(2000, "cell")
-    ('1 image', '2000 cells')
-    """
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

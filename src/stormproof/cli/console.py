@@ -56,15 +56,6 @@ def warn(line: str) -> None:
     err.print(Text.assemble(("warning: ", "bold yellow"), line), soft_wrap=True)
 
 
-def some(names: Sequence[str], most: int = 5) -> str:
-    """The first few of a list of names.
-
-    >>> some(["fog", "snow", "frost"], 2)
-    'fog, snow …'
-    """
-    return ", ".join(names[:most]) + (" …" if len(names) > most else "")
-
-
 @cache
 def announce_compiling() -> None:
     """Say it when the first use of a corruption or a metric compiles, which looks like hanging."""

@@ -19,7 +19,7 @@ from stormproof.cli.options import (
     is_dataset,
 )
 from stormproof.cli.stylize import write
-from stormproof.errors import InvalidOption, OutputError, counted
+from stormproof.errors import InvalidOption, OutputError, counted, some
 from stormproof.processes import worker_count
 
 if TYPE_CHECKING:
@@ -210,6 +210,6 @@ def _tree(
         f"{counted(len(conditions), 'condition')}; check them with: stormproof verify {destination}"
     )
     if failed:
-        some = console.some([failure.source for failure in failed])
-        console.fail(f"{len(failed)} of {len(jobs)} images could not be read: {some}")
+        names = some([failure.source for failure in failed])
+        console.fail(f"{len(failed)} of {len(jobs)} images could not be read: {names}")
         raise typer.Exit(1)

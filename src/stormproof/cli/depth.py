@@ -10,7 +10,7 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Opened
-from stormproof.errors import InvalidOption
+from stormproof.errors import InvalidOption, some
 
 if TYPE_CHECKING:
     from stormproof.context.estimate import Estimator
@@ -88,7 +88,7 @@ def depth(
     unsure = [name for name in opened.ids if folder.sure(name) < min_confidence]
     if unsure:
         console.note(
-            f"The depth of {len(unsure)} of {len(opened)} images is mostly guessed: {console.some(unsure)}; "
+            f"The depth of {len(unsure)} of {len(opened)} images is mostly guessed: {some(unsure)}; "
             f"look at them, or leave them out with depth={out},min_confidence={min_confidence:g}"
         )
 

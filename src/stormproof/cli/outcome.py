@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from stormproof.cli import console
-from stormproof.errors import StoreError, StormproofError, counted
+from stormproof.errors import StoreError, StormproofError, counted, some
 
 if TYPE_CHECKING:
     from stormproof.engine.run import Summary
@@ -74,8 +74,7 @@ def say_unreadable(summary: Summary) -> None:
     names = list(summary.unreadable.values())
     if names:
         console.note(
-            f"{left_out(len(names))} of every condition: {console.some(names)}. "
-            "The same command tries again."
+            f"{left_out(len(names))} of every condition: {some(names)}. The same command tries again."
         )
 
 

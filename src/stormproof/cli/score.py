@@ -12,7 +12,7 @@ import typer
 from stormproof.cli import app, console
 from stormproof.cli.options import AsJson, Data, Replicates, Runs, complete_measures
 from stormproof.cli.outcome import left_out
-from stormproof.errors import InvalidOption, OutputError, StormproofError, UnknownName
+from stormproof.errors import InvalidOption, OutputError, StormproofError, UnknownName, some
 
 if TYPE_CHECKING:
     from stormproof.confidence.intervals import Intervals
@@ -161,7 +161,7 @@ def _show(scores: Scores, sure: Intervals | None) -> None:
             "way; 'stormproof inspect MODEL --data DATA' shows what it was taken for."
         )
     if scores.missing:
-        console.note(f"Incomplete, so without aggregates: {console.some(scores.missing)}")
+        console.note(f"Incomplete, so without aggregates: {some(scores.missing)}")
     else:
         console.out.print(interval_table(scores, sure) if sure else tables.summary_table(scores))
     for line in tables.set_lines(scores):

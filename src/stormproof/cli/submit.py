@@ -9,7 +9,7 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Data, Run
-from stormproof.errors import OutputError
+from stormproof.errors import OutputError, some
 
 
 @app.command()
@@ -40,5 +40,5 @@ def submit(
     make_folder(path.parent)
     write_text(path, as_json(submission))
     if submission.missing:
-        console.note(f"Incomplete, so without a mean: {console.some(submission.missing)}")
+        console.note(f"Incomplete, so without a mean: {some(submission.missing)}")
     console.say(f"{path}")
