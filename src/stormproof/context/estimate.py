@@ -33,7 +33,7 @@ class FromStereo:
 
     @property
     def identity(self) -> str:
-        return f"stereo 2 {self.matching.max_disparity} {self.sky}"
+        return f"stereo 3 {self.matching.max_disparity} {self.sky}"
 
     def __call__(self, sample: Sample) -> Estimate:
         context = sample.context

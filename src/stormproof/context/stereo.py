@@ -17,6 +17,7 @@ import numpy.typing as npt
 from stormproof.context.confidence import Estimate, certainty
 from stormproof.context.depthmaps import Calibration, Map, depth_from_disparity
 from stormproof.context.holes import above_ground, fill_around, find_ground, hidden_from
+from stormproof.context.planes import fill_planes
 from stormproof.context.refine import refine
 from stormproof.context.sky import find_sky
 from stormproof.errors import InvalidOption, InvalidTruth
@@ -90,20 +91,21 @@ def stereo_disparity(
     ground = find_ground(agreed)
     checked = above_ground(agreed, ground)
     sure = ~np.isnan(checked)
+    above = np.zeros(sure.shape, np.bool_)
     if sky:
         above = find_sky(left, parallax=checked + np.float32(offset), moved=_moved(left, right, offset))
-        checked = np.where(above, np.float32(-offset), checked)
-    filled = fill_around(checked, hidden_from(theirs, checked))
+    # What is no sky takes nothing from it: a crown at the image's edge is not as far as the sky beside it.
+    checked = np.where(above, np.float32(np.nan), checked)
+    filled = fill_around(fill_planes(checked, left), hidden_from(theirs, checked))
+    filled, checked = (np.where(above, np.float32(-offset), field) for field in (filled, checked))
     filled = np.where(np.isnan(checked), np.maximum(filled, ground[:, None]), filled)
     filled = np.asarray(cv2.medianBlur(filled, 5), np.float32)
     weight = np.where(np.isnan(checked), _FILLED, np.float32(1))
     weight[_rims(filled)] = _RIM
     refined = refine(filled, weight, left, jump=_JUMP)
     refined = np.where(refined + offset < _LEAST, np.float32(-offset), refined)
-    confidence = certainty(sure)
-    if sky:
-        refined, confidence = np.where(above, np.float32(-offset), refined), np.maximum(confidence, above)
-    return refined.astype(np.float32), confidence.astype(np.float32)
+    refined = np.where(above, np.float32(-offset), refined)
+    return refined.astype(np.float32), np.maximum(certainty(sure), above).astype(np.float32)
 
 
 def match(left: Image, right: Image, reach: int) -> Map:
