@@ -25,7 +25,7 @@ _ROUNDS = 8
 
 def fill_planes(disparity: Map, image: Image) -> Map:
     """`disparity` with the holes (NaN) of even parts of the image filled where what is known is a plane."""
-    count, parts = cv2.connectedComponents(_even(image).astype(np.uint8), connectivity=4)
+    count, parts = cv2.connectedComponents((steepness(image) < _EVEN).astype(np.uint8), connectivity=4)
     known = ~np.isnan(disparity)
     holes, sure = (np.bincount(parts[kind], minlength=count) for kind in (~known, known))
     wanted = (holes > _HOLE * disparity.size) & (sure >= _KNOWN)
@@ -39,17 +39,12 @@ def fill_planes(disparity: Map, image: Image) -> Map:
     return filled
 
 
-def _even(image: Image) -> Bools:
-    """Pixels without an edge in any channel."""
+def steepness(image: Image) -> Map:
+    """Grey levels per pixel in the channel where they change most."""
     soft = cv2.GaussianBlur(image, (0, 0), 1.0).reshape(*image.shape[:2], -1)
-    even = np.ones(image.shape[:2], np.bool_)
-    for channel in range(soft.shape[2]):
-        slopes = [
-            cv2.Sobel(soft[..., channel], cv2.CV_32F, *axis, ksize=3, scale=1 / 8)
-            for axis in ((1, 0), (0, 1))
-        ]
-        even &= np.hypot(*slopes) < _EVEN
-    return even
+    axes = ((1, 0), (0, 1))
+    across, down = (cv2.Sobel(soft, cv2.CV_32F, *axis, ksize=3, scale=1 / 8) for axis in axes)
+    return np.asarray(np.hypot(across, down).reshape(soft.shape).max(axis=2), np.float32)
 
 
 def _plane(disparity: Map, known: Bools, holes: Bools) -> npt.NDArray[np.float64] | None:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from scipy.ndimage import gaussian_filter
 
 from stormproof.context.depthmaps import Map
+from stormproof.context.planes import steepness
 from stormproof.sample import Bools, Image
 
 _BRIGHT = 100  # grey levels of the brightest channel
@@ -66,6 +67,8 @@ def find_sky(
         still = likely if moved is None else likely & ~moved
         azure = (blue > green + _BLUER) & (green > red + _BLUER) & (red > _PAINT * blue)
         sky, walls = _judged(still, distant, azure)
+        # A white post may be no brighter than a blue sky: what has moved ends at edges in any channel.
+        likely &= still | (steepness(rgb) < _SMOOTH)
         sky = _flooded(soft, sky, walls, likely)
         for _ in range(_ROUNDS):
             sky = _of_its_colour(rgb, sky, likely)
@@ -79,16 +82,20 @@ def _judged(still: Bools, distant: Bools, azure: Bools) -> tuple[Bools, Bools]:
     """The regions that are sky, and those that are walls; specks are neither.
 
     A region without distant matches is a wall if it hangs below the horizon, or if it is no larger than a
-    panel and not as blue as the sky.
+    panel. Where all would be walls, a panel as blue as the sky is the sky, seen between houses.
     """
     parts, count = _regions(still)
     size = np.bincount(parts.ravel(), minlength=count) / parts.size
-    low = _share(parts, ~_upper(still.shape), count) > _STRAY
-    panel = (size < _PANEL) & (_share(parts, azure, count) < 0.5)
-    wall = (low | panel) & (_share(parts, distant, count) <= _SEEN)
     large = size >= _SPECK
     large[0] = False
-    return _from_above(parts, large & ~wall), (large & wall)[parts]
+    unseen = _share(parts, distant, count) <= _SEEN
+    low = unseen & (_share(parts, ~_upper(still.shape), count) > _STRAY)
+    wall = low | (unseen & (size < _PANEL))
+    sky = _from_above(parts, large & ~wall)
+    if not sky.any():
+        wall = low | (wall & (_share(parts, azure, count) < 0.5))
+        sky = _from_above(parts, large & ~wall)
+    return sky, (large & wall)[parts]
 
 
 def _regions(kind: Bools) -> tuple[Parts, int]:

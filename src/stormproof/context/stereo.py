@@ -31,6 +31,7 @@ _FILLED = np.float32(0.03)  # how much a filled pixel counts beside a matched on
 _RIM = np.float32(0.05)  # and one beside a step, where the matcher's blocks straddle two surfaces
 _LEAST = 1 / 16  # px; the matcher counts no finer, and less is infinitely far
 _CHANGE = 6  # grey levels between the two views that noise and exposure do not explain
+_UNLIKE = 20  # grey levels between a pixel and its match that make it a mistake
 _STEP = 2.0  # px of disparity that make a step
 
 
@@ -88,12 +89,16 @@ def stereo_disparity(
     reach = matching.reach(left.shape[1])
     ours, theirs = match(left, right, reach), _match_right(left, right, reach)
     agreed = agree(ours, theirs)
+    agreed = np.where(change(left, right, agreed) > _UNLIKE, np.float32(np.nan), agreed)
     ground = find_ground(agreed)
     checked = above_ground(agreed, ground)
     sure = ~np.isnan(checked)
     above = np.zeros(sure.shape, np.bool_)
     if sky:
-        above = find_sky(left, parallax=checked + np.float32(offset), moved=_moved(left, right, offset))
+        moved = (
+            change(left, right, np.full_like(checked, -offset)) > _CHANGE
+        )  # what is infinitely far has not
+        above = find_sky(left, parallax=checked + np.float32(offset), moved=moved)
     # What is no sky takes nothing from it: a crown at the image's edge is not as far as the sky beside it.
     checked = np.where(above, np.float32(np.nan), checked)
     filled = fill_around(fill_planes(checked, left), hidden_from(theirs, checked))
@@ -147,13 +152,16 @@ def agree(left: Map, right: Map) -> Map:
     return np.where(inside & same, left, np.float32(np.nan)).astype(np.float32)
 
 
-def _moved(left: Image, right: Image, offset: float) -> npt.NDArray[np.bool_]:
-    """Where the right view shows something else at no parallax; what is infinitely far does not."""
-    places = np.clip(np.arange(left.shape[1]) + round(offset), 0, left.shape[1] - 1)
-    views = [cv2.GaussianBlur(view, (0, 0), 1.0).astype(np.int16) for view in (left, right[:, places])]
-    change = np.abs(views[0] - views[1]).reshape(*left.shape[:2], -1).max(axis=2)
-    moved: npt.NDArray[np.bool_] = change > _CHANGE
-    return moved
+def change(left: Image, right: Image, disparity: Map) -> npt.NDArray[np.int16]:
+    """Grey levels by which each pixel differs from the one that its disparity says is the same."""
+    rows, columns = np.indices(disparity.shape, np.float32)
+    views = [cv2.GaussianBlur(view, (0, 0), 1.0) for view in (left, right)]
+    partner = cv2.remap(
+        views[1], columns - np.nan_to_num(disparity), rows, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
+    )
+    steps = np.abs(views[0].astype(np.int16) - partner.reshape(views[0].shape).astype(np.int16))
+    most: npt.NDArray[np.int16] = steps.reshape(*disparity.shape, -1).max(axis=2)
+    return most
 
 
 def _rims(disparity: Map) -> npt.NDArray[np.bool_]:
