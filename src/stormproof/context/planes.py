@@ -65,4 +65,6 @@ def _plane(disparity: Map, known: Bools, holes: Bools) -> npt.NDArray[np.float64
     if across < _SPREAD:
         return None
     guess = np.column_stack((np.argwhere(holes) - centre, np.ones(int(holes.sum())))) @ plane
-    return np.clip(guess, values[close].min() / _BEYOND, values[close].max() * _BEYOND)
+    return np.asarray(
+        np.clip(guess, values[close].min() / _BEYOND, values[close].max() * _BEYOND), np.float64
+    )

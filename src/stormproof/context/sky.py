@@ -45,7 +45,8 @@ def find_sky(
     distant may have any colour. Regions end where something has `moved` from one view to the other: a pale
     truck that runs into a pale sky does not do so in both. What has moved is sky if it goes on from it.
     """
-    rgb = image if image.ndim == 3 and image.shape[2] == 3 else cv2.cvtColor(image, cv2.COLOR_GRAY2RGB)
+    grey = image.ndim == 2 or image.shape[2] == 1
+    rgb = np.asarray(cv2.cvtColor(image, cv2.COLOR_GRAY2RGB) if grey else image, np.uint8)
     soft: Image = cv2.GaussianBlur(rgb, (0, 0), 1.0).astype(np.uint8, copy=False)
     value = soft.max(axis=2)
     slopes = [cv2.Sobel(value, cv2.CV_32F, *axis, ksize=3, scale=1 / 8) for axis in ((1, 0), (0, 1))]
@@ -166,7 +167,8 @@ def _upper(shape: tuple[int, ...]) -> Bools:
 def _how_many(colour: npt.NDArray[np.int32], kind: Bools) -> npt.NDArray[np.float32]:
     """For each pixel, about how many pixels of a kind have its colour."""
     counts = np.bincount(colour[kind], minlength=_BINS**3).reshape(_BINS, _BINS, _BINS)
-    return gaussian_filter(counts.astype(np.float32), 1.0).ravel()[colour]
+    smoothed: npt.NDArray[np.float32] = gaussian_filter(counts.astype(np.float32), 1.0)
+    return smoothed.ravel()[colour]
 
 
 def _mostly(kind: Bools, share: float = _SHARE) -> Bools:

@@ -154,11 +154,10 @@ def agree(left: Map, right: Map) -> Map:
 
 def change(left: Image, right: Image, disparity: Map) -> npt.NDArray[np.int16]:
     """Grey levels by which each pixel differs from the one that its disparity says is the same."""
-    rows, columns = np.indices(disparity.shape, np.float32)
+    rows, columns = (np.ascontiguousarray(axis, np.float32) for axis in np.indices(disparity.shape))
     views = [cv2.GaussianBlur(view, (0, 0), 1.0) for view in (left, right)]
-    partner = cv2.remap(
-        views[1], columns - np.nan_to_num(disparity), rows, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
-    )
+    places = (columns - np.nan_to_num(disparity)).astype(np.float32)
+    partner = np.asarray(cv2.remap(views[1], places, rows, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE))
     steps = np.abs(views[0].astype(np.int16) - partner.reshape(views[0].shape).astype(np.int16))
     most: npt.NDArray[np.int16] = steps.reshape(*disparity.shape, -1).max(axis=2)
     return most
