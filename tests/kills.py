@@ -93,6 +93,7 @@ def _become(arguments: list[str], words: Path) -> None:
         from stormproof.cli import main
 
         processes._WorkerContext = lambda: multiprocessing.get_context("fork")  # type: ignore[assignment,misc]
+        processes._kernel_pool = lambda workers, module: processes.worker_pool(workers)
         main()
         code = 0
     except SystemExit as end:

@@ -16,7 +16,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # Each room may import from those listed before it, never from those after.
 ORDER = (
-    "errors", "frameworks", "described", "files", "processes", "declared", "spec", "here", "kernel",
+    "errors", "frameworks", "described", "files", "processes", "declared", "spec", "here", "kernel", "started",
     "condition", "groups", "philox", "randomness", "columns", "sample", "boxes", "masks", "imagefile",
     "drawing", "style", "imaging", "corruptions", "batches",
     "dropin", "corrupted_copies", "gallery", "context", "world", "datasets", "derived", "networks", "models",

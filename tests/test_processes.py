@@ -28,6 +28,15 @@ def die(_: int) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def kill_whoever_forked_me(_: int) -> None:
+    os.kill(os.getppid(), signal.SIGKILL)
+
+
+def family(_: int) -> tuple[int, int, bool]:
+    """This process, its parent, and whether kernels were there before it was asked for anything."""
+    return os.getpid(), os.getppid(), "stormproof.started" in sys.modules
+
+
 def sign_and_wait(folder: str) -> None:
     (Path(folder) / str(os.getpid())).touch()
     time.sleep(600)
@@ -43,6 +52,26 @@ def _runs(process: int) -> bool:
 def test_a_killed_worker_is_said_with_what_to_do() -> None:
     with pytest.raises(RunError, match="Run the same command again"):
         list(spread(die, range(4), workers=2))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks workers")
+def test_kernels_are_started_once_for_all_workers() -> None:
+    found = list(spread(family, range(12), workers=3))
+    assert all(started for _, _, started in found)
+    parents = {parent for _, parent, _ in found}
+    assert len(parents) == 1
+    assert os.getpid() not in parents
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks workers")
+def test_work_goes_on_in_another_call_after_whoever_forks_workers_was_killed() -> None:
+    with pytest.raises(RunError, match="Run the same command again"):
+        list(spread(kill_whoever_forked_me, range(40), workers=2))
+    assert sorted(spread(abs, [-3, -1, -2], workers=2)) == [1, 2, 3]
+
+
+def test_jobs_of_none_give_nothing() -> None:
+    assert list(spread(abs, [], workers=2)) == []
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")

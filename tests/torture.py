@@ -1,10 +1,12 @@
 """Torture of the store: bits flipped in run folders, and processes killed at random moments.
 
     python tests/torture.py flips --count 10000 --seed 1
+    python tests/torture.py flips --kept --count 2000 --seed 1
     python tests/torture.py kills --engine pool --count 400 --seed 1
 
 Everything follows from the seed but the moment a kill lands. A flip survives if the score is what it was, or
-the run is refused in our own words; a kill survives if the folder, continued, ends in the bytes of an
+the run is refused in our own words; `--kept` flips what scores, intervals, estimates and failures are kept
+in, and reads them as a report does. A kill survives if the folder, continued, ends in the bytes of an
 undisturbed one.
 """
 
@@ -27,9 +29,12 @@ from stormproof.engine.config import make_config
 from stormproof.engine.run import run
 from stormproof.errors import StormproofError
 
+SCORED = Path(__file__).parent / "scoring" / "scored_models.py"
+_KEPT = ("scores.json", "intervals.json", "estimate.json", "images.parquet")
+
 
 def make_runs(folder: Path) -> list[Path]:
-    """Small runs of boxes, masks and label maps, with a failed cell in one of them."""
+    """Small runs of boxes, masks and label maps."""
     scene, street = write_scene(folder / "scene", images=6), write_street(folder / "street", images=4)
     for name, model, data in (("boxes", "brightness_boxes", scene), ("masks", "brightness_masks", scene),
                               ("maps", "thresholds", street)):  # fmt: skip
@@ -37,6 +42,45 @@ def make_runs(folder: Path) -> list[Path]:
                     "chunk": 2, "out": str(folder / name)}  # fmt: skip
         run(make_config(settings))
     return [folder / name for name in ("boxes", "masks", "maps")]
+
+
+def make_kept(folder: Path) -> list[Path]:
+    """Small runs with all that is kept for a report: scores, intervals, an estimate, an unreadable image."""
+    from stormproof.confidence import tables
+    from stormproof.confidence.intervals import intervals
+    from stormproof.confidence.partial import estimate_run
+    from stormproof.confidence.resample import resample
+    from stormproof.engine.plan import make_plan
+    from stormproof.engine.run import execute, executor_for
+    from stormproof.scoring.score import score_run
+
+    scene, street = write_scene(folder / "scene", images=6), write_street(folder / "street", images=4)
+    (folder / "scene" / "images" / "003.png").write_bytes(b"no image")
+    for name, model, data, quota in (("boxes", f"{SCORED}:contrast_boxes", scene, None),
+                                     ("maps", f"{MODELS}:thresholds", street, None),
+                                     ("part", f"{SCORED}:contrast_boxes", scene, 3)):  # fmt: skip
+        settings = {"model": model, "data": data, "conditions": ["fog@2", "contrast@2"],
+                    "engine": "local", "chunk": 2, "out": str(folder / name)}  # fmt: skip
+        plan = make_plan(make_config(settings), quota=quota)
+        execute(plan, executor_for(plan.config, plan))
+        place = folder / name
+        if quota is None:
+            tables.save(place, intervals(score_run(place), resample(place, replicates=20)))
+        else:
+            estimate_run(place, replicates=20)
+        reported(place)  # which keeps the scores
+    return [folder / name for name in ("boxes", "maps", "part")]
+
+
+def reported(folder: Path) -> str:
+    """Every number that a report reads of a run, as one string."""
+    from stormproof.report.sources import run_subject
+    from stormproof.scoring.images import read_images
+    from stormproof.store.parts import read_failures
+
+    subject, errors = run_subject(folder), read_images(folder)
+    by_image = {text: values.tolist() for text, values in errors.by_condition.items()}
+    return repr((subject, errors.ids, by_image, read_failures(folder)))
 
 
 def scored(folder: Path) -> str:
@@ -47,28 +91,35 @@ def scored(folder: Path) -> str:
     return as_json(score_run(folder))
 
 
-def flips(count: int, seed: int, folder: Path) -> Iterator[tuple[str, str]]:
-    """Flip single bits over all files of runs; yields what came of each, and where it was."""
+def flips(count: int, seed: int, folder: Path, *, kept: bool = False) -> Iterator[tuple[str, str]]:
+    """Flip single bits over all files of runs; yields what came of each, and where it was.
+
+    `kept`: over those files alone that a report reads, each as often as the others.
+    """
     rng = random.Random(seed)
-    runs = make_runs(folder)
-    right = {place: scored(place) for place in runs}
+    runs, told = (make_kept(folder), reported) if kept else (make_runs(folder), scored)
+    right = {place: told(place) for place in runs}
     files = [(place, path) for place in runs for path in sorted(place.rglob("*"))
-             if path.is_file() and not path.name.startswith(".")]  # fmt: skip
-    sizes = [path.stat().st_size for _, path in files]
+             if path.is_file() and not path.name.startswith(".") and _is_kept(path) >= kept]  # fmt: skip
+    weights = [1 if kept else path.stat().st_size for _, path in files]
     for _ in range(count):
-        ((place, path),) = rng.choices(files, sizes)
+        ((place, path),) = rng.choices(files, weights)
         content = path.read_bytes()
         at, bit = rng.randrange(len(content)), rng.randrange(8)
         path.write_bytes(content[:at] + bytes([content[at] ^ 1 << bit]) + content[at + 1 :])
         where = f"{path.relative_to(folder)} byte {at} bit {bit}"
         try:
-            yield ("same score" if scored(place) == right[place] else "WRONG SCORE"), where
+            yield ("same score" if told(place) == right[place] else "WRONG SCORE"), where
         except StormproofError as error:
             yield ("refused" if path.name in str(error) else "refused without the file's name"), where
         except Exception as error:
             yield f"RAW ERROR {type(error).__name__}", where
         finally:
             path.write_bytes(content)
+
+
+def _is_kept(path: Path) -> bool:
+    return path.name in _KEPT or path.parent.name == "failures"
 
 
 def main() -> None:
@@ -78,6 +129,7 @@ def main() -> None:
     parser.add_argument("what", choices=("flips", "kills"))
     parser.add_argument("--engine", default="pool", choices=ENGINES)
     parser.add_argument("--fresh", action="store_true", help="start killed processes as new interpreters")
+    parser.add_argument("--kept", action="store_true", help="flip what is kept for reports")
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
@@ -85,7 +137,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         results = (
-            flips(asked.count, asked.seed, folder)
+            flips(asked.count, asked.seed, folder, kept=asked.kept)
             if asked.what == "flips"
             else kills(asked.engine, asked.count, asked.seed, folder, fresh=asked.fresh)
         )

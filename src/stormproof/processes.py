@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from multiprocessing import parent_process
-from multiprocessing.context import SpawnContext, SpawnProcess
+from multiprocessing.context import ForkServerContext, ForkServerProcess, SpawnContext, SpawnProcess
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -46,37 +47,76 @@ def worker_pool(
 ) -> ProcessPoolExecutor:
     """Processes of one thread each, which call `start(*arguments)` before anything else.
 
-    Each is a fresh interpreter: forking a process that has run compiled kernels or a GPU is not safe. It does
-    not run the user's script again, as a spawned process otherwise would: workers open what they need by
-    name, and a script need not guard itself with `if __name__ == "__main__"`.
+    Each is a fresh interpreter: forking a process that has run compiled kernels or a GPU is not safe.
     """
     return ProcessPoolExecutor(workers, _WorkerContext(), _start, (start, arguments))
+
+
+def _kernel_pool(workers: int, module: str) -> ProcessPoolExecutor:
+    """The same for a function of `module`, with kernels started and the module imported once for all workers.
+
+    They are forked from a small process that has done both and nothing else: no thread, no GPU, nothing of
+    the user's (docs/adr/0126). Only Linux forks such a process safely.
+    """
+    if sys.platform != "linux":
+        return worker_pool(workers)
+    context = _ForkedContext()
+    context.set_forkserver_preload(["stormproof.started", module])
+    return ProcessPoolExecutor(workers, context, _start, (None, ()))
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Have a new process leave the user's script alone, which it would otherwise run again: workers open what
+    they need by name, and a script need not guard itself with `if __name__ == "__main__"`."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 class _WorkerProcess(SpawnProcess):
     @staticmethod
     def _Popen(process: Any) -> Any:  # noqa: N802  multiprocessing's name for how a process starts
-        main = sys.modules["__main__"]
-        sys.modules["__main__"] = ModuleType("__main__")
-        try:
+        with _without_main():
             return SpawnProcess._Popen(process)
-        finally:
-            sys.modules["__main__"] = main
 
 
 class _WorkerContext(SpawnContext):
     Process = _WorkerProcess
 
 
-def spread(function: Callable[[Job], Made], jobs: Iterable[Job], *, workers: int) -> Iterator[Made]:
-    """Every job's outcome as it is finished; at most a few jobs a worker are under way at any time."""
-    if workers == 1:
-        yield from map(function, jobs)
-        return
-    queue = iter(jobs)
-    with all_alive(), worker_pool(workers) as pool:
-        pending: set[Future[Made]] = {pool.submit(function, job) for job in islice(queue, 4 * workers)}
+class _ForkedProcess(ForkServerProcess):
+    @staticmethod
+    def _Popen(process: Any) -> Any:  # noqa: N802
         try:
+            with _without_main():
+                return ForkServerProcess._Popen(process)
+        except (EOFError, ConnectionError) as error:
+            raise BrokenProcessPool("The process that workers are forked from was killed.") from error
+
+
+class _ForkedContext(ForkServerContext):
+    Process = _ForkedProcess
+
+
+def spread(function: Callable[[Job], Made], jobs: Iterable[Job], *, workers: int) -> Iterator[Made]:
+    """Every job's outcome as it is finished; at most a few jobs a worker are under way at any time.
+
+    The first job is done before others begin: what it compiles is kept on disk, and compiled by one alone.
+    """
+    queue = iter(jobs)
+    if workers == 1:
+        yield from map(function, queue)
+        return
+    inner = function.func if isinstance(function, partial) else function
+    with all_alive(), _kernel_pool(workers, inner.__module__) as pool:
+        try:
+            for job in islice(queue, 1):
+                yield pool.submit(function, job).result()
+            pending: set[Future[Made]] = {pool.submit(function, job) for job in islice(queue, 4 * workers)}
             while pending:
                 done, pending = wait(pending, return_when=FIRST_COMPLETED)
                 pending |= {pool.submit(function, job) for job in islice(queue, len(done))}

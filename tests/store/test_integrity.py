@@ -51,6 +51,11 @@ def test_flipped_bits_are_seen(tmp_path: Path) -> None:
     assert "refused" in outcomes
 
 
+def test_flipped_bits_of_what_a_report_reads_are_seen(tmp_path: Path) -> None:
+    outcomes = {outcome for outcome, _ in torture.flips(100, seed=3, folder=tmp_path, kept=True)}
+    assert outcomes == {"refused", "same score"}
+
+
 def test_every_bit_of_the_end_of_a_part_is_covered(made: Path) -> None:
     """The seal itself, the footer's length and Parquet's mark are no part of the digest's message."""
     path = part_path(made, 0)

@@ -207,12 +207,12 @@ def _intervals(
 
 
 def _print_estimate(run: Path, data: str | None, replicates: int, *, as_json: bool) -> None:
-    from stormproof.confidence.partial import ESTIMATE, estimate_run
+    from stormproof.confidence.partial import estimate_run, read_estimate
     from stormproof.confidence.tables import estimate_table
     from stormproof.store.record import read_record
 
     found = estimate_run(run, data=data, replicates=replicates)
     if as_json:
-        typer.echo((run / ESTIMATE).read_text(encoding="utf-8"), nl=False)
+        typer.echo(json.dumps(read_estimate(run), indent=1, ensure_ascii=False))
     else:
         console.out.print(estimate_table(read_record(run), found))

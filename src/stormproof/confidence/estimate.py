@@ -82,7 +82,8 @@ def estimate(
         for name, row in coefficients.items()
     }
     mpc = found["mPC"]
-    rpc = Interval(*(value / whole for value in (mpc.estimate, mpc.low, mpc.high, mpc.se)))
+    base = whole or float("nan")  # nothing is relative to a clean score of 0
+    rpc = Interval(*(value / base for value in (mpc.estimate, mpc.low, mpc.high, mpc.se)))
     done = (1 + len(cells) * mean_share / images) / (1 + len(cells))
     by_corruption = {name.partition("/")[2]: value for name, value in found.items() if "/" in name}
     return Estimate(mpc, rpc, whole, images, mean_share, done, by_corruption)

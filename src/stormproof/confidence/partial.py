@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,7 +23,6 @@ from stormproof.engine.config import RunConfig
 from stormproof.engine.plan import Plan, make_plan
 from stormproof.engine.run import Summary
 from stormproof.errors import InvalidOption
-from stormproof.files import write_json
 from stormproof.metrics.coco import MASKS
 from stormproof.metrics.cocomatching import match_boxes, match_masks
 from stormproof.models.classes import match_classes
@@ -32,12 +31,14 @@ from stormproof.scoring.classes import chosen_classes, chosen_labels
 from stormproof.scoring.measures import named
 from stormproof.scoring.reading import RunRows
 from stormproof.scoring.sets import mean_name
+from stormproof.scoring.tables import finite
 from stormproof.scoring.truths import Truths, met
 from stormproof.store.completeness import IncompleteRun, missing_images, readable_images
 from stormproof.store.contents import has_values
 from stormproof.store.parts import held_cells, part_paths
 from stormproof.store.record import RECORD, RunRecord, read_record
 from stormproof.store.reopen import dataset_of
+from stormproof.store.seal import read_sealed, write_sealed
 
 ESTIMATE = "estimate.json"
 _FEWEST, _SHARE = 8, 0.02  # images a condition begins with: so many, or this part of them
@@ -97,7 +98,7 @@ def estimate_run(run: Path, *, data: str | None = None, replicates: int = REPLIC
     found = estimate(
         clean, cells, shares, images=len(readable), weights=weights, coefficients=chosen
     )  # fmt: skip
-    write_json(run / ESTIMATE, as_dict(record, measure, found))
+    write_sealed(run / ESTIMATE, finite(as_dict(record, measure, found)))
     return found
 
 
@@ -121,8 +122,7 @@ def read_estimate(run: Path) -> dict[str, Any] | None:
     path = run / ESTIMATE
     if read_record(run).quota is None or not path.exists():
         return None
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    return read_sealed(path, shlex.join(["stormproof", "score", str(run)]))
 
 
 def _held(run: Path) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +13,26 @@ from rich.text import Text
 from stormproof.confidence.estimate import Estimate
 from stormproof.confidence.interval import NEW_IMAGES, Interval
 from stormproof.confidence.intervals import Intervals
-from stormproof.files import write_json
 from stormproof.metrics.measure import measures
 from stormproof.scoring.score import Scores
 from stormproof.scoring.sets import mean_name
 from stormproof.scoring.tables import document, finite, summary_columns
 from stormproof.store.record import RunRecord
+from stormproof.store.seal import read_sealed, write_sealed
 
 INTERVALS = "intervals.json"
 
 
 def save(run: Path, found: Intervals) -> None:
     """Keep intervals beside the scores they are of."""
-    write_json(run / INTERVALS, finite(found.as_dict()))
+    write_sealed(run / INTERVALS, finite(found.as_dict()))
+
+
+def read_intervals(run: Path) -> dict[str, Any] | None:
+    """What `save` kept, as JSON has it; None if there is nothing."""
+    path = run / INTERVALS
+    again = shlex.join(["stormproof", "score", str(run), "--interval"])
+    return read_sealed(path, again) if path.exists() else None
 
 
 def as_json(found: Intervals) -> str:

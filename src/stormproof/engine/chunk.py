@@ -76,7 +76,11 @@ def do_chunk(attempt: Attempt) -> ChunkResult:
 
 def _tell(path: Path, failures: Iterable[Failure], settled: set[Cell]) -> None:
     """Record failures, beside those of cells that only an earlier command asked for."""
-    earlier = [row for row in failures_of(path) if (row["index"], row["condition"]) not in settled]
+    try:
+        known = failures_of(path)
+    except StoreError:  # what a damaged record named is tried again when it is asked for
+        known = []
+    earlier = [row for row in known if (row["index"], row["condition"]) not in settled]
     write_failures(path, [*earlier, *(failure.as_dict() for failure in failures)])
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from stormproof.confidence.partial import read_estimate
-from stormproof.confidence.tables import INTERVALS
+from stormproof.confidence.tables import read_intervals
 from stormproof.errors import InvalidOption
 from stormproof.report.leaderboard.published import published_submissions
 from stormproof.report.leaderboard.submission import Submission, read_submission
@@ -38,12 +37,9 @@ def run_subject(run: Path, data: str | None = None) -> Subject:
 
 def kept_intervals(run: Path, subject: Subject) -> dict[str, dict[str, float]]:
     """Half-widths of the intervals that 'score --interval' kept, as long as they are of these scores."""
-    path = run / INTERVALS
-    if not path.exists():
-        return {}
-    held: dict[str, dict[str, dict[str, float | None]]] = json.loads(path.read_text("utf-8"))["aggregates"]
+    held = read_intervals(run)
     found: dict[str, dict[str, float]] = {}
-    for measure, row in held.items():
+    for measure, row in held["aggregates"].items() if held is not None else ():
         for name, interval in row.items():
             low, high = interval["low"], interval["high"]
             if low is not None and high is not None and interval["estimate"] == subject.total(measure, name):

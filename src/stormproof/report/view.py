@@ -19,6 +19,7 @@ from stormproof.report.subject import NAMED, Subject, told_apart
 from stormproof.report.text import Cell, plain
 
 _SURE = ("P", "mPC", "rPC")  # numbers that intervals are shown of
+_SPAN = ("low", "estimate", "high")
 _MEAN, _LEFT = "mean over its conditions", "% of P left"  # where the conditions are no benchmark or suite
 _ALWAYS = ("model", "dataset", "measure", "P", "images", "conditions")
 _FIRST = ("grid", "conditions")  # figures for the first screen
@@ -184,7 +185,7 @@ def _estimated(subject: Subject) -> str:
     """What a run of part of the grid lets one expect of the whole."""
     assert subject.estimate is not None
     mean, part = subject.estimate["mpc"], 100 * subject.estimate["inferences"]
-    low, value, high = (100 * mean[key] for key in ("low", "estimate", "high"))
+    low, value, high = (100 * (math.nan if mean[key] is None else mean[key]) for key in _SPAN)
     return (
         f"{subject.name} was run on part of the grid ({part:.1f} % of the inferences). Estimated mPC of "
         f"{subject.estimate['measure']}: {value:.1f} (95 %: {low:.1f} to {high:.1f}); "

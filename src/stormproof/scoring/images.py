@@ -7,6 +7,7 @@ NaN where an image shows nothing that counts.
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from stormproof.files import whole_file
 from stormproof.metrics.semantic import Confusion
 from stormproof.models.classes import ClassMatch
 from stormproof.sample import Floats, Ints
+from stormproof.store.seal import is_sealed, seal
 
 IMAGES = "images.parquet"
 
@@ -58,7 +60,7 @@ def _map_error(truth: Ints, predicted: Ints, pixels: Ints, classes: int) -> floa
 
 
 def save_images(run: Path, errors: ImageErrors) -> None:
-    """Keep the errors of images beside the scores."""
+    """Keep the errors of images beside the scores, sealed."""
     texts = list(errors.by_condition)
     table = pa.table(
         {
@@ -69,13 +71,17 @@ def save_images(run: Path, errors: ImageErrors) -> None:
     )
     with whole_file(run / IMAGES) as file:
         pq.write_table(table, file, compression="zstd")
+        seal(file)
 
 
 def read_images(run: Path) -> ImageErrors:
     """The errors that were kept with a run's scores."""
     path = run / IMAGES
+    again = shlex.join(["stormproof", "score", str(run)])
     if not path.exists():
-        raise StoreError(f"{run} has no {IMAGES}; 'stormproof score {run}' writes it.")
+        raise StoreError(f"{run} has no {IMAGES}; '{again}' writes it.")
+    if not is_sealed(path):
+        raise StoreError(f"{path} is damaged: it is not what was written. Make it again with: {again}")
     table = pq.read_table(path)
     names = table["image"].to_pylist()
     texts = list(dict.fromkeys(table["condition"].to_pylist()))

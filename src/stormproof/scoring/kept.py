@@ -7,13 +7,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from stormproof.errors import OutputError
+from stormproof.errors import OutputError, StoreError
 from stormproof.scoring.images import IMAGES
 from stormproof.scoring.score import score_run
 from stormproof.scoring.tables import SCORES, as_json, save
 from stormproof.store.parts import part_paths
 from stormproof.store.record import read_record
-from stormproof.store.seal import without_digest
+from stormproof.store.seal import is_sealed, read_sealed
 
 
 def kept_scores(run: Path, data: str | None = None) -> dict[str, Any]:
@@ -31,13 +31,11 @@ def kept_scores(run: Path, data: str | None = None) -> dict[str, Any]:
 def _fresh(run: Path) -> dict[str, Any] | None:
     """The kept scores, unless the run has grown or changed since, or they are not what was written."""
     path, record = run / SCORES, read_record(run)
-    if not path.exists() or not (run / IMAGES).exists():
+    if not path.exists() or not (run / IMAGES).exists() or not is_sealed(run / IMAGES):
         return None
     try:
-        found = without_digest(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, RecursionError):
-        return None
-    if found is None:
+        found = read_sealed(path, again="")
+    except StoreError:
         return None
     newest = max((part.stat().st_mtime_ns for part in part_paths(run)), default=0)
     covered: Any = next(iter(found["scores"].values()), {}).keys()

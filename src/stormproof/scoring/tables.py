@@ -23,7 +23,7 @@ from stormproof.scoring.aggregates import MEAN
 from stormproof.scoring.images import save_images
 from stormproof.scoring.score import Scores
 from stormproof.scoring.sets import mean_words
-from stormproof.store.seal import with_digest
+from stormproof.store.seal import write_sealed
 
 SCORES = "scores.json"
 SCORES_CSV = "scores.csv"
@@ -32,10 +32,9 @@ COLUMNS = ("condition", "corruption", "severity", "class", "measure", "value")
 
 def save(run: Path, scores: Scores) -> None:
     """Keep scores beside the predictions they were derived from."""
-    sealed = document(with_digest(finite(scores.as_dict())))
-    for name, text in ((SCORES, sealed), (SCORES_CSV, as_csv(scores))):
-        with whole_file(run / name) as file:
-            file.write(text.encode())
+    write_sealed(run / SCORES, finite(scores.as_dict()))
+    with whole_file(run / SCORES_CSV) as file:
+        file.write(as_csv(scores).encode())
     if scores.images is not None:
         save_images(run, scores.images)
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq  # as files, not as datasets: those bring 50 MiB that every worker would keep
 
 from stormproof.errors import StoreError
-from stormproof.files import whole_file, write_json
+from stormproof.files import read_json, whole_file
 from stormproof.store.schema import KEY, ROWS, VERSION, Cell, Row, elements, table_of
-from stormproof.store.seal import is_sealed, seal
+from stormproof.store.seal import is_sealed, read_sealed, seal, write_sealed
 
 PARTS = "parts"
 FAILURES = "failures"
@@ -140,21 +140,31 @@ def read_part(path: Path, key: str, columns: Sequence[str]) -> pa.Table:
 
 
 def write_failures(path: Path, failures: Sequence[dict[str, Any]]) -> None:
-    """Record what failed in a chunk; a chunk without failures has no file."""
+    """Record what failed in a chunk, sealed; a chunk without failures has no file."""
     if failures:
-        write_json(path, failures)
+        write_sealed(path, {FAILURES: list(failures)})
     else:
         path.unlink(missing_ok=True)
 
 
 def failures_of(path: Path) -> list[dict[str, Any]]:
-    """What one chunk's file of failures says; nothing if there is none, or if it cannot be read: such cells
-    are simply tried again."""
-    try:
-        rows = json.loads(path.read_text(encoding="utf-8"))
-        return [row for row in rows if row.keys() >= _FAILURE]
-    except (OSError, ValueError, AttributeError, TypeError):
+    """What one chunk's file of failures says, if there is one. Earlier versions wrote a bare list."""
+    if not path.exists():
         return []
+    again = _again(path)
+    rows = read_json(path, error=StoreError)
+    rows = rows if isinstance(rows, list) else read_sealed(path, again).get(FAILURES)
+    if not isinstance(rows, list) or not all(map(_is_failure, rows)):
+        raise StoreError(f"{path} is damaged: it is no list of failures. Make it again with: {again}")
+    return rows
+
+
+def _is_failure(row: Any) -> bool:
+    """Whether a row says what failed: an image's place, and the rest in words."""
+    if not isinstance(row, dict) or not row.keys() >= _FAILURE:
+        return False
+    place, words = row["index"], (row[name] for name in _FAILURE - {"index"})
+    return type(place) is int and place >= 0 and all(isinstance(word, str) for word in words)
 
 
 def read_failures(run: Path) -> list[dict[str, str]]:
@@ -167,14 +177,17 @@ def _cells(table: pa.Table) -> list[Cell]:
     return list(zip(*(table[name].to_pylist() for name in KEY), strict=True))
 
 
+def _again(path: Path) -> str:
+    """The command that makes one file of a run again."""
+    run = shlex.join(["stormproof", "run", "--config", str(path.parent.parent / "run.yaml")])
+    return f"rm {shlex.quote(str(path))} && {run}"
+
+
 class DamagedPart(StoreError):
     """A part file does not hold what was written; says how to make just this part again."""
 
     def __init__(self, path: Path, what: str) -> None:
-        again = shlex.join(["stormproof", "run", "--config", str(path.parent.parent / "run.yaml")])
-        super().__init__(
-            f"{path} is damaged: {what}. Make this part again with: rm {shlex.quote(str(path))} && {again}"
-        )
+        super().__init__(f"{path} is damaged: {what}. Make this part again with: {_again(path)}")
         self.path, self.what = path, what
 
     def __reduce__(self) -> tuple[type[DamagedPart], tuple[Path, str]]:

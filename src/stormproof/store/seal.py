@@ -1,7 +1,8 @@
-"""Seals: a part file carries a digest of itself, so that a single flipped bit is seen.
+"""Seals: a file carries a digest of itself, so that a single flipped bit is seen.
 
-The digest stands after the Parquet footer's message and counts as part of it, which every reader passes over.
-Inside the file it appears and disappears with it: a kill never leaves a part without its seal.
+A JSON document has it as one of its keys. In a Parquet file it stands after the footer's message and counts
+as part of it, which every reader passes over. Inside the file it appears and disappears with it: a kill never
+leaves a part without its seal.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ import os
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
+
+from stormproof.errors import StoreError
+from stormproof.files import read_json, write_json
 
 DIGEST = "digest"  # the key of a JSON document's own digest
 _MARK = b"SEAL"
@@ -86,3 +90,19 @@ def without_digest(content: Any) -> dict[str, Any] | None:
         return None
     rest = {key: value for key, value in content.items() if key != DIGEST}
     return rest if content[DIGEST] == json_digest(rest) else None
+
+
+def write_sealed(path: Path, content: dict[str, Any]) -> None:
+    """Write a JSON document with its digest."""
+    write_json(path, with_digest(content))
+
+
+def read_sealed(path: Path, again: str) -> dict[str, Any]:
+    """What `write_sealed` was given; refused by name if it says anything else. `again` makes it anew."""
+    try:
+        found = without_digest(read_json(path, error=StoreError))
+    except StoreError as error:
+        raise StoreError(f"{error} Make it again with: {again}") from error
+    if found is None:
+        raise StoreError(f"{path} is damaged: it is not what was written. Make it again with: {again}")
+    return found

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from stormproof.errors import InvalidOption, OutputError, UnknownName
-from stormproof.processes import all_alive, worker_count, worker_pool
+from stormproof.processes import spread, worker_count
 from stormproof.world.samples import BASELINE, SPLITS, check_scene, render
 from stormproof.world.writers.camvid import CAMVID
 from stormproof.world.writers.cityscapes import CITYSCAPES
@@ -54,9 +55,8 @@ class Order:
             )
 
 
-def _write(task: tuple[Order, Path, int]) -> Record:
+def _write(order: Order, root: Path, index: int) -> tuple[int, Record]:
     """Render and write one scene; runs in a worker."""
-    order, root, index = task
     rendered = render(
         order.seed,
         order.split,
@@ -66,16 +66,7 @@ def _write(task: tuple[Order, Path, int]) -> Record:
         stereo=order.stereo,
         baseline=order.baseline,
     )
-    return FORMATS[order.format].scene(Job(root, order.split, order.suffix), index, rendered)
-
-
-def _records(order: Order, root: Path, workers: int) -> Iterator[Record]:
-    tasks = [(order, root, index) for index in range(order.count)]
-    if workers == 1:
-        yield from map(_write, tasks)
-        return
-    with all_alive(), worker_pool(workers) as pool:
-        yield from pool.map(_write, tasks, chunksize=4)
+    return index, FORMATS[order.format].scene(Job(root, order.split, order.suffix), index, rendered)
 
 
 def check_destination(out: Path, *, overwrite: bool) -> None:
@@ -109,19 +100,20 @@ def export(
     try:
         check_destination(out, overwrite=overwrite)
         out.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+        begun = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
         try:
-            records = []
-            for record in _records(order, partial, workers):
-                records.append(record)
+            records: dict[int, Record] = {}
+            for index, record in spread(partial(_write, order, begun), range(order.count), workers=workers):
+                records[index] = record
                 advance()
-            FORMATS[order.format].finish(Job(partial, order.split, order.suffix), records)
-            partial.chmod(0o755)
+            in_order = [records[index] for index in range(order.count)]
+            FORMATS[order.format].finish(Job(begun, order.split, order.suffix), in_order)
+            begun.chmod(0o755)
             if out.exists():
                 shutil.rmtree(out)
-            partial.rename(out)
+            begun.rename(out)
         finally:
-            shutil.rmtree(partial, ignore_errors=True)
+            shutil.rmtree(begun, ignore_errors=True)
     except (PermissionError, FileExistsError, NotADirectoryError) as error:
         raise OutputError(
             f"Cannot write to {out}: {error.strerror}; choose a folder you may write to."
