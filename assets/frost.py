@@ -155,24 +155,37 @@ def _edge_ferns(draw: Draw, size: Size) -> Field:
 
 
 class Look(NamedTuple):
-    """An image's subject and size; each channel's mean, deviation, and share of colour patches in it."""
+    """An image's subject and size; what the lens makes of it; each channel's mean, deviation, and share of
+    colour patches in it.
+    """
 
     subject: Callable[[Draw, Size], Field]
     size: Size
+    lens: tuple[float, float]  # the weights of pixels one and two away
     mean: Colour
     sd: Colour
     tint: Colour = (0.07, 0.0, -0.05)
 
 
 # Sizes, means and deviations are the statistics of the images the published scores were made with, so
-# that ours cover an image as brightly and as busily.
+# that ours cover an image as brightly and as busily; lenses are fitted to their spectra (docs/adr/0127).
 LOOKS = (
-    Look(_feathers, (600, 900), (77.7, 149.1, 165.7), (26.9, 16.5, 15.3), (0.84, 0.6, 0.0)),
-    Look(_sheaves, (315, 560), (200.8, 205.4, 214.5), (21.4, 22.1, 22.6)),
-    Look(_stars, (315, 560), (200.8, 205.4, 214.5), (21.4, 22.1, 22.6)),
-    Look(_rime, (350, 527), (137.6, 152.8, 165.2), (28.5, 28.5, 29.9)),
-    Look(_edge_ferns, (495, 660), (112.4, 123.4, 134.8), (44.4, 43.3, 41.7)),
+    Look(_feathers, (600, 900), (0.12, -0.12), (77.7, 149.1, 165.7), (26.9, 16.5, 15.3), (0.84, 0.6, 0.0)),
+    Look(_sheaves, (315, 560), (0.08, -0.01), (200.8, 205.4, 214.5), (21.4, 22.1, 22.6)),
+    Look(_stars, (315, 560), (0.15, -0.06), (200.8, 205.4, 214.5), (21.4, 22.1, 22.6)),
+    Look(_rime, (350, 527), (0.04, -0.07), (137.6, 152.8, 165.2), (28.5, 28.5, 29.9)),
+    Look(_edge_ferns, (495, 660), (0.05, -0.1), (112.4, 123.4, 134.8), (44.4, 43.3, 41.7)),
 )
+
+
+def _photographed(tone: Field, lens: tuple[float, float]) -> Field:
+    """As lens, sensor and sharpening leave it: less of the finest detail, more of what is a little coarser."""
+    near, far = np.float32(lens[0]), np.float32(lens[1])
+    for _ in range(2):  # down, then across
+        wide = np.pad(tone, ((2, 2), (0, 0)), mode="symmetric")
+        beside, beyond = wide[1:-3] + wide[3:-1], wide[:-4] + wide[4:]
+        tone = ((1 - 2 * near - 2 * far) * tone + near * beside + far * beyond).T
+    return tone
 
 
 def _standard(field: Field) -> Floats:
@@ -201,7 +214,7 @@ def drawn(index: int) -> Image:
     draw, look = Draw.keyed(0, "frost", index), LOOKS[index]
     tone = look.subject(draw, look.size)
     tone += np.where(draw.uniform_field("sparkle", look.size, 0, 1) < 0.002, np.float32(0.3), np.float32(0))
-    return _coloured(tone, cloud(draw, "tint", look.size, 8, 0.5), look)
+    return _coloured(_photographed(tone, look.lens), cloud(draw, "tint", look.size, 8, 0.5), look)
 
 
 def main() -> None:

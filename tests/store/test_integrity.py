@@ -24,7 +24,7 @@ from stormproof.imagefile import read_image, write_image
 from stormproof.scoring.score import score_run
 from stormproof.store.integrity import check_run, unverified
 from stormproof.store.merge import merge
-from stormproof.store.parts import held_rows, part_path, writing_part
+from stormproof.store.parts import held_rows, part_path, read_failures, writing_part
 from stormproof.store.record import claim, claiming, read_record
 from stormproof.store.seal import is_sealed, json_digest
 
@@ -256,7 +256,7 @@ def test_a_run_that_never_worked_gives_its_folder_back(made: Path, tmp_path: Pat
     out = str(tmp_path / "mine")
     with pytest.raises(RunError, match="no weights"):
         again(made, model=f"{script}:find", out=out)
-    failed = json.loads(next((tmp_path / "mine" / "failures").iterdir()).read_text())
+    failed = read_failures(tmp_path / "mine")
     assert "in find" in failed[0]["trace"]
     script.write_text(
         "def find(images):\n    return [{'boxes': [], 'scores': [], 'labels': []} for _ in images]\n"

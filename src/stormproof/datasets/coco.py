@@ -120,6 +120,16 @@ class Annotations:
         )  # fmt: skip
         return Truth(instances)
 
+    def every_object(self) -> tuple[Ints, Instances] | None:
+        """All rows at once, each with its image's number; None where there are masks to be made."""
+        if self.segmentations is not None:
+            return None
+        owners = np.repeat(np.arange(len(self.sizes)), np.diff(self.first))
+        area = _fill_area(self.area, self.sides, None)
+        return owners, Instances(
+            self.boxes, self.labels, None, crowd=self.crowd, area=area, ids=self.ids, sides=self.sides
+        )
+
     def _mask(self, row: int, index: int) -> RLE:
         assert self.segmentations is not None
         size, where = self.sizes[index], f"annotation {self.ids[row]}"
@@ -138,13 +148,14 @@ def index_annotations(
     place = {record["id"]: i for i, record in enumerate(images)}
     label = {category: i for i, category in enumerate(categories)}
     raise_all(_problems(annotations, place, label, path))
-    rows = sorted(annotations, key=lambda row: place[row["image_id"]])
-    owners = np.array([place[row["image_id"]] for row in rows], np.int64)
+    owners = np.array([place[row["image_id"]] for row in annotations], np.int64)
+    order = np.argsort(owners, kind="stable")
+    rows = [annotations[i] for i in order.tolist()]
     boxes = np.array([row["bbox"] for row in rows], np.float64).reshape(-1, 4)
     return Annotations(
         path=path,
         sizes=tuple(_size(record, path) for record in images),
-        first=np.searchsorted(owners, np.arange(len(images) + 1)),
+        first=np.searchsorted(owners[order], np.arange(len(images) + 1)),
         ids=np.array([row["id"] for row in rows], np.int64),
         boxes=np.hstack([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]]),
         sides=boxes[:, 2:],

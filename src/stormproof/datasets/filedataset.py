@@ -13,7 +13,7 @@ from typing import Protocol
 from stormproof.errors import DatasetError
 from stormproof.files import is_file
 from stormproof.imagefile import AS_STORED, PixelRules, image_size, read_image
-from stormproof.sample import Image, Sample, Truth
+from stormproof.sample import Image, Instances, Ints, Sample, Truth
 
 
 class Labels(Protocol):
@@ -69,6 +69,11 @@ class FileDataset:
 
     def truth(self, index: int) -> Truth:
         return self.labels.truth(range(len(self))[index])
+
+    def every_object(self) -> tuple[Ints, Instances] | None:
+        """The objects of all images at once, each with its image's number; None if that saves nothing."""
+        every = getattr(self.labels, "every_object", None)
+        return None if every is None else every()
 
     def size(self, index: int) -> tuple[int, int]:
         index = range(len(self))[index]

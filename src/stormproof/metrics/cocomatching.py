@@ -131,31 +131,31 @@ def _matches(
     _match(groups.starts, offsets, overlaps, crowd, extent, SIZES, IOUS, hit, excused)
     starts = groups.starts
     place = np.arange(len(chosen)) - np.repeat(starts[:, 2], starts[:, 3] - starts[:, 2])
-    order = _by_class(truth, found, chosen, place)
+    order = _by_class(truth, found, groups, place)
     source = chosen[order]
     low, high = SIZES[:, :1], SIZES[:, 1:]
     return Matches(
         len(truth.ids), len(truth.classes), found.image[source], found.labels[source], found.scores[source],
-        hit[order].T, excused[order].T, _inside(area[order], SIZES), place[order],
+        np.take(hit, order, axis=0).T, np.take(excused, order, axis=0).T, _inside(area[order], SIZES),
+        place[order],
         truth.image, truth.labels, ~truth.excused & (truth.area >= low) & (truth.area <= high),
     )  # fmt: skip
 
 
-def _by_class(truth: DetectionTruth, found: Detections, chosen: Ints, place: Ints) -> Ints:
-    """Places in `chosen` by class, then falling score; ties by the images' rank, then as grouped.
-
-    Those beyond the cap are left out.
+def _by_class(truth: DetectionTruth, found: Detections, groups: Groups, place: Ints) -> Ints:
+    """Places among the grouped detections by class, then falling score; ties by the images' rank, then as
+    grouped. Those beyond the cap are left out.
     """
-    where = np.empty_like(chosen)
-    where[chosen] = np.arange(len(chosen))
+    where = np.empty_like(groups.detections)
+    where[groups.detections] = np.arange(len(where))
     ranks = truth.rank[found.image]
-    if (np.diff(ranks) >= 0).all():  # as nearly always: ties are in order as given
-        order = found.order
+    if (ranks[1:] >= ranks[:-1]).all():  # as nearly always: ties are in order as given
+        order = groups.by_class
     else:
         given = np.argsort(ranks, kind="stable")
-        order = given[by_falling_score(found.scores[given])]
-    order = order[place[where[order]] < _CAP]
-    return where[by_number(found.labels, len(truth.classes), order)]
+        order = by_number(found.labels, len(truth.classes), given[by_falling_score(found.scores[given])])
+    order = where[order]
+    return order if (place < _CAP).all() else order[place[order] < _CAP]
 
 
 @kernel

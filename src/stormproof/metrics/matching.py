@@ -30,16 +30,17 @@ class Groups:
     truths: Ints
     detections: Ints
     starts: Ints  # groups × (first truth, end truth, first detection, end detection)
+    by_class: Ints  # the detections of one class after the other, by falling score
 
 
 @lru_cache(maxsize=1)  # several measures ask for the same
 def by_class_and_image(truth: DetectionTruth, found: Detections) -> Groups:
     """Group so that a detection meets the truths of its own class in its own image."""
-    detections = by_number(found.labels, len(truth.classes), found.order)
-    detections = by_number(found.image, len(truth.ids), detections)
+    by_class = by_number(found.labels, len(truth.classes), found.order)
+    detections = by_number(found.image, len(truth.ids), by_class)
     truths = truth.grouped
     starts = _starts(truth.keys[truths], (found.image * len(truth.classes) + found.labels)[detections])
-    return Groups(truths, detections, starts)
+    return Groups(truths, detections, starts, by_class)
 
 
 @kernel
@@ -83,21 +84,19 @@ def _judge(rule: Any, truth: DetectionTruth, found: Detections, iou: float) -> t
     """A verdict and a truth (−1 for none) per detection, in the order of `found`."""
     groups = by_class_and_image(truth, found)
     boxes, excused = truth.boxes[groups.truths], truth.excused[groups.truths]
-    verdicts, hits = rule(groups.starts, boxes, excused, found.boxes[groups.detections], iou)
-    in_order = np.empty(len(found), np.uint8)
-    in_order[groups.detections] = verdicts
-    owners = np.full(len(found), -1, np.int64)
-    owners[groups.detections] = np.where(hits >= 0, groups.truths[hits], -1) if len(truth) else -1
-    return in_order, owners
+    verdicts, hits = rule(groups.starts, boxes, excused, found.boxes, groups.detections, iou)
+    return verdicts, np.where(hits >= 0, groups.truths[hits], -1) if len(truth) else hits
 
 
 @kernel
-def _voc(starts: Any, truths: Any, excused: Any, boxes: Any, iou: Any) -> Any:
+def _voc(starts: Any, truths: Any, excused: Any, boxes: Any, detections: Any, iou: Any) -> Any:
     taken = np.zeros(len(truths), np.bool_)
     verdicts, hits = np.zeros(len(boxes), np.uint8), np.full(len(boxes), -1)
     for g in range(len(starts)):
         t0, t1, d0, d1 = starts[g]
-        for d in range(d0, d1):
+        if t0 == t1:
+            continue
+        for d in detections[d0:d1]:
             best, at = -1.0, -1
             for t in range(t0, t1):
                 common = overlap(boxes[d], truths[t])
@@ -114,12 +113,12 @@ def _voc(starts: Any, truths: Any, excused: Any, boxes: Any, iou: Any) -> Any:
 
 
 @kernel
-def _nrec(starts: Any, truths: Any, excused: Any, boxes: Any, iou: Any) -> Any:
+def _nrec(starts: Any, truths: Any, excused: Any, boxes: Any, detections: Any, iou: Any) -> Any:
     taken = np.zeros(len(truths), np.bool_)
     verdicts, hits = np.zeros(len(boxes), np.uint8), np.full(len(boxes), -1)
     for g in range(len(starts)):
         t0, t1, d0, d1 = starts[g]
-        for d in range(d0, d1):
+        for d in detections[d0:d1]:
             best, at, hidden = 0.0, -1, False
             for t in range(t0, t1):
                 if excused[t]:

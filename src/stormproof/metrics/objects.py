@@ -164,7 +164,8 @@ def object_errors(
     overlap, same = np.zeros(len(counted)), np.zeros(len(counted), np.bool_)
     if rule.overlap is iou and not rule.one_to_one:
         _judge(
-            bounds, truth.boxes[counted], truth.labels[counted], found.boxes[loud], found.labels[loud],
+            bounds, truth.boxes[counted], truth.labels[counted], np.take(found.boxes, loud, axis=0),
+            found.labels[loud],
             found.scores[loud], rule.speaks is Speaks.OWN, rule.speaks is Speaks.OWN_FIRST, rule.min_overlap,
             overlap, same,
         )  # fmt: skip
@@ -208,9 +209,9 @@ def _judge(
             preferred, score = False, -1.0
             for d in range(d0, d1):
                 common, same = overlap(truths[t], boxes[d]), labels[t] == said[d]
-                if not same and (own or common < least):
-                    common = 0.0
-                first = own_first and same and common > 0
+                if common == 0 or (not same and (own or common < least)):
+                    continue  # says nothing about this object
+                first = own_first and same
                 better = score < 0 or first > preferred
                 if not better and first == preferred:
                     better = common > out[t] or (common == out[t] and same > agrees[t])

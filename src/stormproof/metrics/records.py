@@ -65,14 +65,27 @@ class DetectionTruth:
             tuple(masks),
             _stack([o.sides for _, o in pairs], np.zeros((0, 2))),
         )
-        bad = (truth.labels < 0) | (truth.labels >= len(truth.classes))
+        return truth._checked()
+
+    @classmethod
+    def of_columns(cls, ids: Sequence[str], image: Ints, objects: Instances, classes: Sequence[str]) -> Self:
+        """The same of all images at once: `image` is the place in `ids` of each object, never falling."""
+        masks = objects.masks or (None,) * len(objects)
+        truth = cls(
+            tuple(ids), tuple(classes), image, objects.boxes, objects.labels, objects.crowd, objects.ignore,
+            objects.area, masks, objects.sides,
+        )  # fmt: skip
+        return truth._checked()
+
+    def _checked(self) -> Self:
+        bad = (self.labels < 0) | (self.labels >= len(self.classes))
         if bad.any():
             i = int(np.flatnonzero(bad)[0])
             raise InvalidTruth(
-                f"Image {truth.owner(i)!r}: a truth has label {truth.labels[i]}, but there "
-                f"are {len(truth.classes)} classes (0 to {len(truth.classes) - 1})."
+                f"Image {self.owner(i)!r}: a truth has label {self.labels[i]}, but there "
+                f"are {len(self.classes)} classes (0 to {len(self.classes) - 1})."
             )
-        return truth
+        return self
 
     def __len__(self) -> int:
         return len(self.boxes)

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stormproof.metrics.matching import DROPPED, TRUE, judge_voc
+from stormproof.metrics.matching import DROPPED, TRUE, by_class_and_image, judge_voc
 from stormproof.metrics.measure import Measure, Scored, mean_present, measured
-from stormproof.metrics.ordering import by_number
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 from stormproof.sample import Floats
 
@@ -77,15 +76,16 @@ def _scores(
     """The scores by each rule, of one judgement."""
     found = lay_out(predictions, truth)
     verdicts = judge_voc(truth, found, iou=iou)
-    order = found.order[verdicts[found.order] != DROPPED]
-    order = by_number(found.labels, len(truth.classes), order)
-    ends = np.searchsorted(found.labels[order], np.arange(len(truth.classes) + 1))
+    order = by_class_and_image(truth, found).by_class
+    ends = np.cumsum([0, *np.bincount(found.labels, minlength=len(truth.classes))])
+    judged = verdicts[order]
     positives = np.bincount(truth.labels[~truth.excused], minlength=len(truth.classes))
     per_class: list[dict[str, float]] = [{} for _ in rules]
     for k, name in enumerate(truth.classes):
-        right = verdicts[order[ends[k] : ends[k + 1]]] == TRUE
-        hits = np.cumsum(right)
-        recall, precision = hits / max(positives[k], 1), hits / np.arange(1, len(hits) + 1)
+        own = judged[ends[k] : ends[k + 1]]
+        at = np.flatnonzero(own[own != DROPPED] == TRUE)  # precision and recall matter at hits alone
+        hits = np.arange(1, len(at) + 1)
+        recall, precision = hits / max(positives[k], 1), hits / (at + 1)
         for rule, values in zip(rules, per_class, strict=True):
             values[name] = rule(recall, precision) if positives[k] else float("nan")
     return tuple(VocScores(mean_present(np.array([*values.values()])), values) for values in per_class)

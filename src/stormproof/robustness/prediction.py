@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import nnls
 
 from stormproof.condition import Condition
 from stormproof.errors import IncompleteGrid, InvalidOption
@@ -104,4 +103,6 @@ def r_squared(observed: Floats, predicted: Floats) -> float:
 
 def _fit(x: Floats, y: Floats) -> Floats:
     """Non-negative weights for each target column: target × feature."""
+    from scipy.optimize import nnls  # here: it loads for half a second
+
     return np.array([nnls(x, column)[0] for column in y.T])

@@ -78,11 +78,9 @@ def gathered(
     """What one part holds under some conditions."""
     table = read_part(path, record.key, _COLUMNS).combine_chunks()
     index = np.asarray(table["index"])
-    place = pc.index_in(table["condition"], pa.array(conditions, pa.string())).fill_null(-1)
-    where = np.where((index < record.images) & ~np.isin(index, list(out)), np.asarray(place), -1)
-    names = table["image"].combine_chunks().dictionary_encode()
-    owner = np.array([positions.get(name, -1) for name in names.dictionary.to_pylist()], np.int32)
-    owner = owner[np.asarray(names.indices)] if len(owner) else np.zeros(0, np.int32)
+    place = _numbered(table["condition"], {text: i for i, text in enumerate(conditions)})
+    where = np.where((index < record.images) & ~np.isin(index, list(out)), place, -1)
+    owner = _numbered(table["image"], positions)
     lengths = np.asarray(pc.list_value_length(table["scores"]).combine_chunks()).astype(np.int64)
     starts = np.cumsum(lengths) - lengths
     boxes = numbers(table["boxes"]).reshape(-1, 4)
@@ -94,8 +92,9 @@ def gathered(
         if one.size:
             at = _elements(starts[one], lengths[one])
             image = np.repeat(owner[one], lengths[one])
-            stated = None if sides is None else sides[at]
-            part = Boxes(image, _small(boxes[at]), _small(scores[at]), _few(labels[at]), stated)
+            stated = None if sides is None else np.take(sides, at, axis=0)
+            corners = np.take(boxes, at, axis=0)  # a fraction of what boxes[at] takes
+            part = Boxes(image, _small(corners), _small(scores[at]), _few(labels[at]), stated)
             yield conditions[where[one[0]]], part
 
 
@@ -112,6 +111,13 @@ def joined(parts: Sequence[Boxes]) -> tuple[Ints, Floats, Floats, Ints, Floats]:
         np.concatenate([np.zeros(0), *(part.scores for part in parts)]),
         np.concatenate([np.zeros(0, np.int64), *(part.labels for part in parts)]), sides,
     )  # fmt: skip
+
+
+def _numbered(column: pa.ChunkedArray, known: dict[str, int]) -> npt.NDArray[np.int32]:
+    """Words as numbers; −1 for those that have none."""
+    words = column.combine_chunks().dictionary_encode()
+    found = np.array([known.get(word, -1) for word in words.dictionary.to_pylist()], np.int32)
+    return found[np.asarray(words.indices)] if len(found) else found
 
 
 def numbers(column: pa.ChunkedArray) -> npt.NDArray[Any]:

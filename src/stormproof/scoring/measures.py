@@ -67,7 +67,9 @@ def score_maps(columns: tuple[Ints, Ints, Ints], match: ClassMatch, chosen: Sequ
 def _chosen(found: Detections, kept: Bools) -> Detections:
     if kept.all():
         return found
-    masks = tuple(mask for mask, keep in zip(found.masks, kept, strict=True) if keep) if found.masks else ()
+    at = np.flatnonzero(kept)
+    masks = tuple(found.masks[i] for i in at.tolist()) if found.masks else ()
     return Detections(
-        found.image[kept], found.boxes[kept], found.scores[kept], found.labels[kept], masks, found.sides[kept]
-    )
+        found.image[at], np.take(found.boxes, at, axis=0), found.scores[at], found.labels[at], masks,
+        np.take(found.sides, at, axis=0),
+    )  # fmt: skip

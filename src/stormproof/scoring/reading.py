@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from stormproof.errors import StoreError
 from stormproof.metrics.quality import Change
@@ -20,7 +19,7 @@ from stormproof.sample import RLE, Ints
 from stormproof.scoring.gathering import Spool, gathered, joined, numbers, stated_sides
 from stormproof.store.completeness import readable_images, unreadable_images
 from stormproof.store.contents import has_values
-from stormproof.store.parts import check_part, part_paths
+from stormproof.store.parts import check_part, part_paths, read_part
 from stormproof.store.record import RunRecord
 from stormproof.store.schema import CONFUSION, DETECTION, ROWS
 
@@ -48,6 +47,8 @@ class RunRows:
         self, conditions: Sequence[str], columns: Sequence[str]
     ) -> Iterator[tuple[str, pa.Table]]:
         """The rows of each condition, sorted by image; read for as many conditions at once as fit."""
+        import pyarrow.dataset as ds  # here: it loads for half a second
+
         data = ds.dataset(self._parts, schema=ROWS)
         out = list(unreadable_images(self.run, self.record))
         size = sum(path.stat().st_size for path in self._parts) / max(1, len(self.record.conditions))
@@ -92,11 +93,17 @@ class RunRows:
 
     def changes(self, conditions: Sequence[str]) -> dict[str, dict[str, float]]:
         """The mean RMSE and SNR of each condition, over images that have finite ones; none of older runs."""
-        found: dict[str, dict[str, float]] = {}
-        if has_values(self.run, Change._fields[0]):
-            for text, table in self.by_condition(conditions, Change._fields):
-                found[text] = {name: _finite_mean(table[name]) for name in Change._fields}
-        return found
+        if not has_values(self.run, Change._fields[0]):
+            return {}
+        columns = ("index", "condition", *Change._fields)
+        table = pa.concat_tables([read_part(path, self.record.key, columns) for path in self._parts])
+        index = np.asarray(table["index"])
+        left_out = np.isin(index, list(unreadable_images(self.run, self.record)))
+        table = table.filter(pa.array((index < self.record.images) & ~left_out))
+        rows = {text: table.filter(pc.equal(table["condition"], text)) for text in conditions}
+        return {
+            text: {name: _finite_mean(held[name]) for name in Change._fields} for text, held in rows.items()
+        }
 
 
 def _finite_mean(column: pa.ChunkedArray) -> float:

@@ -15,7 +15,7 @@ from stormproof.corruptions.geometry import select
 from stormproof.datasets.dataset import Dataset
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.models.classes import match_classes
-from stormproof.sample import Instances
+from stormproof.sample import Instances, Ints
 from stormproof.scoring.classes import Asked, chosen_classes, narrowed
 from stormproof.scoring.reading import RunRows
 from stormproof.store.completeness import unreadable_images
@@ -77,7 +77,16 @@ class Truths:
         return next((i for i, name in enumerate(self.classes) if name.lower() in PEOPLE), None)
 
     def _laid_out(self, condition: Condition) -> DetectionTruth:
-        return DetectionTruth.of(self._objects(condition), self.classes)
+        known = getattr(self.dataset, "every_object", lambda: None)()
+        if known is None or moves(condition):
+            return DetectionTruth.of(self._objects(condition), self.classes)
+        owners, objects = known
+        readable = [index for index in range(self.images) if index not in self.unreadable]
+        place = np.full(len(self.dataset), -1)
+        place[readable] = np.arange(len(readable))
+        kept = np.flatnonzero((place[owners] >= 0) & (self._places[objects.labels] >= 0))
+        ids = [self.dataset.ids[index] for index in readable]
+        return DetectionTruth.of_columns(ids, place[owners[kept]], self._taken(objects, kept), self.classes)
 
     def _objects(self, condition: Condition) -> Iterator[tuple[str, Instances]]:
         nothing = Instances(np.zeros((0, 4)), np.zeros(0, np.int64))
@@ -93,9 +102,17 @@ class Truths:
     def _of_classes(self, objects: Instances) -> Instances:
         if self.classes == self.dataset.classes:
             return objects
-        place = np.array([self.classes.index(c) if c in self.classes else -1 for c in self.dataset.classes])
-        kept = np.flatnonzero(place[objects.labels] >= 0)
-        return replace(select(objects, kept), labels=place[objects.labels[kept]])
+        return self._taken(objects, np.flatnonzero(self._places[objects.labels] >= 0))
+
+    def _taken(self, objects: Instances, kept: Ints) -> Instances:
+        """Some of the objects, their labels numbered by `classes`."""
+        return replace(select(objects, kept), labels=self._places[objects.labels[kept]])
+
+    @cached_property
+    def _places(self) -> Ints:
+        """What each of the dataset's labels is here; −1 for classes that were not chosen."""
+        known = {name: place for place, name in enumerate(self.classes)}
+        return np.array([known.get(name, -1) for name in self.dataset.classes], np.int64)
 
 
 def moves(condition: Condition) -> bool:

@@ -83,7 +83,7 @@ def _place(
     picture=ladder(1.0, 0.8, 0.7, 0.65, 0.6, low=0, high=2, unit="weight"),
     ice=ladder(0.4, 0.6, 0.7, 0.7, 0.75, low=0, high=2, unit="weight"),
     textures=constant("built-in"),
-    version=2,
+    version=3,
 )
 def frost(image: Image, draw: Draw, *, picture: float, ice: float, textures: str) -> Image:
     """A frozen window: picture·image + ice·texture, at a random place of a random texture.
