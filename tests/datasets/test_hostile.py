@@ -16,6 +16,7 @@ import pytest
 
 from stormproof.cli.console import SafeConsole, printable, progress
 from stormproof.condition import Condition
+from stormproof.context.depthmaps import read_calibration
 from stormproof.datasets import open_dataset
 from stormproof.errors import (
     DatasetError,
@@ -256,3 +257,27 @@ def test_very_long_names_of_images_and_classes(build: Callable[..., str]) -> Non
     dataset = open_dataset(spec)
     with pytest.raises(StormproofError, match="no such image file"):
         dataset[0]
+
+
+@pytest.mark.parametrize("side", ["9" * 5000, "²", "٣", "-1", "1e3", "0", ""])
+def test_a_size_that_is_none_is_left_to_the_image(side: str, build: Callable[..., str]) -> None:
+    spec = build("voc")
+    for file in Path(spec.partition(":")[2].partition(",")[0]).rglob("*.xml"):
+        file.write_text(re.sub("<height>.*?</height>", f"<height>{side}</height>", file.read_text()))
+    dataset = open_dataset(spec)
+    assert dataset.labels.size(0) is None
+    assert dataset[0].image.shape[:2] == dataset.size(0)
+
+
+@pytest.mark.parametrize("value", [10**400, [], "x", {}])
+@pytest.mark.parametrize("key", ["fx", "baseline"])
+def test_calibrations_of_numbers_that_are_none(key: str, value: object, tmp_path: Path) -> None:
+    good = {"fx": 700, "fy": 700, "cx": 3, "cy": 2, "baseline": 0.5}
+    (tmp_path / "plain.json").write_text(json.dumps(good | {key: value}))
+    inner = {"fx": 700, "fy": 700, "u0": 3, "v0": 2} | ({key: value} if key == "fx" else {})
+    outer = {"baseline": value if key == "baseline" else 0.5}
+    (tmp_path / "city.json").write_text(json.dumps({"intrinsic": inner, "extrinsic": outer}))
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    for name in ("plain.json", "city.json", "deep.json"):
+        with pytest.raises(StormproofError, match=f"{name}.*is not a calibration"):
+            read_calibration(tmp_path / name)

@@ -96,7 +96,7 @@ def _edit(holder: Any, key: Any, dice: random.Random) -> None:
         del holder[key]
     elif what < 0.85 and isinstance(holder, list):
         holder.insert(key, copy.deepcopy(holder[key]))
-    elif isinstance(holder[key], int | float) and not isinstance(holder[key], bool):
+    elif type(holder[key]) in (int, float) and abs(holder[key]) < 1e300:  # beyond, an int is no float
         holder[key] = holder[key] * dice.choice((-1, 0, 1e6, 1e9, 0.1, 2**40))
     elif isinstance(holder[key], str):
         holder[key] += dice.choice((*_TOKENS, "x"))

@@ -136,7 +136,9 @@ def read_calibration(path: Path) -> Calibration:
         if path.suffix.lower() == ".json":
             return _from_json(json.loads(text))
         return _from_middlebury(text) if "cam0" in text else _from_kitti(text)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+    except (
+        KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError
+    ) as error:  # fmt: skip
         known = "KITTI, Middlebury, Cityscapes, or JSON with fx, fy, cx, cy"
         raise DatasetError(path, f"is not a calibration ({error!r:.80}); known are {known}.") from None
 

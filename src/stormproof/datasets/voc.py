@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,6 +108,10 @@ def _images(root: Path, ids: tuple[str, ...]) -> tuple[Path, ...]:
     return tuple(found.get(name, directory / f"{name}.jpg") for name in ids)
 
 
+# A width or height; some tools write 0 for one they did not look up.
+_SIDE = re.compile(r"0{0,9}[1-9]\d{0,8}", re.ASCII)
+
+
 @dataclass(frozen=True)
 class VocBoxes:
     """One XML file per image."""
@@ -117,8 +122,7 @@ class VocBoxes:
     def size(self, index: int) -> tuple[int, int] | None:
         root = read_xml(self.files[index])
         height, width = root.findtext("size/height", ""), root.findtext("size/width", "")
-        # Some tools write 0 for a size they did not look up.
-        return (int(height), int(width)) if height.isdigit() and width.isdigit() and int(height) else None
+        return (int(height), int(width)) if _SIDE.fullmatch(height) and _SIDE.fullmatch(width) else None
 
     def truth(self, index: int) -> Truth:
         file = self.files[index]

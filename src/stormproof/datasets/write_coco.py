@@ -61,7 +61,8 @@ def file_name(dataset: Dataset, index: int) -> str:
 
 def _number(name: str, index: int) -> int:
     """COCO's numbers are kept; other ids are counted."""
-    return int(name) if name.isdecimal() and str(int(name)) == name else index + 1
+    is_number = name.isdecimal() and len(name) < 1000 and str(int(name)) == name
+    return int(name) if is_number else index + 1
 
 
 def entries(found: Instances | None, numbers: Sequence[int]) -> Iterator[dict[str, Any]]:

@@ -98,7 +98,7 @@ class DetectionTruth:
     def rank(self) -> Ints:
         """Each image's place when scores tie: by number if every id is one (COCO's are), else as given."""
         place = np.arange(len(self.ids))
-        if all(name.isdecimal() for name in self.ids):
+        if all(len(name) < 1000 and name.isdecimal() for name in self.ids):  # int() takes some thousands
             place[sorted(range(len(self.ids)), key=lambda i: int(self.ids[i]))] = np.arange(len(self.ids))
         return place
 
