@@ -18,6 +18,7 @@ from stormproof.cli.console import SafeConsole, printable, progress
 from stormproof.condition import Condition
 from stormproof.context.depthmaps import read_calibration
 from stormproof.datasets import open_dataset
+from stormproof.datasets.filedataset import fingerprint_of
 from stormproof.errors import (
     DatasetError,
     InvalidCondition,
@@ -281,3 +282,11 @@ def test_calibrations_of_numbers_that_are_none(key: str, value: object, tmp_path
     for name in ("plain.json", "city.json", "deep.json"):
         with pytest.raises(StormproofError, match=f"{name}.*is not a calibration"):
             read_calibration(tmp_path / name)
+
+
+def test_a_fingerprint_over_a_name_that_no_file_system_takes(tmp_path: Path) -> None:
+    with pytest.raises(StormproofError, match="cannot be read"):
+        fingerprint_of(b"", [tmp_path / "a\ud800.png"])
+    raw = tmp_path / "b\udcff.png"  # bytes that are no UTF-8, as Python spells them
+    raw.write_bytes(b"x")
+    assert fingerprint_of(b"", [raw]) != fingerprint_of(b"", [])

@@ -13,6 +13,7 @@ from stormproof.cli import app, console
 from stormproof.cli.options import AsJson, Data, Replicates, Runs, complete_measures
 from stormproof.cli.outcome import left_out
 from stormproof.errors import InvalidOption, OutputError, StormproofError, UnknownName, some
+from stormproof.processes import keep_memory
 
 if TYPE_CHECKING:
     from stormproof.confidence.intervals import Intervals
@@ -102,6 +103,7 @@ def score(
     rule = MatchingRule(
         speaks=Speaks(speaks), one_to_one=one_to_one, min_score=min_score, min_overlap=min_overlap
     )
+    keep_memory()
     console.announce_compiling()
     load_plugins(plugin or ())
     trackers = [open_tracker(name) for name in track or []]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -108,7 +109,7 @@ def fingerprint_of(identity: bytes, sources: Iterable[Path]) -> str:
         try:
             with path.open("rb") as file:
                 content = hashlib.file_digest(file, "blake2b").digest()
-        except OSError as error:
-            raise DatasetError(path, f"cannot be read: {error.strerror}.") from None
-        total.update(path.name.encode() + b"\0" + content)
+        except (OSError, ValueError) as error:  # a name that no file system takes
+            raise DatasetError(path, f"cannot be read: {getattr(error, 'strerror', error)}.") from None
+        total.update(os.fsencode(path.name) + b"\0" + content)
     return total.hexdigest()
