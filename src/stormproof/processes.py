@@ -46,14 +46,14 @@ def one_thread() -> None:
 def keep_memory() -> None:
     """Have the C library keep freed memory for the next array, for a command that ends soon.
 
-    By default it gives large blocks back at once, and having each page handed out again, zeroed, was a sixth
-    of what scoring a large run cost.
+    By default it gives blocks back at once, and having each page handed out again, zeroed, was a sixth of
+    what scoring a large run cost. The largest blocks still go back, since keeping them would cost memory.
     """
-    trim_threshold, mmap_threshold, most = -1, -3, 1 << 30  # of malloc.h, and bytes
+    trim_threshold, mmap_threshold = -1, -3  # of malloc.h
     with suppress(OSError, AttributeError):  # another C library has other ways
         libc = ctypes.CDLL("libc.so.6")
-        libc.mallopt(trim_threshold, most)
-        libc.mallopt(mmap_threshold, most)
+        libc.mallopt(trim_threshold, 256 << 20)
+        libc.mallopt(mmap_threshold, 24 << 20)
 
 
 def worker_pool(
