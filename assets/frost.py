@@ -179,7 +179,7 @@ LOOKS = (
 
 
 def _photographed(tone: Field, lens: tuple[float, float]) -> Field:
-    """As lens, sensor and sharpening leave it: less of the finest detail, more of what is a little coarser."""
+    """As lens, sensor and sharpening leave it: less of the finest detail, more of what is a bit coarser."""
     near, far = np.float32(lens[0]), np.float32(lens[1])
     for _ in range(2):  # down, then across
         wide = np.pad(tone, ((2, 2), (0, 0)), mode="symmetric")
