@@ -10,7 +10,8 @@ from types import ModuleType
 
 import pytest
 
-from complaints import complaint
+from complaints import complaint, open_everything
+from stormproof.errors import StormproofError
 
 
 def tar_with(path: Path, entry: tarfile.TarInfo, content: bytes = b"") -> str:
@@ -61,3 +62,8 @@ def test_tar_samples_that_are_not_whole(tmp_path: Path, trees: ModuleType) -> No
     with tarfile.open(tmp_path / "y.tar.gz", "w:gz"):
         pass
     assert "gunzip" in complaint(f"tar:{tmp_path}/y.tar.gz")
+
+
+def test_ranges_of_archives_with_numbers_beyond_reason(tmp_path: Path) -> None:
+    with pytest.raises(StormproofError):
+        open_everything(f"tar:{tmp_path}/{{0..{'9' * 5003}}}.tar")

@@ -29,6 +29,7 @@ from fuzz.targets import TARGETS
 from stormproof.errors import StormproofError
 
 SECONDS, BYTES = 5.0, 1 << 30
+_WARMING = 40  # most cases before the first that counts
 
 
 class TooSlow(BaseException):
@@ -45,11 +46,15 @@ class Finding:
 
 @cache
 def warm_up(target: str) -> None:
-    """One case that is not counted: it pays for imports, kernels and the runs that targets keep."""
-    folder = Path(tempfile.mkdtemp())
-    with suppress(Exception):  # what it raises, the same case raises again when it is counted
-        TARGETS[target](random.Random(f"{target} 0"), folder)
-    shutil.rmtree(folder, ignore_errors=True)
+    """Cases that are not counted: they pay for imports, kernels and the runs that targets keep.
+
+    One that is refused early pays for little, so this goes on until one is read to its end.
+    """
+    for number in range(_WARMING):
+        scratch = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        with scratch as folder, suppress(Exception):  # what it raises, it raises again when it is counted
+            TARGETS[target](random.Random(f"{target} {number}"), Path(folder))
+            return
 
 
 def attack(target: str, number: int) -> Finding | None:

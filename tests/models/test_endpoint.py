@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -193,3 +194,22 @@ def test_addresses_that_are_none(server: Server) -> None:
         open_model(server.url)
     with pytest.raises(ModelError, match="cannot be reached"):
         open_model("http://127.0.0.1:9/predict,retries=0")
+
+
+def test_a_chunk_of_less_than_nothing() -> None:
+    """Found by fuzzing: http.client takes a negative length, and no index holds this one."""
+    length = "-" + "f" * 24
+    answer = f"HTTP/1.1 302 Found\r\nTransfer-Encoding: chunked\r\n\r\n{length}\r\n".encode()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with pytest.raises(ModelError, match="answered 302 Found"):
+            endpoint.Client(f"http://127.0.0.1:{listening.getsockname()[1]}", 20.0, 0, 1000).ask()
+        thread.join()

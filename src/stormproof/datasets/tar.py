@@ -154,7 +154,7 @@ class TarDataset:
 
 def _archives(main: str) -> list[Path]:
     """The archives that a path, a pattern or a numeric range names, in order."""
-    span = re.search(r"\{(\d+)\.\.(\d+)\}", main)
+    span = re.search(r"\{(\d{1,9})\.\.(\d{1,9})\}", main)
     if span:
         width = len(span[1])
         numbers = range(int(span[1]), int(span[2]) + 1)

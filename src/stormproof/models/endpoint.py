@@ -34,6 +34,8 @@ from stormproof.sample import Image, Prediction
 from stormproof.spec import opens
 
 _AGAIN = frozenset({429, 500, 502, 503, 504})  # answers that another try may change
+# A status line, a header, a chunk, its length or an address that is none: http.client has its own tree.
+_BROKEN = (OSError, http.client.HTTPException, ValueError, OverflowError)
 _PAUSE = 0.5  # seconds before the second try; doubled each time
 
 
@@ -127,8 +129,7 @@ class Client:
                         ) from None
                 except ModelError:
                     raise
-                # A status line, a header, a chunk or an address that is none: http.client has its own tree.
-                except (OSError, http.client.HTTPException, ValueError) as error:
+                except _BROKEN as error:
                     if attempt == self.retries:
                         reason = "no whole answer in time" if deadline.passed else _reason(error)
                         tries = f"{self.retries + 1} tries of {self.timeout:g} s"
@@ -165,7 +166,7 @@ def _body(error: urllib.error.HTTPError) -> str:
     """The beginning of what came with an error."""
     try:
         return error.read(200).decode("utf-8", "replace").strip()
-    except (OSError, http.client.HTTPException, ValueError):
+    except _BROKEN:
         return ""
 
 
