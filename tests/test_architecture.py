@@ -18,7 +18,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 ORDER = (
     "errors", "frameworks", "described", "files", "processes", "declared", "spec", "here", "kernel",
     "started", "condition", "groups", "philox", "randomness", "columns", "sample", "boxes", "masks",
-    "imagefile", "drawing", "style", "imaging", "corruptions", "batches",
+    "nvjpeg", "imagefile", "drawing", "style", "imaging", "corruptions", "batches",
     "dropin", "corrupted_copies", "gallery", "context", "world", "datasets", "derived", "networks", "models",
     "metrics", "robustness", "quality_table", "quality_by_size", "store", "engine", "scoring", "confidence",
     "trackers", "report", "api", "cli", "__main__",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +21,7 @@ import PIL.ImageOps
 
 from stormproof.errors import InvalidImage, OutputError, StormproofError
 from stormproof.files import whole_file
+from stormproof.nvjpeg import decode_on_gpu
 from stormproof.sample import Image, check_image
 
 # What counts as an image where a folder is searched for some.
@@ -41,11 +42,17 @@ class PixelRules:
     `exif="apply"` turns an image as its orientation tag says, for datasets whose labels were drawn so.
     `alpha` says what transparent pixels show: `drop` their stored colour, or `white` or `black` behind them;
     a fully opaque image needs no rule. `bits` is how many bits a 16-bit file uses: the upper eight are kept.
+    `decode="nvjpeg"` has JPEG files decoded on a GPU, whose pixels differ a little.
     """
 
     exif: Literal["ignore", "apply"] = "ignore"
     alpha: Literal["refuse", "drop", "white", "black"] = "refuse"
     bits: Literal[0, 9, 10, 11, 12, 13, 14, 15, 16] = 0
+    decode: Literal["libjpeg", "nvjpeg"] = "libjpeg"
+
+    def identity(self) -> dict[str, Any]:
+        """What tells datasets apart; a rule that came later is named only where it is not as ever."""
+        return {name: rule for name, rule in asdict(self).items() if name != "decode" or rule == "nvjpeg"}
 
 
 AS_STORED = PixelRules()
@@ -95,6 +102,8 @@ def read_image(source: ImageSource, name: str | None = None, rules: PixelRules =
     """
     name = _name(source, name)
     with opened(source, name) as image:
+        if rules.decode == "nvjpeg" and image.format == "JPEG":
+            return decode_on_gpu(source if isinstance(source, bytes) else Path(source).read_bytes(), name)
         turned = PIL.ImageOps.exif_transpose(image) if rules.exif == "apply" else image
         if turned.mode.endswith(("A", "a")) or "transparency" in turned.info:
             return _flattened(turned, rules, name)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import PIL.Image
 import pytest
 
-from stormproof.errors import InvalidImage, OutputError
-from stormproof.imagefile import image_size, read_image, write_image
+from stormproof import nvjpeg
+from stormproof.datasets import open_dataset
+from stormproof.errors import InvalidImage, InvalidOption, MissingExtra, OutputError
+from stormproof.imagefile import AS_STORED, PixelRules, image_size, read_image, write_image
 
 RGB = np.random.default_rng(0).integers(0, 256, (5, 7, 3), np.uint8)
 
@@ -94,3 +98,50 @@ def test_writing_fails_readably_and_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OutputError):
         write_image(tmp_path / "taken.png", RGB)
     assert [entry.name for entry in tmp_path.iterdir()] == ["taken.png"]
+
+
+class _OnGpu:
+    """Stands for torchvision.io on a machine with a GPU: the file's own pixels, one level up."""
+
+    @staticmethod
+    def decode_jpeg(data: object, device: str) -> object:
+        import torch
+
+        assert device == "cuda"
+        with PIL.Image.open(BytesIO(bytes(data.numpy()))) as image:
+            pixels = np.atleast_3d(np.array(image))
+        return torch.from_numpy(pixels + np.uint8(1)).permute(2, 0, 1)
+
+
+def test_nvjpeg_is_opt_in_and_part_of_what_a_dataset_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch", reason="needs torch")
+    monkeypatch.setattr(nvjpeg, "_libraries", lambda: (torch, _OnGpu))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    grey = np.full((16, 24), 90, np.uint8)
+    for name, image in (("a.jpg", np.stack([grey] * 3, 2)), ("b.jpg", grey), ("c.png", grey)):
+        write_image(tmp_path / name, image)
+    plain, other = open_dataset(f"images:{tmp_path}"), open_dataset(f"images:{tmp_path},decode=nvjpeg")
+    assert [other[i].image.shape for i in range(3)] == [plain[i].image.shape for i in range(3)]
+    assert [int(other[i].image.mean() - plain[i].image.mean()) for i in range(3)] == [1, 1, 0]
+    assert plain.fingerprint != other.fingerprint
+    with pytest.raises(InvalidOption, match="nvJPEG does not turn images"):
+        open_dataset(f"images:{tmp_path},decode=nvjpeg,exif=apply")
+
+
+def test_nvjpeg_that_is_not_there_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_image(tmp_path / "a.jpg", RGB)
+    monkeypatch.setitem(sys.modules, "torchvision", None)
+    with pytest.raises(MissingExtra, match="torchvision"):
+        open_dataset(f"images:{tmp_path},decode=nvjpeg")
+    torch = pytest.importorskip("torch", reason="needs torch")
+    monkeypatch.setattr(nvjpeg, "_libraries", lambda: (torch, _OnGpu))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(InvalidOption, match="finds no NVIDIA GPU here; leave decode=nvjpeg out"):
+        open_dataset(f"images:{tmp_path},decode=nvjpeg")
+
+
+def test_a_rule_that_came_later_leaves_older_datasets_as_they_are() -> None:
+    assert AS_STORED.identity() == {"exif": "ignore", "alpha": "refuse", "bits": 0}
+    assert PixelRules(decode="nvjpeg").identity()["decode"] == "nvjpeg"

@@ -39,6 +39,7 @@ LEAST = {"model": "a.b:c", "data": "images:x", "out": "o"}
         ({"seed": -1}, "seed is -1: it must be at least 0"),
         ({"shard": "two"}, "shard is 'two': write i/n, such as 2/8"),
         ({"gpus": 1}, "gpus (--gpus) goes with --engine ray"),
+        ({"engine": "ray", "device": "cuda"}, "Ray shows a task no GPU without --gpus 1"),
         ({"suite": 3}, "suite is 3: it must be a list"),
         ({"tags": "a=b"}, "tags is 'a=b': it must be pairs of key: value"),
     ],

@@ -52,27 +52,40 @@ def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     sys.modules.pop("tiny_net_on_device", None)
 
 
+DEVICES = [
+    "cpu",
+    pytest.param(
+        "cuda",
+        marks=[pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")],
+    ),
+]
+
+
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("other", [{}, {"batch": 3}, {"engine": "pool", "workers": 1}], ids=str)
-def test_rows_do_not_depend_on_the_device(configure: Configure, other: dict[str, object]) -> None:
+def test_rows_do_not_depend_on_the_device(
+    configure: Configure, other: dict[str, object], device: str
+) -> None:
     one = configure(out="one", conditions=CONDITIONS)
-    two = configure(out="two", conditions=CONDITIONS, device="cpu", **other)
+    two = configure(out="two", conditions=CONDITIONS, device=device, **other)
     run(one)
     assert run(two).complete
     assert all_bytes(Path(one.out)) == all_bytes(Path(two.out))
     first, second = read_record(Path(one.out)), read_record(Path(two.out))
     assert first.key == second.key
-    assert second.provenance["hardware"]["device"] == "cpu"
+    assert second.provenance["hardware"]["device"].startswith(device)
 
 
+@pytest.mark.parametrize("device", DEVICES)
 def test_a_torch_model_is_given_tensors_and_says_the_same(
-    configure: Configure, net: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    configure: Configure, net: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str
 ) -> None:
     street = write_street(tmp_path / "street")
     one, two = (
-        configure(out=str(device), data=street, conditions=CONDITIONS, device=device).model_copy(
-            update={"model": net}
+        configure(out=str(place), data=street, conditions=CONDITIONS, device=place).model_copy(
+            update={"model": f"{net},device={device}"}
         )
-        for device in (None, "cpu")
+        for place in (None, device)
     )
     run(one)
     given = []

@@ -1,6 +1,6 @@
 """The torch path on torch's CPU device against the CPU set: the logic is tested everywhere.
 
-Tests marked `gpu` hold the same on a CUDA device, and each Triton kernel against its twin.
+`test_cuda.py` holds the same on a GPU.
 """
 
 # ruff: noqa: E402  what follows needs torch
@@ -16,53 +16,16 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from imaging.both_sets import EVERY, IDS, on_cpu, on_torch, photographs
 from stormproof.batches.corrupting import ALONE, corrupt_batch
 from stormproof.batches.training import CorruptionTransform
 from stormproof.condition import Condition
-from stormproof.corruptions import SUITES, apply, corrupt_image, find, registered
+from stormproof.corruptions import corrupt_image, registered
 from stormproof.corruptions.plugins import is_plugin
 from stormproof.errors import InvalidImage, InvalidOption, MissingContext
-from stormproof.imaging.gpu import triton_kernels
 from stormproof.imaging.gpu.batch import Batch, OneByOne
 from stormproof.imaging.gpu.draws import Draws
 from stormproof.randomness import Draw
-from stormproof.sample import Context, Sample
-
-SUITES_HELD = ("imagenet-c", "holdout", "optics", "camera", "camera-variants", "mutators", "contextual")
-EVERY = tuple(dict.fromkeys(c for suite in SUITES_HELD for c in SUITES[suite].conditions))
-IDS = ["left.png", "right.png"]
-
-
-def photographs(height: int, width: int, channels: int = 3) -> np.ndarray:
-    """Two images with flat parts, edges, slopes and grain."""
-    rng = np.random.default_rng(height * width)
-    slope = np.linspace(0, 180, width)[None, None, :, None] + np.zeros((2, height, 1, channels))
-    slope[:, height // 3 :, : width // 3] = 240
-    slope[1] = slope[1, ::-1, ::-1]
-    return (slope + rng.integers(0, 15, slope.shape)).astype(np.uint8)
-
-
-def depths(height: int, width: int) -> np.ndarray:
-    metres = np.tile(np.geomspace(90, 3, height)[:, None], (2, 1, width)).astype(np.float32)
-    metres[0, : height // 4] = np.inf
-    return metres
-
-
-def on_cpu(images: np.ndarray, condition: Condition) -> np.ndarray:
-    scenes = depths(*images.shape[1:3])
-    samples = (
-        Sample(id=name, image=image if image.shape[2] == 3 else image[..., 0], context=Context(depth=depth))
-        for name, image, depth in zip(IDS, images, scenes, strict=True)
-    )
-    return np.stack([apply(sample, condition).image for sample in samples]).reshape(images.shape)
-
-
-def on_torch(images: np.ndarray, condition: Condition, device: str = "cpu") -> np.ndarray:
-    pixels = torch.from_numpy(images).permute(0, 3, 1, 2).to(device)
-    depth = (
-        torch.from_numpy(depths(*images.shape[1:3])).to(device) if find(condition.corruption).needs else None
-    )
-    return corrupt_batch(pixels, condition, ids=IDS, depth=depth).permute(0, 2, 3, 1).cpu().numpy()
 
 
 @pytest.mark.parametrize("condition", EVERY, ids=str)
@@ -242,14 +205,3 @@ class _Photographs(torch.utils.data.Dataset):
 def test_a_data_loader_takes_it() -> None:
     batches = list(torch.utils.data.DataLoader(_Photographs(), batch_size=2))
     assert [batch.shape for batch in batches] == [(2, 3, 24, 32)] * 2
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-@pytest.mark.parametrize("suite", SUITES_HELD)
-def test_a_gpu_gives_what_the_cpu_gives(suite: str) -> None:
-    images = photographs(97, 131)
-    for condition in SUITES[suite].conditions:
-        made = on_torch(images, condition, "cuda")
-        assert (made == on_cpu(images, condition)).all(), str(condition)
-    assert not triton_kernels.refused

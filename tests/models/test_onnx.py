@@ -9,6 +9,7 @@ import pytest
 
 from stormproof.errors import InvalidOption, ModelError, UnknownName
 from stormproof.models import open_model
+from stormproof.models.onnx import _PROVIDERS
 from stormproof.models.onnxfile import confine
 
 onnx = pytest.importorskip("onnx", reason="needs the extra 'onnx'")
@@ -123,6 +124,25 @@ def test_a_prediction_does_not_depend_on_its_batch(tmp_path: Path) -> None:
         assert left.semantic is not None
         assert np.array_equal(left.semantic, right.semantic)
     assert one([]) == []
+
+
+def test_tensors_are_bound_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The way of ONNX Runtime's CUDA provider, on its CPU provider: the same answers as from arrays."""
+    torch = pytest.importorskip("torch", reason="needs torch")
+    file, card = echo(tmp_path / "a.onnx", batch="n"), tmp_path / "a.yaml"
+    card.write_text(
+        "decoder: logits\nclasses: [r, g, b]\ninput: {resize: none, size: [32, 32], mean: 9, std: 3}\n"
+    )
+    monkeypatch.setitem(_PROVIDERS, "cuda", ["CPUExecutionProvider"])
+    model = open_model(f"onnx:{file},device=cuda,batch=2")
+    assert model.takes_tensors
+    assert not open_model(f"onnx:{file}").takes_tensors
+    images = [IMAGE[:32, :32], IMAGE[8:, 20:52]]
+    monkeypatch.setattr("numpy.stack", None)  # what makes a batch of arrays is not called
+    on_device = model([torch.from_numpy(np.ascontiguousarray(image)) for image in images])
+    monkeypatch.undo()
+    for one, two in zip(model(images), on_device, strict=True):
+        assert (one.semantic == two.semantic).all()
 
 
 def test_the_fingerprint_covers_file_card_and_options(tmp_path: Path) -> None:

@@ -49,6 +49,8 @@ def corrupt_batch(
     torch.Size([2, 3, 8, 8])
     """
     torch = import_torch()
+    from stormproof.imaging.gpu.layout import pixels_of, planes_of
+
     _check(images, ids, sizes, depth)
     condition = Condition.parse(condition) if isinstance(condition, str) else condition
     check_offered(condition)
@@ -64,10 +66,14 @@ def corrupt_batch(
     out = images.clone() if sizes is not None else torch.empty_like(images)
     for (height, width), members in _groups(images, sizes):
         for chunk in _chunks(members, _room(images, height, width)):
-            part = images[chunk, :, :height, :width].permute(0, 2, 3, 1).contiguous()
-            scene = None if depth is None else depth[chunk, :height, :width]
+            rows = _places(chunk)
+            part = pixels_of(images[rows, :, :height, :width])
+            scene = None if depth is None else depth[rows, :height, :width]
             made = _corrupted(part, [draws[i] for i in chunk], found, condition, scene)
-            out[chunk, :, :height, :width] = made.permute(0, 3, 1, 2)
+            made = made.clone() if made.data_ptr() == images.data_ptr() else made  # nothing was to be done
+            if len(chunk) == len(images) and sizes is None:
+                return planes_of(made, like=images)
+            out[rows, :, :height, :width] = made.permute(0, 3, 1, 2)
     return out
 
 
@@ -146,6 +152,12 @@ def _chunks(members: list[int], room: int) -> Iterator[list[int]]:
         )
     for start in range(0, len(members), room):
         yield members[start : start + room]
+
+
+def _places(members: list[int]) -> slice | list[int]:
+    """Rows of a batch; neighbours as a slice, which torch need not copy."""
+    run = members == list(range(members[0], members[0] + len(members)))
+    return slice(members[0], members[-1] + 1) if run else members
 
 
 def _corrupted(

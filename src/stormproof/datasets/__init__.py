@@ -27,8 +27,8 @@ def open_dataset(text: str) -> Dataset:
 
     Kinds are the built-in readers, then those other packages offer in the entry point group
     `stormproof.datasets`; `package.module:attribute` names a dataset, or a function that makes one.
-    Every kind also takes the options of `with_pixel_rules` (exif, alpha, bits) and of `attach_context`
-    (depth, disparity, calib, right and so on).
+    Every kind also takes the options of `with_pixel_rules` (exif, alpha, bits, decode) and of
+    `attach_context` (depth, disparity, calib, right and so on).
     """
     from stormproof.datasets.context import attach_context
     from stormproof.datasets.pixels import with_pixel_rules

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
@@ -98,7 +98,7 @@ class FileDataset:
             self.variant, self.classes, self.semantic_classes, self.category_ids, files
         ]  # fmt: skip
         if self.rules != AS_STORED:
-            identity.append(asdict(self.rules))
+            identity.append(self.rules.identity())
         return fingerprint_of(json.dumps(identity).encode(), self.sources)
 
 

@@ -8,15 +8,21 @@ from typing import Any, get_args, get_type_hints
 from stormproof.datasets.dataset import Dataset
 from stormproof.errors import InvalidOption
 from stormproof.imagefile import PixelRules
+from stormproof.nvjpeg import require_nvjpeg
 
 _CHOICES = {name: get_args(kind) for name, kind in get_type_hints(PixelRules).items()}
 
 
 def with_pixel_rules(
-    dataset: Dataset, *, exif: str | None = None, alpha: str | None = None, bits: int | None = None
+    dataset: Dataset,
+    *,
+    exif: str | None = None,
+    alpha: str | None = None,
+    bits: int | None = None,
+    decode: str | None = None,
 ) -> Dataset:
     """`dataset` with its image files read by declared rules; docs/datasets.md says what each does."""
-    given = {"exif": exif, "alpha": alpha, "bits": bits}
+    given = {"exif": exif, "alpha": alpha, "bits": bits, "decode": decode}
     rules = {name: value for name, value in given.items() if value is not None}
     for name, value in rules.items():
         if value not in _CHOICES[name]:
@@ -25,6 +31,10 @@ def with_pixel_rules(
         raise InvalidOption(
             f"{', '.join(rules)}: {dataset.name} has no image files to be read by such rules."
         )
+    if decode == "nvjpeg":
+        require_nvjpeg()
+        if exif == "apply":
+            raise InvalidOption("exif=apply: nvJPEG does not turn images; leave decode=nvjpeg out.")
     ruled: Dataset = _ruled(dataset, PixelRules(**rules))  # type: ignore[arg-type]  # checked above
     return ruled
 

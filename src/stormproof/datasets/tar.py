@@ -12,7 +12,7 @@ import json
 import re
 import tarfile
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -120,7 +120,7 @@ class TarDataset:
             [[key, self.images[key].name] for key in self.ids],
         ]
         if self.rules != AS_STORED:
-            identity.append(asdict(self.rules))
+            identity.append(self.rules.identity())
         total = hashlib.blake2b(json.dumps(identity).encode(), digest_size=16)
         for member in (*self.labels.values(), *self.maps.values()):
             total.update(member.name.encode() + b"\0" + hashlib.blake2b(member.read()).digest())

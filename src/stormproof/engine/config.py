@@ -108,6 +108,10 @@ class RunConfig(BaseModel):
             raise ValueError("gpus (--gpus) goes with --engine ray; elsewhere the model's own options say it")
         if self.device is not None and self.copies is not None:
             raise ValueError("copies (--copies) are corrupted already: leave device (--device) out")
+        if (self.device or "").startswith("cuda") and self.engine is Engine.ray and not self.gpus:
+            raise ValueError(
+                "device (--device cuda) with --engine ray: Ray shows a task no GPU without --gpus 1"
+            )
         if self.slurm and self.engine is not Engine.slurm:
             raise ValueError("slurm options (--slurm) go with --engine slurm")
         return self

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,7 @@ def open_onnx(
         files=(path, *inside.files),
         names=names,
         batch=1 if fixed else batch,
+        in_torch=device == "cuda",
     )
 
 
@@ -134,7 +135,7 @@ def _forward(session: Any, graph: Graph, card: Card) -> Forward:
     # torchvision's exports return one image's boxes without an axis for the batch.
     bare = [unbatched or card.decoder == "torchvision" for _ in outputs]
 
-    def forward(batch: Array) -> Sequence[Array]:
+    def forward(batch: Any) -> Sequence[Array]:
         feed = {main.name: batch[0] if unbatched else batch}
         height, width = batch.shape[-2:] if card.input.layout == "NCHW" else batch.shape[1:3]
         if mask is not None:  # some exports fix its sides, whatever the image's
@@ -142,7 +143,27 @@ def _forward(session: Any, graph: Graph, card: Card) -> Forward:
             feed[_MASK] = np.ones([fixed or side for fixed, side in whole], mask.dtype)
         if card.size_input:
             feed[card.size_input] = np.array([[width, height]] * len(batch), np.int64)
-        found = session.run(outputs, feed)
+        on_host = isinstance(batch, np.ndarray)
+        found = session.run(outputs, feed) if on_host else _run_on_device(session, outputs, feed)
         return [value[None] if alone else value for value, alone in zip(found, bare, strict=True)]
 
     return forward
+
+
+def _run_on_device(session: Any, outputs: Sequence[str], feed: Mapping[str, Any]) -> list[Array]:
+    """Run on torch tensors where they are; only what the network answers comes back to the host."""
+    binding = session.io_binding()
+    for name, value in feed.items():
+        if isinstance(value, np.ndarray):
+            binding.bind_cpu_input(name, value)
+            continue
+        if value.is_cuda:
+            framework("torch", extra="torch").cuda.current_stream(value.device).synchronize()
+        kind = np.dtype(str(value.dtype).removeprefix("torch."))
+        place = value.device.type, value.device.index or 0
+        binding.bind_input(name, *place, kind, tuple(value.shape), value.data_ptr())
+    for name in outputs:
+        binding.bind_output(name)  # to the host's memory
+    session.run_with_iobinding(binding)
+    found: list[Array] = binding.copy_outputs_to_cpu()
+    return found

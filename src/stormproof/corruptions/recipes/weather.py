@@ -176,8 +176,7 @@ def spatter(
         return imaging.cover(image, opacity, imaging.in_channels(_MUD, image.shape[2]))
     drops = np.clip(layer * 255, 0, 255).astype(np.uint8)
     glint = drops * imaging.relief(drops)
-    brightest = float(glint.max())
-    if brightest == 0:  # no drop fell; the reference divides by zero here
-        return image.copy()
+    brightest = np.maximum(glint.max(), 1)  # whole numbers; where no drop fell, the reference divides by 0
     water = imaging.in_channels(_WATER, image.shape[2])
-    return imaging.add_layer(image, glint, gain=1, scale=strength / brightest, offset=0, colour=water)
+    scale = strength / brightest.astype(np.float64)
+    return imaging.add_layer(image, glint, gain=1, scale=scale, offset=0, colour=water)

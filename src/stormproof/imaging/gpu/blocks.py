@@ -9,6 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from stormproof.imaging.gpu import triton_kernels, triton_layers
 from stormproof.imaging.gpu.batch import Batch
 from stormproof.imaging.gpu.tensors import resident
 from stormproof.imaging.plans import block_factors, box_edges, nearest_blocks
@@ -32,18 +33,28 @@ def _blocks(small: int, large: int) -> tuple[_Ints, _Ints, _Ints, _Ints]:
 
 def _means(values: Tensor, axis: int, small: int) -> Tensor:
     """Block means along an axis, rounded to whole numbers as Pillow does after each pass."""
-    first, last, factors, _ = (resident(table) for table in _blocks(small, values.shape[axis]))
+    tables = _blocks(small, values.shape[axis])
+    first, last, factors, _ = (resident(table) for table in tables)
+    most = int((tables[1] - tables[0]).max())
+    return triton_kernels.run(triton_layers.means, _in_torch, values, axis, first, last, factors, most)
+
+
+def _in_torch(values: Tensor, axis: int, first: Tensor, last: Tensor, factors: Tensor, most: int) -> Tensor:
     sums = values.cumsum(axis, dtype=torch.int64)
     upper = sums.index_select(axis, last - 1)
     before = sums.index_select(axis, (first - 1).clamp(min=0))
     shape = [-1 if i == axis else 1 for i in range(values.ndim)]
     before = before * (first > 0).reshape(shape)
-    return ((upper - before) * factors.reshape(shape) + (1 << 21)) >> 22
+    return (((upper - before) * factors.reshape(shape) + (1 << 21)) >> 22).to(torch.uint8)
 
 
 def pixelate(image: Batch, size: tuple[int, int]) -> Batch:
     """Average into size = (rows, columns) blocks and paint the blocks back at full size."""
     height, width = image.shape[:2]
-    means = _means(_means(image.data, 2, size[1]), 1, size[0]).to(torch.uint8)
+    means = _means(_means(image.data, 2, size[1]), 1, size[0])
     rows, columns = resident(_blocks(size[0], height)[3]), resident(_blocks(size[1], width)[3])
-    return Batch(means.index_select(1, rows).index_select(2, columns))
+    return Batch(triton_kernels.run(triton_kernels.gathered, _gathered, means, rows, columns))
+
+
+def _gathered(source: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    return source.index_select(1, rows).index_select(2, columns)

@@ -14,9 +14,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from stormproof.imaging.gpu import triton_kernels
+from stormproof.imaging.gpu import triton_kernels, triton_layers
 from stormproof.imaging.gpu.batch import Batch
 from stormproof.imaging.gpu.tensors import resident
+
+Steps = npt.NDArray[np.int32]
 
 # ITU-T T.81, Annex K: the tables for quality 50, row by row.
 _LUMA = (
@@ -78,21 +80,17 @@ def _along(blocks: Tensor, matrix: Tensor, axis: int, bits: int) -> Tensor:
     return (product.to(torch.int32) + (1 << (bits - 1))) >> bits
 
 
-def _requantised(plane: Tensor, steps: npt.NDArray[np.int32]) -> Tensor:
-    """A plane of N × H × W samples, both sides multiples of 8, through the DCT and back."""
-    return triton_kernels.run(triton_kernels.requantised, _in_torch, plane, _DCT_32, steps)
-
-
-def _in_torch(plane: Tensor, matrix: npt.NDArray[np.int32], steps: npt.NDArray[np.int32]) -> Tensor:
+def _requantised(plane: Tensor, matrix: Steps, steps: Steps) -> Tensor:
+    """N × H × W samples, uint8, both sides multiples of 8, through the DCT and back."""
     images, height, width = plane.shape
-    blocks = plane.reshape(images, height // 8, 8, width // 8, 8) - 128
+    blocks = plane.to(torch.int32).reshape(images, height // 8, 8, width // 8, 8) - 128
     there, back = resident(_DCT_64), resident(_DCT_64_BACK)
     coefficients = _along(_along(blocks, there, 4, 11), there, 2, 15)
     step = resident(steps)[:, None, :]
     eighth = step * 8  # coefficients come eight times too large
     level = torch.div(coefficients.abs() + (eighth >> 1), eighth, rounding_mode="floor") * coefficients.sign()
     samples = _along(_along(level * step, back, 2, 11), back, 4, 18) + 128
-    return samples.clamp(0, 255).reshape(plane.shape)
+    return samples.clamp(0, 255).to(torch.uint8).reshape(plane.shape)
 
 
 _DCT_32 = _DCT.astype(np.int32)
@@ -140,23 +138,29 @@ def _doubled(plane: Tensor, height: int, width: int) -> Tensor:
 def jpeg(image: Batch, quality: int) -> Batch:
     """Encode as baseline JPEG with 4:2:0 chroma and decode again (libjpeg-turbo)."""
     height, width, channels = image.shape
-    values = image.data.to(torch.int32)
     luma_steps, chroma_steps = _steps(quality, _LUMA), _steps(quality, _CHROMA)
-    size = _up(height, 8), _up(width, 8)
-    if channels == 1:
-        plane = _requantised(_padded(values[..., 0], *size), luma_steps)
-        return Batch(plane[:, :height, :width, None].to(torch.uint8))
-    r, g, b = values.unbind(3)
+    if channels == 3:
+        rest = _DCT_32, luma_steps, chroma_steps
+        return Batch(triton_kernels.run(triton_layers.jpeg, _in_torch, image.data, *rest))
+    plane = _padded(image.data[..., 0], _up(height, 8), _up(width, 8))
+    plane = triton_kernels.run(triton_kernels.requantised, _requantised, plane, _DCT_32, luma_steps)
+    return Batch(plane[:, :height, :width, None].contiguous())
+
+
+def _in_torch(image: Tensor, matrix: Steps, luma_steps: Steps, chroma_steps: Steps) -> Tensor:
+    height, width = image.shape[1:3]
+    r, g, b = image.to(torch.int32).unbind(3)
     y = (r * 19595 + g * 38470 + b * 7471 + 32768) >> 16
     cb = (r * -11059 - g * 21709 + b * 32768 + (128 << 16) + 32767) >> 16
     cr = (r * 32768 - g * 27439 - b * 5329 + (128 << 16) + 32767) >> 16
-    y = _requantised(_padded(y, *size), luma_steps)[:, :height, :width]
+    y = _requantised(_padded(y, _up(height, 8), _up(width, 8)).to(torch.uint8), matrix, luma_steps)
+    y = y[:, :height, :width].to(torch.int32)
     half = -(-height // 2), -(-width // 2)
+    halves = (_requantised(_halved(chroma).to(torch.uint8), matrix, chroma_steps) for chroma in (cb, cr))
     cb, cr = (
-        _doubled(_requantised(_halved(chroma), chroma_steps)[:, : half[0], : half[1]], height, width) - 128
-        for chroma in (cb, cr)
+        _doubled(plane[:, : half[0], : half[1]].to(torch.int32), height, width) - 128 for plane in halves
     )
     red = y + ((cr * 91881 + 32768) >> 16)
     green = y + ((cb * -22554 - cr * 46802 + 32768) >> 16)
     blue = y + ((cb * 116130 + 32768) >> 16)
-    return Batch(torch.stack((red, green, blue), 3).clamp(0, 255).to(torch.uint8))
+    return torch.stack((red, green, blue), 3).clamp(0, 255).to(torch.uint8)

@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from stormproof.imaging.gpu import triton_kernels, triton_layers
 from stormproof.imaging.gpu.batch import Batch
-from stormproof.imaging.gpu.tensors import divided, resident, taken, to_device
+from stormproof.imaging.gpu.tensors import current_device, divided, resident, taken, to_device
 from stormproof.imaging.plans import GUARD, LUMA
 
 _GUARD = float(GUARD)
@@ -41,20 +42,27 @@ def _level(value: Tensor) -> Tensor:
     return (value + _GUARD).clamp(0, 255).to(torch.uint8)
 
 
-def _number(value: Any) -> Any:
-    """A 32-bit float for all images, or one for each, in front of rows, columns and channels."""
+def _number(value: Any, images: int) -> Tensor:
+    """32-bit floats, one for each image, of a number for all or a batch of them."""
     if isinstance(value, Batch):
-        return value.data.to(torch.float32).reshape(-1, 1, 1, 1)
-    return float(np.float32(value))
+        return value.data.to(torch.float32).reshape(-1).expand(images)
+    return torch.full((images,), float(np.float32(value)), device=current_device())
 
 
 def add_layer(
     image: Batch, layer: Batch, *, gain: Any, scale: Any, offset: Any, colour: tuple[float, ...]
 ) -> Batch:
     """gain·image + (scale·layer + offset)·colour, saturated and truncated; `layer` is H×W, colour 0..255."""
-    height, width = image.shape[:2]
-    light = layer.data[:, :height, :width, None] * _number(scale) + _number(offset)
-    return Batch(_level(image.data * _number(gain) + light * to_device(colour, np.float32)))
+    numbers = torch.stack([_number(value, len(image.data)) for value in (gain, scale, offset)], 1)
+    rest = layer.data, numbers, to_device(colour, np.float32), _GUARD
+    return Batch(triton_kernels.run(triton_layers.layered, _layered, image.data, *rest))
+
+
+def _layered(image: Tensor, layer: Tensor, numbers: Tensor, colour: Tensor, guard: float) -> Tensor:
+    height, width = image.shape[1:3]
+    gain, scale, offset = numbers[:, :, None, None, None].unbind(1)
+    light = layer[:, :height, :width, None] * scale + offset
+    return ((image * gain + light * colour) + guard).clamp(0, 255).to(torch.uint8)
 
 
 def cover(image: Batch, layer: Batch, colour: tuple[float, ...]) -> Batch:
@@ -66,21 +74,33 @@ def cover(image: Batch, layer: Batch, colour: tuple[float, ...]) -> Batch:
 def mix(image: Batch, a: float, other: Batch, b: float) -> Batch:
     """a·image + b·other, saturated and truncated."""
     # Doubles and no guard: weights like 0.7 make many exact ties, cut here as the reference cuts.
-    total = image.data.to(torch.float64) * a + other.data.to(torch.float64) * b
-    return Batch(total.clamp(max=255).to(torch.uint8))
+    weights = to_device((a, b), np.float64)
+    return Batch(triton_kernels.run(triton_layers.mixed, _mixed, image.data, other.data, weights))
+
+
+def _mixed(image: Tensor, other: Tensor, weights: Tensor) -> Tensor:
+    total = image.to(torch.float64) * weights[0] + other.to(torch.float64) * weights[1]
+    return total.clamp(max=255).to(torch.uint8)
 
 
 def whiten(image: Batch, layer: Batch, keep: float) -> Batch:
     """Pull each pixel a share 1 − keep towards 1.5·grey + ½ (never darker), then add `layer` (0..255)."""
     kept = np.float32(keep)
-    value = image.data.to(torch.float32)
-    grey = value
-    if image.shape[2] == 3:
-        red, green, blue = (float(np.float32(share)) for share in LUMA)
+    luma = tuple(float(np.float32(share)) for share in LUMA)
+    rest = layer.data, float(kept), float(np.float32(1) - kept), luma, _GUARD
+    return Batch(triton_kernels.run(triton_layers.whitened, _whitened, image.data, *rest))
+
+
+def _whitened(
+    image: Tensor, layer: Tensor, keep: float, lose: float, luma: tuple[float, ...], guard: float
+) -> Tensor:
+    grey = value = image.to(torch.float32)
+    if image.shape[3] == 3:
+        red, green, blue = luma
         grey = (value[..., :1] * red + value[..., 1:2] * green) + value[..., 2:] * blue
     bright = grey * 1.5 + 127.5
-    whiter = value * float(kept) + torch.maximum(value, bright) * float(np.float32(1) - kept)
-    return Batch(_level(whiter + layer.data[..., None]))
+    whiter = value * keep + torch.maximum(value, bright) * lose
+    return ((whiter + layer[..., None]) + guard).clamp(0, 255).to(torch.uint8)
 
 
 def by_brightest(image: Batch, table: Any) -> Batch:

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from stormproof.imaging.gpu import triton_kernels
 from stormproof.imaging.gpu.batch import Batch, PerImage
-from stormproof.imaging.gpu.tensors import resident, to_device
-from stormproof.imaging.plans import FIXED, GUARD, border, fixed_kernel
+from stormproof.imaging.gpu.tensors import edges, resident, to_device
+from stormproof.imaging.plans import FIXED, GUARD, fixed_kernel
 
 Taps = npt.NDArray[np.int32]
 
@@ -24,7 +24,7 @@ def convolve(image: Batch, weights: npt.NDArray[np.float64]) -> Batch:
     height, width = image.shape[:2]
     radius = weights.shape[0] // 2
     taps = _taps(weights.tobytes(), weights.shape[0])
-    rows, columns = (resident(_mirror(side, radius)) for side in (height, width))
+    rows, columns = (resident(edges(side, radius, "mirror")) for side in (height, width))
     return Batch(triton_kernels.run(triton_kernels.weigh, _weigh, image.data, taps, rows, columns, FIXED))
 
 
@@ -35,11 +35,6 @@ def _weigh(source: Tensor, taps: Taps, rows: Tensor, columns: Tensor, shift: int
     for row, column, weight in taps.tolist():
         total += padded[:, row : row + height, column : column + width] * weight
     return (total >> shift).clamp(max=255).to(torch.uint8)
-
-
-@lru_cache(maxsize=32)
-def _mirror(length: int, radius: int) -> Taps:
-    return border(length, radius, "mirror").astype(np.int32)
 
 
 @lru_cache(maxsize=16)
@@ -66,20 +61,22 @@ def line_blur_field(field: Batch, weights: Any, shifts: Any) -> Batch:
 def _lines(source: Tensor, weights: Any, shifts: Any, guard: float) -> Tensor:
     if not isinstance(weights, PerImage):
         weights, shifts = [weights] * len(source), [shifts] * len(source)
-    w, s = (to_device(padded) for padded in _in_fours(weights, shifts))
-    return triton_kernels.run(triton_kernels.line, _line, source, w, s, guard)
+    w, s = _in_fours(weights, shifts)
+    reach = int(np.abs(s).max(initial=0))
+    tables = (resident(edges(side, reach, "nearest")) for side in source.shape[1:3])
+    return triton_kernels.run(triton_kernels.line, _line, source, to_device(w), to_device(s), *tables, guard)
 
 
-def _line(source: Tensor, w: Tensor, s: Tensor, guard: float) -> Tensor:
+def _line(source: Tensor, w: Tensor, s: Tensor, rows: Tensor, columns: Tensor, guard: float) -> Tensor:
     """`w` is N × T weights, `s` N × T × 2 shifts; T is a multiple of four."""
     images, height, width, _ = source.shape
     n = torch.arange(images, device=source.device)[:, None, None]
     y, x = (torch.arange(side, device=source.device) for side in (height, width))
 
     def tap(i: int) -> Tensor:
-        rows = (y + s[:, i, :1]).clamp(0, height - 1)
-        columns = (x + s[:, i, 1:]).clamp(0, width - 1)
-        return source[n, rows[:, :, None], columns[:, None]].to(torch.float32) * w[:, i, None, None, None]
+        down = (y + s[:, i, :1]).clamp(0, height - 1)
+        across = (x + s[:, i, 1:]).clamp(0, width - 1)
+        return source[n, down[:, :, None], across[:, None]].to(torch.float32) * w[:, i, None, None, None]
 
     total = torch.full(source.shape, guard, dtype=torch.float32, device=source.device)
     for i in range(0, w.shape[1], 4):

@@ -16,9 +16,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from stormproof.imaging.gpu import triton_kernels
+from stormproof.imaging.gpu import triton_kernels, triton_layers
 from stormproof.imaging.gpu.batch import Batch, OneByOne, PerImage
-from stormproof.imaging.gpu.tensors import resident, to_device
+from stormproof.imaging.gpu.tensors import resident, taken, to_device
 from stormproof.randomness import U16, Draw, normal_quantiles, stream_number
 
 _LOW = 0xFFFFFFFF
@@ -40,6 +40,18 @@ def philox_bits(keys: Tensor, stream: int, count: int) -> Tensor:
     words = torch.stack(philox(blocks, stream, keys[:, :1], keys[:, 1:]), dim=2)
     halves = torch.stack((words & 0xFFFF, words >> 16), dim=3).to(torch.int32)
     return halves.reshape(len(keys), -1)[:, :count].contiguous()
+
+
+def _uniforms(keys: Tensor, stream: int, count: int, scale: float, low: float) -> Tensor:
+    field = philox_bits(keys, stream, count).to(torch.float32)
+    field += 0.5
+    field *= scale
+    field += low
+    return field
+
+
+def _chosen(keys: Tensor, stream: int, count: int, values: Tensor) -> Tensor:
+    return taken(values, philox_bits(keys, stream, count))
 
 
 class Bits(Batch):
@@ -128,16 +140,15 @@ class Draws:
         return Bits(self.keys, stream_number(stream), tuple(shape))
 
     def uniform_field(self, stream: str, shape: tuple[int, ...], low: float, high: float) -> Batch:
-        field = self.bits(stream, shape).data.to(torch.float32)
-        field += 0.5
-        field *= float(np.float32((high - low) / U16))
-        field += float(np.float32(low))
-        return Batch(field)
+        scale, start = float(np.float32((high - low) / U16)), float(np.float32(low))
+        rest = stream_number(stream), prod(shape), scale, start
+        field = triton_kernels.run(triton_layers.uniforms, _uniforms, self.keys, *rest)
+        return Batch(field.reshape(-1, *shape))
 
     def normal_field(self, stream: str, shape: tuple[int, ...], mean: float, sd: float) -> Batch:
-        table = resident(_normal_table(mean, sd))
-        bits = self.bits(stream, shape).data
-        return Batch(table.index_select(0, bits.flatten()).reshape(bits.shape))
+        rest = stream_number(stream), prod(shape), resident(_normal_table(mean, sd))
+        field = triton_kernels.run(triton_layers.chosen, _chosen, self.keys, *rest)
+        return Batch(field.reshape(-1, *shape))
 
     def integer_field(self, stream: str, shape: tuple[int, ...], low: int, high: int) -> Batch:
         bits = self.bits(stream, shape).data

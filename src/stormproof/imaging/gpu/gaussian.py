@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
-import numpy as np
 import torch
 from torch import Tensor
 
 from stormproof.imaging.gpu import triton_kernels
 from stormproof.imaging.gpu.batch import Batch
-from stormproof.imaging.gpu.tensors import resident
-from stormproof.imaging.plans import GUARD, Field, border, half_gaussian
-
-
-@lru_cache(maxsize=64)
-def _index(length: int, radius: int, rule: str) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    return border(length, radius, rule).astype(np.int32)
+from stormproof.imaging.gpu.tensors import edges, resident
+from stormproof.imaging.plans import GUARD, Field, half_gaussian
 
 
 def symmetric_sum(
     source: Tensor, half: Field, rule: str, axis: int, guard: float = 0.0, dtype: torch.dtype = torch.float32
 ) -> Tensor:
     """Σ_j half[|j|]·source over j = −radius … radius along an axis of N × H × W × C, pairs first."""
-    index = resident(_index(source.shape[axis], len(half) - 1, rule))
+    index = resident(edges(source.shape[axis], len(half) - 1, rule))
     return triton_kernels.run(triton_kernels.symmetric, _in_torch, source, half, index, axis, guard, dtype)
 
 

@@ -1,10 +1,11 @@
-"""Primitives that a GPU does not do well: image by image through the CPU set, by declaration.
+"""Primitives that a GPU does not do well: through the CPU set, an image to each core, by declaration.
 
 They need Numba and OpenCV, and wait for the device. `HOSTED` is the list that the documentation prints.
 """
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import Any
 
@@ -13,6 +14,7 @@ import torch
 
 from stormproof.errors import MissingExtra
 from stormproof.imaging.gpu.batch import Batch
+from stormproof.processes import worker_count
 
 HOSTED = {
     "relief": "edges, distances and equalisation as OpenCV has them (water drops of `spatter` 1 to 3)",
@@ -29,5 +31,6 @@ def hosted(module: str, name: str, field: Any) -> Any:
         raise MissingExtra(needed, "pip install numba opencv-python-headless") from error
     if isinstance(field, np.ndarray):
         return function(field)
-    made = [function(one) for one in field.data.cpu().numpy()]
+    with ThreadPoolExecutor(worker_count(None)) as pool:  # OpenCV lets go of Python while it works
+        made = list(pool.map(function, field.data.cpu().numpy()))
     return Batch(torch.from_numpy(np.stack(made)).to(field.data.device))

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from stormproof.imaging.gpu import triton_kernels
 from stormproof.imaging.gpu.batch import Batch
-from stormproof.imaging.gpu.tensors import resident
-from stormproof.imaging.plans import PATCH, border
+from stormproof.imaging.gpu.tensors import edges, resident
+from stormproof.imaging.plans import PATCH
 
 Kernels = npt.NDArray[np.float32]
 
@@ -62,7 +62,7 @@ def _in_torch(data: Tensor, kernels: Kernels, patch: int) -> Tensor:
     height, width = data.shape[1:3]
     reach = kernels.shape[2] // 2
     weights = resident(kernels)
-    rows, columns = (resident(border(side, reach, "nearest")) for side in (height, width))
+    rows, columns = (resident(edges(side, reach, "nearest")) for side in (height, width))
     padded = data.index_select(1, rows).index_select(2, columns).to(torch.float32)
     total = torch.zeros(data.shape, dtype=torch.float32, device=data.device)
     for i in range(kernels.shape[2]):

@@ -6,12 +6,15 @@ import weakref
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
+
+from stormproof.imaging.plans import border
 
 _TORCH = {
     "bool": torch.bool, "uint8": torch.uint8, "int8": torch.int8, "int16": torch.int16,
@@ -73,6 +76,12 @@ def resident(
     if key not in _RESIDENT or _RESIDENT[key][0]() is not array:
         _RESIDENT[key] = weakref.ref(array, partial(_forget, _RESIDENT, key)), make(array)
     return _RESIDENT[key][1]
+
+
+@lru_cache(maxsize=128)
+def edges(length: int, radius: int, rule: str) -> npt.NDArray[np.int32]:
+    """`plans.border` in 32 bits; one array for all who ask, so that the device keeps it."""
+    return border(length, radius, rule).astype(np.int32)
 
 
 def taken(table: Tensor, index: Tensor) -> Tensor:

@@ -23,8 +23,8 @@ from torch import Tensor
 from stormproof.imaging.gpu.tensors import resident
 from stormproof.imaging.plans import Field
 
-_BLOCK = 1024
-_EXACT = {"enable_fp_fusion": False}  # round products before adding, as the CPU does
+BLOCK = 1024
+EXACT = {"enable_fp_fusion": False}  # round products before adding, as the CPU does
 
 _switched_off: list[bool] = []
 trusted: set[Hashable] = set()
@@ -51,7 +51,7 @@ def run(kernel: Callable[..., Tensor], twin: Callable[..., Tensor], source: Tens
     name = kernel.__name__, source.dtype, rest[-1] if kernel is noise else None
     if name in trusted:
         return kernel(source, *rest)
-    expected = twin(source, *rest)
+    expected = twin(source, *rest).clone()  # one that fills a tensor of its caller's fills it twice here
     if name not in refused:
         why = _difference(kernel, expected, source, *rest)
         if why is None:
@@ -97,23 +97,22 @@ def _moves() -> ModuleType:
     return triton_moves
 
 
-def _signed(word: int) -> int:
+def signed(word: int) -> int:
     """32 bits as Triton takes a plain number: signed."""
     return word - (1 << 32) if word >= 1 << 31 else word
 
 
-def _seeds(keys: Tensor) -> Tensor:
+def seeds(keys: Tensor) -> Tensor:
     return keys[:, 0] | (keys[:, 1] << 32)
 
 
-def _grid(count: int, block: int, images: int) -> tuple[int, int]:
+def grid(count: int, block: int, images: int) -> tuple[int, int]:
     return -(-count // block), images
 
 
 def philox_bits(keys: Tensor, stream: int, count: int) -> Tensor:
     out = torch.empty((len(keys), count), dtype=torch.int32, device=keys.device)
-    grid = _grid(count, 8 * 256, len(keys))
-    _source().bits_kernel[grid](out, _seeds(keys), _signed(stream), count, BLOCK=256)
+    _source().bits_kernel[grid(count, 8 * 256, len(keys))](out, seeds(keys), signed(stream), count, BLOCK=256)
     return out
 
 
@@ -122,9 +121,9 @@ def noise(image: Tensor, bits: Any, table: Tensor, first: int, second: int, kind
     image = image.contiguous()
     out = torch.empty_like(image)
     count = image[0].numel()
-    grid = _grid(count, 8 * 256, len(image))
-    seeds, stream = _seeds(bits.keys), _signed(bits.stream)
-    _source().noise_kernel[grid](image, out, seeds, table, stream, count, first, second, KIND=kind, BLOCK=256)
+    _source().noise_kernel[grid(count, 8 * 256, len(image))](
+        image, out, seeds(bits.keys), table, signed(bits.stream), count, first, second, KIND=kind, BLOCK=256
+    )
     return out
 
 
@@ -135,45 +134,52 @@ def symmetric(
     source = source.contiguous()
     out = torch.empty(source.shape, dtype=dtype, device=source.device)
     count, step = source[0].numel(), source.stride(axis)
-    _source().symmetric_kernel[_grid(count, _BLOCK, len(source))](
+    _source().symmetric_kernel[grid(count, BLOCK, len(source))](
         source, out, resident(half), index, len(half) - 1, source.shape[axis], step, count, guard,
-        WHOLE=dtype == torch.uint8, BLOCK=_BLOCK, **_EXACT,
+        WHOLE=dtype == torch.uint8, BLOCK=BLOCK, **EXACT,
     )  # fmt: skip
     return out
 
 
-def line(source: Tensor, weights: Tensor, shifts: Tensor, guard: float) -> Tensor:
-    """Copies of N × H × W × C read N × T × 2 `shifts` away, weighed by N × T `weights`; T a multiple of 4."""
+def gathered(source: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    """source[:, rows][:, :, columns] of N × H × W × C, by int32 tables."""
     source = source.contiguous()
-    out = torch.empty_like(source)
     images, height, width, channels = source.shape
-    grid = _grid(height * width * channels, _BLOCK, images)
-    _source().line_kernel[grid](
-        source, out, weights, shifts, weights.shape[1], height, width, guard,
-        channels=channels, WHOLE=source.dtype == torch.uint8, BLOCK=_BLOCK, **_EXACT,
+    out = source.new_empty((images, len(rows), len(columns), channels))
+    _moves().gather_kernel[grid(out[0].numel(), BLOCK, images)](
+        source, out, rows, columns, height, width, len(rows), len(columns), channels=channels, BLOCK=BLOCK
+    )
+    return out
+
+
+def line(
+    source: Tensor, weights: Tensor, shifts: Tensor, rows: Tensor, columns: Tensor, guard: float
+) -> Tensor:
+    """Copies of N × H × W × C read N × T × 2 `shifts` away, weighed by N × T `weights`; T a multiple of 4.
+
+    `rows` and `columns` are the border's tables, as wide as the farthest shift.
+    """
+    out = torch.empty(source.shape, dtype=source.dtype, device=source.device)
+    images, height, width, channels = source.shape
+    wide, reach = len(columns), (len(columns) - width) // 2
+    places = ((shifts[..., 0] + reach) * wide + (shifts[..., 1] + reach)) * channels
+    _source().line_kernel[grid(height * width * channels, BLOCK, images)](
+        gathered(source, rows, columns), out, weights, places, weights.shape[1], height, width * channels,
+        wide * channels, len(rows), guard, WHOLE=source.dtype == torch.uint8, BLOCK=BLOCK, **EXACT,
     )  # fmt: skip
     return out
 
 
 def weigh(source: Tensor, taps: npt.NDArray[np.int32], rows: Tensor, columns: Tensor, shift: int) -> Tensor:
     """Integer correlation with `taps` (row, column, weight), borders by the tables of rows and columns."""
-    source = source.contiguous()
-    out = torch.empty_like(source)
+    out = torch.empty(source.shape, dtype=source.dtype, device=source.device)
     images, height, width, channels = source.shape
-    grid = _grid(height * width * channels, _BLOCK, images)
-    _source().weigh_kernel[grid](
-        source,
-        out,
-        resident(taps),
-        len(taps),
-        rows,
-        columns,
-        height,
-        width,
-        shift,
-        channels=channels,
-        BLOCK=_BLOCK,
-    )
+    wide, all_taps = len(columns), resident(taps)
+    places = (all_taps[:, 0] * wide + all_taps[:, 1]) * channels
+    _source().weigh_kernel[grid(height * width * channels, BLOCK, images)](
+        gathered(source, rows, columns), out, places, all_taps[:, 2].contiguous(), len(taps), height,
+        width * channels, wide * channels, len(rows), shift, BLOCK=BLOCK,
+    )  # fmt: skip
     return out
 
 
@@ -185,9 +191,9 @@ def zoom(source: Tensor, *plan: Any) -> Tensor:
     images, height, width, channels = source.shape
     layers = len(rows)
     share = float(np.float32(1) / np.float32(layers + 1))
-    _moves().zoom_kernel[_grid(height * width * channels, _BLOCK, images)](
+    _moves().zoom_kernel[grid(height * width, 256, images)](
         source, out, rows, down, last_row, columns, across, last_column, layers, height, width, share, guard,
-        channels=channels, BLOCK=_BLOCK, **_EXACT,
+        channels=channels, BLOCK=256, **EXACT,
     )  # fmt: skip
     return out
 
@@ -197,7 +203,7 @@ def displace(source: Tensor, dy: Tensor, dx: Tensor, guard: float) -> Tensor:
     source = source.contiguous()
     out = torch.empty_like(source)
     images, height, width, channels = source.shape
-    _moves().displace_kernel[_grid(height * width, _BLOCK, images)](
+    _moves().displace_kernel[grid(height * width, BLOCK, images)](
         source,
         out,
         dy.contiguous(),
@@ -206,8 +212,8 @@ def displace(source: Tensor, dy: Tensor, dx: Tensor, guard: float) -> Tensor:
         width,
         guard,
         channels=channels,
-        BLOCK=_BLOCK,
-        **_EXACT,
+        BLOCK=BLOCK,
+        **EXACT,
     )
     return out
 
@@ -217,9 +223,9 @@ def patches(source: Tensor, kernels: Field, patch: int) -> Tensor:
     source = source.contiguous()
     out = torch.empty_like(source)
     images, height, width, channels = source.shape
-    _moves().patches_kernel[_grid(height * width * channels, _BLOCK, images)](
+    _moves().patches_kernel[grid(height * width * channels, BLOCK, images)](
         source, out, resident(kernels), kernels.shape[2], kernels.shape[1], height, width,
-        channels=channels, PATCH=patch, BLOCK=_BLOCK, **_EXACT,
+        channels=channels, PATCH=patch, BLOCK=BLOCK, **EXACT,
     )  # fmt: skip
     return out
 
@@ -228,20 +234,19 @@ def walk(shifts: Tensor, top: int, left: int, height: int, width: int) -> Tensor
     """For N × rows × columns × 2 `shifts` of one pass, each pixel's origin; N × H·W, int64."""
     images, rows, columns, _ = shifts.shape
     origin = torch.empty((images, height * width), dtype=torch.int64, device=shifts.device)
-    _moves().walk_kernel[_grid(height * width, 256, images)](
+    _moves().walk_kernel[grid(height * width, 256, images)](
         shifts.contiguous(), origin, top, left, rows, columns, width, height * width, BLOCK=256
     )
     return origin
 
 
 def requantised(plane: Tensor, matrix: npt.NDArray[np.int32], steps: npt.NDArray[np.int32]) -> Tensor:
-    """N × H × W samples, int32, both sides multiples of 8, through the DCT and back."""
+    """N × H × W samples, uint8, both sides multiples of 8, through the DCT and back."""
     plane = plane.contiguous()
     out = torch.empty_like(plane)
     images, height, width = plane.shape
     blocks, across = images * (height // 8) * (width // 8), width // 8
-    grid = (-(-blocks // 4),)
-    _moves().requantise_kernel[grid](
+    _moves().requantise_kernel[(-(-blocks // 4),)](
         plane, out, resident(matrix), resident(steps), blocks, across, width, BLOCK=4
     )
     return out

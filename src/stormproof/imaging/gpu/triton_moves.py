@@ -6,19 +6,58 @@ import triton
 import triton.language as tl
 
 
+@triton.jit(do_not_specialize=["height", "width", "tall", "wide"])
+def gather_kernel(  # type: ignore[no-untyped-def]
+    source, out, rows, columns, height, width, tall, wide, channels: tl.constexpr, BLOCK: tl.constexpr
+):
+    """out[y, x] = source[rows[y], columns[x]]; one program element a value of `out`."""
+    n = tl.program_id(1).to(tl.int64)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < tall * wide * channels
+    y = tl.load(rows + at // (wide * channels), mask=inside, other=0)
+    x = tl.load(columns + (at // channels) % wide, mask=inside, other=0)
+    place = (y * width + x) * channels + at % channels
+    value = tl.load(source + n * height * width * channels + place, mask=inside, other=0)
+    tl.store(out + n * tall * wide * channels + at, value, mask=inside)
+
+
+@triton.jit
+def between(start, a, b, c, d, f, g, held):  # type: ignore[no-untyped-def]
+    """Bilinear between four values: rows are blended first, then the blend is read."""
+    upper_left = tl.load(start + a, mask=held, other=0).to(tl.float32)
+    lower_left = tl.load(start + b, mask=held, other=0).to(tl.float32)
+    upper_right = tl.load(start + c, mask=held, other=0).to(tl.float32)
+    lower_right = tl.load(start + d, mask=held, other=0).to(tl.float32)
+    left = upper_left + (lower_left - upper_left) * f
+    right = upper_right + (lower_right - upper_right) * f
+    return left + (right - left) * g
+
+
+@triton.jit
+def store_mean(target, total, share, guard, inside):  # type: ignore[no-untyped-def]
+    level = tl.minimum(total * share + guard, 255.0)
+    tl.store(target, level.to(tl.int32).to(tl.uint8), mask=inside)
+
+
 @triton.jit(do_not_specialize=["layers", "height", "width", "share", "guard"])
 def zoom_kernel(  # type: ignore[no-untyped-def]
     source, out, rows, down, last_row, columns, across, last_column, layers, height, width, share, guard,
     channels: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """The image and its enlargements added up: tables of layers × rows and layers × columns, −1 outside."""
+    """The image and its enlargements added up: tables of layers × rows and layers × columns, −1 outside.
+
+    One program element a pixel, which has 1 or 3 channels: where it is read from is the same for all.
+    """
     n = tl.program_id(1).to(tl.int64)
-    count = height * width * channels
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < count
-    y, x = at // (width * channels), (at // channels) % width
-    start = source + n * count + at % channels
-    total = tl.load(source + n * count + at, mask=inside, other=0).to(tl.float32)
+    inside = at < height * width
+    y, x = at // width, at % width
+    start = source + n * height * width * channels
+    own, target = start + at * channels, out + n * height * width * channels + at * channels
+    first = tl.load(own, mask=inside, other=0).to(tl.float32)
+    if channels == 3:
+        second = tl.load(own + 1, mask=inside, other=0).to(tl.float32)
+        third = tl.load(own + 2, mask=inside, other=0).to(tl.float32)
     for k in range(layers):
         i = tl.load(rows + k * height + y, mask=inside, other=-1)
         j = tl.load(columns + k * width + x, mask=inside, other=-1)
@@ -26,15 +65,16 @@ def zoom_kernel(  # type: ignore[no-untyped-def]
         f = tl.load(down + k * height + y, mask=held, other=0.0)
         g = tl.load(across + k * width + x, mask=held, other=0.0)
         below, right = tl.minimum(i + 1, tl.load(last_row + k)), tl.minimum(j + 1, tl.load(last_column + k))
-        a = tl.load(start + (i * width + j) * channels, mask=held, other=0).to(tl.float32)
-        b = tl.load(start + (below * width + j) * channels, mask=held, other=0).to(tl.float32)
-        c = tl.load(start + (i * width + right) * channels, mask=held, other=0).to(tl.float32)
-        d = tl.load(start + (below * width + right) * channels, mask=held, other=0).to(tl.float32)
-        left_line = a + (b - a) * f
-        right_line = c + (d - c) * f
-        total = tl.where(held, total + (left_line + (right_line - left_line) * g), total)
-    level = tl.minimum(total * share + guard, 255.0)
-    tl.store(out + n * count + at, level.to(tl.int32).to(tl.uint8), mask=inside)
+        a, b = (i * width + j) * channels, (below * width + j) * channels
+        c, d = (i * width + right) * channels, (below * width + right) * channels
+        first = tl.where(held, first + between(start, a, b, c, d, f, g, held), first)
+        if channels == 3:
+            second = tl.where(held, second + between(start + 1, a, b, c, d, f, g, held), second)
+            third = tl.where(held, third + between(start + 2, a, b, c, d, f, g, held), third)
+    store_mean(target, first, share, guard, inside)
+    if channels == 3:
+        store_mean(target + 1, second, share, guard, inside)
+        store_mean(target + 2, third, share, guard, inside)
 
 
 @triton.jit
@@ -145,7 +185,7 @@ def requantise_kernel(  # type: ignore[no-untyped-def]
     corner = (block // across).to(tl.int64) * 8 * width + (block % across) * 8
     at = corner[:, None, None] + row[None, :, None] * width + column[None, None, :]
     inside = (block < blocks)[:, None, None] & (row >= 0)[None, :, None] & (column >= 0)[None, None, :]
-    samples = tl.load(plane + at, mask=inside, other=128) - 128
+    samples = tl.load(plane + at, mask=inside, other=128).to(tl.int32) - 128
     there = tl.load(matrix + row[:, None] * 8 + column[None, :])  # frequency, sample
     back = tl.load(matrix + column[None, :] * 8 + row[:, None])  # sample, frequency
     lines = rounded(tl.sum(samples[:, :, None, :] * there[None, None, :, :], axis=3), 11)
@@ -155,4 +195,4 @@ def requantise_kernel(  # type: ignore[no-untyped-def]
     level = tl.where(found < 0, -level, level) * step
     lines = rounded(tl.sum(level[:, None, :, :] * back[None, :, :, None], axis=2), 11)
     value = rounded(tl.sum(lines[:, :, None, :] * back[None, None, :, :], axis=3), 18) + 128
-    tl.store(out + at, tl.minimum(tl.maximum(value, 0), 255), mask=inside)
+    tl.store(out + at, tl.minimum(tl.maximum(value, 0), 255).to(tl.uint8), mask=inside)

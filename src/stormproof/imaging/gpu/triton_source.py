@@ -74,76 +74,45 @@ def symmetric_kernel(  # type: ignore[no-untyped-def]
         tl.store(out + n * count + at, total, mask=inside)
 
 
-@triton.jit
-def tap(source, down, across, y, x, height, width, channels: tl.constexpr, inside):  # type: ignore[no-untyped-def]
-    """What a tap reads `down` rows and `across` columns away, edges repeated."""
-    row = tl.minimum(tl.maximum(y + down, 0), height - 1)
-    column = tl.minimum(tl.maximum(x + across, 0), width - 1)
-    return tl.load(source + (row * width + column) * channels, mask=inside, other=0).to(tl.float32)
-
-
-@triton.jit(do_not_specialize=["taps", "height", "width", "guard"])
+@triton.jit(do_not_specialize=["taps", "height", "line", "wide", "tall", "guard"])
 def line_kernel(  # type: ignore[no-untyped-def]
-    source,
-    out,
-    weights,
-    shifts,
-    taps,
-    height,
-    width,
-    guard,
-    channels: tl.constexpr,
-    WHOLE: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    """Weighted sum of shifted copies, each image along a path of its own; taps come in fours."""
+    source, out, weights, places, taps, height, line, wide, tall, guard,
+    WHOLE: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Weighted sum of shifted copies, each image along a path of its own; taps come in fours.
+
+    `source` has borders, `tall` rows of `wide` values; `out` has `height` rows of `line` values.
+    """
     n = tl.program_id(1).to(tl.int64)
-    count = height * width * channels
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < count
-    y, x = at // (width * channels), (at // channels) % width
-    start = source + n * count + at % channels
-    w, s = weights + n * taps, shifts + n * taps * 2
+    inside = at < height * line
+    start = source + n * tall * wide + (at // line) * wide + at % line
+    w, p = weights + n * taps, places + n * taps
     total = tl.zeros((BLOCK,), tl.float32) + guard
     for i in range(0, taps, 4):
-        a = tap(start, tl.load(s + 2 * i), tl.load(s + 2 * i + 1), y, x, height, width, channels, inside)
-        b = tap(start, tl.load(s + 2 * i + 2), tl.load(s + 2 * i + 3), y, x, height, width, channels, inside)
-        c = tap(start, tl.load(s + 2 * i + 4), tl.load(s + 2 * i + 5), y, x, height, width, channels, inside)
-        d = tap(start, tl.load(s + 2 * i + 6), tl.load(s + 2 * i + 7), y, x, height, width, channels, inside)
+        a = tl.load(start + tl.load(p + i), mask=inside, other=0).to(tl.float32)
+        b = tl.load(start + tl.load(p + i + 1), mask=inside, other=0).to(tl.float32)
+        c = tl.load(start + tl.load(p + i + 2), mask=inside, other=0).to(tl.float32)
+        d = tl.load(start + tl.load(p + i + 3), mask=inside, other=0).to(tl.float32)
         first = tl.load(w + i) * a + tl.load(w + i + 1) * b
         second = tl.load(w + i + 2) * c + tl.load(w + i + 3) * d
         total = total + (first + second)
     if WHOLE:
-        tl.store(out + n * count + at, tl.minimum(total, 255.0).to(tl.int32).to(tl.uint8), mask=inside)
-    else:
-        tl.store(out + n * count + at, total, mask=inside)
+        total = tl.minimum(total, 255.0).to(tl.int32).to(tl.uint8)
+    tl.store(out + n * height * line + at, total, mask=inside)
 
 
-@triton.jit(do_not_specialize=["number", "height", "width", "shift"])
+@triton.jit(do_not_specialize=["taps", "height", "line", "wide", "tall", "shift"])
 def weigh_kernel(  # type: ignore[no-untyped-def]
-    source,
-    out,
-    taps,
-    number,
-    rows,
-    columns,
-    height,
-    width,
-    shift,
-    channels: tl.constexpr,
-    BLOCK: tl.constexpr,
+    source, out, places, weights, taps, height, line, wide, tall, shift, BLOCK: tl.constexpr
 ):
-    """Integer correlation: `taps` holds (row, column, weight) thrice `number`; borders by index tables."""
+    """Integer correlation; `source` has borders, as in `line_kernel`."""
     n = tl.program_id(1).to(tl.int64)
-    count = height * width * channels
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < count
-    y, x = at // (width * channels), (at // channels) % width
-    start = source + n * count + at % channels
+    inside = at < height * line
+    start = source + n * tall * wide + (at // line) * wide + at % line
     total = tl.zeros((BLOCK,), tl.int32) + (1 << (shift - 12))
-    for i in range(number):
-        row = tl.load(rows + y + tl.load(taps + 3 * i), mask=inside, other=0)
-        column = tl.load(columns + x + tl.load(taps + 3 * i + 1), mask=inside, other=0)
-        value = tl.load(start + (row * width + column) * channels, mask=inside, other=0).to(tl.int32)
-        total += value * tl.load(taps + 3 * i + 2)
-    tl.store(out + n * count + at, tl.minimum(total >> shift, 255).to(tl.uint8), mask=inside)
+    for i in range(taps):
+        value = tl.load(start + tl.load(places + i), mask=inside, other=0).to(tl.int32)
+        total += value * tl.load(weights + i)
+    tl.store(out + n * height * line + at, tl.minimum(total >> shift, 255).to(tl.uint8), mask=inside)

@@ -1,0 +1,165 @@
+"""Launches of the kernels for layers, fields, blocks and JPEG; each function has a twin in torch."""
+
+from __future__ import annotations
+
+from functools import cache
+from types import ModuleType
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from stormproof.imaging.gpu.triton_kernels import BLOCK, EXACT, grid, requantised, seeds, signed
+
+
+@cache
+def _mixing() -> ModuleType:
+    from stormproof.imaging.gpu import triton_mixing
+
+    return triton_mixing
+
+
+@cache
+def _squares() -> ModuleType:
+    from stormproof.imaging.gpu import triton_squares
+
+    return triton_squares
+
+
+def interleaved(planes: Tensor) -> Tensor:
+    """N × C × H × W as N × H × W × C."""
+    images, channels, height, width = planes.shape
+    out = planes.new_empty((images, height, width, channels))
+    _mixing().interleave_kernel[grid(height * width, BLOCK, images)](
+        planes.contiguous(), out, height * width, channels=channels, BACK=False, BLOCK=BLOCK
+    )
+    return out
+
+
+def planar(pixels: Tensor) -> Tensor:
+    """N × H × W × C as N × C × H × W."""
+    images, height, width, channels = pixels.shape
+    out = pixels.new_empty((images, channels, height, width))
+    _mixing().interleave_kernel[grid(height * width, BLOCK, images)](
+        pixels.contiguous(), out, height * width, channels=channels, BACK=True, BLOCK=BLOCK
+    )
+    return out
+
+
+def uniforms(keys: Tensor, stream: int, count: int, scale: float, low: float) -> Tensor:
+    """(bits + ½)·scale + low; N × count."""
+    return _field(keys, stream, count, keys, scale, low, table=False)
+
+
+def chosen(keys: Tensor, stream: int, count: int, values: Tensor) -> Tensor:
+    """values[bits]; N × count."""
+    return _field(keys, stream, count, values, 0.0, 0.0, table=True)
+
+
+def _field(
+    keys: Tensor, stream: int, count: int, values: Tensor, scale: float, low: float, *, table: bool
+) -> Tensor:
+    out = torch.empty((len(keys), count), dtype=torch.float32, device=keys.device)
+    _mixing().field_kernel[grid(count, 8 * 256, len(keys))](
+        out, seeds(keys), values, signed(stream), count, scale, low, TABLE=table, BLOCK=256, **EXACT
+    )
+    return out
+
+
+def subdivided(coarse: Tensor, centre: Tensor, row: Tensor, column: Tensor, gain: float) -> Tensor:
+    """N × n × n, or 1 × n × n for all, to N × 2n × 2n; n a power of two."""
+    images, side, _ = centre.shape
+    coarse = coarse.contiguous()
+    out = coarse.new_empty((images, 2 * side, 2 * side))
+    step = side * side if len(coarse) == images else 0
+    _mixing().subdivide_kernel[grid(side * side, BLOCK, images)](
+        coarse, out, centre, row, column, side, step, gain, BLOCK=BLOCK, **EXACT
+    )
+    return out
+
+
+def layered(image: Tensor, layer: Tensor, numbers: Tensor, colour: Tensor, guard: float) -> Tensor:
+    """`numbers` is N × 3: gain, scale and offset of each image."""
+    image, layer = image.contiguous(), layer.contiguous()
+    out = torch.empty_like(image)
+    images, height, width, channels = image.shape
+    _mixing().layer_kernel[grid(height * width * channels, BLOCK, images)](
+        image, out, layer, numbers.contiguous(), colour, height, width, layer.shape[2],
+        layer[0].numel() if len(layer) == images else 0, guard, channels=channels, BLOCK=BLOCK, **EXACT,
+    )  # fmt: skip
+    return out
+
+
+def whitened(
+    image: Tensor, layer: Tensor, keep: float, lose: float, luma: tuple[float, ...], guard: float
+) -> Tensor:
+    """`layer` is N × H × W."""
+    image = image.contiguous()
+    out = torch.empty_like(image)
+    images, height, width, channels = image.shape
+    _mixing().whiten_kernel[grid(height * width, BLOCK, images)](
+        image, out, layer.contiguous(), height * width, keep, lose, *luma, guard,
+        channels=channels, BLOCK=BLOCK, **EXACT,
+    )  # fmt: skip
+    return out
+
+
+def mixed(image: Tensor, other: Tensor, weights: Tensor) -> Tensor:
+    """`weights` is (a, b), doubles."""
+    image = image.contiguous()
+    out = torch.empty_like(image)
+    count = image[0].numel()
+    _mixing().mix_kernel[grid(count, BLOCK, len(image))](
+        image, other.contiguous(), out, weights, count, BLOCK=BLOCK, **EXACT
+    )
+    return out
+
+
+def cut(large: Tensor, members: Tensor, corners: Tensor, out: Tensor) -> Tensor:
+    """Parts of one large image, H × W × C, at each member's corner (row, column), into out[members]."""
+    height, width, channels = out.shape[1:]
+    _mixing().cut_kernel[grid(height * width * channels, BLOCK, len(members))](
+        large, out, members, corners, large.shape[1], height, width, channels=channels, BLOCK=BLOCK
+    )
+    return out
+
+
+def means(source: Tensor, axis: int, first: Tensor, last: Tensor, factors: Tensor, most: int) -> Tensor:
+    """Means of the values first … last − 1 along an axis; no block has more than `most`."""
+    source = source.contiguous()
+    shape = list(source.shape)
+    large, shape[axis] = shape[axis], len(first)
+    out = source.new_empty(shape)
+    count, step = out[0].numel(), source.stride(axis)
+    _squares().means_kernel[grid(count, BLOCK, len(source))](
+        source, out, first, last, factors, most, step, len(first), large, count, BLOCK=BLOCK
+    )
+    return out
+
+
+def jpeg(
+    image: Tensor,
+    matrix: npt.NDArray[np.int32],
+    luma_steps: npt.NDArray[np.int32],
+    chroma_steps: npt.NDArray[np.int32],
+) -> Tensor:
+    """N × H × W × 3 through JPEG: planes, DCT and back, colours."""
+    image = image.contiguous()
+    images, height, width, _ = image.shape
+    luma = image.new_empty((images, -(-height // 8) * 8, -(-width // 8) * 8))
+    half = -(-height // 2)
+    chroma = image.new_empty((2 * images, -(-half // 8) * 8, -(-width // 16) * 8))  # blue, then red
+    _squares().luma_kernel[grid(luma[0].numel(), BLOCK, images)](
+        image, luma, height, width, *luma.shape[1:], BLOCK=BLOCK
+    )
+    _squares().chroma_kernel[grid(chroma[0].numel(), BLOCK, images)](
+        image, chroma, height, width, *chroma.shape[1:], images, BLOCK=BLOCK
+    )
+    luma, chroma = requantised(luma, matrix, luma_steps), requantised(chroma, matrix, chroma_steps)
+    out = torch.empty_like(image)
+    _squares().colours_kernel[grid(height * width, BLOCK, images)](
+        luma, chroma, out, height, width, luma[0].numel(), luma.shape[2], chroma[0].numel(), chroma.shape[2],
+        images, NARROW=-(-width // 2) <= 2, BLOCK=BLOCK,
+    )  # fmt: skip
+    return out

@@ -1,0 +1,148 @@
+"""Kernels for layers over images, random fields, and the order of values; on the terms of `triton_source`."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from stormproof.imaging.gpu.triton_source import random_bits
+
+
+@triton.jit
+def interleave_kernel(  # type: ignore[no-untyped-def]
+    source, out, pixels, channels: tl.constexpr, BACK: tl.constexpr, BLOCK: tl.constexpr
+):
+    """Planes to pixels, C × H·W to H·W × C, or the way back."""
+    n = tl.program_id(1).to(tl.int64)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < pixels
+    start = n * pixels * channels
+    for c in tl.static_range(channels):
+        plane, pixel = start + c * pixels + at, start + at * channels + c
+        if BACK:
+            tl.store(out + plane, tl.load(source + pixel, mask=inside, other=0), mask=inside)
+        else:
+            tl.store(out + pixel, tl.load(source + plane, mask=inside, other=0), mask=inside)
+
+
+@triton.jit(do_not_specialize=["height", "width", "across"])
+def cut_kernel(  # type: ignore[no-untyped-def]
+    source, out, members, corners, across, height, width, channels: tl.constexpr, BLOCK: tl.constexpr
+):
+    """The part of one large image, `across` pixels wide, at each member's corner."""
+    n = tl.program_id(1)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    line = width * channels
+    inside = at < height * line
+    place = (tl.load(corners + 2 * n) + at // line) * across * channels
+    place += tl.load(corners + 2 * n + 1) * channels + at % line
+    value = tl.load(source + place, mask=inside, other=0)
+    tl.store(out + tl.load(members + n) * height * line + at, value, mask=inside)
+
+
+@triton.jit(do_not_specialize=["stream", "scale", "low"])
+def field_kernel(  # type: ignore[no-untyped-def]
+    out, seeds, table, stream, count, scale, low, TABLE: tl.constexpr, BLOCK: tl.constexpr
+):
+    """Random floats: table[bits], or (bits + ½)·scale + low."""
+    n = tl.program_id(1).to(tl.int64)
+    bits = random_bits(tl.load(seeds + n), stream, BLOCK)
+    at = tl.program_id(0) * BLOCK * 8 + tl.arange(0, BLOCK * 8)
+    value = tl.load(table + bits) if TABLE else (bits.to(tl.float32) + 0.5) * scale + low
+    tl.store(out + n * count + at, value, mask=at < count)
+
+
+@triton.jit
+def middle_of(here, wobble, start, i, j, side, gain, inside):  # type: ignore[no-untyped-def]
+    """The new point in the middle of the square whose upper left corner is (i, j), on a torus."""
+    below, right = (i + 1) & (side - 1), (j + 1) & (side - 1)
+    a = tl.load(here + i * side + j, mask=inside, other=0.0)
+    b = tl.load(here + below * side + j, mask=inside, other=0.0)
+    c = tl.load(here + i * side + right, mask=inside, other=0.0)
+    d = tl.load(here + below * side + right, mask=inside, other=0.0)
+    return ((a + b) + (c + d)) * 0.25 + tl.load(wobble + start + i * side + j, mask=inside, other=0.0) * gain
+
+
+@triton.jit(do_not_specialize=["step", "gain"])
+def subdivide_kernel(  # type: ignore[no-untyped-def]
+    coarse, out, centre, row, column, side, step, gain, BLOCK: tl.constexpr
+):
+    """One step of diamond–square, `side` a power of two; images of `coarse` are `step` values apart."""
+    n = tl.program_id(1).to(tl.int64)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < side * side
+    i, j = at // side, at % side
+    here, start = coarse + n * step, n * side * side
+    a = tl.load(here + at, mask=inside, other=0.0)
+    b = tl.load(here + ((i + 1) & (side - 1)) * side + j, mask=inside, other=0.0)
+    c = tl.load(here + i * side + ((j + 1) & (side - 1)), mask=inside, other=0.0)
+    middle = middle_of(here, centre, start, i, j, side, gain, inside)
+    above = middle_of(here, centre, start, (i - 1) & (side - 1), j, side, gain, inside)
+    before = middle_of(here, centre, start, i, (j - 1) & (side - 1), side, gain, inside)
+    across = ((middle + above) + (a + c)) * 0.25 + tl.load(row + start + at, mask=inside, other=0.0) * gain
+    down = ((middle + before) + (a + b)) * 0.25 + tl.load(column + start + at, mask=inside, other=0.0) * gain
+    target = out + 4 * start + 4 * side * i + 2 * j
+    tl.store(target, a, mask=inside)
+    tl.store(target + 1, across, mask=inside)
+    tl.store(target + 2 * side, down, mask=inside)
+    tl.store(target + 2 * side + 1, middle, mask=inside)
+
+
+@triton.jit(do_not_specialize=["height", "width", "across", "step", "guard"])
+def layer_kernel(  # type: ignore[no-untyped-def]
+    image, out, layer, numbers, colour, height, width, across, step, guard,
+    channels: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """gain·image + (scale·layer + offset)·colour; `numbers` is (gain, scale, offset) of each image.
+
+    Rows of the layer are `across` values apart, its images `step`.
+    """
+    n = tl.program_id(1).to(tl.int64)
+    count = height * width * channels
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < count
+    y, x = at // (width * channels), (at // channels) % width
+    gain, scale, offset = tl.load(numbers + 3 * n), tl.load(numbers + 3 * n + 1), tl.load(numbers + 3 * n + 2)
+    light = tl.load(layer + n * step + y * across + x, mask=inside, other=0.0) * scale + offset
+    value = tl.load(image + n * count + at, mask=inside, other=0).to(tl.float32) * gain
+    level = (value + light * tl.load(colour + at % channels)) + guard
+    level = tl.minimum(tl.maximum(level, 0.0), 255.0)
+    tl.store(out + n * count + at, level.to(tl.int32).to(tl.uint8), mask=inside)
+
+
+@triton.jit(do_not_specialize=["keep", "lose", "red", "green", "blue", "guard"])
+def whiten_kernel(  # type: ignore[no-untyped-def]
+    image, out, layer, pixels, keep, lose, red, green, blue, guard,
+    channels: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """keep·v + lose·max(v, 1.5·grey + ½) + layer; one program element a pixel."""
+    n = tl.program_id(1).to(tl.int64)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < pixels
+    start = (n * pixels + at) * channels
+    first = tl.load(image + start, mask=inside, other=0).to(tl.float32)
+    grey = first
+    if channels == 3:
+        second = tl.load(image + start + 1, mask=inside, other=0).to(tl.float32)
+        third = tl.load(image + start + 2, mask=inside, other=0).to(tl.float32)
+        grey = (first * red + second * green) + third * blue
+    bright = grey * 1.5 + 127.5
+    above = tl.load(layer + n * pixels + at, mask=inside, other=0.0)
+    for c in tl.static_range(channels):
+        value = tl.load(image + start + c, mask=inside, other=0).to(tl.float32)
+        whiter = value * keep + tl.maximum(value, bright) * lose
+        level = tl.minimum(tl.maximum((whiter + above) + guard, 0.0), 255.0)
+        tl.store(out + start + c, level.to(tl.int32).to(tl.uint8), mask=inside)
+
+
+@triton.jit
+def mix_kernel(image, other, out, weights, count, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """a·image + b·other in doubles; `weights` is (a, b)."""
+    n = tl.program_id(1).to(tl.int64)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < count
+    a = tl.load(image + n * count + at, mask=inside, other=0).to(tl.float64)
+    b = tl.load(other + n * count + at, mask=inside, other=0).to(tl.float64)
+    total = a * tl.load(weights) + b * tl.load(weights + 1)
+    total = tl.where(total < 255.0, total, 255.0)
+    tl.store(out + n * count + at, total.to(tl.int32).to(tl.uint8), mask=inside)

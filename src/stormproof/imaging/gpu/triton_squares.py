@@ -1,0 +1,124 @@
+"""Kernels for blocks of pixels and JPEG's planes; integers throughout."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit(do_not_specialize=["most", "step", "small", "large"])
+def means_kernel(  # type: ignore[no-untyped-def]
+    source, out, first, last, factors, most, step, small, large, count, BLOCK: tl.constexpr
+):
+    """Block means along one axis, `large` values to `small`; neighbours on it are `step` values apart."""
+    n = tl.program_id(1).to(tl.int64)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < count
+    block, outer = (at // step) % small, at // (step * small)
+    start, end = (
+        tl.load(first + block, mask=inside, other=0),
+        tl.load(last + block, mask=inside, other=0),
+    )
+    place = source + n * (count // small) * large + outer * step * large + at % step
+    total = tl.zeros((BLOCK,), tl.int64)
+    for k in range(most):
+        held = inside & (start + k < end)
+        total += tl.load(place + (start + k) * step, mask=held, other=0).to(tl.int64)
+    mean = (total * tl.load(factors + block, mask=inside, other=0) + (1 << 21)) >> 22
+    tl.store(out + n * count + at, mean.to(tl.uint8), mask=inside)
+
+
+@triton.jit
+def luma_of(image, y, x, width, inside):  # type: ignore[no-untyped-def]
+    start = image + (y * width + x) * 3
+    r = tl.load(start, mask=inside, other=0).to(tl.int32)
+    g = tl.load(start + 1, mask=inside, other=0).to(tl.int32)
+    b = tl.load(start + 2, mask=inside, other=0).to(tl.int32)
+    return (r * 19595 + g * 38470 + b * 7471 + 32768) >> 16
+
+
+@triton.jit
+def chroma_of(image, y, x, width, inside):  # type: ignore[no-untyped-def]
+    """Blue and red difference of a pixel."""
+    start = image + (y * width + x) * 3
+    r = tl.load(start, mask=inside, other=0).to(tl.int32)
+    g = tl.load(start + 1, mask=inside, other=0).to(tl.int32)
+    b = tl.load(start + 2, mask=inside, other=0).to(tl.int32)
+    middle = (128 << 16) + 32767
+    return (r * -11059 - g * 21709 + b * 32768 + middle) >> 16, (
+        r * 32768 - g * 27439 - b * 5329 + middle
+    ) >> 16
+
+
+@triton.jit(do_not_specialize=["height", "width", "tall", "wide"])
+def luma_kernel(image, out, height, width, tall, wide, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Luma of `tall` × `wide` samples, edges repeated."""
+    n = tl.program_id(1).to(tl.int64)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < tall * wide
+    y, x = tl.minimum(at // wide, height - 1), tl.minimum(at % wide, width - 1)
+    luma = luma_of(image + n * height * width * 3, y, x, width, inside)
+    tl.store(out + n * tall * wide + at, luma.to(tl.uint8), mask=inside)
+
+
+@triton.jit(do_not_specialize=["height", "width", "tall", "wide", "images"])
+def chroma_kernel(  # type: ignore[no-untyped-def]
+    image, out, height, width, tall, wide, images, BLOCK: tl.constexpr
+):
+    """Both chroma planes, halved both ways: means of 2×2, rounded down and up in turn along a row."""
+    n = tl.program_id(1).to(tl.int64)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < tall * wide
+    row, x = tl.minimum(at // wide, (height + 1) // 2 - 1), at % wide
+    top, bottom = 2 * row, tl.minimum(2 * row + 1, height - 1)
+    left, right = tl.minimum(2 * x, width - 1), tl.minimum(2 * x + 1, width - 1)
+    start = image + n * height * width * 3
+    b0, r0 = chroma_of(start, top, left, width, inside)
+    b1, r1 = chroma_of(start, top, right, width, inside)
+    b2, r2 = chroma_of(start, bottom, left, width, inside)
+    b3, r3 = chroma_of(start, bottom, right, width, inside)
+    bias = 1 + x % 2
+    count = tall * wide
+    tl.store(out + n * count + at, ((b0 + b1 + b2 + b3 + bias) >> 2).to(tl.uint8), mask=inside)
+    tl.store(out + (n + images) * count + at, ((r0 + r1 + r2 + r3 + bias) >> 2).to(tl.uint8), mask=inside)
+
+
+@triton.jit
+def doubled(plane, near, far, column, side, bias, wide, NARROW: tl.constexpr, inside):  # type: ignore[no-untyped-def]
+    """A chroma sample at full size, 128 taken off: nine, three, three and one sixteenth of its neighbours."""
+    a = tl.load(plane + near * wide + column, mask=inside, other=0).to(tl.int32)
+    value = a
+    if not NARROW:
+        b = tl.load(plane + far * wide + column, mask=inside, other=0).to(tl.int32)
+        c = tl.load(plane + near * wide + side, mask=inside, other=0).to(tl.int32)
+        d = tl.load(plane + far * wide + side, mask=inside, other=0).to(tl.int32)
+        value = ((a * 3 + b) * 3 + (c * 3 + d) + bias) >> 4
+    return value - 128
+
+
+@triton.jit
+def stored(target, value, inside):  # type: ignore[no-untyped-def]
+    tl.store(target, tl.minimum(tl.maximum(value, 0), 255).to(tl.uint8), mask=inside)
+
+
+@triton.jit(do_not_specialize=["height", "width", "luma_count", "luma_wide", "count", "wide", "images"])
+def colours_kernel(  # type: ignore[no-untyped-def]
+    luma, chroma, out, height, width, luma_count, luma_wide, count, wide, images,
+    NARROW: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """RGB of luma and halved chroma; one program element a pixel."""
+    n = tl.program_id(1).to(tl.int64)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < height * width
+    y, x = at // width, at % width
+    near, column = y // 2, x // 2
+    far = tl.minimum(tl.maximum(near + 2 * (y % 2) - 1, 0), (height + 1) // 2 - 1)
+    side = tl.minimum(tl.maximum(column + 2 * (x % 2) - 1, 0), (width + 1) // 2 - 1)
+    bias = 8 - x % 2
+    cb = doubled(chroma + n * count, near, far, column, side, bias, wide, NARROW, inside)
+    cr = doubled(chroma + (n + images) * count, near, far, column, side, bias, wide, NARROW, inside)
+    light = tl.load(luma + n * luma_count + y * luma_wide + x, mask=inside, other=0).to(tl.int32)
+    target = out + (n * height * width + at) * 3
+    stored(target, light + ((cr * 91881 + 32768) >> 16), inside)
+    stored(target + 1, light + ((cb * -22554 - cr * 46802 + 32768) >> 16), inside)
+    stored(target + 2, light + ((cb * 116130 + 32768) >> 16), inside)

@@ -1,0 +1,47 @@
+"""The same images through the CPU set, image by image, and through torch, as a batch."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from stormproof.batches.corrupting import corrupt_batch
+from stormproof.condition import Condition
+from stormproof.corruptions import SUITES, apply, find
+from stormproof.sample import Context, Sample
+
+SUITES_HELD = ("imagenet-c", "holdout", "optics", "camera", "camera-variants", "mutators", "contextual")
+EVERY = tuple(dict.fromkeys(c for suite in SUITES_HELD for c in SUITES[suite].conditions))
+IDS = ["left.png", "right.png"]
+
+
+def photographs(height: int, width: int, channels: int = 3) -> np.ndarray:
+    """Two images with flat parts, edges, slopes and grain."""
+    rng = np.random.default_rng(height * width)
+    slope = np.linspace(0, 180, width)[None, None, :, None] + np.zeros((2, height, 1, channels))
+    slope[:, height // 3 :, : width // 3] = 240
+    slope[1] = slope[1, ::-1, ::-1]
+    return (slope + rng.integers(0, 15, slope.shape)).astype(np.uint8)
+
+
+def depths(height: int, width: int) -> np.ndarray:
+    metres = np.tile(np.geomspace(90, 3, height)[:, None], (2, 1, width)).astype(np.float32)
+    metres[0, : height // 4] = np.inf
+    return metres
+
+
+def on_cpu(images: np.ndarray, condition: Condition) -> np.ndarray:
+    scenes = depths(*images.shape[1:3])
+    samples = (
+        Sample(id=name, image=image if image.shape[2] == 3 else image[..., 0], context=Context(depth=depth))
+        for name, image, depth in zip(IDS, images, scenes, strict=True)
+    )
+    return np.stack([apply(sample, condition).image for sample in samples]).reshape(images.shape)
+
+
+def on_torch(images: np.ndarray, condition: Condition, device: str = "cpu") -> np.ndarray:
+    pixels = torch.from_numpy(images).permute(0, 3, 1, 2).to(device)
+    depth = (
+        torch.from_numpy(depths(*images.shape[1:3])).to(device) if find(condition.corruption).needs else None
+    )
+    return corrupt_batch(pixels, condition, ids=IDS, depth=depth).permute(0, 2, 3, 1).cpu().numpy()
