@@ -2,7 +2,7 @@
 
     python docs/make_gpu.py expect EXPECTED.npz               where Numba and OpenCV are: the CPU's images
     python docs/make_gpu.py compare EXPECTED.npz EQUAL.json   where the GPU is; needs torch, NumPy and Pillow
-    python docs/make_gpu.py page EQUAL.json SPEED.json        SPEED.json is by benchmarks/gpu.py
+    python docs/make_gpu.py page EQUAL.json SPEED.json RUN.json …    the others by benchmarks/gpu.py, gpu_run.py
 
 The CPU's images travel as hashes. Where a hash differs, the torch path on that machine's CPU, which equals
 the CPU set wherever both are, says by how much.
@@ -217,10 +217,32 @@ def speed(given: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def page(equal: Path, times: Path) -> None:
+def runs(given: list[dict[str, Any]], about: dict[str, Any]) -> str:
+    """What `stormproof run` says with corruption on the GPU and on the CPU, and how long it takes."""
+    lines = [
+        "## Runs",
+        "",
+        f"Made by `python benchmarks/gpu_run.py` on {machine(about)}: `stormproof run` over imagenet-c and the "
+        "clean images, the model on the GPU, corruption there (`--device cuda`) or on the CPU. A cell is equal "
+        "if labels, scores and boxes are, in every bit. The share is of the worker's time; decoding, the upload "
+        "and how far an image moved count as corrupting too, compiling does not.",
+        "",
+        "| model | cells | objects | equal | corrupting, on the GPU | on the CPU |",
+        "|---|---|---|---|---|---|",
+    ]
+    for run in given:
+        shares = " | ".join(f"{100 * run[where]['share']:.1f} %" for where in ("gpu", "cpu"))
+        equal = f"{run['equal']:,}" if run["equal"] < run["cells"] else "all"
+        lines.append(f"| {run['model']} | {run['cells']:,} | {run['objects']:,} | {equal} | {shares} |")
+    return "\n".join(lines)
+
+
+def page(equal: Path, times: Path, *cells: Path) -> None:
     target = Path(__file__).with_name("gpu.md")
-    write_part(target, "equality", equality(json.loads(equal.read_text())))
-    write_part(target, "speed", speed(json.loads(times.read_text())))
+    found, measured, *compared = (json.loads(file.read_text()) for file in (equal, times, *cells))
+    write_part(target, "equality", equality(found))
+    write_part(target, "runs", runs(compared, measured["about"]))
+    write_part(target, "speed", speed(measured))
 
 
 def main() -> None:

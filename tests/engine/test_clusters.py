@@ -71,9 +71,9 @@ def test_a_lost_ray_node_changes_nothing(
 def test_ray_workers_corrupt_on_their_device(configure: Configure, cluster: Any) -> None:
     """torch's CPU device stands for the GPU that Ray gives each task."""
     pytest.importorskip("torch", reason="needs torch")
-    calm = configure(out="calm")
+    calm = configure(out="calm", chunk=6)
     run(calm)
-    config = configure(engine="ray", address=cluster.address, gpus=1, device="cpu")
+    config = configure(engine="ray", address=cluster.address, gpus=1, device="cpu", chunk=6)
     assert run(config).complete
     assert all_bytes(Path(config.out)) == all_bytes(Path(calm.out))
 
