@@ -2,7 +2,7 @@
 
     python docs/make_gpu.py expect EXPECTED.npz               where Numba and OpenCV are: the CPU's images
     python docs/make_gpu.py compare EXPECTED.npz EQUAL.json   where the GPU is; needs torch, NumPy and Pillow
-    python docs/make_gpu.py page EQUAL.json SPEED.json RUN.json …    the others by benchmarks/gpu.py, gpu_run.py
+    python docs/make_gpu.py page EQUAL.json SPEED.json RUN.json …   of benchmarks/gpu.py and gpu_run.py
 
 The CPU's images travel as hashes. Where a hash differs, the torch path on that machine's CPU, which equals
 the CPU set wherever both are, says by how much.
@@ -222,18 +222,19 @@ def runs(given: list[dict[str, Any]], about: dict[str, Any]) -> str:
     lines = [
         "## Runs",
         "",
-        f"Made by `python benchmarks/gpu_run.py` on {machine(about)}: `stormproof run` over imagenet-c and the "
-        "clean images, the model on the GPU, corruption there (`--device cuda`) or on the CPU. A cell is equal "
-        "if labels, scores and boxes are, in every bit. The share is of the worker's time; decoding, the upload "
-        "and how far an image moved count as corrupting too, compiling does not.",
+        f"Made by `python benchmarks/gpu_run.py` on {machine(about)}: `stormproof run` over imagenet-c and "
+        "the clean images, the model on the GPU, corruption there (`--device cuda`) or on the CPU. A cell is "
+        "equal if labels, scores and boxes are, in every bit. The share is of the worker's time on the "
+        "GPU: the upload and the measuring of how far pixels changed count as corrupting too, compiling "
+        "does not. Another run had the same GPU at the time, so shares are rough.",
         "",
-        "| model | cells | objects | equal | corrupting, on the GPU | on the CPU |",
-        "|---|---|---|---|---|---|",
+        "| model | cells | objects | cells that are equal | corrupting |",
+        "|---|---|---|---|---|",
     ]
     for run in given:
-        shares = " | ".join(f"{100 * run[where]['share']:.1f} %" for where in ("gpu", "cpu"))
+        share = f"{100 * run['gpu']['share']:.1f} %"
         equal = f"{run['equal']:,}" if run["equal"] < run["cells"] else "all"
-        lines.append(f"| {run['model']} | {run['cells']:,} | {run['objects']:,} | {equal} | {shares} |")
+        lines.append(f"| {run['model']} | {run['cells']:,} | {run['objects']:,} | {equal} | {share} |")
     return "\n".join(lines)
 
 

@@ -42,7 +42,7 @@ class PixelRules:
     `exif="apply"` turns an image as its orientation tag says, for datasets whose labels were drawn so.
     `alpha` says what transparent pixels show: `drop` their stored colour, or `white` or `black` behind them;
     a fully opaque image needs no rule. `bits` is how many bits a 16-bit file uses: the upper eight are kept.
-    `decode="nvjpeg"` has JPEG files decoded on a GPU, whose pixels differ a little.
+    `decode="nvjpeg"` has JPEG files decoded on a GPU, whose pixels need not be libjpeg's.
     """
 
     exif: Literal["ignore", "apply"] = "ignore"

@@ -1,4 +1,4 @@
-"""JPEG files decoded on a GPU, for those who ask for it: nvJPEG's pixels differ a little from libjpeg's."""
+"""JPEG files decoded on a GPU, for those who ask for it: nothing promises the pixels of libjpeg."""
 
 from __future__ import annotations
 

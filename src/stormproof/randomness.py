@@ -52,8 +52,8 @@ def stream_number(name: str) -> int:
 
 def unit_interval(pairs: npt.NDArray[np.uint32]) -> npt.NDArray[np.float64]:
     """Numbers in [0, 1) with 53 random bits, each of two words in a row."""
-    high, low = pairs.astype(np.uint64).T
-    return ((high << np.uint64(21)) ^ (low >> np.uint64(11))).astype(np.float64) * 2.0**-53
+    words = pairs.astype(np.uint64)
+    return ((words[:, 0] << np.uint64(21)) ^ (words[:, 1] >> np.uint64(11))).astype(np.float64) * 2.0**-53
 
 
 def _ndtri(shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

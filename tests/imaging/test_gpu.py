@@ -75,6 +75,19 @@ def test_layouts_of_memory_do_not_matter() -> None:
         assert torch.equal(corrupt_batch(other[:1], "motion_blur@3", ids=IDS[:1]), expected[:1])
 
 
+@pytest.mark.parametrize("form", [torch.contiguous_format, torch.channels_last], ids=str)
+def test_the_images_given_stay_as_they_are(form: object) -> None:
+    """A batch that lies in pixels goes to a recipe without a copy."""
+    given = torch.from_numpy(photographs(24, 32)).permute(0, 3, 1, 2).contiguous(memory_format=form)
+    before, depth = given.clone(), torch.full((2, 24, 32), 9.0)
+    for condition in {c.corruption: c for c in EVERY}.values():
+        made = corrupt_batch(given, condition, ids=IDS, depth=depth)
+        assert made.untyped_storage().data_ptr() != given.untyped_storage().data_ptr(), str(condition)
+        assert torch.equal(given, before), str(condition)
+    none = Condition.parse("pixelate[factor=1]")
+    assert torch.equal(corrupt_batch(given, none), given)
+
+
 def test_ragged_batches_are_corrupted_each_at_its_size() -> None:
     images = torch.from_numpy(photographs(40, 50)).permute(0, 3, 1, 2).contiguous()
     sizes = [(40, 50), (23, 31)]
