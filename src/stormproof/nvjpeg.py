@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.errors import InvalidImage, InvalidOption, MissingExtra
+from stormproof.errors import InvalidImage, InvalidOption
+from stormproof.frameworks import framework
 from stormproof.sample import Image
 
 _FIX = "leave decode=nvjpeg out"
@@ -33,11 +34,4 @@ def decode_on_gpu(data: bytes, name: str) -> Image:
 
 
 def _libraries() -> tuple[Any, Any]:
-    try:
-        import torch
-        from torchvision import io
-    except ImportError:
-        raise MissingExtra(
-            "torchvision, for decode=nvjpeg,", "pip install 'stormproof[torchvision]'"
-        ) from None
-    return torch, io
+    return framework("torch", extra="torchvision"), framework("torchvision.io", extra="torchvision")

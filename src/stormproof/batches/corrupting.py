@@ -13,7 +13,8 @@ from stormproof.condition import Condition
 from stormproof.corruptions.needs import missing, usable_depth
 from stormproof.corruptions.plugins import is_plugin
 from stormproof.corruptions.registry import Corruption, find, refuse_part
-from stormproof.errors import InvalidImage, InvalidOption, MissingExtra
+from stormproof.errors import InvalidImage, InvalidOption
+from stormproof.frameworks import framework
 from stormproof.randomness import Draw
 
 if TYPE_CHECKING:
@@ -94,11 +95,7 @@ def check_offered(condition: Condition) -> None:
 
 def import_torch() -> Any:
     """torch, or one line on how to get it."""
-    try:
-        import torch
-    except ImportError:
-        raise MissingExtra("torch", "pip install 'stormproof[gpu]'") from None
-    return torch
+    return framework("torch", extra="gpu")
 
 
 def _check(images: Tensor, ids: Sequence[str], sizes: Any, depth: Tensor | None) -> None:
