@@ -28,8 +28,7 @@ def cluster() -> Iterator[Any]:
     pytest.importorskip("ray", reason="needs the extra 'ray'")
     from ray.cluster_utils import Cluster
 
-    head = {"num_cpus": 1, "num_gpus": 1, "include_dashboard": False}  # which Ray only counts
-    made = Cluster(initialize_head=True, head_node_args=head)
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     for _ in range(2):
         made.add_node(num_cpus=1)
     yield made
@@ -71,9 +70,9 @@ def test_a_lost_ray_node_changes_nothing(
 def test_ray_workers_corrupt_on_their_device(configure: Configure, cluster: Any) -> None:
     """torch's CPU device stands for the GPU that Ray gives each task."""
     pytest.importorskip("torch", reason="needs torch")
-    calm = configure(out="calm", chunk=6)
+    calm = configure(out="calm", chunk=12)
     run(calm)
-    config = configure(engine="ray", address=cluster.address, gpus=1, device="cpu", chunk=6)
+    config = configure(engine="ray", address=cluster.address, device="cpu", chunk=12)
     assert run(config).complete
     assert all_bytes(Path(config.out)) == all_bytes(Path(calm.out))
 
