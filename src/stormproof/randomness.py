@@ -50,12 +50,6 @@ def stream_number(name: str) -> int:
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=4).digest(), "little")
 
 
-def unit_interval(pairs: npt.NDArray[np.uint32]) -> npt.NDArray[np.float64]:
-    """Numbers in [0, 1) with 53 random bits, each of two words in a row."""
-    words = pairs.astype(np.uint64)
-    return ((words[:, 0] << np.uint64(21)) ^ (words[:, 1] >> np.uint64(11))).astype(np.float64) * 2.0**-53
-
-
 def _ndtri(shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """The normal distribution's quantiles, by SciPy or, where only torch is, by torch: both are Cephes'."""
     try:
@@ -126,7 +120,8 @@ class Draw:
 
     def uniforms(self, stream: str, count: int) -> npt.NDArray[np.float64]:
         """`count` numbers in [0, 1) with 53 random bits each."""
-        return unit_interval(self.words(stream, 2 * count).reshape(count, 2))
+        words = self.words(stream, 2 * count).astype(np.uint64).reshape(count, 2)
+        return ((words[:, 0] << np.uint64(21)) ^ (words[:, 1] >> np.uint64(11))).astype(np.float64) * 2.0**-53
 
     def uniform(self, stream: str, low: float = 0.0, high: float = 1.0) -> float:
         """One number in [low, high)."""

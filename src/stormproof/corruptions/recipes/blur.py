@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import cos, floor, radians, sin
+from math import ceil, cos, floor, radians, sin
 
 import numpy as np
 import numpy.typing as npt
@@ -91,24 +91,16 @@ def motion_path(
     One-sided, so the image shifts towards its origin, by 2 to 11 pixels over the severities: labels
     stay where they were. A path longer than the image is cut and not renormalised (it darkens).
     """
-    weights, steps = _fading(radius, sigma)
-    # Through the end point's length, as the reference does: the last bit decides some of the ceilings.
-    end = np.array((len(steps) * sin(radians(angle)), len(steps) * cos(radians(angle))))
-    shifts = np.ceil(steps * end / np.hypot(*end) - 0.5).astype(np.int64)
-    if len(steps) > min(size):  # a step is one pixel, so no shorter path can leave the image
-        outside = np.flatnonzero((np.abs(shifts) >= np.array(size)).any(axis=1))
-        count = int(outside[0]) if len(outside) else len(steps)
-        return weights[:count], shifts[:count]
-    return weights, shifts
-
-
-@lru_cache(maxsize=16)
-def _fading(radius: int, sigma: float) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Weights of the steps of a path, and the steps as a column."""
     steps = np.arange(2 * radius + 1)
     weights = np.exp(-(steps**2) / (2 * sigma**2))
     weights /= weights.sum()
-    return weights, steps[:, None].astype(np.float64)
+    # Through the end point's length, as the reference does: the last bit decides some of the ceilings.
+    end = len(steps) * sin(radians(angle)), len(steps) * cos(radians(angle))
+    length = float(np.hypot(*end))
+    shifts = np.array([[ceil(i * part / length - 0.5) for part in end] for i in range(len(steps))], np.int64)
+    outside = np.flatnonzero((np.abs(shifts) >= np.array(size)).any(axis=1))
+    count = int(outside[0]) if len(outside) else len(steps)
+    return weights[:count], shifts[:count]
 
 
 @corruption(

@@ -24,17 +24,17 @@ def channel_means(image: Batch) -> Batch:
 
 def look_up(image: Batch, tables: Any) -> Batch:
     """Replace v in channel c by tables[c, v]; the tables are one set for all images, or one for each."""
-    found = tables.data if isinstance(tables, Batch) else resident(tables)
-    return Batch(triton_kernels.run(triton_layers.looked_up, _looked_up, image.data, found))
-
-
-def _looked_up(image: Tensor, tables: Tensor) -> Tensor:
-    images, _, _, channels = image.shape
-    start = torch.arange(channels, device=image.device, dtype=torch.int32) * 256
-    if tables.ndim == 3:
-        own = torch.arange(images, device=image.device, dtype=torch.int32) * 256 * channels
-        start = (start + own[:, None])[:, None, None]
-    return taken(tables.reshape(-1), image + start)
+    data = image.data
+    channels = image.shape[2]
+    own = isinstance(tables, Batch)
+    flat = (tables.data if own else resident(tables)).reshape(-1)
+    start = torch.arange(channels, device=data.device, dtype=torch.int32) * 256
+    if own:
+        start = (
+            start + torch.arange(len(data), device=data.device, dtype=torch.int32)[:, None] * 256 * channels
+        )
+        start = start[:, None, None]
+    return Batch(taken(flat, data + start))
 
 
 def _level(value: Tensor) -> Tensor:
@@ -105,12 +105,8 @@ def _whitened(
 
 def by_brightest(image: Batch, table: Any) -> Batch:
     """Replace v by table[V, v], V being the pixel's brightest channel: any change of HSV value is one."""
-    return Batch(triton_kernels.run(triton_layers.by_brightest, _by_brightest, image.data, resident(table)))
-
-
-def _by_brightest(image: Tensor, table: Tensor) -> Tensor:
-    top = image.amax(3, keepdim=True).to(torch.int32)
-    return taken(table.reshape(-1), top * 256 + image)
+    top = image.data.amax(3, keepdim=True).to(torch.int32)
+    return Batch(taken(resident(table).reshape(-1), top * 256 + image.data))
 
 
 def resaturate(image: Batch, spread: Any, tint: float) -> Batch:

@@ -19,7 +19,7 @@ from torch import Tensor
 from stormproof.imaging.gpu import triton_kernels, triton_layers
 from stormproof.imaging.gpu.batch import Batch, OneByOne, PerImage
 from stormproof.imaging.gpu.tensors import resident, taken, to_device
-from stormproof.randomness import U16, Draw, normal_quantiles, stream_number, unit_interval
+from stormproof.randomness import U16, Draw, normal_quantiles, stream_number
 
 _LOW = 0xFFFFFFFF
 
@@ -90,9 +90,6 @@ class _Own(Draw):
         own: npt.NDArray[np.uint32] = self._draws.words(stream, count)[self._index]
         return own
 
-    def uniform(self, stream: str, low: float = 0.0, high: float = 1.0) -> float:
-        return low + (high - low) * self._draws.first_uniforms(stream)[self._index]
-
 
 class Draws:
     """What `Draw` is to an image, for a batch of them."""
@@ -101,7 +98,6 @@ class Draws:
         self._host = np.array([draw.key for draw in draws], np.int64)
         self.keys = to_device(self._host)
         self._words: dict[tuple[str, int], npt.NDArray[np.uint32]] = {}
-        self._uniforms: dict[str, list[float]] = {}
         self._draws = draws
 
     def _own(self, index: int, draw: Draw) -> Draw:
@@ -118,12 +114,6 @@ class Draws:
             words = np.stack(philox(blocks, stream_number(stream), k0, k1), axis=2)
             self._words[stream, count] = words.reshape(len(k0), -1)[:, :count].astype(np.uint32)
         return self._words[stream, count]
-
-    def first_uniforms(self, stream: str) -> list[float]:
-        """The first number in [0, 1) of a stream of every image, as `Draw.uniforms` makes it."""
-        if stream not in self._uniforms:
-            self._uniforms[stream] = unit_interval(self.words(stream, 2)).tolist()
-        return self._uniforms[stream]
 
     def each(self, plan: Callable[[Draw], Any]) -> Any:
         """A plan for every image; a tuple of plans becomes a tuple of lists, as a recipe unpacks it."""

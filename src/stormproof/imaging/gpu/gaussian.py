@@ -16,12 +16,11 @@ def symmetric_sum(
 ) -> Tensor:
     """Σ_j half[|j|]·source over j = −radius … radius along an axis of N × H × W × C, pairs first."""
     index = resident(edges(source.shape[axis], len(half) - 1, rule))
-    rest = half, index, rule, axis, guard, dtype
-    return triton_kernels.run(triton_kernels.symmetric, _in_torch, source, *rest)
+    return triton_kernels.run(triton_kernels.symmetric, _in_torch, source, half, index, axis, guard, dtype)
 
 
 def _in_torch(
-    source: Tensor, half: Field, index: Tensor, rule: str, axis: int, guard: float, dtype: torch.dtype
+    source: Tensor, half: Field, index: Tensor, axis: int, guard: float, dtype: torch.dtype
 ) -> Tensor:
     radius, length = len(half) - 1, source.shape[axis]
     padded = source.index_select(axis, index).to(torch.float32)

@@ -48,8 +48,7 @@ def run(kernel: Callable[..., Tensor], twin: Callable[..., Tensor], source: Tens
     """What the twin gives, by the kernel where that can be."""
     if not usable(source):
         return twin(source, *rest)
-    way = rest[-1] if kernel is noise else next((part for part in rest if isinstance(part, str)), None)
-    name = kernel.__name__, source.dtype, way
+    name = kernel.__name__, source.dtype, rest[-1] if kernel is noise else None
     if name in trusted:
         return kernel(source, *rest)
     expected = twin(source, *rest).clone()  # one that fills a tensor of its caller's fills it twice here
@@ -129,7 +128,7 @@ def noise(image: Tensor, bits: Any, table: Tensor, first: int, second: int, kind
 
 
 def symmetric(
-    source: Tensor, half: Field, index: Tensor, rule: str, axis: int, guard: float, dtype: torch.dtype
+    source: Tensor, half: Field, index: Tensor, axis: int, guard: float, dtype: torch.dtype
 ) -> Tensor:
     """One pass of a separable filter along an axis of N × H × W × C; `index` is the border's int32 table."""
     source = source.contiguous()
@@ -137,7 +136,7 @@ def symmetric(
     count, step = source[0].numel(), source.stride(axis)
     _source().symmetric_kernel[grid(count, BLOCK, len(source))](
         source, out, resident(half), index, len(half) - 1, source.shape[axis], step, count, guard,
-        WHOLE=dtype == torch.uint8, NEAREST=rule == "nearest", BLOCK=BLOCK, **EXACT,
+        WHOLE=dtype == torch.uint8, BLOCK=BLOCK, **EXACT,
     )  # fmt: skip
     return out
 

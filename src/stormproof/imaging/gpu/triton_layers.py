@@ -116,27 +116,6 @@ def mixed(image: Tensor, other: Tensor, weights: Tensor) -> Tensor:
     return out
 
 
-def looked_up(image: Tensor, tables: Tensor) -> Tensor:
-    """`tables` is channels × 256, or N × channels × 256, uint8."""
-    return _by_table(image, tables, tables[0].numel() if tables.ndim == 3 else 0, brightest=False)
-
-
-def by_brightest(image: Tensor, table: Tensor) -> Tensor:
-    """`table` is 256 × 256, uint8: a pixel's brightest channel, and the value."""
-    return _by_table(image, table, 0, brightest=True)
-
-
-def _by_table(image: Tensor, table: Tensor, step: int, *, brightest: bool) -> Tensor:
-    image = image.contiguous()
-    out = torch.empty_like(image)
-    images, height, width, channels = image.shape
-    _mixing().table_kernel[grid(height * width, BLOCK, images)](
-        image, out, table.contiguous(), height * width, step,
-        channels=channels, BRIGHTEST=brightest, BLOCK=BLOCK,
-    )  # fmt: skip
-    return out
-
-
 def cut(large: Tensor, members: Tensor, corners: Tensor, out: Tensor) -> Tensor:
     """Parts of one large image, H × W × C, at each member's corner (row, column), into out[members]."""
     height, width, channels = out.shape[1:]

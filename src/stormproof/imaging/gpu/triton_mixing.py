@@ -146,22 +146,3 @@ def mix_kernel(image, other, out, weights, count, BLOCK: tl.constexpr):  # type:
     total = a * tl.load(weights) + b * tl.load(weights + 1)
     total = tl.where(total < 255.0, total, 255.0)
     tl.store(out + n * count + at, total.to(tl.int32).to(tl.uint8), mask=inside)
-
-
-@triton.jit(do_not_specialize=["step"])
-def table_kernel(  # type: ignore[no-untyped-def]
-    image, out, table, pixels, step, channels: tl.constexpr, BRIGHTEST: tl.constexpr, BLOCK: tl.constexpr
-):
-    """table[c, v] for channel c, tables of images `step` values apart; or table[brightest channel, v]."""
-    n = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < pixels
-    start, own = (n * pixels + at) * channels, table + n * step
-    top = tl.load(image + start, mask=inside, other=0).to(tl.int32)
-    if BRIGHTEST:
-        for c in tl.static_range(1, channels):
-            top = tl.maximum(top, tl.load(image + start + c, mask=inside, other=0).to(tl.int32))
-    for c in tl.static_range(channels):
-        value = tl.load(image + start + c, mask=inside, other=0).to(tl.int32)
-        row = top * 256 if BRIGHTEST else c * 256
-        tl.store(out + start + c, tl.load(own + (row + value), mask=inside, other=0), mask=inside)

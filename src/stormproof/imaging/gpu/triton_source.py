@@ -48,21 +48,10 @@ def noise_kernel(  # type: ignore[no-untyped-def]
     tl.store(out + n * count + at, value.to(tl.uint8), mask=inside)
 
 
-@triton.jit
-def neighbour(index, place, shift, radius, length, inside, NEAREST: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Where the value `shift` places on is read from: edges repeated, or as the border's table says."""
-    if NEAREST:
-        place = tl.minimum(tl.maximum(place + shift, 0), length - 1)
-    else:
-        place = tl.load(index + place + (radius + shift), mask=inside, other=0)
-    return place
-
-
 @triton.jit(do_not_specialize=["radius", "length", "step", "guard"])
 def symmetric_kernel(  # type: ignore[no-untyped-def]
-    source, out, half, index, radius, length, step, count, guard,
-    WHOLE: tl.constexpr, NEAREST: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+    source, out, half, index, radius, length, step, count, guard, WHOLE: tl.constexpr, BLOCK: tl.constexpr
+):
     """Σ half[|j|] · source along one axis, pairs first; neighbours on it are `step` values apart."""
     n = tl.program_id(1).to(tl.int64)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -70,10 +59,11 @@ def symmetric_kernel(  # type: ignore[no-untyped-def]
     inner = at % step
     place = (at // step) % length
     start = source + n * count + (at // (step * length)) * (step * length) + inner
-    total = tl.load(half) * tl.load(start + place * step, mask=inside, other=0).to(tl.float32)
+    centre = tl.load(index + place + radius, mask=inside, other=0)
+    total = tl.load(half) * tl.load(start + centre * step, mask=inside, other=0).to(tl.float32)
     for j in range(1, radius + 1):
-        before = neighbour(index, place, -j, radius, length, inside, NEAREST)
-        after = neighbour(index, place, j, radius, length, inside, NEAREST)
+        before = tl.load(index + place + radius - j, mask=inside, other=0)
+        after = tl.load(index + place + radius + j, mask=inside, other=0)
         a = tl.load(start + before * step, mask=inside, other=0).to(tl.float32)
         b = tl.load(start + after * step, mask=inside, other=0).to(tl.float32)
         total = total + tl.load(half + j) * (a + b)
