@@ -14,9 +14,11 @@ import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib import pyplot
+from matplotlib.transforms import Bbox
 from scipy.stats import rankdata
 
 import stormproof as sp
@@ -29,6 +31,12 @@ CONDITIONS = "imagenet-c@3"
 STREET = "world:test,size=768x480"  # as large as photographs, which the detectors were trained on
 TRAINED_HERE = "builtin:street-grid"
 MEASURE = "AP"
+# Where a label may stand, the best first: its alignment, and points from the mark.
+SIDES = [
+    (side, (across, up))
+    for up in (5, -6, 0, 14, -14, 23, -23)
+    for side, across in (("left", 5), ("right", -5))
+]
 
 
 class Relative(NamedTuple):
@@ -94,23 +102,36 @@ def by_corruption(corruptions: Sequence[str], columns: Mapping[str, Relative]) -
 
 
 def draw(corruptions: Sequence[str], photographs: Relative, street: Relative, path: Path) -> None:
-    from matplotlib import pyplot
-
     figure, ax = pyplot.subplots(figsize=(6, 5), layout="constrained")
     errors = [100 * np.nanstd(found.replicates, 0) for found in (photographs, street)]
     x, y = 100 * photographs.estimate, 100 * street.estimate
     ax.errorbar(x, y, errors[1], errors[0], "o", color="#17407d", ecolor="#aec7e8", markersize=5)
-    for name, a, b in zip(corruptions, x, y, strict=True):
-        # On the left where the label would run into another mark.
-        left = any(0 < p - a < 22 and abs(q - b) < 4 for p, q in zip(x, y, strict=True))
-        side, at = ("right", (-5, 4)) if left else ("left", (5, 4))
-        label = name.replace("_", " ")
-        ax.annotate(label, (a, b), xytext=at, textcoords="offset points", fontsize=8, ha=side)
     top = 1.08 * max(x.max(), y.max())
     ax.plot((0, top), (0, top), color="grey", linewidth=0.8, linestyle="--")
     ax.set(xlim=(0, top), ylim=(0, top), xlabel="AP on photographs, % of clean")
     ax.set_ylabel("AP on the street, % of clean")
+    label(ax, [name.replace("_", " ") for name in corruptions], x, y)
     figure.savefig(path, dpi=110)
+
+
+def label(ax: Any, names: Sequence[str], x: np.ndarray, y: np.ndarray) -> None:
+    """Names beside their marks, each at the first side where it meets no mark and no other name."""
+    ax.figure.draw_without_rendering()  # settles the axes, so that places on the page are known
+    marks = ax.transData.transform(np.stack([x, y], axis=1))
+    taken = [Bbox.from_bounds(across - 4, up - 4, 8, 8) for across, up in marks]
+    for name, a, b in zip(names, x, y, strict=True):
+        for side, at in SIDES:
+            note = ax.annotate(
+                name, (a, b), xytext=at, textcoords="offset points", fontsize=8, ha=side, va="center"
+            )
+            box = note.get_window_extent()
+            inside = ax.bbox.x0 < box.x0 and box.x1 < ax.bbox.x1
+            if inside and not any(box.overlaps(other) for other in taken):
+                break
+            note.remove()
+        else:
+            raise RuntimeError(f"No place for the label {name!r}; enlarge the figure.")
+        taken.append(box)
 
 
 def main() -> None:
