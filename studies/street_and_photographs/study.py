@@ -31,6 +31,8 @@ CONDITIONS = "imagenet-c@3"
 STREET = "world:test,size=768x480"  # as large as photographs, which the detectors were trained on
 TRAINED_HERE = "builtin:street-grid"
 MEASURE = "AP"
+# What a file does not tell of itself.
+OPTIONS = dict.fromkeys(("efficientdet_lite0_coco_qdq", "ssd_mobilenet_v1_300_coco_qdq"), ",classes=coco91")
 # Where a label may stand, the best first: its alignment, and points from the mark.
 SIDES = [
     (side, (across, up))
@@ -47,9 +49,9 @@ class Relative(NamedTuple):
     replicates: np.ndarray
 
 
-def relative(run: sp.Run, corruptions: Sequence[str]) -> Relative:
+def relative(run: sp.Run, data: str, corruptions: Sequence[str]) -> Relative:
     cells = run.score()[MEASURE].values
-    spread = resample(run.folder).by_measure[MEASURE]
+    spread = resample(run.folder, data=data).by_measure[MEASURE]
     by_name = {Condition.parse(text).corruption: text for text in cells}
     estimate = np.array([cells[by_name[name]] / cells["clean"] for name in corruptions])
     replicates = np.stack([spread[by_name[name]] / spread["clean"] for name in corruptions], axis=1)
@@ -152,7 +154,7 @@ def main() -> None:
     for name in names:
         for kind, (data, limit) in sets.items():
             out = options.runs / kind / name
-            model = f"onnx:{options.models / name}.onnx"
+            model = f"onnx:{options.models / name}.onnx{OPTIONS.get(name, '')}"
             found[kind][name] = sp.run(model, data, conditions=CONDITIONS, limit=limit, out=out, workers=1)
     here = sp.run(
         TRAINED_HERE, "world:test", conditions=CONDITIONS, limit=options.scenes,
@@ -161,9 +163,10 @@ def main() -> None:
     parsed = [Condition.parse(text) for text in here.conditions]
     corruptions = [c.corruption for c in parsed if c.corruption is not None]
     photographs, street = (
-        {name: relative(run, corruptions) for name, run in runs.items()} for runs in found.values()
+        {name: relative(run, sets[kind][0], corruptions) for name, run in runs.items()}
+        for kind, runs in found.items()
     )
-    trained = relative(here, corruptions)
+    trained = relative(here, "world:test", corruptions)
     from parts import write_part
 
     write_part(HERE / "README.md", "detectors", by_detector(photographs, street, trained))
