@@ -31,6 +31,7 @@ DATA, SUITE = "world:test", "imagenet-c"
 TRAININGS = ("standard", "stylized", "combined")
 COLOURS = {"standard": "#5b6470", "stylized": "#c2571a", "combined": "#17407d"}
 MEASURES = ("AP", "AP50")
+SIZES = {"APs": "small, below 32² pixels", "APm": "medium", "APl": "large, from 96² pixels"}
 TOTALS = ("P", "mPC", "rPC")
 PAPER = {"Pascal VOC": "pascal_voc", "COCO": "coco", "Cityscapes": "cityscapes"}  # as published() names them
 COLUMNS = {"P": "clean_p", "mPC": "mpc", "rPC": "rpc_percent"}
@@ -55,7 +56,7 @@ def measured(run: Path) -> dict[str, dict[str, Value]]:
     """Every aggregate of a run."""
     scores, spread = score_run(run), resample(run)
     found = {}
-    for measure in MEASURES:
+    for measure in (*MEASURES, *SIZES):
         cells = {text: np.array([score]) for text, score in scores.by_measure[measure].items()}
         point, drawn = aggregated(measure, cells), aggregated(measure, spread.by_measure[measure])
         found[measure] = {name: Value(100 * float(point[name][0]), 100 * drawn[name]) for name in point}
@@ -121,10 +122,10 @@ def by_gain(found: Trained) -> str:
         sets = [[seed] for seed in seeds] + ([seeds] if len(seeds) > 1 else [])
         for chosen in sets:
             label = str(chosen[0]) if len(chosen) == 1 else "all"
-            values = [from_to(gain(found, training, chosen, "AP", name)) for name in TOTALS]
-            values.append(from_to(gain(found, training, chosen, "AP50", "rPC")))
+            columns = [*(("AP", name) for name in TOTALS), ("AP50", "mPC"), ("AP50", "rPC")]
+            values = [from_to(gain(found, training, chosen, *column)) for column in columns]
             rows.append([f"{training} − standard", label, *values])
-    return table(["", "seed", *(f"{name} (AP)" for name in TOTALS), "rPC (AP50)"], rows)
+    return table(["", "seed", *(f"{name} (AP)" for name in TOTALS), "mPC (AP50)", "rPC (AP50)"], rows)
 
 
 def by_part(found: Trained, parts: Mapping[str, tuple[str, str]]) -> str:
@@ -139,6 +140,19 @@ def by_part(found: Trained, parts: Mapping[str, tuple[str, str]]) -> str:
         rows.append(row)
     heads = [f"{kind}: {one}" for kind in ("AP", "% of clean") for one in (*TRAININGS, "combined − standard")]
     return table(["", *heads], rows)
+
+
+def by_size(found: Trained) -> str:
+    """AP of small, medium and large objects on clean scenes and under corruption, mean over seeds."""
+    seeds, rows = seeds_of(found), []
+    for measure, label in SIZES.items():
+        row = [label]
+        for name in ("P", "mPC"):
+            row += [f"{pooled(found, training, measure, name).estimate:.1f}" for training in TRAININGS]
+            row.append(from_to(gain(found, "combined", seeds, measure, name)))
+        rows.append(row)
+    heads = [f"{name}: {one}" for name in ("P", "mPC") for one in (*TRAININGS, "combined − standard")]
+    return table(["objects", *heads], rows)
 
 
 def beside_the_paper(found: Trained) -> str:
@@ -177,12 +191,17 @@ def findings(found: Trained) -> str:
 
 
 def agreement(theirs: Sequence[float], ours: Interval) -> str:
-    """Whether a difference has the sign that the paper's have, as far as ours is known."""
+    """Whether a difference has the sign that the paper's have, as far as ours is known, and their size."""
     if len({np.sign(value) for value in theirs}) > 1:
         return "the paper's differ"
     if ours.low <= 0 <= ours.high:
         return "not clear here"
-    return "yes" if np.sign(ours.estimate) == np.sign(theirs[0]) else "**no**"
+    if np.sign(ours.estimate) != np.sign(theirs[0]):
+        return "**no**"
+    least, most = sorted(map(abs, (ours.low, ours.high)))
+    if least > max(map(abs, theirs)):
+        return "yes, but larger"
+    return "yes, but smaller" if most < min(map(abs, theirs)) else "yes"
 
 
 def trainings(folder: Path) -> str:
@@ -201,17 +220,18 @@ def trainings(folder: Path) -> str:
 
 
 def draw(found: Trained, path: Path) -> None:
-    """Relative performance by severity, and by corruption; bars are intervals of the mean over seeds."""
+    """AP by severity, 0 for clean, and relative to clean by corruption; bars are intervals of the mean."""
     from matplotlib import pyplot
 
     figure, (left, right) = pyplot.subplots(
         1, 2, figsize=(10, 4.6), layout="constrained", width_ratios=(2, 3)
     )
     seeds = seeds_of(found)
-    levels = range(1, 6)
+    levels = range(6)
     for step, training in enumerate(TRAININGS):
         look = {"color": COLOURS[training], "label": training}
-        values = [pooled(found, training, "AP", f"rPC_by_severity/{level}") for level in levels]
+        names = ["P", *(f"by_severity/{level}" for level in levels[1:])]
+        values = [pooled(found, training, "AP", name) for name in names]
         halves = [around(*value).half_width for value in values]
         at = np.array(levels) + 0.06 * (step - 1)
         left.errorbar(at, [v.estimate for v in values], halves, marker="o", markersize=4, **look)
@@ -219,7 +239,7 @@ def draw(found: Trained, path: Path) -> None:
         halves = [around(*value).half_width for value in shown]
         across = np.arange(len(BENCHMARK_15)) + 0.22 * (step - 1)
         right.errorbar(across, [v.estimate for v in shown], halves, fmt="o", markersize=4, **look)
-    left.set(xlabel="severity", ylabel="AP, % of clean", xticks=list(levels), ylim=(0, None))
+    left.set(xlabel="severity, 0 for clean", ylabel="AP", xticks=list(levels), ylim=(0, None))
     left.legend(frameon=False)
     names = [name.replace("_", " ") for name in BENCHMARK_15]
     right.set_xticks(range(len(names)), names, rotation=50, ha="right", rotation_mode="anchor", fontsize=8)
@@ -285,6 +305,7 @@ def main() -> None:
         "gains": by_gain(found),
         "groups": by_part(found, groups),
         "severities": by_part(found, levels),
+        "sizes": by_size(found),
         "paper": beside_the_paper(found),
         "findings": findings(found),
     }

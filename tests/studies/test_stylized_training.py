@@ -50,7 +50,9 @@ def test_a_gain_is_paired_by_image_and_a_mean_over_seeds(study: ModuleType, foun
 @pytest.mark.parametrize(
     ("theirs", "low", "high", "verdict"),
     [
-        ((9.5, 8.7, 14.0), 1.0, 5.0, "yes"),
+        ((9.5, 8.7, 14.0), 8.0, 11.0, "yes"),
+        ((9.5, 8.7, 14.0), 1.0, 5.0, "yes, but smaller"),
+        ((-0.1, -1.7, -0.1), -15.2, -13.1, "yes, but larger"),
         ((9.5, 8.7, 14.0), -5.0, -1.0, "**no**"),
         ((9.5, 8.7, 14.0), -1.0, 5.0, "not clear here"),
         ((1.4, -4.1, 2.5), 1.0, 5.0, "the paper's differ"),
