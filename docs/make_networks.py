@@ -2,27 +2,27 @@
 
     python docs/make_networks.py --runs runs/networks
 
-Runs go on where they were stopped: every network over imagenet-c on 200 scenes, an hour of one core each.
+holds a scored run of each network, over imagenet-c on 200 scenes (docs/networks.md has the commands).
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import cv2
 import numpy as np
 from parts import write_part
 
-import stormproof as sp
 from stormproof.condition import Condition
-from stormproof.confidence.intervals import intervals
-from stormproof.confidence.resample import resample
+from stormproof.confidence.tables import INTERVALS
 from stormproof.corruptions import apply
 from stormproof.models import open_model
 from stormproof.networks import builtins, story
 from stormproof.sample import Image, Prediction, Sample
-from stormproof.scoring.score import Scores, score_run
+from stormproof.scoring.tables import SCORES
 from stormproof.world import OBJECTS, render
 
 HERE = Path(__file__).parent
@@ -32,7 +32,7 @@ SHOWN = ("street-grid", "street-masks", "street-context")
 CONDITIONS = ("clean", "snow@3", "defocus_blur@3", "gaussian_noise@3")
 SURE = 0.3  # score from which an object is drawn
 WIDTH = 360  # pixels of one image of the figure
-SCENES = 200  # of world:test, that the networks are put into the storm on
+TOTALS = ("P", "mPC", "rPC")
 MEASURES = {"detection": ("AP", "AP50"), "instance": ("AP", "mask AP", "mask AP50"), "semantic": ("mIoU",)}
 COLOURS = np.random.default_rng(8).integers(60, 256, (12, 3))
 
@@ -52,29 +52,38 @@ def table() -> str:
     return "\n".join(rows)
 
 
-def storm(runs: Path, workers: int) -> str:
-    """P, mPC and rPC of every network with intervals, and what does not cost more at severity 5 than at 1."""
+def storm(runs: Path) -> str:
+    """P, mPC and rPC of every network, and what does not cost more at severity 5 than at severity 1.
+
+    From scores that `stormproof score --interval` kept with each run; ± where it kept intervals.
+    """
     head = "| model | measure | P | mPC | rPC | severity 5 not below severity 1 |"
     rows = [head, "|---|---|---|---|---|---|"]
     for name, network in builtins().items():
-        out = runs / name
-        sp.run(
-            f"builtin:{name}", "world:test", conditions="imagenet-c", limit=SCENES, out=out, workers=workers
-        )
-        scores = score_run(out)
-        sure = intervals(scores, resample(out)).aggregates
+        if not (runs / name / SCORES).exists():
+            continue
+        scores = json.loads((runs / name / SCORES).read_text(encoding="utf-8"))
+        sure = runs / name / INTERVALS
+        halves = json.loads(sure.read_text(encoding="utf-8"))["aggregates"] if sure.exists() else {}
         for measure in MEASURES[network.task]:
-            totals = (sure[measure][total] for total in ("P", "mPC", "rPC"))
-            numbers = (f"{100 * one.estimate:.1f} ± {100 * one.half_width:.1f}" for one in totals)
-            odd = ", ".join(not_worse(scores, measure)) or "none"
+            totals = scores["aggregates"][measure]
+            if measure in network.clean and abs(totals["P"] - network.clean[measure]) > 0.001:
+                raise ValueError(f"{runs / name} is of another {name}: its clean {measure} is {totals['P']}.")
+            numbers = [f"{100 * totals[total]:.1f}" for total in TOTALS]
+            if measure in halves:
+                of = [halves[measure][total] for total in TOTALS]
+                numbers = [
+                    f"{n} ± {50 * (i['high'] - i['low']):.1f}" for n, i in zip(numbers, of, strict=True)
+                ]
+            odd = ", ".join(not_worse(scores["scores"][measure])) or "none"
             rows.append(f"| {' | '.join((f'`builtin:{name}`', measure, *numbers, odd))} |")
     return "\n".join(rows)
 
 
-def not_worse(scores: Scores, measure: str) -> list[str]:
+def not_worse(cells: Mapping[str, float]) -> list[str]:
     """The corruptions under which a score is no lower at severity 5 than at severity 1, with both."""
     by_name: dict[str, dict[int, float]] = {}
-    for text, score in scores.by_measure[measure].items():
+    for text, score in cells.items():
         condition = Condition.parse(text)
         if condition.corruption is not None:
             by_name.setdefault(condition.corruption, {})[int(condition.severity or 0)] = score
@@ -117,10 +126,9 @@ def figure() -> Image:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--runs", type=Path, help="where the runs go; without it that part of the page stays")
-    parser.add_argument("--workers", type=int, default=0, help="processes; one per core unless given")
+    parser.add_argument("--runs", type=Path, help="a folder of scored runs; without it that part stays")
     given = parser.parse_args()
     if given.runs is not None:
-        write_part(PAGE, "storm", storm(given.runs, given.workers))
+        write_part(PAGE, "storm", storm(given.runs))
     write_part(PAGE, "networks", table())
     cv2.imwrite(str(HERE / "networks.jpg"), figure()[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, 80])

@@ -7,7 +7,7 @@ never by weight.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -45,10 +45,11 @@ class Block(nn.Module):
 class Encoder(nn.Module):
     """Features at strides 4, 8, 16 and 32."""
 
-    def __init__(self) -> None:
+    def __init__(self, widths: Sequence[int] = ()) -> None:
         super().__init__()
-        self.stem = conv(3, WIDTHS[0], stride=2)
-        pairs = zip(WIDTHS, WIDTHS[1:], DEPTHS, strict=False)
+        widths = widths or WIDTHS
+        self.stem = conv(3, widths[0], stride=2)
+        pairs = zip(widths, widths[1:], DEPTHS, strict=False)
         self.stages = nn.ModuleList(
             nn.Sequential(conv(a, b, stride=2), *(Block(b) for _ in range(depth))) for a, b, depth in pairs
         )
@@ -103,10 +104,11 @@ CONTEXTS: dict[str, Callable[[int, int], nn.Module]] = {
 class Neck(nn.Module):
     """Context at the coarsest level, then a top-down sum; the `levels` finest maps are smoothed."""
 
-    def __init__(self, context: str, width: int, levels: int) -> None:
+    def __init__(self, context: str, width: int, levels: int, widths: Sequence[int] = ()) -> None:
         super().__init__()
-        self.context = CONTEXTS[context](WIDTHS[-1], width)
-        self.sides = nn.ModuleList(nn.Conv2d(w, width, 1) for w in WIDTHS[1:-1])
+        widths = widths or WIDTHS
+        self.context = CONTEXTS[context](widths[-1], width)
+        self.sides = nn.ModuleList(nn.Conv2d(w, width, 1) for w in widths[1:-1])
         self.smooth = nn.ModuleList(conv(width, width) for _ in range(levels))
 
     def forward(self, features: list[Tensor]) -> list[Tensor]:
@@ -172,11 +174,14 @@ class Centre(nn.Module):
 
 
 class Semantic(nn.Module):
-    """A class per pixel, at stride 4; `context` is what the two shipped ones differ in."""
+    """A class per pixel, at stride 4; `context` is what the two shipped ones differ in.
 
-    def __init__(self, context: str = "atrous", width: int = 64) -> None:
+    `widths` are the encoder's channels at strides 2 to 32; WIDTHS unless given.
+    """
+
+    def __init__(self, context: str = "atrous", width: int = 64, widths: Sequence[int] = ()) -> None:
         super().__init__()
-        self.encoder, self.neck = Encoder(), Neck(context, width, 1)
+        self.encoder, self.neck = Encoder(widths), Neck(context, width, 1, widths)
         self.classes = nn.Conv2d(width, SEMANTIC, 1)
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:

@@ -18,7 +18,10 @@ from stormproof.sample import Sample
 from stormproof.world import OBJECTS, SEMANTIC, VERSION, render
 
 NETWORKS = builtins()
-# What a network must reach on clean scenes of world:test to be worth testing under corruption.
+STANDARD = {name: network for name, network in NETWORKS.items() if network.training == "standard"}
+# What a network of standard training must reach on clean scenes of world:test to be worth testing under
+# corruption. Those trained on stylized scenes do not reach it, which docs/networks.md says; they are there to
+# be compared with the standard one.
 BARS = {
     "detection": {"AP50": 0.75, "AP": 0.45},
     "instance": {"mask AP50": 0.65},
@@ -35,6 +38,8 @@ def test_there_is_what_the_documentation_names() -> None:
     tasks = {name: network.task for name, network in NETWORKS.items()}
     assert tasks == {
         "street-grid": "detection",
+        "street-grid-stylized": "detection",
+        "street-grid-combined": "detection",
         "street-centre": "detection",
         "street-masks": "instance",
         "street-context": "semantic",
@@ -50,7 +55,7 @@ def test_every_network_was_trained_on_the_world_as_it_is() -> None:
     )
 
 
-@pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
+@pytest.mark.parametrize("network", STANDARD.values(), ids=STANDARD)
 def test_a_network_reaches_its_bars(network: Builtin) -> None:
     assert network.images >= 200
     for measure, least in BARS[network.task].items():
@@ -104,7 +109,7 @@ def test_an_unknown_network_names_the_nearest() -> None:
 def test_the_story_of_a_training_is_kept(name: str) -> None:
     told = story(name)
     assert told["training"]["name"] == name
-    assert told["training"]["seed"] == 0
+    assert told["training"]["seed"] in (0, 1)
     assert len(told["curve"]) > 5
     assert told["scenes"] == told["curve"][-1]["scenes"]
 
