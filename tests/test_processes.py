@@ -30,6 +30,7 @@ def die(_: int) -> None:
 
 def kill_whoever_forked_me(_: int) -> None:
     os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(60)  # no answer may come before the loss is noticed
 
 
 def family(_: int) -> tuple[int, int, bool]:
@@ -66,7 +67,7 @@ def test_kernels_are_started_once_for_all_workers() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks workers")
 def test_work_goes_on_in_another_call_after_whoever_forks_workers_was_killed() -> None:
     with pytest.raises(RunError, match="Run the same command again"):
-        list(spread(kill_whoever_forked_me, range(40), workers=2))
+        list(spread(kill_whoever_forked_me, [0], workers=2))
     assert sorted(spread(abs, [-3, -1, -2], workers=2)) == [1, 2, 3]
 
 

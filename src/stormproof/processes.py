@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -91,6 +92,9 @@ def _without_main() -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
+_TRIES, _PAUSE = 50, 0.1  # to reach the process that workers are forked from; seconds between tries
+
+
 class _WorkerProcess(SpawnProcess):
     @staticmethod
     def _Popen(process: Any) -> Any:  # noqa: N802  multiprocessing's name for how a process starts
@@ -105,11 +109,15 @@ class _WorkerContext(SpawnContext):
 class _ForkedProcess(ForkServerProcess):
     @staticmethod
     def _Popen(process: Any) -> Any:  # noqa: N802
-        try:
-            with _without_main():
-                return ForkServerProcess._Popen(process)
-        except (EOFError, ConnectionError) as error:
-            raise BrokenProcessPool("The process that workers are forked from was killed.") from error
+        lost: Exception | None = None
+        for _ in range(_TRIES):
+            try:
+                with _without_main():
+                    return ForkServerProcess._Popen(process)
+            except (EOFError, ConnectionError) as error:
+                lost = error
+                time.sleep(_PAUSE)  # killed, but not yet seen to be dead; then another takes its place
+        raise BrokenProcessPool("The process that workers are forked from was killed.") from lost
 
 
 class _ForkedContext(ForkServerContext):
