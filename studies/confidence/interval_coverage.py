@@ -69,9 +69,10 @@ def population(model: int) -> dict[str, Matches]:
         hit = np.concatenate([bits[seen], np.zeros(len(noise_image), np.uint16)])
         order = np.lexsort((-scores, labels))
         plain = np.ones((1, len(order)), bool)
+        first = np.zeros(len(order), np.int64)  # places matter to AR, which has no interval
         found[text] = Matches(
             POPULATION, CLASSES, where[order], labels[order], scores[order], hit[order][None],
-            np.zeros((1, len(order)), np.uint16), plain, image, label, np.ones((1, len(image)), bool),
+            np.zeros((1, len(order)), np.uint16), plain, first, image, label, np.ones((1, len(image)), bool),
         )  # fmt: skip
     return found
 
