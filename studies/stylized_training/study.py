@@ -14,72 +14,23 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from values import TRAININGS, Trained, Value, gain, mean, measured, pooled, seeds_of
 
 import stormproof as sp
-from stormproof.confidence.grids import aggregated
 from stormproof.confidence.interval import Interval, around, percentile
-from stormproof.confidence.resample import resample
-from stormproof.groups import BENCHMARK_15, MICHAELIS
-from stormproof.scoring.score import score_run
+from stormproof.groups import MICHAELIS
 
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parents[1] / "docs"))
 DATA, SUITE = "world:test", "imagenet-c"
-TRAININGS = ("standard", "stylized", "combined")
-COLOURS = {"standard": "#5b6470", "stylized": "#c2571a", "combined": "#17407d"}
 MEASURES = ("AP", "AP50")
 SIZES = {"APs": "small, below 32² pixels", "APm": "medium", "APl": "large, from 96² pixels"}
 TOTALS = ("P", "mPC", "rPC")
 PAPER = {"Pascal VOC": "pascal_voc", "COCO": "coco", "Cityscapes": "cityscapes"}  # as published() names them
 COLUMNS = {"P": "clean_p", "mPC": "mpc", "rPC": "rpc_percent"}
-
-
-class Value(NamedTuple):
-    """A number in points, and its replicates over images."""
-
-    estimate: float
-    replicates: np.ndarray
-
-    def less(self, other: Value) -> Value:
-        """Paired: the same images weigh alike in both."""
-        return Value(self.estimate - other.estimate, self.replicates - other.replicates)
-
-
-Values = Mapping[str, Value]  # by the aggregate's flat name: rPC, by_severity/3 …
-Trained = Mapping[tuple[str, int], Mapping[str, Values]]  # training and seed → measure → values
-
-
-def measured(run: Path) -> dict[str, dict[str, Value]]:
-    """Every aggregate of a run."""
-    scores, spread = score_run(run), resample(run)
-    found = {}
-    for measure in (*MEASURES, *SIZES):
-        cells = {text: np.array([score]) for text, score in scores.by_measure[measure].items()}
-        point, drawn = aggregated(measure, cells), aggregated(measure, spread.by_measure[measure])
-        found[measure] = {name: Value(100 * float(point[name][0]), 100 * drawn[name]) for name in point}
-    return found
-
-
-def mean(values: Sequence[Value]) -> Value:
-    """Over seeds, whose replicates weigh the same images alike."""
-    estimates, replicates = zip(*values, strict=True)
-    return Value(float(np.mean(estimates)), np.mean(replicates, axis=0))
-
-
-def seeds_of(found: Trained) -> list[int]:
-    return sorted({seed for _, seed in found})
-
-
-def pooled(found: Trained, training: str, measure: str, name: str) -> Value:
-    return mean([found[training, seed][measure][name] for seed in seeds_of(found)])
-
-
-def gain(found: Trained, training: str, seeds: Sequence[int], measure: str, name: str) -> Value:
-    """What a training has over the standard one of the same seed, the mean over seeds."""
-    return mean([found[training, s][measure][name].less(found["standard", s][measure][name]) for s in seeds])
 
 
 def plus_minus(value: Value) -> str:
@@ -219,52 +170,6 @@ def trainings(folder: Path) -> str:
     return table(["network", "training", "seed", "scenes", "steps", "clean, `world:test`"], rows)
 
 
-def draw(found: Trained, path: Path) -> None:
-    """AP by severity, 0 for clean, and relative to clean by corruption; bars are intervals of the mean."""
-    from matplotlib import pyplot
-
-    figure, (left, right) = pyplot.subplots(
-        1, 2, figsize=(10, 4.6), layout="constrained", width_ratios=(2, 3)
-    )
-    seeds = seeds_of(found)
-    levels = range(6)
-    for step, training in enumerate(TRAININGS):
-        look = {"color": COLOURS[training], "label": training}
-        names = ["P", *(f"by_severity/{level}" for level in levels[1:])]
-        values = [pooled(found, training, "AP", name) for name in names]
-        halves = [around(*value).half_width for value in values]
-        at = np.array(levels) + 0.06 * (step - 1)
-        left.errorbar(at, [v.estimate for v in values], halves, marker="o", markersize=4, **look)
-        shown = [relative(found, training, name) for name in BENCHMARK_15]
-        halves = [around(*value).half_width for value in shown]
-        across = np.arange(len(BENCHMARK_15)) + 0.22 * (step - 1)
-        right.errorbar(across, [v.estimate for v in shown], halves, fmt="o", markersize=4, **look)
-    left.set(xlabel="severity, 0 for clean", ylabel="AP", xticks=list(levels), ylim=(0, None))
-    left.legend(frameon=False)
-    names = [name.replace("_", " ") for name in BENCHMARK_15]
-    right.set_xticks(range(len(names)), names, rotation=50, ha="right", rotation_mode="anchor", fontsize=8)
-    right.set(ylim=(0, None), ylabel="AP, % of clean, mean over severities")
-    edge = -0.5
-    for group, members in MICHAELIS.items():
-        middle = edge + len(members) / 2
-        right.text(middle, 1.01, group, transform=right.get_xaxis_transform(), ha="center", fontsize=9)
-        edge += len(members)
-        if edge < len(names) - 0.5:
-            right.axvline(edge, color="#cccccc", linewidth=0.8)
-    figure.suptitle(f"{len(seeds)} seeds each" if len(seeds) > 1 else "one seed each", fontsize=9)
-    figure.savefig(path, dpi=110)
-
-
-def relative(found: Trained, training: str, corruption: str) -> Value:
-    """AP under a corruption in % of clean, the mean over seeds."""
-    each = []
-    for seed in seeds_of(found):
-        cells = found[training, seed]["AP"]
-        under, clean = cells[f"by_corruption/{corruption}"], cells["P"]
-        each.append(Value(100 * under.estimate / clean.estimate, 100 * under.replicates / clean.replicates))
-    return mean(each)
-
-
 def networks(folder: Path) -> dict[tuple[str, int], Path]:
     """The networks by training and seed; a seed counts if all three trainings have it."""
     held = {
@@ -294,9 +199,10 @@ def main() -> None:
             f"onnx:{path}", DATA, conditions=SUITE, limit=options.scenes, out=options.runs / path.stem,
             workers=options.workers,
         )  # fmt: skip
-        found[key] = measured(run.folder)
+        found[key] = measured(run.folder, (*MEASURES, *SIZES))
     groups = {g: (f"by_group_michaelis/{g}", f"rPC_by_group_michaelis/{g}") for g in MICHAELIS}
     levels = {f"severity {k}": (f"by_severity/{k}", f"rPC_by_severity/{k}") for k in range(1, 6)}
+    from figure import draw
     from parts import write_part
 
     parts = {

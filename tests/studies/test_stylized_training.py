@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -10,18 +11,21 @@ import numpy as np
 import pytest
 
 from stormproof.confidence.interval import Interval
+from stormproof.groups import BENCHMARK_15
 
-FILE = Path(__file__).resolve().parents[2] / "studies" / "stylized_training" / "study.py"
+FOLDER = Path(__file__).resolve().parents[2] / "studies" / "stylized_training"
 
 
 @pytest.fixture(scope="module")
-def study() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("stylized_training_study", FILE)
+def study() -> Iterator[ModuleType]:
+    spec = importlib.util.spec_from_file_location("stylized_training_study", FOLDER / "study.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(FOLDER)  # where a script finds its neighbours
+        spec.loader.exec_module(module)
+        yield module
 
 
 @pytest.fixture
@@ -76,3 +80,13 @@ def test_a_seed_counts_where_all_three_trainings_have_it(study: ModuleType, tmp_
 def test_the_papers_table_is_the_published_one(study: ModuleType) -> None:
     assert study.published_row("coco", "combined")["rpc_percent"] == 58.9
     assert study.published_row("cityscapes", "standard")["mpc"] == 12.2
+
+
+def test_the_figure_is_drawn(study: ModuleType, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    draw = importlib.import_module("figure").draw
+    rng = np.random.default_rng(0)
+    names = ["P", *(f"by_severity/{k}" for k in range(1, 6)), *(f"by_corruption/{n}" for n in BENCHMARK_15)]
+    values = {name: study.Value(40.0, rng.normal(40, 2, 20)) for name in names}
+    draw({(training, 1): {"AP": values} for training in study.TRAININGS}, tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").stat().st_size > 10_000
