@@ -2,9 +2,9 @@
 
     python studies/stylized_training/study.py --runs DIR
 
-Runs the detectors in weights/ (one network, three trainings, several seeds) over imagenet-c on scenes of
-`world:test`, which none of them was trained on or chosen by; a stopped study goes on. Then it renews the
-tables of README.md beside it, and its figure. README.md says how the detectors are trained.
+Runs the detectors in weights/ and two of the package (one network, three trainings, several seeds) over
+imagenet-c on scenes of `world:test`, which none of them was trained on or chosen by; a stopped study goes on.
+Then it renews the tables of README.md beside it, which says how the detectors are trained, and its figure.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ from values import TRAININGS, Trained, Value, gain, mean, measured, pooled, seed
 import stormproof as sp
 from stormproof.confidence.interval import Interval, around, percentile
 from stormproof.groups import MICHAELIS
+from stormproof.networks import FOLDER as PACKAGE
 
 HERE = Path(__file__).parent
+WEIGHTS = HERE / "weights"
+PACKAGED = {f"grid-{training}-1": f"street-grid-{training}" for training in ("stylized", "combined")}
 sys.path.append(str(HERE.parents[1] / "docs"))
 DATA, SUITE = "world:test", "imagenet-c"
 MEASURES = ("AP", "AP50")
@@ -158,24 +161,33 @@ def agreement(theirs: Sequence[float], ours: Interval) -> str:
 def trainings(folder: Path) -> str:
     """How each network was trained, as its log tells."""
     rows = []
-    for path in sorted(folder.glob("*.json")):
+    for name, path in sorted(files(folder, ".json").items()):
         log = json.loads(path.read_text())
         clean = log.get("clean", {"scores": {}, "images": 0})
-        scores = ", ".join(f"{name} {100 * value:.1f}" for name, value in clean["scores"].items())
+        scores = ", ".join(f"{measure} {100 * value:.1f}" for measure, value in clean["scores"].items())
         told = log["training"]
         rows.append([
-            path.stem, told["kind"], str(told["seed"]), f"{log['scenes']:,}", f"{log['curve'][-1]['step']:,}",
+            name, told["kind"], str(told["seed"]), f"{log['scenes']:,}", f"{log['curve'][-1]['step']:,}",
             scores or "not taken",
         ])  # fmt: skip
     return table(["network", "training", "seed", "scenes", "steps", "clean, `world:test`"], rows)
 
 
+def files(folder: Path, suffix: str) -> dict[str, Path]:
+    """The networks' files of a kind by network; of those in weights/, two come with the package."""
+    own = {path.stem: path for path in folder.glob(f"grid-*{suffix}")}
+    packaged = PACKAGED if folder.resolve() == WEIGHTS.resolve() else {}
+    return {name: PACKAGE / f"{there}{suffix}" for name, there in packaged.items()} | own
+
+
 def networks(folder: Path) -> dict[tuple[str, int], Path]:
     """The networks by training and seed; a seed counts if all three trainings have it."""
+    named = files(folder, ".onnx")
     held = {
-        (training, int(path.stem.rpartition("-")[2])): path
+        (training, seed): named[name]
         for training in TRAININGS
-        for path in folder.glob(f"grid-{training}-[0-9].onnx")
+        for seed in range(10)
+        if (name := f"grid-{training}-{seed}") in named
     }
     whole = {seed for _, seed in held if all((training, seed) in held for training in TRAININGS)}
     if not whole:
@@ -188,18 +200,18 @@ def networks(folder: Path) -> dict[tuple[str, int], Path]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--runs", type=Path, required=True, help="where the runs go")
-    parser.add_argument("--weights", type=Path, default=HERE / "weights")
+    parser.add_argument("--weights", type=Path, default=WEIGHTS)
     parser.add_argument("--page", type=Path, default=HERE / "README.md", help="whose tables are renewed")
     parser.add_argument("--scenes", type=int, default=200)
     parser.add_argument("--workers", type=int, default=0, help="processes; one per core unless given")
     options = parser.parse_args()
     found = {}
-    for key, path in networks(options.weights).items():
+    for (training, seed), path in networks(options.weights).items():
         run = sp.run(
-            f"onnx:{path}", DATA, conditions=SUITE, limit=options.scenes, out=options.runs / path.stem,
-            workers=options.workers,
+            f"onnx:{path}", DATA, conditions=SUITE, limit=options.scenes,
+            out=options.runs / f"grid-{training}-{seed}", workers=options.workers,
         )  # fmt: skip
-        found[key] = measured(run.folder, (*MEASURES, *SIZES))
+        found[training, seed] = measured(run.folder, (*MEASURES, *SIZES))
     groups = {g: (f"by_group_michaelis/{g}", f"rPC_by_group_michaelis/{g}") for g in MICHAELIS}
     levels = {f"severity {k}": (f"by_severity/{k}", f"rPC_by_severity/{k}") for k in range(1, 6)}
     from figure import draw

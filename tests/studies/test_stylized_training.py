@@ -12,6 +12,7 @@ import pytest
 
 from stormproof.confidence.interval import Interval
 from stormproof.groups import BENCHMARK_15
+from stormproof.networks import find_builtin
 
 FOLDER = Path(__file__).resolve().parents[2] / "studies" / "stylized_training"
 
@@ -75,6 +76,14 @@ def test_a_seed_counts_where_all_three_trainings_have_it(study: ModuleType, tmp_
     (tmp_path / "grid-stylized-1.onnx").unlink()
     with pytest.raises(SystemExit, match=r"README\.md says how to train"):
         study.networks(tmp_path)
+
+
+def test_the_studys_own_folder_is_filled_up_from_the_package(study: ModuleType) -> None:
+    found = study.networks(study.WEIGHTS)
+    assert set(found) == {(training, seed) for training in study.TRAININGS for seed in (1, 2)}
+    assert found["stylized", 1] == find_builtin("street-grid-stylized").path
+    assert all(path.is_file() for path in found.values())
+    assert study.trainings(study.WEIGHTS) in (FOLDER / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_papers_table_is_the_published_one(study: ModuleType) -> None:
