@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Protocol
 
 
@@ -19,12 +20,12 @@ class Described(Protocol):
     def fingerprint(self) -> str: ...
 
 
-class Around:
+class Around(ABC):
     """What stands around a dataset or model says of itself what that says, unless it says otherwise."""
 
     @property
-    def _inner(self) -> Described:
-        raise NotImplementedError
+    @abstractmethod
+    def _inner(self) -> Described: ...
 
     @property
     def name(self) -> str:

@@ -157,7 +157,7 @@ def _places(key: Any) -> tuple[tuple[Any, ...], list[int]]:
     for axis, part in enumerate(keys, start=1):
         if isinstance(part, slice) and part.step is not None and part.step < 0:
             if part != slice(None, None, -1):
-                raise NotImplementedError(f"a batch is turned round whole, not by {part}")
+                raise IndexError(f"a batch is turned round whole, by [::-1], not by {part}")
             turned.append(axis)
             places.append(slice(None))
         elif isinstance(part, np.ndarray):
