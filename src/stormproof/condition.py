@@ -117,6 +117,15 @@ class Condition:
 CLEAN = Condition()
 
 
+def corruption_of(text: str) -> str:
+    """The corruption that a condition's string begins with, the rest unread; of `clean`, itself.
+
+    >>> [corruption_of(text) for text in ("fog@3[on=person]", "haze[beta=0.04]", "clean")]
+    ['fog', 'haze', 'clean']
+    """
+    return text.partition("@")[0].partition("[")[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Suite:
     """A named list of conditions that are run and reported together; `clean` is implied, never listed."""

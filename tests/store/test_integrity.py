@@ -96,7 +96,7 @@ def test_a_part_over_its_neighbour_is_refused(made: Path) -> None:
     ("change", "words"),
     [
         ({"image": ["9", "9", "2", "2"]}, "it calls image 0 '9', the dataset '1'"),
-        ({"index": [0, 0, 7, 7]}, "it holds image 7, which belongs into another part"),
+        ({"index": [0, 0, 7, 7]}, "it holds image 7, which belongs in another part"),
         ({"index": [0, 0, 0, 0]}, "its cells are not in order, or occur twice"),
         ({"recipe": [0, 5, 0, 5]}, "was made by version 5 of its recipe"),
     ],

@@ -18,6 +18,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from stormproof.condition import corruption_of
 from stormproof.engine.plan import Survey
 from stormproof.engine.run import Summary, Watch
 from stormproof.engine.work import ChunkResult, alike
@@ -152,5 +153,5 @@ def _by_corruption(counts: Mapping[str, int]) -> Counter[str]:
     """Counts of conditions added up over severities and parameters."""
     total: Counter[str] = Counter()
     for text, count in counts.items():
-        total[text.partition("@")[0].partition("[")[0]] += count
+        total[corruption_of(text)] += count
     return total

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
+from stormproof.condition import corruption_of
 from stormproof.datasets.content import content_of, has_files, stored_content
 from stormproof.datasets.dataset import Dataset
 from stormproof.errors import StoreError, some
@@ -90,16 +91,16 @@ def _check(path: Path, run: Path, record: RunRecord, dataset: Dataset | None, *,
     if any(one >= two for one, two in pairwise(cells)):
         raise DamagedPart(path, "its cells are not in order, or occur twice")
     if cells and path != part_path(run, cells[0][0] // record.chunk):
-        raise DamagedPart(path, f"it holds image {cells[0][0]}, which belongs into another part")
+        raise DamagedPart(path, f"it holds image {cells[0][0]}, which belongs in another part")
     if cells and cells[-1][0] // record.chunk != cells[0][0] // record.chunk:
-        raise DamagedPart(path, f"it holds image {cells[-1][0]}, which belongs into another part")
+        raise DamagedPart(path, f"it holds image {cells[-1][0]}, which belongs in another part")
     if dataset is not None:
         _check_names(
             path, dict(zip(table["index"].to_pylist(), table["image"].to_pylist(), strict=True)), dataset
         )
     found = zip(table["condition"].to_pylist(), table["recipe"].to_pylist(), strict=True)
     for text, version in set(found):
-        name = text.partition("@")[0].partition("[")[0]
+        name = corruption_of(text)
         if record.sealed and text not in record.conditions:
             raise DamagedPart(path, f"it holds {text}, which the run does not have")
         if version != record.recipes.get(name, 0):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from stormproof.condition import Condition
+from stormproof.condition import Condition, corruption_of
 from stormproof.groups import KAMANN, MICHAELIS
 from stormproof.metrics.measure import measures
 from stormproof.report.elements import Axis
@@ -52,7 +52,7 @@ def ungraded(conditions: Iterable[Condition]) -> list[str]:
 
 def group_of(corruption: str) -> str:
     """The papers' group of a corruption, or that of its recipe."""
-    name = corruption.partition("[")[0].partition("@")[0]
+    name = corruption_of(corruption)
     for groups in (MICHAELIS, KAMANN):
         for group, members in groups.items():
             if name in members:
