@@ -9,7 +9,8 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Data, Measure, Reference, Subjects
-from stormproof.errors import MissingExtra, UnknownName, counted
+from stormproof.errors import UnknownName, counted
+from stormproof.frameworks import framework
 
 _FORMATS = ("pdf", "svg", "png", "eps")
 
@@ -35,16 +36,14 @@ def figures(
 
         stormproof figures runs/* --group-by backbone --format svg
     """
+    framework("matplotlib", extra="figures")
     from dataclasses import replace
 
+    from stormproof.report.figures import write_figures
     from stormproof.report.grouping import only_grouped
     from stormproof.report.sources import subjects_of
     from stormproof.report.view import make_view
 
-    try:
-        from stormproof.report.figures import write_figures
-    except ImportError as error:
-        raise MissingExtra("matplotlib", "pip install 'stormproof[figures]'") from error
     for name in formats or ():
         if name not in _FORMATS:
             raise UnknownName("format", name, _FORMATS, f"There are {', '.join(_FORMATS)}.")

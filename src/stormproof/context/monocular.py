@@ -7,7 +7,6 @@ stretched between a nearest and a farthest distance otherwise.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +16,9 @@ import cv2
 import numpy as np
 
 from stormproof.context.depthmaps import Map
-from stormproof.errors import InvalidOption, MissingExtra, ModelError
+from stormproof.errors import InvalidOption, ModelError
+from stormproof.files import sha256
+from stormproof.frameworks import framework
 from stormproof.sample import Image
 
 OUTPUTS = ("metres", "inverse")
@@ -77,17 +78,13 @@ def scaled(inverse: Map, known: Map | None, *, nearest: float, farthest: float) 
 @lru_cache(maxsize=4)
 def _content(path: str, stamp: int) -> str:
     """A hash of a file, kept until the file changes."""
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return sha256(Path(path))
 
 
 @lru_cache(maxsize=1)
 def _session(path: str, stamp: int) -> Any:
     """The network of a file, kept until the file changes."""
-    try:
-        import onnxruntime
-    except ImportError:
-        raise MissingExtra("ONNX Runtime", "pip install 'stormproof[onnx]'") from None
+    onnxruntime = framework("onnxruntime", extra="onnx")
     try:
         return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime has no public root of its exceptions

@@ -8,7 +8,8 @@ from stormproof.condition import Condition
 from stormproof.corruptions.registry import find
 from stormproof.datasets.dataset import Dataset
 from stormproof.derived.version import Version, make
-from stormproof.errors import InvalidOption, MissingExtra, UnknownName
+from stormproof.errors import InvalidOption, UnknownName
+from stormproof.frameworks import framework
 from stormproof.sample import Sample, as_rgb
 from stormproof.style.names import BUILT_IN
 
@@ -77,12 +78,10 @@ def torch_dataset(mixed: Mixed) -> Any:
     The image is 3×H×W float in 0..1; the target holds boxes (xyxy), labels (from 1 on; 0 is background),
     and, where the dataset has them, masks and a semantic map.
     """
-    try:
-        import torch
-        from torch.utils.data import Dataset as TorchDataset
-    except ImportError:
-        raise MissingExtra("torch", "pip install 'stormproof[torch]'") from None
+    framework("torch", extra="torch")
     import numpy as np
+    import torch
+    from torch.utils.data import Dataset as TorchDataset
 
     class Set(TorchDataset[tuple[Any, dict[str, Any]]]):
         def __len__(self) -> int:

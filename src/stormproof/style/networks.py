@@ -10,7 +10,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from stormproof.errors import InvalidOption, MissingExtra, ModelError, UnknownName
+from stormproof.errors import InvalidOption, ModelError, UnknownName
+from stormproof.frameworks import framework
 from stormproof.sample import Image
 from stormproof.spec import Spec, call
 from stormproof.style.adain import AdaIN, Field, Run
@@ -81,10 +82,7 @@ def adain_from(
 
 def read_weights(path: str | Path) -> dict[str, np.ndarray]:
     """The arrays of a torch state dict; nothing in the file is executed."""
-    try:
-        import torch
-    except ImportError:
-        raise MissingExtra("torch", "pip install 'stormproof[torch]'") from None
+    torch = framework("torch", extra="torch")
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:

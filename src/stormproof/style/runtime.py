@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.errors import MissingExtra, ModelError
+from stormproof.errors import ModelError
+from stormproof.frameworks import framework
 from stormproof.style.adain import Field, Run
 
 
@@ -20,10 +21,7 @@ def fingerprint(files: Iterable[Path]) -> str:
 
 def session(model: bytes | Path) -> Any:
     """An ONNX Runtime session on the CPU."""
-    try:
-        import onnxruntime
-    except ImportError:
-        raise MissingExtra("onnxruntime", "pip install 'stormproof[onnx]'") from None
+    onnxruntime = framework("onnxruntime", extra="onnx")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
