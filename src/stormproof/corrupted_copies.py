@@ -24,7 +24,7 @@ from stormproof.condition import Condition
 from stormproof.corruptions import corrupt_image, find
 from stormproof.corruptions.registry import recipe_versions
 from stormproof.errors import InvalidImage, InvalidOption, OutputError
-from stormproof.files import is_file, make_folder, sha256, sweep_below, whole_file
+from stormproof.files import is_file, make_folder, sha256, sweep_below, write_text
 from stormproof.imagefile import IMAGE_SUFFIXES, read_image, write_image
 from stormproof.processes import spread
 from stormproof.sample import Image
@@ -190,8 +190,8 @@ def write_manifest(destination: Path, seed: int, copies: Iterable[Copy], failure
         "files": [asdict(copy) for copy in files],
         "failed": [asdict(failure) for failure in sorted(failures, key=lambda failure: failure.source)],
     }
-    with whole_file(destination / MANIFEST) as file:  # ASCII: names may hold bytes that UTF-8 cannot encode
-        file.write((json.dumps(record, indent=1) + "\n").encode())
+    # In ASCII: names may hold bytes that UTF-8 cannot encode.
+    write_text(destination / MANIFEST, json.dumps(record, indent=1) + "\n")
 
 
 def read_manifest(destination: Path) -> list[Copy]:

@@ -25,7 +25,7 @@ from stormproof.derived.maps import CAMVID, CITYSCAPES, IMAGES
 from stormproof.derived.objects import COCO, VOC, YOLO
 from stormproof.derived.version import PAPER_QUALITY, Version, make, style_of
 from stormproof.errors import InvalidOption, OutputError, StormproofError, UnknownName
-from stormproof.files import make_folder, read_text, sha256, whole_file, write_json
+from stormproof.files import make_folder, read_text, sha256, write_json, write_text
 from stormproof.processes import spread
 from stormproof.style.sources import check_style
 from stormproof.style.stylemap import StyleMap
@@ -216,8 +216,7 @@ def _begin(order: Order, out: Path) -> Iterator[Done]:
             raise OutputError(
                 f"{out} is not empty, and no unfinished run of this command; give another folder."
             )
-        with whole_file(make_folder(out) / JOURNAL) as file:
-            file.write((json.dumps(settings) + "\n").encode())
+        write_text(make_folder(out) / JOURNAL, json.dumps(settings) + "\n")
         return
     first, *lines = read_text(journal, error=OutputError).splitlines()
     if json.loads(first) != settings:

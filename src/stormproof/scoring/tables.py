@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stormproof.condition import SEVERITIES, Condition
-from stormproof.files import whole_file
+from stormproof.files import write_text
 from stormproof.metrics.measure import measures
 from stormproof.robustness.aggregate import INPUTS, aggregates_of
 from stormproof.robustness.sequences import curve_of
@@ -33,8 +33,7 @@ COLUMNS = ("condition", "corruption", "severity", "class", "measure", "value")
 def save(run: Path, scores: Scores) -> None:
     """Keep scores beside the predictions they were derived from."""
     write_sealed(run / SCORES, finite(scores.as_dict()))
-    with whole_file(run / SCORES_CSV) as file:
-        file.write(as_csv(scores).encode())
+    write_text(run / SCORES_CSV, as_csv(scores))
     if scores.images is not None:
         save_images(run, scores.images)
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.dataset as ds
 
 from stormproof.errors import InvalidOption
-from stormproof.files import make_folder, whole_file
+from stormproof.files import make_folder, whole_file, write_text
 from stormproof.imagefile import write_image
 from stormproof.masks import compress
 from stormproof.store.contents import has_objects, has_values
@@ -72,8 +72,7 @@ def export_png(run: Path, conditions: Sequence[str], destination: Path, classes:
             write_image(path, labels.astype(np.uint8))
             written.append(path)
     if classes:
-        with whole_file(destination / CLASSES) as file:
-            file.write("".join(f"{name}\n" for name in classes).encode())
+        write_text(destination / CLASSES, "".join(f"{name}\n" for name in classes))
     return written
 
 

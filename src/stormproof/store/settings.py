@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from stormproof.files import whole_file
+from stormproof.files import write_text
 from stormproof.store.lock import shares
 from stormproof.store.record import RunRecord
 
@@ -44,5 +44,4 @@ def write_settings(path: Path, content: Mapping[str, Any]) -> None:
     text = yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True)
     if path.exists() and path.read_text(encoding="utf-8") == text:
         return
-    with whole_file(path) as file:
-        file.write(text.encode())
+    write_text(path, text)
