@@ -1,0 +1,3 @@
+"""Runs to study."""
+
+from scoring.conftest import make as make
