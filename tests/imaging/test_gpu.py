@@ -168,6 +168,13 @@ def test_numbers_of_one_image_are_refused_where_there_are_two() -> None:
     assert int(Batch(torch.arange(3)[None]).max()) == 2
 
 
+def test_a_batch_is_turned_round_whole_or_not_at_all() -> None:
+    batch = Batch(torch.arange(6).reshape(2, 3))
+    assert batch[::-1].data.tolist() == [[2, 1, 0], [5, 4, 3]]
+    with pytest.raises(IndexError, match=r"by \[::-1\], not by slice\(2, 0, -1\)"):
+        batch[2:0:-1]
+
+
 def test_types_follow_numpy() -> None:
     """The same expression over an array and over a batch of it, types included."""
     rng = np.random.default_rng(0)
