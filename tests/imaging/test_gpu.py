@@ -171,8 +171,12 @@ def test_numbers_of_one_image_are_refused_where_there_are_two() -> None:
 def test_a_batch_is_turned_round_whole_or_not_at_all() -> None:
     batch = Batch(torch.arange(6).reshape(2, 3))
     assert batch[::-1].data.tolist() == [[2, 1, 0], [5, 4, 3]]
+    colours = np.arange(24).reshape(2, 2, 2, 3)
+    assert np.array_equal(Batch(torch.from_numpy(colours))[1, ::-1].data, colours[:, 1, ::-1])
     with pytest.raises(IndexError, match=r"by \[::-1\], not by slice\(2, 0, -1\)"):
         batch[2:0:-1]
+    with pytest.raises(IndexError, match="written to backwards"):
+        batch[::-1] = 0
 
 
 def test_types_follow_numpy() -> None:

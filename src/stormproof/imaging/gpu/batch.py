@@ -118,7 +118,10 @@ class Batch(NDArrayOperatorsMixin):
             other = new if isinstance(new, Tensor) else self.data.new_tensor(new)
             self.data = torch.where(chosen, other, self.data)
             return
-        self.data[_places(key)[0]] = new
+        places, turned = _places(key)
+        if turned:
+            raise IndexError("a batch cannot be written to backwards; turn the value round instead")
+        self.data[places] = new
 
     # --- NumPy's protocols
 
@@ -154,11 +157,11 @@ def _places(key: Any) -> tuple[tuple[Any, ...], list[int]]:
     keys = key if isinstance(key, tuple) else (key,)
     places: list[Any] = [slice(None)]
     turned: list[int] = []
-    for axis, part in enumerate(keys, start=1):
+    for part in keys:
         if isinstance(part, slice) and part.step is not None and part.step < 0:
             if part != slice(None, None, -1):
                 raise IndexError(f"a batch is turned round whole, by [::-1], not by {part}")
-            turned.append(axis)
+            turned.append(sum(not isinstance(place, int) for place in places))  # a number takes its axis away
             places.append(slice(None))
         elif isinstance(part, np.ndarray):
             places.append(to_device(part))
