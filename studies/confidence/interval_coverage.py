@@ -28,7 +28,7 @@ from estimator import whole_images
 from scipy import sparse
 
 from stormproof.condition import Condition
-from stormproof.confidence.estimate import Boxes
+from stormproof.confidence.estimate import Boxes, score
 from stormproof.confidence.grids import aggregated
 from stormproof.confidence.interval import around, percentile
 from stormproof.confidence.maps import map_numbers
@@ -106,7 +106,7 @@ def simulate(images: int, trials: range) -> None:
         text: map_numbers(c, everything, MAP_CLASSES, EVERY_MAP_CLASS)[0]["mIoU"] for text, c in maps.items()
     }
     truth = _values(
-        [{t: Boxes(m).score(every, everything) for t, m in model.items()} for model in models], whole
+        [{t: score(Boxes(m), every, everything) for t, m in model.items()} for model in models], whole
     )
     for trial in trials:
         rng = np.random.default_rng([images, trial])
@@ -114,7 +114,7 @@ def simulate(images: int, trials: range) -> None:
         weights = np.concatenate([np.ones((1, images)), rng.poisson(1, (REPLICATES, images))]).astype(
             np.uint8
         )
-        boxes = [{t: Boxes(m).score(chosen, weights) for t, m in model.items()} for model in models]
+        boxes = [{t: score(Boxes(m), chosen, weights) for t, m in model.items()} for model in models]
         drawn = {
             t: map_numbers(c[chosen], weights, MAP_CLASSES, EVERY_MAP_CLASS)[0]["mIoU"]
             for t, c in maps.items()
@@ -155,7 +155,7 @@ def split(runs: list[Path], trials: range) -> None:
         found = []
         for part in (order[:half], order[half : 2 * half]):
             weights = np.concatenate([np.ones((1, half)), rng.poisson(1, (100, half))]).astype(np.uint8)
-            each = [aggregated("AP", {t: c.score(part, weights) for t, c in of.items()}) for of in cells]
+            each = [aggregated("AP", {t: score(c, part, weights) for t, c in of.items()}) for of in cells]
             found.append({k: each[0][k] - sum(one[k] for one in each[1:]) for k in ("P", "mPC", "rPC")})
         row = {}
         for key in found[0]:

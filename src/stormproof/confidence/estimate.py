@@ -1,37 +1,46 @@
 """mPC from a part of the grid: the clean run in full, every other cell on its own share of the images.
 
-Average precision on few images is too high, by an amount that depends on the images and the score. Both are
-seen on the clean run: c, the clean score on the same shares, beside P, the clean score on all images. With a,
-the mean score of the cells on their shares,
+A score on few images is noisy, and average precision on few images is too high. The clean run shows both:
+`c`, the clean score on a cell's own share; `E`, the clean score to be expected on shares of that size; and
+`P`, the clean score on all images. A cell whose share has the score `a` is taken to have on all images
 
-    mPC ≈ a − (c − P) · √(a / c)
+    a − b · (c − E) − (E − P) · g(a) / g(E)
 
-The correction of the difference (c − P) is too large for a low score and that of the ratio, (c − P) · a / c,
-too small; the root between them is empirical (docs/adr/0091, docs/confidence.md).
+The first correction is for a share that is easier or harder than others: a cell that has kept half of the
+clean score moves half as much with it (b). The second is for the size of shares: how much too high a score
+is depends on the score, and for the AP of a class at a threshold it goes about as g(x) = √x · (1 − x)^1.25.
+That curve is empirical (docs/adr/0130, docs/confidence.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from stormproof.condition import Condition
 from stormproof.confidence.interval import Interval, Z
 from stormproof.confidence.precision import average_precision, curve, mean_of_known, ratio
 from stormproof.metrics.cocomatching import Matches
 from stormproof.sample import Floats, Ints
 
 _STEP = 1.15  # the next share is this much larger than the spread so far asks for: spread is itself uncertain
+_ORDERS = 10  # random orders of the images that are cut into shares to know the clean score on such
+_CURVE_SE = 0.07  # of the second correction: how far off the curve was on full runs (docs/confidence.md)
 
 
 class Cell(Protocol):
     """One condition of a run, to be scored on some of its images with weights."""
 
-    def score(self, images: Ints, weights: npt.NDArray[Any]) -> Floats:
-        """By replicate; `weights` are replicates × the images chosen."""
+    def parts(self, images: Ints, weights: npt.NDArray[Any]) -> Floats:
+        """By replicate, what the score is the mean of: AP by class and threshold, or IoU by class.
+
+        NaN where a replicate has nothing of a class; `weights` are replicates × the images chosen.
+        """
         ...
 
 
@@ -42,10 +51,10 @@ class Boxes:
     matches: Matches
     thresholds: int = 10
 
-    def score(self, images: Ints, weights: npt.NDArray[Any]) -> Floats:
+    def parts(self, images: Ints, weights: npt.NDArray[Any]) -> Floats:
         some = self.matches.of_images(images)
         found = curve(some, some.hit[0], some.excused[0], some.inside[0], some.counts[0], self.thresholds)
-        return mean_of_known(average_precision(found, weights).mean(axis=2))
+        return average_precision(found, weights).reshape(len(weights), -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +70,11 @@ class Estimate:
     by_corruption: Mapping[str, Interval]
 
 
+def score(cell: Cell, images: Ints, weights: npt.NDArray[Any]) -> Floats:
+    """The score of a cell on some of its images, by replicate."""
+    return mean_of_known(cell.parts(images, weights))
+
+
 def estimate(
     clean: Cell, cells: Mapping[str, Cell], shares: Mapping[str, Ints], *,
     images: int, weights: npt.NDArray[Any], coefficients: Mapping[str, Floats],
@@ -70,15 +84,20 @@ def estimate(
     `coefficients` are the weight of each cell in 'mPC' and in 'by_corruption/…'. The interval is of the value
     that the full grid would give; it narrows to nothing as the shares become the whole set.
     """
-    ones = np.ones((1, images))
-    every = np.concatenate([ones, weights])  # the first row is the estimate itself
-    whole = float(clean.score(np.arange(images), ones)[0])
-    a = np.stack([cell.score(shares[text], every[:, shares[text]]) for text, cell in cells.items()])
-    c = np.stack([clean.score(shares[text], every[:, shares[text]]) for text in cells])
+    every = np.concatenate([np.ones((1, images)), weights])  # the first row is the estimate itself
+    parts = [cell.parts(shares[text], every[:, shares[text]]) for text, cell in cells.items()]
+    a = np.stack([mean_of_known(found) for found in parts])
+    c = np.stack([score(clean, shares[text], every[:, shares[text]]) for text in cells])
+    whole = float(score(clean, np.arange(images), every[:1])[0])
     mean_share = float(np.mean([len(shares[text]) for text in cells]))
+    expected, bend = _on_shares(clean, images, round(mean_share))
+    follows = np.clip(ratio(_levels(tuple(cells), a[:, 0]), np.array(expected)), 0, 1)
+    moved = a - follows[:, None] * (c - expected)
+    too_high = (expected - whole) * ratio(np.stack([_bend(found[0]) for found in parts]), np.array(bend))
     left = max(0.0, 1 - mean_share / images)  # of a finite set, so much is still unseen
+    variances = left * _variances(moved[:, 1:])
     found = {
-        name: _interval(_extrapolated(_mean(row, a), _mean(row, c), whole), left)
+        name: _interval(row, moved[:, 0], np.nan_to_num(too_high), variances)
         for name, row in coefficients.items()
     }
     mpc = found["mPC"]
@@ -99,19 +118,44 @@ def next_share(found: Estimate, precision: float) -> int:
     return min(n, max(round(now) + 2, int(np.ceil(1 / (wanted + 1 / n)))))
 
 
-def _extrapolated(a: Floats, c: Floats, whole: float) -> Floats:
-    result: Floats = a - (c - whole) * np.sqrt(np.divide(a, c, out=np.zeros_like(a), where=c > 0))
-    return result
+@lru_cache(maxsize=1)  # one run is estimated at a time, maybe from many shares of the same size
+def _on_shares(clean: Cell, images: int, size: int) -> tuple[float, float]:
+    """The clean score to be expected on shares of a size, and its g: the mean over such shares."""
+    rng = np.random.default_rng(0)
+    orders = [rng.permutation(images) for _ in range(_ORDERS if size < images else 1)]
+    shares = [np.sort(order[k : k + size]) for order in orders for k in range(0, images - size + 1, size)]
+    parts = [clean.parts(share, np.ones((1, size)))[0] for share in shares]
+    scores, bends = (np.array([of(found) for found in parts]) for of in (mean_of_known, _bend))
+    return float(mean_of_known(scores)), float(mean_of_known(bends))
 
 
-def _mean(row: Floats, values: Floats) -> Floats:
-    """Σ row · values over the cells that have a value in a replicate, as if the others were like them."""
-    known = ~np.isnan(values)
-    return ratio(row @ np.where(known, values, 0.0), row @ known)
+def _bend(parts: Floats) -> Floats:
+    """The mean of g over the parts of a score."""
+    return mean_of_known(np.sqrt(parts) * (1 - parts) ** 1.25)
 
 
-def _interval(values: Floats, left: float) -> Interval:
-    theta, replicates = float(values[0]), values[1:]
-    finite = replicates[np.isfinite(replicates)]
-    se = float(finite.std(ddof=1) * np.sqrt(left)) if len(finite) > 1 else float("nan")
-    return Interval(theta, theta - Z * se, theta + Z * se, se, float(finite.mean() - theta))
+def _levels(conditions: tuple[str, ...], scores: Floats) -> Floats:
+    """Each cell's score as the means of its corruption and its severity have it, without its own noise."""
+    parsed = [Condition.parse(text) for text in conditions]
+
+    def means(keys: list[Any]) -> Floats:
+        return np.array([mean_of_known(scores[[key == other for other in keys]]) for key in keys])
+
+    corruption, severity = means([one.corruption for one in parsed]), means([one.severity for one in parsed])
+    return np.nan_to_num(ratio(corruption * severity, mean_of_known(scores)))
+
+
+def _variances(replicates: Floats) -> Floats:
+    """By cell. Shares are drawn cell by cell, so that cells vary on their own."""
+    known = np.isfinite(replicates)
+    off = np.where(known, replicates - mean_of_known(replicates)[:, None], 0.0)
+    return ratio((off**2).sum(axis=1), known.sum(axis=1) - 1.0)
+
+
+def _interval(row: Floats, moved: Floats, too_high: Floats, variances: Floats) -> Interval:
+    """Σ row · (moved − too_high) over the cells that have a score, as if the others were like them."""
+    row = np.where(np.isnan(moved), 0.0, row)
+    row = row / row.sum() if row.any() else row * np.nan
+    theta = float(row @ np.nan_to_num(moved - too_high))
+    se = float(np.sqrt(row**2 @ np.nan_to_num(variances) + (_CURVE_SE * row @ too_high) ** 2))
+    return Interval(theta, theta - Z * se, theta + Z * se, se)

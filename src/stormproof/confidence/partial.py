@@ -53,8 +53,8 @@ class Maps:
     classes: int
     kept: tuple[int, ...]
 
-    def score(self, images: Ints, weights: npt.NDArray[Any]) -> Floats:
-        return map_numbers(self.confusions[images], weights, self.classes, self.kept)[0]["mIoU"]
+    def parts(self, images: Ints, weights: npt.NDArray[Any]) -> Floats:
+        return map_numbers(self.confusions[images], weights, self.classes, self.kept)[1]
 
 
 def run_to_precision(config: RunConfig, do: Do) -> tuple[Summary, Estimate | None]:

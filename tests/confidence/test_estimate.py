@@ -1,0 +1,88 @@
+"""mPC from shares of the images, held against the whole: what each correction does, and the interval."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from confidence.crowds import crowded_set
+from stormproof.condition import Condition
+from stormproof.confidence.estimate import Boxes, estimate, next_share, score
+from stormproof.confidence.partial import coefficients
+from stormproof.engine.quota import Quota
+from stormproof.metrics.cocomatching import match_boxes
+
+IMAGES, SIZE = 200, 8
+CONDITIONS = tuple(f"{name}@{s}" for name in ("fog", "snow", "contrast") for s in range(1, 6))
+
+
+@pytest.fixture(scope="module")
+def cells() -> dict[str, Boxes]:
+    """Detections that become fewer and less sure with severity, some earlier than others, image by image."""
+    rng = np.random.default_rng(3)
+    truth, found = crowded_set(IMAGES, rng)
+    hard = rng.choice([0.0, 1.0], IMAGES)[found.image]
+    luck, doubt = rng.random(len(hard)), rng.normal(0, 1, len(hard))
+
+    def under(severity: int) -> Boxes:
+        kept = luck > hard * (0.4 + 0.12 * severity)
+        unsure = np.clip(found.scores + (0.1 + 0.1 * severity * hard) * doubt, 0, 1)
+        some = replace(
+            found, image=found.image[kept], boxes=found.boxes[kept], scores=unsure[kept],
+            labels=found.labels[kept], sides=found.sides[kept],
+        )  # fmt: skip
+        return Boxes(match_boxes(truth, some))
+
+    return {"clean": under(0)} | {text: under(int(text[-1])) for text in CONDITIONS}
+
+
+def shares_of(size: int, seed: int) -> dict[str, np.ndarray]:
+    quota = Quota.of(size, IMAGES, map(Condition.parse, CONDITIONS), seed)
+    return {t: np.array([i for i in range(IMAGES) if quota.wants(i, t)]) for t in CONDITIONS}
+
+
+def estimated(cells: dict[str, Boxes], size: int, seed: int):
+    weights = np.random.default_rng(seed).poisson(1, (30, IMAGES))
+    corrupted = {text: cells[text] for text in CONDITIONS}
+    return estimate(
+        cells["clean"], corrupted, shares_of(size, seed),
+        images=IMAGES, weights=weights, coefficients=coefficients(CONDITIONS),
+    )  # fmt: skip
+
+
+def test_most_of_the_bias_of_few_images_is_taken_off_and_the_interval_holds(cells: dict[str, Boxes]) -> None:
+    every, one = np.arange(IMAGES), np.ones((1, IMAGES))
+    plain, errors, covered = [], [], []
+    for seed in range(12):
+        shares = shares_of(SIZE, seed)
+        for name, found in estimated(cells, SIZE, seed).by_corruption.items():
+            texts = [f"{name}@{s}" for s in range(1, 6)]
+            true = np.mean([score(cells[text], every, one) for text in texts])
+            raw = np.mean([score(cells[text], shares[text], one[:, shares[text]]) for text in texts])
+            plain.append(raw - true)
+            errors.append(found.estimate - true)
+            covered.append(found.low <= true <= found.high)
+    assert np.mean(plain) > 0.04  # as they are, scores on so few images are too high,
+    assert abs(np.mean(errors)) < 0.2 * np.mean(plain)
+    assert np.std(errors) < 0.85 * np.std(plain)  # and as noisy as the shares are uneven
+    assert np.mean(covered) > 0.9
+
+
+def test_the_whole_set_needs_no_correction(cells: dict[str, Boxes]) -> None:
+    every, one = np.arange(IMAGES), np.ones((1, IMAGES))
+    found = estimated(cells, IMAGES, seed=0)
+    for name in ("fog", "snow", "contrast"):
+        true = np.mean([score(cells[f"{name}@{s}"], every, one)[0] for s in range(1, 6)])
+        assert found.by_corruption[name].estimate == pytest.approx(true, abs=1e-12)
+        assert found.by_corruption[name].half_width == 0
+    assert found.inferences == 1
+
+
+def test_a_tighter_interval_needs_a_larger_share(cells: dict[str, Boxes]) -> None:
+    few, more = (estimated(cells, size, seed=1) for size in (SIZE, 3 * SIZE))
+    assert more.mpc.half_width < few.mpc.half_width
+    wanted = few.mpc.half_width / 2
+    assert SIZE < next_share(few, wanted) < IMAGES
+    assert next_share(few, few.mpc.half_width) == SIZE
