@@ -5,8 +5,9 @@
 Every repetition takes the images of each condition in another rotation, as another seed would. Prints a line
 of a Markdown table per size: images a condition, share of the inferences, bias and r.m.s. error of mPC in
 points, how many are within ± 0.5, the mean standard error it gave itself, and how often its interval holds
-the truth. An unfinished run is taken as far as every condition has its images. With --page, the table of that
-page is renewed. A run of 500 images takes two to three minutes of one core.
+the truth. The last line of a run is for `run --precision`, which decides itself how many images it takes. An
+unfinished run is taken as far as every condition has its images. With --page, the table of that page is
+renewed. A run of 500 images takes some minutes.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from stormproof.condition import Condition
-from stormproof.confidence.estimate import estimate
-from stormproof.confidence.partial import cells_of, coefficients
+from stormproof.confidence.estimate import Cell, Estimate, estimate, next_share
+from stormproof.confidence.partial import cells_of, coefficients, first_share
 from stormproof.confidence.weights import poisson_weights
 from stormproof.engine.quota import Quota
 from stormproof.store.parts import held_cells, part_paths
@@ -40,32 +42,61 @@ def whole_images(run: Path, record: RunRecord) -> int:
     return next(i for i in range(record.images + 1) if held[i] < len(record.conditions))
 
 
-def lines(run: Path, sizes: Sequence[int], repetitions: int, images: int, replicates: int) -> Iterator[str]:
-    """One line of the table for each number of images a condition."""
-    record = read_record(run)
-    n = min(images, whole_images(run, record))
-    record = record.model_copy(update={"images": n})
-    dataset = dataset_of(record)
-    measure, cells = cells_of(run, record, dataset)
-    clean = cells.pop("clean")
-    rows, conditions = coefficients(tuple(cells)), [Condition.parse(text) for text in cells]
-    weights = poisson_weights([dataset.ids[i] for i in range(n)], replicates=replicates)
-    everything = {text: np.arange(n) for text in cells}
-    options = {"images": n, "weights": weights, "coefficients": rows}
-    true = estimate(clean, cells, everything, **options).mpc.estimate  # type: ignore[arg-type]
-    for size in sizes:
-        errors, spreads = [], []
-        for seed in range(repetitions):
-            quota = Quota.of(size, n, conditions, seed)
-            shares = {t: np.array([i for i in range(n) if quota.wants(i, t)]) for t in cells}
-            found = estimate(clean, cells, shares, **options)  # type: ignore[arg-type]
-            errors.append(100 * (found.mpc.estimate - true))
-            spreads.append(100 * found.mpc.se)
-        off, se = np.array(errors), np.array(spreads)
+@dataclass(frozen=True)
+class Full:
+    """A full run, to be estimated from parts of it."""
+
+    name: str
+    images: int
+    measure: str
+    clean: Cell
+    cells: dict[str, Cell]
+    weights: np.ndarray
+
+    @classmethod
+    def of(cls, run: Path, images: int, replicates: int) -> Full:
+        record = read_record(run)
+        n = min(images, whole_images(run, record))
+        record = record.model_copy(update={"images": n})
+        dataset = dataset_of(record)
+        measure, cells = cells_of(run, record, dataset)
+        weights = poisson_weights([dataset.ids[i] for i in range(n)], replicates=replicates)
+        name = f"{record.model.name}, {record.dataset.name}"
+        return cls(name, n, measure, cells.pop("clean"), cells, weights)
+
+    def estimate(self, size: int, seed: int) -> Estimate:
+        """From `size` images a condition, those that a seed chooses."""
+        quota = Quota.of(size, self.images, map(Condition.parse, self.cells), seed)
+        shares = {t: np.array([i for i in range(self.images) if quota.wants(i, t)]) for t in self.cells}
+        return estimate(
+            self.clean, self.cells, shares,
+            images=self.images, weights=self.weights, coefficients=coefficients(tuple(self.cells)),
+        )  # fmt: skip
+
+    def stopped(self, precision: float, seed: int) -> Estimate:
+        """As `run --precision` goes on from share to share."""
+        size = first_share(self.images)
+        while size < self.images and 100 * (found := self.estimate(size, seed)).mpc.half_width > precision:
+            size = next_share(found, precision / 100)
+        return found if size < self.images else self.estimate(size, seed)
+
+
+def lines(full: Full, sizes: Sequence[int], repetitions: int, precision: float) -> Iterator[str]:
+    """A line of the table for each number of images a condition, and one for where the precision stops it."""
+    true = full.estimate(full.images, seed=0).mpc.estimate
+    for size in (*sizes, None):
+        found = [
+            full.stopped(precision, seed) if size is None else full.estimate(size, seed)
+            for seed in range(repetitions)
+        ]
+        off = 100 * np.array([one.mpc.estimate - true for one in found])
+        se = 100 * np.array([one.mpc.se for one in found])
+        shares, done = (np.mean([getattr(one, name) for one in found]) for name in ("shares", "inferences"))
         within, covered = int((abs(off) <= 0.5).sum()), 100 * np.mean(abs(off) <= 1.96 * se)
         line = (
-            f"{record.model.name}, {record.dataset.name}", n, f"{measure} {100 * true:.2f}", size,
-            f"{100 * found.inferences:.1f} %", f"{off.mean():+.2f}", f"{np.sqrt((off**2).mean()):.2f}",
+            full.name, full.images, f"{full.measure} {100 * true:.2f}",
+            size if size else f"until ± {precision:g}: {shares:.0f}",
+            f"{100 * done:.1f} %", f"{off.mean():+.2f}", f"{np.sqrt((off**2).mean()):.2f}",
             f"{within} of {repetitions}", f"{se.mean():.2f}", f"{covered:.0f} %",
         )  # fmt: skip
         yield f"| {' | '.join(map(str, line))} |"
@@ -78,12 +109,14 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=100)
     parser.add_argument("--images", type=int, default=10**9)
     parser.add_argument("--replicates", type=int, default=40)
+    parser.add_argument("--precision", type=float, default=0.5)
     parser.add_argument("--page", type=Path, help="the page whose part 'estimator' is renewed")
     given = parser.parse_args()
     sizes = [int(size) for size in given.sizes.split(",")]
     table = [HEAD, "|---" * HEAD.count(" | ") + "|---|"]
     for run in given.runs:
-        for line in lines(run, sizes, given.repetitions, given.images, given.replicates):
+        full = Full.of(run, given.images, given.replicates)
+        for line in lines(full, sizes, given.repetitions, given.precision):
             print(line, flush=True)
             table.append(line)
     if given.page is not None:

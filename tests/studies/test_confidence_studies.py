@@ -58,7 +58,9 @@ def test_halves_of_a_run_are_compared(
 
 def test_the_estimator_is_held_against_a_full_run(estimator: ModuleType, make: Make) -> None:
     run = make("contrast_boxes")
-    part, whole = estimator.lines(run, [4, 8], repetitions=3, images=8, replicates=10)
-    assert part.count("|") == estimator.HEAD.count("|")
+    full = estimator.Full.of(run, images=8, replicates=10)
+    part, whole, stopped = estimator.lines(full, [4, 8], repetitions=3, precision=50)
+    assert part.count("|") == stopped.count("|") == estimator.HEAD.count("|")
+    assert "| until ± 50: 8 |" in stopped
     cells = [cell.strip() for cell in whole.split("|")[1:-1]]
     assert cells[3:] == ["8", "100.0 %", "+0.00", "0.00", "3 of 3", "0.00", "100 %"]

@@ -41,7 +41,7 @@ from stormproof.store.reopen import dataset_of
 from stormproof.store.seal import read_sealed, write_sealed
 
 ESTIMATE = "estimate.json"
-_FEWEST, _SHARE = 8, 0.02  # images a condition begins with: so many, or this part of them
+_FEWEST, _SHARE = 8, 0.02  # a condition begins with so many images, or with this part of them
 Do = Callable[[Plan], Summary]
 
 
@@ -71,7 +71,7 @@ def run_to_precision(config: RunConfig, do: Do) -> tuple[Summary, Estimate | Non
         plan = make_plan(config, quota=size or None)
         images = plan.work.images
         if not size:
-            size = min(images, max(_FEWEST, round(_SHARE * images)))
+            size = first_share(images)
             continue
         summary = do(plan)
         if summary.failed or size >= images:
@@ -80,6 +80,11 @@ def run_to_precision(config: RunConfig, do: Do) -> tuple[Summary, Estimate | Non
         if 100 * found.mpc.half_width <= config.precision:
             return summary, found
         size = next_share(found, config.precision / 100)
+
+
+def first_share(images: int) -> int:
+    """How many images a condition begins with."""
+    return min(images, max(_FEWEST, round(_SHARE * images)))
 
 
 def estimate_run(run: Path, *, data: str | None = None, replicates: int = REPLICATES) -> Estimate:
