@@ -112,7 +112,7 @@ def main() -> None:
     parser.add_argument("--precision", type=float, default=0.5)
     parser.add_argument("--page", type=Path, help="the page whose part 'estimator' is renewed")
     given = parser.parse_args()
-    sizes = [int(size) for size in given.sizes.split(",")]
+    sizes = [int(size) for size in given.sizes.split(",") if size]
     table = [HEAD, "|---" * HEAD.count(" | ") + "|---|"]
     for run in given.runs:
         full = Full.of(run, given.images, given.replicates)
