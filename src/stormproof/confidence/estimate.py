@@ -43,6 +43,8 @@ class Cell(Protocol):
         """
         ...
 
+    def __hash__(self) -> int: ...
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Boxes:
