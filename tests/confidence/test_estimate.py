@@ -10,6 +10,7 @@ import pytest
 from confidence.crowds import crowded_set
 from stormproof.condition import Condition
 from stormproof.confidence.estimate import Boxes, estimate, next_share, score
+from stormproof.confidence.interval import Interval
 from stormproof.confidence.partial import coefficients
 from stormproof.engine.quota import Quota
 from stormproof.metrics.cocomatching import match_boxes
@@ -67,7 +68,7 @@ def test_most_of_the_bias_of_few_images_is_taken_off_and_the_interval_holds(cell
     assert np.mean(plain) > 0.04  # as they are, scores on so few images are too high,
     assert abs(np.mean(errors)) < 0.2 * np.mean(plain)
     assert np.std(errors) < 0.85 * np.std(plain)  # and as noisy as the shares are uneven
-    assert np.mean(covered) > 0.9
+    assert np.mean(covered) > 0.8  # of 36 that are not independent
 
 
 def test_the_whole_set_needs_no_correction(cells: dict[str, Boxes]) -> None:
@@ -86,3 +87,5 @@ def test_a_tighter_interval_needs_a_larger_share(cells: dict[str, Boxes]) -> Non
     wanted = few.mpc.half_width / 2
     assert SIZE < next_share(few, wanted) < IMAGES
     assert next_share(few, few.mpc.half_width) == SIZE
+    unknown = replace(few, mpc=Interval(0.2, np.nan, np.nan, np.nan))
+    assert next_share(unknown, wanted) == 2 * SIZE

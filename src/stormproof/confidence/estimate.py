@@ -95,11 +95,11 @@ def estimate(
     expected, bend = _on_shares(clean, images, round(mean_share))
     follows = np.clip(ratio(_levels(tuple(cells), a[:, 0]), np.array(expected)), 0, 1)
     moved = a - follows[:, None] * (c - expected)
-    too_high = (expected - whole) * ratio(np.stack([_bend(found[0]) for found in parts]), np.array(bend))
+    bends = ratio(np.stack([_bend(found[0]) for found in parts]), np.array(bend))
+    too_high = (expected - whole) * np.nan_to_num(bends)  # a score of 0 or 1 all over is not too high
     left = max(0.0, 1 - mean_share / images)  # of a finite set, so much is still unseen
-    variances = left * _variances(moved[:, 1:])
     found = {
-        name: _interval(row, moved[:, 0], np.nan_to_num(too_high), variances)
+        name: _interval(_mean(row, moved), float(_mean(row, too_high)), left)
         for name, row in coefficients.items()
     }
     mpc = found["mPC"]
@@ -112,11 +112,13 @@ def estimate(
 
 def next_share(found: Estimate, precision: float) -> int:
     """How many images a cell should have for an interval of ± `precision`; the spread falls as 1/√share."""
-    now, n = found.shares, found.images
-    if n - now < 1 or found.mpc.half_width <= precision:
+    now, n, half = found.shares, found.images, found.mpc.half_width
+    if n - now < 1 or half <= precision:
         return round(now)
+    if np.isnan(half):  # too few images to say anything
+        return min(n, 2 * round(now))
     # var ∝ (1 − m/n)/m, solved for m
-    wanted = (precision / found.mpc.half_width) ** 2 * (1 / now - 1 / n) / _STEP
+    wanted = (precision / half) ** 2 * (1 / now - 1 / n) / _STEP
     return min(n, max(round(now) + 2, int(np.ceil(1 / (wanted + 1 / n)))))
 
 
@@ -147,17 +149,16 @@ def _levels(conditions: tuple[str, ...], scores: Floats) -> Floats:
     return np.nan_to_num(ratio(corruption * severity, mean_of_known(scores)))
 
 
-def _variances(replicates: Floats) -> Floats:
-    """By cell. Shares are drawn cell by cell, so that cells vary on their own."""
-    known = np.isfinite(replicates)
-    off = np.where(known, replicates - mean_of_known(replicates)[:, None], 0.0)
-    return ratio((off**2).sum(axis=1), known.sum(axis=1) - 1.0)
+def _mean(row: Floats, values: Floats) -> Floats:
+    """Σ row · values over the cells that have a value in a replicate, as if the others were like them."""
+    known = ~np.isnan(values)
+    return ratio(row @ np.where(known, values, 0.0), row @ known)
 
 
-def _interval(row: Floats, moved: Floats, too_high: Floats, variances: Floats) -> Interval:
-    """Σ row · (moved − too_high) over the cells that have a score, as if the others were like them."""
-    row = np.where(np.isnan(moved), 0.0, row)
-    row = row / row.sum() if row.any() else row * np.nan
-    theta = float(row @ np.nan_to_num(moved - too_high))
-    se = float(np.sqrt(row**2 @ np.nan_to_num(variances) + (_CURVE_SE * row @ too_high) ** 2))
+def _interval(values: Floats, too_high: float, left: float) -> Interval:
+    """Of the first value less what it is too high; the others are its replicates."""
+    theta, replicates = float(values[0]) - too_high, values[1:]
+    finite = replicates[np.isfinite(replicates)]
+    spread = finite.var(ddof=1) * left if len(finite) > 1 else np.nan
+    se = float(np.sqrt(spread + (_CURVE_SE * too_high) ** 2))
     return Interval(theta, theta - Z * se, theta + Z * se, se)
