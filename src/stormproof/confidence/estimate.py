@@ -8,8 +8,8 @@ A score on few images is noisy, and average precision on few images is too high.
 
 The first correction is for a share that is easier or harder than others: a cell that has kept half of the
 clean score moves half as much with it (b). The second is for the size of shares: how much too high a score
-is depends on the score, and for the AP of a class at a threshold it goes about as g(x) = √x · (1 − x)^1.25.
-That curve is empirical (docs/adr/0130, docs/confidence.md).
+is depends on the score, for the AP of a class at a threshold about as g(x) = √x · (1 − x)^1.25, for the IoU
+of a class as √x. These curves are empirical (docs/adr/0130, docs/confidence.md).
 """
 
 from __future__ import annotations
@@ -36,6 +36,11 @@ _CURVE_SE = 0.07  # of the second correction: how far off the curve was on full 
 class Cell(Protocol):
     """One condition of a run, to be scored on some of its images with weights."""
 
+    @property
+    def fading(self) -> float:
+        """The exponent of (1 − x) in g: whether a score near 1 is too high by less."""
+        ...
+
     def parts(self, images: Ints, weights: npt.NDArray[Any]) -> Floats:
         """By replicate, what the score is the mean of: AP by class and threshold, or IoU by class.
 
@@ -52,6 +57,7 @@ class Boxes:
 
     matches: Matches
     thresholds: int = 10
+    fading: float = 1.25
 
     def parts(self, images: Ints, weights: npt.NDArray[Any]) -> Floats:
         some = self.matches.of_images(images)
@@ -95,7 +101,7 @@ def estimate(
     expected, bend = _on_shares(clean, images, round(mean_share))
     follows = np.clip(ratio(_levels(tuple(cells), a[:, 0]), np.array(expected)), 0, 1)
     moved = a - follows[:, None] * (c - expected)
-    bends = ratio(np.stack([_bend(found[0]) for found in parts]), np.array(bend))
+    bends = ratio(np.stack([_bend(found[0], clean.fading) for found in parts]), np.array(bend))
     too_high = (expected - whole) * np.nan_to_num(bends)  # a score of 0 or 1 all over is not too high
     left = max(0.0, 1 - mean_share / images)  # of a finite set, so much is still unseen
     found = {
@@ -128,14 +134,14 @@ def _on_shares(clean: Cell, images: int, size: int) -> tuple[float, float]:
     rng = np.random.default_rng(0)
     orders = [rng.permutation(images) for _ in range(_ORDERS if size < images else 1)]
     shares = [np.sort(order[k : k + size]) for order in orders for k in range(0, images - size + 1, size)]
-    parts = [clean.parts(share, np.ones((1, size)))[0] for share in shares]
-    scores, bends = (np.array([of(found) for found in parts]) for of in (mean_of_known, _bend))
+    parts = np.stack([clean.parts(share, np.ones((1, size)))[0] for share in shares])
+    scores, bends = mean_of_known(parts), _bend(parts, clean.fading)
     return float(mean_of_known(scores)), float(mean_of_known(bends))
 
 
-def _bend(parts: Floats) -> Floats:
+def _bend(parts: Floats, fading: float) -> Floats:
     """The mean of g over the parts of a score."""
-    return mean_of_known(np.sqrt(parts) * (1 - parts) ** 1.25)
+    return mean_of_known(np.sqrt(parts) * (1 - parts) ** fading)
 
 
 def _levels(conditions: tuple[str, ...], scores: Floats) -> Floats:

@@ -52,6 +52,7 @@ class Maps:
     confusions: sparse.csr_array
     classes: int
     kept: tuple[int, ...]
+    fading: float = 0.0
 
     def parts(self, images: Ints, weights: npt.NDArray[Any]) -> Floats:
         return map_numbers(self.confusions[images], weights, self.classes, self.kept)[1]
