@@ -45,9 +45,8 @@ class Block(nn.Module):
 class Encoder(nn.Module):
     """Features at strides 4, 8, 16 and 32."""
 
-    def __init__(self, widths: Sequence[int] = ()) -> None:
+    def __init__(self, widths: Sequence[int] = WIDTHS) -> None:
         super().__init__()
-        widths = widths or WIDTHS
         self.stem = conv(3, widths[0], stride=2)
         pairs = zip(widths, widths[1:], DEPTHS, strict=False)
         self.stages = nn.ModuleList(
@@ -104,9 +103,8 @@ CONTEXTS: dict[str, Callable[[int, int], nn.Module]] = {
 class Neck(nn.Module):
     """Context at the coarsest level, then a top-down sum; the `levels` finest maps are smoothed."""
 
-    def __init__(self, context: str, width: int, levels: int, widths: Sequence[int] = ()) -> None:
+    def __init__(self, context: str, width: int, levels: int, widths: Sequence[int] = WIDTHS) -> None:
         super().__init__()
-        widths = widths or WIDTHS
         self.context = CONTEXTS[context](widths[-1], width)
         self.sides = nn.ModuleList(nn.Conv2d(w, width, 1) for w in widths[1:-1])
         self.smooth = nn.ModuleList(conv(width, width) for _ in range(levels))
@@ -176,10 +174,10 @@ class Centre(nn.Module):
 class Semantic(nn.Module):
     """A class per pixel, at stride 4; `context` is what the two shipped ones differ in.
 
-    `widths` are the encoder's channels at strides 2 to 32; WIDTHS unless given.
+    `widths` are the encoder's channels at strides 2 to 32.
     """
 
-    def __init__(self, context: str = "atrous", width: int = 64, widths: Sequence[int] = ()) -> None:
+    def __init__(self, context: str = "atrous", width: int = 64, widths: Sequence[int] = WIDTHS) -> None:
         super().__init__()
         self.encoder, self.neck = Encoder(widths), Neck(context, width, 1, widths)
         self.classes = nn.Conv2d(width, SEMANTIC, 1)

@@ -76,9 +76,11 @@ class Full:
     def stopped(self, precision: float, seed: int) -> Estimate:
         """As `run --precision` goes on from share to share."""
         size = first_share(self.images)
-        while size < self.images and 100 * (found := self.estimate(size, seed)).mpc.half_width > precision:
+        while True:
+            found = self.estimate(size, seed)
+            if size >= self.images or 100 * found.mpc.half_width <= precision:
+                return found
             size = next_share(found, precision / 100)
-        return found if size < self.images else self.estimate(size, seed)
 
 
 def lines(full: Full, sizes: Sequence[int], repetitions: int, precision: float) -> Iterator[str]:

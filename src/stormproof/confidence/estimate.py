@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +57,7 @@ class Boxes:
 
     matches: Matches
     thresholds: int = 10
-    fading: float = 1.25
+    fading: ClassVar[float] = 1.25
 
     def parts(self, images: Ints, weights: npt.NDArray[Any]) -> Floats:
         some = self.matches.of_images(images)
@@ -101,8 +101,8 @@ def estimate(
     expected, bend = _on_shares(clean, images, round(mean_share))
     follows = np.clip(ratio(_levels(tuple(cells), a[:, 0]), np.array(expected)), 0, 1)
     moved = a - follows[:, None] * (c - expected)
-    bends = ratio(np.stack([_bend(found[0], clean.fading) for found in parts]), np.array(bend))
-    too_high = (expected - whole) * np.nan_to_num(bends)  # a score of 0 or 1 all over is not too high
+    bends = np.stack([_bend(found[0], clean.fading) for found in parts])
+    too_high = (expected - whole) * bends / (bend or 1.0)  # a clean score of 0 or 1 all over bends nothing
     left = max(0.0, 1 - mean_share / images)  # of a finite set, so much is still unseen
     found = {
         name: _interval(_mean(row, moved), float(_mean(row, too_high)), left)

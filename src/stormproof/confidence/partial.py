@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -52,7 +52,7 @@ class Maps:
     confusions: sparse.csr_array
     classes: int
     kept: tuple[int, ...]
-    fading: float = 0.0
+    fading: ClassVar[float] = 0.0
 
     def parts(self, images: Ints, weights: npt.NDArray[Any]) -> Floats:
         return map_numbers(self.confusions[images], weights, self.classes, self.kept)[1]
