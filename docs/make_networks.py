@@ -8,7 +8,6 @@ holds a scored run of each network, over imagenet-c on 200 scenes (docs/networks
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,12 +16,13 @@ import numpy as np
 from parts import write_part
 
 from stormproof.condition import Condition
-from stormproof.confidence.tables import INTERVALS
+from stormproof.confidence.tables import read_intervals
 from stormproof.corruptions import apply
 from stormproof.models import open_model
 from stormproof.networks import builtins, story
 from stormproof.sample import Image, Prediction, Sample
 from stormproof.scoring.tables import SCORES
+from stormproof.store.seal import read_sealed
 from stormproof.world import OBJECTS, render
 
 HERE = Path(__file__).parent
@@ -60,15 +60,16 @@ def storm(runs: Path) -> str:
     head = "| model | measure | P | mPC | rPC | severity 5 not below severity 1 |"
     rows = [head, "|---|---|---|---|---|---|"]
     for name, network in builtins().items():
-        if not (runs / name / SCORES).exists():
+        run = runs / name
+        if not (run / SCORES).exists():
             continue
-        scores = json.loads((runs / name / SCORES).read_text(encoding="utf-8"))
-        sure = runs / name / INTERVALS
-        halves = json.loads(sure.read_text(encoding="utf-8"))["aggregates"] if sure.exists() else {}
+        scores = read_sealed(run / SCORES, f"stormproof score {run} --interval")
+        held = read_intervals(run)
+        halves = held["aggregates"] if held is not None else {}
         for measure in MEASURES[network.task]:
             totals = scores["aggregates"][measure]
             if measure in network.clean and abs(totals["P"] - network.clean[measure]) > 0.001:
-                raise ValueError(f"{runs / name} is of another {name}: its clean {measure} is {totals['P']}.")
+                raise ValueError(f"{run} is of another {name}: its clean {measure} is {totals['P']}.")
             numbers = [f"{100 * totals[total]:.1f}" for total in TOTALS]
             if measure in halves:
                 of = [halves[measure][total] for total in TOTALS]
