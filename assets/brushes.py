@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.randomness import Draw
+from stormproof.core.randomness import Draw
 
 Field = npt.NDArray[np.floating]
 Palette = npt.NDArray[np.floating]  # n × 3, RGB, dark to light

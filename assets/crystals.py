@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from stormproof import imaging
+from stormproof.core.randomness import Draw
+from stormproof.core.sample import Ints
 from stormproof.imaging import Field
-from stormproof.randomness import Draw
-from stormproof.sample import Ints
 
 Size = tuple[int, int]
 

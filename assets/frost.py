@@ -17,11 +17,11 @@ import numpy as np
 
 from crystals import HALF, QUARTER, Size, at, cloud, ferns, paint, seeds, strokes
 from stormproof import imaging
+from stormproof.core.imagefile import write_image
+from stormproof.core.randomness import Draw
+from stormproof.core.sample import Floats, Image
 from stormproof.corruptions.textures import BUILT_IN
-from stormproof.imagefile import write_image
 from stormproof.imaging import Field
-from stormproof.randomness import Draw
-from stormproof.sample import Floats, Image
 
 Colour = tuple[float, float, float]
 

@@ -17,8 +17,8 @@ import numpy as np
 import PIL.Image
 
 from brushes import Field, Palette, cells, cloud, draws, relief, strokes, tint
-from stormproof.randomness import Draw
-from stormproof.sample import Image
+from stormproof.core.randomness import Draw
+from stormproof.core.sample import Image
 
 Style = Callable[[Draw, Palette, int], Field]
 

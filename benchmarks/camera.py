@@ -24,7 +24,7 @@ import skimage.data
 from rich.console import Console
 from rich.table import Table
 
-from stormproof.condition import SEVERITIES, Condition
+from stormproof.core.condition import SEVERITIES, Condition
 from stormproof.corruptions import corrupt_image
 from stormproof.corruptions.pipeline import ORDER
 

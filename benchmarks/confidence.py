@@ -16,9 +16,9 @@ import sys
 import time
 
 from metrics import CONDITIONS, made_up_set
-from stormproof.confidence.precision import coco_numbers, curves
-from stormproof.confidence.weights import poisson_weights
 from stormproof.metrics.cocomatching import match_boxes
+from stormproof.results.precision import coco_numbers, curves
+from stormproof.results.weights import poisson_weights
 
 REPLICATES = 200
 SECONDS, GIGABYTES = 150, 2.0

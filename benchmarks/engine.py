@@ -24,7 +24,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from stormproof.sample import Image, Prediction
+from stormproof.core.sample import Image, Prediction
 
 CALL = 0.020  # seconds
 BOXES = 100
@@ -83,7 +83,7 @@ def one_run(settings: dict[str, object]) -> dict[str, float]:
     from stormproof.engine.plan import Survey
     from stormproof.engine.run import Summary, run
     from stormproof.engine.work import ChunkResult, Times
-    from stormproof.store.record import RunRecord
+    from stormproof.results.store.record import RunRecord
 
     class Clock:
         times, cells, decoded, workers = Times(), 0, 0, int(str(settings.get("workers", 1)))

@@ -24,10 +24,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from stormproof.core.sample import Prediction, SemanticMap
 from stormproof.metrics.coco import NUMBERS, box_scores
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.metrics.semantic import Confusion
-from stormproof.sample import Prediction, SemanticMap
 
 IMAGES, TRUTHS, DETECTIONS, CLASSES, CONDITIONS = 5_000, 36_000, 500_000, 80, 76
 

@@ -25,11 +25,11 @@ import numpy.typing as npt
 import skimage.data
 
 from stormproof import apply
-from stormproof.condition import Condition
-from stormproof.context.estimate import FromStereo
+from stormproof.core.condition import Condition
+from stormproof.core.sample import Context, Sample
 from stormproof.corruptions import find, find_suite
 from stormproof.datasets import open_dataset
-from stormproof.sample import Context, Sample
+from stormproof.depth.estimate import FromStereo
 
 SIZE = (480, 640)
 LIMITS = {"haze": 2.0, "defocus": 60.0, "psf_blur": 25.0, "geometric_distortion": 4.0}  # ms; others 10

@@ -26,18 +26,18 @@ import PIL.Image
 from rich.console import Console
 from rich.table import Table
 
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
+from stormproof.core.sample import Prediction
 from stormproof.corruptions import SUITES, find
 from stormproof.datasets import open_dataset
 from stormproof.report.leaderboard.published import published_submissions
 from stormproof.report.leaderboard.site import build_site
 from stormproof.report.make import Options, make_report
-from stormproof.sample import Prediction
-from stormproof.scoring.score import score_run
-from stormproof.scoring.tables import save
-from stormproof.store.parts import part_path, writing_part
-from stormproof.store.record import DatasetRecord, ModelRecord, RunRecord, claim
-from stormproof.store.schema import Row
+from stormproof.results.score import score_run
+from stormproof.results.store.parts import part_path, writing_part
+from stormproof.results.store.record import DatasetRecord, ModelRecord, RunRecord, claim
+from stormproof.results.store.schema import Row
+from stormproof.results.tables import save
 
 LIMITS = {"report": (60.0, "s"), "page": (15.0, "MB"), "first paint": (1.0, "s"), "freeze": (1.0, "s"),
           "leaderboard": (30.0, "s")}  # fmt: skip

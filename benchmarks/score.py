@@ -28,13 +28,13 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
+from stormproof.core.sample import Prediction
 from stormproof.corruptions import find, suites
 from stormproof.datasets import open_dataset
-from stormproof.sample import Prediction
-from stormproof.store.parts import part_path, writing_part
-from stormproof.store.record import DatasetRecord, ModelRecord, RunRecord, claim
-from stormproof.store.schema import Row
+from stormproof.results.store.parts import part_path, writing_part
+from stormproof.results.store.record import DatasetRecord, ModelRecord, RunRecord, claim
+from stormproof.results.store.schema import Row
 
 SCORE = (
     "import sys; from stormproof.cli import main; sys.argv = ['stormproof', 'score', *sys.argv[1:]]; main()"

@@ -20,9 +20,9 @@ from parts import write_part
 
 import camera_quality as q
 from stormproof import imaging
-from stormproof.condition import SEVERITIES, Condition
+from stormproof.core.condition import SEVERITIES, Condition
+from stormproof.core.imagefile import read_image
 from stormproof.corruptions import SUITES, corrupt_image
-from stormproof.imagefile import read_image
 from stormproof.metrics.fidelity import vifp
 
 INTRODUCTION = """\

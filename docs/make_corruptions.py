@@ -16,11 +16,11 @@ import numpy as np
 import PIL.Image
 
 from stormproof import published
-from stormproof.condition import CLEAN, Condition
+from stormproof.core.condition import CLEAN, Condition
+from stormproof.core.errors import UnknownName
+from stormproof.core.sample import Image
 from stormproof.corruptions import SUITES, apply, registered
 from stormproof.corruptions.registry import Corruption
-from stormproof.errors import UnknownName
-from stormproof.sample import Image
 from stormproof.world import render
 
 OUT = Path(__file__).parent / "corruptions"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from parts import write_part
 
+from stormproof.core.spec import keyword_options
 from stormproof.models.decoders import DECODERS, OPTIONS
-from stormproof.spec import keyword_options
 
 PAGE = Path(__file__).parent / "models.md"
 PART = "decoder options"

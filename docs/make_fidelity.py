@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from parts import write_part
 
 import agreement as a
-from stormproof.condition import SEVERITIES
+from stormproof.core.condition import SEVERITIES
 
 INTRODUCTION = """\
 # Fidelity to imagecorruptions 1.1.2

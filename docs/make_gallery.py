@@ -11,7 +11,7 @@ import PIL.Image
 
 from stormproof import open_dataset
 from stormproof.corruptions import find_suite
-from stormproof.gallery import Sheet, rows_of, tiles
+from stormproof.tools.gallery import Sheet, rows_of, tiles
 
 WIDTH = 220
 

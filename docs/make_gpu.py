@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from parts import write_part
 
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
 from stormproof.corruptions import SUITES, find
 
 SUITES_SHOWN = ("imagenet-c", "holdout", "optics", "camera", "camera-variants", "mutators", "contextual")
@@ -65,8 +65,8 @@ def digest(image: np.ndarray) -> str:
 
 
 def expect(file: Path) -> None:
+    from stormproof.core.sample import Context, Sample
     from stormproof.corruptions import apply
-    from stormproof.sample import Context, Sample
 
     kept: dict[str, Any] = {}
     for name, image in photographs().items():

@@ -15,14 +15,14 @@ import cv2
 import numpy as np
 from parts import write_part
 
-from stormproof.condition import Condition
-from stormproof.confidence.tables import read_intervals
+from stormproof.core.condition import Condition
+from stormproof.core.sample import Image, Prediction, Sample
 from stormproof.corruptions import apply
 from stormproof.models import open_model
-from stormproof.networks import builtins, story
-from stormproof.sample import Image, Prediction, Sample
-from stormproof.scoring.tables import SCORES
-from stormproof.store.seal import read_sealed
+from stormproof.models.networks import builtins, story
+from stormproof.results.interval_tables import read_intervals
+from stormproof.results.store.seal import read_sealed
+from stormproof.results.tables import SCORES
 from stormproof.world import OBJECTS, render
 
 HERE = Path(__file__).parent

@@ -12,9 +12,9 @@ from pathlib import Path
 import cv2
 import numpy as np
 
+from stormproof.core.sample import Floats, Image, Instances
 from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
-from stormproof.sample import Floats, Image, Instances
 from stormproof.world import OBJECTS, render
 from stormproof.world.samples import Rendered
 from stormproof.world.writers.cityscapes import LABELS, instance_ids

@@ -11,7 +11,7 @@ import skimage.data
 
 import reference
 import replay
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
 from stormproof.corruptions import corrupt_image, find, textures
 
 DETERMINISTIC = (

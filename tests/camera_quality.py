@@ -11,9 +11,9 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
+from stormproof.core.imagefile import read_image
 from stormproof.corruptions import corrupt_image
-from stormproof.imagefile import read_image
 from stormproof.metrics.quality import ssim
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"

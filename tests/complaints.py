@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from stormproof.core.errors import DatasetError, InvalidImage, StormproofError
 from stormproof.datasets import open_dataset
-from stormproof.errors import DatasetError, InvalidImage, StormproofError
 
 
 def open_everything(spec: str) -> None:

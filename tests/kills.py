@@ -24,18 +24,19 @@ from pathlib import Path
 from statistics import median
 
 from engine.scenes import write_scene
-from stormproof.kernel import start_kernels
+from stormproof.core.kernels import start_kernels
 
 MODELS = Path(__file__).parent / "engine" / "fake_models.py"
 ENGINES = ("pool", "ray", "local", "corrupt")
 _IMAGES, _SIDES = 24, (32, 32)
 _CALM = 8  # attempts without a kill after which a folder must be whole
 _LOADED = (
-    "pandas", "pyarrow.parquet", "ray", "stormproof.cli", "stormproof.context", "stormproof.corrupted_copies",
+    "pandas", "pyarrow.parquet", "ray", "stormproof.cli", "stormproof.depth",
+    "stormproof.tools.corrupted_copies",
     "stormproof.corruptions", "stormproof.datasets.coco", "stormproof.datasets.context",
     "stormproof.engine.many", "stormproof.engine.executors.cluster", "stormproof.engine.executors.local",
     "stormproof.engine.executors.pool", "stormproof.engine.progress", "stormproof.models.python",
-    "stormproof.trackers",
+    "stormproof.engine.trackers",
 )  # fmt: skip
 _CLUSTER = """
 import sys, ray
@@ -89,8 +90,8 @@ def _become(arguments: list[str], words: Path) -> None:
         os.dup2(said, 1)
         os.dup2(said, 2)
         sys.argv = ["stormproof", *arguments]
-        from stormproof import processes
         from stormproof.cli import main
+        from stormproof.core import processes
 
         processes._WorkerContext = lambda: multiprocessing.get_context("fork")  # type: ignore[assignment,misc]
         processes._kernel_pool = lambda workers, module: processes.worker_pool(workers)

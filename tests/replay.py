@@ -9,7 +9,7 @@ import numpy as np
 
 
 class Replay:
-    """Stands in for `stormproof.randomness.Draw`; answers each named stream with the reference's draws.
+    """Stands in for `stormproof.core.randomness.Draw`; answers each named stream with the reference's draws.
 
     The reference draws from NumPy's global generator in the order its code runs; each class method
     below repeats that order for one corruption, after the same seeding.

@@ -14,14 +14,10 @@ import stormproof
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "stormproof"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
-# Each room may import from those listed before it, never from those after.
+# Each room may import from those listed before it, never from those after; leaves come last.
 ORDER = (
-    "errors", "frameworks", "described", "files", "processes", "declared", "spec", "here", "kernel",
-    "started", "condition", "groups", "philox", "randomness", "columns", "sample", "boxes", "masks",
-    "nvjpeg", "imagefile", "drawing", "style", "imaging", "corruptions", "batches",
-    "dropin", "corrupted_copies", "gallery", "context", "world", "datasets", "derived", "networks", "models",
-    "metrics", "robustness", "quality_table", "quality_by_size", "store", "engine", "scoring", "confidence",
-    "trackers", "report", "api", "cli", "__main__",
+    "core", "imaging", "corruptions", "datasets", "models", "metrics", "results", "engine", "tools", "report",
+    "cli", "__main__", "batches", "depth", "style", "world",
 )  # fmt: skip
 RECIPES = sorted((SOURCE / "corruptions").rglob("*.py"))
 

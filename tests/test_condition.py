@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stormproof.condition import CLEAN, Condition, Suite, grid
-from stormproof.errors import InvalidCondition, StormproofError, UnknownName
+from stormproof.core.condition import CLEAN, Condition, Suite, grid
+from stormproof.core.errors import InvalidCondition, StormproofError, UnknownName
 
 names = st.from_regex(r"[a-z][a-z0-9_]{0,12}", fullmatch=True).filter(lambda name: name != "clean")
 values = st.one_of(

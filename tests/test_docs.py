@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stormproof.cli import app
-from stormproof.imagefile import write_image
+from stormproof.core.imagefile import write_image
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

@@ -10,7 +10,7 @@ import pytest
 import reference
 import stormproof
 from stormproof import corrupt, get_corruption_names
-from stormproof.errors import InvalidCondition, InvalidImage, UnknownName
+from stormproof.core.errors import InvalidCondition, InvalidImage, UnknownName
 
 IMAGE = np.random.default_rng(0).integers(0, 256, (48, 64, 3), dtype=np.uint8)
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from stormproof.errors import RunError
-from stormproof.processes import spread
+from stormproof.core.errors import RunError
+from stormproof.core.processes import spread
 
 _PLANNER = """
 import sys, time
 from pathlib import Path
-from stormproof.processes import spread
+from stormproof.core.processes import spread
 from test_processes import sign_and_wait
 for _ in spread(sign_and_wait, [sys.argv[1]] * 2, workers=2):
     pass
@@ -35,7 +35,7 @@ def kill_whoever_forked_me(_: int) -> None:
 
 def family(_: int) -> tuple[int, int, bool]:
     """This process, its parent, and whether kernels were there before it was asked for anything."""
-    return os.getpid(), os.getppid(), "stormproof.started" in sys.modules
+    return os.getpid(), os.getppid(), "stormproof.core.worker_preload" in sys.modules
 
 
 def sign_and_wait(folder: str) -> None:

@@ -13,12 +13,12 @@ import pytest
 from typer.testing import CliRunner
 
 from stormproof.cli import app
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidCondition, InvalidOption
+from stormproof.core.imagefile import read_image, write_image
 from stormproof.corruptions import corrupt_image
-from stormproof.errors import InvalidCondition, InvalidOption
-from stormproof.imagefile import read_image, write_image
 from stormproof.metrics import fidelity, quality
-from stormproof.quality_table import Quality, Row, against, average, measure, over_severities
+from stormproof.tools.quality_table import Quality, Row, against, average, measure, over_severities
 
 CONDITIONS = tuple(
     map(Condition.parse, ("gamma_damage@3", "bad_pixel_damage@2", "cfa_interpolation_damage@5"))

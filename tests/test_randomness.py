@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from stormproof.philox import fill
-from stormproof.randomness import Draw, digest
+from stormproof.core.philox import fill
+from stormproof.core.randomness import Draw, digest
 
 
 def philox(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tuple[int, ...]:

@@ -9,8 +9,17 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from pycocotools import mask as coco_mask
 
-from stormproof.errors import InvalidImage, InvalidPrediction, InvalidTruth
-from stormproof.sample import RLE, Context, Instances, Prediction, Sample, SemanticMap, Truth, check_image
+from stormproof.core.errors import InvalidImage, InvalidPrediction, InvalidTruth
+from stormproof.core.sample import (
+    RLE,
+    Context,
+    Instances,
+    Prediction,
+    Sample,
+    SemanticMap,
+    Truth,
+    check_image,
+)
 
 
 @pytest.mark.parametrize(

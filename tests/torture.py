@@ -25,9 +25,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from engine.scenes import write_scene, write_street
 from kills import ENGINES, MODELS, kills
+from stormproof.core.errors import StormproofError
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
-from stormproof.errors import StormproofError
 
 SCORED = Path(__file__).parent / "scoring" / "scored_models.py"
 _KEPT = ("scores.json", "intervals.json", "estimate.json", "images.parquet")
@@ -46,13 +46,13 @@ def make_runs(folder: Path) -> list[Path]:
 
 def make_kept(folder: Path) -> list[Path]:
     """Small runs with all that is kept for a report: scores, intervals, an estimate, an unreadable image."""
-    from stormproof.confidence import tables
-    from stormproof.confidence.intervals import intervals
-    from stormproof.confidence.partial import estimate_run
-    from stormproof.confidence.resample import resample
     from stormproof.engine.plan import make_plan
     from stormproof.engine.run import execute, executor_for
-    from stormproof.scoring.score import score_run
+    from stormproof.results import tables
+    from stormproof.results.intervals import intervals
+    from stormproof.results.partial import estimate_run
+    from stormproof.results.resample import resample
+    from stormproof.results.score import score_run
 
     scene, street = write_scene(folder / "scene", images=6), write_street(folder / "street", images=4)
     (folder / "scene" / "images" / "003.png").write_bytes(b"no image")
@@ -75,8 +75,8 @@ def make_kept(folder: Path) -> list[Path]:
 def reported(folder: Path) -> str:
     """Every number that a report reads of a run, as one string."""
     from stormproof.report.sources import run_subject
-    from stormproof.scoring.images import read_images
-    from stormproof.store.parts import read_failures
+    from stormproof.results.images import read_images
+    from stormproof.results.store.parts import read_failures
 
     subject, errors = run_subject(folder), read_images(folder)
     by_image = {text: values.tolist() for text, values in errors.by_condition.items()}
@@ -85,8 +85,8 @@ def reported(folder: Path) -> str:
 
 def scored(folder: Path) -> str:
     """Every number that follows from a run, as one string."""
-    from stormproof.scoring.score import score_run
-    from stormproof.scoring.tables import as_json
+    from stormproof.results.score import score_run
+    from stormproof.results.tables import as_json
 
     return as_json(score_run(folder))
 

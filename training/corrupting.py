@@ -6,7 +6,7 @@ import multiprocessing
 import os
 from pathlib import Path
 
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
 from stormproof.corruptions import apply
 from stormproof.world import render
 from training.pool import array, read

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.sample import Instances
+from stormproof.core.sample import Instances
 from stormproof.world import render
 from training.pool import CLEAN, COLUMNS, OBJECTS, Pool, array, create, ready
 

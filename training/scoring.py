@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
-from stormproof.scoring.score import score_run
+from stormproof.results.score import score_run
 
 # What is told of a network, where it has it.
 MEASURES = ("AP", "AP50", "mask AP", "mask AP50", "mIoU")

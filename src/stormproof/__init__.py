@@ -9,38 +9,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from stormproof.api.opened import open_dataset, open_model
-    from stormproof.api.results import Scores
-    from stormproof.api.running import Run, run
     from stormproof.batches.corrupting import corrupt_batch
     from stormproof.batches.training import CorruptionTransform
-    from stormproof.condition import CLEAN, Condition, Suite
+    from stormproof.core.condition import CLEAN, Condition, Suite
+    from stormproof.core.errors import StormproofError
+    from stormproof.core.imagefile import read_image, write_image
+    from stormproof.core.sample import Context, Instances, Prediction, Sample, SemanticMap, Truth
     from stormproof.corruptions import apply, corrupt_image
-    from stormproof.drawing import draw
-    from stormproof.dropin import corrupt, get_corruption_names
-    from stormproof.errors import StormproofError
-    from stormproof.imagefile import read_image, write_image
-    from stormproof.robustness.published import published
-    from stormproof.sample import Context, Instances, Prediction, Sample, SemanticMap, Truth
+    from stormproof.corruptions.dropin import corrupt, get_corruption_names
+    from stormproof.engine.opened import open_dataset, open_model
+    from stormproof.engine.running import Run, run
+    from stormproof.metrics.published import published
+    from stormproof.results.measured import Scores
+    from stormproof.tools.drawing import draw
 
 __version__ = "0.1.0"
 
 _HOMES = {
     name: home
     for home, names in {
-        "api.opened": ("open_dataset", "open_model"),
-        "api.results": ("Scores",),
-        "api.running": ("Run", "run"),
+        "engine.opened": ("open_dataset", "open_model"),
+        "results.measured": ("Scores",),
+        "engine.running": ("Run", "run"),
         "batches.corrupting": ("corrupt_batch",),
         "batches.training": ("CorruptionTransform",),
-        "condition": ("CLEAN", "Condition", "Suite"),
+        "core.condition": ("CLEAN", "Condition", "Suite"),
         "corruptions": ("apply", "corrupt_image"),
-        "drawing": ("draw",),
-        "dropin": ("corrupt", "get_corruption_names"),
-        "errors": ("StormproofError",),
-        "imagefile": ("read_image", "write_image"),
-        "robustness.published": ("published",),
-        "sample": ("Context", "Instances", "Prediction", "Sample", "SemanticMap", "Truth"),
+        "tools.drawing": ("draw",),
+        "corruptions.dropin": ("corrupt", "get_corruption_names"),
+        "core.errors": ("StormproofError",),
+        "core.imagefile": ("read_image", "write_image"),
+        "metrics.published": ("published",),
+        "core.sample": ("Context", "Instances", "Prediction", "Sample", "SemanticMap", "Truth"),
     }.items()
     for name in names
 }

@@ -16,10 +16,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "studies"))
 
-from stormproof.condition import Condition
-from stormproof.confidence.probe import find_breaking_point, parse_axis, parse_requirement
+from stormproof.core.condition import Condition
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
+from stormproof.results.probe import find_breaking_point, parse_axis, parse_requirement
 
 OUT = ROOT / "runs" / "breaking"
 NETWORKS = {  # file, and a requirement of about half of what the network reaches on clean images

@@ -21,14 +21,14 @@ from pathlib import Path
 
 import numpy as np
 
-from stormproof.condition import Condition
-from stormproof.confidence.estimate import Cell, Estimate, estimate, next_share
-from stormproof.confidence.partial import cells_of, coefficients, first_share
-from stormproof.confidence.weights import poisson_weights
+from stormproof.core.condition import Condition
 from stormproof.engine.quota import Quota
-from stormproof.store.parts import held_cells, part_paths
-from stormproof.store.record import RunRecord, read_record
-from stormproof.store.reopen import dataset_of
+from stormproof.results.estimate import Cell, Estimate, estimate, next_share
+from stormproof.results.partial import cells_of, coefficients, first_share
+from stormproof.results.store.parts import held_cells, part_paths
+from stormproof.results.store.record import RunRecord, read_record
+from stormproof.results.store.reopen import dataset_of
+from stormproof.results.weights import poisson_weights
 
 HEAD = (
     "| run | images | truth | images a condition | inferences | bias | r.m.s. error | within ± 0.5 | "

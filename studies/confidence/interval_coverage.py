@@ -27,15 +27,15 @@ import numpy as np
 from estimator import whole_images
 from scipy import sparse
 
-from stormproof.condition import Condition
-from stormproof.confidence.estimate import Boxes, score
-from stormproof.confidence.grids import aggregated
-from stormproof.confidence.interval import around, percentile
-from stormproof.confidence.maps import map_numbers
-from stormproof.confidence.partial import cells_of
+from stormproof.core.condition import Condition
 from stormproof.metrics.cocomatching import IOUS, Matches
-from stormproof.store.record import read_record
-from stormproof.store.reopen import dataset_of
+from stormproof.results.estimate import Boxes, score
+from stormproof.results.grids import aggregated
+from stormproof.results.interval import around, percentile
+from stormproof.results.maps import map_numbers
+from stormproof.results.partial import cells_of
+from stormproof.results.store.record import read_record
+from stormproof.results.store.reopen import dataset_of
 
 POPULATION, REPLICATES = 30_000, 200
 CLASSES = int(os.environ.get("CLASSES", "8"))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from stormproof.core.sample import Sample, Truth
 from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
-from stormproof.sample import Sample, Truth
 
 SCENES = 120
 NAME = f"world:test,count={SCENES},size=768x480"

@@ -22,8 +22,8 @@ from matplotlib.transforms import Bbox
 from scipy.stats import rankdata
 
 import stormproof as sp
-from stormproof.condition import Condition
-from stormproof.confidence.resample import resample
+from stormproof.core.condition import Condition
+from stormproof.results.resample import resample
 
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parents[1] / "docs"))

@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib import pyplot
 from values import TRAININGS, Trained, pooled, relative, seeds_of
 
-from stormproof.confidence.interval import around
-from stormproof.groups import BENCHMARK_15, MICHAELIS
+from stormproof.corruptions.groups import BENCHMARK_15, MICHAELIS
+from stormproof.results.interval import around
 
 COLOURS = {"standard": "#5b6470", "stylized": "#c2571a", "combined": "#17407d"}
 

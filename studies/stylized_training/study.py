@@ -20,9 +20,9 @@ import numpy as np
 from values import TRAININGS, Trained, Value, gain, mean, measured, pooled, seeds_of
 
 import stormproof as sp
-from stormproof.confidence.interval import Interval, around, percentile
-from stormproof.groups import MICHAELIS
-from stormproof.networks import FOLDER as PACKAGE
+from stormproof.corruptions.groups import MICHAELIS
+from stormproof.models.networks import FOLDER as PACKAGE
+from stormproof.results.interval import Interval, around, percentile
 
 HERE = Path(__file__).parent
 WEIGHTS = HERE / "weights"

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stormproof.confidence.grids import aggregated
-from stormproof.confidence.resample import resample
-from stormproof.scoring.score import score_run
+from stormproof.results.grids import aggregated
+from stormproof.results.resample import resample
+from stormproof.results.score import score_run
 
 TRAININGS = ("standard", "stylized", "combined")
 

@@ -13,7 +13,7 @@ import pytest
 
 import stormproof as sp
 from engine.scenes import write_scene
-from stormproof.here import find_here
+from stormproof.core.local_objects import find_here
 from stormproof.models.function import function_model
 
 MODELS = Path(__file__).resolve().parents[1] / "scoring" / "scored_models.py"

@@ -14,8 +14,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs torch")
 
 from stormproof.batches.devices import check_device, corrupt_images, downloaded, uploaded
+from stormproof.core.errors import InvalidOption
 from stormproof.corruptions import corrupt_image
-from stormproof.errors import InvalidOption
 
 
 def images_of(*shapes: tuple[int, ...]) -> list[np.ndarray]:

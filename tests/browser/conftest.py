@@ -50,7 +50,7 @@ def site(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pa
     from stormproof.report.make import Options, make_report, write_page
     from stormproof.report.page import page
     from stormproof.report.sources import run_subject
-    from stormproof.scoring.images import read_images
+    from stormproof.results.images import read_images
 
     folder = tmp_path_factory.mktemp("site")
     scene = write_scene(folder / "scene", images=8, size=(96, 128))

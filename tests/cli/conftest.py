@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cli.typed import make_image
-from stormproof.imagefile import write_image
+from stormproof.core.imagefile import write_image
 
 
 @pytest.fixture

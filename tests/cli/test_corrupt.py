@@ -13,7 +13,7 @@ import pytest
 
 from cli.typed import make_image, stormproof
 from stormproof import corrupt_image
-from stormproof.imagefile import read_image, write_image
+from stormproof.core.imagefile import read_image, write_image
 
 
 def tree(folder: Path) -> dict[str, bytes]:

@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 
 from engine.scenes import write_scene, write_street
 from stormproof.cli import app
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
 from stormproof.corruptions import apply, truth_under
 from stormproof.datasets import open_dataset
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
-from stormproof.scoring.score import score_run
+from stormproof.results.score import score_run
 
 MODELS = Path(__file__).parents[1] / "scoring" / "scored_models.py"
 MOVED = "geometric_distortion@5[delta=0.5]"  # far more than any severity, as the images are tiny

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stormproof.cli import app, demo
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
 from stormproof.corruptions.suites import find_suite
 from stormproof.engine.config import Engine, RunConfig
 

@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 from engine.scenes import write_scene
 from stormproof.cli import app
+from stormproof.core.errors import InvalidOption
+from stormproof.core.sample import Image, Prediction
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
-from stormproof.errors import InvalidOption
-from stormproof.sample import Image, Prediction
 
 MODELS = Path(__file__).parents[1] / "scoring" / "scored_models.py"
 

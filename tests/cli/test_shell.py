@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stormproof.cli import app
-from stormproof.imagefile import write_image
+from stormproof.core.imagefile import write_image
 
 SCRIPT = Path(sys.executable).parent / "stormproof"
 
@@ -64,8 +64,8 @@ def test_an_interruption_is_one_line(verb: str, tmp_path: Path, monkeypatch: pyt
         raise KeyboardInterrupt
 
     write_image(tmp_path / "a.png", np.zeros((8, 8, 3), np.uint8))
-    monkeypatch.setattr("stormproof.corrupted_copies.make_all", interrupted)
-    monkeypatch.setattr("stormproof.store.folders.runs_in", interrupted)
+    monkeypatch.setattr("stormproof.tools.corrupted_copies.make_all", interrupted)
+    monkeypatch.setattr("stormproof.results.store.folders.runs_in", interrupted)
     words = {"corrupt": [str(tmp_path), str(tmp_path / "out"), "-c", "fog@3"], "score": [str(tmp_path)]}
     done = CliRunner().invoke(app, [verb, *words[verb]])
     assert done.exit_code == 130

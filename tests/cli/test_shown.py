@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cli.typed import stormproof
+from stormproof.core.imagefile import read_image
 from stormproof.corruptions import SUITES, registered
-from stormproof.imagefile import read_image
 
 
 def test_gallery_shows_every_corruption(tmp_path: Path, photos: Path) -> None:

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from stormproof.cli import app
 from stormproof.cli.stylize import read_sequence
+from stormproof.core.errors import InvalidOption
 from stormproof.datasets import open_dataset
-from stormproof.errors import InvalidOption
 
 WORLD = "world:val,count=2,size=64x48"
 

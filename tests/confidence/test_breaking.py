@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from stormproof.confidence.breaking import Answer, Seen, breaking_point, crossing, search
-from stormproof.errors import InvalidOption
+from stormproof.core.errors import InvalidOption
+from stormproof.results.breaking import Answer, Seen, breaking_point, crossing, search
 
 RNG = np.random.default_rng(0)
 NOISE = RNG.normal(0, 0.02, 400)

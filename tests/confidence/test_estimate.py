@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from confidence.crowds import crowded_set
-from stormproof.condition import Condition
-from stormproof.confidence.estimate import Boxes, estimate, next_share, score
-from stormproof.confidence.interval import Interval
-from stormproof.confidence.partial import coefficients
+from stormproof.core.condition import Condition
 from stormproof.engine.quota import Quota
 from stormproof.metrics.cocomatching import match_boxes
+from stormproof.results.estimate import Boxes, estimate, next_share, score
+from stormproof.results.interval import Interval
+from stormproof.results.partial import coefficients
 
 IMAGES, SIZE = 200, 8
 CONDITIONS = tuple(f"{name}@{s}" for name in ("fog", "snow", "contrast") for s in range(1, 6))

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stormproof.confidence import verdicts
-from stormproof.confidence.interval import Interval, around, holm, paired, percentile
-from stormproof.confidence.requirements import parse
-from stormproof.confidence.verdicts import Outcome
+from stormproof.results import verdicts
+from stormproof.results.interval import Interval, around, holm, paired, percentile
+from stormproof.results.requirements import parse
+from stormproof.results.verdicts import Outcome
 
 
 def test_an_interval_is_two_standard_errors_wide_on_either_side() -> None:

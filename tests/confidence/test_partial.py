@@ -12,17 +12,17 @@ import pytest
 from engine.conftest import all_bytes
 from engine.scenes import write_scene, write_street
 from scoring.conftest import MODELS
-from stormproof.condition import Condition
-from stormproof.confidence.partial import estimate_run, run_to_precision
+from stormproof.core.condition import Condition
+from stormproof.core.errors import IncompleteGrid, InvalidOption
 from stormproof.engine.config import make_config
 from stormproof.engine.plan import make_plan
 from stormproof.engine.quota import Quota
 from stormproof.engine.run import execute, executor_for
 from stormproof.engine.run import run as run_it
-from stormproof.errors import IncompleteGrid, InvalidOption
-from stormproof.scoring.score import score_run
-from stormproof.store.parts import held_cells, part_paths
-from stormproof.store.record import read_record
+from stormproof.results.partial import estimate_run, run_to_precision
+from stormproof.results.score import score_run
+from stormproof.results.store.parts import held_cells, part_paths
+from stormproof.results.store.record import read_record
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from confidence.crowds import crowded_set, repeated
 from metrics.oracle import coco_evaluation, twelve
 from metrics.scenes import scenes
-from stormproof.confidence.precision import coco_numbers, curves
 from stormproof.metrics.coco import box_scores, mask_scores
 from stormproof.metrics.cocomatching import match_boxes, match_masks
+from stormproof.results.precision import coco_numbers, curves
 
 NAMES = ("AP", "AP50", "AP75", "APs", "APm", "APl")
 

@@ -16,15 +16,15 @@ from typer.testing import CliRunner
 
 from scoring.conftest import MODELS
 from stormproof.cli import app
-from stormproof.confidence.documents import assert_requirements
-from stormproof.confidence.pixels import pixel_manifest, sampled
-from stormproof.confidence.requirements import parse, read_requirements
-from stormproof.confidence.verdicts import Outcome, exit_code, judge, known_of
+from stormproof.core.errors import InvalidOption, StormproofError
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run as run_it
-from stormproof.errors import InvalidOption, StormproofError
-from stormproof.store.record import read_record
-from stormproof.store.reopen import dataset_of
+from stormproof.results.documents import assert_requirements
+from stormproof.results.pixels import pixel_manifest, sampled
+from stormproof.results.requirements import parse, read_requirements
+from stormproof.results.store.record import read_record
+from stormproof.results.store.reopen import dataset_of
+from stormproof.results.verdicts import Outcome, exit_code, judge, known_of
 
 RUNNER = CliRunner()
 

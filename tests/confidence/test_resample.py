@@ -12,20 +12,20 @@ from confidence.crowds import crowded_set, repeated
 from engine.scenes import write_scene, write_street
 from scoring.conftest import MODELS
 from stormproof.cli import app
-from stormproof.confidence import resample as room
-from stormproof.confidence.grids import aggregated, flat
-from stormproof.confidence.intervals import differences, intervals
-from stormproof.confidence.rates import average_rates, fix_thresholds, judge
-from stormproof.confidence.resample import resample
-from stormproof.confidence.weights import poisson_weights
+from stormproof.core.errors import InvalidOption
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run as run_it
-from stormproof.errors import InvalidOption
 from stormproof.metrics.records import Detections
 from stormproof.metrics.roc import detection_rates, fix_sensitivities
-from stormproof.scoring.measures import people
-from stormproof.scoring.score import score_run
-from stormproof.scoring.truths import only
+from stormproof.results import resample as room
+from stormproof.results.grids import aggregated, flat
+from stormproof.results.intervals import differences, intervals
+from stormproof.results.measures import people
+from stormproof.results.rates import average_rates, fix_thresholds, judge
+from stormproof.results.resample import resample
+from stormproof.results.score import score_run
+from stormproof.results.truths import only
+from stormproof.results.weights import poisson_weights
 
 
 def ones(ids, *, replicates, seed):

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stormproof.condition import SEVERITIES, Condition
+from stormproof.core.condition import SEVERITIES, Condition
+from stormproof.core.errors import InvalidCondition, UnknownName
+from stormproof.core.sample import RLE, Context, Instances, Sample, Truth
 from stormproof.corruptions import SUITES, apply, corrupt_image, find, registered
 from stormproof.corruptions.recipes.blur import _factors
 from stormproof.corruptions.registry import Corruption
-from stormproof.errors import InvalidCondition, UnknownName
-from stormproof.sample import RLE, Context, Instances, Sample, Truth
 
 EVERY = tuple(registered().values())
 RANDOM = tuple(c for c in EVERY if c.is_random)

@@ -12,12 +12,7 @@ import pytest
 
 from context.boxes import scene, thinned
 from stormproof import open_dataset
-from stormproof.context.dense import densify
-from stormproof.context.estimate import FromGiven, FromModel
-from stormproof.context.monocular import DepthModel, scaled
-from stormproof.context.priors import Region, read_priors
-from stormproof.context.sky import find_sky
-from stormproof.errors import (
+from stormproof.core.errors import (
     InvalidOption,
     InvalidTruth,
     MissingContext,
@@ -25,7 +20,12 @@ from stormproof.errors import (
     ModelError,
     UnknownName,
 )
-from stormproof.sample import Sample, SemanticMap, Truth
+from stormproof.core.sample import Sample, SemanticMap, Truth
+from stormproof.depth.dense import densify
+from stormproof.depth.estimate import FromGiven, FromModel
+from stormproof.depth.monocular import DepthModel, scaled
+from stormproof.depth.priors import Region, read_priors
+from stormproof.depth.sky import find_sky
 
 
 def test_sparse_depth_spreads_to_the_images_edges() -> None:

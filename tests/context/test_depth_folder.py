@@ -11,15 +11,15 @@ from typer.testing import CliRunner
 from context.boxes import scene, thinned
 from stormproof import apply, open_dataset
 from stormproof.cli import app
-from stormproof.context.cache import DepthFolder, key_of, make_depth
-from stormproof.context.confidence import Estimate
-from stormproof.context.estimate import FromGiven
-from stormproof.context.priors import Priors, Region
-from stormproof.errors import (
+from stormproof.core.errors import (
     InvalidOption,
 )
-from stormproof.imagefile import write_image
-from stormproof.sample import Context, Sample
+from stormproof.core.imagefile import write_image
+from stormproof.core.sample import Context, Sample
+from stormproof.depth.cache import DepthFolder, key_of, make_depth
+from stormproof.depth.confidence import Estimate
+from stormproof.depth.estimate import FromGiven
+from stormproof.depth.priors import Priors, Region
 
 
 def test_confidence_falls_with_the_distance_from_what_was_measured(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from stormproof.context.planes import fill_planes
-from stormproof.context.sky import find_sky
-from stormproof.context.stereo import change, stereo_disparity
+from stormproof.depth.planes import fill_planes
+from stormproof.depth.sky import find_sky
+from stormproof.depth.stereo import change, stereo_disparity
 
 SIZE = (100, 160)
 UNKNOWN = np.full(SIZE, np.nan, np.float32)

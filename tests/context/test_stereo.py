@@ -10,14 +10,14 @@ import cv2
 import numpy as np
 import pytest
 
-from stormproof.context.depthmaps import depth_from_disparity, read_calibration, read_disparity
-from stormproof.context.estimate import FromStereo
-from stormproof.context.holes import above_ground, fill_around, find_ground, hidden_from
-from stormproof.context.sky import find_sky
-from stormproof.context.stereo import Matching, agree, stereo_depth, stereo_disparity
-from stormproof.errors import InvalidOption, InvalidTruth, MissingContext
-from stormproof.imagefile import read_image
-from stormproof.sample import Camera, Context, Sample
+from stormproof.core.errors import InvalidOption, InvalidTruth, MissingContext
+from stormproof.core.imagefile import read_image
+from stormproof.core.sample import Camera, Context, Sample
+from stormproof.depth.depthmaps import depth_from_disparity, read_calibration, read_disparity
+from stormproof.depth.estimate import FromStereo
+from stormproof.depth.holes import above_ground, fill_around, find_ground, hidden_from
+from stormproof.depth.sky import find_sky
+from stormproof.depth.stereo import Matching, agree, stereo_depth, stereo_disparity
 
 
 @dataclass(frozen=True)

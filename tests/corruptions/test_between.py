@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidCondition
 from stormproof.corruptions import corrupt_image, find, registered
-from stormproof.errors import InvalidCondition
 
 IMAGE = np.random.default_rng(5).integers(0, 256, (40, 56, 3), np.uint8)
 SWITCHING = ("spatter", "saturate", "psf_blur")

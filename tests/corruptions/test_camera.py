@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import camera_quality as q
-from stormproof.condition import SEVERITIES, Condition
+from stormproof.core.condition import SEVERITIES, Condition
+from stormproof.core.errors import UnknownName
 from stormproof.corruptions import SUITES, corrupt_image, registered
 from stormproof.corruptions.pipeline import CAMERA, ORDER, VARIANTS, develop
-from stormproof.errors import UnknownName
 
 PHOTOS = 10
 needs_photos = pytest.mark.skipif(
@@ -64,7 +64,7 @@ def test_variants_meet_the_disputed_rows(name: str, parameter: str, numbers: tup
 
 @needs_photos
 def test_an_undamaged_camera_gives_the_photograph() -> None:
-    from stormproof.imagefile import read_image
+    from stormproof.core.imagefile import read_image
 
     for path in q.photographs(q.COCO, 3):
         photograph = read_image(path)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from stormproof import Condition, apply, corrupt_image
+from stormproof.core.errors import InvalidCondition, InvalidTruth, MissingContext, UnknownName
+from stormproof.core.sample import Context, Instances, Sample, Truth
 from stormproof.corruptions import SUITES, find
-from stormproof.errors import InvalidCondition, InvalidTruth, MissingContext, UnknownName
-from stormproof.sample import Context, Instances, Sample, Truth
 
 GREY = np.full((24, 32, 3), 120, np.uint8)
 

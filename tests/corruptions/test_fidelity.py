@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm, poisson
 
 import agreement as a
-from stormproof.condition import SEVERITIES, Condition
+from stormproof.core.condition import SEVERITIES, Condition
 from stormproof.corruptions import corrupt_image, find
 
 

@@ -7,12 +7,12 @@ import pytest
 import skimage.data
 
 from stormproof import apply, corrupt_image, imaging
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
+from stormproof.core.randomness import Draw
+from stormproof.core.sample import RLE, Context, Instances, Sample, SemanticMap, Truth
 from stormproof.corruptions import find, truth_under
 from stormproof.corruptions.geometry import move_points
 from stormproof.corruptions.recipes.optics import radial_field
-from stormproof.randomness import Draw
-from stormproof.sample import RLE, Context, Instances, Sample, SemanticMap, Truth
 
 SIZE = (300, 420)
 PLACES = [(60, 70, 40), (90, 320, 55), (220, 200, 48), (235, 370, 36)]  # row, column, radius

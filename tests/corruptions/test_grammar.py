@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidCondition, StormproofError, UnknownName
 from stormproof.corruptions import SUITES, registered
 from stormproof.corruptions.grammar import read_condition, read_conditions
-from stormproof.errors import InvalidCondition, StormproofError, UnknownName
 
 
 def texts(*given: str | Condition) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 import skimage.data
 
 from stormproof import corrupt_image
-from stormproof.errors import InvalidOption
+from stormproof.core.errors import InvalidOption
 
 PHOTO = skimage.data.astronaut()[:384]
 

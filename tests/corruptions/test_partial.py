@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from stormproof import apply, corrupt_image
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
+from stormproof.core.errors import MissingContext, UnknownName
+from stormproof.core.sample import RLE, Context, Instances, Sample, SemanticMap, Truth
 from stormproof.corruptions import SUITES, Corruption, registered
-from stormproof.errors import MissingContext, UnknownName
-from stormproof.sample import RLE, Context, Instances, Sample, SemanticMap, Truth
 
 IMAGE = np.random.default_rng(0).integers(0, 256, (40, 60, 3), dtype=np.uint8)
 BOXES = [[5.0, 5.0, 20.0, 15.0], [30.4, 10.6, 50.0, 35.0]]

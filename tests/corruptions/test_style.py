@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidCondition, MissingContext
+from stormproof.core.sample import RLE, Instances, Sample, Truth
 from stormproof.corruptions import apply, corrupt_image, find_suite
-from stormproof.errors import InvalidCondition, MissingContext
-from stormproof.sample import RLE, Instances, Sample, Truth
 from stormproof.style import painting
 from stormproof.style.networks import open_network
 from stormproof.style.sources import list_styles

@@ -15,10 +15,10 @@ import pytest
 
 from frost import LOOKS, drawn
 from stormproof import imaging
+from stormproof.core.errors import InvalidImage, InvalidOption
+from stormproof.core.imagefile import write_image
+from stormproof.core.sample import Image
 from stormproof.corruptions import textures
-from stormproof.errors import InvalidImage, InvalidOption
-from stormproof.imagefile import write_image
-from stormproof.sample import Image
 
 # A change of these is a change of every frost result: raise the corruption's version with them.
 DIGESTS = (

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from complaints import complaint
+from stormproof.core.errors import DatasetError
 from stormproof.datasets import open_dataset
-from stormproof.errors import DatasetError
 
 Build = Callable[..., str]
 

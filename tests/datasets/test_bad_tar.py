@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from complaints import complaint, open_everything
-from stormproof.errors import StormproofError
+from stormproof.core.errors import StormproofError
 
 
 def tar_with(path: Path, entry: tarfile.TarInfo, content: bytes = b"") -> str:

@@ -18,10 +18,10 @@ from hypothesis.extra.numpy import arrays
 from pycocotools import mask as oracle
 from pycocotools.coco import COCO
 
+from stormproof.core.errors import DatasetError
+from stormproof.core.masks import decompress, mask_box, masks_by_id, polygon_mask, segmentation_mask
+from stormproof.core.sample import RLE
 from stormproof.datasets import coco, open_dataset
-from stormproof.errors import DatasetError
-from stormproof.masks import decompress, mask_box, masks_by_id, polygon_mask, segmentation_mask
-from stormproof.sample import RLE
 
 REAL = [
     "coco/instances_val2017.json",
@@ -150,9 +150,9 @@ def test_big_files_are_indexed_not_rasterised(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize(("kind", "expected"), [("bbox", 0.5045806987249628), ("segm", 0.3195452758576433)])
 def test_scores_of_the_reference_results_are_exact(shared: Path, kind: str, expected: float) -> None:
     """The COCO API's own example, read here and scored here, gives pycocotools' numbers."""
+    from stormproof.core.sample import Prediction
     from stormproof.metrics.coco import box_scores, mask_scores
     from stormproof.metrics.records import DetectionTruth
-    from stormproof.sample import Prediction
 
     root = shared / "metric_refs/cocoapi_val2014_100"
     if not root.is_dir():

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stormproof.core.local_objects import KIND
+from stormproof.core.sample import Truth
 from stormproof.datasets import READERS, open_dataset
 from stormproof.datasets.dataset import Dataset
-from stormproof.here import KIND
-from stormproof.sample import Truth
 
 Build = Callable[..., str]
 WITHOUT_TRUTH = {"images"}

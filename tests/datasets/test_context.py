@@ -11,7 +11,10 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from stormproof.context.depthmaps import (
+from stormproof.core.errors import DatasetError, InvalidOption
+from stormproof.core.sample import Camera
+from stormproof.datasets import open_dataset
+from stormproof.depth.depthmaps import (
     Calibration,
     depth_from_disparity,
     fill_unknown,
@@ -19,9 +22,6 @@ from stormproof.context.depthmaps import (
     read_depth,
     read_disparity,
 )
-from stormproof.datasets import open_dataset
-from stormproof.errors import DatasetError, InvalidOption
-from stormproof.sample import Camera
 
 Build = Callable[..., str]
 DEPTH = np.linspace(1, 50, 24 * 32, dtype=np.float32).reshape(24, 32)

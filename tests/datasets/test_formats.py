@@ -10,9 +10,9 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from stormproof.core.errors import DatasetError
+from stormproof.core.sample import RLE
 from stormproof.datasets import ade20k, cityscapes, kitti, open_dataset
-from stormproof.errors import DatasetError
-from stormproof.sample import RLE
 
 Build = Callable[..., str]
 

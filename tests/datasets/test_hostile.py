@@ -15,11 +15,8 @@ import PIL.Image
 import pytest
 
 from stormproof.cli.console import SafeConsole, printable, progress
-from stormproof.condition import Condition
-from stormproof.context.depthmaps import read_calibration
-from stormproof.datasets import open_dataset
-from stormproof.datasets.filedataset import fingerprint_of
-from stormproof.errors import (
+from stormproof.core.condition import Condition
+from stormproof.core.errors import (
     DatasetError,
     InvalidCondition,
     InvalidImage,
@@ -29,12 +26,15 @@ from stormproof.errors import (
     ModelError,
     StormproofError,
 )
-from stormproof.files import locate, parse_json, read_yaml
-from stormproof.imagefile import PixelRules, image_size, read_image
-from stormproof.masks import polygon_mask, segmentation_mask
+from stormproof.core.files import locate, parse_json, read_yaml
+from stormproof.core.imagefile import PixelRules, image_size, read_image
+from stormproof.core.masks import polygon_mask, segmentation_mask
+from stormproof.core.sample import RLE, Prediction
+from stormproof.datasets import open_dataset
+from stormproof.datasets.filedataset import fingerprint_of
+from stormproof.depth.depthmaps import read_calibration
 from stormproof.models import open_model
 from stormproof.models.answers import read_answers
-from stormproof.sample import RLE, Prediction
 
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"{chr(98 + i)}: &{chr(98 + i)} [{','.join([f'*{chr(97 + i)}'] * 9)}]\n" for i in range(9)

@@ -10,10 +10,10 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from stormproof import nvjpeg
+from stormproof.core import nvjpeg
+from stormproof.core.errors import InvalidImage, InvalidOption, MissingExtra, OutputError
+from stormproof.core.imagefile import AS_STORED, PixelRules, image_size, read_image, write_image
 from stormproof.datasets import open_dataset
-from stormproof.errors import InvalidImage, InvalidOption, MissingExtra, OutputError
-from stormproof.imagefile import AS_STORED, PixelRules, image_size, read_image, write_image
 
 RGB = np.random.default_rng(0).integers(0, 256, (5, 7, 3), np.uint8)
 

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from stormproof.cli import app
+from stormproof.core.local_objects import KIND
 from stormproof.datasets import READERS
-from stormproof.here import KIND
 
 Build = Callable[..., str]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stormproof.core.sample import Instances
 from stormproof.datasets import open_dataset
 from stormproof.datasets import voc as voc_reader
 from stormproof.datasets.dataset import Dataset
-from stormproof.sample import Instances
 from stormproof.world import OBJECTS, SEMANTIC
 from stormproof.world.samples import Rendered, render
 from stormproof.world.writers.export import Order, export

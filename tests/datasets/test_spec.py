@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stormproof
+from stormproof.core.errors import InvalidOption, UnknownName
+from stormproof.core.spec import Spec, call, declared
 from stormproof.datasets import open_dataset
 from stormproof.datasets.images import open_images
-from stormproof.errors import InvalidOption, UnknownName
-from stormproof.spec import Spec, call, declared
 
 words = st.text(st.characters(codec="utf-8", exclude_characters="\\,=:\n\r"), min_size=1).filter(
     lambda w: w.strip() == w
@@ -92,7 +92,7 @@ def test_plug_ins_by_entry_point(photos: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "a_plug_in", module)
     point = EntryPoint("photos", "a_plug_in:open_photos", "stormproof.datasets")
     monkeypatch.setattr(
-        "stormproof.spec.entry_points", lambda group: EntryPoints([point]).select(group=group)
+        "stormproof.core.spec.entry_points", lambda group: EntryPoints([point]).select(group=group)
     )
     assert len(open_dataset(f"photos:{photos}")) == 3
     # An option that the plug-in declares is the plug-in's own, even if context has one of the name.

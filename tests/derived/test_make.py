@@ -9,10 +9,12 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from stormproof.corrupted_copies import check, read_manifest
+from stormproof.core.errors import InvalidOption, OutputError, UnknownName
 from stormproof.corruptions import apply
 from stormproof.datasets import open_dataset
-from stormproof.derived.make import (
+from stormproof.style.stylemap import StyleMap
+from stormproof.tools.corrupted_copies import check, read_manifest
+from stormproof.tools.derived.make import (
     JOURNAL,
     LAYOUTS,
     MANIFEST,
@@ -24,10 +26,8 @@ from stormproof.derived.make import (
     make_image,
     target_of,
 )
-from stormproof.derived.mixes import Mixed, torch_dataset, versions_of
-from stormproof.derived.version import Version, again, join, style_of
-from stormproof.errors import InvalidOption, OutputError, UnknownName
-from stormproof.style.stylemap import StyleMap
+from stormproof.tools.derived.mixes import Mixed, torch_dataset, versions_of
+from stormproof.tools.derived.version import Version, again, join, style_of
 
 WORLD = "world:val,count=3,size=96x64"
 PAINTED = "style[alpha=1,space=feature]"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stormproof.sample import RLE, Image, Prediction
+from stormproof.core.sample import RLE, Image, Prediction
 
 
 def _boxes(image: Image, count: int = 3) -> Prediction:

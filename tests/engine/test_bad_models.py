@@ -11,9 +11,9 @@ import pytest
 
 from engine.conftest import MODELS, Configure, all_bytes, all_rows
 from engine.scenes import MARKED
+from stormproof.core.errors import StoreError
 from stormproof.engine.run import run
-from stormproof.errors import StoreError
-from stormproof.store.parts import failures_path, read_failures, write_failures
+from stormproof.results.store.parts import failures_path, read_failures, write_failures
 
 BAD = {
     "raises_on_marked": "ArithmeticError: cannot divide by cheese (fake_models.py:",

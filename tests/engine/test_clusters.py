@@ -14,10 +14,10 @@ import pytest
 from engine.conftest import Configure, all_bytes, all_rows
 from engine.fake_models import GATE
 from engine.scenes import MARKED
+from stormproof.core.errors import RunError
 from stormproof.engine.plan import make_plan
 from stormproof.engine.run import execute, run
-from stormproof.errors import RunError
-from stormproof.store.merge import merge
+from stormproof.results.store.merge import merge
 
 LONG = {"suite": ["noise"], "chunk": 1}
 

@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 
 from engine.conftest import Configure
 from stormproof.cli import app
+from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.corruptions import SUITES, find
+from stormproof.corruptions.presets import PRESETS, find_preset
 from stormproof.engine.conditions import asked
 from stormproof.engine.config import EXPECTED, RunConfig, make_config, overlay, read_settings
-from stormproof.engine.presets import PRESETS, find_preset
 from stormproof.engine.run import run
-from stormproof.errors import InvalidOption, UnknownName
 
 LEAST = {"model": "a.b:c", "data": "images:x", "out": "o"}
 
@@ -157,7 +157,7 @@ def test_the_settings_of_a_grown_run_repeat_all_of_it(configure: Configure, tmp_
 
 def test_the_settings_of_shards_repeat_the_whole(configure: Configure, tmp_path: Path) -> None:
     """A shard's own folder repeats the shard; a shared or a merged one repeats the run."""
-    from stormproof.store.merge import merge
+    from stormproof.results.store.merge import merge
 
     for i in (1, 2):
         run(configure(out="shared", shard=f"{i}/2"))

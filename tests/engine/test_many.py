@@ -16,14 +16,14 @@ from typer.testing import CliRunner
 from engine.conftest import MODELS, Configure, all_bytes
 from engine.scenes import write_scene
 from stormproof.cli import app
+from stormproof.core.errors import InvalidOption, StoreError
+from stormproof.core.imagefile import write_image
 from stormproof.corruptions import corrupt_image
 from stormproof.datasets import open_dataset
 from stormproof.engine.many import entries
 from stormproof.engine.run import run
-from stormproof.errors import InvalidOption, StoreError
-from stormproof.imagefile import write_image
-from stormproof.scoring.score import score_run
-from stormproof.store.record import read_record
+from stormproof.results.score import score_run
+from stormproof.results.store.record import read_record
 
 
 def plan(folder: Path, **changes: object) -> Path:
@@ -150,7 +150,7 @@ def darker(image, *, amount):
 _SCORE = """
 import sys
 from pathlib import Path
-from stormproof.scoring.score import score_run
+from stormproof.results.score import score_run
 print(sorted(score_run(Path(sys.argv[1])).by_measure["AP"]))
 """
 

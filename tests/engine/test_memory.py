@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from engine.conftest import Configure
+from stormproof.core.imagefile import write_image
 from stormproof.engine.run import run
-from stormproof.imagefile import write_image
 
 
 @pytest.mark.parametrize("model", ["brightness_masks", "thresholds"])

@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 
 from engine.conftest import Configure, all_rows
 from stormproof.engine.run import run
-from stormproof.scoring.kept import kept_scores
-from stormproof.scoring.score import score_run
-from stormproof.store.seal import seal
+from stormproof.results.kept import kept_scores
+from stormproof.results.score import score_run
+from stormproof.results.store.seal import seal
 
 NEW = ("rmse", "snr")
 

@@ -16,14 +16,14 @@ torch = pytest.importorskip("torch", reason="needs torch")
 
 from engine.conftest import Configure, all_bytes, all_rows
 from engine.scenes import write_scene, write_street
+from stormproof.core.errors import InvalidOption
 from stormproof.engine import cells
 from stormproof.engine.plan import make_plan
 from stormproof.engine.run import run
-from stormproof.errors import InvalidOption
 from stormproof.models import open_model
 from stormproof.models.network import plan_input, prepare
 from stormproof.models.torch import prepare_on_device
-from stormproof.store.record import read_record
+from stormproof.results.store.record import read_record
 
 CONDITIONS = ["fog@2,contrast@4,gaussian_noise@3,motion_blur@2,geometric_distortion@3,spatter@2"]
 NET = """

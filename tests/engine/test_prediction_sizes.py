@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from stormproof.core.errors import InvalidPrediction
+from stormproof.core.sample import RLE, Prediction
 from stormproof.engine.guard import check_prediction
-from stormproof.errors import InvalidPrediction
-from stormproof.sample import RLE, Prediction
 
 
 @pytest.mark.parametrize(

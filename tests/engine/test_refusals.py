@@ -10,10 +10,10 @@ import pytest
 
 from engine.conftest import Configure
 from engine.scenes import write_scene, write_street
+from stormproof.core.errors import InvalidOption, OutputError, RunError, StoreError
+from stormproof.core.imagefile import write_image
 from stormproof.engine.run import run
-from stormproof.errors import InvalidOption, OutputError, RunError, StoreError
-from stormproof.imagefile import write_image
-from stormproof.store.seal import json_digest
+from stormproof.results.store.seal import json_digest
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_a_folder_that_was_killed_in_the_making_is_taken(configure: Configure) -
 
 
 def test_two_writers_are_one_too_many(configure: Configure) -> None:
-    from stormproof.store.lock import sole_writer
+    from stormproof.results.store.lock import sole_writer
 
     config = configure(limit=1)
     run(config)

@@ -9,15 +9,15 @@ import pytest
 
 from engine.conftest import Configure, all_bytes, all_rows
 from engine.scenes import write_scene
+from stormproof.core.errors import RunError
+from stormproof.core.imagefile import write_image
 from stormproof.corruptions import corrupt_image
 from stormproof.datasets import open_dataset
 from stormproof.engine.plan import make_plan, survey
 from stormproof.engine.run import run
-from stormproof.errors import RunError
-from stormproof.imagefile import write_image
-from stormproof.store.completeness import missing_images
-from stormproof.store.parts import read_failures
-from stormproof.store.record import read_record
+from stormproof.results.store.completeness import missing_images
+from stormproof.results.store.parts import read_failures
+from stormproof.results.store.record import read_record
 
 
 def test_rows_hold_what_the_model_said(configure: Configure) -> None:
@@ -154,7 +154,7 @@ def test_a_watch_that_cannot_start_ends_the_others(configure: Configure) -> None
 def test_the_local_engine_opens_a_model_once(configure: Configure, tmp_path: Path) -> None:
     script, opened = tmp_path / "counted.py", tmp_path / "opened"
     script.write_text(f"""
-from stormproof.sample import Prediction
+from stormproof.core.sample import Prediction
 def make():
     with open({str(opened)!r}, "a") as file:
         file.write("x")

@@ -12,15 +12,15 @@ from typer.testing import CliRunner
 
 from engine.conftest import Configure, all_rows
 from stormproof.cli import app
-from stormproof.derived.make import LAYOUTS, Order, Part, make_dataset, target_of
-from stormproof.derived.version import Version
-from stormproof.engine.presets import find_preset
+from stormproof.core.sample import Prediction
+from stormproof.corruptions.presets import find_preset
 from stormproof.engine.run import run
+from stormproof.metrics.grid import Grid
+from stormproof.metrics.sequences import relative_curves, split
 from stormproof.models.enhance import enhanced
-from stormproof.robustness.grid import Grid
-from stormproof.robustness.sequences import relative_curves, split
-from stormproof.sample import Prediction
-from stormproof.scoring.aggregates import aggregates
+from stormproof.results.aggregates import aggregates
+from stormproof.tools.derived.make import LAYOUTS, Order, Part, make_dataset, target_of
+from stormproof.tools.derived.version import Version
 
 WORLD = "world:val,count=3,size=64x48"
 SOME = [

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.conftest import Configure, all_bytes
+from stormproof.core.files import make_folder
 from stormproof.engine import heartbeat
 from stormproof.engine.guard import ModelTimeout, in_time
 from stormproof.engine.in_hand import IN_HAND, write_in_hand
@@ -14,7 +15,6 @@ from stormproof.engine.plan import make_plan
 from stormproof.engine.retry import after_death
 from stormproof.engine.run import run
 from stormproof.engine.work import Attempt
-from stormproof.files import make_folder
 
 
 def test_a_call_that_ends_at_its_limit_raises_nothing_else() -> None:

@@ -26,7 +26,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from fuzz.targets import TARGETS
-from stormproof.errors import StormproofError
+from stormproof.core.errors import StormproofError
 
 SECONDS, BYTES = 5.0, 1 << 30
 _WARMING = 40  # most cases before the first that counts

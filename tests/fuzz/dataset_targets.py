@@ -15,8 +15,8 @@ import PIL.Image
 
 from datasets.conftest import BUILDERS
 from fuzz.mutate import json_bytes, mutate
+from stormproof.core.errors import StormproofError
 from stormproof.datasets import open_dataset
-from stormproof.errors import StormproofError
 
 Case = Callable[[random.Random, Path], None]
 

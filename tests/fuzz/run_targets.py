@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fuzz.dataset_targets import lay, quietly
 from fuzz.mutate import json_bytes, mutate
-from stormproof.corrupted_copies import check, read_manifest
+from stormproof.tools.corrupted_copies import check, read_manifest
 
 
 @lru_cache(maxsize=1)
@@ -29,9 +29,9 @@ def _runs() -> dict[str, dict[str, bytes]]:
 def run_folder(dice: random.Random, folder: Path) -> None:
     """A run's parts, failures, run.json and run.yaml, one of them changed, through all that read a folder."""
     from stormproof.report.sources import subjects_of
-    from stormproof.scoring.score import score_run
-    from stormproof.store.integrity import problems
-    from stormproof.store.record import read_record
+    from stormproof.results.score import score_run
+    from stormproof.results.store.integrity import problems
+    from stormproof.results.store.record import read_record
 
     files = _runs()[dice.choice([*_runs()])]
     name = dice.choice([*files])
@@ -57,7 +57,7 @@ _REQUIREMENTS = b"""requirements:
 
 
 def requirements(dice: random.Random, folder: Path) -> None:
-    from stormproof.confidence.requirements import read_requirements
+    from stormproof.results.requirements import read_requirements
 
     path = folder / "requirements.yaml"
     path.write_bytes(mutate("requirements.yaml", _REQUIREMENTS, dice))

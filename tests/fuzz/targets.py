@@ -15,17 +15,17 @@ from datasets.conftest import BUILDERS
 from fuzz.dataset_targets import Case, context, dataset, lay, polygons, quietly, seeds
 from fuzz.mutate import HOSTILE, flip, json_bytes, mutate, other_image, tree
 from fuzz.run_targets import manifest, requirements, run_folder
-from stormproof.condition import CLEAN, Condition
+from stormproof.core.condition import CLEAN, Condition
+from stormproof.core.imagefile import PixelRules, image_size, read_image
+from stormproof.core.spec import Spec
 from stormproof.corruptions.grammar import read_conditions
 from stormproof.datasets import open_dataset
 from stormproof.engine.conditions import asked
 from stormproof.engine.config import make_config, read_settings
-from stormproof.imagefile import PixelRules, image_size, read_image
 from stormproof.models import open_model
 from stormproof.models.card import complete_card, read_card
 from stormproof.models.endpoint import Client, Endpoint
 from stormproof.models.model import Precomputed
-from stormproof.spec import Spec
 
 _IMAGE = np.zeros((24, 32, 3), np.uint8)
 

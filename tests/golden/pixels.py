@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from stormproof.condition import SEVERITIES, Condition
+from stormproof.core.condition import SEVERITIES, Condition
+from stormproof.core.sample import RLE, Context, Instances, Sample, Truth
 from stormproof.corruptions import SUITES, apply, registered
 from stormproof.corruptions.plugins import is_plugin
-from stormproof.sample import RLE, Context, Instances, Sample, Truth
 
 FILE = Path(__file__).with_name("pixels.json")
 SIZES = ((61, 83, 3), (96, 40, 3), (33, 47, 1))  # height, width, channels: odd, portrait, grey

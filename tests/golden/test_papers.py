@@ -9,12 +9,12 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from stormproof.groups import BENCHMARK_15
-from stormproof.robustness.correlation import correlate
-from stormproof.robustness.degradation import Degradation, by_category, cd, mean_over, rcd
-from stormproof.robustness.performance import mpc, p, rpc
-from stormproof.robustness.prediction import normalise, predict
-from stormproof.robustness.published import published
+from stormproof.corruptions.groups import BENCHMARK_15
+from stormproof.metrics.correlation import correlate
+from stormproof.metrics.degradation import Degradation, by_category, cd, mean_over, rcd
+from stormproof.metrics.performance import mpc, p, rpc
+from stormproof.metrics.prediction import normalise, predict
+from stormproof.metrics.published import published
 
 GOLDEN = Path(__file__).parents[3] / "shared/golden"
 R50 = "{}_rcnn_r50_fpn_1x"

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 
 from stormproof.batches.corrupting import corrupt_batch
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
+from stormproof.core.sample import Context, Sample
 from stormproof.corruptions import SUITES, apply, find
-from stormproof.sample import Context, Sample
 
 SUITES_HELD = ("imagenet-c", "holdout", "optics", "camera", "camera-variants", "mutators", "contextual")
 EVERY = tuple(dict.fromkeys(c for suite in SUITES_HELD for c in SUITES[suite].conditions))

@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 
 from imaging.both_sets import EVERY, IDS, SUITES_HELD, on_cpu, on_torch, photographs
 from stormproof.batches.corrupting import corrupt_batch
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
 from stormproof.corruptions import SUITES
 from stormproof.imaging.gpu import triton_kernels
 

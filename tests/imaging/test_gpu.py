@@ -19,13 +19,13 @@ torch = pytest.importorskip("torch")
 from imaging.both_sets import EVERY, IDS, on_cpu, on_torch, photographs
 from stormproof.batches.corrupting import ALONE, corrupt_batch
 from stormproof.batches.training import CorruptionTransform
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidImage, InvalidOption, MissingContext
+from stormproof.core.randomness import Draw
 from stormproof.corruptions import corrupt_image, registered
 from stormproof.corruptions.plugins import is_plugin
-from stormproof.errors import InvalidImage, InvalidOption, MissingContext
 from stormproof.imaging.gpu.batch import Batch, OneByOne
 from stormproof.imaging.gpu.draws import Draws
-from stormproof.randomness import Draw
 
 
 @pytest.mark.parametrize("condition", EVERY, ids=str)

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stormproof.core.sample import RLE, Instances
 from stormproof.metrics.records import Detections, DetectionTruth
-from stormproof.sample import RLE, Instances
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that the oracle is importable by name
 

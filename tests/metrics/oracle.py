@@ -10,9 +10,9 @@ import numpy as np
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
+from stormproof.core.sample import RLE
 from stormproof.metrics.coco import NUMBERS
 from stormproof.metrics.records import Detections, DetectionTruth
-from stormproof.sample import RLE
 
 
 def coco_evaluation(truth: DetectionTruth, found: Detections, kind: str) -> COCOeval:

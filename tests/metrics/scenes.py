@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
+from stormproof.core.sample import RLE
 from stormproof.metrics.records import Detections, DetectionTruth
-from stormproof.sample import RLE
 
 SIDE = 48
 

@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from oracle import coco_evaluation, twelve
 from scenes import scenes
 
+from stormproof.core.errors import InvalidPrediction, InvalidTruth
+from stormproof.core.sample import RLE, Instances, Prediction
 from stormproof.datasets import open_dataset
-from stormproof.errors import InvalidPrediction, InvalidTruth
 from stormproof.metrics.coco import NUMBERS, box_scores, mask_scores
 from stormproof.metrics.records import Detections, DetectionTruth
-from stormproof.sample import RLE, Instances, Prediction
 
 REFERENCE = Path(__file__).parents[3] / "shared/data/metric_refs/cocoapi_val2014_100"
 SCORED = {"bbox": box_scores, "segm": mask_scores}

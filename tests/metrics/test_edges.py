@@ -15,7 +15,7 @@ from oracle import twelve
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
-from stormproof.condition import CLEAN
+from stormproof.core.condition import CLEAN
 from stormproof.datasets import open_dataset
 from stormproof.metrics.coco import box_scores
 from stormproof.metrics.records import DetectionTruth

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stormproof.boxes import enclosing_overlap, iou, shared, union
-from stormproof.errors import InvalidOption
+from stormproof.core.boxes import enclosing_overlap, iou, shared, union
+from stormproof.core.errors import InvalidOption
+from stormproof.core.sample import Instances, Prediction
 from stormproof.metrics.objects import MatchingRule, Speaks, Symptom, object_errors
 from stormproof.metrics.records import DetectionTruth
-from stormproof.sample import Instances, Prediction
 
 BOX, FAR = [0, 0, 10, 10], [50, 50, 60, 60]
 SHIFTED = [0, 0, 10, 6]  # IoU 0.6 with BOX

@@ -14,14 +14,14 @@ from scipy.signal import convolve2d
 from scipy.stats import wasserstein_distance
 from skimage.metrics import structural_similarity
 
-from stormproof.condition import Condition
-from stormproof.errors import InvalidImage
+from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidImage
+from stormproof.core.sample import Instances, Sample, Truth
 from stormproof.metrics.crops import object_quality
 from stormproof.metrics.fidelity import ifc, vif, vifp
 from stormproof.metrics.pyramid import draw_filters, filtered
 from stormproof.metrics.quality import colour_wasserstein, gradient_ssim, grey, rmse, snr, ssim
-from stormproof.quality_by_size import average, by_size
-from stormproof.sample import Instances, Sample, Truth
+from stormproof.tools.quality_by_size import average, by_size
 
 
 def make_image(seed=0, side=(112, 128)):

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from scenes import scenes
 
-from stormproof.boxes import iou, shared
-from stormproof.errors import InvalidOption, InvalidTruth
+from stormproof.core.boxes import iou, shared
+from stormproof.core.errors import InvalidOption, InvalidTruth
+from stormproof.core.sample import Instances, Prediction
 from stormproof.metrics.records import DetectionTruth
 from stormproof.metrics.roc import REFERENCE_FPPI, detection_rates, fix_sensitivities, roc, worst_images
-from stormproof.sample import Instances, Prediction
 
 PERSON = [0.0, 0.0, 10.0, 20.0]
 ELSEWHERE = [50.0, 50.0, 60.0, 70.0]

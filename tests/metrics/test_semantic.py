@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stormproof.errors import InvalidPrediction, InvalidTruth
+from stormproof.core.errors import InvalidPrediction, InvalidTruth
+from stormproof.core.sample import SemanticMap
 from stormproof.metrics.semantic import Confusion
-from stormproof.sample import SemanticMap
 
 
 @settings(max_examples=80, deadline=None)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from scenes import scenes
 
-from stormproof.boxes import iou
+from stormproof.core.boxes import iou
+from stormproof.core.sample import Instances, Prediction
 from stormproof.metrics.records import DetectionTruth
 from stormproof.metrics.voc import area_under, eleven_points, voc07_scores, voc10_scores
-from stormproof.sample import Instances, Prediction
 
 
 def devkit(truth, found, k, sampled):

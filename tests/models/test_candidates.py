@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stormproof.errors import ModelError
+from stormproof.core.errors import ModelError
 from stormproof.models.candidates import Candidates, Limits, nms, to_prediction, to_semantic
 from stormproof.models.geometry import plan_fit
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stormproof.errors import ModelError
+from stormproof.core.errors import ModelError
 from stormproof.models.card import complete_card, read_card
 
 GUESS = {

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from stormproof.errors import InvalidOption, UnknownName
+from stormproof.core.errors import InvalidOption, UnknownName
+from stormproof.core.sample import RLE, Prediction
 from stormproof.models.classes import NO_CLASS, NO_PIXEL, class_table, match_classes, normalised
 from stormproof.models.vocabulary import ALIASES, COCO, COCO_IDS, VOCABULARIES, resolve_classes
-from stormproof.sample import RLE, Prediction
 from stormproof.world.classes import OBJECTS, SEMANTIC
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from stormproof.errors import ModelError
+from stormproof.core.errors import ModelError
+from stormproof.core.spec import keyword_options
 from stormproof.models.card import complete_card
 from stormproof.models.decoders import DECODERS, OPTIONS
-from stormproof.spec import keyword_options
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stormproof.errors import ModelError
+from stormproof.core.errors import ModelError
 from stormproof.models.candidates import Candidates
 from stormproof.models.decoders import DECODERS, anchors, arrays, points, queries, semantic, yolo
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from models.standins import IMAGE, Weighted, file, install
-from stormproof.errors import ModelError
+from stormproof.core.errors import ModelError
 from stormproof.models import open_model
 from stormproof.models.detectron2 import _pixels
 

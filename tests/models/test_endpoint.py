@@ -14,7 +14,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from stormproof.errors import InvalidOption, InvalidPrediction, ModelError
+from stormproof.core.errors import InvalidOption, InvalidPrediction, ModelError
 from stormproof.models import endpoint, open_model
 
 IMAGES = [np.full((10, 12, 3), value, np.uint8) for value in (7, 9)]

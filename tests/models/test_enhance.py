@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stormproof.errors import InvalidOption, UnknownName
+from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.models import open_model
 from stormproof.models.enhance import STEPS, clahe, enhanced, nlm
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stormproof.core.sample import as_rgb
 from stormproof.models.geometry import place, plan_fit
-from stormproof.sample import as_rgb
 
 sides = st.integers(1, 400)
 ways = st.sampled_from([("stretch", "centre"), ("letterbox", "centre"), ("letterbox", "top-left")])

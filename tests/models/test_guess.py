@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stormproof.errors import ModelError
+from stormproof.core.errors import ModelError
 from stormproof.models.guess import Graph, Tensor, guess_card, several_at_once
 
 F, N = "float32", "int64"

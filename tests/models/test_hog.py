@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stormproof.core.errors import UnknownName
 from stormproof.datasets import open_dataset
-from stormproof.errors import UnknownName
 from stormproof.models import open_model
 
 

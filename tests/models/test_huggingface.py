@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stormproof.errors import InvalidOption, ModelError
+from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.models import open_model
 
 torch = pytest.importorskip("torch", reason="needs the extra 'hf'")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stormproof.errors import ModelError
+from stormproof.core.errors import ModelError
 from stormproof.models import open_model
 from stormproof.models.tflitefile import read_metadata
 

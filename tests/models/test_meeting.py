@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stormproof.errors import InvalidOption, ModelError
+from stormproof.core.errors import InvalidOption, ModelError
+from stormproof.core.sample import Prediction
 from stormproof.models import open_model
 from stormproof.models.candidates import Candidates, Limits, to_prediction
 from stormproof.models.card import complete_card
@@ -18,7 +19,6 @@ from stormproof.models.geometry import plan_fit
 from stormproof.models.guess import Graph, Tensor, guess_card, outputs_in_words
 from stormproof.models.meeting import suspicions, taken_for
 from stormproof.models.network import Network, assemble_card
-from stormproof.sample import Prediction
 
 INPUT = {"size": (64, 64)}
 
@@ -115,7 +115,7 @@ def test_a_bare_file_is_told_its_kind(text: str, form: str) -> None:
 
 
 def test_code_in_the_current_folder_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from stormproof.spec import load_attribute
+    from stormproof.core.spec import load_attribute
 
     (tmp_path / "my_own_module_of_models.py").write_text("def make():\n    return 7\n")
     monkeypatch.chdir(tmp_path)

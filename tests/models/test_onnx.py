@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stormproof.errors import InvalidOption, ModelError, UnknownName
+from stormproof.core.errors import InvalidOption, ModelError, UnknownName
 from stormproof.models import open_model
 from stormproof.models.onnx import _PROVIDERS
 from stormproof.models.onnxfile import confine

@@ -12,8 +12,8 @@ import cv2
 import numpy as np
 import pytest
 
+from stormproof.core.sample import Prediction
 from stormproof.models import open_model
-from stormproof.sample import Prediction
 
 torch = pytest.importorskip("torch", reason="needs the extra 'hf'")
 T = pytest.importorskip("transformers", reason="needs the extra 'hf'")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from stormproof.errors import MissingExtra
+from stormproof.core.errors import MissingExtra
+from stormproof.core.spec import keyword_options
 from stormproof.models import ADAPTERS, open_model
-from stormproof.spec import keyword_options
 
 HEAVY = (
     "torch",

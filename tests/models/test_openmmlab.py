@@ -9,7 +9,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from models.standins import IMAGE, Weighted, file, install
-from stormproof.errors import InvalidOption, ModelError
+from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.models import open_model
 
 torch = pytest.importorskip("torch", reason="needs torch")

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stormproof.errors import InvalidOption, InvalidPrediction, UnknownName
+from stormproof.core.errors import InvalidOption, InvalidPrediction, UnknownName
+from stormproof.core.sample import RLE
 from stormproof.models import open_model
-from stormproof.sample import RLE
 
 IMAGES = [np.zeros((20, 30, 3), np.uint8), np.zeros((10, 12, 3), np.uint8)]
 

@@ -10,11 +10,11 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from stormproof.condition import CLEAN, Condition
+from stormproof.core.condition import CLEAN, Condition
+from stormproof.core.errors import InvalidPrediction, ModelError
+from stormproof.core.imagefile import write_image
 from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
-from stormproof.errors import InvalidPrediction, ModelError
-from stormproof.imagefile import write_image
 from stormproof.models import open_model
 from stormproof.models.model import Model, Precomputed
 

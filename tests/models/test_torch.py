@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stormproof.errors import InvalidOption, ModelError
+from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.models import open_model
 from stormproof.models.torch import flatten
 

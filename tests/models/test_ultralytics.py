@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from models.standins import IMAGE, file, install
-from stormproof.errors import ModelError
+from stormproof.core.errors import ModelError
 from stormproof.models import open_model
 
 torch = pytest.importorskip("torch", reason="needs torch")

@@ -9,12 +9,12 @@ import onnx
 import pytest
 from typer.testing import CliRunner
 
-from stormproof.boxes import iou
 from stormproof.cli import app
-from stormproof.errors import UnknownName
+from stormproof.core.boxes import iou
+from stormproof.core.errors import UnknownName
+from stormproof.core.sample import Sample
 from stormproof.models import open_model
-from stormproof.networks import Builtin, builtins, find_builtin, story
-from stormproof.sample import Sample
+from stormproof.models.networks import Builtin, builtins, find_builtin, story
 from stormproof.world import OBJECTS, SEMANTIC, VERSION, render
 
 NETWORKS = builtins()

@@ -12,11 +12,11 @@ import pytest
 from engine.scenes import write_scene, write_street
 from report.hostile import SCRIPT, rename_classes, rename_model
 from scoring.conftest import MODELS
-from stormproof.condition import SEVERITIES
+from stormproof.core.condition import SEVERITIES
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
 from stormproof.report.subject import Subject
-from stormproof.scoring.aggregates import aggregates, grid_of
+from stormproof.results.aggregates import aggregates, grid_of
 
 MakeRun = Callable[..., Path]
 

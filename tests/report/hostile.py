@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from stormproof.store.record import RunRecord
+from stormproof.results.store.record import RunRecord
 
 SCRIPT = "<script>alert(1)</script>"
 TEMPLATE = "</template></script><img src=x onerror=alert(1)>"

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from report.hostile import CONTROL, SCRIPT
 from scoring.conftest import MODELS
 from stormproof.cli import app
-from stormproof.errors import InvalidOption
+from stormproof.core.errors import InvalidOption
 from stormproof.report.leaderboard.published import published_submissions
 from stormproof.report.leaderboard.site import build_site, ranked
 from stormproof.report.leaderboard.submission import (
@@ -28,7 +28,7 @@ from stormproof.report.leaderboard.submission import (
 )
 from stormproof.report.leaderboard.submit import submission_of
 from stormproof.report.leaderboard.verify import verify
-from stormproof.store.record import read_record
+from stormproof.results.store.record import read_record
 
 Change = Callable[[dict[str, Any]], None]
 

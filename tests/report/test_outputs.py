@@ -21,7 +21,7 @@ from stormproof.report.figures import write_figures
 from stormproof.report.places import around, beside
 from stormproof.report.sources import published_subjects, run_subject
 from stormproof.report.view import make_view
-from stormproof.scoring.images import ImageErrors, read_images
+from stormproof.results.images import ImageErrors, read_images
 
 
 def call(*words: str) -> Any:

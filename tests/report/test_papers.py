@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stormproof.errors import InvalidOption
+from stormproof.core.errors import InvalidOption
 from stormproof.report.sources import published_subjects
 from stormproof.report.view import make_view
 

@@ -8,15 +8,15 @@ from dataclasses import replace
 import pytest
 
 from report.conftest import subject
-from stormproof.errors import InvalidOption, UnknownName
+from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.report.elements import Axis, View
 from stormproof.report.grouping import grouped
 from stormproof.report.page import as_json
 from stormproof.report.places import beside
 from stormproof.report.subject import Subject
 from stormproof.report.view import make_view
-from stormproof.scoring.aggregates import aggregates, grid_of
-from stormproof.scoring.sets import ConditionSet
+from stormproof.results.aggregates import aggregates, grid_of
+from stormproof.results.sets import ConditionSet
 
 
 def rows_of(view: View, figure: str) -> list[dict[str, object]]:

@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from stormproof.errors import IncompleteGrid, InvalidOption, UnknownName
-from stormproof.robustness.correlation import correlate, correlation_table, gains
-from stormproof.robustness.degradation import Degradation, by_category, cd, degradation, mean_over, rcd
-from stormproof.robustness.grid import Grid
-from stormproof.robustness.prediction import normalise, predict, r_squared
-from stormproof.robustness.sequences import distance_matrix, relative_performance
+from stormproof.core.errors import IncompleteGrid, InvalidOption, UnknownName
+from stormproof.metrics.correlation import correlate, correlation_table, gains
+from stormproof.metrics.degradation import Degradation, by_category, cd, degradation, mean_over, rcd
+from stormproof.metrics.grid import Grid
+from stormproof.metrics.prediction import normalise, predict, r_squared
+from stormproof.metrics.sequences import distance_matrix, relative_performance
 
 
 def scores(clean, **corruptions):

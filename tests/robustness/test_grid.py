@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stormproof.condition import Condition, Suite, grid
-from stormproof.errors import IncompleteGrid, InvalidCondition
-from stormproof.groups import KAMANN
-from stormproof.robustness.aggregate import aggregate as declare
-from stormproof.robustness.corruption_error import ce, cross_scenario, enhancement_change, mce, mce_change
-from stormproof.robustness.degradation import Degradation, degradation, rcd
-from stormproof.robustness.grid import Grid
-from stormproof.robustness.performance import (
+from stormproof.core.condition import Condition, Suite, grid
+from stormproof.core.errors import IncompleteGrid, InvalidCondition
+from stormproof.corruptions.groups import KAMANN
+from stormproof.metrics.aggregate import aggregate as declare
+from stormproof.metrics.corruption_error import ce, cross_scenario, enhancement_change, mce, mce_change
+from stormproof.metrics.degradation import Degradation, degradation, rcd
+from stormproof.metrics.grid import Grid
+from stormproof.metrics.performance import (
     mpc,
     mpc_by_corruption,
     mpc_by_group,
@@ -25,7 +25,7 @@ from stormproof.robustness.performance import (
     rpc_by_group,
     rpc_by_severity,
 )
-from stormproof.scoring.aggregates import aggregates
+from stormproof.results.aggregates import aggregates
 
 FULL = {
     "clean": 0.5,

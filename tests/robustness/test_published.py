@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from stormproof.errors import UnknownName
-from stormproof.robustness.published import published
+from stormproof.core.errors import UnknownName
+from stormproof.metrics.published import published
 
 SHARED = Path(__file__).parents[3] / "shared"
 TABLES = {
@@ -46,7 +46,7 @@ def test_every_grid_is_complete():
 
 
 def test_package_data_is_small():
-    data = files("stormproof.robustness") / "data"
+    data = files("stormproof.metrics") / "data"
     assert sum(len(file.read_bytes()) for file in data.iterdir()) < 500_000
 
 
@@ -82,7 +82,7 @@ def test_grids_equal_their_source():
     source = SHARED / "published/detection_corruption_ap.csv"
     if not source.is_file():
         pytest.skip(f"the released grids are not at {source.parent}")
-    from stormproof.condition import CLEAN, Condition
+    from stormproof.core.condition import CLEAN, Condition
 
     grids, held, count = published("michaelis").grids, {}, 0
     with source.open(newline="") as lines:

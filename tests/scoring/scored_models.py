@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stormproof.sample import RLE, Image, Prediction
+from stormproof.core.sample import RLE, Image, Prediction
 
 
 def contrast_boxes(images: Sequence[Image]) -> list[Prediction]:

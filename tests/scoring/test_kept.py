@@ -11,9 +11,9 @@ from engine.fake_models import brightness_boxes
 from engine.scenes import write_scene
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
-from stormproof.scoring.gathering import Boxes, Spool, joined
-from stormproof.scoring.kept import kept_scores
-from stormproof.scoring.tables import SCORES
+from stormproof.results.gathering import Boxes, Spool, joined
+from stormproof.results.kept import kept_scores
+from stormproof.results.tables import SCORES
 
 MODELS = Path(brightness_boxes.__code__.co_filename)
 

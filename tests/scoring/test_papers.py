@@ -7,12 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from stormproof.corruptions.groups import KAMANN, LIU
 from stormproof.corruptions.pipeline import CAMERA
-from stormproof.groups import KAMANN, LIU
-from stormproof.robustness.corruption_error import corruption_matters, cross_scenario
-from stormproof.robustness.grid import Grid
-from stormproof.scoring.aggregates import against, aggregates
-from stormproof.scoring.papers import averaged_grid, group_tables
+from stormproof.metrics.corruption_error import corruption_matters, cross_scenario
+from stormproof.metrics.grid import Grid
+from stormproof.results.aggregates import against, aggregates
+from stormproof.results.papers import averaged_grid, group_tables
 
 
 def _record(benchmark: str | None, conditions: list[str]) -> SimpleNamespace:

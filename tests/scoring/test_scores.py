@@ -14,21 +14,21 @@ from typer.testing import CliRunner
 
 from scoring.conftest import Make
 from stormproof.cli import app
+from stormproof.core.errors import IncompleteGrid, InvalidOption, StormproofError
+from stormproof.core.sample import RLE
 from stormproof.corruptions import corrupt_image
 from stormproof.datasets import open_dataset
 from stormproof.engine.config import make_config
-from stormproof.errors import IncompleteGrid, InvalidOption, StormproofError
 from stormproof.metrics.coco import box_scores, mask_scores
+from stormproof.metrics.degradation import cd, degradation
 from stormproof.metrics.records import DetectionTruth
 from stormproof.metrics.semantic import Confusion
-from stormproof.robustness.degradation import cd, degradation
-from stormproof.sample import RLE
-from stormproof.scoring import reading
-from stormproof.scoring.aggregates import grid_of
-from stormproof.scoring.score import score_run
-from stormproof.scoring.tables import as_csv, as_json
-from stormproof.store.record import read_record
-from stormproof.store.seal import without_digest
+from stormproof.results import reading
+from stormproof.results.aggregates import grid_of
+from stormproof.results.score import score_run
+from stormproof.results.store.record import read_record
+from stormproof.results.store.seal import without_digest
+from stormproof.results.tables import as_csv, as_json
 
 
 def by_hand(run: Path, condition: str, function: object) -> tuple[DetectionTruth, dict[str, object]]:

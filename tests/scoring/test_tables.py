@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from stormproof.metrics.measure import Measure, measured, measures
-from stormproof.scoring.aggregates import aggregates, grid_of
-from stormproof.scoring.models import models_table
-from stormproof.scoring.score import Scores
-from stormproof.scoring.tables import as_csv, flat_numbers, grid_table, summary_table
-from stormproof.scoring.truths import Truths
+from stormproof.results.aggregates import aggregates, grid_of
+from stormproof.results.models import models_table
+from stormproof.results.score import Scores
+from stormproof.results.tables import as_csv, flat_numbers, grid_table, summary_table
+from stormproof.results.truths import Truths
 
 CONDITIONS = ("clean", *(f"psf_blur@{s}" for s in (1, 2, 3)), *(f"fog@{s}" for s in range(1, 6)))
 VALUES = {text: 0.8 if text.startswith("psf") else 0.4 for text in CONDITIONS} | {"clean": 0.9}

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
 from stormproof.datasets import open_dataset
 from stormproof.metrics.records import DetectionTruth
-from stormproof.scoring.truths import Truths
+from stormproof.results.truths import Truths
 
 
 @pytest.fixture

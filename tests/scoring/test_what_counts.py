@@ -15,22 +15,22 @@ from typer.testing import CliRunner
 from engine.scenes import write_scene
 from scoring.conftest import MODELS, Make
 from stormproof.cli import app
-from stormproof.confidence.resample import box_replicates
+from stormproof.core.errors import StormproofError
+from stormproof.core.sample import Instances, Sample, Truth
+from stormproof.corruptions.presets import PRESETS
 from stormproof.datasets.samples import SampleDataset
 from stormproof.engine.config import make_config
-from stormproof.engine.presets import PRESETS
 from stormproof.engine.run import run as run_it
-from stormproof.errors import StormproofError
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.models.classes import NO_CLASS, match_classes
-from stormproof.sample import Instances, Sample, Truth
-from stormproof.scoring.classes import narrowed
-from stormproof.scoring.measures import score_boxes
-from stormproof.scoring.people import open_people
-from stormproof.scoring.score import score_run
-from stormproof.scoring.sets import mean_name, sets_of
-from stormproof.scoring.tables import flat_numbers
-from stormproof.scoring.truths import Truths
+from stormproof.results.classes import narrowed
+from stormproof.results.measures import score_boxes
+from stormproof.results.people import open_people
+from stormproof.results.resample import box_replicates
+from stormproof.results.score import score_run
+from stormproof.results.sets import mean_name, sets_of
+from stormproof.results.tables import flat_numbers
+from stormproof.results.truths import Truths
 
 
 def test_people_are_scored_at_fixed_sensitivities(tmp_path: Path) -> None:

@@ -13,11 +13,11 @@ from typer.testing import CliRunner, Result
 from engine.conftest import MODELS
 from engine.scenes import write_scene, write_street
 from stormproof.cli import app
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
+from stormproof.core.errors import IncompleteGrid, InvalidOption
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
-from stormproof.errors import IncompleteGrid, InvalidOption
-from stormproof.scoring.score import score_run
+from stormproof.results.score import score_run
 
 SCORED = MODELS.parents[1] / "scoring" / "scored_models.py"
 

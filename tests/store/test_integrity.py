@@ -17,16 +17,16 @@ import torture
 from engine.conftest import MODELS
 from engine.scenes import write_scene
 from stormproof.cli import app
+from stormproof.core.errors import InvalidOption, RunError, StoreError
+from stormproof.core.imagefile import read_image, write_image
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
-from stormproof.errors import InvalidOption, RunError, StoreError
-from stormproof.imagefile import read_image, write_image
-from stormproof.scoring.score import score_run
-from stormproof.store.integrity import check_run, unverified
-from stormproof.store.merge import merge
-from stormproof.store.parts import held_rows, part_path, read_failures, writing_part
-from stormproof.store.record import claim, claiming, read_record
-from stormproof.store.seal import is_sealed, json_digest
+from stormproof.results.score import score_run
+from stormproof.results.store.integrity import check_run, unverified
+from stormproof.results.store.merge import merge
+from stormproof.results.store.parts import held_rows, part_path, read_failures, writing_part
+from stormproof.results.store.record import claim, claiming, read_record
+from stormproof.results.store.seal import is_sealed, json_digest
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from stormproof.condition import Condition
-from stormproof.errors import OutputError, StoreError
-from stormproof.files import sweep, whole_file
+from stormproof.core.condition import Condition
+from stormproof.core.errors import OutputError, StoreError
+from stormproof.core.files import sweep, whole_file
+from stormproof.core.sample import RLE, Prediction, SemanticMap
 from stormproof.metrics.semantic import Confusion
-from stormproof.sample import RLE, Prediction, SemanticMap
-from stormproof.store.merge import merge
-from stormproof.store.parts import (
+from stormproof.results.store.merge import merge
+from stormproof.results.store.parts import (
     PARTS,
     check_part,
     failures_path,
@@ -26,8 +26,8 @@ from stormproof.store.parts import (
     write_failures,
     writing_part,
 )
-from stormproof.store.record import DatasetRecord, ModelRecord, RunRecord, claim, read_record
-from stormproof.store.schema import Row, elements, prediction_of, table_of
+from stormproof.results.store.record import DatasetRecord, ModelRecord, RunRecord, claim, read_record
+from stormproof.results.store.schema import Row, elements, prediction_of, table_of
 
 SIZE = (4, 6)
 FOG, CLEAN = Condition.parse("fog@3"), Condition()

@@ -10,9 +10,9 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from stormproof.confidence.interval import Interval
-from stormproof.groups import BENCHMARK_15
-from stormproof.networks import find_builtin
+from stormproof.corruptions.groups import BENCHMARK_15
+from stormproof.models.networks import find_builtin
+from stormproof.results.interval import Interval
 
 FOLDER = Path(__file__).resolve().parents[2] / "studies" / "stylized_training"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stormproof.errors import InvalidOption, ModelError
+from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.style.adain import AdaIN, Statistics, adain, to_image, to_planes
 from stormproof.style.layers import (
     BUILTIN_DECODER,

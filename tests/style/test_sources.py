@@ -8,8 +8,8 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from stormproof.errors import InvalidImage, InvalidOption
-from stormproof.randomness import Draw
+from stormproof.core.errors import InvalidImage, InvalidOption
+from stormproof.core.randomness import Draw
 from stormproof.style.painting import stylize
 from stormproof.style.sources import FOLDER, check_style, list_styles, read_style
 from stormproof.style.stylemap import StyleMap, draw_styles

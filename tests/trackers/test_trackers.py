@@ -12,11 +12,11 @@ import pytest
 
 from engine.conftest import MODELS
 from engine.scenes import write_scene
+from stormproof.core.errors import MissingExtra, RunError, UnknownName
 from stormproof.engine.config import RunConfig, make_config
 from stormproof.engine.run import run
-from stormproof.errors import MissingExtra, RunError, UnknownName
-from stormproof.store.record import read_record
-from stormproof.trackers import TRACKERS, open_tracker
+from stormproof.engine.trackers import TRACKERS, open_tracker
+from stormproof.results.store.record import read_record
 
 
 class Notebook(ModuleType):

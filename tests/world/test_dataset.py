@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from stormproof.core.errors import InvalidOption, StormproofError, UnknownName
 from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
-from stormproof.errors import InvalidOption, StormproofError, UnknownName
 from stormproof.world import OBJECTS, SEMANTIC
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from stormproof.core.sample import Prediction, Sample
 from stormproof.metrics.coco import box_scores
 from stormproof.metrics.records import DetectionTruth
-from stormproof.sample import Prediction, Sample
 from stormproof.world import OBJECTS
 from stormproof.world.samples import render
 

@@ -13,9 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from stormproof.cli import app
+from stormproof.core.errors import InvalidOption, OutputError, UnknownName
+from stormproof.core.sample import Instances
 from stormproof.datasets import open_dataset
-from stormproof.errors import InvalidOption, OutputError, UnknownName
-from stormproof.sample import Instances
 from stormproof.world.classes import OBJECTS, SEMANTIC, VOID
 from stormproof.world.samples import Rendered, render
 from stormproof.world.writers import FORMATS, export

@@ -139,7 +139,7 @@ def pack(shared: Path, streets: int) -> dict[str, np.ndarray]:
     """Every image as JPEG bytes, with its group."""
     import cv2
 
-    from stormproof.imagefile import read_image
+    from stormproof.core.imagefile import read_image
     from stormproof.world import render
 
     sys.path.insert(0, str(Path(__file__).parents[2] / "assets"))

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from stormproof.imagefile import read_image
-from stormproof.sample import Image
+from stormproof.core.imagefile import read_image
+from stormproof.core.sample import Image
 from stormproof.style.adain import Run, shorter_side, to_planes
 from stormproof.style.graph import onnx_graph
 from stormproof.style.layers import DISTILLED_ENCODER, TAPS, Conv

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stormproof import imaging
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidImage, InvalidOption
+from stormproof.core.frameworks import framework
+from stormproof.core.randomness import Draw
 from stormproof.corruptions.needs import missing, usable_depth
 from stormproof.corruptions.plugins import is_plugin
 from stormproof.corruptions.registry import Corruption, find, refuse_part
-from stormproof.errors import InvalidImage, InvalidOption
-from stormproof.frameworks import framework
-from stormproof.randomness import Draw
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stormproof.batches.corrupting import corrupt_batch, import_torch
-from stormproof.condition import Condition
-from stormproof.errors import InvalidOption
-from stormproof.sample import Image
+from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidOption
+from stormproof.core.sample import Image
 
 if TYPE_CHECKING:
     from torch import Tensor

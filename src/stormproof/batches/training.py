@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from stormproof.batches.corrupting import corrupt_batch
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidOption
+from stormproof.core.randomness import Draw
 from stormproof.corruptions.grammar import read_conditions
-from stormproof.errors import InvalidOption
-from stormproof.randomness import Draw
 
 if TYPE_CHECKING:
     from torch import Tensor

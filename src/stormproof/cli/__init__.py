@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from stormproof import __version__
 from stormproof.cli import console
-from stormproof.errors import StormproofError
+from stormproof.core.errors import StormproofError
 
 
 class _Verbs(TyperGroup):

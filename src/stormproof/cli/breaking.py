@@ -14,10 +14,10 @@ from rich.text import Text
 from stormproof.cli import app, console
 from stormproof.cli.options import AsJson, Limit, Replicates, Seed, Workers
 from stormproof.cli.outcome import say_scored_on
-from stormproof.errors import InvalidOption, counted
+from stormproof.core.errors import InvalidOption, counted
 
 if TYPE_CHECKING:
-    from stormproof.condition import Condition
+    from stormproof.core.condition import Condition
 
 
 @app.command("breaking-point")
@@ -55,13 +55,13 @@ def breaking_point(
         stormproof breaking-point --model mine.py:detect --data coco:val.json --suite imagenet-c
         --require 'AP>=0.2' --out runs/limits
     """
-    from stormproof.confidence.probe import find_breaking_point, parse_axis, parse_requirement
+    from stormproof.core.files import write_json
     from stormproof.corruptions import find_suite
     from stormproof.engine.config import make_config
     from stormproof.engine.progress import watch_on
     from stormproof.engine.run import run as run_it
-    from stormproof.files import write_json
-    from stormproof.store.record import read_record
+    from stormproof.results.probe import find_breaking_point, parse_axis, parse_requirement
+    from stormproof.results.store.record import read_record
 
     measure, threshold = parse_requirement(require)
     names = [*(corruption or ()), *(find_suite(suite).corruptions if suite else ())]

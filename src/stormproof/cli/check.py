@@ -41,12 +41,12 @@ def check(
 
         stormproof check runs/new --require requirements.yaml --against runs/old --junit verdicts.xml
     """
-    from stormproof.confidence.documents import junit as as_junit
-    from stormproof.confidence.documents import markdown
-    from stormproof.confidence.requirements import read_requirements
-    from stormproof.confidence.verdicts import check_run, exit_code
-    from stormproof.files import write_text
-    from stormproof.store.record import read_record
+    from stormproof.core.files import write_text
+    from stormproof.results.documents import junit as as_junit
+    from stormproof.results.documents import markdown
+    from stormproof.results.requirements import read_requirements
+    from stormproof.results.store.record import read_record
+    from stormproof.results.verdicts import check_run, exit_code
 
     asked = read_requirements(require)
     record = read_record(run)

@@ -11,13 +11,13 @@ from rich.text import Text
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Data, Measure
-from stormproof.errors import InvalidOption, StormproofError
+from stormproof.core.errors import InvalidOption, StormproofError
 
 if TYPE_CHECKING:
-    from stormproof.confidence.interval import Difference
     from stormproof.report.elements import Table
     from stormproof.report.subject import Subject
-    from stormproof.scoring.images import ImageErrors
+    from stormproof.results.images import ImageErrors
+    from stormproof.results.interval import Difference
 
 _LINES = 10  # of classes and images in the terminal; the page has all
 
@@ -73,9 +73,9 @@ def _sure(
     a: Subject, b: Subject, measure: str | None, data: str | None, asked: bool
 ) -> dict[str, Difference] | None:
     """Differences with their intervals, second minus first; where they are asked for."""
-    from stormproof.confidence.intervals import differences
-    from stormproof.confidence.resample import resample
-    from stormproof.scoring.score import score_run
+    from stormproof.results.intervals import differences
+    from stormproof.results.resample import resample
+    from stormproof.results.score import score_run
 
     if not asked:
         return None
@@ -87,7 +87,7 @@ def _sure(
 
 def _errors(a: Subject, b: Subject) -> tuple[ImageErrors, ImageErrors] | None:
     """Errors by image, where both runs are at hand and on the same images."""
-    from stormproof.scoring.images import read_images
+    from stormproof.results.images import read_images
 
     if a.folder is None or b.folder is None:
         return None

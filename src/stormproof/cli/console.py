@@ -59,7 +59,7 @@ def warn(line: str) -> None:
 @cache
 def announce_compiling() -> None:
     """Say it when the first use of a corruption or a metric compiles, which looks like hanging."""
-    from stormproof.kernel import tell_of_compiling
+    from stormproof.core.kernels import tell_of_compiling
 
     tell_of_compiling(note)
 

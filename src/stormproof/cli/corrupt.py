@@ -19,11 +19,11 @@ from stormproof.cli.options import (
     is_dataset,
 )
 from stormproof.cli.stylize import write
-from stormproof.errors import InvalidOption, OutputError, counted, some
-from stormproof.processes import worker_count
+from stormproof.core.errors import InvalidOption, OutputError, counted, some
+from stormproof.core.processes import worker_count
 
 if TYPE_CHECKING:
-    from stormproof.condition import Condition
+    from stormproof.core.condition import Condition
 
 
 class Format(StrEnum):
@@ -126,12 +126,12 @@ def _dataset(
     layout: str | None,
 ) -> None:
     """Each condition as a dataset of its own: images, and the truth that a run would be scored by."""
-    from stormproof.corrupted_copies import condition_folder
+    from stormproof.core.spec import Spec
     from stormproof.datasets import open_dataset
-    from stormproof.derived.make import Order, Part, choose_layout
-    from stormproof.derived.version import Version
     from stormproof.engine.rehearsal import rehearse
-    from stormproof.spec import Spec
+    from stormproof.tools.corrupted_copies import condition_folder
+    from stormproof.tools.derived.make import Order, Part, choose_layout
+    from stormproof.tools.derived.version import Version
 
     opened = open_dataset(spec)
     rehearse(opened, conditions, images=len(opened), seed=seed)
@@ -157,8 +157,8 @@ def _require_device(device: str, conditions: tuple[Condition, ...]) -> None:
 def _one_file(
     source: Path, destination: Path, condition: Condition, *, seed: int, overwrite: bool, device: str | None
 ) -> None:
+    from stormproof.core.imagefile import read_image, write_image
     from stormproof.corruptions import corrupt_image
-    from stormproof.imagefile import read_image, write_image
 
     if destination.exists() and not overwrite:
         raise OutputError(f"{destination} exists; give another name, or --overwrite.")
@@ -184,7 +184,7 @@ def _tree(
     overwrite: bool,
     device: str | None,
 ) -> None:
-    from stormproof import corrupted_copies as copies
+    from stormproof.tools import corrupted_copies as copies
 
     jobs = copies.plan(source, destination, conditions, suffix=suffix, seed=seed)
     copies.claim(destination, overwrite=overwrite)

@@ -13,10 +13,10 @@ from rich.table import Table
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Runs
-from stormproof.errors import InvalidOption
+from stormproof.core.errors import InvalidOption
 
 if TYPE_CHECKING:
-    from stormproof.scoring.score import Scores
+    from stormproof.results.score import Scores
 
 
 @app.command()
@@ -37,8 +37,8 @@ def curves(
 
         stormproof curves runs/a runs/b runs/c --out tables
     """
-    from stormproof.robustness.sequences import distance_matrix
-    from stormproof.scoring.score import score_run
+    from stormproof.metrics.sequences import distance_matrix
+    from stormproof.results.score import score_run
 
     scored = [score_run(run) for run in runs]
     prefix = "mask " if all("mask AP" in scores.by_measure for scores in scored) else ""
@@ -52,7 +52,7 @@ def curves(
         distances = distance_matrix(series)
         console.out.print(_distance_table(distances.models, distances.matrix.tolist()))
     if out is not None:
-        from stormproof.files import make_folder
+        from stormproof.core.files import make_folder
 
         folder = make_folder(out)
         _write(folder / "curves.csv", [("model", "measure", "space", "part", "alpha", "rP"), *rows])
@@ -66,8 +66,8 @@ Row = tuple[str, str, str, str, float, float]
 
 
 def _rows(name: str, scores: Scores, prefix: str) -> list[Row]:
-    from stormproof.robustness.sequences import SIZES
-    from stormproof.scoring.tables import curves_of
+    from stormproof.metrics.sequences import SIZES
+    from stormproof.results.tables import curves_of
 
     rows = [
         (name, size, space, part, alpha, value)

@@ -16,16 +16,16 @@ from rich.table import Column, Table
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Workers
-from stormproof.errors import RunError, counted
+from stormproof.core.errors import RunError, counted
 
 if TYPE_CHECKING:
-    from stormproof.condition import Condition
+    from stormproof.core.condition import Condition
     from stormproof.engine.config import RunConfig
     from stormproof.engine.plan import Survey
     from stormproof.engine.run import Summary, Watch
     from stormproof.engine.work import ChunkResult
-    from stormproof.scoring.score import Scores
-    from stormproof.store.record import RunRecord
+    from stormproof.results.score import Scores
+    from stormproof.results.store.record import RunRecord
 
 NETWORKS = {"street-grid": "boxes", "street-masks": "masks", "street-context": "segments"}
 SUITES = {"imagenet-c": "common", "camera": "camera", "contextual": "haze, defocus"}  # and their columns
@@ -57,8 +57,8 @@ def demo(
         stormproof demo --full --out runs/demo --workers 16
     """
     from stormproof.report.make import Options, make_report
-    from stormproof.scoring import tables
-    from stormproof.scoring.score import score_run
+    from stormproof.results import tables
+    from stormproof.results.score import score_run
 
     started = monotonic()
     configs = plan_demo(out, full=full, scenes=scenes, workers=workers)

@@ -10,10 +10,10 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Opened
-from stormproof.errors import InvalidOption, some
+from stormproof.core.errors import InvalidOption, some
 
 if TYPE_CHECKING:
-    from stormproof.context.estimate import Estimator
+    from stormproof.depth.estimate import Estimator
 
 
 class Origin(StrEnum):
@@ -68,9 +68,9 @@ def depth(
 
         stormproof depth coco:val.json,images=val2017 --from model --model midas.onnx --out depth
     """
-    from stormproof.context.cache import DepthFolder, make_depth
-    from stormproof.context.priors import Priors, read_priors
     from stormproof.datasets import open_dataset
+    from stormproof.depth.cache import DepthFolder, make_depth
+    from stormproof.depth.priors import Priors, read_priors
 
     if not 0 <= min_confidence <= 1:
         raise InvalidOption(f"--min-confidence {min_confidence}: give a number from 0 to 1.")
@@ -102,9 +102,9 @@ def _estimator(
     farthest: float,
     sky: bool,
 ) -> Estimator:
-    from stormproof.context.estimate import FromGiven, FromModel, FromStereo
-    from stormproof.context.monocular import DepthModel
-    from stormproof.context.stereo import Matching
+    from stormproof.depth.estimate import FromGiven, FromModel, FromStereo
+    from stormproof.depth.monocular import DepthModel
+    from stormproof.depth.stereo import Matching
 
     if (model is not None) != (origin is Origin.model):
         raise InvalidOption("--model FILE.onnx and --from model go together.")

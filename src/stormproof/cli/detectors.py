@@ -11,11 +11,11 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Data, Runs
-from stormproof.errors import InvalidOption
+from stormproof.core.errors import InvalidOption
 
 if TYPE_CHECKING:
-    from stormproof.robustness.grid import Grid
-    from stormproof.store.record import RunRecord
+    from stormproof.metrics.grid import Grid
+    from stormproof.results.store.record import RunRecord
 
 
 @app.command()
@@ -34,8 +34,8 @@ def detectors(
 
         stormproof detectors runs/yolox runs/ssdlite runs/efficientdet --by architecture
     """
-    from stormproof.errors import IncompleteGrid
-    from stormproof.robustness.corruption_error import ce, ce_by_group, corruption_matters, mce
+    from stormproof.core.errors import IncompleteGrid
+    from stormproof.metrics.corruption_error import ce, ce_by_group, corruption_matters, mce
 
     found = [_errors(run, data) for run in runs]
     groups = dict.fromkeys(record.tags.get(by, "") for record, _ in found)
@@ -80,7 +80,7 @@ def scenarios(
 
         stormproof scenarios runs/coco runs/street
     """
-    from stormproof.robustness.corruption_error import cross_scenario
+    from stormproof.metrics.corruption_error import cross_scenario
 
     grids = {}
     for run in runs:
@@ -99,8 +99,8 @@ def scenarios(
 
 def _errors(run: Path, data: str | None) -> tuple[RunRecord, Grid]:
     """A run's record and its grid of object errors."""
-    from stormproof.scoring.papers import averaged_grid
-    from stormproof.scoring.score import score_run
+    from stormproof.results.papers import averaged_grid
+    from stormproof.results.score import score_run
 
     scores = score_run(run, data=data)
     if "E" not in scores.by_measure:

@@ -9,7 +9,7 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Against, Data, Replicates, Requirements, Run
-from stormproof.errors import counted
+from stormproof.core.errors import counted
 
 
 @app.command()
@@ -35,12 +35,12 @@ def evidence(
 
         cosign attest-blob --statement evidence.json --bundle evidence.sigstore.json model.onnx
     """
-    from stormproof.confidence.evidence import statement
-    from stormproof.confidence.requirements import read_requirements
-    from stormproof.confidence.verdicts import check_run
-    from stormproof.files import write_json
-    from stormproof.store.record import read_record
-    from stormproof.store.reopen import dataset_of
+    from stormproof.core.files import write_json
+    from stormproof.results.evidence import statement
+    from stormproof.results.requirements import read_requirements
+    from stormproof.results.store.record import read_record
+    from stormproof.results.store.reopen import dataset_of
+    from stormproof.results.verdicts import check_run
 
     asked = read_requirements(require)
     record = read_record(run)

@@ -10,10 +10,10 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Data, Runs
-from stormproof.errors import counted
+from stormproof.core.errors import counted
 
 if TYPE_CHECKING:
-    from stormproof.store.record import RunRecord
+    from stormproof.results.store.record import RunRecord
 
 
 class ExportFormat(StrEnum):
@@ -57,7 +57,7 @@ def export(
         stormproof export runs/yolox --truth --out truth
     """
     from stormproof.corruptions.plugins import load_plugins
-    from stormproof.store.folders import runs_in
+    from stormproof.results.store.folders import runs_in
 
     load_plugins(plugin or ())
     found = runs_in(runs)
@@ -71,12 +71,12 @@ def export(
 
 
 def _export(run: Path, file_format: ExportFormat, place: Path, data: str | None, partial: bool) -> None:
+    from stormproof.core.spec import Spec
     from stormproof.corruptions.plugins import declare
-    from stormproof.spec import Spec
-    from stormproof.store.completeness import IncompleteRun, in_words, missing_images
-    from stormproof.store.export import CLASSES, export_coco, export_png
-    from stormproof.store.integrity import check_run
-    from stormproof.store.record import read_record
+    from stormproof.results.store.completeness import IncompleteRun, in_words, missing_images
+    from stormproof.results.store.export import CLASSES, export_coco, export_png
+    from stormproof.results.store.integrity import check_run
+    from stormproof.results.store.record import read_record
 
     record = read_record(run)
     declare(record.declared)
@@ -104,7 +104,7 @@ def _category_ids(record: RunRecord, data: str | None) -> list[int] | None:
     They count from 0 if the dataset does not say. Where it has no classes, labels stay the model's own.
     """
     from stormproof.models.classes import match_classes
-    from stormproof.store.reopen import dataset_of
+    from stormproof.results.store.reopen import dataset_of
 
     dataset = dataset_of(record, data)
     if not dataset.classes:
@@ -116,14 +116,14 @@ def _category_ids(record: RunRecord, data: str | None) -> list[int] | None:
 
 def _export_truth(run: Path, place: Path, data: str | None) -> None:
     """The truth of the images that were run, and once more for each condition that moves it."""
-    from stormproof.condition import Condition
+    from stormproof.core.condition import Condition
     from stormproof.corruptions import find
     from stormproof.corruptions.plugins import declare
     from stormproof.datasets.write_coco import truths_under, write_annotations
-    from stormproof.store.completeness import unreadable_images
-    from stormproof.store.export import folder_name
-    from stormproof.store.record import read_record
-    from stormproof.store.reopen import dataset_of
+    from stormproof.results.store.completeness import unreadable_images
+    from stormproof.results.store.export import folder_name
+    from stormproof.results.store.record import read_record
+    from stormproof.results.store.reopen import dataset_of
 
     record = read_record(run)
     declare(record.declared)

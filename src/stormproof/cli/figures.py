@@ -9,8 +9,8 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Data, Measure, Reference, Subjects
-from stormproof.errors import UnknownName, counted
-from stormproof.frameworks import framework
+from stormproof.core.errors import UnknownName, counted
+from stormproof.core.frameworks import framework
 
 _FORMATS = ("pdf", "svg", "png", "eps")
 

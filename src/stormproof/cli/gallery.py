@@ -9,11 +9,11 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Conditions, Seed, Suite, chosen_conditions, is_dataset
-from stormproof.errors import InvalidOption, OutputError
+from stormproof.core.errors import InvalidOption, OutputError
 
 if TYPE_CHECKING:
-    from stormproof.gallery import Depth
-    from stormproof.sample import Image
+    from stormproof.core.sample import Image
+    from stormproof.tools.gallery import Depth
 
 
 @app.command()
@@ -43,10 +43,10 @@ def gallery(
 
         stormproof gallery images:left,depth=depth --suite contextual --out haze.png
     """
+    from stormproof.core.imagefile import write_image
     from stormproof.corruptions import find, registered
     from stormproof.corruptions.registry import every_severity
-    from stormproof.gallery import Sheet, rows_of, tiles
-    from stormproof.imagefile import write_image
+    from stormproof.tools.gallery import Sheet, rows_of, tiles
 
     if not 32 <= width <= 2048:
         raise InvalidOption(f"--width {width}: a tile is from 32 to 2048 pixels wide.")
@@ -76,8 +76,8 @@ def gallery(
 
 def _scene(image: str, index: int) -> tuple[Image, Depth | None]:
     """An image file's pixels, or those of an image of a dataset with its depth."""
+    from stormproof.core.imagefile import read_image
     from stormproof.datasets import open_dataset
-    from stormproof.imagefile import read_image
 
     if not is_dataset(image):
         return read_image(image), None

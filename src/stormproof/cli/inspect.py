@@ -11,10 +11,10 @@ from rich.text import Text
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Opened
+from stormproof.core.errors import DatasetError
 from stormproof.datasets import READERS, open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.survey import Problem, Survey, check, evenly_spread, problems_of, survey
-from stormproof.errors import DatasetError
 
 _GLANCE = 200  # images looked at without --check
 _ROWS = 30  # classes shown on the terminal; --json has them all

@@ -11,16 +11,16 @@ import yaml
 from rich.table import Table
 
 from stormproof.cli import console
+from stormproof.core.errors import StormproofError
+from stormproof.core.files import write_text
+from stormproof.core.imagefile import write_image
+from stormproof.core.sample import Image, Prediction, Sample, as_rgb
+from stormproof.core.spec import Spec
 from stormproof.datasets import open_dataset
-from stormproof.errors import StormproofError
-from stormproof.files import write_text
-from stormproof.imagefile import write_image
 from stormproof.models import open_model
 from stormproof.models.meeting import suspicions, taken_for
 from stormproof.models.model import Model
 from stormproof.models.probe import PROBES, Probe, probe
-from stormproof.sample import Image, Prediction, Sample, as_rgb
-from stormproof.spec import Spec
 
 STREET = "world:val,count=3,size=768x480"
 _IMAGES = 3

@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from stormproof.cli import app, console
-from stormproof.errors import InvalidOption, OutputError
+from stormproof.core.errors import InvalidOption, OutputError
 
 board = typer.Typer(no_args_is_help=True, help="Build a leaderboard from submissions, and check them.")
 app.add_typer(board, name="leaderboard")
@@ -53,7 +53,7 @@ def export(
 
         stormproof leaderboard export --out entries/published
     """
-    from stormproof.files import make_folder, write_text
+    from stormproof.core.files import make_folder, write_text
     from stormproof.report.leaderboard.published import published_submissions
     from stormproof.report.leaderboard.submission import as_json
     from stormproof.report.text import file_name
@@ -87,8 +87,8 @@ def verify(
 
         stormproof leaderboard verify entry.json --model onnx:net.onnx --data coco:val.json --cells 5
     """
+    from stormproof.core.files import make_folder, write_text
     from stormproof.engine.progress import watch_on
-    from stormproof.files import make_folder, write_text
     from stormproof.report.leaderboard.submission import as_json, read_submission
     from stormproof.report.leaderboard.verify import verify as run_again
 

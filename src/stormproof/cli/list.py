@@ -16,7 +16,7 @@ from rich.text import Text
 from stormproof.cli import app, console
 
 if TYPE_CHECKING:
-    from stormproof.spec import Opener
+    from stormproof.core.spec import Opener
 
 
 class What(StrEnum):
@@ -129,7 +129,7 @@ def _suite_table(rows: list[dict[str, Any]]) -> Table:
 
 
 def _benchmarks() -> list[dict[str, Any]]:
-    from stormproof.engine.presets import PRESETS
+    from stormproof.corruptions.presets import PRESETS
 
     return [
         {
@@ -155,23 +155,23 @@ def _benchmark_table(rows: list[dict[str, Any]]) -> Table:
 
 
 def _datasets() -> list[dict[str, Any]]:
+    from stormproof.core.spec import with_plugins
     from stormproof.datasets import READERS
-    from stormproof.spec import with_plugins
 
     return _kinds(with_plugins(READERS, "stormproof.datasets"))
 
 
 def _adapters() -> list[dict[str, Any]]:
+    from stormproof.core.spec import with_plugins
     from stormproof.models import ADAPTERS
-    from stormproof.spec import with_plugins
 
     return _kinds(with_plugins(ADAPTERS, "stormproof.models"))
 
 
 def _kinds(known: Mapping[str, Opener]) -> list[dict[str, Any]]:
     """Kinds of specs with their options; one whose package does not load has none to show."""
-    from stormproof.errors import StormproofError
-    from stormproof.spec import keyword_options
+    from stormproof.core.errors import StormproofError
+    from stormproof.core.spec import keyword_options
 
     rows: list[dict[str, Any]] = []
     for kind, place in sorted(known.items()):
@@ -194,8 +194,8 @@ def _kind_table(rows: list[dict[str, Any]]) -> Table:
 
 
 def _decoders() -> list[dict[str, Any]]:
+    from stormproof.core.spec import keyword_options
     from stormproof.models.decoders import DECODERS
-    from stormproof.spec import keyword_options
 
     return [
         {
@@ -218,7 +218,7 @@ def _decoder_table(rows: list[dict[str, Any]]) -> Table:
 
 
 def _models() -> list[dict[str, Any]]:
-    from stormproof.networks import builtins
+    from stormproof.models.networks import builtins
 
     return [
         {

@@ -26,8 +26,8 @@ def merge(
 
         stormproof merge runs/zoo runs/zoo-1 runs/zoo-2
     """
-    from stormproof.store.folders import runs_in
-    from stormproof.store.record import RECORD
+    from stormproof.results.store.folders import runs_in
+    from stormproof.results.store.record import RECORD
 
     if any((shard / RECORD).exists() for shard in shards) or not shards:
         whole = _merge(out, shards)
@@ -42,8 +42,8 @@ def merge(
 
 def _merge(out: Path, shards: list[Path]) -> bool:
     """Join the shards of one run; whether it is complete."""
-    from stormproof.store.completeness import missing_images
-    from stormproof.store.merge import merge as merge_runs
+    from stormproof.results.store.completeness import missing_images
+    from stormproof.results.store.merge import merge as merge_runs
 
     record = merge_runs(out, shards)
     lacking = sum(missing_images(out, record).values())

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stormproof.errors import InvalidOption
+from stormproof.core.errors import InvalidOption
 
 if TYPE_CHECKING:
-    from stormproof.condition import Condition
+    from stormproof.core.condition import Condition
 
 
 class Images(StrEnum):
@@ -22,7 +22,7 @@ class Images(StrEnum):
 
 def complete_conditions(incomplete: str) -> list[str]:
     """The last of a list: suites and corruptions, then severities."""
-    from stormproof.condition import SEVERITIES
+    from stormproof.core.condition import SEVERITIES
     from stormproof.corruptions import SUITES, registered
 
     before, comma, last = incomplete.rpartition(",")
@@ -32,7 +32,7 @@ def complete_conditions(incomplete: str) -> list[str]:
 
 
 def complete_benchmarks(incomplete: str) -> list[str]:
-    from stormproof.engine.presets import PRESETS
+    from stormproof.corruptions.presets import PRESETS
 
     return _starting(incomplete, PRESETS)
 

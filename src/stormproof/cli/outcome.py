@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import typer
 
 from stormproof.cli import console
-from stormproof.errors import StoreError, StormproofError, counted, some
+from stormproof.core.errors import StoreError, StormproofError, counted, some
 
 if TYPE_CHECKING:
     from stormproof.engine.run import Summary
-    from stormproof.store.record import RunRecord
+    from stormproof.results.store.record import RunRecord
 
 _CAUSES = 20  # of failures, in the terminal
 
@@ -89,8 +89,8 @@ def say_continue() -> None:
 
 def say_scored_on(run: Path, record: RunRecord) -> int:
     """How many images the scores of a run are of; those left out, and too few of them, are said."""
-    from stormproof.confidence.intervals import few_images
-    from stormproof.store.completeness import readable_images
+    from stormproof.results.intervals import few_images
+    from stormproof.results.store.completeness import readable_images
 
     images = len(readable_images(run, record))
     if images < record.images:

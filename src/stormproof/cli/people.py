@@ -13,7 +13,7 @@ from stormproof.cli import app, console
 from stormproof.cli.options import Data, Run, Runs
 
 if TYPE_CHECKING:
-    from stormproof.scoring.people import PeopleRun
+    from stormproof.results.people import PeopleRun
 
 people = typer.Typer(
     help="Person detection: rates at fixed sensitivities, curves, worst images, contextual from simple.",
@@ -36,7 +36,7 @@ def adr(
 
         stormproof people adr runs/yolox runs/ssdlite
     """
-    from stormproof.scoring.people import open_people
+    from stormproof.results.people import open_people
 
     opened = [open_people(run, data=data) for run in runs]
     models = [run.record.model.name for run in opened]
@@ -69,7 +69,7 @@ def curves(
         stormproof people curves runs/yolox --condition clean --condition 'gaussian_blur\\[sigma=3]'
     """
     from stormproof.metrics.roc import REFERENCE_FPPI
-    from stormproof.scoring.people import open_people
+    from stormproof.results.people import open_people
 
     opened = open_people(run, data=data)
     clean = opened.curve("clean", iou=iou)
@@ -98,7 +98,7 @@ def worst(
 
         stormproof people worst runs/yolox --condition 'gaussian_blur\\[sigma=3]' --count 5
     """
-    from stormproof.scoring.people import open_people
+    from stormproof.results.people import open_people
 
     numbers = ("FPPI clean", "FPPI now", "orders of magnitude")
     table = console.table(f"Hardest hit under {condition}", ["image"], numbers)
@@ -123,8 +123,8 @@ def predict(
 
         stormproof people predict runs/yolox runs/ssdlite runs/efficientdet
     """
-    from stormproof.robustness.prediction import PAIRS
-    from stormproof.scoring.people import open_people, predict_contextual
+    from stormproof.metrics.prediction import PAIRS
+    from stormproof.results.people import open_people, predict_contextual
 
     for name, told in predict_contextual([open_people(run, data=data) for run in runs]).items():
         title = f"{name} from {PAIRS[name]}: relative ADR observed → predicted (in %), R² {told.r2:.2f}"
@@ -150,10 +150,10 @@ def histogram(run: Run, data: Data = None) -> None:
 
         stormproof people histogram runs/yolox
     """
-    from stormproof.condition import Condition
-    from stormproof.robustness.prediction import PAIRS
-    from stormproof.scoring.people import open_people
-    from stormproof.scoring.people_depth import histograms, levels
+    from stormproof.core.condition import Condition
+    from stormproof.metrics.prediction import PAIRS
+    from stormproof.results.people import open_people
+    from stormproof.results.people_depth import histograms, levels
 
     found = histograms(open_people(run, data=data))
     for name, simple in PAIRS.items():

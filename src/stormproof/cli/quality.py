@@ -13,12 +13,12 @@ from rich.text import Text
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Conditions, Opened, Seed, Suite, Workers, chosen_conditions
-from stormproof.errors import InvalidOption
-from stormproof.processes import worker_count
+from stormproof.core.errors import InvalidOption
+from stormproof.core.processes import worker_count
 
 if TYPE_CHECKING:
-    from stormproof.condition import Condition
-    from stormproof.quality_table import Row
+    from stormproof.core.condition import Condition
+    from stormproof.tools.quality_table import Row
 
 # In the order of `Quality`: titles, and digits after the point.
 _COLUMNS = (("RMSE", 2), ("SNR dB", 2), ("SSIM", 3), ("VIF", 3), ("IFC", 2))
@@ -63,7 +63,7 @@ def quality(
         raise InvalidOption(f"--limit {limit}: it must be at least 1.")
     if by_size and measure is None:
         raise InvalidOption("--by-size goes with --measure, as --measure gradient_ssim,colour_wasserstein.")
-    from stormproof import quality_by_size, quality_table
+    from stormproof.tools import quality_by_size, quality_table
 
     chosen = chosen_conditions(conditions, suite)
     names = None if measure is None else [name.strip() for name in measure.split(",") if name.strip()]
@@ -100,7 +100,7 @@ def _measured(
     """What `how` finds of each image, with a progress bar."""
     from stormproof.datasets import open_dataset
     from stormproof.datasets.survey import evenly_spread
-    from stormproof.quality_table import measure
+    from stormproof.tools.quality_table import measure
 
     console.announce_compiling()
     count = len(open_dataset(spec))

@@ -9,7 +9,7 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Data, Measure, Reference, Subjects
-from stormproof.errors import InvalidOption
+from stormproof.core.errors import InvalidOption
 
 
 @app.command()

@@ -19,7 +19,7 @@ from stormproof.cli.options import (
     complete_models,
 )
 from stormproof.cli.outcome import require_success, stoppable
-from stormproof.errors import InvalidOption
+from stormproof.core.errors import InvalidOption
 
 if TYPE_CHECKING:
     from stormproof.engine.config import RunConfig
@@ -159,9 +159,9 @@ def _run(plan: Plan) -> None:
 
 
 def _run_to_precision(config: RunConfig) -> None:
-    from stormproof.confidence.partial import run_to_precision
-    from stormproof.confidence.tables import estimate_table
-    from stormproof.store.record import read_record
+    from stormproof.results.interval_tables import estimate_table
+    from stormproof.results.partial import run_to_precision
+    from stormproof.results.store.record import read_record
 
     summary, found = run_to_precision(config, _executed)
     require_success(summary)
@@ -176,7 +176,7 @@ def _run_to_precision(config: RunConfig) -> None:
 def _executed(plan: Plan) -> Summary:
     from stormproof.engine.progress import watch_on
     from stormproof.engine.run import execute, executor_for
-    from stormproof.trackers import open_tracker
+    from stormproof.engine.trackers import open_tracker
 
     watches: list[Watch] = [watch_on(console.err), *(open_tracker(name) for name in plan.config.track)]
     with stoppable():
@@ -214,7 +214,7 @@ def _print_classes(plan: Plan) -> None:
 def _show(plan: Plan) -> None:
     """The plan and its size."""
     from stormproof.engine.plan import survey
-    from stormproof.store.record import RECORD, may_claim
+    from stormproof.results.store.record import RECORD, may_claim
 
     if (plan.work.out / RECORD).exists():
         may_claim(plan.work.out, plan.record)

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from stormproof.cli import console
 from stormproof.cli.outcome import list_failures, say_continue, say_unreadable, stoppable
-from stormproof.errors import InvalidOption, StormproofError
+from stormproof.core.errors import InvalidOption, StormproofError
 
 if TYPE_CHECKING:
     from stormproof.engine.many import Entry, Outcome
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 def run_many(settings: Mapping[str, Any], source: str, *, dry_run: bool) -> None:
     """Plan, and unless it is a dry run execute, every run that the settings describe."""
+    from stormproof.core.files import make_folder
     from stormproof.corruptions.plugins import load_plugins
     from stormproof.engine.many import entries, run_all
     from stormproof.engine.run import executor_for
     from stormproof.engine.together import size_of, together_on
-    from stormproof.files import make_folder
-    from stormproof.store.settings import SETTINGS, write_settings
+    from stormproof.results.store.settings import SETTINGS, write_settings
 
     plugins = settings.get("plugin") or ()
     load_plugins([plugins] if isinstance(plugins, str) else plugins)
@@ -65,8 +65,8 @@ def _compare(outcome: Outcome) -> None:
     """Say when the clean score is not what the model's card promises."""
     if not outcome.entry.config.expect:
         return
-    from stormproof.scoring.models import expectations
-    from stormproof.scoring.score import score_run
+    from stormproof.results.models import expectations
+    from stormproof.results.score import score_run
 
     run = Path(outcome.entry.config.out)
     try:

@@ -12,12 +12,12 @@ import typer
 from stormproof.cli import app, console
 from stormproof.cli.options import AsJson, Data, Replicates, Runs, complete_measures
 from stormproof.cli.outcome import left_out
-from stormproof.errors import InvalidOption, OutputError, StormproofError, UnknownName, some
-from stormproof.processes import keep_memory
+from stormproof.core.errors import InvalidOption, OutputError, StormproofError, UnknownName, some
+from stormproof.core.processes import keep_memory
 
 if TYPE_CHECKING:
-    from stormproof.confidence.intervals import Intervals
-    from stormproof.scoring.score import Scores
+    from stormproof.results.intervals import Intervals
+    from stormproof.results.score import Scores
 
 _NEAR_ZERO = 0.01
 
@@ -84,15 +84,15 @@ def score(
         stormproof score runs/camera-clahe --reference runs/camera --min-score 0.3
     """
     from stormproof.corruptions.plugins import load_plugins
+    from stormproof.engine.trackers import open_tracker
     from stormproof.metrics.objects import MatchingRule, Speaks
-    from stormproof.scoring import tables
-    from stormproof.scoring.models import expectations, models_table
-    from stormproof.scoring.score import score_run
-    from stormproof.store.completeness import unreadable_images
-    from stormproof.store.folders import runs_in
-    from stormproof.store.integrity import unverified
-    from stormproof.store.record import read_record
-    from stormproof.trackers import open_tracker
+    from stormproof.results import tables
+    from stormproof.results.models import expectations, models_table
+    from stormproof.results.score import score_run
+    from stormproof.results.store.completeness import unreadable_images
+    from stormproof.results.store.folders import runs_in
+    from stormproof.results.store.integrity import unverified
+    from stormproof.results.store.record import read_record
 
     if as_json and as_csv:
         raise InvalidOption("Give --json or --csv, not both; both are kept in the run folder anyway.")
@@ -152,9 +152,9 @@ def score(
 
 
 def _show(scores: Scores, sure: Intervals | None) -> None:
-    from stormproof.confidence.tables import interval_table
     from stormproof.metrics.measure import measures
-    from stormproof.scoring import tables
+    from stormproof.results import tables
+    from stormproof.results.interval_tables import interval_table
 
     clean = scores.by_measure.get(scores.headline, {}).get("clean", math.nan)
     if clean < _NEAR_ZERO and measures()[scores.headline].higher:
@@ -188,10 +188,10 @@ def _intervals(
     replicates: int,
 ) -> Intervals:
     """Intervals of a run, kept in its folder; few images are said to be few."""
-    from stormproof.confidence import tables
-    from stormproof.confidence.intervals import intervals
-    from stormproof.confidence.resample import resample
-    from stormproof.scoring.score import score_run
+    from stormproof.results import interval_tables as tables
+    from stormproof.results.intervals import intervals
+    from stormproof.results.resample import resample
+    from stormproof.results.score import score_run
 
     beside = None
     if reference is not None:
@@ -209,9 +209,9 @@ def _intervals(
 
 
 def _print_estimate(run: Path, data: str | None, replicates: int, *, as_json: bool) -> None:
-    from stormproof.confidence.partial import estimate_run, read_estimate
-    from stormproof.confidence.tables import estimate_table
-    from stormproof.store.record import read_record
+    from stormproof.results.interval_tables import estimate_table
+    from stormproof.results.partial import estimate_run, read_estimate
+    from stormproof.results.store.record import read_record
 
     found = estimate_run(run, data=data, replicates=replicates)
     if as_json:

@@ -10,11 +10,11 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Derived, ImageFormat, Images, Layout, Original, Styles, Workers
-from stormproof.errors import InvalidOption, counted
-from stormproof.processes import worker_count
+from stormproof.core.errors import InvalidOption, counted
+from stormproof.core.processes import worker_count
 
 if TYPE_CHECKING:
-    from stormproof.derived.make import Order, Part
+    from stormproof.tools.derived.make import Order, Part
 
 
 class Mode(StrEnum):
@@ -74,9 +74,9 @@ def stylize(
 
         stormproof stylize coco:val.json --styles kaggle --map style_map_1.json --as-paper --out paper
     """
+    from stormproof.core.spec import Spec
     from stormproof.datasets import open_dataset
-    from stormproof.derived.make import Order, choose_layout
-    from stormproof.spec import Spec
+    from stormproof.tools.derived.make import Order, choose_layout
 
     if feather < 0:
         raise InvalidOption(f"--feather {feather}: give 0 or more pixels.")
@@ -110,10 +110,10 @@ def _parts(
     alphas: tuple[float, ...], modes: tuple[Mode, ...], space: str, named: dict[str, str],
     *, feather: float, per_image: int, paper: bool,
 ) -> tuple[Part, ...]:  # fmt: skip
-    from stormproof.condition import Condition
+    from stormproof.core.condition import Condition
     from stormproof.corruptions.registry import find
-    from stormproof.derived.make import Part
-    from stormproof.derived.version import Version
+    from stormproof.tools.derived.make import Part
+    from stormproof.tools.derived.version import Version
 
     own = {key: value for key, value in named.items() if value != find("style").ladders[key].values[0]}
     parts = []
@@ -131,7 +131,7 @@ def _parts(
 def write(order: Order, out: Path, workers: int, verb: str) -> None:
     """Make the dataset with a progress bar; failures are named at the end and make the exit code 1."""
     from stormproof.datasets import open_dataset
-    from stormproof.derived.make import LAYOUTS, make_dataset, target_of
+    from stormproof.tools.derived.make import LAYOUTS, make_dataset, target_of
 
     count = len(open_dataset(order.data).ids)
     with console.progress("images") as bar:

@@ -9,7 +9,7 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Data, Run
-from stormproof.errors import OutputError, some
+from stormproof.core.errors import OutputError, some
 
 
 @app.command()
@@ -29,7 +29,7 @@ def submit(
 
         stormproof submit runs/yolox --out entries/yolox.json
     """
-    from stormproof.files import make_folder, write_text
+    from stormproof.core.files import make_folder, write_text
     from stormproof.report.leaderboard.submission import as_json
     from stormproof.report.leaderboard.submit import submission_of
 

@@ -10,7 +10,7 @@ import typer
 from stormproof.cli import app
 from stormproof.cli.options import Derived, ImageFormat, Images, Layout, Original, Styles, Workers
 from stormproof.cli.stylize import write
-from stormproof.processes import worker_count
+from stormproof.core.processes import worker_count
 
 
 class Mix(StrEnum):
@@ -48,10 +48,10 @@ def trainset(
 
         stormproof trainset world:train,count=900 --mix corrupted --condition fog@3 --format yolo --out foggy
     """
+    from stormproof.core.spec import Spec
     from stormproof.datasets import open_dataset
-    from stormproof.derived.make import Order, Part, choose_layout
-    from stormproof.derived.mixes import versions_of
-    from stormproof.spec import Spec
+    from stormproof.tools.derived.make import Order, Part, choose_layout
+    from stormproof.tools.derived.mixes import versions_of
 
     versions = versions_of(mix.value, condition=corruption, styles=styles, alpha=alpha, network=network)
     chosen = choose_layout(open_dataset(dataset), layout, Spec.parse(dataset).kind)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from stormproof.cli import app, console
-from stormproof.errors import counted
+from stormproof.core.errors import counted
 
 
 @app.command()
@@ -37,8 +37,8 @@ def verify(
 
         stormproof verify val2017-c
     """
-    from stormproof.corrupted_copies import MANIFEST
-    from stormproof.store.folders import runs_in
+    from stormproof.results.store.folders import runs_in
+    from stormproof.tools.corrupted_copies import MANIFEST
 
     if (folder / MANIFEST).exists():
         _verify_copies(folder)
@@ -49,11 +49,11 @@ def verify(
 
 
 def _verify_run(run: Path, data: str | None, no_data: bool) -> bool:
-    from stormproof.store.completeness import missing_images
-    from stormproof.store.integrity import changed_images, problems, unverified
-    from stormproof.store.parts import part_paths
-    from stormproof.store.record import read_record
-    from stormproof.store.reopen import dataset_of
+    from stormproof.results.store.completeness import missing_images
+    from stormproof.results.store.integrity import changed_images, problems, unverified
+    from stormproof.results.store.parts import part_paths
+    from stormproof.results.store.record import read_record
+    from stormproof.results.store.reopen import dataset_of
 
     record = read_record(run)
     dataset = None if no_data else dataset_of(record, data)
@@ -75,7 +75,7 @@ def _verify_run(run: Path, data: str | None, no_data: bool) -> bool:
 
 
 def _verify_copies(folder: Path) -> None:
-    from stormproof import corrupted_copies as copies
+    from stormproof.tools import corrupted_copies as copies
 
     listed = copies.read_manifest(folder)
     problems = []

@@ -10,7 +10,7 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import ImageFormat, Images, Workers
-from stormproof.errors import counted
+from stormproof.core.errors import counted
 
 
 class WorldFormat(StrEnum):
@@ -52,7 +52,7 @@ def world(
 
         stormproof world --format kitti --stereo --count 200 --out kitti-like --workers 8
     """
-    from stormproof.datasets.world import parse_size
+    from stormproof.world.dataset import parse_size
     from stormproof.world.writers.export import Order, check_destination, export
 
     width, height = parse_size(size)

@@ -6,13 +6,13 @@ import dataclasses
 from collections.abc import Sequence
 
 import stormproof.corruptions.recipes  # noqa: F401  registers every recipe
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
+from stormproof.core.randomness import Draw
+from stormproof.core.sample import Context, Image, Sample, Truth, check_image
 from stormproof.corruptions.geometry import move_sample, move_truth
 from stormproof.corruptions.partial import compose, part_mask
 from stormproof.corruptions.registry import Corruption, find, part_of, refuse_part, registered
 from stormproof.corruptions.suites import SUITES, find_suite
-from stormproof.randomness import Draw
-from stormproof.sample import Context, Image, Sample, Truth, check_image
 
 __all__ = [
     "SUITES",

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof import imaging
+from stormproof.core.sample import RLE, Context, Floats, Instances, Sample, Truth
 from stormproof.imaging import Field
-from stormproof.sample import RLE, Context, Floats, Instances, Sample, Truth
 
 VOID = 0  # panoptic: a pixel of no segment
 _SAMPLES = 33  # points along each side of a box
@@ -69,7 +69,7 @@ def move_instances(objects: Instances, dy: Field, dx: Field, index: Index) -> In
     if objects.masks is not None:
         moved = [move_map(mask.to_mask(), index, False) for mask in objects.masks]
         masks = tuple(RLE.from_mask(mask) for mask in moved)
-        from stormproof.masks import mask_boxes  # here: images are corrupted where no mask can be coded
+        from stormproof.core.masks import mask_boxes  # here: images are corrupted where no mask can be coded
 
         boxes = mask_boxes(masks)
         before = np.array([mask.area for mask in objects.masks], np.float64)

@@ -15,10 +15,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from stormproof.condition import SEVERITIES, Condition
+from stormproof.core.condition import SEVERITIES, Condition
+from stormproof.core.errors import InvalidCondition, UnknownName
 from stormproof.corruptions.registry import every_severity, find, registered
 from stormproof.corruptions.suites import SUITES
-from stormproof.errors import InvalidCondition, UnknownName
 
 _COMMA = re.compile(r",(?![^\[]*\])")  # not between the brackets of a condition
 _NAMED = re.compile(r"(?P<name>[\w-]+)(?:@(?P<first>[0-9]+)(?:-(?P<last>[0-9]+))?)?(?P<params>\[.*\])?", re.S)

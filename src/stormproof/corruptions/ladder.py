@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from stormproof.condition import SEVERITIES, Value
-from stormproof.errors import InvalidCondition
+from stormproof.core.condition import SEVERITIES, Value
+from stormproof.core.errors import InvalidCondition
 
 Between = Literal["linear", "log", "round", "switch"]
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.errors import InvalidOption
-from stormproof.files import read_lines
+from stormproof.core.errors import InvalidOption
+from stormproof.core.files import read_lines
 
 _COLUMNS = ("angle", "radial", "tangential")
 _WIDEST = 40.0  # px; a lens with more blur than this is not one to drive with

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from stormproof import imaging
-from stormproof.errors import InvalidTruth, MissingContext
-from stormproof.sample import Context, Image
+from stormproof.core.errors import InvalidTruth, MissingContext
+from stormproof.core.sample import Context, Image
 
 DENSE = 0.5  # share of the pixels whose depth must be known
 FARTHEST_MEDIAN = 1000.0  # metres; beyond it the numbers are more likely millimetres

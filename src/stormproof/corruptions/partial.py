@@ -12,8 +12,8 @@ from math import ceil
 
 import numpy as np
 
-from stormproof.errors import MissingContext, UnknownName
-from stormproof.sample import Bools, Image, Instances, Sample, Truth
+from stormproof.core.errors import MissingContext, UnknownName
+from stormproof.core.sample import Bools, Image, Instances, Sample, Truth
 
 OBJECTS, BACKGROUND = "objects", "background"
 

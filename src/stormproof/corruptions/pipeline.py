@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import chain
 
-from stormproof.condition import CLEAN, SEVERITIES, Condition, Value, grid
-from stormproof.errors import UnknownName
-from stormproof.sample import Image
+from stormproof.core.condition import CLEAN, SEVERITIES, Condition, Value, grid
+from stormproof.core.errors import UnknownName
+from stormproof.core.sample import Image
 
 # Stage → what can go wrong there, in the order that an image passes through a camera (liu, Fig. 3).
 STAGES: dict[str, tuple[str, ...]] = {

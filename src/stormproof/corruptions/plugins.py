@@ -14,9 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from stormproof.core.errors import InvalidOption
+from stormproof.core.files import locate
 from stormproof.corruptions.registry import Corruption, free, registered, registry
-from stormproof.errors import InvalidOption
-from stormproof.files import locate
 
 
 def load_plugins(files: Iterable[str]) -> None:

@@ -9,13 +9,13 @@ from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from stormproof.condition import SEVERITIES, Condition, Value, grid
+from stormproof.core.condition import SEVERITIES, Condition, Value, grid
+from stormproof.core.errors import InvalidCondition, MissingContext, UnknownName
+from stormproof.core.randomness import Draw
+from stormproof.core.sample import Context, Image
 from stormproof.corruptions.ladder import Ladder, constant, free, ladder
 from stormproof.corruptions.needs import missing, needed
-from stormproof.errors import InvalidCondition, MissingContext, UnknownName
 from stormproof.imaging import Field
-from stormproof.randomness import Draw
-from stormproof.sample import Context, Image
 
 __all__ = [
     "Corruption",

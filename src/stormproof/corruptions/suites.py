@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from stormproof.condition import Condition, Suite, grid
+from stormproof.core.condition import Condition, Suite, grid
+from stormproof.core.errors import UnknownName
+from stormproof.corruptions.groups import BENCHMARK_15, MICHAELIS
 from stormproof.corruptions.pipeline import CAMERA, VARIANTS
-from stormproof.errors import UnknownName
-from stormproof.groups import BENCHMARK_15, MICHAELIS
 
 HOLDOUT = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
 

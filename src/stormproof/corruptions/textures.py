@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from stormproof.errors import InvalidOption
-from stormproof.imagefile import IMAGE_SUFFIXES, opened, read_image
-from stormproof.sample import Image, as_rgb
+from stormproof.core.errors import InvalidOption
+from stormproof.core.imagefile import IMAGE_SUFFIXES, opened, read_image
+from stormproof.core.sample import Image, as_rgb
 
 BUILT_IN = Path(__file__).with_name("frost")
 PHOTOGRAPHS = ("frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg")

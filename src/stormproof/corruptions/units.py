@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
 from stormproof.corruptions.recipes.contextual import KOSCHMIEDER
 from stormproof.corruptions.registry import find
 

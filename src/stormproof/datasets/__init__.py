@@ -11,10 +11,10 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, cast
 
+from stormproof.core.errors import DatasetError, InvalidOption, StormproofError, UnknownName
+from stormproof.core.local_objects import KIND
+from stormproof.core.spec import Spec, call, declared, load_attribute, read_options, with_plugins
 from stormproof.datasets.dataset import Dataset
-from stormproof.errors import DatasetError, InvalidOption, StormproofError, UnknownName
-from stormproof.here import KIND
-from stormproof.spec import Spec, call, declared, load_attribute, read_options, with_plugins
 
 READERS = declared(__name__, Path(__file__).parent)
 _MEMBERS = (

@@ -9,9 +9,9 @@ from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
-from stormproof.errors import DatasetError
-from stormproof.files import list_files, read_lines
-from stormproof.imagefile import IMAGE_SUFFIXES, MAX_PIXELS
+from stormproof.core.errors import DatasetError
+from stormproof.core.files import list_files, read_lines
+from stormproof.core.imagefile import IMAGE_SUFFIXES, MAX_PIXELS
 
 _PLAIN = re.compile(r"\w[\w.-]*", re.ASCII)  # a file name without folders
 

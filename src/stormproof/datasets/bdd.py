@@ -9,6 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from stormproof.core.errors import DatasetError
+from stormproof.core.files import first_folder, folder, list_files, locate, read_json
+from stormproof.core.sample import Instances, Truth
+from stormproof.core.spec import opens
 from stormproof.datasets.annotations import (
     are_corners,
     by_stem,
@@ -24,10 +28,6 @@ from stormproof.datasets.annotations import (
 from stormproof.datasets.cityscapes import SEMANTIC_CLASSES
 from stormproof.datasets.filedataset import FileDataset
 from stormproof.datasets.labelmaps import IGNORE, LabelMaps, identity_table
-from stormproof.errors import DatasetError
-from stormproof.files import first_folder, folder, list_files, locate, read_json
-from stormproof.sample import Instances, Truth
-from stormproof.spec import opens
 
 CLASSES = (
     "pedestrian", "rider", "car", "truck", "bus", "train", "motorcycle", "bicycle", "traffic light",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from stormproof.core.errors import DatasetError
+from stormproof.core.files import first_folder, list_files, locate, read_json
+from stormproof.core.spec import opens
 from stormproof.datasets.annotations import (
     by_stem,
     class_names,
@@ -14,9 +17,6 @@ from stormproof.datasets.annotations import (
 )
 from stormproof.datasets.filedataset import FileDataset
 from stormproof.datasets.labelmaps import IGNORE, LabelMaps, identity_table
-from stormproof.errors import DatasetError
-from stormproof.files import first_folder, list_files, locate, read_json
-from stormproof.spec import opens
 
 CLASSES = (
     "sky", "building", "pole", "road", "pavement", "tree", "signsymbol", "fence", "car", "pedestrian",

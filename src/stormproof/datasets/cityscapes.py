@@ -11,6 +11,12 @@ import numpy.typing as npt
 import PIL.Image
 import PIL.ImageDraw
 
+from stormproof.core.errors import DatasetError
+from stormproof.core.files import first_folder, list_files, locate, read_json
+from stormproof.core.imagefile import image_size
+from stormproof.core.masks import FARTHEST, mask_boxes, masks_by_id
+from stormproof.core.sample import Instances, SemanticMap, Truth
+from stormproof.core.spec import opens
 from stormproof.datasets.annotations import (
     by_stem,
     checked_size,
@@ -21,12 +27,6 @@ from stormproof.datasets.annotations import (
 )
 from stormproof.datasets.filedataset import FileDataset
 from stormproof.datasets.labelmaps import IGNORE, identity_table, read_label_map, semantic_map
-from stormproof.errors import DatasetError
-from stormproof.files import first_folder, list_files, locate, read_json
-from stormproof.imagefile import image_size
-from stormproof.masks import FARTHEST, mask_boxes, masks_by_id
-from stormproof.sample import Instances, SemanticMap, Truth
-from stormproof.spec import opens
 
 
 class Label(NamedTuple):

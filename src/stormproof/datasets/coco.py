@@ -9,6 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from stormproof.core.errors import DatasetError, InvalidTruth
+from stormproof.core.files import folder, locate, read_json
+from stormproof.core.masks import polygon_ring, segmentation_mask
+from stormproof.core.sample import RLE, Bools, Floats, Instances, Ints, Truth
+from stormproof.core.spec import opens
 from stormproof.datasets.annotations import (
     checked_size,
     class_names,
@@ -22,11 +27,6 @@ from stormproof.datasets.annotations import (
     required,
 )
 from stormproof.datasets.filedataset import FileDataset
-from stormproof.errors import DatasetError, InvalidTruth
-from stormproof.files import folder, locate, read_json
-from stormproof.masks import polygon_ring, segmentation_mask
-from stormproof.sample import RLE, Bools, Floats, Instances, Ints, Truth
-from stormproof.spec import opens
 
 _NUMBERS: set[type] = {int, float}
 # Of an annotation, its id, image_id, category_id, bbox and area, where nothing can be wrong with them.

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from stormproof.core.sample import Image
 from stormproof.datasets.dataset import Dataset
-from stormproof.sample import Image
 
 
 def content_of(dataset: Dataset, index: int, image: Image) -> str:

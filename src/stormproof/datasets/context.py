@@ -8,8 +8,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from stormproof.context.cache import JOURNAL, DepthFolder
-from stormproof.context.depthmaps import (
+from stormproof.core.errors import DatasetError, InvalidOption
+from stormproof.core.files import list_files, locate
+from stormproof.core.imagefile import IMAGE_SUFFIXES, read_image
+from stormproof.core.sample import Context, Sample, Truth
+from stormproof.core.wrapper import Around
+from stormproof.datasets.annotations import by_stem, raise_all
+from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.filedataset import fingerprint_of
+from stormproof.depth.cache import JOURNAL, DepthFolder
+from stormproof.depth.depthmaps import (
     CALIBRATION_SUFFIXES,
     SUFFIXES,
     Calibration,
@@ -20,14 +28,6 @@ from stormproof.context.depthmaps import (
     read_disparity,
     stem_of,
 )
-from stormproof.datasets.annotations import by_stem, raise_all
-from stormproof.datasets.dataset import Dataset
-from stormproof.datasets.filedataset import fingerprint_of
-from stormproof.described import Around
-from stormproof.errors import DatasetError, InvalidOption
-from stormproof.files import list_files, locate
-from stormproof.imagefile import IMAGE_SUFFIXES, read_image
-from stormproof.sample import Context, Sample, Truth
 
 # What formats add to a frame's name to tell its files apart.
 _ENDINGS = ("_leftImg8bit", "_rightImg8bit", "_disparity", "_camera", "_depth", "_disp")

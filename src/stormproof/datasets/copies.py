@@ -7,12 +7,12 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
-from stormproof.condition import Condition
-from stormproof.corrupted_copies import condition_folder
+from stormproof.core.condition import Condition
+from stormproof.core.errors import DatasetError, InvalidOption
+from stormproof.core.imagefile import IMAGE_SUFFIXES
 from stormproof.datasets.content import image_path
 from stormproof.datasets.dataset import Dataset
-from stormproof.errors import DatasetError, InvalidOption
-from stormproof.imagefile import IMAGE_SUFFIXES
+from stormproof.tools.corrupted_copies import condition_folder
 
 
 def folder_of(root: Path, condition: Condition) -> Path:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from stormproof.described import Described
-from stormproof.sample import Sample, Truth
+from stormproof.core.sample import Sample, Truth
+from stormproof.core.wrapper import Described
 
 
 @runtime_checkable

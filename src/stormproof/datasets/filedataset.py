@@ -11,10 +11,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from stormproof.errors import DatasetError
-from stormproof.files import is_file
-from stormproof.imagefile import AS_STORED, PixelRules, image_size, read_image
-from stormproof.sample import Image, Instances, Ints, Sample, Truth
+from stormproof.core.errors import DatasetError
+from stormproof.core.files import is_file
+from stormproof.core.imagefile import AS_STORED, PixelRules, image_size, read_image
+from stormproof.core.sample import Image, Instances, Ints, Sample, Truth
 
 
 class Labels(Protocol):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from stormproof.core.errors import DatasetError
+from stormproof.core.files import folder, locate
+from stormproof.core.imagefile import IMAGE_SUFFIXES
+from stormproof.core.spec import opens
 from stormproof.datasets.annotations import distinct, list_images
 from stormproof.datasets.filedataset import FileDataset
-from stormproof.errors import DatasetError
-from stormproof.files import folder, locate
-from stormproof.imagefile import IMAGE_SUFFIXES
-from stormproof.spec import opens
 
 
 @opens("images")

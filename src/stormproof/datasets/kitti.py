@@ -7,6 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from stormproof.core.errors import DatasetError
+from stormproof.core.files import first_folder, list_files, locate, read_text
+from stormproof.core.sample import Instances, Truth
+from stormproof.core.spec import opens
 from stormproof.datasets.annotations import (
     are_corners,
     by_stem,
@@ -17,10 +21,6 @@ from stormproof.datasets.annotations import (
     unknown_split,
 )
 from stormproof.datasets.filedataset import FileDataset
-from stormproof.errors import DatasetError
-from stormproof.files import first_folder, list_files, locate, read_text
-from stormproof.sample import Instances, Truth
-from stormproof.spec import opens
 
 CLASSES = ("Car", "Van", "Truck", "Pedestrian", "Person_sitting", "Cyclist", "Tram", "Misc")
 DONT_CARE = "DontCare"

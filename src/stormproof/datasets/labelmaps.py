@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.errors import DatasetError
-from stormproof.files import is_file
-from stormproof.imagefile import image_size, opened
-from stormproof.sample import SemanticMap, Truth
+from stormproof.core.errors import DatasetError
+from stormproof.core.files import is_file
+from stormproof.core.imagefile import image_size, opened
+from stormproof.core.sample import SemanticMap, Truth
 
 IGNORE = 255
 _INDEX_MODES = {"L", "P", "1", "I;16", "I;16B", "I"}

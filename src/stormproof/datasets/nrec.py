@@ -14,13 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
+from stormproof.core.errors import DatasetError
+from stormproof.core.files import folder, list_files, locate
+from stormproof.core.sample import Instances, Truth
+from stormproof.core.spec import opens
 from stormproof.datasets.annotations import by_stem, list_images, unknown_split
 from stormproof.datasets.filedataset import FileDataset
 from stormproof.datasets.voc import VocBoxes
-from stormproof.errors import DatasetError
-from stormproof.files import folder, list_files, locate
-from stormproof.sample import Instances, Truth
-from stormproof.spec import opens
 
 IMAGES, ANNOTATIONS = "ImagesPositiveNegative", "AnnotationsPositiveNegative"
 CLASSES = ("person",)

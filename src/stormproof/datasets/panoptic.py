@@ -10,6 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stormproof.core.errors import DatasetError
+from stormproof.core.files import folder, locate, read_json
+from stormproof.core.imagefile import image_size, read_image
+from stormproof.core.sample import Truth
+from stormproof.core.spec import opens
 from stormproof.datasets.annotations import (
     class_names,
     distinct,
@@ -21,11 +26,6 @@ from stormproof.datasets.annotations import (
 from stormproof.datasets.coco import image_folder, read_categories
 from stormproof.datasets.filedataset import FileDataset
 from stormproof.datasets.labelmaps import IGNORE, semantic_map
-from stormproof.errors import DatasetError
-from stormproof.files import folder, locate, read_json
-from stormproof.imagefile import image_size, read_image
-from stormproof.sample import Truth
-from stormproof.spec import opens
 
 VOID = 0  # the segment id of unlabelled pixels
 

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from stormproof.core.errors import DatasetError, InvalidOption
+from stormproof.core.local_objects import KIND, find_here
+from stormproof.core.sample import Sample, Truth
 from stormproof.datasets.dataset import Dataset
-from stormproof.errors import DatasetError, InvalidOption
-from stormproof.here import KIND, find_here
-from stormproof.sample import Sample, Truth
 
 
 def open_object(main: str) -> Dataset:

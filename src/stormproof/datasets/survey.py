@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from stormproof.core.errors import DatasetError, StormproofError
+from stormproof.core.files import is_file
+from stormproof.core.sample import Context, Instances, SemanticMap, Truth
 from stormproof.datasets.dataset import Dataset
-from stormproof.errors import DatasetError, StormproofError
-from stormproof.files import is_file
-from stormproof.sample import Context, Instances, SemanticMap, Truth
 
 
 @dataclass(frozen=True)

@@ -17,14 +17,14 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from stormproof.core.errors import DatasetError
+from stormproof.core.files import expand, locate, parse_json
+from stormproof.core.imagefile import AS_STORED, IMAGE_SUFFIXES, PixelRules, image_size, read_image
+from stormproof.core.sample import Instances, Sample, SemanticMap, Truth
+from stormproof.core.spec import opens
 from stormproof.datasets.annotations import read_classes
 from stormproof.datasets.coco import index_annotations
 from stormproof.datasets.labelmaps import IGNORE, identity_table, read_label_map, semantic_map
-from stormproof.errors import DatasetError
-from stormproof.files import expand, locate, parse_json
-from stormproof.imagefile import AS_STORED, IMAGE_SUFFIXES, PixelRules, image_size, read_image
-from stormproof.sample import Instances, Sample, SemanticMap, Truth
-from stormproof.spec import opens
 
 MAX_MEMBER_BYTES = 1 << 28  # 256 MiB; no photograph comes near it
 _SEMANTIC = ("semantic.png", "seg.png", "mask.png")

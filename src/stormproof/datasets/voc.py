@@ -10,6 +10,10 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
+from stormproof.core.errors import DatasetError
+from stormproof.core.files import folder, list_files, locate, read_xml
+from stormproof.core.sample import Instances, Truth
+from stormproof.core.spec import opens
 from stormproof.datasets.annotations import (
     are_corners,
     by_stem,
@@ -24,10 +28,6 @@ from stormproof.datasets.annotations import (
 )
 from stormproof.datasets.filedataset import FileDataset
 from stormproof.datasets.labelmaps import IGNORE, LabelMaps, identity_table
-from stormproof.errors import DatasetError
-from stormproof.files import folder, list_files, locate, read_xml
-from stormproof.sample import Instances, Truth
-from stormproof.spec import opens
 
 CLASSES = (
     "aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow", "diningtable",

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidOption
+from stormproof.core.files import make_folder, write_json
+from stormproof.core.masks import compress
+from stormproof.core.sample import Instances, Truth
 from stormproof.corruptions import truth_under
 from stormproof.datasets.content import image_path
 from stormproof.datasets.dataset import Dataset
-from stormproof.errors import InvalidOption
-from stormproof.files import make_folder, write_json
-from stormproof.masks import compress
-from stormproof.sample import Instances, Truth
 
 
 def write_annotations(

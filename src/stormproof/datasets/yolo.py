@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from stormproof.core.errors import DatasetError
+from stormproof.core.files import expand, locate, read_lines, read_text, read_yaml
+from stormproof.core.imagefile import AS_STORED, PixelRules, image_size
+from stormproof.core.masks import polygon_mask
+from stormproof.core.sample import Instances, Truth
+from stormproof.core.spec import opens
 from stormproof.datasets.annotations import class_names, distinct, list_images, unknown_split
 from stormproof.datasets.filedataset import FileDataset
-from stormproof.errors import DatasetError
-from stormproof.files import expand, locate, read_lines, read_text, read_yaml
-from stormproof.imagefile import AS_STORED, PixelRules, image_size
-from stormproof.masks import polygon_mask
-from stormproof.sample import Instances, Truth
-from stormproof.spec import opens
 
 Row = tuple[int, tuple[float, ...]]  # a class and its numbers: 4 for a box, 6 or more for a polygon
 

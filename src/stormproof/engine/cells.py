@@ -15,7 +15,10 @@ from time import perf_counter
 
 import numpy as np
 
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidImage, StoreError
+from stormproof.core.imagefile import read_image
+from stormproof.core.sample import Image, Prediction, Sample, Truth, as_rgb
 from stormproof.corruptions import apply, truth_under
 from stormproof.datasets.content import content_of, file_content
 from stormproof.datasets.copies import copy_of
@@ -23,13 +26,10 @@ from stormproof.engine.guard import ModelTimeout, ask, check_prediction, describ
 from stormproof.engine.in_hand import write_in_hand
 from stormproof.engine.pair import Pair, forget_pair, pair_for
 from stormproof.engine.work import Attempt, Failure, Times, Work
-from stormproof.errors import InvalidImage, StoreError
-from stormproof.imagefile import read_image
 from stormproof.metrics.quality import Change, change
 from stormproof.metrics.semantic import Confusion
 from stormproof.models.model import Model, Precomputed
-from stormproof.sample import Image, Prediction, Sample, Truth, as_rgb
-from stormproof.store.schema import Row
+from stormproof.results.store.schema import Row
 
 Wanted = Mapping[int, Sequence[Condition]]
 PATIENCE = 3  # calls that may hang on one image before its other conditions are left untried

@@ -9,15 +9,15 @@ from operator import itemgetter
 from pathlib import Path
 from time import perf_counter
 
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
+from stormproof.core.errors import OutputError, RunError, StoreError, StormproofError
+from stormproof.core.files import sweep
 from stormproof.engine.cells import answers
 from stormproof.engine.heartbeat import beating
 from stormproof.engine.in_hand import clear_in_hand
 from stormproof.engine.pair import pair_for
 from stormproof.engine.work import Attempt, ChunkResult, Failure, Times, Work
-from stormproof.errors import OutputError, RunError, StoreError, StormproofError
-from stormproof.files import sweep
-from stormproof.store.parts import (
+from stormproof.results.store.parts import (
     failures_of,
     failures_path,
     held_cells,
@@ -27,7 +27,7 @@ from stormproof.store.parts import (
     write_failures,
     writing_part,
 )
-from stormproof.store.schema import Cell, Row
+from stormproof.results.store.schema import Cell, Row
 
 
 def missing_cells(work: Work, chunk: int, held: Iterable[Cell]) -> dict[int, list[Condition]]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from stormproof.condition import CLEAN, Condition
+from stormproof.core.condition import CLEAN, Condition
+from stormproof.core.errors import InvalidOption
 from stormproof.corruptions.grammar import read_conditions
 from stormproof.engine.config import RunConfig
-from stormproof.errors import InvalidOption
 from stormproof.models.model import Model, Precomputed
 
 

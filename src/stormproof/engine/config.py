@@ -11,9 +11,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from stormproof.engine.presets import Preset, find_preset
-from stormproof.errors import InvalidOption
-from stormproof.files import read_yaml
+from stormproof.core.errors import InvalidOption
+from stormproof.core.files import read_yaml
+from stormproof.corruptions.presets import Preset, find_preset
 
 
 class Engine(StrEnum):

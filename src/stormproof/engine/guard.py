@@ -13,9 +13,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from stormproof.errors import InvalidPrediction
+from stormproof.core.errors import InvalidPrediction
+from stormproof.core.sample import Image, Prediction
 from stormproof.models.model import Model
-from stormproof.sample import Image, Prediction
 
 _Answer = TypeVar("_Answer")
 GRACE = 2.0  # seconds between interrupting a call and ending the process that will not be interrupted

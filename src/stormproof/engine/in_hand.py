@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from stormproof.store.schema import Cell
+from stormproof.results.store.schema import Cell
 
 IN_HAND = "inhand"
 

@@ -22,13 +22,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from stormproof.core.errors import InvalidOption, OutputError, StormproofError
+from stormproof.core.spec import Spec
 from stormproof.engine.config import RunConfig, make_config
 from stormproof.engine.executors import Executor
 from stormproof.engine.plan import make_plan
 from stormproof.engine.run import Summary, Task, Watch, started
 from stormproof.engine.work import Attempt, ChunkResult
-from stormproof.errors import InvalidOption, OutputError, StormproofError
-from stormproof.spec import Spec
 
 MANY = ("models", "datasets", "suites")
 _OWN = {"model", "name", "tags", "expect", "enhance"}  # what an entry of `models` may hold

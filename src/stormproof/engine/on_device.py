@@ -18,15 +18,15 @@ import torch
 
 from stormproof.batches.corrupting import corrupt_batch
 from stormproof.batches.devices import check_device, downloaded, uploaded
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
+from stormproof.core.errors import StormproofError
+from stormproof.core.sample import Image
 from stormproof.corruptions import find, truth_under
 from stormproof.engine.cells import Asking, Read, Ready, Wanted
 from stormproof.engine.guard import describe, trace_of
 from stormproof.engine.work import Failure
-from stormproof.errors import StormproofError
 from stormproof.metrics.quality import Change, change_by
-from stormproof.sample import Image
-from stormproof.store.schema import Row
+from stormproof.results.store.schema import Row
 
 if TYPE_CHECKING:
     from torch import Tensor

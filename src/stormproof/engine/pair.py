@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from stormproof.core.errors import RunError
+from stormproof.core.kernels import start_kernels
+from stormproof.core.processes import one_thread
 from stormproof.corruptions.plugins import load_plugins
 from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.engine.work import Work
-from stormproof.errors import RunError
-from stormproof.kernel import start_kernels
 from stormproof.models import open_model
 from stormproof.models.enhance import enhanced
 from stormproof.models.model import Model, Precomputed
-from stormproof.processes import one_thread
 
 
 @dataclass(frozen=True, slots=True)

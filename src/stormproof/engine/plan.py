@@ -10,7 +10,10 @@ from pathlib import Path
 
 from stormproof.batches.corrupting import check_offered
 from stormproof.batches.devices import check_device
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidOption
+from stormproof.core.processes import one_thread
+from stormproof.core.provenance import provenance
 from stormproof.corruptions import find
 from stormproof.corruptions.plugins import declaration, is_plugin, load_plugins
 from stormproof.datasets.copies import check_copies
@@ -18,18 +21,15 @@ from stormproof.engine.chunk import missing_cells
 from stormproof.engine.conditions import conditions_for
 from stormproof.engine.config import Engine, RunConfig
 from stormproof.engine.pair import Pair, forget_pair, open_pair
-from stormproof.engine.provenance import provenance
 from stormproof.engine.quota import Quota
 from stormproof.engine.rehearsal import first_look, rehearse, require_truth
 from stormproof.engine.work import Work
-from stormproof.errors import InvalidOption
 from stormproof.models.classes import is_nothing, match_classes
 from stormproof.models.fingerprint import fingerprint
 from stormproof.models.meeting import taken_for
 from stormproof.models.model import Precomputed
-from stormproof.processes import one_thread
-from stormproof.store.parts import held_cells, part_path
-from stormproof.store.record import RECORD, DatasetRecord, ModelRecord, RunRecord, read_record
+from stormproof.results.store.parts import held_cells, part_path
+from stormproof.results.store.record import RECORD, DatasetRecord, ModelRecord, RunRecord, read_record
 
 _CELLS = 512  # cells per part that are worth a file and two fsyncs
 _MOST = 64  # images per chunk, however few the conditions: a kill loses no more

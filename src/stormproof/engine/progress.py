@@ -18,12 +18,12 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from stormproof.condition import corruption_of
+from stormproof.core.condition import corruption_of
+from stormproof.core.errors import counted
 from stormproof.engine.plan import Survey
 from stormproof.engine.run import Summary, Watch
 from stormproof.engine.work import ChunkResult, alike
-from stormproof.errors import counted
-from stormproof.store.record import RunRecord
+from stormproof.results.store.record import RunRecord
 
 QUIET = 10.0  # seconds between lines of a log
 

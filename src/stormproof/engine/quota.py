@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stormproof.condition import Condition
-from stormproof.randomness import Draw
+from stormproof.core.condition import Condition
+from stormproof.core.randomness import Draw
 
 
 @dataclass(frozen=True, slots=True)

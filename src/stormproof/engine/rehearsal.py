@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidOption, StormproofError
+from stormproof.core.sample import Sample
 from stormproof.corruptions import apply, find
 from stormproof.datasets.dataset import Dataset
-from stormproof.errors import InvalidOption, StormproofError
 from stormproof.metrics.measure import measures
 from stormproof.models.meeting import suspicions
 from stormproof.models.model import Model, Precomputed
 from stormproof.models.network import Network
-from stormproof.sample import Sample
 
 _TRIES = 3  # images: the first may be the only one without depth
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from stormproof.core.errors import RunError
+from stormproof.core.files import make_folder
 from stormproof.engine.chunk import missing_cells
 from stormproof.engine.in_hand import clear_in_hand, read_in_hand
 from stormproof.engine.pair import pair_for
 from stormproof.engine.work import Attempt, ChunkResult, Failure
-from stormproof.errors import RunError
-from stormproof.files import make_folder
-from stormproof.store.parts import failures_path, held_cells, part_path, write_failures
+from stormproof.results.store.parts import failures_path, held_cells, part_path, write_failures
 
 PARDONED = 1  # deaths without consequence: a machine may be short of memory for a moment
 UNBORN = 10  # deaths before the first image after which the model is held not to open

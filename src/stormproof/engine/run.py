@@ -8,20 +8,20 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
+from stormproof.core.errors import RunError
+from stormproof.core.files import make_folder
+from stormproof.core.processes import worker_count
 from stormproof.engine.config import Engine, RunConfig
 from stormproof.engine.executors import Executor
 from stormproof.engine.in_hand import IN_HAND
 from stormproof.engine.pair import open_pair
 from stormproof.engine.plan import Plan, Survey, make_plan, survey
 from stormproof.engine.work import Attempt, ChunkResult, Failure, Times
-from stormproof.errors import RunError
-from stormproof.files import make_folder
-from stormproof.processes import worker_count
-from stormproof.store.integrity import check_images
-from stormproof.store.lock import sole_writer
-from stormproof.store.parts import part_paths
-from stormproof.store.record import RunRecord, claim, claiming, may_claim
-from stormproof.store.settings import SETTINGS, covering, shard_of, write_settings
+from stormproof.results.store.integrity import check_images
+from stormproof.results.store.lock import sole_writer
+from stormproof.results.store.parts import part_paths
+from stormproof.results.store.record import RunRecord, claim, claiming, may_claim
+from stormproof.results.store.settings import SETTINGS, covering, shard_of, write_settings
 
 _ENOUGH = 3  # images on which nothing works before a run is given up
 _UNREADABLE = 10  # the same for images that cannot even be read: one broken file says nothing about the rest

@@ -19,8 +19,8 @@ from stormproof.engine.plan import Survey
 from stormproof.engine.progress import QUIET, spoken
 from stormproof.engine.run import Summary, Watch
 from stormproof.engine.work import ChunkResult, alike
-from stormproof.store.completeness import missing_images
-from stormproof.store.record import RECORD, RunRecord, read_record
+from stormproof.results.store.completeness import missing_images
+from stormproof.results.store.record import RECORD, RunRecord, read_record
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
+from stormproof.core.errors import StormproofError
 from stormproof.engine.quota import Quota
-from stormproof.errors import StormproofError
-from stormproof.store.schema import Cell
+from stormproof.results.store.schema import Cell
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.errors import InvalidPrediction, InvalidTruth
-from stormproof.kernel import kernel
+from stormproof.core.errors import InvalidPrediction, InvalidTruth
+from stormproof.core.kernels import kernel
+from stormproof.core.sample import Floats
 from stormproof.metrics.cocomatching import IOUS, SIZES, Matches, match_boxes, match_masks
 from stormproof.metrics.measure import Measure, Scored, mean_present, measured
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
-from stormproof.sample import Floats
 
 # name → (IoU threshold or all, size bin), in the order pycocotools prints them
 _PRECISIONS: dict[str, tuple[float | None, int]] = {
@@ -76,7 +76,7 @@ def box_scores(truth: DetectionTruth, predictions: Predictions) -> DetectionScor
 
     Crowds and ignored truths absorb detections: no reward, no penalty.
 
-    >>> from stormproof.sample import Instances, Prediction
+    >>> from stormproof.core.sample import Instances, Prediction
     >>> truth = DetectionTruth.of([("a.png", Instances([[0, 0, 50, 50]], [0]))], ["cat"])
     >>> scores = box_scores(truth, {"a.png": Prediction([[0, 0, 50, 41]], [0.9], [0])})
     >>> {name: round(value, 3) for name, value in scores.numbers().items() if name in ("AP", "AP50", "AR1")}

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 from hotcoco import mask as masks_of
 
-from stormproof.kernel import kernel
+from stormproof.core.kernels import kernel
+from stormproof.core.sample import RLE, Bools, Floats, Ints
 from stormproof.metrics.matching import Groups, by_class_and_image
 from stormproof.metrics.ordering import by_falling_score, by_number
 from stormproof.metrics.records import Detections, DetectionTruth
-from stormproof.sample import RLE, Bools, Floats, Ints
 
 Bits = npt.NDArray[np.uint16]  # one bit per IoU threshold
 

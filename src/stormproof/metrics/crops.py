@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from stormproof.sample import Floats, Image, Instances
+from stormproof.core.sample import Floats, Image, Instances
 
 Measure = Callable[[Image, Image], float]
 SIZES = {"small": 32.0**2, "medium": 96.0**2, "large": math.inf}  # COCO's: an object is below its size's area

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 import cv2
 import numpy as np
 
-from stormproof.errors import InvalidImage
+from stormproof.core.errors import InvalidImage
+from stormproof.core.sample import Floats, Image, check_image
 from stormproof.metrics.pyramid import draw_filters, filtered
 from stormproof.metrics.quality import check_pair, grey
-from stormproof.sample import Floats, Image, check_image
 
 _SILENT = 1e-6  # bits of a whole image; rounding alone leaves less in a flat one
 _EPS = 1e-10

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.boxes import area, overlap, shared
-from stormproof.kernel import kernel
+from stormproof.core.boxes import area, overlap, shared
+from stormproof.core.kernels import kernel
+from stormproof.core.sample import Ints
 from stormproof.metrics.ordering import by_number
 from stormproof.metrics.records import Detections, DetectionTruth
-from stormproof.sample import Ints
 
 FALSE, TRUE, DROPPED = 0, 1, 2  # what a detection turned out to be; dropped ones count for nothing
 Verdicts = npt.NDArray[np.uint8]

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from stormproof.declared import load
-from stormproof.sample import Floats
+from stormproof.core.discovery import load
+from stormproof.core.sample import Floats
 
 INPUTS = ("maps", "boxes", "every box", "masks", "people")
 # Every list of measures is in this order.

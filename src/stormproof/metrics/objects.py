@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.boxes import Overlap, iou, overlap
-from stormproof.errors import InvalidOption
-from stormproof.kernel import kernel
+from stormproof.core.boxes import Overlap, iou, overlap
+from stormproof.core.errors import InvalidOption
+from stormproof.core.kernels import kernel
+from stormproof.core.sample import Bools, Floats, Ints
 from stormproof.metrics.measure import Measure, Scored, measured
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
-from stormproof.sample import Bools, Floats, Ints
 
 
 class Symptom(StrEnum):
@@ -144,7 +144,7 @@ def object_errors(
 ) -> ObjectErrors:
     """Judge every countable truth of a set under one condition.
 
-    >>> from stormproof.sample import Instances, Prediction
+    >>> from stormproof.core.sample import Instances, Prediction
     >>> truth = DetectionTruth.of([("a", Instances([[0, 0, 9, 10], [50, 0, 60, 9]], [0, 0]))], ["cat", "dog"])
     >>> judged = object_errors(truth, {"a": Prediction([[0, 0, 9, 8]], [0.9], [1])})
     >>> round(judged.error, 2), [str(s) for s in judged.symptoms]

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.kernel import kernel
-from stormproof.sample import Floats, Ints
+from stormproof.core.kernels import kernel
+from stormproof.core.sample import Floats, Ints
 
 _DIGIT = 16  # bits sorted by at a time
 _SIGN = np.uint64(1 << 63)

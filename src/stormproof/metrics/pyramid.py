@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.sample import Floats
+from stormproof.core.sample import Floats
 
 Spectrum = npt.NDArray[np.complex128]
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import cv2
 import numpy as np
 
-from stormproof.errors import InvalidImage
-from stormproof.sample import Floats, Image, check_image
+from stormproof.core.errors import InvalidImage
+from stormproof.core.sample import Floats, Image, check_image
 
 _WINDOW, _SIGMA, _K1, _K2 = 11, 1.5, 0.01, 0.03  # Wang et al. 2004
 _SOBEL_MAX = 3 * math.sqrt(2)  # the largest magnitude a 3×3 Sobel gives on [0, 1]: a diagonal edge

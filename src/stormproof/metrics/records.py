@@ -14,10 +14,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.errors import InvalidPrediction, InvalidTruth, some
-from stormproof.kernel import kernel
+from stormproof.core.errors import InvalidPrediction, InvalidTruth, some
+from stormproof.core.kernels import kernel
+from stormproof.core.sample import RLE, Bools, Floats, Instances, Ints, Prediction
 from stormproof.metrics.ordering import by_falling_score
-from stormproof.sample import RLE, Bools, Floats, Instances, Ints, Prediction
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stormproof.errors import InvalidOption, InvalidTruth
+from stormproof.core.errors import InvalidOption, InvalidTruth
+from stormproof.core.sample import Floats
 from stormproof.metrics.matching import FALSE, TRUE, judge_nrec
 from stormproof.metrics.measure import Measure, Scored, measured
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
-from stormproof.sample import Floats
 
 REFERENCE_FPPI = tuple(float(10 ** (k / 4)) for k in range(-12, -3))  # 10⁻³, 10⁻²·⁷⁵, …, 10⁻¹
 IOUS = (0.3, 0.4, 0.5, 0.6, 0.7)
@@ -84,7 +84,7 @@ class Worsening:
 def roc(truth: DetectionTruth, predictions: Predictions, *, iou: float = 0.5) -> Roc:
     """The curve of a set; a detection inside an ignore region counts for nothing.
 
-    >>> from stormproof.sample import Instances, Prediction
+    >>> from stormproof.core.sample import Instances, Prediction
     >>> truth = DetectionTruth.of([("a", Instances([[0, 0, 9, 9]], [0]))], ["person"])
     >>> said = Prediction([[30, 0, 39, 9], [0, 0, 9, 9]], [0.9, 0.8], [0, 0])
     >>> curve = roc(truth, {"a": said})

@@ -12,10 +12,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.errors import InvalidPrediction, InvalidTruth
-from stormproof.kernel import kernel
+from stormproof.core.errors import InvalidPrediction, InvalidTruth
+from stormproof.core.kernels import kernel
+from stormproof.core.sample import Floats, Ints, SemanticMap
 from stormproof.metrics.measure import Measure, Scored, mean_present, measured
-from stormproof.sample import Floats, Ints, SemanticMap
 
 LabelMap = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
 

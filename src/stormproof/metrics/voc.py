@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stormproof.core.sample import Floats
 from stormproof.metrics.matching import DROPPED, TRUE, by_class_and_image, judge_voc
 from stormproof.metrics.measure import Measure, Scored, mean_present, measured
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
-from stormproof.sample import Floats
 
 Rule = Callable[[Floats, Floats], float]
 
@@ -30,7 +30,7 @@ class VocScores:
 def voc07_scores(truth: DetectionTruth, predictions: Predictions, *, iou: float = 0.5) -> VocScores:
     """VOC 2007: precision sampled at recall 0, 0.1, …, 1 (Everingham et al. 2010).
 
-    >>> from stormproof.sample import Instances, Prediction
+    >>> from stormproof.core.sample import Instances, Prediction
     >>> truth = DetectionTruth.of([("a", Instances([[0, 0, 9, 9], [20, 0, 29, 9]], [0, 0]))], ["cat"])
     >>> round(voc07_scores(truth, {"a": Prediction([[0, 0, 9, 9]], [0.9], [0])}).AP50, 4)  # 6 of 11 points
     0.5455

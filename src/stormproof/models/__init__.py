@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import cast
 
-from stormproof.errors import InvalidOption, UnknownName
-from stormproof.here import KIND
+from stormproof.core.errors import InvalidOption, UnknownName
+from stormproof.core.local_objects import KIND
+from stormproof.core.spec import Opener, Spec, call, declared, with_plugins
 from stormproof.models.model import Model, Precomputed
-from stormproof.spec import Opener, Spec, call, declared, with_plugins
 
 ADAPTERS = declared(__name__, Path(__file__).parent)
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.errors import InvalidPrediction
-from stormproof.masks import mask_boxes, segmentation_mask
-from stormproof.sample import RLE, Prediction
+from stormproof.core.errors import InvalidPrediction
+from stormproof.core.masks import mask_boxes, segmentation_mask
+from stormproof.core.sample import RLE, Prediction
 
 Array = npt.NDArray[Any]
 _KEYS = ("boxes", "scores", "labels", "masks", "semantic")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from stormproof.core.spec import opens
 from stormproof.models.network import Network
+from stormproof.models.networks import find_builtin
 from stormproof.models.onnx import open_onnx
-from stormproof.networks import find_builtin
-from stormproof.spec import opens
 
 
 @opens("builtin")

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.boxes import shared, union
-from stormproof.errors import ModelError
-from stormproof.kernel import kernel
+from stormproof.core.boxes import shared, union
+from stormproof.core.errors import ModelError
+from stormproof.core.kernels import kernel
+from stormproof.core.sample import RLE, Bools, Ints, Prediction
 from stormproof.models.geometry import Fit
-from stormproof.sample import RLE, Bools, Ints, Prediction
 
 Array = npt.NDArray[Any]
 

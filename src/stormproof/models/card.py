@@ -20,12 +20,12 @@ from pydantic import (
     model_validator,
 )
 
-from stormproof.errors import ModelError, UnknownName
-from stormproof.files import expand, read_yaml
+from stormproof.core.errors import ModelError, UnknownName
+from stormproof.core.files import expand, read_yaml
+from stormproof.core.spec import keyword_options
 from stormproof.models.candidates import Limits
 from stormproof.models.decoders import DECODERS
 from stormproof.models.geometry import Align, Interpolation, Resize, Rounding
-from stormproof.spec import keyword_options
 
 Triple = tuple[float, float, float]
 

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from rich.table import Table
 from rich.text import Text
 
-from stormproof.errors import InvalidOption, UnknownName
+from stormproof.core.errors import InvalidOption, UnknownName
+from stormproof.core.sample import Bools, Ints, Prediction
 from stormproof.models.vocabulary import ALIASES, NOTHING, normalised
-from stormproof.sample import Bools, Ints, Prediction
 
 NO_CLASS = -1
 NO_PIXEL = 255  # what a semantic map holds where the model saw a class that the dataset does not have

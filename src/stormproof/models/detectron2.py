@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.errors import ModelError
-from stormproof.frameworks import framework
+from stormproof.core.errors import ModelError
+from stormproof.core.frameworks import framework
+from stormproof.core.sample import Image, Prediction
+from stormproof.core.spec import opens
 from stormproof.models.answers import as_array, label_map, read_mask
 from stormproof.models.geometry import place, plan_fit
 from stormproof.models.loading import model_file
 from stormproof.models.perimage import PerImage, bgr
 from stormproof.models.torch import fill, load_checkpoint, state_dict
 from stormproof.models.vocabulary import resolve_classes
-from stormproof.sample import Image, Prediction
-from stormproof.spec import opens
 
 _INSTALL = "pip install 'git+https://github.com/facebookresearch/detectron2'"
 

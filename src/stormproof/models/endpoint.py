@@ -26,12 +26,12 @@ from urllib.parse import urlsplit
 import numpy as np
 import PIL.Image
 
-from stormproof.errors import InvalidImage, InvalidOption, ModelError
-from stormproof.imagefile import opened
+from stormproof.core.errors import InvalidImage, InvalidOption, ModelError
+from stormproof.core.imagefile import opened
+from stormproof.core.sample import Image, Prediction
+from stormproof.core.spec import opens
 from stormproof.models.answers import read_answers
 from stormproof.models.fingerprint import fingerprint
-from stormproof.sample import Image, Prediction
-from stormproof.spec import opens
 
 _AGAIN = frozenset({429, 500, 502, 503, 504})  # answers that another try may change
 # A status line, a header, a chunk, its length or an address that is none: http.client has its own tree.

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from stormproof.described import Around
-from stormproof.errors import InvalidOption, UnknownName
+from stormproof.core.errors import InvalidOption, UnknownName
+from stormproof.core.randomness import Draw, digest
+from stormproof.core.sample import Image, Prediction, as_rgb
+from stormproof.core.wrapper import Around
 from stormproof.models.fingerprint import fingerprint
 from stormproof.models.model import Model, Precomputed
-from stormproof.randomness import Draw, digest
-from stormproof.sample import Image, Prediction, as_rgb
 from stormproof.style.networks import open_network
 from stormproof.style.painting import stylize
 from stormproof.style.sources import list_styles

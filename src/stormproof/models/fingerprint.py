@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from stormproof.errors import ModelError
+from stormproof.core.errors import ModelError
 
 # Raised whenever a decoder or a way of resizing changes its results: then every fingerprint changes.
 GENERATION = 3

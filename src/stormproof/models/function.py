@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.errors import InvalidOption, ModelError
-from stormproof.here import KIND, find_here
+from stormproof.core.errors import InvalidOption, ModelError
+from stormproof.core.local_objects import KIND, find_here
+from stormproof.core.sample import Image, Prediction
 from stormproof.models.answers import read_answers
 from stormproof.models.fingerprint import fingerprint
 from stormproof.models.model import Model, Precomputed
-from stormproof.sample import Image, Prediction
 
 _DEEP = 4  # functions that functions call, and lists in lists, looked into for a fingerprint
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
-from stormproof.sample import Floats, Image
+from stormproof.core.sample import Floats, Image
 
 Size = tuple[int, int]  # height, width
 Resize = Literal["stretch", "letterbox", "shortest", "none"]

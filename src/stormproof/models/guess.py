@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from stormproof.errors import ModelError
+from stormproof.core.errors import ModelError
 from stormproof.models.decoders import IMAGENET
 from stormproof.models.vocabulary import of_count
 

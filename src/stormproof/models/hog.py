@@ -11,12 +11,12 @@ from typing import Any
 import cv2
 import numpy as np
 
-from stormproof.errors import UnknownName
+from stormproof.core.errors import UnknownName
+from stormproof.core.sample import Image, Prediction
+from stormproof.core.spec import opens
 from stormproof.models.candidates import nms
 from stormproof.models.decoders.arrays import sigmoid
 from stormproof.models.perimage import PerImage, bgr
-from stormproof.sample import Image, Prediction
-from stormproof.spec import opens
 
 # The window's width and height in pixels, and the classifier's weights.
 _DETECTORS: dict[str, tuple[tuple[int, int], Any]] = {

@@ -12,15 +12,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from stormproof.errors import InvalidOption, ModelError
-from stormproof.files import expand
-from stormproof.frameworks import framework
-from stormproof.masks import mask_boxes
+from stormproof.core.errors import InvalidOption, ModelError
+from stormproof.core.files import expand
+from stormproof.core.frameworks import framework
+from stormproof.core.masks import mask_boxes
+from stormproof.core.sample import RLE, Image, Prediction
+from stormproof.core.spec import opens
 from stormproof.models.answers import as_array, label_map
 from stormproof.models.perimage import PerImage
 from stormproof.models.vocabulary import resolve_classes
-from stormproof.sample import RLE, Image, Prediction
-from stormproof.spec import opens
 
 Task = Literal["detection", "instance", "semantic"]
 Reader = Callable[[Any, Any, tuple[int, int], float], Prediction]

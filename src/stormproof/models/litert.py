@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.errors import ModelError
-from stormproof.frameworks import framework
+from stormproof.core.errors import ModelError
+from stormproof.core.frameworks import framework
+from stormproof.core.spec import opens
 from stormproof.models.guess import Graph, Tensor, guess_card, outputs_in_words
 from stormproof.models.loading import model_file
 from stormproof.models.network import Array, Forward, Network, assemble_card, chosen_outputs
 from stormproof.models.tflitefile import read_metadata
-from stormproof.spec import opens
 
 
 @opens("tflite")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stormproof.errors import ModelError
-from stormproof.files import locate
+from stormproof.core.errors import ModelError
+from stormproof.core.files import locate
 
 
 def model_file(text: str, purpose: str) -> Path:

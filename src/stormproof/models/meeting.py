@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from stormproof.core.sample import Prediction
 from stormproof.models.model import Model, Precomputed
 from stormproof.models.network import Network
-from stormproof.sample import Prediction
 
 _FEW = 3  # classes seen, of many known, that are suspiciously few
 _MANY = 20  # detections that are enough to tell

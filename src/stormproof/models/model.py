@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, Self, runtime_checkable
 
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
+from stormproof.core.sample import Image, Prediction
+from stormproof.core.wrapper import Described
 from stormproof.datasets.dataset import Dataset
-from stormproof.described import Described
-from stormproof.sample import Image, Prediction
 
 
 @runtime_checkable

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.errors import ModelError, StormproofError, UnknownName
+from stormproof.core.errors import ModelError, StormproofError, UnknownName
+from stormproof.core.sample import Image, Prediction, as_rgb
 from stormproof.models.candidates import to_prediction, to_semantic
 from stormproof.models.card import Card, InputCard, complete_card, read_card
 from stormproof.models.decoders import DECODERS, Decoder
 from stormproof.models.fingerprint import fingerprint
 from stormproof.models.geometry import Fit, place, plan_fit
 from stormproof.models.vocabulary import NOTHING, normalised, resolve_classes
-from stormproof.sample import Image, Prediction, as_rgb
 
 Array = npt.NDArray[Any]
 # A batch as the network wants it → its outputs in the order the decoder wants them, each with a batch axis.

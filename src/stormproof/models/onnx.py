@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.errors import InvalidOption, ModelError
-from stormproof.frameworks import framework
+from stormproof.core.errors import InvalidOption, ModelError
+from stormproof.core.frameworks import framework
+from stormproof.core.spec import opens
 from stormproof.models.card import Card
 from stormproof.models.guess import (
     Graph,
@@ -23,7 +24,6 @@ from stormproof.models.guess import (
 from stormproof.models.loading import model_file
 from stormproof.models.network import Array, Forward, Network, assemble_card, chosen_outputs
 from stormproof.models.onnxfile import inspect_onnx
-from stormproof.spec import opens
 
 _DTYPES = {
     "tensor(float)": "float32", "tensor(float16)": "float16", "tensor(double)": "float64",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
-from stormproof.errors import ModelError
-from stormproof.frameworks import framework
+from stormproof.core.errors import ModelError
+from stormproof.core.frameworks import framework
 
 
 @dataclass(frozen=True, slots=True)

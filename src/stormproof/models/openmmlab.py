@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.errors import ModelError
-from stormproof.frameworks import framework
-from stormproof.masks import mask_boxes
+from stormproof.core.errors import ModelError
+from stormproof.core.frameworks import framework
+from stormproof.core.masks import mask_boxes
+from stormproof.core.sample import RLE, Image, Prediction
+from stormproof.core.spec import opens
 from stormproof.models.answers import Array, as_array, label_map, read_mask
 from stormproof.models.loading import model_file
 from stormproof.models.perimage import PerImage, bgr
 from stormproof.models.torch import fill, load_checkpoint, state_dict
 from stormproof.models.vocabulary import resolve_classes
-from stormproof.sample import RLE, Image, Prediction
-from stormproof.spec import opens
 
 
 @opens("mmdet")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from stormproof.core.sample import Image, Prediction, as_rgb
 from stormproof.models.fingerprint import fingerprint
-from stormproof.sample import Image, Prediction, as_rgb
 
 
 @dataclass(frozen=True, eq=False)

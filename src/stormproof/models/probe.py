@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.errors import ModelError, StormproofError
+from stormproof.core.errors import ModelError, StormproofError
+from stormproof.core.sample import Image
+from stormproof.core.spec import Spec
 from stormproof.models.card import InputCard
 from stormproof.models.decoders import DECODERS
 from stormproof.models.guess import Graph, guess_card, guess_input, recognise, several_at_once
 from stormproof.models.litert import probe_tflite
 from stormproof.models.network import Array, Forward, plan_input, prepare
 from stormproof.models.onnx import probe_onnx
-from stormproof.sample import Image
-from stormproof.spec import Spec
 
 PROBES: dict[str, Callable[[str], tuple[Graph, Forward]]] = {
     "onnx": probe_onnx,

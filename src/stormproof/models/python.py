@@ -13,13 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from stormproof.errors import InvalidOption, ModelError
-from stormproof.files import locate
+from stormproof.core.errors import InvalidOption, ModelError
+from stormproof.core.files import locate
+from stormproof.core.sample import Image
+from stormproof.core.spec import Spec, load_attribute, read_options
 from stormproof.models.fingerprint import fingerprint
 from stormproof.models.function import FunctionModel
 from stormproof.models.model import Model, Precomputed
-from stormproof.sample import Image
-from stormproof.spec import Spec, load_attribute, read_options
 
 
 def is_python(kind: str) -> bool:

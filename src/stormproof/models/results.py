@@ -18,17 +18,17 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from stormproof.condition import CLEAN, Condition
+from stormproof.core.condition import CLEAN, Condition
+from stormproof.core.errors import InvalidCondition, InvalidPrediction, ModelError
+from stormproof.core.files import list_files, locate, read_json
+from stormproof.core.imagefile import opened
+from stormproof.core.sample import Prediction
+from stormproof.core.spec import opens
 from stormproof.datasets.dataset import Dataset
-from stormproof.errors import InvalidCondition, InvalidPrediction, ModelError
-from stormproof.files import list_files, locate, read_json
-from stormproof.imagefile import opened
 from stormproof.models.answers import label_map
 from stormproof.models.fingerprint import fingerprint
 from stormproof.models.resulttable import ResultTable, read_table
 from stormproof.models.vocabulary import COCO_IDS, VOCABULARIES, resolve_classes
-from stormproof.sample import Prediction
-from stormproof.spec import opens
 
 _MAPS = frozenset({".png"})
 

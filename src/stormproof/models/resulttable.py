@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stormproof.core.errors import InvalidPrediction, InvalidTruth, ModelError
+from stormproof.core.files import read_json
+from stormproof.core.masks import mask_boxes, segmentation_mask
+from stormproof.core.sample import RLE, Floats, Ints, Prediction
 from stormproof.datasets.annotations import is_coco_box, is_number
-from stormproof.errors import InvalidPrediction, InvalidTruth, ModelError
-from stormproof.files import read_json
-from stormproof.masks import mask_boxes, segmentation_mask
-from stormproof.sample import RLE, Floats, Ints, Prediction
 
 _ALMOST_ONE = 1 + 1e-6  # as in a Prediction
 

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.errors import InvalidOption, ModelError
-from stormproof.frameworks import framework
+from stormproof.core.errors import InvalidOption, ModelError
+from stormproof.core.frameworks import framework
+from stormproof.core.spec import load_attribute, opens
 from stormproof.models.answers import as_array
 from stormproof.models.card import Card, InputCard
 from stormproof.models.loading import model_file
 from stormproof.models.network import Array, Forward, Network, assemble_card
-from stormproof.spec import load_attribute, opens
 
 _DETECTIONS = ("boxes", "labels", "scores", "masks")
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from stormproof.errors import InvalidOption, UnknownName
-from stormproof.frameworks import framework
+from stormproof.core.errors import InvalidOption, UnknownName
+from stormproof.core.frameworks import framework
+from stormproof.core.spec import opens
 from stormproof.models.card import complete_card
 from stormproof.models.loading import model_file
 from stormproof.models.network import Network
 from stormproof.models.torch import fill, load_checkpoint, module_forward, state_dict
 from stormproof.models.vocabulary import resolve_classes
-from stormproof.spec import opens
 
 # By task: the card, the classes of the published weights, and how many outputs a class list stands for.
 _TASKS: dict[str, tuple[dict[str, Any], str, int]] = {

@@ -11,13 +11,13 @@ import re
 
 import numpy as np
 
-from stormproof.errors import ModelError
-from stormproof.frameworks import framework
+from stormproof.core.errors import ModelError
+from stormproof.core.frameworks import framework
+from stormproof.core.sample import Image, Prediction
+from stormproof.core.spec import opens
 from stormproof.models.answers import as_array, read_mask
 from stormproof.models.loading import model_file
 from stormproof.models.perimage import PerImage, bgr
-from stormproof.sample import Image, Prediction
-from stormproof.spec import opens
 
 _INSTALL = "pip install ultralytics  (AGPL-3.0; not part of Stormproof)"
 

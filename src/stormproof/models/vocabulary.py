@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from stormproof.core.errors import ModelError, UnknownName
+from stormproof.core.files import locate, read_text
 from stormproof.datasets import ade20k, bdd, camvid, cityscapes, kitti, voc
-from stormproof.errors import ModelError, UnknownName
-from stormproof.files import locate, read_text
 
 # COCO numbers its 80 classes 1 to 90; these numbers are not used.
 _COCO_GAPS = frozenset({12, 26, 29, 30, 45, 66, 68, 69, 71, 83})

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.sample import RLE, Image, as_rgb
+from stormproof.core.sample import RLE, Image, as_rgb
 
 SIDE = 360  # the longer side of an image on the page, in pixels
 _QUALITY = 62

@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from stormproof.confidence.interval import NEW_IMAGES, Difference
 from stormproof.metrics.measure import measures
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section, Table, View
 from stormproof.report.sections.cells import graded, of_a_class, scaled, unit
 from stormproof.report.subject import Subject, told_apart
 from stormproof.report.text import Cell, plain
 from stormproof.report.view import make_view
-from stormproof.scoring.images import ImageErrors
+from stormproof.results.images import ImageErrors
+from stormproof.results.interval import NEW_IMAGES, Difference
 
 _IMAGES = 20  # of those that changed most
 

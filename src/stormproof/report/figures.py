@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
 
-from stormproof.errors import UnknownName
-from stormproof.files import make_folder, whole_file, write_text
+from stormproof.core.errors import UnknownName
+from stormproof.core.files import make_folder, whole_file, write_text
 from stormproof.report.elements import Axis, Figure, Kind, Row, View
 from stormproof.report.text import file_name
 

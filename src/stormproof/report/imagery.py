@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import pyarrow.dataset as ds
 
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
+from stormproof.core.sample import Image, Prediction, Sample, Truth
 from stormproof.corruptions import apply
 from stormproof.datasets.dataset import Dataset
 from stormproof.models.classes import ClassMatch, match_classes
 from stormproof.report.album import Album, outline, painted, ratio_of, shrunk
 from stormproof.report.subject import Subject
 from stormproof.report.text import plain
-from stormproof.sample import Image, Prediction, Sample, Truth
-from stormproof.store.parts import part_paths
-from stormproof.store.schema import DETECTION, ROWS, SEMANTIC, prediction_of
+from stormproof.results.store.parts import part_paths
+from stormproof.results.store.schema import DETECTION, ROWS, SEMANTIC, prediction_of
 
 Thing = dict[str, Any]
 _LEAST, _MOST = 0.05, 40  # predictions below this score, or beyond this many, are not drawn

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.errors import StormproofError
-from stormproof.files import make_folder, write_text
+from stormproof.core.errors import StormproofError
+from stormproof.core.files import make_folder, write_text
 from stormproof.report import worst
 from stormproof.report.album import Album
 from stormproof.report.elements import View
@@ -19,8 +19,8 @@ from stormproof.report.page import as_json, page
 from stormproof.report.sources import subjects_of
 from stormproof.report.subject import Subject, told_apart
 from stormproof.report.view import make_view
-from stormproof.scoring.images import ImageErrors, read_images
-from stormproof.store.reopen import dataset_of
+from stormproof.results.images import ImageErrors, read_images
+from stormproof.results.store.reopen import dataset_of
 
 BUDGET = 15.0  # MB of the file
 _SHARE_OF_WORST = 12  # images shown of those that lose most per visible change

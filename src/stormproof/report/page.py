@@ -18,7 +18,7 @@ import stormproof
 from stormproof.report.charts import prepared, spec_of
 from stormproof.report.elements import VERSION, Figure, Row, Table, View
 from stormproof.report.text import as_csv, shown
-from stormproof.scoring.tables import finite
+from stormproof.results.tables import finite
 
 _KEYS = ("pick", "panel", "series", "label", "x", "y", "x2", "y2", "low", "high", "v", "runs")
 

@@ -6,15 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from stormproof.confidence.partial import read_estimate
-from stormproof.confidence.tables import read_intervals
-from stormproof.errors import InvalidOption
+from stormproof.core.errors import InvalidOption
 from stormproof.report.leaderboard.published import published_submissions
 from stormproof.report.leaderboard.submission import Submission, read_submission
 from stormproof.report.subject import Subject, subject_from
 from stormproof.report.text import plain
-from stormproof.scoring.aggregates import aggregates, grid_of
-from stormproof.store.record import read_record
+from stormproof.results.aggregates import aggregates, grid_of
+from stormproof.results.interval_tables import read_intervals
+from stormproof.results.partial import read_estimate
+from stormproof.results.store.record import read_record
 
 PUBLISHED = "published:"
 
@@ -29,7 +29,7 @@ def subjects_of(source: str, data: str | None = None) -> list[Subject]:
 
 def run_subject(run: Path, data: str | None = None) -> Subject:
     """A run's scores: those kept with it, or made now."""
-    from stormproof.scoring.kept import kept_scores
+    from stormproof.results.kept import kept_scores
 
     found = subject_from(kept_scores(run, data), read_record(run), run)
     return replace(found, intervals=kept_intervals(run, found), estimate=read_estimate(run))

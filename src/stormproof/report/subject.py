@@ -11,15 +11,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from stormproof.condition import Condition
-from stormproof.errors import IncompleteGrid
+from stormproof.core.condition import Condition
+from stormproof.core.errors import IncompleteGrid
+from stormproof.metrics.grid import Grid
 from stormproof.metrics.measure import measures
+from stormproof.metrics.sequences import split
 from stormproof.report.text import plain
-from stormproof.robustness.grid import Grid
-from stormproof.robustness.sequences import split
-from stormproof.scoring.aggregates import MEAN
-from stormproof.scoring.sets import ConditionSet
-from stormproof.store.record import RunRecord
+from stormproof.results.aggregates import MEAN
+from stormproof.results.sets import ConditionSet
+from stormproof.results.store.record import RunRecord
 
 NAMED = ("mPC", "mCE")  # means over a benchmark or suite
 Numbers = Mapping[str, Mapping[str, float]]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from stormproof.errors import InvalidOption, UnknownName
+from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.metrics.measure import measures
 from stormproof.report.elements import Section, Table, View
 from stormproof.report.grouping import common_tags, with_groups

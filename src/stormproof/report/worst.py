@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
 from stormproof.metrics.quality import ssim
 from stormproof.report.album import Album, ratio_of, shrunk
 from stormproof.report.elements import Table
 from stormproof.report.imagery import Said, Scene
 from stormproof.report.subject import Subject
 from stormproof.report.text import plain
-from stormproof.scoring.images import ImageErrors
+from stormproof.results.images import ImageErrors
 
 _LOOKED_AT = 48  # cells whose images are made again to measure how visible the change is
 _LEAST_RISE = 0.2  # about one object lost in five

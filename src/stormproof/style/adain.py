@@ -11,8 +11,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.errors import InvalidOption
-from stormproof.sample import Image
+from stormproof.core.errors import InvalidOption
+from stormproof.core.sample import Image
 
 Field = npt.NDArray[np.float32]
 Run = Callable[[Field], Field]  # one network: 1×C×H×W in and out

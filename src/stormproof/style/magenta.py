@@ -12,8 +12,8 @@ from typing import Any
 import cv2
 import numpy as np
 
-from stormproof.errors import InvalidOption, ModelError
-from stormproof.sample import Image
+from stormproof.core.errors import InvalidOption, ModelError
+from stormproof.core.sample import Image
 from stormproof.style.adain import Field
 from stormproof.style.runtime import fingerprint, session
 

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from stormproof.errors import InvalidOption, ModelError, UnknownName
-from stormproof.frameworks import framework
-from stormproof.sample import Image
-from stormproof.spec import Spec, call
+from stormproof.core.errors import InvalidOption, ModelError, UnknownName
+from stormproof.core.frameworks import framework
+from stormproof.core.sample import Image
+from stormproof.core.spec import Spec, call
 from stormproof.style.adain import AdaIN, Field, Run
 from stormproof.style.graph import onnx_graph
 from stormproof.style.layers import (

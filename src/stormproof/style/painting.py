@@ -9,8 +9,8 @@ from typing import Any
 import cv2
 import numpy as np
 
-from stormproof.randomness import digest
-from stormproof.sample import Image, as_rgb
+from stormproof.core.randomness import digest
+from stormproof.core.sample import Image, as_rgb
 from stormproof.style.names import BUILT_IN, FEATURE, PIXEL
 from stormproof.style.networks import open_network
 from stormproof.style.sources import encoded_style

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.errors import ModelError
-from stormproof.frameworks import framework
+from stormproof.core.errors import ModelError
+from stormproof.core.frameworks import framework
 from stormproof.style.adain import Field, Run
 
 

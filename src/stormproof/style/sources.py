@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import PIL.Image
 
-from stormproof.errors import InvalidImage, InvalidOption
-from stormproof.files import list_files
-from stormproof.imagefile import IMAGE_SUFFIXES, opened
-from stormproof.sample import Image
+from stormproof.core.errors import InvalidImage, InvalidOption
+from stormproof.core.files import list_files
+from stormproof.core.imagefile import IMAGE_SUFFIXES, opened
+from stormproof.core.sample import Image
 from stormproof.style.names import BUILT_IN
 from stormproof.style.networks import open_network
 

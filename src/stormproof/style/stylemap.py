@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from stormproof import __version__
-from stormproof.errors import InvalidOption
-from stormproof.files import read_json, write_json
-from stormproof.randomness import Draw
+from stormproof.core.errors import InvalidOption
+from stormproof.core.files import read_json, write_json
+from stormproof.core.randomness import Draw
 
 
 def draw_styles(draw: Draw, names: Sequence[str], count: int = 1) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from stormproof.kernel import kernel
+from stormproof.core.kernels import kernel
 from stormproof.world.facade import Look, facade
 from stormproof.world.lettering import poster, sign
 from stormproof.world.looks import Marks, cloth, grass, hedge, paving, road

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from stormproof.randomness import Draw
+from stormproof.core.randomness import Draw
 
 Item = TypeVar("Item")
 

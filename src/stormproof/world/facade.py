@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from stormproof.kernel import kernel
+from stormproof.core.kernels import kernel
 from stormproof.world.lettering import word
 from stormproof.world.noise import band, chance, smooth, visible
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from stormproof.kernel import kernel
+from stormproof.core.kernels import kernel
 from stormproof.world.light import Colour
 from stormproof.world.noise import chance, visible
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from stormproof.kernel import kernel
+from stormproof.core.kernels import kernel
 from stormproof.world.noise import smooth
 
 Colour = tuple[float, float, float]

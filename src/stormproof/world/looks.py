@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from stormproof.kernel import kernel
+from stormproof.core.kernels import kernel
 from stormproof.world.light import Colour
 from stormproof.world.noise import band, chance, past, smooth, visible
 

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from stormproof.kernel import kernel
-from stormproof.randomness import Draw
+from stormproof.core.kernels import kernel
+from stormproof.core.randomness import Draw
 
 # One tile of random numbers in [0, 1), repeated over the plane; seeds shift it.
 _SIDE = 128

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.kernel import kernel
+from stormproof.core.kernels import kernel
 from stormproof.world.materials import LEAF
 
 NEAR = 0.25  # metres; surfaces nearer to the camera are cut away

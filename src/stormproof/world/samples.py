@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.errors import InvalidOption, UnknownName
-from stormproof.kernel import kernel
-from stormproof.sample import RLE, Camera, Context, Instances, Sample, SemanticMap, Truth
+from stormproof.core.errors import InvalidOption, UnknownName
+from stormproof.core.kernels import kernel
+from stormproof.core.sample import RLE, Camera, Context, Instances, Sample, SemanticMap, Truth
 from stormproof.world.classes import OBJECTS, SEMANTIC, VOID
 from stormproof.world.scene import Scene, compose
 from stormproof.world.solids import Solid, solids

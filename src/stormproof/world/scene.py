@@ -8,7 +8,7 @@ from math import sqrt
 
 import numpy as np
 
-from stormproof.randomness import Draw
+from stormproof.core.randomness import Draw
 from stormproof.world import crowd, kerbside, roadside, signs, skyline, traffic
 from stormproof.world.dice import Dice
 from stormproof.world.light import Shadows

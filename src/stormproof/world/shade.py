@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stormproof.kernel import kernel
+from stormproof.core.kernels import kernel
 from stormproof.world.appearance import appearance
 from stormproof.world.light import Light, Shadows, cloudy_sky, openness, shadow, sky
 from stormproof.world.looks import Marks

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.kernel import kernel
+from stormproof.core.kernels import kernel
 from stormproof.world.classes import VOID
 from stormproof.world.light import Colour
 from stormproof.world.materials import TWO_SIDED

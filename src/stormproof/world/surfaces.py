@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from stormproof.kernel import kernel
+from stormproof.core.kernels import kernel
 
 # Columns of `Surfaces.facts`: one triangle's 32 numbers lie together, so that shading fetches them at once.
 _ORIGIN, _DUALS, _NORMALS, _TEXTURE, MATERIAL, SLOT, PLACE = 0, 3, 9, 18, 27, 28, 29

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.kernel import kernel
-from stormproof.sample import Camera, Image
+from stormproof.core.kernels import kernel
+from stormproof.core.sample import Camera, Image
 from stormproof.world.classes import SKY
 from stormproof.world.mesh import Corners
 from stormproof.world.raster import OFFSETS, cover, fill, project

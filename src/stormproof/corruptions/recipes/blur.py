@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof import imaging
+from stormproof.core.randomness import Draw
+from stormproof.core.sample import Image
 from stormproof.corruptions.registry import corruption, ladder
-from stormproof.randomness import Draw
-from stormproof.sample import Image
 
 
 @corruption(family="blur", cite="hendrycks2019", sigma=ladder(1.0, 2, 3, 4, 6, low=0, high=200, unit="px"))

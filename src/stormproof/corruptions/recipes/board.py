@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof import imaging
+from stormproof.core.randomness import U16, Draw
+from stormproof.core.sample import Image
 from stormproof.corruptions.registry import constant, corruption, ladder
-from stormproof.randomness import U16, Draw
-from stormproof.sample import Image
 
 _LOST_BYTE = (16, 128, 128)  # what a receiver shows for Y, Cr and Cb that never came
 

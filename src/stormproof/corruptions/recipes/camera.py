@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof import imaging
+from stormproof.core.randomness import Draw
+from stormproof.core.sample import Image
 from stormproof.corruptions.registry import constant, corruption, ladder
-from stormproof.randomness import Draw
-from stormproof.sample import Image
 
 _PROFILE = 1024  # steps of a radial profile; between them it is straight
 _FOG_SIDE = 640  # pixels on the long side of the images the paper fogged

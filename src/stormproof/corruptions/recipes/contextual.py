@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof import imaging
+from stormproof.core.sample import Image
 from stormproof.corruptions.recipes.mutators import HAZE
 from stormproof.corruptions.registry import corruption, free, ladder
-from stormproof.sample import Image
 
 KOSCHMIEDER = 3.912  # −ln 0.02: at the visibility distance 2 % of the contrast is left
 _OPAQUE = 6.24  # −ln(½ / 255): beyond this optical depth less than half a grey level comes through

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from stormproof import imaging
+from stormproof.core.randomness import Draw
+from stormproof.core.sample import Image
 from stormproof.corruptions.registry import corruption, ladder
-from stormproof.randomness import Draw
-from stormproof.sample import Image
 
 
 def elastic_field(

@@ -24,9 +24,9 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof import imaging
+from stormproof.core.randomness import U16, Draw, normal_quantiles
+from stormproof.core.sample import Image
 from stormproof.corruptions.registry import constant, corruption, ladder
-from stormproof.randomness import U16, Draw, normal_quantiles
-from stormproof.sample import Image
 
 _PROFILE = 1024  # steps of a radial profile; between them it is straight
 _LEVELS = np.arange(256, dtype=np.float64)

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof import imaging
+from stormproof.core.sample import Image
 from stormproof.corruptions.registry import corruption, ladder
-from stormproof.sample import Image
 
 _CUT = 1e-9  # keeps a value that is whole but for rounding noise from being truncated to the one below
 

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof import imaging
+from stormproof.core.randomness import Draw, normal_quantiles
+from stormproof.core.sample import Image
 from stormproof.corruptions.registry import corruption, ladder
-from stormproof.randomness import Draw, normal_quantiles
-from stormproof.sample import Image
 
 _LEVELS = 4096  # outcomes per grey level where the noise depends on it: 1 MiB a table, which stays in cache
 

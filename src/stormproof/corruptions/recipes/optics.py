@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof import imaging
+from stormproof.core.randomness import Draw, normal_quantiles
+from stormproof.core.sample import Image
 from stormproof.corruptions.lens import LENSES, Lens, read_lens
 from stormproof.corruptions.registry import constant, corruption, ladder
-from stormproof.randomness import Draw, normal_quantiles
-from stormproof.sample import Image
 
 _ONE = 1 << 16  # steps of the linear domain from 1 to 2
 

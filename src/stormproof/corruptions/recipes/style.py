@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
+from stormproof.core.errors import InvalidCondition
+from stormproof.core.randomness import Draw
+from stormproof.core.sample import Image
 from stormproof.corruptions.registry import constant, corruption, free
-from stormproof.errors import InvalidCondition
-from stormproof.randomness import Draw
-from stormproof.sample import Image
 from stormproof.style.names import BUILT_IN, FEATURE, SPACES
 from stormproof.style.stylemap import StyleMap, draw_styles
 

@@ -7,11 +7,11 @@ from math import ceil
 import numpy as np
 
 from stormproof import imaging
+from stormproof.core.randomness import Draw
+from stormproof.core.sample import Image
 from stormproof.corruptions import textures as frost_textures
 from stormproof.corruptions.recipes.blur import motion_path
 from stormproof.corruptions.registry import constant, corruption, ladder
-from stormproof.randomness import Draw
-from stormproof.sample import Image
 
 _WATER = (175.0, 238.0, 238.0)  # pale turquoise
 _MUD = (63.0, 42.0, 20.0)

@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+from stormproof.core.errors import RunError, StormproofError
+from stormproof.core.frameworks import framework
 from stormproof.engine.chunk import do_chunk_safely
 from stormproof.engine.guard import may_be_ended
 from stormproof.engine.heartbeat import INTERVAL, Listener, end_worker
 from stormproof.engine.retry import after_death
 from stormproof.engine.work import Attempt, ChunkResult
-from stormproof.errors import RunError, StormproofError
-from stormproof.frameworks import framework
-from stormproof.store.parts import part_path
+from stormproof.results.store.parts import part_path
 
 RETRIES = 3  # by Ray itself, on another node if need be
 _PATIENCE = 5.0  # seconds to wait for a cluster's door to open

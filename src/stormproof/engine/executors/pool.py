@@ -11,12 +11,12 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from stormproof.core.processes import worker_pool
 from stormproof.engine.chunk import do_chunk_safely
 from stormproof.engine.guard import may_be_ended
 from stormproof.engine.heartbeat import INTERVAL, Listener, end_worker
 from stormproof.engine.retry import after_death
 from stormproof.engine.work import Attempt, ChunkResult
-from stormproof.processes import worker_pool
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from stormproof.core.errors import RunError
+from stormproof.core.files import make_folder
+from stormproof.core.frameworks import framework
 from stormproof.engine.executors.pool import Pool
 from stormproof.engine.work import Attempt, ChunkResult, Work
-from stormproof.errors import RunError
-from stormproof.files import make_folder
-from stormproof.frameworks import framework
 
 FOLDER = "slurm"  # submitit's scripts and logs, in the run folder
 _POLL = 1.0  # seconds

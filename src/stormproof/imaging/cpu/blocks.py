@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from stormproof.core.kernels import kernel
+from stormproof.core.sample import Image
 from stormproof.imaging.plans import block_factors, box_edges, nearest_blocks
-from stormproof.kernel import kernel
-from stormproof.sample import Image
 
 _box_edges, _nearest, _mean_factors = kernel(box_edges), kernel(nearest_blocks), kernel(block_factors)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from stormproof.sample import Image
+from stormproof.core.sample import Image
 
 
 def jpeg(image: Image, quality: int) -> Image:

@@ -8,9 +8,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from stormproof.core.kernels import kernel
+from stormproof.core.sample import Image
 from stormproof.imaging.plans import GUARD, LUMA, Field
-from stormproof.kernel import kernel
-from stormproof.sample import Image
 
 
 def channel_means(image: Image) -> npt.NDArray[np.float64]:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stormproof.core.kernels import kernel
+from stormproof.core.sample import Image
 from stormproof.imaging.cpu.gaussian import pad
 from stormproof.imaging.plans import FIXED, GUARD, Field, border, symmetric_runs
-from stormproof.kernel import kernel
-from stormproof.sample import Image
 
 
 @kernel

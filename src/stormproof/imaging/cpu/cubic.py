@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from stormproof.core.kernels import kernel
+from stormproof.core.sample import Image
 from stormproof.imaging.plans import cubic_taps
-from stormproof.kernel import kernel
-from stormproof.sample import Image
 
 
 def enlarged_part(

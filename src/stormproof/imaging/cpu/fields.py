@@ -9,8 +9,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from stormproof.core.kernels import kernel
 from stormproof.imaging.plans import Field
-from stormproof.kernel import kernel
 
 
 @kernel

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.kernel import kernel
-from stormproof.sample import Image
+from stormproof.core.kernels import kernel
+from stormproof.core.sample import Image
 
 Raw = npt.NDArray[np.uint8]
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stormproof.core.kernels import kernel
+from stormproof.core.sample import Image
 from stormproof.imaging.plans import Field
-from stormproof.kernel import kernel
-from stormproof.sample import Image
 
 _LANE = np.uint64(21)  # bits a channel has in a packed pixel: 8 of value, 11 of weight, and to spare
 _WHOLE = 1 << 11  # the four weights of a bilinear sample add up to this: within a quarter of a grey level

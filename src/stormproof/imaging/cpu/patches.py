@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stormproof.core.kernels import kernel
+from stormproof.core.sample import Image
 from stormproof.imaging.plans import PATCH, border
-from stormproof.kernel import kernel
-from stormproof.sample import Image
 
 
 @kernel

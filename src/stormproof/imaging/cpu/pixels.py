@@ -8,9 +8,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from stormproof.core.kernels import kernel
+from stormproof.core.sample import Image
 from stormproof.imaging.cpu.noise import Bits
-from stormproof.kernel import kernel
-from stormproof.sample import Image
 
 
 def transform_colours(image: Image, matrix: npt.NDArray[np.float64]) -> Image:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from stormproof.core.kernels import kernel
+from stormproof.core.sample import Image
 from stormproof.imaging.plans import Field
-from stormproof.kernel import kernel
-from stormproof.sample import Image
 
 
 @kernel

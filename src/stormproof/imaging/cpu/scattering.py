@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from stormproof.core.kernels import kernel
+from stormproof.core.sample import Image
 from stormproof.imaging.cpu.gaussian import pad, ring_starts, symmetric_sum
 from stormproof.imaging.plans import (
     FINE,
@@ -18,8 +20,6 @@ from stormproof.imaging.plans import (
     sampled_variances,
     scatter_layers,
 )
-from stormproof.kernel import kernel
-from stormproof.sample import Image
 
 
 @kernel

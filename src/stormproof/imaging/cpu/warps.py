@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stormproof.core.kernels import kernel
+from stormproof.core.sample import Image
 from stormproof.imaging.plans import GUARD, Field, corner_positions, zoom_crops
-from stormproof.kernel import kernel
-from stormproof.sample import Image
 
 _positions = kernel(corner_positions)
 

@@ -8,8 +8,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.kernel import kernel
-from stormproof.sample import Image
+from stormproof.core.kernels import kernel
+from stormproof.core.sample import Image
 
 
 def to_yuv(image: Image) -> Image:

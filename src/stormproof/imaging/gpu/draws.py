@@ -1,4 +1,4 @@
-"""The draws of a batch: the same Philox counters as `stormproof.randomness`, hence the same bits.
+"""The draws of a batch: the same Philox counters as `stormproof.core.randomness`, hence the same bits.
 
 Integers throughout: 32-bit words in 64-bit ones, as on the CPU. Fields are made on the device. Bits are made
 only when something reads them, so that a kernel may make its own instead.
@@ -16,10 +16,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from stormproof.core.randomness import U16, Draw, normal_quantiles, stream_number
 from stormproof.imaging.gpu import triton_kernels, triton_layers
 from stormproof.imaging.gpu.batch import Batch, OneByOne, PerImage
 from stormproof.imaging.gpu.tensors import resident, taken, to_device
-from stormproof.randomness import U16, Draw, normal_quantiles, stream_number
 
 _LOW = 0xFFFFFFFF
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from stormproof.errors import MissingExtra
+from stormproof.core.errors import MissingExtra
+from stormproof.core.processes import worker_count
 from stormproof.imaging.gpu.batch import Batch
-from stormproof.processes import worker_count
 
 HOSTED = {
     "relief": "edges, distances and equalisation as OpenCV has them (water drops of `spatter` 1 to 3)",

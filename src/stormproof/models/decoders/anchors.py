@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from stormproof.errors import ModelError
+from stormproof.core.errors import ModelError
 from stormproof.models.candidates import Candidates
 from stormproof.models.decoders.arrays import Array, centred, flat, grid, grids, in_pixels, sigmoid
 from stormproof.models.geometry import Size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stormproof.errors import ModelError
+from stormproof.core.errors import ModelError
 from stormproof.models.decoders.arrays import Array
 from stormproof.models.geometry import Size
 

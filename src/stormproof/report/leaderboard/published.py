@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
 from stormproof.corruptions.suites import SUITES
+from stormproof.metrics.published import GridKey, Row, published
 from stormproof.report.leaderboard.submission import (
     Submission,
     SubmittedDataset,
@@ -15,7 +16,6 @@ from stormproof.report.leaderboard.submission import (
     Task,
     derive,
 )
-from stormproof.robustness.published import GridKey, Row, published
 
 _TASKS: Mapping[str, Task] = {"bbox": "detection", "segm": "instance segmentation"}
 _MEASURES = {"bbox": "AP", "segm": "mask AP"}

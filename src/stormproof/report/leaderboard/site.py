@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from stormproof.condition import Condition
-from stormproof.errors import InvalidOption
-from stormproof.files import make_folder, write_text
+from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidOption
+from stormproof.core.files import make_folder, write_text
 from stormproof.report.charts import spec_of
 from stormproof.report.elements import Axis, Figure, Kind, Row
 from stormproof.report.leaderboard.submission import Submission, as_json, read_submission

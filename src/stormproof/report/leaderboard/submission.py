@@ -16,12 +16,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from stormproof.condition import Condition
-from stormproof.errors import InvalidCondition, InvalidOption
+from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidCondition, InvalidOption
+from stormproof.metrics.corruption_error import mce
+from stormproof.metrics.grid import Grid
 from stormproof.metrics.measure import measures
-from stormproof.robustness.corruption_error import mce
-from stormproof.robustness.grid import Grid
-from stormproof.robustness.performance import mpc
+from stormproof.metrics.performance import mpc
 
 SCHEMA = 1
 _SAME = 1e-9  # what rounding in JSON may cost

@@ -6,7 +6,7 @@ import hashlib
 import math
 from pathlib import Path
 
-from stormproof.errors import InvalidOption
+from stormproof.core.errors import InvalidOption
 from stormproof.metrics.measure import measures
 from stormproof.report.leaderboard.submission import (
     Submission,
@@ -15,9 +15,9 @@ from stormproof.report.leaderboard.submission import (
     Task,
     derive,
 )
-from stormproof.scoring.kept import kept_scores
-from stormproof.store.parts import part_paths
-from stormproof.store.record import read_record
+from stormproof.results.kept import kept_scores
+from stormproof.results.store.parts import part_paths
+from stormproof.results.store.record import read_record
 
 # Of provenance: nothing about folders or machines.
 _KEPT = ("created", "stormproof", "python", "packages", "decoder")

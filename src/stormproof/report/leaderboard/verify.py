@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import stormproof
+from stormproof.core.errors import InvalidOption, RunError, counted
 from stormproof.engine.config import make_config
 from stormproof.engine.run import Watch
 from stormproof.engine.run import run as run_again
-from stormproof.errors import InvalidOption, RunError, counted
 from stormproof.report.leaderboard.submission import Submission, Verification
-from stormproof.scoring.score import score_run
-from stormproof.store.record import read_record
+from stormproof.results.score import score_run
+from stormproof.results.store.record import read_record
 
 TOLERANCE = 0.001  # of a score: libraries and machines differ in the last bits of a network's sums
 

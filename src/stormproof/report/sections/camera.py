@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from stormproof.errors import IncompleteGrid
+from stormproof.core.errors import IncompleteGrid
+from stormproof.metrics.corruption_error import cross_scenario, enhancement_change
 from stormproof.metrics.objects import FLAWS
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section, Table
 from stormproof.report.sections import Asked
 from stormproof.report.sections.cells import all_levels
 from stormproof.report.subject import Subject
-from stormproof.robustness.corruption_error import cross_scenario, enhancement_change
 
 TRAINED, DETECTOR = "trained", "detector"  # tags that cross-scenario tables go by
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from stormproof.condition import Condition, corruption_of
-from stormproof.groups import KAMANN, MICHAELIS
+from stormproof.core.condition import Condition, corruption_of
+from stormproof.corruptions.groups import KAMANN, MICHAELIS
 from stormproof.metrics.measure import measures
 from stormproof.report.elements import Axis
 from stormproof.report.subject import Subject

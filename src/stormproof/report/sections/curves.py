@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from stormproof.errors import IncompleteGrid
-from stormproof.groups import KAMANN, MICHAELIS, Groups
+from stormproof.core.errors import IncompleteGrid
+from stormproof.corruptions.groups import KAMANN, MICHAELIS, Groups
+from stormproof.metrics.degradation import as_averaged
+from stormproof.metrics.grid import Grid
+from stormproof.metrics.performance import mpc
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
 from stormproof.report.sections import Asked
 from stormproof.report.sections.cells import SEVERITY, all_conditions, graded, present, scaled, unit
 from stormproof.report.subject import Subject
-from stormproof.robustness.degradation import as_averaged
-from stormproof.robustness.grid import Grid
-from stormproof.robustness.performance import mpc
 
 ALL = "all corruptions"
 

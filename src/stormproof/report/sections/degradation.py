@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from stormproof.groups import KAMANN, MICHAELIS, ONE_DATASET_ONLY, Groups
+from stormproof.corruptions.groups import KAMANN, MICHAELIS, ONE_DATASET_ONLY, Groups
+from stormproof.metrics.degradation import Degradation, by_category, cd, mean_over, rcd
+from stormproof.metrics.degradation import degradation as degraded
 from stormproof.metrics.measure import measures
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section, Table
 from stormproof.report.sections import Asked
 from stormproof.report.sections.cells import scaled, unit
 from stormproof.report.subject import Subject
-from stormproof.robustness.degradation import Degradation, by_category, cd, mean_over, rcd
-from stormproof.robustness.degradation import degradation as degraded
 
 Ratios = dict[str, dict[str, float]]  # CD, rCD → corruption → fraction
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from stormproof.condition import Condition
+from stormproof.core.condition import Condition
+from stormproof.metrics.correlation import correlate, correlation_table, gains
 from stormproof.metrics.measure import measures
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section, Table
 from stormproof.report.sections import Asked
 from stormproof.report.sections.cells import all_conditions, graded, present, scaled, share, ungraded, unit
 from stormproof.report.subject import Subject, mean_of
 from stormproof.report.text import Cell
-from stormproof.robustness.correlation import correlate, correlation_table, gains
 
 Shown = Sequence[tuple[Subject, str]]  # runs, each with the measure it is shown by
 ABSOLUTE, RELATIVELY = "absolute", "relative to clean"

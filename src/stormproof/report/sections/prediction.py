@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from stormproof.errors import IncompleteGrid
+from stormproof.core.errors import IncompleteGrid
+from stormproof.metrics.prediction import PAIRS, Predicted, normalise, predict_from_its_pair
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section, Table
 from stormproof.report.sections import Asked
-from stormproof.robustness.prediction import PAIRS, Predicted, normalise, predict_from_its_pair
 
 
 def predicted(asked: Asked) -> Section | None:

@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from stormproof.condition import Condition
-from stormproof.errors import IncompleteGrid
+from stormproof.core.condition import Condition
+from stormproof.core.errors import IncompleteGrid
+from stormproof.metrics.sequences import SIZES, distance_matrix, relative_performance
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
 from stormproof.report.sections import Asked
 from stormproof.report.subject import Subject
-from stormproof.robustness.sequences import SIZES, distance_matrix, relative_performance
 
 STYLE, STRENGTH = "style", "alpha"
 MODES = {"": "image"}  # a style condition without `on` changes the whole image

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from stormproof.randomness import Draw
+from stormproof.core.randomness import Draw
 from stormproof.world.materials import CLOTH, MATTE
 from stormproof.world.mesh import Mesh, Point, ball, box, circle, join, moved, paint, tube, turn
 

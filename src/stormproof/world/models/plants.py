@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from stormproof.randomness import Draw
+from stormproof.core.randomness import Draw
 from stormproof.world.materials import BARK, HEDGE, LEAF
 from stormproof.world.mesh import Corners, Mesh, Point, box, join, paint, quads, tube, unit
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from stormproof.errors import InvalidOption, OutputError, UnknownName
-from stormproof.processes import spread, worker_count
+from stormproof.core.errors import InvalidOption, OutputError, UnknownName
+from stormproof.core.processes import spread, worker_count
 from stormproof.world.samples import BASELINE, SPLITS, check_scene, render
 from stormproof.world.writers.camvid import CAMVID
 from stormproof.world.writers.cityscapes import CITYSCAPES

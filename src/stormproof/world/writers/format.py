@@ -10,9 +10,9 @@ from typing import Any
 import numpy.typing as npt
 import PIL.Image
 
-from stormproof.files import make_folder
-from stormproof.imagefile import write_image
-from stormproof.sample import Image
+from stormproof.core.files import make_folder
+from stormproof.core.imagefile import write_image
+from stormproof.core.sample import Image
 from stormproof.world.samples import Rendered
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from stormproof.sample import Camera, Instances
+from stormproof.core.sample import Camera, Instances
 from stormproof.world.classes import BICYCLE, BUS, CAR, PERSON, TRUCK
 from stormproof.world.samples import BASELINE, Rendered
 from stormproof.world.writers.format import Format, Job, Record

@@ -1,0 +1,221 @@
+"""Conditions and suites: what is done to an image, as a value with one canonical string.
+
+    clean                        nothing
+    fog@3                        severity 3 of fog
+    fog@2.5                      half way between its severities 2 and 3
+    gaussian_noise[sigma=0.1]    free parameters
+    frost@3[textures=my_frost]   a severity with some parameters replaced
+
+The string is the identity: it names folders, store rows and report columns, and parses back to itself.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from stormproof.core.errors import InvalidCondition
+
+Value = int | float | str
+SEVERITIES = (1, 2, 3, 4, 5)
+_SEVERITY_RULE = "it must be an integer from 1 to 5, or lie between two of them, as 2.5 does"
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_BARE = re.compile(r"[A-Za-z_./~][\w./~+-]*")  # strings that need no quotes
+_FORM = re.compile(r"(?P<name>[a-z][a-z0-9_]*)(?:@(?P<severity>[^\[]*))?(?:\[(?P<params>.*)\])?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One cell's treatment of an image.
+
+    >>> str(Condition.parse("gaussian_noise[sigma=0.10]"))
+    'gaussian_noise[sigma=0.1]'
+    """
+
+    corruption: str | None = None
+    severity: int | float | None = None
+    params: tuple[tuple[str, Value], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.corruption is None:
+            if self.severity is not None or self.params:
+                raise InvalidCondition("'clean' takes neither a severity nor parameters.")
+            return
+        if not _NAME.fullmatch(self.corruption) or self.corruption == "clean":
+            raise InvalidCondition(
+                f"{self.corruption!r} is not a corruption's name: lower case, digits, underscores."
+            )
+        if self.severity is not None and not _is_severity(self.severity):
+            raise InvalidCondition(f"Severity {self.severity!r} of {self.corruption}: {_SEVERITY_RULE}.")
+        params = tuple((key, _canonical(self.corruption, key, value)) for key, value in self.params)
+        if len({key for key, _ in params}) != len(params):
+            raise InvalidCondition(f"{self.corruption}: a parameter is given twice: {params!r:.200}.")
+        params = tuple(sorted(params))
+        if self.severity is None and not params:
+            raise InvalidCondition(
+                f"{self.corruption!r} needs a severity ({self.corruption}@3) or parameters "
+                f"({self.corruption}[name=value])."
+            )
+        object.__setattr__(self, "params", params)
+
+    @property
+    def rung(self) -> int | None:
+        """The severity where it is a whole one, which papers and tables have; None between two of them."""
+        return self.severity if isinstance(self.severity, int) else None
+
+    @property
+    def series(self) -> str:
+        """What it is a level of: its corruption, or the variant of it that its parameters make.
+
+        >>> [Condition.parse(text).series for text in ("fog@3", "fog@3[on=person]", "haze[beta=0.04]")]
+        ['fog', 'fog[on=person]', 'haze']
+        """
+        variant = self.severity is not None and self.params
+        return str(Condition(self.corruption, None, self.params)) if variant else str(self.corruption)
+
+    @classmethod
+    def of(
+        cls, corruption: str, severity: float | None = None, params: Mapping[str, Value] | None = None
+    ) -> Self:
+        return cls(corruption, severity, tuple((params or {}).items()))
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The condition that prints as `text` (or would, with its numbers written canonically)."""
+        text = text.strip()
+        if text == "clean":
+            return cls()
+        match = _FORM.fullmatch(text)
+        if match is None:
+            raise InvalidCondition(
+                f"Cannot read the condition {text!r:.200}; write clean, fog@3 or gaussian_noise[sigma=0.1]."
+            )
+        severity = match["severity"]
+        if severity is not None and not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", severity):
+            raise InvalidCondition(f"Severity {severity!r:.80} in {text!r:.200}: {_SEVERITY_RULE}.")
+        params = () if match["params"] is None else tuple(_parse_params(match["params"], text))
+        level = None if severity is None else float(severity) if "." in severity else int(severity)
+        return cls(match["name"], level, params)
+
+    @property
+    def is_clean(self) -> bool:
+        return self.corruption is None
+
+    def __str__(self) -> str:
+        if self.corruption is None:
+            return "clean"
+        severity = "" if self.severity is None else f"@{self.severity}"
+        params = ",".join(f"{key}={_write(value)}" for key, value in self.params)
+        return f"{self.corruption}{severity}{f'[{params}]' if params else ''}"
+
+
+CLEAN = Condition()
+
+
+def corruption_of(text: str) -> str:
+    """The corruption that a condition's string begins with, the rest unread; of `clean`, itself.
+
+    >>> [corruption_of(text) for text in ("fog@3[on=person]", "haze[beta=0.04]", "clean")]
+    ['fog', 'haze', 'clean']
+    """
+    return text.partition("@")[0].partition("[")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A named list of conditions that are run and reported together; `clean` is implied, never listed."""
+
+    name: str
+    doc: str
+    conditions: tuple[Condition, ...]
+    cite: str = ""
+
+    def __iter__(self) -> Iterator[Condition]:
+        return iter(self.conditions)
+
+    def __len__(self) -> int:
+        return len(self.conditions)
+
+    @property
+    def corruptions(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(c.corruption for c in self.conditions if c.corruption))
+
+
+def grid(corruptions: Iterable[str], severities: Iterable[int] = SEVERITIES) -> tuple[Condition, ...]:
+    """Every corruption at every severity, in order."""
+    levels = tuple(severities)
+    return tuple(Condition.of(name, level) for name in corruptions for level in levels)
+
+
+def _is_severity(value: object) -> bool:
+    if type(value) is float:
+        return SEVERITIES[0] < value < SEVERITIES[-1] and not value.is_integer()
+    return type(value) is int and value in SEVERITIES
+
+
+def _canonical(corruption: str, key: str, value: object) -> Value:
+    """Numbers are equal whatever their type: 1.0 becomes 1, so that one treatment has one string."""
+    if not _NAME.fullmatch(key):
+        raise InvalidCondition(f"{corruption}: {key!r} is not a parameter's name.")
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise InvalidCondition(f"{corruption}[{key}={value!r}]: a parameter is a number or a string.")
+    if isinstance(value, int) and abs(value) >= 1 << 63:
+        raise InvalidCondition(f"{corruption}[{key}=…]: a whole number must lie within ±2⁶³.")
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise InvalidCondition(f"{corruption}[{key}={value}]: a parameter must be finite.")
+        return int(value) if value.is_integer() and abs(value) < 2**53 else value
+    return value
+
+
+def _write(value: Value) -> str:
+    if isinstance(value, str):
+        return value if _BARE.fullmatch(value) and not _is_number(value) else json.dumps(value)
+    return repr(value)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _parse_params(text: str, whole: str) -> Iterator[tuple[str, Value]]:
+    decoder = json.JSONDecoder()
+    while True:
+        key, equals, rest = text.partition("=")
+        if not equals:
+            raise InvalidCondition(f"Cannot read {text!r} in the condition {whole!r}; write name=value.")
+        if rest.startswith('"'):
+            try:
+                value, end = decoder.raw_decode(rest)
+            except json.JSONDecodeError:
+                raise InvalidCondition(f"The quotes in {whole!r} do not close.") from None
+        else:
+            end = rest.find(",") if "," in rest else len(rest)
+            value = _parse_value(rest[:end].strip(), key, whole)
+        yield key.strip(), value
+        if end == len(rest):
+            return
+        if rest[end] != ",":
+            raise InvalidCondition(f"Expected a comma after {rest[:end]!r} in {whole!r}.")
+        text = rest[end + 1 :]
+
+
+def _parse_value(text: str, key: str, whole: str) -> Value:
+    if re.fullmatch(r"[+-]?[0-9]{1,30}", text):
+        return int(text)
+    if _is_number(text):
+        return float(text)
+    if _BARE.fullmatch(text):
+        return text
+    raise InvalidCondition(
+        f"Cannot read {key}={text!r} in {whole!r}; give a number, a word, or a string in double quotes."
+    )

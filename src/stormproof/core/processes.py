@@ -1,0 +1,179 @@
+"""Worker processes: how many, how they start, and how many threads each may use."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from functools import partial
+from itertools import islice
+from multiprocessing import parent_process
+from multiprocessing.context import ForkServerContext, ForkServerProcess, SpawnContext, SpawnProcess
+from types import ModuleType
+from typing import Any, TypeVar
+
+from stormproof.core.errors import InvalidOption, RunError
+
+Job = TypeVar("Job")
+Made = TypeVar("Made")
+
+# One thread per worker everywhere: parallel sums depend on the number of threads, results must not.
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
+
+def worker_count(asked: int | None) -> int:
+    """As many as asked for; one per core for 0 or None."""
+    if asked is not None and asked < 0:
+        raise InvalidOption(f"--workers {asked}: give 0 for one per core, or a number of processes.")
+    return asked or os.cpu_count() or 1
+
+
+def one_thread() -> None:
+    """Keep numerical libraries to one thread, unless the environment says otherwise."""
+    for name in _THREADS:
+        os.environ.setdefault(name, "1")
+    import cv2
+
+    cv2.setNumThreads(int(os.environ["OMP_NUM_THREADS"]))
+
+
+def keep_memory() -> None:
+    """Have the C library keep freed memory for the next array, for a command that ends soon.
+
+    By default it gives blocks back at once, and having each page handed out again, zeroed, was a sixth of
+    what scoring a large run cost. The largest blocks still go back, since keeping them would cost memory.
+    """
+    trim_threshold, mmap_threshold = -1, -3  # of malloc.h
+    with suppress(OSError, AttributeError):  # another C library has other ways
+        libc = ctypes.CDLL("libc.so.6")
+        libc.mallopt(trim_threshold, 256 << 20)
+        libc.mallopt(mmap_threshold, 24 << 20)
+
+
+def worker_pool(
+    workers: int, start: Callable[..., None] | None = None, *arguments: Any
+) -> ProcessPoolExecutor:
+    """Processes of one thread each, which call `start(*arguments)` before anything else.
+
+    Each is a fresh interpreter: forking a process that has run compiled kernels or a GPU is not safe.
+    """
+    return ProcessPoolExecutor(workers, _WorkerContext(), _start, (start, arguments))
+
+
+def _kernel_pool(workers: int, module: str) -> ProcessPoolExecutor:
+    """The same for a function of `module`, with kernels started and the module imported once for all workers.
+
+    They are forked from a small process that has done both and nothing else: no thread, no GPU, nothing of
+    the user's (docs/adr/0126). Only Linux forks such a process safely.
+    """
+    if sys.platform != "linux":
+        return worker_pool(workers)
+    context = _ForkedContext()
+    context.set_forkserver_preload(["stormproof.core.worker_preload", module])
+    return ProcessPoolExecutor(workers, context, _start, (None, ()))
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Have a new process leave the user's script alone, which it would otherwise run again: workers open what
+    they need by name, and a script need not guard itself with `if __name__ == "__main__"`."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+_TRIES, _PAUSE = 50, 0.1  # to reach the process that workers are forked from; seconds between tries
+
+
+class _WorkerProcess(SpawnProcess):
+    @staticmethod
+    def _Popen(process: Any) -> Any:  # noqa: N802  multiprocessing's name for how a process starts
+        with _without_main():
+            return SpawnProcess._Popen(process)
+
+
+class _WorkerContext(SpawnContext):
+    Process = _WorkerProcess
+
+
+class _ForkedProcess(ForkServerProcess):
+    @staticmethod
+    def _Popen(process: Any) -> Any:  # noqa: N802
+        lost: Exception | None = None
+        for _ in range(_TRIES):
+            try:
+                with _without_main():
+                    return ForkServerProcess._Popen(process)
+            except (EOFError, ConnectionError) as error:
+                lost = error
+                time.sleep(_PAUSE)  # killed, but not yet seen to be dead; then another takes its place
+        raise BrokenProcessPool("The process that workers are forked from was killed.") from lost
+
+
+class _ForkedContext(ForkServerContext):
+    Process = _ForkedProcess
+
+
+def spread(function: Callable[[Job], Made], jobs: Iterable[Job], *, workers: int) -> Iterator[Made]:
+    """Every job's outcome as it is finished; at most a few jobs a worker are under way at any time.
+
+    The first job is done before others begin: what it compiles is kept on disk, and compiled by one alone.
+    """
+    queue = iter(jobs)
+    if workers == 1:
+        yield from map(function, queue)
+        return
+    inner = function.func if isinstance(function, partial) else function
+    with all_alive(), _kernel_pool(workers, inner.__module__) as pool:
+        try:
+            for job in islice(queue, 1):
+                yield pool.submit(function, job).result()
+            pending: set[Future[Made]] = {pool.submit(function, job) for job in islice(queue, 4 * workers)}
+            while pending:
+                done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                pending |= {pool.submit(function, job) for job in islice(queue, len(done))}
+                for future in done:
+                    yield future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+@contextmanager
+def all_alive() -> Iterator[None]:
+    """Say what to do when a worker is killed: its job is lost, and with it what all of them were to make."""
+    try:
+        yield
+    except BrokenProcessPool:
+        raise RunError(
+            "A worker process was killed, perhaps for want of memory. Run the same command again, with fewer "
+            "--workers if memory is short."
+        ) from None
+
+
+def _start(start: Callable[..., None] | None, arguments: tuple[Any, ...]) -> None:
+    # Ctrl-C reaches every process of a terminal; the one that started the workers says what becomes of it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_follow_parent, daemon=True).start()
+    one_thread()
+    if start is not None:
+        start(*arguments)
+
+
+def _follow_parent() -> None:
+    """End with whoever started this process, even when it was killed: an orphan would wait for ever for work
+    that nobody sends, and hold memory and files."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

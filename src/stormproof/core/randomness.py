@@ -1,0 +1,159 @@
+"""The only place where random bits are born.
+
+Every number is a pure function of (seed, image id, corruption, severity), the name of the stream it
+belongs to and its index in that stream. Nothing depends on order, worker, batch or machine. The
+generator is Philox4x32-10 (Salmon et al. 2011); a hash of the identity is its key.
+
+Fields use 16 bits a value: two pixels' worth per generated word, and coarse enough that a table of
+all outcomes fits in a cache, which is what makes noise fast and exact on every device.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from math import prod
+from types import ModuleType
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+U16 = 65536
+
+T = TypeVar("T")
+
+
+@cache
+def _loops() -> ModuleType:
+    """The compiled loops; imported on first use, since draws on a GPU have loops of their own."""
+    from stormproof.core import philox
+
+    return philox
+
+
+def digest(image: npt.NDArray[np.uint8]) -> str:
+    """A name made of an image's content, for images that come without an id. Not cryptographic."""
+    flat = np.ascontiguousarray(image).reshape(-1)
+    whole = flat.size // 64 * 64
+    lanes = np.arange(1, 9, dtype=np.uint64)
+    _loops().absorb(flat[:whole].view("<u8").reshape(-1, 8), lanes)
+    tail = repr(image.shape).encode() + flat[whole:].tobytes()
+    return hashlib.blake2b(lanes.astype("<u8").tobytes() + tail, digest_size=16).hexdigest()
+
+
+@lru_cache(maxsize=4096)
+def stream_number(name: str) -> int:
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=4).digest(), "little")
+
+
+def _ndtri(shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The normal distribution's quantiles, by SciPy or, where only torch is, by torch: both are Cephes'."""
+    try:
+        from scipy.special import ndtri  # here, so that the world renders with NumPy and Numba alone
+
+        return np.asarray(ndtri(shares))
+    except ImportError:
+        import torch
+
+        return np.asarray(torch.special.ndtri(torch.from_numpy(shares)).numpy())
+
+
+@lru_cache(maxsize=1)
+def normal_quantiles() -> npt.NDArray[np.float64]:
+    """The standard normal's value for each of the 65,536 equally likely 16-bit draws."""
+    quantiles = _ndtri((np.arange(U16) + 0.5) / U16)
+    # The mid-points of the outermost bins miss a little of the tails' weight; restore unit variance.
+    quantiles /= quantiles.std()
+    return quantiles
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """Random numbers for one image under one condition; ask for them by stream name.
+
+    >>> Draw.keyed(0, "a.png", "fog", 3).uniform("angle") == Draw.keyed(0, "a.png", "fog", 3).uniform("angle")
+    True
+    >>> Draw.keyed(0, "a.png", "fog", 3).uniform("angle") == Draw.keyed(0, "b.png", "fog", 3).uniform("angle")
+    False
+    """
+
+    key: tuple[int, int]
+    identity: tuple[str | int, ...] = ()  # whose numbers these are; only for what is looked up by it
+
+    @classmethod
+    def keyed(cls, seed: int, *identity: str | int) -> Draw:
+        """The draw that belongs to an identity: usually (image id, corruption, severity)."""
+        text = json.dumps([seed, *identity], ensure_ascii=True, separators=(",", ":"))
+        digest = hashlib.blake2b(text.encode(), digest_size=8, person=b"stormproof-draw").digest()
+        return cls((int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little")), identity)
+
+    def each(self, plan: Callable[[Draw], T]) -> T:
+        """What `plan` makes of the draw of one image; draws of a batch make one for each of theirs.
+
+        For numbers that must be known before there are pixels, such as a path or a place: a recipe that asks
+        for them this way runs once for a whole batch.
+        """
+        return plan(self)
+
+    def words(self, stream: str, count: int) -> npt.NDArray[np.uint32]:
+        """The first `count` 32-bit words of a stream."""
+        out = np.empty((count + 3) // 4 * 4, np.uint32)
+        _loops().fill(
+            out,
+            np.uint64(self.key[0]),
+            np.uint64(self.key[1]),
+            np.uint64(stream_number(stream)),
+            np.uint64(0),
+        )
+        return out[:count]
+
+    def bits(self, stream: str, shape: tuple[int, ...]) -> npt.NDArray[np.uint16]:
+        """16 random bits for every element of `shape`, in C order."""
+        count = prod(shape)
+        return (
+            self.words(stream, (count + 1) // 2).astype("<u4", copy=False).view("<u2")[:count].reshape(shape)
+        )
+
+    def uniforms(self, stream: str, count: int) -> npt.NDArray[np.float64]:
+        """`count` numbers in [0, 1) with 53 random bits each."""
+        words = self.words(stream, 2 * count).astype(np.uint64).reshape(count, 2)
+        return ((words[:, 0] << np.uint64(21)) ^ (words[:, 1] >> np.uint64(11))).astype(np.float64) * 2.0**-53
+
+    def uniform(self, stream: str, low: float = 0.0, high: float = 1.0) -> float:
+        """One number in [low, high)."""
+        return low + (high - low) * float(self.uniforms(stream, 1)[0])
+
+    def integer(self, stream: str, count: int) -> int:
+        """One integer in [0, count)."""
+        return min(int(self.uniform(stream) * count), count - 1)
+
+    def uniform_field(
+        self, stream: str, shape: tuple[int, ...], low: float, high: float
+    ) -> npt.NDArray[np.float32]:
+        """Independent numbers in (low, high), one per element."""
+        field = self.bits(stream, shape).astype(np.float32)
+        field += np.float32(0.5)
+        field *= np.float32((high - low) / U16)
+        field += np.float32(low)
+        return field
+
+    def normal_field(
+        self, stream: str, shape: tuple[int, ...], mean: float, sd: float
+    ) -> npt.NDArray[np.float32]:
+        """Independent normal numbers, one per element."""
+        table = (normal_quantiles() * sd + mean).astype(np.float32)
+        out = np.empty(shape, np.float32)
+        _loops().take(table, self.bits(stream, shape).reshape(-1), out.reshape(-1))
+        return out
+
+    def integer_field(self, stream: str, shape: tuple[int, ...], low: int, high: int) -> npt.NDArray[np.int8]:
+        """Independent integers in [low, high), one per element; bounds within int8."""
+        out = np.empty(shape, np.int8)
+        _loops().span(
+            self.bits(stream, shape).reshape(-1), np.uint32(high - low), np.int32(low), out.reshape(-1)
+        )
+        return out

@@ -1,0 +1,290 @@
+"""What flows through Stormproof: an image, the truth about it, its context, and what a model said.
+
+Images are H×W×C uint8, RGB or grey, at every boundary; boxes are xyxy float pixels; depth is float32
+metres with infinity for the sky. Everything here is frozen and validated once, when it is made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from stormproof.core.columns import Error, boxes_of, per_object, sides_of, whole
+from stormproof.core.errors import InvalidImage, InvalidPrediction, InvalidTruth
+
+Image = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+def check_image(image: object, name: str = "image") -> Image:
+    """Return `image` unchanged if Stormproof can work on it, else say what it is instead.
+
+    >>> check_image(np.zeros((2, 3, 3), np.uint8)).shape
+    (2, 3, 3)
+    """
+    if not isinstance(image, np.ndarray):
+        raise InvalidImage(
+            f"{name} must be a numpy array, not {type(image).__name__}; np.asarray(it) may help."
+        )
+    if image.dtype != np.uint8:
+        fix = "scale it to 0..255 and call .astype(np.uint8)"
+        raise InvalidImage(f"{name} must be uint8, not {image.dtype}; {fix}.")
+    if image.ndim == 3 and image.shape[2] == 4:
+        raise InvalidImage(
+            f"{name} has 4 channels {image.shape}; drop the alpha channel with image[..., :3]."
+        )
+    if image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[2] not in (1, 3)):
+        raise InvalidImage(f"{name} must be H×W, H×W×1 or H×W×3, not {image.shape}.")
+    if image.size == 0:
+        raise InvalidImage(f"{name} is empty: {image.shape}.")
+    return image
+
+
+def as_rgb(image: Image) -> Image:
+    """Three channels whatever the image has; grey is repeated."""
+    if image.ndim == 3 and image.shape[2] == 3:
+        return image
+    return np.repeat(image.reshape(*image.shape[:2], 1), 3, axis=2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RLE:
+    """A binary mask as run lengths down the columns, zeros first, as COCO stores it.
+
+    >>> mask = np.array([[False, True], [False, True]])
+    >>> RLE.from_mask(mask).counts.tolist()
+    [2, 2]
+    """
+
+    size: tuple[int, int]
+    counts: npt.NDArray[np.uint32]
+
+    def __post_init__(self) -> None:
+        height, width = self.size
+        try:
+            counts = whole(self.counts, np.uint32)
+        except (ValueError, OverflowError, TypeError):
+            raise InvalidTruth(
+                f"RLE runs {self.counts!r:.80} must be whole numbers from 0 to 2³² − 1."
+            ) from None
+        if int(counts.sum(dtype=np.int64)) != height * width:
+            raise InvalidTruth(
+                f"RLE runs add up to {int(counts.sum(dtype=np.int64))} pixels, "
+                f"but its size {height}×{width} has {height * width}."
+            )
+        object.__setattr__(self, "counts", counts)
+
+    @classmethod
+    def from_mask(cls, mask: npt.NDArray[Any]) -> Self:
+        flat = np.ravel(np.asarray(mask, dtype=bool), order="F")
+        turns = np.flatnonzero(flat[1:] != flat[:-1]) + 1
+        edges = np.concatenate(([0], turns, [flat.size]))
+        counts = np.diff(edges)
+        if flat.size and flat[0]:
+            counts = np.concatenate(([0], counts))
+        return cls((int(mask.shape[0]), int(mask.shape[1])), counts.astype(np.uint32))
+
+    def to_mask(self) -> Bools:
+        values = np.arange(len(self.counts)) % 2 == 1
+        return np.repeat(values, self.counts).reshape(self.size, order="F")
+
+    @property
+    def area(self) -> int:
+        return int(self.counts[1::2].sum(dtype=np.int64))
+
+
+def _masks(value: Any, count: int, error: Error = InvalidTruth) -> tuple[RLE, ...] | None:
+    """One run-length mask per box, from masks of that kind or an N×H×W array."""
+    if value is None:
+        return None
+    if len(value) != count:
+        raise error(f"{count} boxes but {len(value)} masks; give one mask per box.")
+    if isinstance(value, np.ndarray) and value.ndim != 3:
+        raise error(f"masks have shape {value.shape}; give N×H×W, one for each of {count} boxes.")
+    return tuple(mask if isinstance(mask, RLE) else RLE.from_mask(np.asarray(mask) > 0.5) for mask in value)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Instances:
+    """The objects in one image, one entry per object in every array.
+
+    `labels` index the dataset's class names. `crowd` marks regions that stand for many objects,
+    `ignore` those that neither count nor penalise (VOC's difficult, KITTI's DontCare). `area` is what
+    size bins are decided by: the annotation's own where given, else the mask's, else the box's.
+    `occlusion` and `truncation` are fractions hidden by others and cut by the frame; NaN is unknown.
+    `sides` are widths and heights as a file states them: x + w − x is not always w (docs/adr/0110).
+    """
+
+    boxes: Floats
+    labels: Ints
+    masks: tuple[RLE, ...] | None = None  # or an N×H×W array, which becomes this
+    crowd: Bools = None  # type: ignore[assignment]  # filled in below, as are the others
+    ignore: Bools = None  # type: ignore[assignment]
+    area: Floats = None  # type: ignore[assignment]
+    ids: Ints = None  # type: ignore[assignment]
+    occlusion: Floats = None  # type: ignore[assignment]
+    truncation: Floats = None  # type: ignore[assignment]
+    sides: Floats = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        boxes = boxes_of(self.boxes)
+        count = len(boxes)
+        masks = _masks(self.masks, count)
+        sides = sides_of(self.sides, boxes, InvalidTruth)
+        area = self.area
+        if area is None:
+            area = sides.prod(axis=1) if masks is None else np.array([m.area for m in masks], np.float64)
+        put = object.__setattr__
+        put(self, "boxes", boxes)
+        put(self, "labels", per_object(self.labels, count, np.int64, "labels", 0))
+        put(self, "masks", masks)
+        put(self, "crowd", per_object(self.crowd, count, np.bool_, "crowd", False))
+        put(self, "ignore", per_object(self.ignore, count, np.bool_, "ignore", False))
+        put(self, "area", per_object(area, count, np.float64, "area", 0))
+        ids = np.arange(count) if self.ids is None else self.ids
+        put(self, "ids", per_object(ids, count, np.int64, "ids", 0))
+        put(self, "occlusion", per_object(self.occlusion, count, np.float64, "occlusion", np.nan))
+        put(self, "sides", sides)
+        put(self, "truncation", per_object(self.truncation, count, np.float64, "truncation", np.nan))
+
+    def __len__(self) -> int:
+        return len(self.boxes)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} objects{'' if self.masks is None else ' with masks'}>"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SemanticMap:
+    """A class index for every pixel (uint8 or uint16); `ignore` marks pixels without truth."""
+
+    labels: npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
+    ignore: int = 255
+
+    def __post_init__(self) -> None:
+        if self.labels.ndim != 2 or self.labels.dtype not in (np.uint8, np.uint16):
+            raise InvalidTruth(
+                f"A semantic map must be H×W uint8 or uint16, not {self.labels.dtype} {self.labels.shape}."
+            )
+        if not 0 <= self.ignore <= np.iinfo(self.labels.dtype).max:
+            raise InvalidTruth(f"ignore={self.ignore} is no value of a {self.labels.dtype} semantic map.")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Truth:
+    """Everything a dataset knows about what an image shows."""
+
+    instances: Instances | None = None
+    semantic: SemanticMap | None = None
+    panoptic: npt.NDArray[np.int32] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Camera:
+    """A pinhole camera: focal lengths and principal point in pixels; stereo `baseline` in metres.
+
+    `offset` is added to a disparity before triangulating: how far apart the two principal points are.
+    """
+
+    fx: float
+    fy: float
+    cx: float
+    cy: float
+    baseline: float | None = None
+    offset: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Context:
+    """What is known about the scene beyond the image; depth-based corruptions need it."""
+
+    depth: npt.NDArray[np.float32] | None = None
+    camera: Camera | None = None
+    right: Image | None = None
+    disparity: npt.NDArray[np.float32] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Sample:
+    """One image with a stable id, its truth and its context.
+
+    `classes` name the labels of its objects, `semantic_classes` the values of its semantic map, as its
+    dataset lists them; empty where nobody said.
+    """
+
+    id: str
+    image: Image
+    truth: Truth = field(default_factory=Truth)
+    context: Context = field(default_factory=Context)
+    classes: tuple[str, ...] = ()
+    semantic_classes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_image(self.image, f"image of sample {self.id!r}")
+        size = self.image.shape[:2]
+        maps = {
+            "semantic map": None if self.truth.semantic is None else self.truth.semantic.labels,
+            "panoptic map": self.truth.panoptic,
+            "depth map": self.context.depth,
+            "disparity map": self.context.disparity,
+        }
+        for name, array in maps.items():
+            if array is not None and array.shape[:2] != size:
+                raise InvalidTruth(f"Sample {self.id!r}: the {name} is {array.shape[:2]}, the image {size}.")
+
+    def __repr__(self) -> str:
+        truth, context = self.truth, self.context
+        parts = {
+            f"{len(truth.instances or ())} objects": truth.instances,
+            "semantic map": truth.semantic,
+            "panoptic map": truth.panoptic,
+            "depth": context.depth,
+            "right image": context.right,
+        }
+        size = f"{self.image.shape[1]}×{self.image.shape[0]}"
+        return f"<sample {self.id}: {', '.join([size, *(k for k, v in parts.items() if v is not None)])}>"
+
+
+_ALMOST_ONE = 1 + 1e-6  # the single-precision sigmoid of some runtimes ends a bit above 1
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Prediction:
+    """What a model said about one image: boxes with scores and labels, perhaps masks; or a semantic map.
+
+    `sides` are widths and heights as a results file states them, where the corners would lose a last bit.
+    """
+
+    boxes: Floats = field(default_factory=lambda: np.zeros((0, 4)))
+    scores: Floats = field(default_factory=lambda: np.zeros(0))
+    labels: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    masks: tuple[RLE, ...] | None = None
+    semantic: npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | None = None
+    sides: Floats = None  # type: ignore[assignment]  # filled in below
+
+    def __post_init__(self) -> None:
+        boxes, error = boxes_of(self.boxes, InvalidPrediction), InvalidPrediction
+        scores = per_object(self.scores, len(boxes), np.float64, "scores", 0, error)
+        bad = ~((scores >= 0) & (scores <= _ALMOST_ONE))
+        if bad.any():
+            i = int(np.flatnonzero(bad)[0])
+            raise error(f"Score {i} is {scores[i]}; scores must lie in [0, 1].")
+        put = object.__setattr__
+        put(self, "boxes", boxes)
+        put(self, "scores", np.minimum(scores, 1))
+        put(self, "labels", per_object(self.labels, len(boxes), np.int64, "labels", 0, error))
+        put(self, "masks", _masks(self.masks, len(boxes), error))
+        put(self, "sides", sides_of(self.sides, boxes, error))
+
+    def __len__(self) -> int:
+        return len(self.boxes)
+
+    def __repr__(self) -> str:
+        said = f"{len(self)} objects{'' if self.masks is None else ' with masks'}"
+        best = f", the best at {self.scores.max():.2f}" if len(self) else ""
+        return f"<prediction: {said}{best}>" if self.semantic is None else "<prediction: a semantic map>"

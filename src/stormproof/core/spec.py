@@ -1,0 +1,178 @@
+"""The one grammar for naming a dataset or a model: `kind:main[,key=value…]`."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from importlib.metadata import entry_points
+from math import isfinite
+from pathlib import Path
+from typing import Any, NamedTuple, Self, TypeVar
+
+from stormproof.core.errors import InvalidOption, UnknownName
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A parsed spec string.
+
+    >>> Spec.parse("coco:instances_val2017.json,images=val2017").options
+    {'images': 'val2017'}
+    """
+
+    kind: str
+    main: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        r"""Read a spec; a comma that belongs to a path is written `\,`.
+
+        >>> Spec.parse(r"images:a\,b").main
+        'a,b'
+        """
+        kind, colon, rest = text.strip().partition(":")
+        if not colon or not kind:
+            example = "coco:annotations.json,images=folder"
+            if kind.endswith(".py"):
+                example = f"{kind}:function"
+            raise InvalidOption(f"Cannot read {text!r}; write kind:main, for example {example}.")
+        main, *pairs = (part.replace("\\,", ",") for part in re.split(r"(?<!\\),", rest))
+        if not main.strip():
+            raise InvalidOption(f"Nothing follows {kind + ':'!r} in {text!r}; name a file or folder there.")
+        options: dict[str, str] = {}
+        for pair in pairs:
+            key, equals, value = pair.partition("=")
+            if not equals or not key.strip():
+                fix = r"options are key=value after a comma; a comma in a path is written \,"
+                raise InvalidOption(f"Cannot read {pair!r} in {text!r}; {fix}.")
+            if key.strip() in options:
+                raise InvalidOption(f"{key.strip()!r} is given twice in {text!r}.")
+            options[key.strip()] = value.strip()
+        return cls(kind.replace("\\,", ","), main.strip(), options)
+
+    def __str__(self) -> str:
+        values = [self.main, *(f"{key}={value}" for key, value in self.options.items())]
+        kind, *rest = (value.replace(",", "\\,") for value in (self.kind, *values))
+        return f"{kind}:" + ",".join(rest)
+
+    def split(self, *openers: Callable[..., Any]) -> tuple[Self, ...]:
+        """A spec for each of several functions, with the options that it is the first to know."""
+        known = [keyword_options(opener) for opener in openers]
+        _refuse_unknown(self, [key for keys in known for key in keys])
+        owner = {key: next(i for i, keys in enumerate(known) if key in keys) for key in self.options}
+        return tuple(
+            replace(self, options={key: value for key, value in self.options.items() if owner[key] == i})
+            for i in range(len(known))
+        )
+
+
+def _refuse_unknown(spec: Spec, known: Collection[str]) -> None:
+    for key in spec.options:
+        if key not in known:
+            options = ", ".join(dict.fromkeys(known)) or "none"
+            raise UnknownName(f"option of {spec.kind!r}", key, known, f"It takes: {options}.")
+
+
+def keyword_options(opener: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """An opener's options: its keyword-only parameters."""
+    parameters = inspect.signature(opener, eval_str=True).parameters
+    return {name: p for name, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def call(opener: Callable[..., Any], spec: Spec) -> Any:
+    """Call `opener(main, **options)`, turning each option into what its annotation says.
+
+    An opener declares its options as keyword-only parameters, each annotated with str, int, float, bool
+    or another type that can be made from a string, such as Path.
+    """
+    return opener(spec.main, **read_options(opener, spec))
+
+
+def read_options(opener: Callable[..., Any], spec: Spec) -> dict[str, Any]:
+    """The options of a spec as the values that `opener` declares."""
+    known = keyword_options(opener)
+    _refuse_unknown(spec, known)
+    arguments = {
+        key: _convert(text, known[key].annotation, f"{key}={text} in {spec}")
+        for key, text in spec.options.items()
+    }
+    missing = [n for n, p in known.items() if p.default is inspect.Parameter.empty and n not in arguments]
+    if missing:
+        raise InvalidOption(f"{spec} lacks {', '.join(missing)}; add ,{missing[0]}=…")
+    return arguments
+
+
+def _convert(text: str, annotation: Any, where: str) -> Any:
+    types = [t for t in getattr(annotation, "__args__", (annotation,)) if t is not type(None)]
+    target = types[0] if types else str
+    if target is bool:
+        if text.lower() in ("true", "yes", "1"):
+            return True
+        if text.lower() in ("false", "no", "0"):
+            return False
+        raise InvalidOption(f"{where}: write true or false.")
+    try:
+        value = target(text)
+    except (ValueError, TypeError):
+        raise InvalidOption(f"{where}: expected {getattr(target, '__name__', target)}.") from None
+    if isinstance(value, float) and not isfinite(value):
+        raise InvalidOption(f"{where}: expected a finite number.")
+    return value
+
+
+class Opener(NamedTuple):
+    """Where the function that opens a kind lives, and the main part for a spec that names none."""
+
+    place: str
+    default: str = ""
+
+    def load(self) -> Callable[..., Any]:
+        found: Callable[..., Any] = load_attribute(self.place)
+        return found
+
+
+def opens(kind: str, *, default: str = "") -> Callable[[Function], Function]:
+    """Declares that the function below opens `kind`; its file need not be mentioned anywhere else.
+
+    The declaration is read from the source, by `declared`; when the file is loaded it does nothing.
+    """
+    return lambda opener: opener
+
+
+_DECLARATION = re.compile(r'^@opens\("([^"]+)"(?:, default="([^"]+)")?\)\ndef (\w+)', re.MULTILINE)
+
+
+def declared(package: str, folder: Path) -> dict[str, Opener]:
+    """The openers that the files of a package declare, by kind; no file is imported, and so no framework."""
+    return {
+        kind: Opener(f"{package}.{path.stem}:{function}", default)
+        for path in sorted(folder.glob("*.py"))
+        for kind, default, function in _DECLARATION.findall(path.read_text(encoding="utf-8"))
+    }
+
+
+def with_plugins(own: Mapping[str, Opener], group: str) -> dict[str, Opener]:
+    """The package's own openers, then those that other packages offer in an entry point group."""
+    offered = {point.name: Opener(point.value) for point in entry_points(group=group)}
+    return {**own, **{kind: opener for kind, opener in offered.items() if kind not in own}}
+
+
+def load_attribute(path: str) -> Any:
+    """The object at `package.module:attribute`."""
+    module, _, attribute = path.partition(":")
+    if str(Path.cwd()) not in sys.path and "" not in sys.path:
+        sys.path.append(str(Path.cwd()))  # last: never in place of an installed module
+    try:
+        found: Any = importlib.import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise InvalidOption(f"Cannot load {path!r}: {error}.") from error
+    return found

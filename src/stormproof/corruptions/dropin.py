@@ -1,0 +1,95 @@
+"""The drop-in for imagecorruptions: same names, same signatures, one changed import line."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidCondition, UnknownName
+from stormproof.core.randomness import digest
+from stormproof.core.sample import Image, as_rgb, check_image
+from stormproof.corruptions import corrupt_image, find
+from stormproof.corruptions.grammar import read_condition
+from stormproof.corruptions.groups import BENCHMARK_15, MICHAELIS
+from stormproof.corruptions.suites import HOLDOUT
+
+_SUBSETS = {
+    "common": BENCHMARK_15,
+    "validation": HOLDOUT,
+    "all": BENCHMARK_15 + HOLDOUT,
+    **MICHAELIS,
+}
+
+
+def get_corruption_names(subset: str = "common") -> list[str]:
+    """The names in a subset: common, validation, all, noise, blur, weather, digital."""
+    try:
+        return list(_SUBSETS[subset])
+    except KeyError:
+        raise UnknownName("subset", subset, _SUBSETS, f"Subsets: {', '.join(_SUBSETS)}.") from None
+
+
+def corrupt(
+    image: Image,
+    severity: int | str | Condition = 1,
+    corruption_name: str | None = None,
+    corruption_number: int = -1,
+    *,
+    seed: int | None = 0,
+    image_id: str | None = None,
+) -> Image:
+    """A corrupted copy of a uint8 image; like the reference, always H×W×3.
+
+    Either as imagecorruptions has it, `corrupt(image, 3, "fog")`, or with a condition as a string, which can
+    be any of Stormproof's: `corrupt(image, "fog@3")`.
+
+    The same call gives the same pixels. Without `image_id` the image's content stands for it, so two
+    images get different noise. `seed=None` takes a fresh seed from NumPy's global generator, which is
+    how the reference behaves: new noise at every call, fixed by `np.random.seed`.
+
+    >>> corrupt(np.zeros((32, 32), np.uint8), severity=3, corruption_name="fog").shape
+    (32, 32, 3)
+    """
+    check_image(image)
+    if isinstance(severity, str | Condition) and corruption_name is None and corruption_number == -1:
+        condition = read_condition(severity)
+    else:
+        condition = Condition.of(_name(corruption_name, corruption_number), _severity(severity))
+    pixels = as_rgb(image)
+    if image_id is None:
+        random = condition.corruption is not None and find(condition.corruption).is_random
+        image_id = digest(pixels) if random else ""
+    if seed is None:
+        seed = int(np.random.randint(2**31))
+    return corrupt_image(pixels, condition, seed=seed, image_id=image_id)
+
+
+def _severity(severity: object) -> int:
+    try:
+        if isinstance(severity, bool):
+            raise TypeError
+        return operator.index(severity)  # type: ignore[arg-type]  # any integer type, NumPy's too
+    except TypeError:
+        raise InvalidCondition(f"Severity {severity!r}: it must be an integer from 1 to 5.") from None
+
+
+def _name(name: str | None, number: int) -> str:
+    if name is not None:
+        find(name)
+        if name not in _SUBSETS["all"]:
+            raise UnknownName(
+                "corruption of imagecorruptions",
+                name,
+                _SUBSETS["all"],
+                "Use stormproof.corrupt_image for it.",
+            )
+        return name
+    if number == -1:
+        raise InvalidCondition("Give corruption_name='fog' or corruption_number=9 (0 to 18).")
+    if not 0 <= number < len(_SUBSETS["all"]):
+        raise InvalidCondition(
+            f"corruption_number={number}: it must be from 0 to {len(_SUBSETS['all']) - 1}."
+        )
+    return _SUBSETS["all"][number]

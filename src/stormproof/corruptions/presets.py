@@ -1,0 +1,129 @@
+"""The papers' benchmarks as data: a split, a suite and a metric, given only the dataset's folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from stormproof.core.condition import CLEAN, Condition
+from stormproof.core.errors import InvalidOption, UnknownName
+from stormproof.corruptions import SUITES, find_suite, registered
+from stormproof.corruptions.groups import KAMANN, ONE_DATASET_ONLY
+from stormproof.corruptions.registry import every_severity
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One layout of a dataset on disk: what must exist below the root, and the spec that opens it."""
+
+    marks: tuple[str, ...]
+    spec: str
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """What a paper ran. `metric` is the number its tables print first."""
+
+    name: str
+    cite: str
+    doc: str
+    places: tuple[Place, ...]
+    suites: tuple[str, ...]
+    metric: str
+    corruptions: tuple[str, ...] = ()  # for papers whose list is no suite of its own
+    needs: str = ""  # what this version of Stormproof lacks to run it
+
+    def locate(self, root: Path) -> str:
+        """The spec of the dataset below `root`."""
+        if not root.is_dir():
+            raise InvalidOption(f"{root} is not a folder; {self.name} needs the root of {self.doc}.")
+        for place in self.places:
+            if all((root / mark).exists() for mark in place.marks):
+                return place.spec.format(root=str(root).replace(",", "\\,"))
+        looked = " or ".join(", ".join(place.marks) for place in self.places)
+        raise InvalidOption(f"{root} does not look like {self.doc}: there is no {looked}.")
+
+    def conditions(self) -> tuple[Condition, ...]:
+        """Clean and every condition the paper ran."""
+        if self.lacking:
+            raise InvalidOption(f"The benchmark {self.name} needs {self.lacking}; it cannot be run yet.")
+        named = (condition for suite in self.suites for condition in find_suite(suite).conditions)
+        listed = (condition for name in self.corruptions for condition in every_severity(name))
+        return tuple(dict.fromkeys((CLEAN, *named, *listed)))
+
+    @property
+    def lacking(self) -> str:
+        """What this version does not have, in words; nothing if it can be run."""
+        suites = [f"the suite {name!r}" for name in self.suites if name not in SUITES]
+        recipes = [f"the corruption {name!r}" for name in self.corruptions if name not in registered()]
+        missing = suites + recipes
+        return self.needs or (f"{', '.join(missing)}, not in this version" if missing else "")
+
+
+_COCO = tuple(
+    Place((f"{folder}instances_val2017.json", images),
+          f"coco:{{root}}/{folder}instances_val2017.json,images={{root}}/{images}")
+    for folder in ("annotations/", "") for images in ("val2017", "images/val2017")
+)  # fmt: skip
+_CITYSCAPES = (Place(("leftImg8bit/val", "gtFine/val"), "cityscapes:{root},split=val"),)
+_BDD = tuple(
+    Place((labels, images), f"bdd:{{root}}/{labels},images={{root}}/{images}")
+    for labels in ("labels/det_20/det_val.json", "labels/bdd100k_labels_images_val.json", "det_val.json")
+    for images in ("images/100k/val", "images/val")
+)
+_VOC07 = tuple(
+    Place((f"{inner}ImageSets/Main/test.txt",), f"voc:{{root}}/{inner or '.'},split=test")
+    for inner in ("", "VOC2007/", "VOCdevkit/VOC2007/")
+)
+_VOC12 = tuple(
+    Place((f"{inner}ImageSets/Segmentation/val.txt",), f"voc-seg:{{root}}/{inner or '.'},split=val")
+    for inner in ("", "VOC2012/", "VOCdevkit/VOC2012/")
+)
+_VOC12 += (Place(("JPEGImages", "SegmentationClass"), "voc-seg:{root}"),)  # a part of it, without lists
+_CAMVID = (
+    Place(("images", "labels"), "camvid:{root}"),
+    *(Place((split, f"{split}annot"), f"camvid:{{root}},split={split}") for split in ("test", "val")),
+)
+_ADE = tuple(
+    Place((f"{inner}images/validation", f"{inner}annotations/validation"),
+          f"ade20k:{{root}}/{inner or '.'},split=validation")
+    for inner in ("", "ADEChallengeData2016/")
+)  # fmt: skip
+# A dataset with people and depth, told by what lies in its folder: NREC's layout, KITTI's, or COCO's labels.
+_WITH_DEPTH = (
+    *(Place((f"{split}/collected", "depth"), f"nrec:{{root}},split={split},depth={{root}}/depth")
+      for split in ("test", "val")),
+    Place(("image_2", "label_2", "depth"), "kitti:{root},depth={root}/depth"),
+    *(Place((file, "images", "depth"), f"coco:{{root}}/{file},images={{root}}/images,depth={{root}}/depth")
+      for file in ("annotations.json", "instances.json", "annotations/instances.json")),
+)  # fmt: skip
+_KAMANN = tuple(name for members in KAMANN.values() for name in members)
+_KAMANN_ELSEWHERE = tuple(name for name in _KAMANN if name not in ONE_DATASET_ONLY)
+
+PRESETS: dict[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        Preset("coco-c", "michaelis2019", "COCO 2017 val", _COCO, ("imagenet-c",), "AP"),
+        Preset("pascal-c", "michaelis2019", "PASCAL VOC 2007 test", _VOC07, ("imagenet-c",), "VOC07 AP50"),
+        Preset("cityscapes-c", "michaelis2019", "Cityscapes val", _CITYSCAPES, ("imagenet-c",), "AP"),
+        Preset("cityscapes-seg-c", "kamann2020", "Cityscapes val", _CITYSCAPES, (), "mIoU", _KAMANN),
+        Preset("voc2012-seg-c", "kamann2020", "PASCAL VOC 2012 val", _VOC12, (), "mIoU", _KAMANN_ELSEWHERE),
+        Preset("ade20k-c", "kamann2020", "ADE20K validation", _ADE, (), "mIoU", _KAMANN_ELSEWHERE),
+        Preset("camvid-seg-c", "kamann2020", "CamVid", _CAMVID, (), "mIoU", _KAMANN),
+        Preset("coco-camera", "liu2024", "COCO 2017 val", _COCO, ("camera",), "E"),
+        Preset("bdd100k-camera", "liu2024", "BDD100K val", _BDD, ("camera",), "E"),
+        Preset("stylized-coco", "theodoridis2022", "COCO 2017 val", _COCO, ("object-centric",),
+               "mask AP"),
+        Preset("person-mutators", "pezzementi2018", "COCO 2017 val", _COCO, ("mutators",), "ADR"),
+        Preset("person-contextual", "pezzementi2018", "a dataset with people and depth/", _WITH_DEPTH,
+               ("mutators", "contextual"), "ADR"),
+    )
+}  # fmt: skip
+
+
+def find_preset(name: str) -> Preset:
+    """The benchmark of that name."""
+    try:
+        return PRESETS[name]
+    except KeyError:
+        raise UnknownName("benchmark", name, PRESETS, f"Benchmarks: {', '.join(PRESETS)}.") from None

@@ -1,0 +1,178 @@
+"""Depth and disparity maps and camera calibrations from files.
+
+Depth is float32 metres: infinity is the sky, NaN a pixel whose depth nobody measured. Disparity is float32
+pixels, NaN likewise.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import numpy.typing as npt
+
+from stormproof.core.errors import DatasetError
+from stormproof.core.files import read_text
+from stormproof.core.imagefile import opened
+from stormproof.core.sample import Camera
+
+Map = npt.NDArray[np.float32]
+
+SUFFIXES = frozenset({".png", ".pfm", ".npy", ".pgm", ".tif", ".tiff"})
+CALIBRATION_SUFFIXES = frozenset({".txt", ".json"})
+UNITS_16_BIT = 256.0  # KITTI and Cityscapes store 256 units per metre of depth or pixel of disparity
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A camera, and the pixels to add to a disparity before triangulating (Middlebury's `doffs`)."""
+
+    camera: Camera
+    offset: float = 0.0
+
+
+def stem_of(sample_id: str) -> str:
+    """A sample's id as the name of its map's file, which no other id shares.
+
+    >>> stem_of("aachen/000001")
+    'aachen%2F000001'
+    """
+    return quote(sample_id, safe=" +,=@()[]")
+
+
+def read_depth(path: Path, scale: float | None = None) -> Map:
+    """Depth in metres; `scale` is how many stored units make a metre.
+
+    Without it, 16-bit files have 256 units per metre, as KITTI writes them, and floating-point files
+    (PFM, NPY, TIFF) hold metres. In a file of integers 0 means unknown.
+    """
+    stored, known = _read(path)
+    depth = stored / np.float32(_scale(scale, stored, path))
+    return np.where(known & (depth > 0), depth, np.float32(np.nan)).astype(np.float32)
+
+
+def read_disparity(path: Path, scale: float | None = None) -> Map:
+    """Disparity in pixels; `scale` is how many stored units make a pixel.
+
+    Without it, 16-bit files have 256 units per pixel, 8-bit and floating-point files one. In a file of
+    integers 0 means unknown, in one of floats infinity does.
+    """
+    stored, known = _read(path)
+    disparity = stored / np.float32(_scale(scale, stored, path))
+    return np.where(known & np.isfinite(disparity) & (disparity >= 0), disparity, np.float32(np.nan)).astype(
+        np.float32
+    )
+
+
+def depth_from_disparity(disparity: Map, calibration: Calibration) -> Map:
+    """Depth = focal length × baseline / (disparity + offset); no disparity is infinitely far.
+
+    >>> camera = Camera(fx=700, fy=700, cx=0, cy=0, baseline=0.5)
+    >>> depth_from_disparity(np.array([[35.0, 0.0]], np.float32), Calibration(camera)).tolist()
+    [[10.0, inf]]
+    """
+    camera = calibration.camera
+    if camera.baseline is None:
+        raise ValueError("depth from disparity needs a calibration with a baseline")
+    with np.errstate(divide="ignore"):
+        depth = np.float32(camera.fx * camera.baseline) / (disparity + np.float32(calibration.offset))
+    return np.where(depth > 0, depth, np.float32(np.nan)).astype(np.float32)
+
+
+def fill_unknown(depth: Map) -> Map:
+    """Every unknown pixel takes the depth of the nearest known one; a map without any stays as it is."""
+    from scipy.ndimage import distance_transform_edt
+
+    unknown = np.isnan(depth)
+    if unknown.all() or not unknown.any():
+        return depth
+    nearest = distance_transform_edt(unknown, return_distances=False, return_indices=True)
+    filled: Map = depth[tuple(nearest)]
+    return filled
+
+
+def _read(path: Path) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """The numbers in a file, and which of them mean anything."""
+    stored = _read_npy(path) if path.suffix.lower() == ".npy" else _read_image(path)
+    if stored.ndim != 2 or stored.dtype.kind not in "uif":
+        raise DatasetError(
+            path, f"holds {stored.dtype} {stored.shape}; a depth or disparity map is H×W numbers."
+        )
+    known = ~np.isnan(stored) if stored.dtype.kind == "f" else stored > 0
+    return stored, known
+
+
+def _read_npy(path: Path) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(np.load(path, allow_pickle=False))
+    except (OSError, ValueError, EOFError) as error:
+        raise DatasetError(path, f"cannot be read as NPY: {error}.") from None
+
+
+def _read_image(path: Path) -> npt.NDArray[Any]:
+    with opened(path) as image:
+        return np.array(image)
+
+
+def _scale(scale: float | None, stored: npt.NDArray[Any], path: Path) -> float:
+    if scale is None:
+        return UNITS_16_BIT if stored.dtype.kind in "ui" and stored.dtype != np.uint8 else 1.0
+    if not (isfinite(scale) and scale > 0):
+        raise DatasetError(path, f"scale {scale} must be a finite number > 0.")
+    return scale
+
+
+def read_calibration(path: Path) -> Calibration:
+    """A KITTI or Middlebury text file, a Cityscapes camera JSON, or JSON with fx, fy, cx, cy."""
+    text = read_text(path)
+    try:
+        if path.suffix.lower() == ".json":
+            return _from_json(json.loads(text))
+        return _from_middlebury(text) if "cam0" in text else _from_kitti(text)
+    except (
+        KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError
+    ) as error:  # fmt: skip
+        known = "KITTI, Middlebury, Cityscapes, or JSON with fx, fy, cx, cy"
+        raise DatasetError(path, f"is not a calibration ({error!r:.80}); known are {known}.") from None
+
+
+def _from_json(content: Mapping[str, Any]) -> Calibration:
+    if "intrinsic" in content:
+        inner, baseline = content["intrinsic"], float(content["extrinsic"]["baseline"])
+        camera = Camera(
+            float(inner["fx"]), float(inner["fy"]), float(inner["u0"]), float(inner["v0"]), baseline
+        )
+        # Cityscapes stores disparity × 256 + 1, so that 0 is free to mean unknown.
+        return Calibration(camera, offset=-1 / UNITS_16_BIT)
+    fx, fy, cx, cy = (float(content[key]) for key in ("fx", "fy", "cx", "cy"))
+    stated = content.get("baseline")
+    return Calibration(Camera(fx, fy, cx, cy, None if stated is None else float(stated)))
+
+
+def _from_middlebury(text: str) -> Calibration:
+    """`cam0=[f 0 cx; 0 f cy; 0 0 1]`, `doffs` in pixels and `baseline` in millimetres."""
+    fields = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+    matrix = [float(number) for number in re.findall(r"[-+\d.eE]+", fields["cam0"])]
+    offset = float(fields.get("doffs", 0))
+    baseline = float(fields["baseline"]) / 1000
+    camera = Camera(matrix[0], matrix[4], matrix[2], matrix[5], baseline, offset)
+    return Calibration(camera, offset)
+
+
+def _from_kitti(text: str) -> Calibration:
+    """The left colour camera, P2, and its distance from the right one, P3, both rectified."""
+    rows = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+    left = [float(number) for number in (rows.get("P2") or rows["P_rect_02"]).split()]
+    right_row = rows.get("P3") or rows.get("P_rect_03")
+    baseline = None
+    if right_row:
+        right = [float(number) for number in right_row.split()]
+        baseline = (left[3] - right[3]) / left[0]
+    return Calibration(Camera(left[0], left[5], left[2], left[6], baseline))

@@ -1,0 +1,97 @@
+"""Depth for a sample from what there is: a stereo pair, a network, or a map with gaps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from stormproof.core.errors import MissingContext
+from stormproof.core.sample import Bools, Sample
+from stormproof.depth.confidence import Estimate, certainty
+from stormproof.depth.dense import densify
+from stormproof.depth.monocular import DepthModel
+from stormproof.depth.sky import find_sky
+from stormproof.depth.stereo import Matching, stereo_depth
+
+
+class Estimator(Protocol):
+    """A way to depth. `identity` names everything but the sample that its answer depends on."""
+
+    @property
+    def identity(self) -> str: ...
+    def __call__(self, sample: Sample) -> Estimate: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FromStereo:
+    """Depth from the sample's right-hand image and its camera."""
+
+    matching: Matching = Matching()  # noqa: RUF009  # frozen, so sharing one is safe
+    sky: bool = True
+
+    @property
+    def identity(self) -> str:
+        return f"stereo 3 {self.matching.max_disparity} {self.sky}"
+
+    def __call__(self, sample: Sample) -> Estimate:
+        context = sample.context
+        if context.right is None:
+            raise MissingContext(
+                f"Sample {sample.id!r} has no right-hand image; open the dataset with right=FOLDER."
+            )
+        if context.camera is None or context.camera.baseline is None:
+            fix = "open the dataset with calib=FOLDER, whose files state it"
+            raise MissingContext(f"Sample {sample.id!r} has no camera with a baseline; {fix}.")
+        return stereo_depth(sample.image, context.right, context.camera, self.matching, sky=self.sky)
+
+
+@dataclass(frozen=True, slots=True)
+class FromModel:
+    """Depth from a network; depths the sample has anchor its scale."""
+
+    model: DepthModel
+    sky: bool = True
+
+    @property
+    def identity(self) -> str:
+        return f"model 2 {self.model.identity} {self.sky}"
+
+    def __call__(self, sample: Sample) -> Estimate:
+        depth = self.model.depth(sample.image, sample.context.depth)
+        given = sample.context.depth
+        if self.sky:
+            depth = np.where(_sky(sample), np.float32(np.inf), depth)
+        # A network answers everywhere and is sure of nothing but what anchors it.
+        sure = np.full(depth.shape, 0.5, np.float32)
+        return Estimate(depth, sure if given is None else np.where(np.isnan(given), sure, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class FromGiven:
+    """The sample's own depth with its gaps filled along the image."""
+
+    sky: bool = True
+
+    @property
+    def identity(self) -> str:
+        return f"given 2 {self.sky}"
+
+    def __call__(self, sample: Sample) -> Estimate:
+        if sample.context.depth is None:
+            fix = "open the dataset with depth=FOLDER, or disparity=FOLDER,calib=FOLDER"
+            raise MissingContext(f"Sample {sample.id!r} has no depth to fill; {fix}.")
+        known = ~np.isnan(sample.context.depth)
+        given, confidence = sample.context.depth, certainty(known)
+        if self.sky and not known.all():
+            sky = _sky(sample) & ~known
+            given = np.where(sky, np.float32(np.inf), given)
+            confidence = np.maximum(confidence, sky)
+        return Estimate(densify(given, sample.image), confidence.astype(np.float32))
+
+
+def _sky(sample: Sample) -> Bools:
+    """The sky as the image shows it, where no depth was measured."""
+    given = sample.context.depth
+    return find_sky(sample.image, None if given is None else np.isfinite(given))

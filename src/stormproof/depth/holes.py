@@ -1,0 +1,117 @@
+"""Holes in disparity maps, filled in two dimensions by what surrounds them (after Hirschmüller 2008)."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from stormproof.core.sample import Bools
+from stormproof.depth.depthmaps import Map
+
+_LOWER, _HIGHEST = 0.6, 0.2  # shares of the height: where ground is looked for, and the highest horizon
+_SEEN, _ENOUGH = 0.3, 0.5  # shares of those pixels that must be known, and of these that must be ground
+_SUNK = 0.5  # of the ground's disparity; what has less would be a hole in the street
+_DIRECTIONS = ((0, 1), (1, 0), (1, 1), (1, -1), (2, 1), (2, -1), (1, 2), (1, -2))  # and their opposites
+
+
+def fill_around(disparity: Map, hidden: Bools) -> Map:
+    """Every NaN from the first known values in sixteen directions.
+
+    What one camera does not see (`hidden`) lies behind what hides it, so it takes the farther of its two
+    neighbours in the row. Elsewhere the matcher failed on a surface, which goes on as around it: the median.
+    """
+    holes = np.isnan(disparity)
+    if not holes.any():
+        return disparity
+    if holes.all():
+        return np.zeros_like(disparity)
+    seen = np.stack([_first_known(disparity, dy, dx)[holes] for dy, dx in _both_ways()])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # holes that no direction leads out of, below
+        around = np.nanmedian(seen, axis=0)
+    behind = np.fmin(*(seen[k] for k, (dy, _) in enumerate(_both_ways()) if dy == 0))
+    values = np.where(hidden[holes] & ~np.isnan(behind), behind, around)
+    filled = disparity.copy()
+    filled[holes] = np.where(np.isnan(values), np.nanmedian(disparity), values)
+    return filled
+
+
+def hidden_from(right: Map, left: Map) -> Bools:
+    """The pixels of the left image that no pixel of the right one matches, by the right one's disparities.
+
+    Those before the first known pixel of their row lie outside the right image, not behind something.
+    """
+    height, width = right.shape
+    rows, columns = np.nonzero(~np.isnan(right))
+    met = np.zeros((height, width + 2), np.bool_)
+    places = columns + right[rows, columns]
+    for place in (np.floor(places), np.ceil(places)):
+        met[rows, np.minimum(place, width).astype(np.int64)] = True
+    hidden: Bools = ~met[:, :width] & np.logical_or.accumulate(~np.isnan(left), axis=1)
+    return hidden
+
+
+def find_ground(disparity: Map) -> Map:
+    """A flat ground's disparity in each row, −∞ where there is none, or not so low in the image.
+
+    A street's disparity grows row by row along a line that starts at the horizon. Every known pixel of the
+    lower rows votes for the lines it lies on (after Labayrade 2002); the line of half of them is ground.
+    """
+    height = len(disparity)
+    none = np.full(height, -np.inf, np.float32)
+    rows = np.arange(int(_LOWER * height), height)
+    y, x = np.nonzero(~np.isnan(disparity[rows]))
+    bins = int(np.nanmax(disparity, initial=0)) + 2
+    if len(y) < _SEEN * disparity[rows].size:
+        return none
+    votes = np.zeros((len(rows), bins), np.int64)
+    np.add.at(votes, (y, np.rint(disparity[rows][y, x]).astype(np.int64)), 1)
+    near = votes.copy()  # a pixel votes for lines within one pixel of it
+    near[:, 1:] += votes[:, :-1]
+    near[:, :-1] += votes[:, 1:]
+    horizons = np.arange(int(_HIGHEST * height), rows[0], max(height // 100, 1))
+    rise = (rows - horizons[:, None]) / (height - 1 - horizons[:, None])  # horizon × row, 1 at the lower edge
+    lines = rise * np.arange(2, bins)[:, None, None]  # nearest × horizon × row
+    support = near[np.arange(len(rows)), np.minimum(np.rint(lines).astype(np.int64), bins - 1)].sum(axis=2)
+    best = np.unravel_index(int(support.argmax()), support.shape) if support.size else None
+    if best is None or support[best] < _ENOUGH * len(y):
+        return none
+    none[rows] = lines[best]
+    return none
+
+
+def above_ground(disparity: Map, ground: Map) -> Map:
+    """Without what lies far below the ground: paving repeats itself, and matchers fall for it."""
+    with np.errstate(invalid="ignore"):
+        below = disparity < np.float32(_SUNK) * ground[:, None]
+    return np.where(below, np.float32(np.nan), disparity).astype(np.float32)
+
+
+def _both_ways() -> list[tuple[int, int]]:
+    return [(sign * dy, sign * dx) for dy, dx in _DIRECTIONS for sign in (1, -1)]
+
+
+def _first_known(field: Map, dy: int, dx: int) -> Map:
+    """For each pixel the nearest known value at (−dy, −dx) times some number of steps; NaN if none."""
+    if dy == 0:
+        return _along(field.T, dx).T
+    if abs(dx) > abs(dy):
+        return _along(field.T, dx, dy).T
+    return _along(field, dy, dx)
+
+
+def _along(field: Map, step: int, slope: int = 0) -> Map:
+    """Values carried from row to row, `step` rows and `slope` columns at a time."""
+    carried = field.copy()
+    height, width = field.shape
+    order = range(step, height) if step > 0 else range(height + step - 1, -1, -1)
+    for y in order:
+        before = np.full(width, np.nan, np.float32)
+        source = carried[y - step]
+        if slope >= 0:
+            before[slope:] = source[: width - slope]
+        else:
+            before[:slope] = source[-slope:]
+        carried[y] = np.where(np.isnan(field[y]), before, field[y])
+    return carried

@@ -1,0 +1,124 @@
+"""Depth from one image by a network in an ONNX file.
+
+Networks answer in one of two ways. `metres` is depth itself. `inverse` is inverse depth up to an unknown
+scale and shift (MiDaS, Depth Anything): it is fitted to known depths where the sample has some, and
+stretched between a nearest and a farthest distance otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from stormproof.core.errors import InvalidOption, ModelError
+from stormproof.core.files import sha256
+from stormproof.core.frameworks import framework
+from stormproof.core.sample import Image
+from stormproof.depth.depthmaps import Map
+
+OUTPUTS = ("metres", "inverse")
+_MEAN = np.array([0.485, 0.456, 0.406], np.float32)  # of ImageNet, which all such networks start from
+_SPREAD = np.array([0.229, 0.224, 0.225], np.float32)
+_LONG, _STEP = 518, 14  # where the network leaves the size open: long side, and a multiple transformers want
+_ENOUGH = 50  # known depths that make a fit
+_FARTHEST = 10000.0  # metres a fit may give
+
+
+@dataclass(frozen=True, slots=True)
+class DepthModel:
+    """A depth network: its file, how it answers, and metres for answers without a scale."""
+
+    path: Path
+    output: str = "inverse"
+    nearest: float = 2.0
+    farthest: float = 100.0
+
+    def __post_init__(self) -> None:
+        if self.output not in OUTPUTS:
+            raise InvalidOption(f"output={self.output!r} of a depth model: it is {' or '.join(OUTPUTS)}.")
+        if not 0 < self.nearest < self.farthest:
+            raise InvalidOption(
+                f"nearest={self.nearest:g} m must be above 0 and below farthest={self.farthest:g} m."
+            )
+        if not self.path.is_file():
+            raise InvalidOption(f"{self.path} does not exist; name a depth network's ONNX file.")
+
+    @property
+    def identity(self) -> str:
+        """What its answers depend on."""
+        content = _content(str(self.path), self.path.stat().st_mtime_ns)
+        return f"{content}:{self.output}:{self.nearest!r}:{self.farthest!r}"
+
+    def depth(self, image: Image, known: Map | None = None) -> Map:
+        """Depth in metres for every pixel; `known` (NaN elsewhere) anchors answers without a scale."""
+        answer = _answer(_session(str(self.path), self.path.stat().st_mtime_ns), image, self.path)
+        if self.output == "metres":
+            return _positive(answer, self.path)
+        return scaled(answer, known, nearest=self.nearest, farthest=self.farthest)
+
+
+def scaled(inverse: Map, known: Map | None, *, nearest: float, farthest: float) -> Map:
+    """Metres from inverse depth of unknown scale and shift."""
+    usable = None if known is None else np.isfinite(known) & (known > 0)
+    if known is not None and usable is not None and usable.sum() >= _ENOUGH:
+        design = np.stack((inverse[usable], np.ones(usable.sum(), np.float32)), axis=1).astype(np.float64)
+        scale, shift = np.linalg.lstsq(design, 1 / known[usable].astype(np.float64), rcond=None)[0]
+        if scale > 0:
+            return np.asarray(1 / np.maximum(scale * inverse + shift, 1 / _FARTHEST), np.float32)
+    low, high = np.percentile(inverse, (1, 99))
+    share = np.clip((inverse - low) / max(high - low, 1e-12), 0, 1)
+    return np.asarray(1 / (1 / farthest + share * (1 / nearest - 1 / farthest)), np.float32)
+
+
+@lru_cache(maxsize=4)
+def _content(path: str, stamp: int) -> str:
+    """A hash of a file, kept until the file changes."""
+    return sha256(Path(path))
+
+
+@lru_cache(maxsize=1)
+def _session(path: str, stamp: int) -> Any:
+    """The network of a file, kept until the file changes."""
+    onnxruntime = framework("onnxruntime", extra="onnx")
+    try:
+        return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime has no public root of its exceptions
+        raise ModelError(f"{path} cannot be read as an ONNX network: {error}.") from None
+
+
+def _answer(session: Any, image: Image, path: Path) -> Map:
+    """The network's map, brought to the image's size."""
+    entry = session.get_inputs()[0]
+    if len(entry.shape) != 4:
+        raise ModelError(f"{path} takes {entry.shape}; a depth network takes one image as 1×3×H×W.")
+    height, width = image.shape[:2]
+    rows, columns = _input_size(entry.shape, (height, width))
+    rgb = image if image.ndim == 3 and image.shape[2] == 3 else cv2.cvtColor(image, cv2.COLOR_GRAY2RGB)
+    small = cv2.resize(rgb, (columns, rows), interpolation=cv2.INTER_AREA).astype(np.float32) / 255
+    batch = ((small - _MEAN) / _SPREAD).transpose(2, 0, 1)[None]
+    found = np.squeeze(np.asarray(session.run(None, {entry.name: np.ascontiguousarray(batch)})[0]))
+    if found.ndim != 2 or not np.isfinite(found).all():
+        raise ModelError(f"{path} answers {found.shape}; a depth network answers one finite H×W map.")
+    resized = cv2.resize(found.astype(np.float32), (width, height), interpolation=cv2.INTER_LINEAR)
+    return np.asarray(resized, np.float32)
+
+
+def _input_size(shape: list[Any], size: tuple[int, int]) -> tuple[int, int]:
+    """What the network wants; where it takes any size, one of the image's proportions."""
+    if isinstance(shape[2], int) and isinstance(shape[3], int):
+        return shape[2], shape[3]
+    scale = _LONG / max(size)
+    rows, columns = (max(round(side * scale / _STEP), 1) * _STEP for side in size)
+    return rows, columns
+
+
+def _positive(depth: Map, path: Path) -> Map:
+    if (depth <= 0).any():
+        fix = "if it answers inverse depth, say so with --model-output inverse"
+        raise ModelError(f"{path} answers depths down to {depth.min():g} m; {fix}.")
+    return depth

@@ -1,0 +1,184 @@
+"""The sky as the image shows it: bright, smooth, not reddish, and joined to the upper edge."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+from scipy.ndimage import gaussian_filter
+
+from stormproof.core.sample import Bools, Image
+from stormproof.depth.depthmaps import Map
+from stormproof.depth.planes import steepness
+
+_BRIGHT = 100  # grey levels of the brightest channel
+_SMOOTH = 7.0  # grey levels per pixel that a cloud's rim may have
+_STRAY = 0.005  # share of the sky that measurements may hit: wires, leaves, birds
+_DISTANT = 1.5  # px of parallax; clouds are matched, too, and have less than this
+_SEEN = 0.1  # share of a region that must be seen to be distant, if it may be a wall
+_AROUND, _SHARE = 9, 0.3  # px a side of what is nearby, and the share of it that tells
+_SPECK, _PANEL = 0.003, 0.03  # shares of the image: too small to judge, and small enough for a panel
+_TEXTURE, _TELLING = 1.0, 0.15  # grey levels a pixel across that make texture; the share of it that tells
+_REDDER, _GLOW = 12, 70  # grey levels by which red may exceed blue: clouds, not brick; an evening, not paint
+_BLUER, _PAINT = 5, 0.35  # grey levels from red to green to blue in a blue sky; with less red it is paint
+_BARRIER = np.array((255, 0, 255), np.uint8)  # a colour unlike the sky's
+_BINS = 32  # of a colour channel
+_ROUNDS = 3  # in which sky makes sky of its neighbours
+_CROWN, _BESIDE = 61, 0.02  # px a side of what is beside the sky, and the share of it that is sky
+_WITHIN, _OFF = 1.5, 6.0  # standard deviations and grey levels off the sky's colour nearby
+_ALIKE = 0.8  # share of a region that has the sky's colours
+_FEW = 0.05  # pixels of a colour, after smoothing over colours, that are none
+
+Parts = npt.NDArray[np.int32]
+
+
+def find_sky(
+    image: Image,
+    measured: Bools | None = None,
+    parallax: Map | None = None,
+    moved: Bools | None = None,
+) -> Bools:
+    """The pixels that look like sky. A guess by daylight; check it on your images.
+
+    A region in which some depths were measured (by a laser, say) is a wall, however bright. Where the
+    `parallax` of a stereo pair is known (NaN is not), pixels among near ones are none of it, and what is
+    distant may have any colour. Regions end where something has `moved` from one view to the other: a pale
+    truck that runs into a pale sky does not do so in both. What has moved is sky if it goes on from it.
+    """
+    grey = image.ndim == 2 or image.shape[2] == 1
+    rgb = np.asarray(cv2.cvtColor(image, cv2.COLOR_GRAY2RGB) if grey else image, np.uint8)
+    soft: Image = cv2.GaussianBlur(rgb, (0, 0), 1.0).astype(np.uint8, copy=False)
+    value = soft.max(axis=2)
+    slopes = [cv2.Sobel(value, cv2.CV_32F, *axis, ksize=3, scale=1 / 8) for axis in ((1, 0), (0, 1))]
+    smooth = np.hypot(*slopes) < _SMOOTH
+    red, green, blue = (soft[..., channel].astype(np.int16) for channel in range(3))
+    # A purple wall has too little green. What stays in place between two views may glow as an evening does.
+    redder = np.int16(_REDDER) if moved is None else np.where(moved, _REDDER, _GLOW).astype(np.int16)
+    likely = smooth & (value > _BRIGHT) & (red <= np.minimum(green, blue) + redder)
+    if parallax is None:
+        parts, count = _regions(likely)
+        hit = np.zeros(count) if measured is None else _share(parts, measured, count)
+        sky = _from_above(parts, hit <= _STRAY)
+    else:
+        distant = _mostly(parallax <= _DISTANT)
+        # On an even sky the matcher carries in what is beside it; only matches of some texture tell.
+        textured = np.abs(slopes[0]) > _TEXTURE
+        solid = _mostly((parallax > _DISTANT) & textured, _TELLING) & ~distant
+        likely = (likely | (smooth & distant)) & ~solid
+        still = likely if moved is None else likely & ~moved
+        azure = (blue > green + _BLUER) & (green > red + _BLUER) & (red > _PAINT * blue)
+        sky, walls = _judged(still, distant, azure)
+        # A white post may be no brighter than a blue sky: what has moved ends at edges in any channel.
+        likely &= still | (steepness(rgb) < _SMOOTH)
+        sky = _flooded(soft, sky, walls, likely)
+        for _ in range(_ROUNDS):
+            sky = _of_its_colour(rgb, sky, likely)
+    # The rim was left out for its slope: grow back over it, but only onto pixels as bright as sky.
+    grown = cv2.dilate(sky.astype(np.uint8), np.ones((5, 5), np.uint8)).astype(bool)
+    found: Bools = sky | (grown & (value > _local_level(value, sky)))
+    return found
+
+
+def _judged(still: Bools, distant: Bools, azure: Bools) -> tuple[Bools, Bools]:
+    """The regions that are sky, and those that are walls; specks are neither.
+
+    A region without distant matches is a wall if it hangs below the horizon, or if it is no larger than a
+    panel. Where all would be walls, a panel as blue as the sky is the sky, seen between houses.
+    """
+    parts, count = _regions(still)
+    size = np.bincount(parts.ravel(), minlength=count) / parts.size
+    large = size >= _SPECK
+    large[0] = False
+    unseen = _share(parts, distant, count) <= _SEEN
+    low = unseen & (_share(parts, ~_upper(still.shape), count) > _STRAY)
+    wall = low | (unseen & (size < _PANEL))
+    sky = _from_above(parts, large & ~wall)
+    if not sky.any():
+        wall = low | (wall & (_share(parts, azure, count) < 0.5))
+        sky = _from_above(parts, large & ~wall)
+    return sky, (large & wall)[parts]
+
+
+def _regions(kind: Bools) -> tuple[Parts, int]:
+    count, parts = cv2.connectedComponents(kind.astype(np.uint8), connectivity=4)
+    return np.asarray(parts, np.int32), count
+
+
+def _share(parts: Parts, kind: Bools, count: int) -> npt.NDArray[np.float64]:
+    """The share of each region's pixels that is of a kind."""
+    share: npt.NDArray[np.float64] = np.bincount(parts[kind], minlength=count) / np.maximum(
+        np.bincount(parts.ravel(), minlength=count), 1
+    )
+    return share
+
+
+def _from_above(parts: Parts, chosen: Bools) -> Bools:
+    """The chosen regions that reach the upper edge."""
+    above = np.unique(parts[0])
+    return np.isin(parts, above[(above > 0) & chosen[above]])
+
+
+def _flooded(image: Image, sky: Bools, walls: Bools, likely: Bools) -> Bools:
+    """The sky with the likely pixels that are joined to it, more smoothly than to a wall (watershed)."""
+    painted = np.where(likely[..., None], image, _BARRIER).astype(np.uint8)  # crossed last, and then undone
+    markers = cv2.watershed(painted, np.where(sky, 1, np.where(walls, 2, 0)).astype(np.int32))
+    parts, count = _regions(sky | (likely & (markers == 1)))
+    joined = _share(parts, sky, count) > 0
+    joined[0] = False
+    flooded: Bools = joined[parts]
+    return flooded
+
+
+def _of_its_colour(image: Image, sky: Bools, likely: Bools) -> Bools:
+    """The sky with what has its colours: pixels beside it, as between leaves, and regions from above.
+
+    A colour is the sky's if more of the sky has it than of all else above the horizon.
+    """
+    bins = (image // (256 // _BINS)).astype(np.int32)
+    colour = (bins[..., 0] * _BINS + bins[..., 1]) * _BINS + bins[..., 2]
+    upper = _upper(sky.shape)
+    ours, others = (_how_many(colour, kind) for kind in (sky, upper & ~sky))
+    alike = upper & (ours > np.maximum(others, _FEW))
+    parts, count = _regions(likely & ~sky)
+    return sky | (alike & _as_beside(image, sky)) | _from_above(parts, _share(parts, alike, count) > _ALIKE)
+
+
+def _as_beside(image: Image, sky: Bools) -> Bools:
+    """Pixels beside the sky that differ little from it there; a pale post differs from a blue sky."""
+    weight = _around(sky.astype(np.float32))
+    level, kept = image.astype(np.float32), sky[..., None].astype(np.float32)
+    share = np.maximum(weight, 1e-6)[..., None]
+    mean = _around(level * kept) / share
+    deviation = np.sqrt(np.maximum(_around(level**2 * kept) / share - mean**2, 0))
+    close: Bools = (np.abs(level - mean) < _OFF + _WITHIN * deviation).all(axis=2) & (weight > _BESIDE)
+    return close
+
+
+def _around(field: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """The mean over what is as near as leaves of one crown."""
+    return np.asarray(cv2.blur(field, (_CROWN, _CROWN)), np.float32)
+
+
+def _upper(shape: tuple[int, ...]) -> Bools:
+    """The upper half of an image, above the horizon of a camera held level."""
+    return np.broadcast_to((np.arange(shape[0]) < shape[0] // 2)[:, None], shape)
+
+
+def _how_many(colour: npt.NDArray[np.int32], kind: Bools) -> npt.NDArray[np.float32]:
+    """For each pixel, about how many pixels of a kind have its colour."""
+    counts = np.bincount(colour[kind], minlength=_BINS**3).reshape(_BINS, _BINS, _BINS)
+    smoothed: npt.NDArray[np.float32] = gaussian_filter(counts.astype(np.float32), 1.0)
+    return smoothed.ravel()[colour]
+
+
+def _mostly(kind: Bools, share: float = _SHARE) -> Bools:
+    """Where a good share of the pixels nearby is of a kind."""
+    near: Bools = cv2.blur(kind.astype(np.float32), (_AROUND, _AROUND)) > share
+    return near
+
+
+def _local_level(value: Image, sky: Bools) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    """Nine tenths of the sky's mean brightness nearby; out of reach where there is no sky."""
+    weight = cv2.blur(sky.astype(np.float32), (15, 15))
+    light = cv2.blur(np.where(sky, value, 0).astype(np.float32), (15, 15))
+    return np.where(weight > 0, 0.9 * light / np.maximum(weight, 1e-6), np.inf).astype(np.float32)

@@ -1,0 +1,61 @@
+"""What is concluded from all conditions of a run. A function's own file declares it as an aggregate, and
+`stormproof score` finds it.
+
+    @aggregate("scores", "mPC", column="mPC")
+    def mpc(grid: Grid) -> float: ...
+
+What the function is given depends on what it is an aggregate of:
+
+- "any": a grid, of which the clean score may be all there is
+- "scores": a complete grid of a measure of which more is better
+- "errors": a complete grid of a measure of which less is better
+- "sequence": a grid of conditions along α and the clean score
+- "reference": two complete grids of scores, a run's and its reference's
+- "error reference": two complete grids of errors, likewise
+
+Where it raises `IncompleteGrid`, because it needs cells beyond these, there is no such aggregate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from stormproof.core.discovery import load
+
+Value = float | Mapping[Any, float] | Mapping[str, Mapping[str, float]]
+Function = TypeVar("Function", bound=Callable[..., Value])
+INPUTS = ("any", "scores", "errors", "sequence", "reference", "error reference")
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """A function of grids, its name in `scores.json`, and its column in the summary (None: it has none)."""
+
+    given: str
+    name: str
+    column: str | None
+    function: Callable[..., Value]
+
+
+_DECLARED: list[Aggregate] = []
+
+
+def aggregate(given: str, name: str, *, column: str | None = None) -> Callable[[Function], Function]:
+    """Declare a function as an aggregate of one of `INPUTS`."""
+    if given not in INPUTS or name in {declared.name for declared in _DECLARED}:
+        raise ValueError(f"aggregate {name!r} of {given!r}: give a name of its own and one of {INPUTS}")
+
+    def register(function: Function) -> Function:
+        _DECLARED.append(Aggregate(given, name, column, function))
+        return function
+
+    return register
+
+
+def aggregates_of(*given: str) -> list[Aggregate]:
+    """Every aggregate of these inputs: in the order of `INPUTS`, then by the file that declares it."""
+    load("stormproof.metrics")
+    found = [declared for declared in _DECLARED if declared.given in given]
+    return sorted(found, key=lambda a: (INPUTS.index(a.given), a.function.__module__))

@@ -1,0 +1,70 @@
+"""Do gains on clean data carry over, and which measures go together?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from stormproof.core.errors import InvalidOption, UnknownName
+from stormproof.metrics.grid import Grid, require_same
+from stormproof.metrics.performance import delta_mpc, delta_p
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """A model's difference from a baseline model, clean and corrupted, in the score's unit."""
+
+    delta_p: float
+    delta_mpc: float
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """Two columns over `count` common rows: linear and rank correlation, each with its two-sided p-value."""
+
+    pearson: float
+    pearson_p: float
+    spearman: float
+    spearman_p: float
+    count: int
+
+
+def gains(grids: Mapping[str, Grid], baseline: str) -> dict[str, Gain]:
+    """ΔP and ΔmPC of every model against `baseline` (*michaelis*, section 4.2)."""
+    if baseline not in grids:
+        raise UnknownName("model", baseline, grids)
+    base = grids[baseline]
+    return {
+        name: Gain(delta_p(grid, base), delta_mpc(grid, base))
+        for name, grid in grids.items()
+        if name != baseline
+    }
+
+
+def correlate(a: Mapping[str, float], b: Mapping[str, float]) -> Correlation:
+    """Correlation of two columns keyed alike (by detector, by corruption …).
+
+    >>> correlate({"x": 1.0, "y": 2.0, "z": 9.0}, {"x": 1.0, "y": 4.0, "z": 5.0}).spearman
+    1.0
+    """
+    require_same(a, b, "in the first column", "in the second column")
+    if len(a) < 3:
+        raise InvalidOption(f"A correlation of {len(a)} rows says nothing; give at least 3.")
+    x, y = np.array([a[key] for key in a]), np.array([b[key] for key in a])
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        nan = float("nan")
+        return Correlation(nan, nan, nan, nan, len(a))
+    from scipy.stats import pearsonr, spearmanr  # here: it loads for a second
+
+    linear, ranked = pearsonr(x, y), spearmanr(x, y)
+    return Correlation(
+        float(linear.statistic), float(linear.pvalue), float(ranked.statistic), float(ranked.pvalue), len(a)
+    )
+
+
+def correlation_table(columns: Mapping[str, Mapping[str, float]]) -> dict[tuple[str, str], Correlation]:
+    """Every pair of columns."""
+    return {(a, b): correlate(columns[a], columns[b]) for a, b in combinations(columns, 2)}

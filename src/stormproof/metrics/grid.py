@@ -1,0 +1,144 @@
+"""A score for every condition. A grid knows what it should hold, and says what it lacks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from stormproof.core.condition import CLEAN, SEVERITIES, Condition
+from stormproof.core.condition import grid as every_cell
+from stormproof.core.errors import IncompleteGrid, InvalidCondition
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """Scores (or errors) of one model on one set, by condition.
+
+    `expected` are the corrupted conditions an aggregate runs over; `clean` is held beside them. A cell
+    without a finite score is missing, and no aggregate guesses it.
+
+    >>> half = Grid.of({"clean": 0.4, "fog@1": 0.3, "fog@2": 0.2})
+    >>> half.missing
+    ('fog@3', 'fog@4', 'fog@5')
+    """
+
+    scores: Mapping[Condition, float]
+    expected: tuple[Condition, ...]
+
+    @classmethod
+    def of(
+        cls,
+        scores: Mapping[str, float] | Mapping[Condition, float],
+        *,
+        conditions: Iterable[Condition] | None = None,
+    ) -> Self:
+        """From condition (or its string) to score.
+
+        `conditions` (a suite, say) are what a complete grid holds, and select among the scores. Without
+        them every corruption seen must have its severities 1 to 5, and free parameters count as given.
+        """
+        held: dict[Condition, float] = {}
+        for key, score in scores.items():
+            condition = Condition.parse(key) if isinstance(key, str) else key
+            if condition in held:
+                raise InvalidCondition(f"{condition} has two scores: {held[condition]} and {score}.")
+            held[condition] = float(score)
+        return cls(held, _corrupted(_implied(held) if conditions is None else conditions))
+
+    @classmethod
+    def from_rows(
+        cls, rows: Iterable[tuple[str, int, float]], *, conditions: Iterable[Condition] | None = None
+    ) -> Self:
+        """From (corruption, severity, score); severity 0 is clean and may be repeated if it agrees."""
+        scores: dict[Condition, float] = {}
+        for corruption, severity, score in rows:
+            condition = Condition.of(corruption, severity) if severity else CLEAN
+            if scores.setdefault(condition, score) != score:
+                raise InvalidCondition(f"{condition} has two scores: {scores[condition]} and {score}.")
+        return cls.of(scores, conditions=conditions)
+
+    def over(self, corruptions: Iterable[str]) -> Self:
+        """The same scores, expected to be complete over these corruptions only."""
+        known = self._series()
+        chosen = [c for name in corruptions for c in known.get(name) or every_cell([name], _levels(name))]
+        return type(self)(self.scores, tuple(chosen))
+
+    def at_severity(self, severity: int) -> Self:
+        """The same scores, expected to be complete over one severity only."""
+        return type(self)(self.scores, tuple(c for c in self.expected if c.rung == severity))
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Every expected condition without a score, as a string."""
+        return tuple(str(c) for c in self.expected if not self._has(c))
+
+    def require_complete(self) -> None:
+        """Raise `IncompleteGrid`, naming every missing cell, unless there is none."""
+        if self.missing or not self.expected:
+            raise IncompleteGrid(self.missing or ("every corrupted condition",), len(self.expected))
+
+    @property
+    def clean(self) -> float:
+        """The score without corruption."""
+        if not self._has(CLEAN):
+            raise IncompleteGrid((str(CLEAN),), len(self.expected) + 1)
+        return self.scores[CLEAN]
+
+    @property
+    def corruptions(self) -> tuple[str, ...]:
+        """Corruptions, and variants of them that have parameters beside a severity."""
+        return tuple(self._series())
+
+    @property
+    def severities(self) -> tuple[int, ...]:
+        return tuple(sorted({c.rung for c in self.expected if c.rung}))
+
+    def levels(self, corruption: str) -> tuple[float, ...]:
+        """The scores of one corruption, in the order expected."""
+        self.require_complete()
+        return tuple(self.scores[c] for c in self._series().get(corruption, ()))
+
+    def _series(self) -> dict[str, list[Condition]]:
+        """Conditions by what they are levels of. Beside five severities, a parameter's value stands alone."""
+        graded = {c.series for c in self.expected if c.rung is not None}
+        found: dict[str, list[Condition]] = {}
+        for c in self.expected:
+            alone = c.rung is None and c.series in graded
+            found.setdefault(str(c) if alone else c.series, []).append(c)
+        return found
+
+    def _has(self, condition: Condition) -> bool:
+        return math.isfinite(self.scores.get(condition, math.nan))
+
+
+def require_same(a: Mapping[str, float], b: Mapping[str, float], of_a: str, of_b: str) -> None:
+    """Raise `IncompleteGrid` unless two columns have the same keys; `of_a` and `of_b` say whose a key is."""
+    holes = sorted(a.keys() ^ b.keys())
+    if holes:
+        names = (f"{key} {of_b if key in a else of_a}" for key in holes)
+        raise IncompleteGrid(names, len(a.keys() | b.keys()))
+
+
+def _levels(corruption: str) -> tuple[int, ...]:
+    """The severities a corruption has: five unless it declares fewer."""
+    from stormproof.corruptions import registered  # recipes load compilers, which most grids can do without
+
+    known = registered().get(corruption)
+    return known.severities if known and known.severities else SEVERITIES
+
+
+def _implied(held: Iterable[Condition]) -> list[Condition]:
+    implied: dict[Condition, None] = {}
+    for condition in held:
+        name = condition.corruption
+        if name and condition.rung and not condition.params:
+            implied.update(dict.fromkeys(every_cell([name], _levels(name))))
+        else:
+            implied[condition] = None
+    return list(implied)
+
+
+def _corrupted(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
+    return tuple(dict.fromkeys(c for c in conditions if not c.is_clean))

@@ -1,0 +1,108 @@
+"""Predicting contextual mutators (haze, defocus) from simple ones (*pezzementi*, section V).
+
+Scores are normalised by each system's own baseline, so that the fit is about robustness. For each
+contextual configuration a non-negative least squares fit, without intercept, on all systems but one
+predicts the one left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stormproof.core.condition import Condition
+from stormproof.core.errors import IncompleteGrid, InvalidOption
+from stormproof.core.sample import Floats
+
+Scores = Mapping[str, Mapping[str, float]]  # system → condition → score
+PAIRS = {"defocus": "gaussian_blur", "haze": "alpha_blend"}  # contextual, and what it is at any one depth
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Predicted:
+    """Predicted and observed normalised scores (system × contextual), the fits behind them, and R².
+
+    `weights[i, j]` are the simple mutators' weights in the fit that leaves system i out, for target j;
+    `overall[j]` those of the fit on every system.
+    """
+
+    systems: tuple[str, ...]
+    simple: tuple[str, ...]
+    contextual: tuple[str, ...]
+    observed: Floats
+    predicted: Floats
+    weights: Floats
+    overall: Floats
+
+    @property
+    def r2(self) -> float:
+        """R² of all predictions together."""
+        return r_squared(self.observed.ravel(), self.predicted.ravel())
+
+    @property
+    def r2_by_system(self) -> dict[str, float]:
+        """R² of each system over its configurations; NaN where these do not vary."""
+        rows = zip(self.systems, self.observed, self.predicted, strict=True)
+        return {system: r_squared(seen, guess) for system, seen, guess in rows}
+
+
+def normalise(scores: Scores, baseline: str = "clean") -> dict[str, dict[str, float]]:
+    """Each system's scores over its own baseline score."""
+    flat = [system for system, row in scores.items() if not row.get(baseline)]
+    if flat:
+        raise IncompleteGrid((f"{system}: a {baseline} score above 0" for system in flat), len(scores))
+    return {
+        system: {name: value / row[baseline] for name, value in row.items()} for system, row in scores.items()
+    }
+
+
+def predict_from_its_pair(scores: Scores, contextual: str) -> Predicted | None:
+    """A contextual corruption predicted from the simple one it resembles; None where one of them is missing.
+
+    Only conditions that every system has take part.
+    """
+    rows = list(scores.values())
+    shared = [text for text in rows[0] if all(text in row for row in rows)] if rows else []
+    simple, targets = (
+        [text for text in shared if Condition.parse(text).corruption == name]
+        for name in (PAIRS[contextual], contextual)
+    )
+    return predict(scores, simple, targets) if simple and targets else None
+
+
+def predict(scores: Scores, simple: Sequence[str], contextual: Sequence[str]) -> Predicted:
+    """Predict each system's contextual scores from the other systems' fits (Fig. 7) with weights (Fig. 8)."""
+    if len(scores) < 2 or not simple or not contextual:
+        raise InvalidOption(
+            "Leaving one system out needs 2 systems, 1 simple and 1 contextual condition; "
+            f"given {len(scores)}, {len(simple)} and {len(contextual)}."
+        )
+    holes = [
+        f"{system}: {name}"
+        for system, row in scores.items()
+        for name in (*simple, *contextual)
+        if not np.isfinite(row.get(name, np.nan))
+    ]
+    if holes:
+        raise IncompleteGrid(holes, len(scores) * (len(simple) + len(contextual)))
+    x = np.array([[row[name] for name in simple] for row in scores.values()])
+    y = np.array([[row[name] for name in contextual] for row in scores.values()])
+    systems = np.arange(len(x))
+    weights = np.array([_fit(x[systems != i], y[systems != i]) for i in systems])
+    predicted = np.einsum("ik,ijk->ij", x, weights)
+    return Predicted(tuple(scores), tuple(simple), tuple(contextual), y, predicted, weights, _fit(x, y))
+
+
+def r_squared(observed: Floats, predicted: Floats) -> float:
+    """1 − residual over total sum of squares about the mean; NaN if nothing varies."""
+    total = float(np.square(observed - observed.mean()).sum())
+    return 1 - float(np.square(observed - predicted).sum()) / total if total > 0 else float("nan")
+
+
+def _fit(x: Floats, y: Floats) -> Floats:
+    """Non-negative weights for each target column: target × feature."""
+    from scipy.optimize import nnls  # here: it loads for half a second
+
+    return np.array([nnls(x, column)[0] for column in y.T])

@@ -1,0 +1,117 @@
+"""Performance along a sequence of corruption strengths (*theodoridis*, sections 4.2 and A)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from stormproof.core.condition import Condition
+from stormproof.core.errors import IncompleteGrid
+from stormproof.core.sample import Floats
+from stormproof.metrics.aggregate import aggregate
+from stormproof.metrics.grid import Grid
+from stormproof.style.names import FEATURE, PIXEL
+
+SIZES = ("AP", "APs", "APm", "APl")
+ALONG = "style"  # the corruption whose conditions are points of curves over α, not levels to average
+WHOLE = "image"
+AlphaScores = Mapping[float, Mapping[str, float]]  # α → score name → score
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Distances:
+    """How far models' sequences lie from each other: symmetric, zero on the diagonal."""
+
+    models: tuple[str, ...]
+    matrix: Floats
+
+
+def relative_performance(
+    sequence: AlphaScores, clean: Mapping[str, float], *, names: tuple[str, ...] = SIZES
+) -> dict[str, dict[float, float]]:
+    """rP_α = P_α / P per score and α, as fractions; NaN where the clean score is 0.
+
+    >>> relative_performance({0.5: {"AP": 0.2}}, {"AP": 0.4}, names=("AP",))
+    {'AP': {0.5: 0.5}}
+    """
+    holes = [
+        f"{name} at α {alpha}" for alpha, scores in sequence.items() for name in names if name not in scores
+    ]
+    holes += [f"{name} when clean" for name in names if name not in clean]
+    if holes or not sequence:
+        raise IncompleteGrid(holes or ("every α",), len(names) * (len(sequence) + 1))
+    return {
+        name: {
+            alpha: scores[name] / clean[name] if clean[name] else float("nan")
+            for alpha, scores in sorted(sequence.items())
+        }
+        for name in names
+    }
+
+
+def split(grid: Grid) -> tuple[Grid, Grid]:
+    """The same scores, expected over what is averaged, and over what is followed along α."""
+    along = tuple(c for c in grid.expected if c.corruption == ALONG)
+    rest = tuple(c for c in grid.expected if c.corruption != ALONG)
+    return Grid(grid.scores, rest), Grid(grid.scores, along)
+
+
+def curve_of(condition: Condition) -> tuple[str, str, float] | None:
+    """Space, part of the image and α of a stylized condition.
+
+    >>> curve_of(Condition.parse("style[alpha=0.4,on=objects,space=pixel]"))
+    ('pixel', 'objects', 0.4)
+    """
+    if condition.corruption != ALONG:
+        return None
+    params = dict(condition.params)
+    return str(params.get("space", FEATURE)), str(params.get("on", WHOLE)), float(params["alpha"])
+
+
+@aggregate("sequence", "rP")
+def relative_curves(grid: Grid) -> dict[str, float]:
+    """rP_α = P_α / P under 'space/part/α' (*theodoridis*, section 4.2).
+
+    Pixel curves begin with the clean image and end where feature space does, so these two are theirs too.
+
+    >>> relative_curves(Grid.of({"clean": 0.4, "style[alpha=0.5]": 0.2}))
+    {'feature/image/0.5': 0.5}
+    """
+    grid.require_complete()
+    found = {curve: grid.scores[c] for c in grid.expected if (curve := curve_of(c)) is not None}
+    for part in {part for space, part, _ in found if space == PIXEL}:
+        found.setdefault((PIXEL, part, 0.0), grid.clean)
+        if (FEATURE, part, 1.0) in found:
+            found.setdefault((PIXEL, part, 1.0), found[FEATURE, part, 1.0])
+    clean = grid.clean
+    return {
+        f"{space}/{part}/{alpha:g}": found[space, part, alpha] / clean if clean else float("nan")
+        for space, part, alpha in sorted(found)
+    }
+
+
+def distance_matrix(models: Mapping[str, Mapping[str, Mapping[float, float]]]) -> Distances:
+    """Euclidean distances between models over α, averaged over the scores (*theodoridis*, Fig. 15).
+
+    `models` holds each model's `relative_performance`; all must cover the same scores and α.
+    """
+    cells = dict.fromkeys(
+        (name, alpha) for scores in models.values() for name, row in scores.items() for alpha in row
+    )
+    holes = [
+        f"{model}: {name} at α {alpha}"
+        for model, scores in models.items()
+        for name, alpha in cells
+        if alpha not in scores.get(name, {})
+    ]
+    if holes or not cells:
+        raise IncompleteGrid(holes or ("every model",), len(cells) * len(models))
+    names = dict.fromkeys(name for name, _ in cells)
+    rows = {
+        name: [[row[name][alpha] for alpha in sorted(row[name])] for row in models.values()] for name in names
+    }
+    tables = [np.array(rows[name]) for name in names]
+    per_score = [np.linalg.norm(table[:, None] - table[None, :], axis=2) for table in tables]
+    return Distances(tuple(models), np.mean(per_score, axis=0))

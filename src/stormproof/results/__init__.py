@@ -1,0 +1,1 @@
+"""A run folder and everything derived from it: predictions, scores, intervals, verdicts."""

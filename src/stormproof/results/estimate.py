@@ -1,0 +1,170 @@
+"""mPC from a part of the grid: the clean run in full, every other cell on its own share of the images.
+
+A score on few images is noisy, and average precision on few images is too high. The clean run shows both:
+`c`, the clean score on a cell's own share; `E`, the clean score to be expected on shares of that size; and
+`P`, the clean score on all images. A cell whose share has the score `a` is taken to have on all images
+
+    a − b · (c − E) − (E − P) · g(a) / g(E)
+
+The first correction is for a share that is easier or harder than others: a cell that has kept half of the
+clean score moves half as much with it (b). The second is for the size of shares: how much too high a score
+is depends on the score, for the AP of a class at a threshold about as g(x) = √x · (1 − x)^1.25, for the IoU
+of a class as √x. These curves are empirical (docs/adr/0130, docs/confidence.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from stormproof.core.condition import Condition
+from stormproof.core.sample import Floats, Ints
+from stormproof.metrics.cocomatching import Matches
+from stormproof.results.interval import Interval, Z
+from stormproof.results.precision import average_precision, curve, mean_of_known, ratio
+
+_STEP = 1.15  # the next share is this much larger than the spread so far asks for: spread is itself uncertain
+_ORDERS = 10  # random orders of the images that are cut into shares to know the clean score on such
+_CURVE_SE = 0.07  # of the second correction: how far off the curve was on full runs (docs/confidence.md)
+
+
+class Cell(Protocol):
+    """One condition of a run, to be scored on some of its images with weights."""
+
+    @property
+    def fading(self) -> float:
+        """The exponent of (1 − x) in g: whether a score near 1 is too high by less."""
+        ...
+
+    def parts(self, images: Ints, weights: npt.NDArray[Any]) -> Floats:
+        """By replicate, what the score is the mean of: AP by class and threshold, or IoU by class.
+
+        NaN where a replicate has nothing of a class; `weights` are replicates × the images chosen.
+        """
+        ...
+
+    def __hash__(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Boxes:
+    """A cell of detections; `thresholds` says over how many IoU thresholds, from 0.5 on, AP is averaged."""
+
+    matches: Matches
+    thresholds: int = 10
+    fading: ClassVar[float] = 1.25
+
+    def parts(self, images: Ints, weights: npt.NDArray[Any]) -> Floats:
+        some = self.matches.of_images(images)
+        found = curve(some, some.hit[0], some.excused[0], some.inside[0], some.counts[0], self.thresholds)
+        return average_precision(found, weights).reshape(len(weights), -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """mPC and what it came from; `shares` is the mean number of images a corrupted cell was run on."""
+
+    mpc: Interval
+    rpc: Interval
+    clean: float
+    images: int
+    shares: float
+    inferences: float  # of those of the full grid, a fraction
+    by_corruption: Mapping[str, Interval]
+
+
+def score(cell: Cell, images: Ints, weights: npt.NDArray[Any]) -> Floats:
+    """The score of a cell on some of its images, by replicate."""
+    return mean_of_known(cell.parts(images, weights))
+
+
+def estimate(
+    clean: Cell, cells: Mapping[str, Cell], shares: Mapping[str, Ints], *,
+    images: int, weights: npt.NDArray[Any], coefficients: Mapping[str, Floats],
+) -> Estimate:  # fmt: skip
+    """The estimate from cells on their shares of the `images`.
+
+    `coefficients` are the weight of each cell in 'mPC' and in 'by_corruption/…'. The interval is of the value
+    that the full grid would give; it narrows to nothing as the shares become the whole set.
+    """
+    every = np.concatenate([np.ones((1, images)), weights])  # the first row is the estimate itself
+    parts = [cell.parts(shares[text], every[:, shares[text]]) for text, cell in cells.items()]
+    a = np.stack([mean_of_known(found) for found in parts])
+    c = np.stack([score(clean, shares[text], every[:, shares[text]]) for text in cells])
+    whole = float(score(clean, np.arange(images), every[:1])[0])
+    mean_share = float(np.mean([len(shares[text]) for text in cells]))
+    expected, bend = _on_shares(clean, images, round(mean_share))
+    follows = np.clip(ratio(_levels(tuple(cells), a[:, 0]), np.array(expected)), 0, 1)
+    moved = a - follows[:, None] * (c - expected)
+    bends = np.stack([_bend(found[0], clean.fading) for found in parts])
+    too_high = (expected - whole) * bends / (bend or 1.0)  # a clean score of 0 or 1 all over bends nothing
+    left = max(0.0, 1 - mean_share / images)  # of a finite set, so much is still unseen
+    found = {
+        name: _interval(_mean(row, moved), float(_mean(row, too_high)), left)
+        for name, row in coefficients.items()
+    }
+    mpc = found["mPC"]
+    base = whole or float("nan")  # nothing is relative to a clean score of 0
+    rpc = Interval(*(value / base for value in (mpc.estimate, mpc.low, mpc.high, mpc.se)))
+    done = (1 + len(cells) * mean_share / images) / (1 + len(cells))
+    by_corruption = {name.partition("/")[2]: value for name, value in found.items() if "/" in name}
+    return Estimate(mpc, rpc, whole, images, mean_share, done, by_corruption)
+
+
+def next_share(found: Estimate, precision: float) -> int:
+    """How many images a cell should have for an interval of ± `precision`; the spread falls as 1/√share."""
+    now, n, half = found.shares, found.images, found.mpc.half_width
+    if n - now < 1 or half <= precision:
+        return round(now)
+    if np.isnan(half):  # too few images to say anything
+        return min(n, 2 * round(now))
+    # var ∝ (1 − m/n)/m, solved for m
+    wanted = (precision / half) ** 2 * (1 / now - 1 / n) / _STEP
+    return min(n, max(round(now) + 2, int(np.ceil(1 / (wanted + 1 / n)))))
+
+
+@lru_cache(maxsize=1)  # one run is estimated at a time, maybe from many shares of the same size
+def _on_shares(clean: Cell, images: int, size: int) -> tuple[float, float]:
+    """The clean score to be expected on shares of a size, and its g: the mean over such shares."""
+    rng = np.random.default_rng(0)
+    orders = [rng.permutation(images) for _ in range(_ORDERS if size < images else 1)]
+    shares = [np.sort(order[k : k + size]) for order in orders for k in range(0, images - size + 1, size)]
+    parts = np.stack([clean.parts(share, np.ones((1, size)))[0] for share in shares])
+    scores, bends = mean_of_known(parts), _bend(parts, clean.fading)
+    return float(mean_of_known(scores)), float(mean_of_known(bends))
+
+
+def _bend(parts: Floats, fading: float) -> Floats:
+    """The mean of g over the parts of a score."""
+    return mean_of_known(np.sqrt(parts) * (1 - parts) ** fading)
+
+
+def _levels(conditions: tuple[str, ...], scores: Floats) -> Floats:
+    """Each cell's score as the means of its corruption and its severity have it, without its own noise."""
+    parsed = [Condition.parse(text) for text in conditions]
+
+    def means(keys: list[Any]) -> Floats:
+        return np.array([mean_of_known(scores[[key == other for other in keys]]) for key in keys])
+
+    corruption, severity = means([one.corruption for one in parsed]), means([one.severity for one in parsed])
+    return np.nan_to_num(ratio(corruption * severity, mean_of_known(scores)))
+
+
+def _mean(row: Floats, values: Floats) -> Floats:
+    """Σ row · values over the cells that have a value in a replicate, as if the others were like them."""
+    known = ~np.isnan(values)
+    return ratio(row @ np.where(known, values, 0.0), row @ known)
+
+
+def _interval(values: Floats, too_high: float, left: float) -> Interval:
+    """Of the first value less what it is too high; the others are its replicates."""
+    theta, replicates = float(values[0]) - too_high, values[1:]
+    finite = replicates[np.isfinite(replicates)]
+    spread = finite.var(ddof=1) * left if len(finite) > 1 else np.nan
+    se = float(np.sqrt(spread + (_CURVE_SE * too_high) ** 2))
+    return Interval(theta, theta - Z * se, theta + Z * se, se)

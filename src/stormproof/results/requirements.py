@@ -1,0 +1,166 @@
+"""Requirements on a run, read from YAML and checked before anything is judged.
+
+    requirements:
+      - {id: R1, metric: AP50, condition: "haze[visibility=100]", at_least: 0.40}
+      - {id: R2, metric: rPC, suite: imagenet-c, at_least: 0.55}
+      - {id: R3, metric: mIoU, condition: "gaussian_noise@2", at_most_loss: 0.10}
+      - {id: R4, metric: mPC, of: AP50, at_most_drop: 0.01}
+
+A metric is a measure under a condition, or an aggregate (P, mPC, rPC, mCE) of a measure over a suite or the
+whole run. `at_most_loss` is against the clean score, `at_most_drop` against the baseline's value. Thresholds
+are fractions. What cannot be judged is an error that names the requirement, never a pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidOption, StormproofError, UnknownName
+from stormproof.core.files import read_yaml
+from stormproof.corruptions import find_suite
+from stormproof.metrics.measure import measures
+
+AGGREGATES = ("P", "mPC", "rPC", "mCE")
+BOUNDS = ("at_least", "at_most", "at_most_loss", "at_most_drop")
+_KEYS = ("id", "metric", "of", "condition", "suite", *BOUNDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One requirement; `bound` is one of `BOUNDS`, `threshold` a fraction."""
+
+    id: str
+    metric: str
+    bound: str
+    threshold: float
+    condition: str | None = None
+    suite: str | None = None
+    of: str | None = None
+    called: str = ""  # what the metric is over the conditions that were run, if not the metric's own name
+
+    @property
+    def text(self) -> str:
+        """In words: AP50 under fog@3 at least 0.4."""
+        where = f" under {self.condition}" if self.condition else f" over {self.suite}" if self.suite else ""
+        measure = f" of {self.of}" if self.of else ""
+        return (
+            f"{self.called or self.metric}{measure}{where} {self.bound.replace('_', ' ')} {self.threshold:g}"
+        )
+
+
+def read_requirements(path: Path) -> list[Requirement]:
+    """The requirements of a file; the first mistake is named with the requirement it is in."""
+    content = read_yaml(path, error=InvalidOption)
+    if not isinstance(content, dict) or [*content] != ["requirements"]:
+        raise InvalidOption(f"{path} must hold one key, 'requirements', with a list below it.")
+    rows = content["requirements"]
+    if not isinstance(rows, list) or not rows:
+        raise InvalidOption(f"{path}: 'requirements' is empty, so nothing would be checked.")
+    found = [parse(row, f"{path}, requirement {k}") for k, row in enumerate(rows, 1)]
+    twice = next((r.id for k, r in enumerate(found) if r.id in [one.id for one in found[:k]]), None)
+    if twice is not None:
+        raise InvalidOption(f"{path}: two requirements have the id {twice!r}; ids name verdicts.")
+    return found
+
+
+def parse(row: Any, where: str) -> Requirement:
+    """One requirement; `where` begins every complaint."""
+    if not isinstance(row, Mapping):
+        raise InvalidOption(f"{where} is {row!r}; write {{id: …, metric: …, at_least: …}}.")
+    for key in row:
+        if key not in _KEYS:
+            raise InvalidOption(f"{where}: {UnknownName('key', str(key), _KEYS, f'Keys: {_list(_KEYS)}.')}")
+    identity = row.get("id")
+    if not isinstance(identity, str) or not identity:
+        raise InvalidOption(f"{where} has no id; add id: R1, say.")
+    where = f"{where} ({identity})"
+    bound, threshold = _bound(row, where)
+    metric, of = row.get("metric"), row.get("of")
+    condition, suite = row.get("condition"), row.get("suite")
+    if condition is not None and suite is not None:
+        raise InvalidOption(f"{where} names a condition and a suite; give one of them.")
+    for key, value in (("metric", metric), ("of", of), ("condition", condition), ("suite", suite)):
+        if value is not None and not isinstance(value, str):
+            raise InvalidOption(f"{where}: {key} is {value!r}, not a string.")
+    made = Requirement(
+        identity, _metric(metric, where), bound, threshold,
+        _condition(condition, where), _suite(suite, where), _measure(of, where),
+    )  # fmt: skip
+    _check_sense(made, where)
+    return made
+
+
+def _bound(row: Mapping[str, Any], where: str) -> tuple[str, float]:
+    given = [name for name in BOUNDS if name in row]
+    if len(given) != 1:
+        raise InvalidOption(f"{where} has {_list(given) or 'no bound'}; give exactly one of {_list(BOUNDS)}.")
+    value = row[given[0]]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidOption(f"{where}: {given[0]} is {value!r}, not a number.")
+    if given[0] == "at_least" and not 0 < value <= 1:
+        fix = f"; write {value / 100:g}?" if 1 < value <= 100 else ""
+        raise InvalidOption(f"{where}: at_least {value:g} is impossible or empty; scores are fractions{fix}.")
+    if given[0] != "at_least" and not 0 <= value < 1:
+        fix = f"; write {value / 100:g}?" if 1 <= value < 100 else ""
+        raise InvalidOption(f"{where}: {given[0]} {value:g} is impossible or empty; use a fraction{fix}.")
+    return given[0], float(value)
+
+
+def _metric(name: str | None, where: str) -> str:
+    if name is None:
+        raise InvalidOption(f"{where} has no metric; add metric: AP50, say.")
+    if name in AGGREGATES:
+        return name
+    return _measure(name, where) or name
+
+
+def _measure(name: str | None, where: str) -> str | None:
+    if name is not None and name not in measures():
+        known = (*measures(), *AGGREGATES)
+        raise InvalidOption(f"{where}: {UnknownName('metric', name, known, f'Known: {_list(known)}.')}")
+    return name
+
+
+def _condition(text: str | None, where: str) -> str | None:
+    if text is None:
+        return None
+    try:
+        return str(Condition.parse(text))
+    except StormproofError as error:
+        raise InvalidOption(f"{where}: {error}") from None
+
+
+def _suite(name: str | None, where: str) -> str | None:
+    if name is None:
+        return None
+    try:
+        return find_suite(name).name
+    except StormproofError as error:
+        raise InvalidOption(f"{where}: {error}") from None
+
+
+def _check_sense(r: Requirement, where: str) -> None:
+    """What no run could answer."""
+    if r.metric not in AGGREGATES and r.condition is None:
+        fix = "add condition: clean or another, or make the metric mPC with of: " + r.metric
+        raise InvalidOption(f"{where}: {r.metric} under which condition? {fix}.")
+    if r.metric in AGGREGATES and r.condition is not None:
+        raise InvalidOption(f"{where}: {r.metric} is of many conditions; give a suite, or no condition.")
+    if r.metric not in AGGREGATES and r.of is not None:
+        raise InvalidOption(f"{where}: 'of' goes with an aggregate ({_list(AGGREGATES)}), not {r.metric}.")
+    if r.bound == "at_most_loss" and (r.metric in AGGREGATES or r.condition == "clean"):
+        fix = "it is the loss of a measure under a condition; use at_least"
+        raise InvalidOption(f"{where}: at_most_loss of {r.metric} says nothing: {fix}.")
+    lower = r.metric == "mCE" or (r.metric in measures() and not measures()[r.metric].higher)
+    if lower and r.bound == "at_least":
+        raise InvalidOption(f"{where}: {r.metric} is an error, less is better; use at_most.")
+    if not lower and r.bound == "at_most":
+        raise InvalidOption(f"{where}: {r.metric} is better when higher; use at_least.")
+
+
+def _list(names: Any) -> str:
+    return ", ".join(names)

@@ -1,0 +1,59 @@
+"""One writer per share of a run: a lock that the system drops when its holder dies."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from stormproof.core.errors import OutputError
+
+LOCK, _OF = ".lock-", "-of-"
+_NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}  # of file systems that cannot; parts stay whole
+
+
+def shares(run: Path) -> set[str]:
+    """The shares of a run folder that have had a writer, such as 2/8."""
+    return {path.name.removeprefix(LOCK).replace(_OF, "/") for path in run.glob(f"{LOCK}*")}
+
+
+@contextmanager
+def held_lock(path: Path, run: Path) -> Iterator[None]:
+    """Wait for a lock and hold it; a file system without locks is done without."""
+    lock = FileLock(path, fallback_to_soft=False)
+    try:
+        lock.acquire()
+    except OSError as error:
+        _pass_over(error, run)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _pass_over(error: OSError, run: Path) -> None:
+    if error.errno not in _NO_LOCKS:
+        fix = "check that it is writable"
+        raise OutputError(f"Cannot write to {run}: {error.strerror}; {fix}.") from error
+
+
+@contextmanager
+def sole_writer(run: Path, share: str) -> Iterator[None]:
+    """Hold `share` of a run folder; another process that wants the same is told so."""
+    path = run / f"{LOCK}{share.replace('/', _OF)}"
+    lock = FileLock(path, blocking=False, fallback_to_soft=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise OutputError(f"Another process is writing to {run}; wait for it, or stop it.") from None
+    except OSError as error:
+        _pass_over(error, run)
+    try:
+        yield
+    finally:
+        lock.release()
+        with suppress(OSError):
+            path.touch()  # Windows removes it, but `shares` must know of this writer

@@ -1,0 +1,85 @@
+"""Joining the shards of a run: their parts, and where several hold the same chunk, their rows."""
+
+from __future__ import annotations
+
+import heapq
+import shutil
+from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+
+from stormproof.core.errors import StoreError
+from stormproof.core.files import read_yaml, whole_file
+from stormproof.results.store.integrity import check_run
+from stormproof.results.store.parts import (
+    FAILURES,
+    PARTS,
+    failures_of,
+    held_cells,
+    held_rows,
+    part_paths,
+    write_failures,
+    writing_part,
+)
+from stormproof.results.store.record import RunRecord, claim, claiming, differences, read_record
+from stormproof.results.store.settings import SETTINGS, covering, write_settings
+
+
+def merge(out: Path, shards: Sequence[Path]) -> RunRecord:
+    """Put the rows of all shards into one run folder; shards of different runs are refused."""
+    if not shards:
+        raise StoreError("Nothing to merge: name the shards' run folders.")
+    if out.resolve() in {shard.resolve() for shard in shards}:
+        raise StoreError(f"{out} is one of the shards; merge into a folder of its own.")
+    records = [read_record(shard) for shard in shards]
+    _require_one_run(shards, records)
+    for shard, record in zip(shards, records, strict=True):
+        check_run(shard, record)  # before anything is written
+    for shard, theirs in zip(shards, records, strict=True):
+        with claiming(out):
+            record = claim(out, theirs)
+        for path in part_paths(shard):
+            _take(path, out / PARTS / path.name, record.key)
+    for shard in shards:
+        _take_failures(shard, out, record.key)
+    settings = shards[0] / SETTINGS
+    if settings.exists():
+        mine = read_yaml(settings, error=StoreError)
+        if not isinstance(mine, dict):
+            raise StoreError(f"{settings} does not hold settings; copy another shard's over it.")
+        write_settings(out / SETTINGS, covering(mine, records[0], record, shard="1/1", out=str(out)))
+    return record
+
+
+def _require_one_run(shards: Sequence[Path], records: Sequence[RunRecord]) -> None:
+    """Refuse shards of different runs before anything is written."""
+    for shard, record in zip(shards, records, strict=True):
+        found = differences(records[0], record)
+        if found:
+            raise StoreError(f"{shard} is no shard of the run in {shards[0]}: {'; '.join(found)}.")
+
+
+def _take(source: Path, target: Path, key: str) -> None:
+    """Copy a part, or join its rows to those of the part that is there."""
+    held, more = held_cells(target, key), held_cells(source, key)
+    if {*more} <= {*held}:
+        return
+    if not held:
+        with whole_file(target) as file, source.open("rb") as part:
+            shutil.copyfileobj(part, file)
+        return
+    rows = heapq.merge(held_rows(target, key), held_rows(source, key), key=itemgetter(0))
+    with writing_part(target, key) as joined:
+        for _, same in groupby(rows, key=itemgetter(0)):
+            joined.add(next(same)[1])
+
+
+def _take_failures(shard: Path, out: Path, key: str) -> None:
+    """Keep a shard's failures beside those that are there, unless another shard has what failed."""
+    for path in sorted((shard / FAILURES).glob("part-*.json")):
+        target = out / FAILURES / path.name
+        held = {*held_cells(out / PARTS / path.with_suffix(".parquet").name, key)}
+        both = [*failures_of(target), *failures_of(path)]
+        told = {(row["index"], row["condition"]): row for row in both}
+        write_failures(target, [told[cell] for cell in sorted(told) if cell not in held])

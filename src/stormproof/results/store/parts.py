@@ -1,0 +1,240 @@
+"""Part files: the rows of one chunk of images, in the order of their cells."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq  # as files, not as datasets: those bring 50 MiB that every worker would keep
+
+from stormproof.core.errors import StoreError
+from stormproof.core.files import read_json, whole_file
+from stormproof.results.store.schema import KEY, ROWS, VERSION, Cell, Row, elements, table_of
+from stormproof.results.store.seal import is_sealed, read_sealed, seal, write_sealed
+
+PARTS = "parts"
+FAILURES = "failures"
+_TAG = b"stormproof"
+# A row group closes after this many rows or list elements: a rule about content, so that equal rows give
+# equal files whatever the batch size and however often a run was interrupted.
+_GROUP_ROWS = 512
+_GROUP_ELEMENTS = 1 << 20
+# Numbers of few distinct values compress best as dictionaries; coordinates as bytes of equal weight.
+_DICTIONARY = ["image", "condition", "corruption", "labels.list.element", "content"]
+_FAILURE = {"index", "image", "condition", "kind", "error"}
+_SPLIT = ["boxes.list.element.list.element", "scores.list.element"]
+
+
+def part_path(run: Path, chunk: int) -> Path:
+    return run / PARTS / f"part-{chunk:06d}.parquet"
+
+
+def failures_path(run: Path, chunk: int) -> Path:
+    return run / FAILURES / f"part-{chunk:06d}.json"
+
+
+def part_paths(run: Path) -> list[Path]:
+    """The part files of a run, in order."""
+    return sorted((run / PARTS).glob("part-*.parquet"))
+
+
+class PartWriter:
+    """Takes rows in the order of cells and keeps few of them in memory."""
+
+    def __init__(self, writer: pq.ParquetWriter) -> None:
+        self._writer = writer
+        self._tables: list[pa.Table] = []
+        self._rows: list[Row] = []  # newer than the tables
+        self._count = self._elements = 0
+
+    def add(self, row: Row | pa.Table) -> None:
+        """Append a row, new or as `held_rows` gives it."""
+        if isinstance(row, Row):
+            self._rows.append(row)
+            self._elements += row.elements
+        else:
+            self._pack()
+            self._tables.append(row)
+            self._elements += elements(row)
+        self._count += 1
+        if self._count >= _GROUP_ROWS or self._elements >= _GROUP_ELEMENTS:
+            self.flush()
+
+    def flush(self) -> None:
+        self._pack()
+        if self._tables:
+            self._writer.write_table(pa.concat_tables(self._tables).combine_chunks())
+        self._tables, self._count, self._elements = [], 0, 0
+
+    def _pack(self) -> None:
+        if self._rows:
+            self._tables.append(table_of(self._rows))
+            self._rows = []
+
+
+@contextmanager
+def writing_part(path: Path, key: str) -> Iterator[PartWriter]:
+    """A part file that appears whole when the block ends; `key` says which run its rows belong to."""
+    schema = ROWS.with_metadata({_TAG: json.dumps({"schema": VERSION, "key": key}).encode()})
+    with whole_file(path) as file:
+        with pq.ParquetWriter(
+            file, schema, compression="zstd", use_dictionary=_DICTIONARY, use_byte_stream_split=_SPLIT,
+            write_page_checksum=True,
+        ) as writer:  # fmt: skip
+            part = PartWriter(writer)
+            yield part
+            part.flush()
+        seal(file)
+
+
+def check_part(path: Path, key: str, *, sealed: bool = False) -> None:
+    """Refuse a part that is damaged, of another schema or another run; `sealed`: and one without a seal."""
+    _opened(path, key)
+    if sealed and is_sealed(path) is None:
+        raise DamagedPart(path, "its seal is broken")
+
+
+def held_cells(path: Path, key: str) -> list[Cell]:
+    """The cells that a part holds, in order; none if there is no such file."""
+    return _cells(read_part(path, key, KEY)) if path.exists() else []
+
+
+def held_contents(path: Path, key: str) -> dict[int, str]:
+    """The content of each image as a part recorded it, where it did."""
+    if not path.exists():
+        return {}
+    table = read_part(path, key, ("index", "content"))
+    both = zip(table["index"].to_pylist(), table["content"].to_pylist(), strict=True)
+    return {index: content for index, content in both if content is not None}
+
+
+def held_rows(path: Path, key: str) -> Iterator[tuple[Cell, pa.Table]]:
+    """The rows that a part holds, each as a table of its own, in order."""
+    if not path.exists():
+        return
+    part = _opened(path, key)
+    for group in range(part.num_row_groups):
+        with _reading(path):
+            table = _as_schema(part.read_row_group(group), ROWS.names)
+        for at, cell in enumerate(_cells(table)):
+            yield cell, table.slice(at, 1)
+
+
+def rows_in(path: Path) -> int:
+    """How many rows a part holds, of whatever run."""
+    with _reading(path):
+        return int(pq.read_metadata(path).num_rows)
+
+
+def read_part(path: Path, key: str, columns: Sequence[str]) -> pa.Table:
+    """Columns of a part that was checked."""
+    part = _opened(path, key)
+    with _reading(path):
+        there = [name for name in columns if name in part.schema_arrow.names]
+        return _as_schema(part.read(columns=there), columns)
+
+
+def write_failures(path: Path, failures: Sequence[dict[str, Any]]) -> None:
+    """Record what failed in a chunk, sealed; a chunk without failures has no file."""
+    if failures:
+        write_sealed(path, {FAILURES: list(failures)})
+    else:
+        path.unlink(missing_ok=True)
+
+
+def failures_of(path: Path) -> list[dict[str, Any]]:
+    """What one chunk's file of failures says, if there is one. Earlier versions wrote a bare list."""
+    if not path.exists():
+        return []
+    again = _again(path)
+    rows = read_json(path, error=StoreError)
+    rows = rows if isinstance(rows, list) else read_sealed(path, again).get(FAILURES)
+    if not isinstance(rows, list) or not all(map(_is_failure, rows)):
+        raise StoreError(f"{path} is damaged: it is no list of failures. Make it again with: {again}")
+    return rows
+
+
+def _is_failure(row: Any) -> bool:
+    """Whether a row says what failed: an image's place, and the rest in words."""
+    if not isinstance(row, dict) or not row.keys() >= _FAILURE:
+        return False
+    place, words = row["index"], (row[name] for name in _FAILURE - {"index"})
+    return type(place) is int and place >= 0 and all(isinstance(word, str) for word in words)
+
+
+def read_failures(run: Path) -> list[dict[str, str]]:
+    """Every recorded failure of a run: image, condition, kind and error."""
+    files = sorted((run / FAILURES).glob("part-*.json"))
+    return [failure for path in files for failure in failures_of(path)]
+
+
+def _cells(table: pa.Table) -> list[Cell]:
+    return list(zip(*(table[name].to_pylist() for name in KEY), strict=True))
+
+
+def _again(path: Path) -> str:
+    """The command that makes one file of a run again."""
+    run = shlex.join(["stormproof", "run", "--config", str(path.parent.parent / "run.yaml")])
+    return f"rm {shlex.quote(str(path))} && {run}"
+
+
+class DamagedPart(StoreError):
+    """A part file does not hold what was written; says how to make just this part again."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        super().__init__(f"{path} is damaged: {what}. Make this part again with: {_again(path)}")
+        self.path, self.what = path, what
+
+    def __reduce__(self) -> tuple[type[DamagedPart], tuple[Path, str]]:
+        return type(self), (self.path, self.what)
+
+
+def _opened(path: Path, key: str) -> pq.ParquetFile:
+    """A part whose seal fits; parts of earlier versions have none."""
+    with _reading(path):
+        if is_sealed(path) is False:
+            raise DamagedPart(path, "its content does not fit its seal")
+        part = pq.ParquetFile(path, page_checksum_verification=True)
+        metadata = part.schema_arrow.metadata
+    _check(metadata, path, key)
+    return part
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Whatever Arrow makes of a damaged file, in our words."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        words = " ".join(str(error).split())[:200]
+        raise DamagedPart(path, f"it cannot be read ({words})") from error
+
+
+def _as_schema(table: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """The columns, in order; those that an earlier version did not write are null."""
+    absent = [name for name in columns if name not in table.column_names]
+    for name in absent:
+        table = table.append_column(ROWS.field(name), pa.nulls(len(table), ROWS.field(name).type))
+    return table.select(list(columns)).replace_schema_metadata(None)
+
+
+def _check(metadata: dict[bytes, bytes] | None, path: Path, key: str) -> None:
+    try:
+        tag = json.loads((metadata or {}).get(_TAG, b"{}"))
+        tag.get("schema")
+    except (ValueError, AttributeError):
+        raise DamagedPart(path, "its tag cannot be read") from None
+    if tag.get("schema") != VERSION:
+        raise StoreError(
+            f"{path} has schema {tag.get('schema', 'none')}, this version reads {VERSION}; "
+            "use the version of Stormproof that wrote it, or run again into a new folder."
+        )
+    if tag.get("key") != key:
+        raise StoreError(
+            f"{path} belongs to another run (key {tag.get('key')}, not {key}); move it out of the folder."
+        )

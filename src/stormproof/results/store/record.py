@@ -1,0 +1,223 @@
+"""`run.json`: what a run is. Two runs are the same run when model, dataset, seed and chunk size agree."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from stormproof.core.errors import StoreError
+from stormproof.core.files import make_folder, write_json
+from stormproof.results.store.lock import LOCK, held_lock
+from stormproof.results.store.parts import FAILURES, PARTS, check_part, part_paths, rows_in
+from stormproof.results.store.schema import VERSION
+from stormproof.results.store.seal import DIGEST, json_digest
+
+RECORD = "run.json"
+_CLAIM = ".claim.lock"
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+
+class ModelRecord(_Frozen):
+    """The model as it was named, and what it said about itself."""
+
+    spec: str
+    enhance: tuple[str, ...] = ()
+    name: str
+    fingerprint: str
+    classes: tuple[str, ...] = ()
+    semantic_classes: tuple[str, ...] = ()
+
+
+class DatasetRecord(_Frozen):
+    """The dataset as it was named, and what it said about itself."""
+
+    spec: str
+    name: str
+    fingerprint: str
+    images: int
+    classes: tuple[str, ...] = ()
+    semantic_classes: tuple[str, ...] = ()
+
+
+class RunRecord(_Frozen):
+    """The contents of `run.json`.
+
+    `images` is how many images, from the first, the run covers; `conditions` what each is put under.
+    Both may grow when the same folder is run again; everything else that decides the rows is fixed.
+    """
+
+    schema_version: int = VERSION
+    model: ModelRecord
+    dataset: DatasetRecord
+    seed: int
+    chunk: int
+    images: int
+    conditions: tuple[str, ...]
+    recipes: dict[str, int]
+    files: dict[str, str] = {}  # that conditions name, and a hash of what was in them
+    copies: str | None = None  # the folder that corrupted images were read from instead of being made
+    declared: dict[str, dict[str, Any]] = {}  # corruptions of plugins, as data
+    expect: dict[str, float] = {}  # clean scores by measure, as the model's card has them
+    sealed: bool = False  # whether every part has its seal; those of earlier versions do not
+    benchmark: str | None = None
+    metric: str | None = None
+    tags: dict[str, str] = {}
+    quota: int | None = None  # images per corrupted condition, where the run is an estimate; none: all
+    provenance: dict[str, Any] = {}
+
+    @property
+    def key(self) -> str:
+        """The part of a cell's key that all cells of the run share; the row adds condition and recipe."""
+        shared = [self.schema_version, self.model.fingerprint, self.dataset.fingerprint, self.seed]
+        return hashlib.blake2b(json.dumps(shared).encode(), digest_size=16).hexdigest()
+
+    @property
+    def cells(self) -> int:
+        return self.images * len(self.conditions)
+
+
+def read_record(run: Path) -> RunRecord:
+    """The record of a run folder; one that was changed since it was written is refused."""
+    path = run / RECORD
+    try:
+        content = json.loads(path.read_bytes())
+        digest = content.pop(DIGEST, None) if isinstance(content, dict) else None
+        record = RunRecord.model_validate_json(json.dumps(content))
+    except FileNotFoundError:
+        fix = "'stormproof run' makes one"
+        raise StoreError(f"{run} is not a run folder: it has no {RECORD}; {fix}.") from None
+    except (ValueError, RecursionError, OSError) as error:  # pydantic's and JSON's are ValueErrors
+        reason = str(error).splitlines()[0]
+        raise StoreError(
+            f"{path} cannot be read: {reason}; it was damaged, or written by another version. {_anew(run)}"
+        ) from error
+    if (digest is None) == record.sealed or digest not in (None, json_digest(content)):
+        raise StoreError(f"{path} is damaged: it is not what was written. {_anew(run)}")
+    return record
+
+
+def _anew(run: Path) -> str:
+    command = shlex.join(["stormproof", "run", "--config", str(run / "run.yaml")])
+    return f"Write it anew with: rm {shlex.quote(str(run / RECORD))} && {command} (predictions are kept)."
+
+
+def _write(run: Path, record: RunRecord) -> None:
+    content = record.model_dump(mode="json")
+    write_json(run / RECORD, content | ({DIGEST: json_digest(content)} if record.sealed else {}))
+
+
+@contextmanager
+def claiming(run: Path) -> Iterator[None]:
+    """One claim at a time: two shards that start together must not lose one's conditions."""
+    make_folder(run)
+    with held_lock(run / _CLAIM, run):
+        yield
+
+
+def claim(run: Path, wanted: RunRecord) -> RunRecord:
+    """Make the folder for a run, or join the run that is there; refuse a folder of a different run.
+
+    Inside `claiming`, where others may claim the same folder.
+    """
+    held = may_claim(run, wanted)
+    joined = _join(held, wanted) if held else wanted
+    for folder in (run, run / PARTS, run / FAILURES):
+        make_folder(folder)
+    if held is None and (run / RECORD).exists():
+        for path in (*part_paths(run), *(run / FAILURES).glob("part-*.json")):
+            path.unlink()  # of a run whose every cell failed
+    if joined != held:
+        _write(run, joined)
+    return joined
+
+
+def may_claim(run: Path, wanted: RunRecord) -> RunRecord | None:
+    """The record of the run to join, none where there is none yet; other folders are refused, untouched."""
+    if (run / RECORD).exists():
+        held = read_record(run)
+        found = differences(held, wanted)
+        if found and _never_answered(run):
+            return None
+        if found:
+            raise StoreError(
+                f"{run} holds a different run: {'; '.join(found)}. Give another --out, or undo the change."
+            )
+        return held
+    if run.exists() and not (run.is_dir() and (all(map(_is_ours, run.iterdir())) or _has_parts(run, wanted))):
+        raise StoreError(f"{run} exists and is not a run folder; give another --out.")
+    return None
+
+
+def _never_answered(run: Path) -> bool:
+    """Whether every cell of a run failed: nothing would be lost if another took its folder."""
+    return all(rows_in(path) == 0 for path in part_paths(run))
+
+
+def _has_parts(run: Path, wanted: RunRecord) -> bool:
+    """Whether a folder that lost its record holds this run's parts, and no other's."""
+    parts = part_paths(run)
+    for path in parts:
+        check_part(path, wanted.key, sealed=True)
+    return bool(parts)
+
+
+def _is_ours(entry: Path) -> bool:
+    """Whether this is what a claim leaves behind that was killed before its record had its name."""
+    if entry.name in (PARTS, FAILURES):
+        return entry.is_dir() and not any(entry.iterdir())
+    return entry.name.startswith((f".{RECORD}.", LOCK, _CLAIM))
+
+
+def differences(held: RunRecord, wanted: RunRecord) -> list[str]:
+    """What keeps two records from being one run, in words."""
+    facts = {
+        "the schema": (held.schema_version, wanted.schema_version),
+        "the model": (_named(held.model), _named(wanted.model)),
+        "the dataset": (_named(held.dataset), _named(wanted.dataset)),
+        "the seed": (held.seed, wanted.seed),
+        "the chunk size": (held.chunk, wanted.chunk),
+        "the folder of copies": (held.copies, wanted.copies),
+    }
+    facts |= {
+        f"the recipe of {name}": (f"version {held.recipes[name]}", f"version {version}")
+        for name, version in wanted.recipes.items()
+        if name in held.recipes
+    }
+    facts |= {
+        f"the content of {name}": (f"{held.files[name][:16]}", f"{digest[:16]}")
+        for name, digest in wanted.files.items()
+        if name in held.files
+    }
+    return [f"{what} was {old}, now {new}" for what, (old, new) in facts.items() if old != new]
+
+
+def _named(of: ModelRecord | DatasetRecord) -> str:
+    return f"{of.name} (fingerprint {of.fingerprint[:16]})"
+
+
+def _join(held: RunRecord, wanted: RunRecord) -> RunRecord:
+    """The run that covers both: conditions and images only ever grow."""
+    return held.model_copy(
+        update={
+            "images": max(held.images, wanted.images),
+            "conditions": tuple(dict.fromkeys((*held.conditions, *wanted.conditions))),
+            "recipes": held.recipes | wanted.recipes,
+            "files": held.files | wanted.files,
+            "tags": held.tags | wanted.tags,
+            "declared": held.declared | wanted.declared,
+            "expect": held.expect | wanted.expect,
+            "benchmark": wanted.benchmark or held.benchmark,
+            "metric": wanted.metric or held.metric,
+            "quota": held.quota and wanted.quota and max(held.quota, wanted.quota),  # a full grid stays one
+        }
+    )

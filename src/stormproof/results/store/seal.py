@@ -1,0 +1,108 @@
+"""Seals: a file carries a digest of itself, so that a single flipped bit is seen.
+
+A JSON document has it as one of its keys. In a Parquet file it stands after the footer's message and counts
+as part of it, which every reader passes over. Inside the file it appears and disappears with it: a kill never
+leaves a part without its seal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, Any
+
+from stormproof.core.errors import StoreError
+from stormproof.core.files import read_json, write_json
+
+DIGEST = "digest"  # the key of a JSON document's own digest
+_MARK = b"SEAL"
+_DIGEST = 16  # bytes
+_SEAL = len(_MARK) + _DIGEST
+_END = 8  # bytes: the footer's length, and Parquet's own mark
+
+
+def seal(file: IO[bytes]) -> None:
+    """Add the seal to a finished Parquet file, open for reading and writing."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(size - _END)
+    length, mark = int.from_bytes(file.read(4), "little"), file.read(4)
+    end = (length + _SEAL).to_bytes(4, "little") + mark
+    digest = _digest(file, size - _END, end)
+    file.seek(size - _END)
+    file.write(_MARK + digest + end)
+
+
+def is_sealed(path: Path) -> bool | None:
+    """Whether a file's seal fits its content; None if it has none. An unchanged file is read once."""
+    status = path.stat()
+    return _state(str(path.absolute()), status.st_ino, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=1 << 16)
+def _state(path: str, inode: int, modified: int, size: int) -> bool | None:
+    if size < _SEAL + _END:
+        return None
+    with Path(path).open("rb") as file:
+        file.seek(size - _END - _SEAL)
+        found, end = file.read(_SEAL), file.read(_END)
+        if not found.startswith(_MARK):
+            return None
+        return found[len(_MARK) :] == _digest(file, size - _END - _SEAL, end)
+
+
+def _digest(file: IO[bytes], size: int, end: bytes) -> bytes:
+    """A hash of a file's first `size` bytes and of those after the seal."""
+    total = hashlib.blake2b(end, digest_size=_DIGEST)
+    file.seek(0)
+    while size > 0 and (block := file.read(min(size, 1 << 20))):
+        total.update(block)
+        size -= len(block)
+    return total.digest()
+
+
+def json_digest(content: Any) -> str:
+    """A digest of what a JSON document says, whatever its spaces and the order of its keys.
+
+    >>> json_digest({"a": 1, "b": [2]}) == json_digest({"b": [2], "a": 1})
+    True
+    """
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def with_digest(content: dict[str, Any]) -> dict[str, Any]:
+    """A JSON document that carries a digest of everything else it says."""
+    return {**content, DIGEST: json_digest(content)}
+
+
+def without_digest(content: Any) -> dict[str, Any] | None:
+    """What `with_digest` was given; None if it says anything else by now, or never had a digest.
+
+    >>> without_digest(with_digest({"AP": 0.5}))
+    {'AP': 0.5}
+    >>> without_digest({**with_digest({"AP": 0.5}), "AP": 0.6}) is None
+    True
+    """
+    if not isinstance(content, dict) or DIGEST not in content:
+        return None
+    rest = {key: value for key, value in content.items() if key != DIGEST}
+    return rest if content[DIGEST] == json_digest(rest) else None
+
+
+def write_sealed(path: Path, content: dict[str, Any]) -> None:
+    """Write a JSON document with its digest."""
+    write_json(path, with_digest(content))
+
+
+def read_sealed(path: Path, again: str) -> dict[str, Any]:
+    """What `write_sealed` was given; refused by name if it says anything else. `again` makes it anew."""
+    try:
+        found = without_digest(read_json(path, error=StoreError))
+    except StoreError as error:
+        raise StoreError(f"{error} Make it again with: {again}") from error
+    if found is None:
+        raise StoreError(f"{path} is damaged: it is not what was written. Make it again with: {again}")
+    return found

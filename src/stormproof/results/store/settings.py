@@ -1,0 +1,47 @@
+"""`run.yaml`: the settings that repeat what a run folder holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from stormproof.core.files import write_text
+from stormproof.results.store.lock import shares
+from stormproof.results.store.record import RunRecord
+
+SETTINGS = "run.yaml"
+
+
+def covering(
+    settings: Mapping[str, Any], asked: RunRecord, held: RunRecord, *, shard: str, out: str
+) -> dict[str, Any]:
+    """The settings of one command, widened to the whole folder.
+
+    Earlier commands may have asked for other conditions or more images (`asked` is the run as this one
+    wants it, `held` as the folder has it), and other shards for the other chunks.
+    """
+    wide = {**settings, "shard": shard, "out": out}
+    if {*held.conditions} - {*asked.conditions}:
+        gone = ("benchmark", "root", "suite")
+        wide = {key: value for key, value in wide.items() if key not in gone}
+        wide |= {"data": held.dataset.spec, "conditions": list(held.conditions)}
+    wide.pop("limit", None)
+    if held.images < held.dataset.images:
+        wide["limit"] = held.images
+    return wide
+
+
+def shard_of(run: Path, shard: str) -> str:
+    """The share that a folder is: that of its only writer, or where several shards share it, all."""
+    return shard if shares(run) <= {shard} else "1/1"
+
+
+def write_settings(path: Path, content: Mapping[str, Any]) -> None:
+    """Write settings, all of them, so that defaults of a later version do not change the run."""
+    text = yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True)
+    if path.exists() and path.read_text(encoding="utf-8") == text:
+        return
+    write_text(path, text)

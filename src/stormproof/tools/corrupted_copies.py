@@ -1,0 +1,226 @@
+"""Corrupted copies of image files: a tree of images in, a tree of images and a manifest out.
+
+Nobody needs such copies to run Stormproof, which corrupts on the fly; they are for other tools. The
+manifest names every output with the SHA-256 of its file and of its pixels, so that two people can
+prove they tested the same images.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from itertools import islice, repeat
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from stormproof import __version__
+from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidImage, InvalidOption, OutputError
+from stormproof.core.files import is_file, make_folder, sha256, sweep_below, write_text
+from stormproof.core.imagefile import IMAGE_SUFFIXES, read_image, write_image
+from stormproof.core.processes import spread
+from stormproof.core.sample import Image
+from stormproof.corruptions import corrupt_image, find
+from stormproof.corruptions.registry import recipe_versions
+
+MANIFEST = "manifest.json"
+BATCH = 64  # images on a device at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One source image and the files to make of it."""
+
+    source: Path
+    image_id: str
+    outputs: tuple[tuple[str, str], ...]  # (condition, path below the destination)
+    destination: Path
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One output file as the manifest records it."""
+
+    path: str
+    source: str
+    condition: str
+    sha256: str
+    pixels_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A source that could not be read."""
+
+    source: str
+    reason: str
+
+
+def find_images(source: Path) -> list[Path]:
+    """The image files of a folder tree in a stable order; a file is a tree of one."""
+    if source.is_file():
+        return [source]
+    if not source.is_dir():
+        raise InvalidOption(f"{source} does not exist; give an image or a folder of images.")
+    found = sorted(p for p in source.rglob("*") if p.suffix.lower() in IMAGE_SUFFIXES and p.is_file())
+    if not found:
+        raise InvalidOption(f"{source} holds no images ({', '.join(sorted(IMAGE_SUFFIXES))}).")
+    return found
+
+
+def plan(
+    source: Path, destination: Path, conditions: Sequence[Condition], *, suffix: str, seed: int
+) -> list[Job]:
+    """What will be made of what. Several conditions get a folder each; one mirrors the source tree."""
+    for condition in conditions:
+        if condition.corruption is not None:
+            find(condition.corruption).check_alone(condition)  # a mistake here must not wait for a worker
+    root = source.parent if source.is_file() else source
+    images = find_images(source)
+    taken = Counter(image.relative_to(root).with_suffix("") for image in images)
+    jobs = []
+    for image in images:
+        own = image.relative_to(root)
+        # a.jpg and a.png would both become a.png; such names keep their extension
+        target = (
+            own.with_suffix(suffix) if taken[own.with_suffix("")] == 1 else own.with_name(own.name + suffix)
+        )
+        outputs = tuple((str(c), _below(c, target, len(conditions))) for c in conditions)
+        jobs.append(Job(image, own.as_posix(), outputs, destination, seed))
+    return jobs
+
+
+def condition_folder(condition: Condition) -> str:
+    """The folder of a condition's copies."""
+    return quote(str(condition), safe="@[]=,+")
+
+
+def _below(condition: Condition, target: Path, count: int) -> str:
+    return target.as_posix() if count == 1 else f"{condition_folder(condition)}/{target.as_posix()}"
+
+
+def claim(destination: Path, *, overwrite: bool) -> None:
+    """Make the destination folder, refusing one that already holds something."""
+    try:
+        if destination.exists() and not destination.is_dir():
+            raise OutputError(f"{destination} is a file; give a folder.")
+        if destination.is_dir() and any(destination.iterdir()) and not overwrite:
+            raise OutputError(f"{destination} is not empty; give another folder, or --overwrite.")
+        destination.mkdir(parents=True, exist_ok=True)
+        sweep_below(destination)
+        if not os.access(destination, os.W_OK):
+            raise OutputError(f"{destination} is not writable; check its permissions.")
+    except OSError as error:
+        if isinstance(error, OutputError):
+            raise
+        raise OutputError(f"Cannot make {destination}: {error.strerror}.") from error
+
+
+def make(job: Job) -> list[Copy] | Failure:
+    """Read one image and write all its copies."""
+    image = _read(job)
+    if isinstance(image, Failure):
+        return image
+    identity: dict[str, Any] = {"seed": job.seed, "image_id": job.image_id}
+    return [_write(job, corrupt_image(image, c, **identity), c, path) for c, path in job.outputs]
+
+
+def _write(job: Job, corrupted: Image, condition: str, path: str) -> Copy:
+    target = job.destination / path
+    make_folder(target.parent)
+    write_image(target, corrupted)
+    pixels = hashlib.sha256(corrupted.tobytes()).hexdigest()
+    return Copy(path, job.image_id, condition, sha256(target), pixels)
+
+
+def make_all(jobs: Sequence[Job], *, workers: int) -> Iterator[list[Copy] | Failure]:
+    """Every job's result as it is finished; the pixels do not depend on `workers`."""
+    return spread(make, jobs, workers=workers)
+
+
+def make_all_on_device(jobs: Sequence[Job], *, workers: int, device: str) -> Iterator[list[Copy] | Failure]:
+    """The same files, corrupted on a device in batches; threads read and write the files around it."""
+    from stormproof.batches.devices import corrupt_images  # torch is loaded for it alone
+
+    queue = iter(jobs)
+    with ThreadPoolExecutor(workers) as threads:
+        while some := list(islice(queue, BATCH)):
+            read = list(threads.map(_read, some))
+            yield from (outcome for outcome in read if isinstance(outcome, Failure))
+            good = [
+                (job, image) for job, image in zip(some, read, strict=True) if not isinstance(image, Failure)
+            ]
+            made: list[list[Copy]] = [[] for _ in good]
+            for place, (condition, _) in enumerate(some[0].outputs):
+                corrupted = corrupt_images(
+                    [image for _, image in good],
+                    condition,
+                    ids=[job.image_id for job, _ in good],
+                    seed=some[0].seed,
+                    device=device,
+                )
+                paths = [job.outputs[place][1] for job, _ in good]
+                written = threads.map(_write, [job for job, _ in good], corrupted, repeat(condition), paths)
+                for copies, copy in zip(made, written, strict=True):
+                    copies.append(copy)
+            yield from made
+
+
+def _read(job: Job) -> Image | Failure:
+    try:
+        return read_image(job.source)
+    except InvalidImage as error:
+        return Failure(job.image_id, str(error))
+
+
+def write_manifest(destination: Path, seed: int, copies: Iterable[Copy], failures: Iterable[Failure]) -> None:
+    """Record what was made, sorted, so that equal runs give equal manifests."""
+    files = sorted(copies, key=lambda copy: copy.path)
+    record = {
+        "stormproof": __version__,
+        "seed": seed,
+        "recipe_versions": recipe_versions(copy.condition for copy in files),
+        "files": [asdict(copy) for copy in files],
+        "failed": [asdict(failure) for failure in sorted(failures, key=lambda failure: failure.source)],
+    }
+    # In ASCII: names may hold bytes that UTF-8 cannot encode.
+    write_text(destination / MANIFEST, json.dumps(record, indent=1) + "\n")
+
+
+def read_manifest(destination: Path) -> list[Copy]:
+    """The files a manifest lists."""
+    path = destination / MANIFEST
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        listed = [Copy(*(entry[name] for name in Copy.__slots__)) for entry in record["files"]]
+        for copy in listed:
+            for name in Copy.__slots__:
+                if not isinstance(getattr(copy, name), str) or "\0" in getattr(copy, name):
+                    raise ValueError(f"{name} is {getattr(copy, name)!r:.60}")
+        return listed
+    except FileNotFoundError:
+        raise InvalidOption(f"{path} does not exist; 'stormproof corrupt' writes it.") from None
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InvalidOption(f"{path} is not a manifest of 'stormproof corrupt': {error}.") from error
+
+
+def check(destination: Path, copy: Copy) -> str | None:
+    """What is wrong with one output, or None."""
+    path = destination / copy.path
+    if Path(copy.path).is_absolute() or ".." in Path(copy.path).parts:
+        return f"{copy.path}: points outside the folder"
+    if not is_file(path):
+        return f"{copy.path}: missing"
+    found = sha256(path)
+    return (
+        None
+        if found == copy.sha256
+        else f"{copy.path}: changed (SHA-256 {found[:12]}…, not {copy.sha256[:12]}…)"
+    )

@@ -1,0 +1,243 @@
+"""Making a derived dataset: many versions of many images, in several processes, resumable.
+
+Every finished image is a line in `journal.jsonl`; a run that was stopped goes on after the last one. When
+all are there, the layout's own files and `manifest.json` are written and the journal goes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache, partial
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from stormproof import __version__
+from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidOption, OutputError, StormproofError, UnknownName
+from stormproof.core.files import make_folder, read_text, sha256, write_json, write_text
+from stormproof.core.processes import spread
+from stormproof.corruptions.registry import recipe_versions
+from stormproof.datasets import open_dataset
+from stormproof.datasets.dataset import Dataset
+from stormproof.style.sources import check_style
+from stormproof.style.stylemap import StyleMap
+from stormproof.tools.derived.layout import Layout, Target
+from stormproof.tools.derived.maps import CAMVID, CITYSCAPES, IMAGES
+from stormproof.tools.derived.objects import COCO, VOC, YOLO
+from stormproof.tools.derived.version import PAPER_QUALITY, Version, make, style_of
+from stormproof.world.writers.format import Record
+
+LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in (COCO, YOLO, VOC, CITYSCAPES, CAMVID, IMAGES)}
+JOURNAL, MANIFEST, STYLES = "journal.jsonl", "manifest.json", "styles.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A dataset to be written: a folder, and the versions that every image goes into it in."""
+
+    folder: str  # below the destination; "" is the destination itself
+    versions: tuple[Version, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Everything that decides what is written."""
+
+    data: str
+    parts: tuple[Part, ...]
+    layout: str
+    split: str
+    suffix: str
+    seed: int
+    quality: int = 95
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of one image: a record for each file, or why there is none."""
+
+    index: int
+    id: str
+    files: tuple[Record, ...] = ()
+    error: str = ""
+
+
+def choose_layout(dataset: Dataset, wanted: str | None, kind: str) -> str:
+    """The layout asked for, else the dataset's own where we write it, else the one that holds most of it."""
+    if wanted is not None:
+        if wanted not in LAYOUTS:
+            raise UnknownName("layout", wanted, LAYOUTS, f"Layouts: {', '.join(LAYOUTS)}.")
+        lacking = LAYOUTS[wanted].lacks(_target(dataset, Path(), "", "", 95))
+        if lacking:
+            raise InvalidOption(f"{dataset.name} cannot be written as {wanted}: {lacking}.")
+        return wanted
+    usable = [name for name in LAYOUTS if not LAYOUTS[name].lacks(_target(dataset, Path(), "", "", 95))]
+    return kind if kind in usable else usable[0]
+
+
+def _target(dataset: Dataset, root: Path, split: str, suffix: str, quality: int) -> Target:
+    numbers = tuple(getattr(dataset, "category_ids", ()))
+    return Target(root, split, suffix, quality, dataset.classes, dataset.semantic_classes, numbers)
+
+
+def target_of(order: Order, part: Part, out: Path) -> Target:
+    quality = PAPER_QUALITY if any(version.paper for version in part.versions) else order.quality
+    root = out / part.folder if part.folder else out
+    return _target(_opened(order.data), root, order.split, order.suffix, quality)
+
+
+@lru_cache(maxsize=2)
+def _opened(data: str) -> Dataset:
+    return open_dataset(data)
+
+
+def check_styles(order: Order) -> None:
+    """Say beforehand which styles cannot be read, and whether there are enough of them."""
+    problems: dict[Path, str] = {}
+    seen: set[Path] = set()
+    for name in _opened(order.data).ids:
+        for version in (version for part in order.parts for version in part.versions):
+            chosen = style_of(name, version, order.seed)
+            if chosen is not None and chosen[1] not in seen:
+                seen.add(chosen[1])
+                problem = check_style(chosen[1])
+                if problem:
+                    problems[chosen[1]] = problem
+    if problems:
+        some = "; ".join(list(problems.values())[:3])
+        raise InvalidOption(f"{len(problems)} styles cannot be used: {some} Remove them, then start again.")
+
+
+def make_image(order: Order, out: Path, index: int) -> Done:
+    """Write every version of one image. What is wrong with it is told, not raised."""
+    dataset = _opened(order.data)
+    name = str(dataset.ids[index])
+    try:
+        sample = dataset[index]
+        files = []
+        for part in order.parts:
+            target = target_of(order, part, out)
+            for version in part.versions:
+                made = make(sample, version, dataset, order.seed)
+                path, record = LAYOUTS[order.layout].write(
+                    target, _stem(dataset, index, version, order), made
+                )
+                chosen = style_of(name, version, order.seed)
+                files.append({
+                    "path": path.relative_to(out).as_posix(),
+                    "folder": part.folder,
+                    "source": name,
+                    "condition": version.condition,
+                    "style": chosen[0] if chosen else None,
+                    "sha256": sha256(path),
+                    "pixels_sha256": hashlib.sha256(made.image.tobytes()).hexdigest(),
+                    "record": record,
+                })  # fmt: skip
+        return Done(index, name, tuple(files))
+    except OutputError:
+        raise  # a full disk is not the image's fault
+    except StormproofError as error:
+        return Done(index, name, error=str(error))
+
+
+def _stem(dataset: Dataset, index: int, version: Version, order: Order) -> str:
+    """The file's name without extension: the content's, and the style's where one content has several."""
+    images = getattr(dataset, "images", None)
+    stem = str(dataset.ids[index]) if images is None else images[index].stem
+    if images is not None and _stems(order.data)[stem] > 1:
+        stem = str(dataset.ids[index])
+    stem = stem.replace("/", "_")
+    part = next(p for p in order.parts if version in p.versions)
+    if len(part.versions) == 1:
+        return stem
+    if Condition.parse(version.condition).is_clean:
+        return stem
+    chosen = style_of(str(dataset.ids[index]), version, order.seed)
+    if chosen is None:
+        return f"{stem}-{Condition.parse(version.condition).corruption}"
+    return f"{stem}-stylized-{PurePosixPath(chosen[0]).stem}"
+
+
+@lru_cache(maxsize=2)
+def _stems(data: str) -> Counter[str]:
+    return Counter(path.stem for path in getattr(_opened(data), "images", ()))
+
+
+def make_dataset(
+    order: Order, out: Path, *, workers: int = 1, advance: Callable[[], None] = lambda: None
+) -> tuple[int, list[Done]]:
+    """Write the whole dataset; returns how many files there are, and the images that failed."""
+    check_styles(order)
+    done = {row.index: row for row in _begin(order, out) if not row.error}
+    for _ in done:
+        advance()
+    missing = [k for k in range(len(_opened(order.data).ids)) if k not in done]
+    failed = []
+    with (out / JOURNAL).open("a", encoding="utf-8") as journal:
+        for row in spread(partial(make_image, order, out), missing, workers=workers):
+            journal.write(json.dumps(asdict(row)) + "\n")
+            journal.flush()
+            if row.error:
+                failed.append(row)
+            else:
+                done[row.index] = row
+            advance()
+    rows = [done[k] for k in sorted(done)]
+    files = [file for row in rows for file in row.files]
+    for part in order.parts:
+        records = [file["record"] for file in files if file["folder"] == part.folder]
+        LAYOUTS[order.layout].finish(target_of(order, part, out), records)
+    _write_manifest(order, out, files, failed)
+    _write_map(order, out, files)
+    if not failed:
+        (out / JOURNAL).unlink()
+    return len(files), failed
+
+
+def _write_map(order: Order, out: Path, files: Sequence[Record]) -> None:
+    """Which style each image got, to be used again."""
+    chosen: dict[str, dict[str, None]] = {}
+    for file in files:
+        if file["style"] is not None:
+            chosen.setdefault(file["source"], {})[file["style"]] = None
+    if chosen:
+        StyleMap({name: tuple(styles) for name, styles in chosen.items()}, order.seed).write(out / STYLES)
+
+
+def _begin(order: Order, out: Path) -> Iterator[Done]:
+    """Make the folder, or find out how far an earlier run of the same order came."""
+    journal, settings = out / JOURNAL, json.loads(json.dumps(asdict(order)))
+    if not journal.is_file():
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise OutputError(
+                f"{out} is not empty, and no unfinished run of this command; give another folder."
+            )
+        write_text(make_folder(out) / JOURNAL, json.dumps(settings) + "\n")
+        return
+    first, *lines = read_text(journal, error=OutputError).splitlines()
+    if json.loads(first) != settings:
+        raise OutputError(
+            f"{out} holds an unfinished run with other options; repeat those, or give another folder."
+        )
+    for line in lines:
+        try:
+            row: dict[str, Any] = json.loads(line)
+        except ValueError:  # the last line of a run that was killed
+            continue
+        if all((out / file["path"]).is_file() for file in row["files"]):
+            yield Done(row["index"], row["id"], tuple(row["files"]), row["error"])
+
+
+def _write_manifest(order: Order, out: Path, files: Sequence[Record], failed: Sequence[Done]) -> None:
+    record = {
+        "stormproof": __version__,
+        "order": asdict(order),
+        "recipe_versions": recipe_versions(file["condition"] for file in files),
+        "files": [{key: value for key, value in file.items() if key != "record"} for file in files],
+        "failed": [{"source": row.id, "reason": row.error} for row in failed],
+    }
+    write_json(out / MANIFEST, record)

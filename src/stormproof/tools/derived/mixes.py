@@ -1,0 +1,108 @@
+"""Training sets as lists of versions, and as a torch dataset that makes them on the fly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidOption, UnknownName
+from stormproof.core.frameworks import framework
+from stormproof.core.sample import Sample, as_rgb
+from stormproof.corruptions.registry import find
+from stormproof.datasets.dataset import Dataset
+from stormproof.style.names import BUILT_IN
+from stormproof.tools.derived.version import Version, make
+
+MIXES = ("standard", "stylized", "combined", "corrupted")
+CLEAN = Version()
+
+
+def versions_of(
+    mix: str,
+    *,
+    condition: str | None = None,
+    styles: str = BUILT_IN,
+    alpha: float = 1.0,
+    network: str = BUILT_IN,
+) -> tuple[Version, ...]:
+    """What every image appears as.
+
+    >>> [version.condition for version in versions_of("corrupted", condition="fog@3")]
+    ['clean', 'fog@3']
+    """
+    if mix not in MIXES:
+        raise UnknownName("mix", mix, MIXES, f"Mixes: {', '.join(MIXES)}.")
+    if (mix == "corrupted") != (condition is not None):
+        raise InvalidOption(f"Mix {mix}: a condition goes with 'corrupted' and only with it, as fog@3.")
+    if mix == "corrupted":
+        given = Condition.parse(str(condition))
+        if given.corruption is None:
+            raise InvalidOption("Mix corrupted: 'clean' is in it already; give a corruption, as fog@3.")
+        find(given.corruption).parameters(given)
+        return CLEAN, Version(str(given))
+    params = {"alpha": alpha} | {
+        key: value for key, value in (("styles", styles), ("network", network)) if value != BUILT_IN
+    }
+    painted = Condition.of("style", params=params)
+    find("style").parameters(painted)
+    return {
+        "standard": (CLEAN,),
+        "stylized": (Version(str(painted)),),
+        "combined": (CLEAN, Version(str(painted))),
+    }[mix]
+
+
+class Mixed:
+    """A mix as samples by index: every image in every version, made when it is asked for.
+
+    `epoch` is part of the seed, so that other epochs see other styles and other noise.
+    """
+
+    def __init__(
+        self, dataset: Dataset, versions: tuple[Version, ...], *, seed: int = 0, epoch: int = 0
+    ) -> None:
+        self.dataset, self.versions, self.seed, self.epoch = dataset, versions, seed, epoch
+
+    def __len__(self) -> int:
+        return len(self.dataset) * len(self.versions)
+
+    def __getitem__(self, index: int) -> Sample:
+        index = range(len(self))[index]
+        image, version = divmod(index, len(self.versions))
+        return make(self.dataset[image], self.versions[version], self.dataset, self.seed + self.epoch)
+
+
+def torch_dataset(mixed: Mixed) -> Any:
+    """The mix as a `torch.utils.data.Dataset` of (image, target), as torchvision's detectors take them.
+
+    The image is 3×H×W float in 0..1; the target holds boxes (xyxy), labels (from 1 on; 0 is background),
+    and, where the dataset has them, masks and a semantic map.
+    """
+    framework("torch", extra="torch")
+    import numpy as np
+    import torch
+    from torch.utils.data import Dataset as TorchDataset
+
+    class Set(TorchDataset[tuple[Any, dict[str, Any]]]):
+        def __len__(self) -> int:
+            return len(mixed)
+
+        def __getitem__(self, index: int) -> tuple[Any, dict[str, Any]]:
+            sample = mixed[index]
+            pixels = as_rgb(sample.image)
+            image = torch.from_numpy(np.ascontiguousarray(pixels.transpose(2, 0, 1))).float() / 255
+            target: dict[str, Any] = {"id": sample.id}
+            objects, semantic = sample.truth.instances, sample.truth.semantic
+            if objects is not None:
+                keep = ~(objects.crowd | objects.ignore)
+                target["boxes"] = torch.from_numpy(objects.boxes[keep].astype(np.float32))
+                target["labels"] = torch.from_numpy(objects.labels[keep] + 1)
+                if objects.masks is not None:
+                    kept = [mask.to_mask() for mask, k in zip(objects.masks, keep, strict=True) if k]
+                    empty = np.zeros((0, *pixels.shape[:2]), bool)
+                    target["masks"] = torch.from_numpy(np.stack(kept) if kept else empty)
+            if semantic is not None:
+                target["semantic"] = torch.from_numpy(semantic.labels.astype(np.int64))
+            return image, target
+
+    return Set()
