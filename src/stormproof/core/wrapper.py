@@ -1,4 +1,4 @@
-"""What datasets and models say about themselves, and what stands around one and passes it on."""
+"""Metadata of datasets and models, and the base class of wrappers that delegate it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Described(Protocol):
     def fingerprint(self) -> str: ...
 
 
-class Around(ABC):
-    """What stands around a dataset or model says of itself what that says, unless it says otherwise."""
+class Wrapper(ABC):
+    """Base class for wrappers: delegates metadata to the wrapped object."""
 
     @property
     @abstractmethod

@@ -12,7 +12,7 @@ from stormproof.core.errors import DatasetError, InvalidOption
 from stormproof.core.files import list_files, locate
 from stormproof.core.imagefile import IMAGE_SUFFIXES, read_image
 from stormproof.core.sample import Context, Sample, Truth
-from stormproof.core.wrapper import Around
+from stormproof.core.wrapper import Wrapper
 from stormproof.datasets.annotations import by_stem, raise_all
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.filedataset import fingerprint_of
@@ -162,7 +162,7 @@ class ContextFiles:
 
 
 @dataclass(frozen=True, eq=False)
-class DatasetWithContext(Around):
+class DatasetWithContext(Wrapper):
     """Another dataset, each of whose samples gains context."""
 
     dataset: Dataset

@@ -9,7 +9,7 @@ from typing import Any
 from stormproof import datasets, models
 from stormproof.core.errors import InvalidOption
 from stormproof.core.sample import Image, Prediction, Sample, Truth
-from stormproof.core.wrapper import Around
+from stormproof.core.wrapper import Wrapper
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.samples import SampleDataset
 from stormproof.models.function import function_model
@@ -17,7 +17,7 @@ from stormproof.models.model import Model, Precomputed
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class OpenedDataset(Around):
+class OpenedDataset(Wrapper):
     """A dataset, or the first `limit` images of one. `spec` is None for one made in Python.
 
     Its fingerprint is the whole dataset's: a run over its first images can be continued over all of them.
@@ -67,7 +67,7 @@ class OpenedDataset(Around):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class OpenedModel(Around):
+class OpenedModel(Wrapper):
     """A model; call it with images. `spec` is None for one made in Python."""
 
     spec: str | None

@@ -14,7 +14,7 @@ import numpy as np
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.core.randomness import Draw, digest
 from stormproof.core.sample import Image, Prediction, as_rgb
-from stormproof.core.wrapper import Around
+from stormproof.core.wrapper import Wrapper
 from stormproof.models.fingerprint import fingerprint
 from stormproof.models.model import Model, Precomputed
 from stormproof.style.networks import open_network
@@ -62,7 +62,7 @@ _VERSION = 1
 
 
 @dataclass(frozen=True, eq=False)
-class Enhanced(Around):
+class Enhanced(Wrapper):
     """A model that sees every image after some steps of enhancement, first to last."""
 
     model: Model
