@@ -128,12 +128,16 @@ def corruption_of(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A named list of conditions that are run and reported together; `clean` is implied, never listed."""
+    """A named list of conditions that are run and reported together; `clean` is implied, never listed.
+
+    `noise_severities` are the severities of noise that its means cover; every severity is run.
+    """
 
     name: str
     doc: str
     conditions: tuple[Condition, ...]
     cite: str = ""
+    noise_severities: tuple[int, ...] = SEVERITIES
 
     def __iter__(self) -> Iterator[Condition]:
         return iter(self.conditions)

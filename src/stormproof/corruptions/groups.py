@@ -25,6 +25,8 @@ KAMANN: Groups = {
 }
 # psf_blur models the lens of Cityscapes' camera, so the paper's other datasets do not have it
 ONE_DATASET_ONLY = frozenset({"psf_blur"})
+KAMANN_19 = tuple(name for group in KAMANN.values() for name in group)
+KAMANN_NOISE_SEVERITIES = (1, 2, 3)  # section 4: stronger noise leaves too little to compare
 
 # liu, Table 2: the three parts of the image pipeline, with the camera's lens and sensor apart
 LIU: Groups = {

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from stormproof.core.condition import CLEAN, Condition
+from stormproof.core.condition import CLEAN, SEVERITIES, Condition, Suite
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.corruptions import SUITES, find_suite, registered
-from stormproof.corruptions.groups import KAMANN, ONE_DATASET_ONLY
+from stormproof.corruptions.groups import KAMANN, KAMANN_19, KAMANN_NOISE_SEVERITIES, ONE_DATASET_ONLY
 from stormproof.corruptions.registry import every_severity
 
 
@@ -22,7 +23,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """What a paper ran. `metric` is the number its tables print first."""
+    """What a paper ran. `metric` is the number its tables print first.
+
+    `noise_severities` are the severities of noise that its means cover; every severity is run.
+    """
 
     name: str
     cite: str
@@ -32,6 +36,7 @@ class Preset:
     metric: str
     corruptions: tuple[str, ...] = ()  # for papers whose list is no suite of its own
     needs: str = ""  # what this version of Stormproof lacks to run it
+    noise_severities: tuple[int, ...] = SEVERITIES
 
     def locate(self, root: Path) -> str:
         """The spec of the dataset below `root`."""
@@ -97,8 +102,13 @@ _WITH_DEPTH = (
     *(Place((file, "images", "depth"), f"coco:{{root}}/{file},images={{root}}/images,depth={{root}}/depth")
       for file in ("annotations.json", "instances.json", "annotations/instances.json")),
 )  # fmt: skip
-_KAMANN = tuple(name for members in KAMANN.values() for name in members)
-_KAMANN_ELSEWHERE = tuple(name for name in _KAMANN if name not in ONE_DATASET_ONLY)
+_KAMANN_18 = tuple(name for name in KAMANN_19 if name not in ONE_DATASET_ONLY)
+
+
+def _kamann(name: str, doc: str, places: tuple[Place, ...], corruptions: tuple[str, ...]) -> Preset:
+    few = KAMANN_NOISE_SEVERITIES
+    return Preset(name, "kamann2020", doc, places, (), "mIoU", corruptions, noise_severities=few)
+
 
 PRESETS: dict[str, Preset] = {
     preset.name: preset
@@ -106,10 +116,10 @@ PRESETS: dict[str, Preset] = {
         Preset("coco-c", "michaelis2019", "COCO 2017 val", _COCO, ("imagenet-c",), "AP"),
         Preset("pascal-c", "michaelis2019", "PASCAL VOC 2007 test", _VOC07, ("imagenet-c",), "VOC07 AP50"),
         Preset("cityscapes-c", "michaelis2019", "Cityscapes val", _CITYSCAPES, ("imagenet-c",), "AP"),
-        Preset("cityscapes-seg-c", "kamann2020", "Cityscapes val", _CITYSCAPES, (), "mIoU", _KAMANN),
-        Preset("voc2012-seg-c", "kamann2020", "PASCAL VOC 2012 val", _VOC12, (), "mIoU", _KAMANN_ELSEWHERE),
-        Preset("ade20k-c", "kamann2020", "ADE20K validation", _ADE, (), "mIoU", _KAMANN_ELSEWHERE),
-        Preset("camvid-seg-c", "kamann2020", "CamVid", _CAMVID, (), "mIoU", _KAMANN),
+        _kamann("cityscapes-seg-c", "Cityscapes val", _CITYSCAPES, KAMANN_19),
+        _kamann("voc2012-seg-c", "PASCAL VOC 2012 val", _VOC12, _KAMANN_18),
+        _kamann("ade20k-c", "ADE20K validation", _ADE, _KAMANN_18),
+        _kamann("camvid-seg-c", "CamVid", _CAMVID, KAMANN_19),
         Preset("coco-camera", "liu2024", "COCO 2017 val", _COCO, ("camera",), "E"),
         Preset("bdd100k-camera", "liu2024", "BDD100K val", _BDD, ("camera",), "E"),
         Preset("stylized-coco", "theodoridis2022", "COCO 2017 val", _COCO, ("object-centric",),
@@ -127,3 +137,34 @@ def find_preset(name: str) -> Preset:
         return PRESETS[name]
     except KeyError:
         raise UnknownName("benchmark", name, PRESETS, f"Benchmarks: {', '.join(PRESETS)}.") from None
+
+
+def covered(
+    conditions: Iterable[Condition], *, benchmark: str | None = None, suite: str | None = None
+) -> tuple[Condition, ...]:
+    """The corrupted ones of some conditions that a mean over them covers.
+
+    The benchmark or suite says which severities of noise count. With neither, a suite is looked up: the one
+    that has these conditions and no others. Conditions of no suite count in full.
+
+    >>> len(find_suite("kamann")), len(covered(find_suite("kamann")))
+    (93, 83)
+    """
+    corrupted = tuple(dict.fromkeys(condition for condition in conditions if not condition.is_clean))
+    named = PRESETS.get(benchmark or "") or SUITES.get(suite or "") or _suite_of({*corrupted})
+    severities = SEVERITIES if named is None else named.noise_severities
+    return tuple(
+        condition
+        for condition in corrupted
+        if condition.corruption not in KAMANN["noise"]
+        or condition.rung is None
+        or condition.rung in severities
+    )
+
+
+def _suite_of(conditions: set[Condition]) -> Suite | None:
+    """The suite with exactly these conditions; those that only some datasets have may be absent."""
+    for suite in SUITES.values():
+        if conditions <= {*suite} and {c.corruption for c in {*suite} - conditions} <= ONE_DATASET_ONLY:
+            return suite
+    return None

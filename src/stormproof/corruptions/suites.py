@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from stormproof.core.condition import Condition, Suite, grid
 from stormproof.core.errors import UnknownName
-from stormproof.corruptions.groups import BENCHMARK_15, MICHAELIS
+from stormproof.corruptions.groups import BENCHMARK_15, KAMANN_19, KAMANN_NOISE_SEVERITIES, MICHAELIS
 from stormproof.corruptions.pipeline import CAMERA, VARIANTS
+from stormproof.corruptions.registry import every_severity
 
 HOLDOUT = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
 
@@ -62,6 +63,13 @@ SUITES: dict[str, Suite] = {
                 *grid(("geometric_distortion",)),
             ),
             "kamann2020",
+        ),
+        Suite(
+            "kamann",
+            "The 19 corruptions of semantic segmentation; means cover noise of severities 1 to 3",
+            tuple(condition for name in KAMANN_19 for condition in every_severity(name)),
+            "kamann2020",
+            noise_severities=KAMANN_NOISE_SEVERITIES,
         ),
         Suite("mutators", "34 simple mutations that need no context", MUTATORS, "pezzementi2018"),
         Suite("camera", "16 faults of lens, sensor, image processor and board", CAMERA, "liu2024"),
