@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
-from stormproof.results.score import score_run
+from stormproof.results.run import Run
 
 # What is told of a network, where it has it.
 MEASURES = ("AP", "AP50", "mask AP", "mask AP50", "mIoU")
@@ -18,7 +18,7 @@ def score(network: Path, scenes: int, scratch: Path) -> dict[str, float]:
     out = scratch / f"{network.stem}-{scenes}"
     settings = {"model": f"onnx:{network}", "data": "world:test", "limit": scenes, "conditions": "clean"}
     run(make_config({**settings, "out": str(out)}))
-    found = score_run(out).by_measure
+    found = Run(out).score().cells
     scores = {name: round(found[name]["clean"], 4) for name in MEASURES if name in found}
     told = network.with_suffix(".json")
     story = json.loads(told.read_text()) | {

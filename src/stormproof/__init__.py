@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from stormproof.corruptions import apply, corrupt_image
     from stormproof.corruptions.dropin import corrupt, get_corruption_names
     from stormproof.engine.opened import open_dataset, open_model
-    from stormproof.engine.running import Run, run
+    from stormproof.engine.running import run
     from stormproof.metrics.published import published
-    from stormproof.results.measured import Scores
+    from stormproof.results.run import Run
+    from stormproof.results.scores import Scores
     from stormproof.tools.drawing import draw
 
 __version__ = "0.1.0"
@@ -29,8 +30,9 @@ _HOMES = {
     name: home
     for home, names in {
         "engine.opened": ("open_dataset", "open_model"),
-        "results.measured": ("Scores",),
-        "engine.running": ("Run", "run"),
+        "results.run": ("Run",),
+        "results.scores": ("Scores",),
+        "engine.running": ("run",),
         "batches.corrupting": ("corrupt_batch",),
         "batches.training": ("CorruptionTransform",),
         "core.condition": ("CLEAN", "Condition", "Suite"),

@@ -17,7 +17,7 @@ from pycocotools.cocoeval import COCOeval
 
 from stormproof.core.condition import CLEAN
 from stormproof.datasets import open_dataset
-from stormproof.metrics.coco import box_scores
+from stormproof.metrics.coco import box_numbers
 from stormproof.metrics.records import DetectionTruth
 from stormproof.models import open_model
 
@@ -64,7 +64,7 @@ def ours(truth: Path, results: Path) -> dict[str, float]:
     model = open_model(f"results:{results}").bind(dataset)
     pairs = [(name, dataset.truth(i).instances) for i, name in enumerate(dataset.ids)]
     found = {name: model.lookup(name, CLEAN) for name in dataset.ids}
-    return box_scores(DetectionTruth.of(pairs, dataset.classes), found).numbers()
+    return box_numbers(DetectionTruth.of(pairs, dataset.classes), found)
 
 
 @pytest.mark.parametrize("block", range(4))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from stormproof.core.boxes import enclosing_overlap, iou, shared, union
 from stormproof.core.errors import InvalidOption
 from stormproof.core.sample import Instances, Prediction
-from stormproof.metrics.objects import MatchingRule, Speaks, Symptom, object_errors
+from stormproof.metrics.object_error import ClassMatching, MatchingRule, Symptom, object_errors
 from stormproof.metrics.records import DetectionTruth
 
 BOX, FAR = [0, 0, 10, 10], [50, 50, 60, 60]
@@ -45,16 +47,15 @@ def test_partly_missed_and_wholly_missed():
     assert partly.error == 0.5
     wholly = judge([BOX, FAR], Prediction())
     assert wholly.symptoms == (Symptom.MD, Symptom.MD)
-    assert wholly.flaws()[Symptom.MD] == 2
 
 
 def test_own_class_speaks_first_and_then_any():
     said = Prediction([LOOSE, BOX], [0.99, 0.41], [0, 1])
     assert judge([BOX], said).symptoms == (Symptom.WBCO,)
-    assert judge([BOX], said, rule=MatchingRule(speaks=Speaks.ANY)).symptoms == (Symptom.CBWO,)
+    assert judge([BOX], said, rule=MatchingRule(classes=ClassMatching.ANY)).symptoms == (Symptom.CBWO,)
     alone = Prediction([BOX], [0.9], [1])
     assert judge([BOX], alone).symptoms == (Symptom.CBWO,)
-    assert judge([BOX], alone, rule=MatchingRule(speaks=Speaks.OWN)).symptoms == (Symptom.MD,)
+    assert judge([BOX], alone, rule=MatchingRule(classes=ClassMatching.OWN)).symptoms == (Symptom.MD,)
 
 
 def test_what_is_scored_below_the_cut_is_silent():
@@ -84,16 +85,16 @@ def test_shares_of_objects_and_of_images():
     said = {"a": Prediction([BOX], [0.9], [0]), "b": Prediction(), "c": Prediction([LOOSE], [0.9], [0])}
     judged = object_errors(truth, said)
     # By hand: a is right and misses one of two, b misses all of one, c has a loose box of the right class.
-    assert judged.flaw_shares() == {
-        Symptom.CBWO: 0, Symptom.WBCO: 0.25, Symptom.WBWO: 0, Symptom.PMD: 0.25, Symptom.MD: 0.25
-    }  # fmt: skip
-    assert judged.missed_images() == {Symptom.PMD: pytest.approx(1 / 3), Symptom.MD: pytest.approx(1 / 3)}
+    found = {name: values[0] for name, values in judged.scored(np.ones((1, 3))).numbers.items()}
+    shares = {Symptom.CBWO: 0, Symptom.WBCO: 0.25, Symptom.WBWO: 0, Symptom.PMD: 0.25, Symptom.MD: 0.25}
+    assert {flaw: found[f"flaws {flaw}"] for flaw in shares} == shares
+    assert found["images PMD"] == found["images MD"] == pytest.approx(1 / 3)
     assert judged.error == pytest.approx((0.5 + 1 + 0.6) / 3)
 
 
 def test_equal_overlap_prefers_the_own_class():
     said = Prediction([BOX, BOX], [0.9, 0.5], [1, 0])
-    assert judge([BOX], said, rule=MatchingRule(speaks=Speaks.ANY)).symptoms == (Symptom.CORRECT,)
+    assert judge([BOX], said, rule=MatchingRule(classes=ClassMatching.ANY)).symptoms == (Symptom.CORRECT,)
 
 
 def test_one_prediction_may_speak_twice_unless_told_otherwise():
@@ -118,17 +119,13 @@ def test_mean_is_over_images_not_objects_and_skips_empty_images():
     judged = object_errors(
         truth, {"a": Prediction([BOX], [1], [0]), "none": Prediction([BOX], [1], [0]), "b": Prediction()}
     )
-    assert judged.per_image() == {"a": 0.0, "b": 1.0}
+    assert judged.per_image.tolist() == pytest.approx([0.0, math.nan, 1.0], nan_ok=True)
     assert judged.error == 0.5
-    assert judged.per_class() == {"cat": 0.0, "dog": pytest.approx(1 / 3)}
-    assert judged.flaws_per_class()["dog"] == {
-        Symptom.CBWO: 2,
-        Symptom.WBCO: 0,
-        Symptom.WBWO: 0,
-        Symptom.PMD: 0,
-        Symptom.MD: 1,
-    }
-    assert judged.flaws_per_image()["b"][Symptom.MD] == 1
+    scored = judged.scored(np.array([[1, 1, 1], [2, 0, 1]]))
+    assert scored.per_class["E"][0].tolist() == [0.0, pytest.approx(1 / 3)]
+    assert scored.numbers["E"].tolist() == [0.5, pytest.approx(1 / 3)]  # a counts twice
+    assert scored.numbers["flaws CBWO"].tolist() == [0.5, pytest.approx(4 / 7)]
+    assert scored.numbers["images MD"].tolist() == [0.5, pytest.approx(1 / 3)]
 
 
 def test_printed_formula_measures_against_the_enclosing_box():

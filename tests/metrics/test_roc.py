@@ -12,8 +12,19 @@ from scenes import scenes
 from stormproof.core.boxes import iou, shared
 from stormproof.core.errors import InvalidOption, InvalidTruth
 from stormproof.core.sample import Instances, Prediction
-from stormproof.metrics.records import DetectionTruth
-from stormproof.metrics.roc import REFERENCE_FPPI, detection_rates, fix_sensitivities, roc, worst_images
+from stormproof.metrics.records import Detections, DetectionTruth
+from stormproof.metrics.roc import REFERENCE_FPPI, People, roc, worst_people
+
+
+def of(truth, answers):
+    return People(truth, Detections.of(answers, truth))
+
+
+def rates(people, clean):
+    once = np.ones((1, len(people.truth.ids)))
+    found, fppi = people.rates(once, clean.sensitivities(once))
+    return found[0], fppi[0]
+
 
 PERSON = [0.0, 0.0, 10.0, 20.0]
 ELSEWHERE = [50.0, 50.0, 60.0, 70.0]
@@ -93,32 +104,27 @@ def test_adr_steps_down_to_the_last_point_within_the_rate():
     truth = people(100)
     false = [(0, 0.8), *[(i, 0.5) for i in range(1, 10)], (20, 0.2)]
     clean = answers([0.9] * 40 + [0.6] * 30 + [0.3] * 20 + [0.1] * 10, false)
-    sensitivities = fix_sensitivities(truth, clean)
     # Below one in a hundred images only the forty strongest; from there on seventy; at one in ten ninety.
     expected = [0.4] * 4 + [0.7] * 4 + [0.9]
-    rates = detection_rates(truth, clean, sensitivities)
-    assert rates.rates[0].tolist() == pytest.approx(expected)
-    assert rates.adr == pytest.approx(np.mean(expected))
-    assert rates.normalised(rates) == 1
-    assert rates.fppi[2].tolist() == pytest.approx([0.0] * 4 + [0.01] * 4 + [0.1])
+    found, fppi = rates(of(truth, clean), of(truth, clean))
+    assert found[0].tolist() == pytest.approx(expected)
+    assert found.mean() == pytest.approx(np.mean(expected))
+    assert fppi[2].tolist() == pytest.approx([0.0] * 4 + [0.01] * 4 + [0.1])
 
 
 def test_sensitivities_stay_fixed_while_rates_and_false_positives_move():
     truth = people(100)
-    sensitivities = fix_sensitivities(truth, answers([0.9] * 100, [(0, 0.8)]))
-    worse = detection_rates(
-        truth, answers([0.9] * 30 + [0.7] * 70, [(i, 0.95) for i in range(50)]), sensitivities
-    )
-    assert worse.rates[0, 0] == pytest.approx(0.3)  # at 10⁻³ the threshold is .9
-    assert worse.fppi[0].tolist() == pytest.approx([0.5] * 9)  # far beyond every reference
-    baseline = detection_rates(truth, answers([0.9] * 100, [(0, 0.8)]), sensitivities)
-    assert worse.normalised(baseline) == pytest.approx(worse.adr)
+    clean = of(truth, answers([0.9] * 100, [(0, 0.8)]))
+    worse = of(truth, answers([0.9] * 30 + [0.7] * 70, [(i, 0.95) for i in range(50)]))
+    found, fppi = rates(worse, clean)
+    assert found[0, 0] == pytest.approx(0.3)  # at 10⁻³ the threshold is .9
+    assert fppi[0].tolist() == pytest.approx([0.5] * 9)  # far beyond every reference
 
 
 def test_no_threshold_reaches_the_rate():
     truth = people(10)
     clean = answers([0.5] * 10, [(0, 0.9)])  # the strongest detection is false: FPPI 0.1 at once
-    thresholds = fix_sensitivities(truth, clean).thresholds
+    thresholds = of(truth, clean).sensitivities(np.ones((1, 10)))[0]
     assert np.isinf(thresholds[:, :-1]).all()
     assert (thresholds[:, -1] == 0.5).all()
 
@@ -137,7 +143,7 @@ def test_worst_images_are_ranked_by_the_rise_of_the_required_rate():
     clean = answers([0.9] * 100, false)
     after = [0.9] * 100
     after[7], after[3], after[5] = 0.0, None, 0.495
-    worst = worst_images(truth, clean, answers(after, false), count=3)
+    worst = worst_people(of(truth, clean), of(truth, answers(after, false)), count=3)
     assert [row.id for row in worst] == ["003", "007", "005"]
     assert math.isinf(worst[0].orders)
     assert worst[1].before == 0.01  # below one false positive in the set nothing can be told apart
@@ -145,4 +151,4 @@ def test_worst_images_are_ranked_by_the_rise_of_the_required_rate():
     assert worst[1].orders == pytest.approx(math.log10(90))
     assert worst[2].after == pytest.approx(0.06)
     with pytest.raises(InvalidOption, match="count is 0"):
-        worst_images(truth, clean, clean, count=0)
+        worst_people(of(truth, clean), of(truth, clean), count=0)

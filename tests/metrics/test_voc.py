@@ -9,8 +9,9 @@ from scenes import scenes
 
 from stormproof.core.boxes import iou
 from stormproof.core.sample import Instances, Prediction
+from stormproof.metrics.cells import Objects
 from stormproof.metrics.records import DetectionTruth
-from stormproof.metrics.voc import area_under, eleven_points, voc07_scores, voc10_scores
+from stormproof.metrics.voc import voc_numbers
 
 
 def devkit(truth, found, k, sampled):
@@ -47,31 +48,36 @@ def devkit(truth, found, k, sampled):
 
 @settings(max_examples=120, deadline=None)
 @given(scenes())
-@pytest.mark.parametrize(("score", "sampled"), [(voc07_scores, True), (voc10_scores, False)])
-def test_equals_the_devkit_rule(score, sampled, scene):
+@pytest.mark.parametrize(("name", "sampled"), [("VOC07 AP50", True), ("VOC10 AP50", False)])
+def test_equals_the_devkit_rule(name, sampled, scene):
     truth, found = scene
-    scores = score(truth, found)
+    scored = Objects(truth, found).scored(np.ones((1, len(truth.ids))))
     expected = [devkit(truth, found, k, sampled) for k in range(len(truth.classes))]
-    assert list(scores.per_class.values()) == pytest.approx(expected, abs=1e-12, nan_ok=True)
+    assert scored.parts[name][0].tolist() == pytest.approx(expected, abs=1e-12, nan_ok=True)
     present = [value for value in expected if not np.isnan(value)]
-    assert pytest.approx(np.mean(present) if present else np.nan, abs=1e-12, nan_ok=True) == scores.AP50
+    mean = np.mean(present) if present else np.nan
+    assert scored.numbers[name][0] == pytest.approx(mean, abs=1e-12, nan_ok=True)
 
 
 def test_difficult_objects_neither_count_nor_punish():
     objects = Instances([[0, 0, 10, 10], [50, 0, 60, 10]], [0, 0], ignore=[False, True])
     truth = DetectionTruth.of([("a", objects)], ["cat"])
     said = Prediction([[50, 0, 60, 10], [50, 0, 60, 10], [0, 0, 10, 10]], [0.9, 0.8, 0.7], [0, 0, 0])
-    assert voc10_scores(truth, {"a": said}).AP50 == 1.0
+    assert voc_numbers(truth, {"a": said})["VOC10 AP50"] == 1.0
 
 
 def test_a_second_hit_is_false_even_if_another_truth_is_free():
     # Both detections overlap the first truth most; VOC does not let the second look further.
     truth = DetectionTruth.of([("a", Instances([[0, 0, 10, 10], [3, 0, 13, 10]], [0, 0]))], ["cat"])
     said = Prediction([[0, 0, 10, 10], [1, 0, 11, 10]], [0.9, 0.8], [0, 0])
-    assert voc10_scores(truth, {"a": said}).AP50 == 0.5
+    assert voc_numbers(truth, {"a": said})["VOC10 AP50"] == 0.5
 
 
 def test_rules_on_a_known_curve():
-    recall, precision = np.array([0.25, 0.25, 0.5, 0.75]), np.array([1, 0.5, 2 / 3, 0.75])
-    assert area_under(recall, precision) == pytest.approx(0.25 + 0.5 * 0.75)
-    assert eleven_points(recall, precision) == pytest.approx((3 * 1 + 5 * 0.75) / 11)
+    """Hits at ranks 1, 3 and 4 of four objects: precision 1, 2/3, 3/4 at recall 1/4, 2/4, 3/4."""
+    boxes = [[20.0 * k, 0, 20 * k + 9, 9] for k in range(4)]
+    truth = DetectionTruth.of([("a", Instances(boxes, [0] * 4))], ["cat"])
+    said = Prediction([boxes[0], [900, 0, 909, 9], boxes[1], boxes[2]], [0.9, 0.8, 0.7, 0.6], [0] * 4)
+    found = voc_numbers(truth, {"a": said})
+    assert found["VOC10 AP50"] == pytest.approx(0.25 + 0.5 * 0.75)
+    assert found["VOC07 AP50"] == pytest.approx((3 * 1 + 5 * 0.75) / 11)

@@ -13,9 +13,9 @@ import pytest
 
 from report.conftest import subject
 from report.hostile import CONTROL, MARKDOWN, SCRIPT, TEMPLATE, rewrite
+from stormproof.core.text import plain
 from stormproof.report.make import Options, make_report
 from stormproof.report.page import page
-from stormproof.report.text import plain
 from stormproof.report.view import make_view
 
 

@@ -8,7 +8,8 @@ import io
 import pytest
 
 from report.hostile import CONTROL, MARKDOWN, SCRIPT
-from stormproof.report.text import as_csv, as_latex, as_markdown, plain, shown
+from stormproof.core.table import as_latex, as_markdown, shown
+from stormproof.core.text import as_csv, plain
 
 
 def test_control_characters_are_shown() -> None:

@@ -26,6 +26,7 @@ from stormproof.metrics.performance import (
     rpc_by_severity,
 )
 from stormproof.results.aggregates import aggregates
+from stormproof.results.sets import ConditionSet, sets_of
 
 FULL = {
     "clean": 0.5,
@@ -175,7 +176,8 @@ def test_groups_average_as_the_paper_does() -> None:
     names = [name for members in KAMANN.values() for name in members if name != "psf_blur"]
     noise = {f"{n}@{s}": 0.6 if s <= 3 else 0.0 for n in names if n in KAMANN["noise"] for s in range(1, 6)}
     rest = {f"{n}@{s}": 0.3 for n in names if n not in KAMANN["noise"] for s in range(1, 6)}
-    found = aggregates("mIoU", Grid.of({"clean": 0.6, **noise, **rest}))["by_group_kamann"]
+    cells = {"clean": 0.6, **noise, **rest}
+    found = aggregates("mIoU", cells, sets_of(tuple(cells), "voc2012-seg-c")[0])["by_group_kamann"]
     assert found == pytest.approx(
         {"blur": 0.3, "noise": 0.6, "digital": 0.3, "weather": 0.3, "geometric": 0.3}
     )
@@ -191,10 +193,11 @@ def test_mpc_is_the_mean_of_corruptions_however_many_severities_each_has() -> No
 
 
 def test_declared_aggregates_follow_what_the_measure_is() -> None:
-    grid = Grid.of(FULL)
-    assert {"P", "mPC", "rPC", "by_corruption"} <= {*aggregates("AP", grid)}
-    assert list(aggregates("E", grid)) == ["P", "CE", "mCE", "change"]
-    assert list(aggregates("FPPI", grid)) == ["P"]  # a mean over conditions says nothing
-    assert list(aggregates("AP", Grid.of({**FULL, "fog@3": math.nan}))) == ["P"]
+    texts = tuple(FULL)
+    whole = ConditionSet("coco-c", texts[1:], len(texts) - 1, texts[1:])  # as if it were a benchmark
+    assert {"P", "mPC", "rPC", "by_corruption"} <= {*aggregates("AP", FULL, whole)}
+    assert list(aggregates("E", FULL, whole)) == ["P", "CE", "mCE", "change"]
+    assert list(aggregates("FPPI", FULL, whole)) == ["P"]  # a mean over conditions says nothing
+    assert list(aggregates("AP", {**FULL, "fog@3": math.nan}, whole)) == ["P"]
     with pytest.raises(ValueError, match="'mPC' of 'scores': give a name of its own"):
         declare("scores", "mPC")

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-
-from stormproof.metrics.measure import Measure, measured, measures
-from stormproof.results.aggregates import aggregates, grid_of
 from stormproof.results.models import models_table
 from stormproof.results.score import Scores
+
+from stormproof.metrics.metric import Measure, measured, measures
+from stormproof.results.aggregates import aggregates, grid_of
 from stormproof.results.tables import as_csv, flat_numbers, grid_table, summary_table
 from stormproof.results.truths import Truths
 

@@ -77,7 +77,7 @@ def main() -> None:
 # Importing a verb's file registers it; the order is the order of the help page.
 for file in (
     "demo", "corrupt", "stylize", "trainset", "depth", "gallery", "inspect", "list", "world", "run",
-    "score", "curves", "people", "detectors", "check", "evidence", "breaking", "merge", "export",
+    "score", "check", "evidence", "breaking", "merge", "export",
     "verify", "quality", "show", "report", "figures", "compare", "submit", "leaderboard",
 ):  # fmt: skip
     import_module(f"{__name__}.{file}")

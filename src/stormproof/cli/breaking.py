@@ -61,7 +61,7 @@ def breaking_point(
     from stormproof.engine.progress import watch_on
     from stormproof.engine.run import run as run_it
     from stormproof.results.probe import find_breaking_point, parse_axis, parse_requirement
-    from stormproof.results.store.record import read_record
+    from stormproof.results.run import Run
 
     measure, threshold = parse_requirement(require)
     names = [*(corruption or ()), *(find_suite(suite).corruptions if suite else ())]
@@ -95,7 +95,7 @@ def breaking_point(
         )
         rows.append(found.row)
     write_json(out / "breaking-points.json", rows)
-    say_scored_on(out, read_record(out))
+    say_scored_on(Run(out))
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return

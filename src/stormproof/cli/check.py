@@ -42,23 +42,23 @@ def check(
         stormproof check runs/new --require requirements.yaml --against runs/old --junit verdicts.xml
     """
     from stormproof.core.files import write_text
-    from stormproof.results.documents import junit as as_junit
-    from stormproof.results.documents import markdown
     from stormproof.results.requirements import read_requirements
-    from stormproof.results.store.record import read_record
-    from stormproof.results.verdicts import check_run, exit_code
+    from stormproof.results.run import Run as OpenRun
+    from stormproof.results.verdicts import check_run, exit_code, markdown
+    from stormproof.results.verdicts import junit as as_junit
 
     asked = read_requirements(require)
-    record = read_record(run)
-    verdicts = check_run(run, asked, against=against, data=data, replicates=replicates)
-    name = f"{record.model.name} on {record.dataset.name}"
+    opened = OpenRun(run, data=data)
+    beside = None if against is None else OpenRun(against, data=data)
+    verdicts = check_run(opened, asked, against=beside, replicates=replicates)
+    name = opened.name
     if junit is not None:
         write_text(junit, as_junit(name, verdicts))
     page = summary or os.environ.get("GITHUB_STEP_SUMMARY")
     if page:
         with Path(page).open("a", encoding="utf-8") as log:
             log.write(markdown(name, verdicts))
-    images = say_scored_on(run, record)
+    images = say_scored_on(opened)
     if as_json:
         typer.echo(json.dumps([verdict.as_dict() for verdict in verdicts], indent=1))
     else:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from stormproof.engine.plan import Survey
     from stormproof.engine.run import Summary, Watch
     from stormproof.engine.work import ChunkResult
-    from stormproof.results.score import Scores
+    from stormproof.results.scores import Scores
     from stormproof.results.store.record import RunRecord
 
 NETWORKS = {"street-grid": "boxes", "street-masks": "masks", "street-context": "segments"}
@@ -57,8 +57,7 @@ def demo(
         stormproof demo --full --out runs/demo --workers 16
     """
     from stormproof.report.make import Options, make_report
-    from stormproof.results import tables
-    from stormproof.results.score import score_run
+    from stormproof.results.run import Run
 
     started = monotonic()
     configs = plan_demo(out, full=full, scenes=scenes, workers=workers)
@@ -68,8 +67,7 @@ def demo(
             for name, config in configs.items():
                 _run(config, watches[name])
         for name in configs:
-            found[name] = score_run(out / name)
-            tables.save(out / name, found[name])
+            found[name] = Run(out / name).score()
     except KeyboardInterrupt:
         console.fail("Stopped; what was finished is kept. The same command continues.")
         raise typer.Exit(130) from None
@@ -148,7 +146,7 @@ def _run(config: RunConfig, watch: Watch) -> None:
 
 def answer(found: Mapping[str, Scores]) -> Table:
     """Clean score, mean score under each suite, and how much of the clean score is kept over all of them."""
-    images = next(iter(found.values())).record.images
+    images = next(iter(found.values())).images
     title = f"\nThree networks in the storm: {images} scenes of the built-in street, scores in %"
     name = Column("network", no_wrap=True)
     table = Table(name, "finds", "measure", title=title, title_justify="left", box=SIMPLE, pad_edge=False)
@@ -165,7 +163,7 @@ def findings(found: Mapping[str, Scores]) -> list[str]:
     """A sentence for each network: what it keeps, and under what it fails most."""
     lines = []
     for name, scores in found.items():
-        values = scores.by_measure[scores.headline]
+        values = scores.cells[scores.headline]
         hardest = sorted((value, text) for text, value in values.items() if text != "clean")[:HARDEST]
         worst = ", ".join(f"{text} ({100 * value:.1f})" for value, text in hardest)
         lines.append(f"{name} keeps {_kept(scores):.0%} of its clean {scores.headline}; hardest: {worst}.")
@@ -176,14 +174,14 @@ def _means(scores: Scores) -> tuple[float, dict[str, float]]:
     """The clean score, and the mean over the conditions of every suite."""
     from stormproof.corruptions.suites import find_suite
 
-    values = scores.by_measure[scores.headline]
+    values = scores.cells[scores.headline]
     of = {name: [values[str(c)] for c in find_suite(name).conditions if str(c) in values] for name in SUITES}
     return values["clean"], {name: fmean(members) for name, members in of.items()}
 
 
 def _kept(scores: Scores) -> float:
     """The mean score under all conditions, as a share of the clean one."""
-    values = scores.by_measure[scores.headline]
+    values = scores.cells[scores.headline]
     mean = fmean(value for text, value in values.items() if text != "clean")
     return mean / values["clean"] if values["clean"] else 0.0
 

@@ -38,14 +38,12 @@ def evidence(
     from stormproof.core.files import write_json
     from stormproof.results.evidence import statement
     from stormproof.results.requirements import read_requirements
-    from stormproof.results.store.record import read_record
-    from stormproof.results.store.reopen import dataset_of
+    from stormproof.results.run import Run as OpenRun
     from stormproof.results.verdicts import check_run
 
-    asked = read_requirements(require)
-    record = read_record(run)
-    verdicts = check_run(run, asked, against=against, data=data, replicates=replicates)
-    made = statement(run, record, dataset_of(record, data), require, verdicts, pixels=pixels)
+    asked, opened = read_requirements(require), OpenRun(run, data=data)
+    beside = None if against is None else OpenRun(against, data=data)
+    verdicts = check_run(opened, asked, against=beside, replicates=replicates)
+    made = statement(opened, require, verdicts, against=beside, pixels=pixels, replicates=replicates)
     write_json(out, made)
-    said = f"{out}: {made['predicate']['result']}, {counted(len(verdicts), 'requirement')}."
-    console.say(said)
+    console.say(f"{out}: {made['predicate']['result']}, {counted(len(verdicts), 'requirement')}.")

@@ -13,7 +13,7 @@ from stormproof.cli.options import Data, Runs
 from stormproof.core.errors import counted
 
 if TYPE_CHECKING:
-    from stormproof.results.store.record import RunRecord
+    from stormproof.results.run import Run
 
 
 class ExportFormat(StrEnum):
@@ -73,44 +73,42 @@ def export(
 def _export(run: Path, file_format: ExportFormat, place: Path, data: str | None, partial: bool) -> None:
     from stormproof.core.spec import Spec
     from stormproof.corruptions.plugins import declare
-    from stormproof.results.store.completeness import IncompleteRun, in_words, missing_images
+    from stormproof.results.run import IncompleteRun, Run, missing_words
     from stormproof.results.store.export import CLASSES, export_coco, export_png
-    from stormproof.results.store.integrity import check_run
-    from stormproof.results.store.record import read_record
+    from stormproof.results.store.integrity import check_parts
 
-    record = read_record(run)
+    opened = Run(run, data=data)
+    record = opened.record
     declare(record.declared)
-    check_run(run, record)
-    lacking = missing_images(run, record)
-    conditions = [text for text in record.conditions if text not in lacking]
-    if lacking and not (partial and conditions):
-        raise IncompleteRun(run, record, lacking, "export")
+    check_parts(opened)
+    conditions = [text for text in record.conditions if text not in opened.missing]
+    if opened.missing and not (partial and conditions):
+        raise IncompleteRun(opened, "export")
     options = {}
     if file_format is ExportFormat.coco:
-        written = export_coco(run, conditions, place, _category_ids(record, data))
+        written = export_coco(opened, conditions, place, _category_ids(opened))
     else:
         classes = record.model.semantic_classes
-        written = export_png(run, conditions, place, classes)
+        written = export_png(opened, conditions, place, classes)
         options = {"classes": str(place / CLASSES)} if classes else {}
-    if lacking:
-        console.note(f"Left out: {', '.join(in_words(record, lacking))}")
+    if opened.missing:
+        console.note(f"Left out: {', '.join(missing_words(opened))}")
     model = Spec("results", str(place), options)
     console.say(f"{place}: {counted(len(written), 'file')}; as a model: {model}")
 
 
-def _category_ids(record: RunRecord, data: str | None) -> list[int] | None:
+def _category_ids(run: Run) -> list[int] | None:
     """The numbers by which the dataset's own files know the model's classes, −1 for those it lacks.
 
     They count from 0 if the dataset does not say. Where it has no classes, labels stay the model's own.
     """
     from stormproof.models.classes import match_classes
-    from stormproof.results.store.reopen import dataset_of
 
-    dataset = dataset_of(record, data)
+    dataset = run.dataset
     if not dataset.classes:
         return None
     known = getattr(dataset, "category_ids", ()) or range(len(dataset.classes))
-    match = match_classes(record.model.classes, dataset.classes)
+    match = match_classes(run.record.model.classes, dataset.classes)
     return [known[label] if label >= 0 else -1 for label in match.labels]
 
 
@@ -120,16 +118,12 @@ def _export_truth(run: Path, place: Path, data: str | None) -> None:
     from stormproof.corruptions import find
     from stormproof.corruptions.plugins import declare
     from stormproof.datasets.write_coco import truths_under, write_annotations
-    from stormproof.results.store.completeness import unreadable_images
+    from stormproof.results.run import Run
     from stormproof.results.store.export import folder_name
-    from stormproof.results.store.record import read_record
-    from stormproof.results.store.reopen import dataset_of
 
-    record = read_record(run)
+    opened = Run(run, data=data)
+    record, dataset, indices = opened.record, opened.dataset, opened.readable
     declare(record.declared)
-    dataset = dataset_of(record, data)
-    out = unreadable_images(run, record)
-    indices = [index for index in range(record.images) if index not in out]
     moved = [c for c in map(Condition.parse, record.conditions) if c.corruption
              and find(c.corruption).moves_labels(c)]  # fmt: skip
     for condition in (Condition(), *moved):

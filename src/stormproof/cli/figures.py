@@ -41,13 +41,13 @@ def figures(
 
     from stormproof.report.figures import write_figures
     from stormproof.report.grouping import only_grouped
-    from stormproof.report.sources import subjects_of
+    from stormproof.report.sources import scores_of
     from stormproof.report.view import make_view
 
     for name in formats or ():
         if name not in _FORMATS:
             raise UnknownName("format", name, _FORMATS, f"There are {', '.join(_FORMATS)}.")
-    subjects = [subject for source in runs for subject in subjects_of(source, data)]
+    subjects = [subject for source in runs for subject in scores_of(source, data)]
     view = make_view(subjects, measure=measure, reference=reference)
     if group_by is not None:
         if group_by not in view.tags:

@@ -54,9 +54,9 @@ def export(
         stormproof leaderboard export --out entries/published
     """
     from stormproof.core.files import make_folder, write_text
+    from stormproof.core.table import file_name
     from stormproof.report.leaderboard.published import published_submissions
     from stormproof.report.leaderboard.submission import as_json
-    from stormproof.report.text import file_name
 
     make_folder(out)
     count = 0

@@ -42,11 +42,11 @@ def merge(
 
 def _merge(out: Path, shards: list[Path]) -> bool:
     """Join the shards of one run; whether it is complete."""
-    from stormproof.results.store.completeness import missing_images
+    from stormproof.results.run import Run
     from stormproof.results.store.merge import merge as merge_runs
 
     record = merge_runs(out, shards)
-    lacking = sum(missing_images(out, record).values())
+    lacking = sum(Run(out).missing.values())
     held = record.cells - lacking
     console.say(f"{out}: {held} of {record.cells} cells; score it with: stormproof score {out}")
     if lacking:

@@ -50,9 +50,15 @@ def complete_models(incomplete: str) -> list[str]:
 
 
 def complete_measures(incomplete: str) -> list[str]:
-    from stormproof.metrics.measure import measures
+    from stormproof.metrics.metric import measures
 
     return _starting(incomplete, measures())
+
+
+def complete_tables(incomplete: str) -> list[str]:
+    from stormproof.results.paper_tables import TABLES
+
+    return _starting(incomplete, TABLES)
 
 
 def _starting(incomplete: str, words: Iterable[str]) -> list[str]:

@@ -7,7 +7,6 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ from stormproof.core.errors import StoreError, StormproofError, counted, some
 
 if TYPE_CHECKING:
     from stormproof.engine.run import Summary
-    from stormproof.results.store.record import RunRecord
+    from stormproof.results.run import Run
 
 _CAUSES = 20  # of failures, in the terminal
 
@@ -87,14 +86,13 @@ def say_continue() -> None:
     console.note(f"Continue with: {shlex.join(['stormproof', *sys.argv[1:]])}")
 
 
-def say_scored_on(run: Path, record: RunRecord) -> int:
-    """How many images the scores of a run are of; those left out, and too few of them, are said."""
-    from stormproof.results.intervals import few_images
-    from stormproof.results.store.completeness import readable_images
+def say_scored_on(run: Run) -> int:
+    """How many images the scores of a run are of; warns of those left out, and where they are too few."""
+    from stormproof.results.tables import few_images
 
-    images = len(readable_images(run, record))
-    if images < record.images:
-        console.note(f"{left_out(record.images - images)}.")
+    images = len(run.readable)
+    if run.unreadable:
+        console.note(f"{left_out(len(run.unreadable))}.")
     if warning := few_images(images):
         console.note(warning)
     return images

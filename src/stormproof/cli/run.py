@@ -159,9 +159,9 @@ def _run(plan: Plan) -> None:
 
 
 def _run_to_precision(config: RunConfig) -> None:
-    from stormproof.results.interval_tables import estimate_table
-    from stormproof.results.partial import run_to_precision
-    from stormproof.results.store.record import read_record
+    from stormproof.engine.precision import run_to_precision
+    from stormproof.results.run import Run
+    from stormproof.results.tables import estimate_table
 
     summary, found = run_to_precision(config, _executed)
     require_success(summary)
@@ -169,7 +169,7 @@ def _run_to_precision(config: RunConfig) -> None:
         console.say(f"{config.out}: that precision needs every cell, and all are done.")
         console.say(f"Score it with: stormproof score {shlex.quote(config.out)}")
         return
-    console.out.print(estimate_table(read_record(Path(config.out)), found))
+    console.out.print(estimate_table(Run(config.out), found))
     console.say("The same command with --precision 0 completes the grid; nothing is run twice.")
 
 

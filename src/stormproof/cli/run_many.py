@@ -65,12 +65,12 @@ def _compare(outcome: Outcome) -> None:
     """Say when the clean score is not what the model's card promises."""
     if not outcome.entry.config.expect:
         return
-    from stormproof.results.models import expectations
-    from stormproof.results.score import score_run
+    from stormproof.results.run import Run
+    from stormproof.results.tables import expectations
 
     run = Path(outcome.entry.config.out)
     try:
-        found = expectations(score_run(run, data=outcome.entry.config.data_spec(), only=("clean",)))
+        found = expectations(Run(run, data=outcome.entry.config.data_spec()).score(conditions=("clean",)))
     except StormproofError as error:
         found = [str(error)]
     for line in found:

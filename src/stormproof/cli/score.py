@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from stormproof.cli import app, console
-from stormproof.cli.options import AsJson, Data, Replicates, Runs, complete_measures
+from stormproof.cli.options import AsJson, Data, Replicates, Runs, complete_measures, complete_tables
 from stormproof.cli.outcome import left_out
-from stormproof.core.errors import InvalidOption, OutputError, StormproofError, UnknownName, some
+from stormproof.core.errors import InvalidOption, StormproofError, UnknownName, some
 from stormproof.core.processes import keep_memory
 
 if TYPE_CHECKING:
-    from stormproof.results.intervals import Intervals
-    from stormproof.results.score import Scores
+    from stormproof.results.run import Run
+    from stormproof.results.scores import Scores
 
 _NEAR_ZERO = 0.01
 
@@ -43,7 +42,7 @@ def score(
         bool, typer.Option("--partial", help="Score the conditions that are complete; no means.")
     ] = False,
     min_score: Annotated[float, typer.Option(help="E and flaws: ignore boxes scored below this.")] = 0.4,
-    speaks: Annotated[
+    matching: Annotated[
         str, typer.Option(help="E and flaws: which boxes may match an object: own-first, any or own class.")
     ] = "own-first",
     min_overlap: Annotated[
@@ -56,6 +55,17 @@ def score(
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Print CSV: a row per condition, class and measure.")
     ] = False,
+    table: Annotated[
+        str | None,
+        typer.Option(
+            help="A paper's table of these runs instead: adr, roc, lost, contextual or depth (people), "
+            "detectors or scenarios (camera faults), alpha (style).",
+            autocompletion=complete_tables,
+        ),
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option(help="The tag that --table groups runs by, set by run --tag.")
+    ] = None,
     track: Annotated[list[str] | None, typer.Option(help="mlflow, wandb or tensorboard; repeatable.")] = None,
     plugin: Annotated[
         list[str] | None, typer.Option(help="The file of a corruption of your own that moves labels.")
@@ -82,81 +92,79 @@ def score(
         stormproof score runs/zoo
 
         stormproof score runs/camera-clahe --reference runs/camera --min-score 0.3
+
+        stormproof score runs/yolox runs/ssdlite --table adr
     """
     from stormproof.corruptions.plugins import load_plugins
     from stormproof.engine.trackers import open_tracker
-    from stormproof.metrics.objects import MatchingRule, Speaks
+    from stormproof.metrics.object_error import ClassMatching, MatchingRule
     from stormproof.results import tables
-    from stormproof.results.models import expectations, models_table
-    from stormproof.results.score import score_run
-    from stormproof.results.store.completeness import unreadable_images
+    from stormproof.results.run import Run
     from stormproof.results.store.folders import runs_in
-    from stormproof.results.store.integrity import unverified
-    from stormproof.results.store.record import read_record
 
     if as_json and as_csv:
-        raise InvalidOption("Give --json or --csv, not both; both are kept in the run folder anyway.")
+        raise InvalidOption("Give --json or --csv, not both.")
     if interval and partial:
         raise InvalidOption("--interval needs the whole grid; leave out --partial.")
-    if speaks not in (kinds := [kind.value for kind in Speaks]):
-        raise UnknownName("kind of matching", speaks, kinds, f"--speaks is one of {', '.join(kinds)}.")
+    if matching not in (kinds := [kind.value for kind in ClassMatching]):
+        raise UnknownName("kind of matching", matching, kinds, f"--matching is one of {', '.join(kinds)}.")
     rule = MatchingRule(
-        speaks=Speaks(speaks), one_to_one=one_to_one, min_score=min_score, min_overlap=min_overlap
+        classes=ClassMatching(matching), one_to_one=one_to_one, min_score=min_score, min_overlap=min_overlap
     )
     keep_memory()
     console.announce_compiling()
     load_plugins(plugin or ())
+    if table is not None:
+        _print_tables(table, [Run(folder, data=data) for folder in runs_in(runs).values()], by, as_csv=as_csv)
+        return
     trackers = [open_tracker(name) for name in track or []]
     found, every, failed = runs_in(runs), {}, False
-    for name, run in found.items():
+    for name, folder in found.items():
         try:
-            if read_record(run).quota is not None and not partial:
-                _print_estimate(run, data, replicates, as_json=as_json)
+            run = Run(folder, data=data)
+            if run.record.quota is not None and not partial:
+                _print_estimate(run, replicates, as_json=as_json)
                 continue
-            scores = score_run(
-                run, data=data, classes=classes, partial=partial, reference=reference, rule=rule
-            )
-            if measure is not None:
-                scores = scores.showing(measure)
+            scores = run.score(
+                classes=classes, rule=rule, partial=partial, reference=reference,
+                replicates=replicates if interval else None,
+            )  # fmt: skip
+            every[name] = scores if measure is None else scores.showing(measure)
         except StormproofError as error:
             if len(found) == 1:
                 raise
             console.fail(f"{name}: {error}")
             failed = True
             continue
-        every[name] = scores
-        try:
-            tables.save(run, scores)
-        except OutputError as error:  # someone else's run: its scores can be read all the same
-            console.note(f"Not kept: {error}")
         for tracker in trackers:
-            tracker.scored(scores.record, tables.flat_numbers(scores))
-        unread = unreadable_images(run, scores.record)
-        if unread:
-            console.note(f"{name}: {left_out(len(unread))}.")
-        for line in (unverified(scores.record), *expectations(scores)):
-            if line:
-                console.note(f"{name}: {line}")
-        sure = _intervals(run, scores, data, classes, reference, replicates) if interval else None
-        if sure is not None and as_json:
-            both = json.loads(tables.as_json(scores)) | {"intervals": sure.as_dict()}
-            typer.echo(json.dumps(both, indent=1))
-        elif len(found) == 1 and not as_json and not as_csv:
-            _show(scores, sure)
-    if every and (as_csv or (as_json and not interval)):
+            tracker.scored(run.record, tables.flat_numbers(every[name]))
+        _say_notices(name, every[name])
+    if every and (as_json or as_csv):
         typer.echo(tables.several(every, wants_json=as_json), nl=False)
-    elif len(every) > 1:
-        console.out.print(models_table(every))
+    elif len(found) == 1 and every:
+        _show(next(iter(every.values())))
+    elif every:
+        console.out.print(tables.models_table(every))
     if failed:
         raise typer.Exit(1)
 
 
-def _show(scores: Scores, sure: Intervals | None) -> None:
-    from stormproof.metrics.measure import measures
-    from stormproof.results import tables
-    from stormproof.results.interval_tables import interval_table
+def _say_notices(name: str, scores: Scores) -> None:
+    from stormproof.results.tables import expectations, few_images
 
-    clean = scores.by_measure.get(scores.headline, {}).get("clean", math.nan)
+    if scores.left_out:
+        console.note(f"{name}: {left_out(len(scores.left_out))}.")
+    for line in (*scores.notices, *expectations(scores)):
+        console.note(f"{name}: {line}")
+    if scores.replicates is not None and (warning := few_images(scores.images)):
+        console.note(warning)
+
+
+def _show(scores: Scores) -> None:
+    from stormproof.metrics.metric import measures
+    from stormproof.results import tables
+
+    clean = scores.score(scores.headline)
     if clean < _NEAR_ZERO and measures()[scores.headline].higher:
         console.warn(
             f"the clean {scores.headline} is {clean:.2%}: most likely the network is fed or read in a wrong "
@@ -165,11 +173,10 @@ def _show(scores: Scores, sure: Intervals | None) -> None:
     if scores.missing:
         console.note(f"Incomplete, so without aggregates: {some(scores.missing)}")
     else:
-        console.out.print(interval_table(scores, sure) if sure else tables.summary_table(scores))
-    for line in tables.set_lines(scores):
-        console.say(line)
-    if note := tables.class_line(scores):
-        console.say(note)
+        console.out.print(tables.summary_table(scores))
+    for line in (*tables.set_lines(scores), tables.class_line(scores)):
+        if line:
+            console.say(line)
     grid = tables.grid_table(scores)
     if grid.row_count:
         console.out.print(grid)
@@ -179,42 +186,27 @@ def _show(scores: Scores, sure: Intervals | None) -> None:
         console.out.print(table)
 
 
-def _intervals(
-    run: Path,
-    scores: Scores,
-    data: str | None,
-    classes: str | None,
-    reference: Path | None,
-    replicates: int,
-) -> Intervals:
-    """Intervals of a run, kept in its folder; few images are said to be few."""
-    from stormproof.results import interval_tables as tables
-    from stormproof.results.intervals import intervals
-    from stormproof.results.resample import resample
-    from stormproof.results.score import score_run
+def _print_tables(name: str, runs: list[Run], by: str | None, *, as_csv: bool) -> None:
+    from stormproof.results.paper_tables import TABLES
 
-    beside = None
-    if reference is not None:
-        theirs = resample(reference, data=data, classes=classes, replicates=replicates)
-        beside = (score_run(reference, data=data, classes=classes), theirs)
-    mine = resample(run, data=data, classes=classes, replicates=replicates)
-    found = intervals(scores, mine, beside)
-    try:
-        tables.save(run, found)
-    except OutputError as error:
-        console.note(f"Not kept: {error}")
-    if found.warning:
-        console.note(found.warning)
-    return found
+    if name not in TABLES:
+        raise UnknownName("table", name, TABLES, f"There are {', '.join(TABLES)}.")
+    make, tag = TABLES[name]
+    for table in make(runs, by or tag):
+        if as_csv:
+            typer.echo(table.as_csv(), nl=False)
+        else:
+            console.out.print(table.as_rich())
+            if table.note:
+                console.note(table.note)
 
 
-def _print_estimate(run: Path, data: str | None, replicates: int, *, as_json: bool) -> None:
-    from stormproof.results.interval_tables import estimate_table
-    from stormproof.results.partial import estimate_run, read_estimate
-    from stormproof.results.store.record import read_record
+def _print_estimate(run: Run, replicates: int, *, as_json: bool) -> None:
+    from stormproof.results.estimate import estimate_run, read_estimate
+    from stormproof.results.tables import estimate_table
 
-    found = estimate_run(run, data=data, replicates=replicates)
+    found = estimate_run(run, replicates=replicates)
     if as_json:
         typer.echo(json.dumps(read_estimate(run), indent=1, ensure_ascii=False))
     else:
-        console.out.print(estimate_table(read_record(run), found))
+        console.out.print(estimate_table(run, found))

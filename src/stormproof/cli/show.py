@@ -13,7 +13,7 @@ from stormproof.cli import app, console
 from stormproof.cli.options import Data
 
 if TYPE_CHECKING:
-    from stormproof.report.subject import Subject
+    from stormproof.results.scores import Scores
 
 _WIDTH = 12  # of a bar
 _SHADES = ("red", "dark_orange", "yellow3", "green3", "green")
@@ -33,10 +33,10 @@ def show(
 
         stormproof show runs/yolox --measure AP50
     """
-    from stormproof.report.sources import subjects_of
+    from stormproof.report.sources import scores_of
     from stormproof.report.view import make_view
 
-    for subject in subjects_of(run, data):
+    for subject in scores_of(run, data):
         view = make_view([subject], measure=measure)
         chosen = measure or subject.headline
         console.say(view.sentences[0])
@@ -45,11 +45,11 @@ def show(
         console.out.print(_table(subject, chosen))
 
 
-def _table(subject: Subject, measure: str) -> Table:
+def _table(subject: Scores, measure: str) -> Table:
     from stormproof.report.sections.cells import all_levels, scaled, unit
 
     clean = subject.score(measure)
-    levels = {name: [str(c) for c in row] for name, row in all_levels(subject.conditions).items()}
+    levels = {name: [str(c) for c in row] for name, row in all_levels(subject.corrupted).items()}
     means = subject.by_corruption(measure)
     table = Table(title=Text(f"{unit(measure)} by severity, and its mean"), title_justify="left")
     table.add_column("corruption", overflow="fold")

@@ -32,11 +32,12 @@ def submit(
     from stormproof.core.files import make_folder, write_text
     from stormproof.report.leaderboard.submission import as_json
     from stormproof.report.leaderboard.submit import submission_of
+    from stormproof.results.run import Run as OpenRun
 
     path = out or Path(f"{run.resolve().name}.json")
     if path.exists() and not overwrite:
         raise OutputError(f"{path} exists; give another --out, or --overwrite.")
-    submission = submission_of(run, data=data, measure=measure, note=note)
+    submission = submission_of(OpenRun(run, data=data), measure=measure, note=note)
     make_folder(path.parent)
     write_text(path, as_json(submission))
     if submission.missing:

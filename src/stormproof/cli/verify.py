@@ -49,27 +49,23 @@ def verify(
 
 
 def _verify_run(run: Path, data: str | None, no_data: bool) -> bool:
-    from stormproof.results.store.completeness import missing_images
-    from stormproof.results.store.integrity import changed_images, problems, unverified
-    from stormproof.results.store.parts import part_paths
-    from stormproof.results.store.record import read_record
-    from stormproof.results.store.reopen import dataset_of
+    from stormproof.results.run import Run
+    from stormproof.results.store.integrity import changed_images, problems
 
-    record = read_record(run)
-    dataset = None if no_data else dataset_of(record, data)
-    found = [str(error) for error in problems(run, record, dataset, deep=True)]
-    if not found and dataset is not None and record.copies is None:
-        found = [f"{name} changed since the run" for name in changed_images(run, record, dataset)]
+    opened = Run(run, data=data)
+    if not no_data:
+        opened.dataset  # noqa: B018  a dataset that is not there must be said, not passed over
+    found = [str(error) for error in problems(opened, deep=True)]
+    if not found and not no_data and opened.record.copies is None:
+        found = [f"{name} changed since the run" for name in changed_images(opened)]
     for problem in found:
         console.fail(problem)
-    if notice := unverified(record):
-        console.note(notice)
-    parts = len(part_paths(run))
+    parts = len(opened.parts)
     if found:
         console.fail(f"{run}: {counted(len(found), 'problem')} in {counted(parts, 'part')}.")
         return False
-    lacking = missing_images(run, record)
-    more = f"; {counted(len(lacking), 'condition')} without some images" if lacking else ""
+    lacking = len(opened.missing)
+    more = f"; {counted(lacking, 'condition')} without some images" if lacking else ""
     console.say(f"{run}: all {parts} parts are as they were written{more}.")
     return True
 

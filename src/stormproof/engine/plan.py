@@ -204,7 +204,7 @@ def _record(
         files={str(path): fingerprint([path], {}) for path in (*_files(conditions), *plugins)},
         copies=None if config.copies is None else str(Path(config.copies).expanduser().absolute()),
         declared={name: declaration(find(name)) for name in names if is_plugin(find(name))},
-        expect=config.expect, sealed=True,
+        expect=config.expect,
         benchmark=config.benchmark, metric=config.preset.metric if config.preset else None,
         tags=config.tags, provenance=provenance(config.device),
     )  # fmt: skip

@@ -9,7 +9,7 @@ from stormproof.core.errors import InvalidOption, StormproofError
 from stormproof.core.sample import Sample
 from stormproof.corruptions import apply, find
 from stormproof.datasets.dataset import Dataset
-from stormproof.metrics.measure import measures
+from stormproof.metrics.metric import measures
 from stormproof.models.meeting import suspicions
 from stormproof.models.model import Model, Precomputed
 from stormproof.models.network import Network

@@ -17,6 +17,7 @@ from stormproof.engine.in_hand import IN_HAND
 from stormproof.engine.pair import open_pair
 from stormproof.engine.plan import Plan, Survey, make_plan, survey
 from stormproof.engine.work import Attempt, ChunkResult, Failure, Times
+from stormproof.results.run import Run
 from stormproof.results.store.integrity import check_images
 from stormproof.results.store.lock import sole_writer
 from stormproof.results.store.parts import part_paths
@@ -107,7 +108,7 @@ def started(plan: Plan, watches: Sequence[Watch] = ()) -> Iterator[Task]:
     out = plan.work.out
     held = may_claim(out, plan.record)
     if held is not None and part_paths(out):
-        check_images(out, held, open_pair(plan.work.model, plan.work.enhance, plan.work.data).dataset)
+        check_images(Run(out, data=open_pair(plan.work.model, plan.work.enhance, plan.work.data).dataset))
     make_folder(out)
     with sole_writer(out, plan.config.shard):
         with claiming(out):  # not before: a second writer must not add to what the first runs

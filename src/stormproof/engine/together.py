@@ -19,8 +19,8 @@ from stormproof.engine.plan import Survey
 from stormproof.engine.progress import QUIET, spoken
 from stormproof.engine.run import Summary, Watch
 from stormproof.engine.work import ChunkResult, alike
-from stormproof.results.store.completeness import missing_images
-from stormproof.results.store.record import RECORD, RunRecord, read_record
+from stormproof.results.run import Run
+from stormproof.results.store.record import RECORD, RunRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,8 @@ def left_of(config: RunConfig) -> int:
     size, run = size_of(config), Path(config.out)
     if not (run / RECORD).exists():
         return size.cells
-    record = read_record(run)
-    wanted, lacking = {str(c) for c in asked(config)}, missing_images(run, record)
-    here = sum(record.images - lacking.get(text, 0) for text in record.conditions if text in wanted)
+    wanted, held = {str(c) for c in asked(config)}, Run(run).held
+    here = sum(len(images) for text, images in held.items() if text in wanted)
     return max(0, size.cells - here)
 
 

@@ -18,13 +18,13 @@ Where it raises `IncompleteGrid`, because it needs cells beyond these, there is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from stormproof.core.discovery import load
 
-Value = float | Mapping[Any, float] | Mapping[str, Mapping[str, float]]
+Value = Any  # a score, or scores by name; see `grid.Score`
 Function = TypeVar("Function", bound=Callable[..., Value])
 INPUTS = ("any", "scores", "errors", "sequence", "reference", "error reference")
 

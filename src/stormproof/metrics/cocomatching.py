@@ -1,7 +1,7 @@
 """Who matched whom under COCO's rule (pycocotools' `evaluateImg`), for every size and IoU threshold.
 
-Scores follow from these matches (`metrics.coco`), and so do intervals (`confidence`): a weight belongs to a
-whole image and COCO matches within images, so no weight changes a match (docs/adr/0090, 0020).
+A weight belongs to a whole image and COCO matches within images, so no weight changes a match: scores and
+their spread follow from the same matches (`metrics.coco`; docs/adr/0090, 0020).
 """
 
 from __future__ import annotations
@@ -10,16 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from hotcoco import mask as masks_of
 
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import RLE, Bools, Floats, Ints
 from stormproof.metrics.matching import Groups, by_class_and_image
 from stormproof.metrics.ordering import by_falling_score, by_number
+from stormproof.metrics.precision import Bits, Judged
 from stormproof.metrics.records import Detections, DetectionTruth
-
-Bits = npt.NDArray[np.uint16]  # one bit per IoU threshold
 
 IOUS = np.linspace(0.5, 0.95, 10)
 SIZES = np.array(
@@ -51,15 +49,12 @@ class Matches:
     truth_label: Ints
     counts: Bools
 
-    def of_images(self, chosen: Ints) -> Matches:
-        """The matches of some images, which are then numbered as chosen."""
-        place = np.full(self.images, -1)
-        place[chosen] = np.arange(len(chosen))
-        d, o = place[self.image] >= 0, place[self.truth_image] >= 0
-        return Matches(
-            len(chosen), self.classes, place[self.image[d]], self.label[d], self.score[d], self.hit[:, d],
-            self.excused[:, d], self.inside[:, d], self.place[d], place[self.truth_image[o]],
-            self.truth_label[o], self.counts[:, o],
+    def judged(self, size: int) -> Judged:
+        """What counts for objects of one size."""
+        counts = self.counts[size]
+        return Judged(
+            self.image, self.label, self.hit[size], self.excused[size], self.inside[size], self.place,
+            self.truth_image[counts], self.truth_label[counts], self.classes, len(IOUS),
         )  # fmt: skip
 
 
@@ -111,7 +106,7 @@ def match_masks(truth: DetectionTruth, found: Detections) -> Matches:
 
 
 def _packed(mask: RLE | None) -> Any:
-    assert mask is not None, "masks were checked when they were scored"
+    assert mask is not None, "masks were checked before they were matched"
     return masks_of.frPyObjects({"size": list(mask.size), "counts": mask.counts.tolist()}, *mask.size)
 
 

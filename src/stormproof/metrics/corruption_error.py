@@ -12,24 +12,24 @@ from dataclasses import dataclass
 from stormproof.core.errors import IncompleteGrid, InvalidOption
 from stormproof.corruptions.groups import LIU
 from stormproof.metrics.aggregate import aggregate
-from stormproof.metrics.grid import Grid, require_same
+from stormproof.metrics.grid import Grid, Score, require_same
 from stormproof.metrics.performance import held_groups, mpc, mpc_by_corruption, mpc_by_group
 
 
 @aggregate("errors", "CE")
-def ce(errors: Grid) -> dict[str, float]:
+def ce(errors: Grid) -> dict[str, Score]:
     """CE per corruption: the mean of E over severities (*liu*, Eq. 3)."""
     return mpc_by_corruption(errors)
 
 
 @aggregate("errors", "mCE", column="mCE")
-def mce(errors: Grid) -> float:
+def mce(errors: Grid) -> Score:
     """The mean of CE over corruptions (*liu*, Eq. 4)."""
     return mpc(errors)
 
 
 @aggregate("errors", "change")
-def mce_change(errors: Grid) -> float:
+def mce_change(errors: Grid) -> Score:
     """mCE minus the clean error: what corruption adds (*liu*, Table 4).
 
     >>> mce_change(Grid.of({"clean": 40.0, **{f"fog@{s}": 50.0 + s for s in range(1, 6)}}))
@@ -39,7 +39,7 @@ def mce_change(errors: Grid) -> float:
 
 
 @aggregate("errors", "CE_by_group_liu")
-def ce_by_group(errors: Grid) -> dict[str, float]:
+def ce_by_group(errors: Grid) -> dict[str, Score]:
     """The mean of CE over the faults of optics, sensor, processor and board (*liu*, Table 2)."""
     return mpc_by_group(errors, held_groups(errors, LIU))
 
@@ -97,29 +97,29 @@ def cross_scenario(grids: Mapping[tuple[str, str], Grid]) -> dict[tuple[str, str
 
 
 @aggregate("error reference", "delta_CE")
-def _delta_ce(errors: Grid, reference: Grid) -> dict[str, float]:
+def _delta_ce(errors: Grid, reference: Grid) -> dict[str, Score]:
     return enhancement_change(reference, errors)
 
 
 @aggregate("error reference", "delta_CE_by_group_liu")
-def _delta_ce_by_group(errors: Grid, reference: Grid) -> dict[str, float]:
+def _delta_ce_by_group(errors: Grid, reference: Grid) -> dict[str, Score]:
     theirs = ce_by_group(reference)
     return {group: value - theirs[group] for group, value in ce_by_group(errors).items()}
 
 
 @aggregate("error reference", "delta_mCE", column="ΔmCE")
-def delta_mce(errors: Grid, reference: Grid) -> float:
+def delta_mce(errors: Grid, reference: Grid) -> Score:
     """mCE minus the reference's: what an enhancement changes; positive is worse (*liu*, Table 5)."""
     return mce(errors) - mce(reference)
 
 
 @aggregate("error reference", "delta_E", column="ΔE")
-def delta_clean(errors: Grid, reference: Grid) -> float:
+def delta_clean(errors: Grid, reference: Grid) -> Score:
     """The clean error minus the reference's."""
     return errors.clean - reference.clean
 
 
-def enhancement_change(plain: Grid, enhanced: Grid) -> dict[str, float]:
+def enhancement_change(plain: Grid, enhanced: Grid) -> dict[str, Score]:
     """CE with an enhancement minus CE without, per corruption (*liu*, Table 5): positive is worse.
 
     Of grids of scores it is the change of the mean score, and positive is better.

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from statistics import fmean, pstdev
+
+import numpy as np
 
 from stormproof.corruptions.groups import KAMANN, ONE_DATASET_ONLY, Groups
 from stormproof.metrics.aggregate import aggregate
-from stormproof.metrics.grid import Grid, require_same
+from stormproof.metrics.grid import Grid, Score, mean, require_same
+from stormproof.metrics.metric import mean_of_known, ratio
 
 NOISE_SEVERITIES = (1, 2, 3)  # beyond the third, noise leaves too little to compare
 
@@ -18,16 +19,16 @@ NOISE_SEVERITIES = (1, 2, 3)  # beyond the third, noise leaves too little to com
 class Degradation:
     """D = 1 − score: on clean data, and per corruption as the mean over its severities."""
 
-    clean: float
-    corrupted: Mapping[str, float]
+    clean: Score
+    corrupted: Mapping[str, Score]
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
     """Mean and (population) standard deviation of the `count` corruptions of a category that have a value."""
 
-    mean: float
-    std: float
+    mean: Score
+    std: Score
     count: int
 
 
@@ -40,7 +41,7 @@ def degradation(grid: Grid, *, noise: Collection[str] = KAMANN["noise"]) -> Degr
     """
     cut = as_averaged(grid, noise=noise)
     cut.require_complete()
-    return Degradation(1 - grid.clean, {name: 1 - fmean(cut.levels(name)) for name in cut.corruptions})
+    return Degradation(1 - grid.clean, {name: 1 - mean(cut.levels(name)) for name in cut.corruptions})
 
 
 def as_averaged(grid: Grid, *, noise: Collection[str] = KAMANN["noise"]) -> Grid:
@@ -51,13 +52,13 @@ def as_averaged(grid: Grid, *, noise: Collection[str] = KAMANN["noise"]) -> Grid
     return Grid(grid.scores, tuple(kept))
 
 
-def cd(model: Degradation, reference: Degradation) -> dict[str, float]:
+def cd(model: Degradation, reference: Degradation) -> dict[str, Score]:
     """Corruption degradation Σ_s D / Σ_s D_ref per corruption; below 1 is more robust than the reference."""
     require_same(model.corrupted, reference.corrupted, "of the model", "of the reference")
-    return {name: _ratio(d, reference.corrupted[name], 0.0) for name, d in model.corrupted.items()}
+    return {name: ratio(d, reference.corrupted[name]) for name, d in model.corrupted.items()}
 
 
-def rcd(model: Degradation, reference: Degradation, *, least: float = 0.01) -> dict[str, float]:
+def rcd(model: Degradation, reference: Degradation, *, least: float = 0.01) -> dict[str, Score]:
     """Relative CD, Σ_s (D_s − D_clean) / Σ_s (D_s,ref − D_clean,ref): the loss against the reference's loss.
 
     NaN where the reference loses less than `least` (one point of mIoU): a ratio of tenths says nothing.
@@ -66,29 +67,29 @@ def rcd(model: Degradation, reference: Degradation, *, least: float = 0.01) -> d
     """
     require_same(model.corrupted, reference.corrupted, "of the model", "of the reference")
     return {
-        name: _ratio(d - model.clean, reference.corrupted[name] - reference.clean, least)
+        name: ratio(d - model.clean, reference.corrupted[name] - reference.clean, least)
         for name, d in model.corrupted.items()
     }
 
 
-def mean_over(values: Mapping[str, float], *, without: Collection[str] = ()) -> float:
+def mean_over(values: Mapping[str, Score], *, without: Collection[str] = ()) -> Score:
     """The mean over corruptions that have a value (*kamann*'s Fig. 10 leaves out `psf_blur`)."""
     return _spread(values[name] for name in values if name not in without).mean
 
 
-def _declare(name: str, rule: Callable[[Degradation, Degradation], dict[str, float]]) -> None:
+def _declare(name: str, rule: Callable[[Degradation, Degradation], dict[str, Score]]) -> None:
     """CD and rCD alike: by corruption, their mean, and their spread in each category."""
 
     @aggregate("reference", name)
-    def by_corruption(grid: Grid, reference: Grid) -> dict[str, float]:
+    def by_corruption(grid: Grid, reference: Grid) -> dict[str, Score]:
         return rule(degradation(grid), degradation(reference))
 
     @aggregate("reference", f"m{name}", column=name)
-    def mean(grid: Grid, reference: Grid) -> float:
+    def over_all(grid: Grid, reference: Grid) -> Score:
         return mean_over(by_corruption(grid, reference), without=ONE_DATASET_ONLY)
 
     @aggregate("reference", f"{name}_by_category")
-    def spread(grid: Grid, reference: Grid) -> dict[str, dict[str, float]]:
+    def spread(grid: Grid, reference: Grid) -> dict[str, dict[str, Score]]:
         return _spreads(by_corruption(grid, reference))
 
 
@@ -96,14 +97,14 @@ _declare("CD", cd)
 _declare("rCD", rcd)
 
 
-def _spreads(values: Mapping[str, float]) -> dict[str, dict[str, float]]:
+def _spreads(values: Mapping[str, Score]) -> dict[str, dict[str, Score]]:
     """Mean, standard deviation and count of every category that any corruption of the grid belongs to."""
     found = by_category(values, without=ONE_DATASET_ONLY)
     return {name: asdict(spread) for name, spread in found.items() if spread.count}
 
 
 def by_category(
-    values: Mapping[str, float], categories: Groups = KAMANN, *, without: Collection[str] = ()
+    values: Mapping[str, Score], categories: Groups = KAMANN, *, without: Collection[str] = ()
 ) -> dict[str, Spread]:
     """Mean and standard deviation per category, over its corruptions that have a value (Fig. 11)."""
     return {
@@ -112,10 +113,17 @@ def by_category(
     }
 
 
-def _spread(values: Iterable[float]) -> Spread:
-    kept = [value for value in values if not math.isnan(value)]
-    return Spread(fmean(kept), pstdev(kept), len(kept)) if kept else Spread(math.nan, math.nan, 0)
+def _spread(values: Iterable[Score]) -> Spread:
+    held = np.array(list(values), np.float64)
+    if not len(held):
+        return Spread(np.nan, np.nan, 0)
+    known = ~np.isnan(held)
+    middle = np.asarray(mean_of_known(held, axis=0))
+    squares = np.where(known, (held - middle) ** 2, 0.0)
+    std = np.sqrt(ratio(squares.sum(axis=0), known.sum(axis=0)))
+    count = int(known.reshape(len(held), -1).any(axis=1).sum())
+    return Spread(_number(middle), _number(std), count)
 
 
-def _ratio(above: float, below: float, least: float) -> float:
-    return above / below if below > least else math.nan
+def _number(value: Score) -> Score:
+    return value if np.ndim(value) else float(value)

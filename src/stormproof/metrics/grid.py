@@ -1,15 +1,29 @@
-"""A score for every condition. A grid knows what it should hold, and says what it lacks."""
+"""A score for every condition. A grid knows what it should hold, and says what it lacks.
+
+A score is a number, or an array with one entry per replicate: every aggregate is written once and serves
+both.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Self
+from statistics import fmean
+from typing import Any, Self
+
+import numpy as np
 
 from stormproof.core.condition import CLEAN, SEVERITIES, Condition
 from stormproof.core.condition import grid as every_cell
 from stormproof.core.errors import IncompleteGrid, InvalidCondition
+
+Score = Any  # a float, or an array of replicates
+
+
+def mean(values: Iterable[Score]) -> Score:
+    """The mean of numbers, or of arrays entry by entry."""
+    held = list(values)
+    return fmean(held) if all(isinstance(value, float | int) for value in held) else np.mean(held, axis=0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,13 +38,13 @@ class Grid:
     ('fog@3', 'fog@4', 'fog@5')
     """
 
-    scores: Mapping[Condition, float]
+    scores: Mapping[Condition, Score]
     expected: tuple[Condition, ...]
 
     @classmethod
     def of(
         cls,
-        scores: Mapping[str, float] | Mapping[Condition, float],
+        scores: Mapping[str, Score] | Mapping[Condition, Score],
         *,
         conditions: Iterable[Condition] | None = None,
     ) -> Self:
@@ -39,12 +53,12 @@ class Grid:
         `conditions` (a suite, say) are what a complete grid holds, and select among the scores. Without
         them every corruption seen must have its severities 1 to 5, and free parameters count as given.
         """
-        held: dict[Condition, float] = {}
+        held: dict[Condition, Score] = {}
         for key, score in scores.items():
             condition = Condition.parse(key) if isinstance(key, str) else key
             if condition in held:
                 raise InvalidCondition(f"{condition} has two scores: {held[condition]} and {score}.")
-            held[condition] = float(score)
+            held[condition] = score
         return cls(held, _corrupted(_implied(held) if conditions is None else conditions))
 
     @classmethod
@@ -80,7 +94,7 @@ class Grid:
             raise IncompleteGrid(self.missing or ("every corrupted condition",), len(self.expected))
 
     @property
-    def clean(self) -> float:
+    def clean(self) -> Score:
         """The score without corruption."""
         if not self._has(CLEAN):
             raise IncompleteGrid((str(CLEAN),), len(self.expected) + 1)
@@ -95,7 +109,7 @@ class Grid:
     def severities(self) -> tuple[int, ...]:
         return tuple(sorted({c.rung for c in self.expected if c.rung}))
 
-    def levels(self, corruption: str) -> tuple[float, ...]:
+    def levels(self, corruption: str) -> tuple[Score, ...]:
         """The scores of one corruption, in the order expected."""
         self.require_complete()
         return tuple(self.scores[c] for c in self._series().get(corruption, ()))
@@ -110,7 +124,7 @@ class Grid:
         return found
 
     def _has(self, condition: Condition) -> bool:
-        return math.isfinite(self.scores.get(condition, math.nan))
+        return bool(np.isfinite(self.scores.get(condition, np.nan)).any())
 
 
 def require_same(a: Mapping[str, float], b: Mapping[str, float], of_a: str, of_b: str) -> None:

@@ -7,9 +7,9 @@ it, and every complaint names the image, the record and the value.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -117,6 +117,11 @@ class DetectionTruth:
         """Objects that are neither counted nor penalised: crowds and ignored ones."""
         return self.crowd | self.ignore
 
+    def of_images(self, chosen: Ints) -> DetectionTruth:
+        """The objects of some images, which are then numbered as chosen."""
+        at, image = _of_images(self.image, chosen, len(self.ids))
+        return replace(taken(self, at), ids=tuple(self.ids[i] for i in chosen.tolist()), image=image)
+
     def owner(self, entry: int) -> str:
         """The id of the image that an object belongs to."""
         return self.ids[int(self.image[entry])]
@@ -157,6 +162,12 @@ class Detections:
             _stack([row.sides for row in rows], np.zeros((0, 2))),
         )
 
+    def of_images(self, chosen: Ints) -> Detections:
+        """The detections of some images, which are then numbered as chosen."""
+        images = max(int(chosen.max(initial=-1)), int(self.image.max(initial=-1))) + 1
+        at, image = _of_images(self.image, chosen, images)
+        return replace(taken(self, at), image=image)
+
     @cached_property
     def order(self) -> Ints:
         """The detections by falling score; ties as given."""
@@ -167,6 +178,26 @@ class Detections:
 
 
 Predictions = Mapping[str, Prediction] | Detections
+Records = TypeVar("Records", DetectionTruth, Detections)
+
+
+def taken(objects: Records, chosen: Ints) -> Records:
+    """Some of the objects, in every column."""
+    columns = ("image", "boxes", "labels", "sides", "scores", "crowd", "ignore", "area")
+    held: dict[str, Any] = {
+        name: np.take(getattr(objects, name), chosen, axis=0) for name in columns if hasattr(objects, name)
+    }
+    masks = tuple(objects.masks[i] for i in chosen.tolist()) if objects.masks else ()
+    return replace(objects, masks=masks, **held)
+
+
+def _of_images(owners: Ints, chosen: Ints, images: int) -> tuple[Ints, Ints]:
+    """The entries of some images, which may come twice, and the new place of each entry's image."""
+    order = np.argsort(owners, kind="stable")
+    starts = np.searchsorted(owners[order], np.arange(images + 1))
+    counts = (starts[1:] - starts[:-1])[chosen]
+    first = np.repeat(starts[chosen] - (np.cumsum(counts) - counts), counts)
+    return order[first + np.arange(counts.sum())], np.repeat(np.arange(len(chosen)), counts)
 
 
 def lay_out(predictions: Predictions, truth: DetectionTruth) -> Detections:

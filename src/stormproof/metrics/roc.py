@@ -8,14 +8,21 @@ mean of the 45 rates, and the FPPI actually reached stands beside it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from stormproof.core.errors import InvalidOption, InvalidTruth
-from stormproof.core.sample import Floats
+from stormproof.core.kernels import kernel
+from stormproof.core.sample import Floats, Ints
 from stormproof.metrics.matching import FALSE, TRUE, judge_nrec
-from stormproof.metrics.measure import Measure, Scored, measured
+from stormproof.metrics.metric import Measure, Scored, Weights, metric, ratio
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
+
+if TYPE_CHECKING:
+    from stormproof.metrics.cells import Objects
 
 REFERENCE_FPPI = tuple(float(10 ** (k / 4)) for k in range(-12, -3))  # 10⁻³, 10⁻²·⁷⁵, …, 10⁻¹
 IOUS = (0.3, 0.4, 0.5, 0.6, 0.7)
@@ -41,30 +48,93 @@ class Roc:
         return (float(self.detection_rate[kept - 1]), float(self.fppi[kept - 1])) if kept else (0.0, 0.0)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sensitivities:
-    """Score thresholds fixed on clean data: `thresholds[i, k]` for `ious[i]` and `fppi[k]`."""
+class _Verdicts(NamedTuple):
+    """Detections at one IoU by falling score: their images, scores and verdicts."""
 
-    thresholds: Floats
-    ious: tuple[float, ...] = IOUS
-    fppi: tuple[float, ...] = REFERENCE_FPPI
+    image: Ints
+    score: Floats
+    verdict: npt.NDArray[np.uint8]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DetectionRates:
-    """What fixed sensitivities give on a set: rates and reached FPPI, IoU × sensitivity."""
+@dataclass(frozen=True, eq=False)
+class People:
+    """The people of one condition: truth and detections of that one class."""
 
-    rates: Floats
-    fppi: Floats
+    truth: DetectionTruth
+    found: Detections
 
     @property
-    def adr(self) -> float:
-        """Average detection rate, a fraction: the mean over sensitivities and IoU."""
-        return float(self.rates.mean())
+    def shown(self) -> bool:
+        """Whether anybody counts; a condition may move all of them out of the image."""
+        return not bool(self.truth.excused.all())
 
-    def normalised(self, baseline: DetectionRates) -> float:
-        """ADR as a fraction of the same detector's on clean data; NaN if that is 0."""
-        return self.adr / baseline.adr if baseline.adr > 0 else float("nan")
+    @cached_property
+    def verdicts(self) -> list[_Verdicts]:
+        """The detections judged at each of the five IoU."""
+        order = np.argsort(-self.found.scores, kind="stable")
+        judged = [judge_nrec(self.truth, self.found, iou=iou)[0][order] for iou in IOUS]
+        return [_Verdicts(self.found.image[order], self.found.scores[order], each) for each in judged]
+
+    def sensitivities(self, weights: Weights) -> Floats:
+        """Score thresholds by replicate, IoU and reference FPPI; +∞ where even the strictest exceeds it.
+
+        10⁻³ false positives per image need a thousand images to be seen.
+        """
+        held: tuple[int, Floats] | None = self.__dict__.get("_sensitivities")
+        if held is None or held[0] != id(weights):  # every condition of a run asks with the same weights
+            out = np.full((len(weights), len(IOUS), len(REFERENCE_FPPI)), np.inf)
+            images = weights.sum(axis=1, dtype=np.float64)
+            for k, (image, score, verdict) in enumerate(self.verdicts):
+                _thresholds(
+                    image, score, verdict == FALSE, weights, images, np.array(REFERENCE_FPPI), out[:, k]
+                )
+            self.__dict__["_sensitivities"] = held = (id(weights), out)
+        return held[1]
+
+    def of_images(self, chosen: Ints) -> People:
+        """The people of some images, numbered as chosen."""
+        return People(self.truth.of_images(chosen), self.found.of_images(chosen))
+
+    def rates(self, weights: Weights, thresholds: Floats) -> tuple[Floats, Floats]:
+        """Detection rate and FPPI reached at the thresholds, by replicate, IoU and sensitivity."""
+        hits, errors = np.zeros(thresholds.shape), np.zeros(thresholds.shape)
+        for k, (image, score, verdict) in enumerate(self.verdicts):
+            _reached(image, score, verdict == TRUE, weights, thresholds[:, k], hits[:, k])
+            _reached(image, score, verdict == FALSE, weights, thresholds[:, k], errors[:, k])
+        people = weights[:, self.truth.image[~self.truth.excused]].sum(axis=1, dtype=np.float64)
+        images = weights.sum(axis=1, dtype=np.float64)
+        return ratio(hits, people[:, None, None]), ratio(errors, images[:, None, None])
+
+
+@kernel
+def _thresholds(image: Any, score: Any, false: Any, weights: Any, images: Any, levels: Any, out: Any) -> None:
+    for r in range(len(weights)):
+        errors = 0.0
+        for i in range(len(image)):
+            if false[i]:
+                errors += weights[r, image[i]]
+            last = i + 1 == len(image) or score[i + 1] != score[i]  # equal scores come together
+            if not last or images[r] == 0:
+                continue
+            rate = errors / images[r]
+            if rate > levels[-1]:
+                break
+            for k in range(len(levels)):
+                if rate <= levels[k]:
+                    out[r, k] = score[i]
+
+
+@kernel
+def _reached(image: Any, score: Any, chosen: Any, weights: Any, thresholds: Any, out: Any) -> None:
+    """The weight of the chosen detections at each threshold; thresholds fall, and so do scores."""
+    for r in range(len(weights)):
+        total, i = 0.0, 0
+        for k in range(thresholds.shape[1]):
+            while i < len(image) and score[i] >= thresholds[r, k]:
+                if chosen[i]:
+                    total += weights[r, image[i]]
+                i += 1
+            out[r, k] = total
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,72 +175,43 @@ def roc(truth: DetectionTruth, predictions: Predictions, *, iou: float = 0.5) ->
     return Roc(scores[points], hits / people, errors / len(truth.ids))
 
 
-def fix_sensitivities(
-    truth: DetectionTruth,
-    clean: Predictions,
-    *,
-    ious: tuple[float, ...] = IOUS,
-    fppi: tuple[float, ...] = REFERENCE_FPPI,
-) -> Sensitivities:
-    """Thresholds that reach the reference FPPI on clean data, per IoU. 10⁻³ needs a thousand images."""
-    found = lay_out(clean, truth)
-    curves = [roc(truth, found, iou=level) for level in ious]
-    thresholds = np.array([[curve.threshold_at(rate) for rate in fppi] for curve in curves])
-    return Sensitivities(thresholds, ious, fppi)
-
-
-def detection_rates(
-    truth: DetectionTruth, predictions: Predictions, sensitivities: Sensitivities
-) -> DetectionRates:
-    """Rates and reached FPPI at sensitivities fixed on clean data (*pezzementi*, section II-A)."""
-    found = lay_out(predictions, truth)
-    curves = [roc(truth, found, iou=level) for level in sensitivities.ious]
-    reached = np.array(
-        [
-            [curve.at(threshold) for threshold in row]
-            for curve, row in zip(curves, sensitivities.thresholds.tolist(), strict=True)
-        ]
-    )
-    return DetectionRates(reached[:, :, 0], reached[:, :, 1])
-
-
-@measured(
+@metric(
     "people",
     Measure("ADR", "average detection rate of people at sensitivities fixed on clean images", "people"),
     Measure("FPPI", "false positives per image at those sensitivities, mean", "people", False, False, False),
 )
-def _score_people(truth: DetectionTruth, found: Detections, sensitivities: Sensitivities) -> Scored:
-    rates = detection_rates(truth, found, sensitivities)
-    numbers = {"ADR": rates.adr, "FPPI": float(rates.fppi.mean())}
-    return Scored(numbers, curves={"ROC": _drawn(roc(truth, found), rates, sensitivities)})
+def _people(objects: Objects, weights: Weights) -> Scored:
+    """A deployed detector keeps its sensitivity, so every replicate fixes it on its own clean images."""
+    assert objects.people is not None
+    assert objects.clean is not None
+    rates, fppi = objects.people.rates(weights, objects.clean.sensitivities(weights))
+    return Scored({"ADR": rates.mean(axis=(1, 2)), "FPPI": fppi.mean(axis=(1, 2))})
 
 
-def _drawn(curve: Roc, rates: DetectionRates, sensitivities: Sensitivities) -> dict[str, list[float]]:
-    """A curve at IoU 0.5 in few points, and where the fixed sensitivities lead on it."""
+def drawn(people: People, clean: People) -> dict[str, list[float]]:
+    """The curve at IoU 0.5 in few points, and where the sensitivities of the clean images lead on it."""
+    curve, once = roc(people.truth, people.found), np.ones((1, len(people.truth.ids)))
+    rates, fppi = (found[0, IOUS.index(0.5)] for found in people.rates(once, clean.sensitivities(once)))
     spread = np.unique(np.linspace(0, len(curve.fppi) - 1, min(_POINTS, len(curve.fppi))).round().astype(int))
-    at = sensitivities.ious.index(0.5)
     return {
         "fppi": curve.fppi[spread].tolist(), "rate": curve.detection_rate[spread].tolist(),
-        "marks_fppi": rates.fppi[at].tolist(), "marks_rate": rates.rates[at].tolist(),
+        "marks_fppi": fppi.tolist(), "marks_rate": rates.tolist(),
     }  # fmt: skip
 
 
-def worst_images(
-    truth: DetectionTruth, clean: Predictions, mutated: Predictions, *, count: int = 10, iou: float = 0.5
-) -> list[Worsening]:
-    """Images whose required FPPI to still find an object rises most (*pezzementi*, Fig. 6), worst first.
+def worst_people(clean: People, mutated: People, *, count: int = 10, iou: float = 0.5) -> list[Worsening]:
+    """Images whose required FPPI to still find a person rises most (*pezzementi*, Fig. 6), worst first.
 
     A score's FPPI is read off the clean curve, where sensitivities are fixed. Rates below one false
-    positive in the whole set cannot be told apart and count as that. Only objects found when clean enter.
+    positive in the whole set cannot be told apart and count as that. Only people found when clean enter.
     """
     if count < 1:
         raise InvalidOption(f"count is {count}; ask for at least one image.")
-    before, after = lay_out(clean, truth), lay_out(mutated, truth)
-    curve = roc(truth, before, iou=iou)
-    required = [_required_fppi(truth, found, curve, iou) for found in (before, after)]
+    truth, curve = clean.truth, roc(clean.truth, clean.found, iou=iou)
+    before, after = (_required_fppi(truth, each.found, curve, iou) for each in (clean, mutated))
     rows = [
-        Worsening(truth.owner(i), float(required[0][i]), float(required[1][i]))
-        for i in np.flatnonzero(np.isfinite(required[0])).tolist()
+        Worsening(truth.owner(i), float(before[i]), float(after[i]))
+        for i in np.flatnonzero(np.isfinite(before)).tolist()
     ]
     hardest: dict[str, Worsening] = {}
     for row in sorted(rows, key=lambda r: (-r.orders, r.before, r.id)):
@@ -179,7 +220,7 @@ def worst_images(
 
 
 def _required_fppi(truth: DetectionTruth, found: Detections, curve: Roc, iou: float) -> Floats:
-    """Per truth the FPPI of the threshold at which it is found; +∞ if it never is."""
+    """Per person the FPPI of the threshold at which they are found; +∞ if they never are."""
     _, hits = judge_nrec(truth, found, iou=iou)
     required = np.full(len(truth), np.inf)
     floor = 1 / len(truth.ids)

@@ -5,17 +5,20 @@ Rows are the truth, columns the prediction. Pixels whose truth is the ignore val
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from stormproof.core.errors import InvalidPrediction, InvalidTruth
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Floats, Ints, SemanticMap
-from stormproof.metrics.measure import Measure, Scored, mean_present, measured
+from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric, ratio
+
+if TYPE_CHECKING:
+    from stormproof.metrics.cells import Maps
 
 LabelMap = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
 
@@ -49,46 +52,55 @@ class Confusion:
             raise InvalidPrediction(f"{name}: the predicted map is {predicted.dtype}, not uint8 or uint16.")
         return cls(_count(truth.labels, predicted, truth.ignore, classes, name))
 
-    @classmethod
-    def counted(cls, truth: Ints, predicted: Ints, pixels: Ints, *, classes: int) -> Self:
-        """From pixels by true and predicted class; a predicted class below 0 has no name and comes last."""
-        counts = np.zeros((classes + 1, classes + 1), np.int64)
-        np.add.at(counts, (truth, np.where(predicted < 0, classes, predicted)), pixels)
-        return cls(counts)
-
     def __add__(self, other: Confusion) -> Confusion:
         return Confusion(self.counts + other.counts)
 
     @property
     def iou(self) -> Floats:
         """Per class TP / (TP + FP + FN); NaN for a class in neither truth nor prediction."""
-        hits = np.diagonal(self.counts)
-        union = self.counts.sum(axis=0) + self.counts.sum(axis=1) - hits
-        ratio: Floats = np.divide(hits, union, out=np.full(len(hits), np.nan), where=union > 0)
-        return ratio
+        return iou_of(self.counts)
 
     @property
     def miou(self) -> float:
         """Mean IoU over the classes that occur, as a fraction; NaN if no pixel counts."""
-        return mean_present(self.iou)
+        return float(mean_of_known(self.iou))
 
     @property
     def pixel_accuracy(self) -> float:
         """The fraction of counted pixels whose class is right."""
-        total = self.counts.sum()
-        return float(np.trace(self.counts) / total) if total else float("nan")
+        return float(ratio(np.trace(self.counts), self.counts.sum()))
 
 
-@measured(
+def iou_of(counts: npt.NDArray[Any]) -> Floats:
+    """IoU by class of confusion matrices (… × true × predicted)."""
+    hits = np.diagonal(counts, axis1=-2, axis2=-1)
+    found: Floats = ratio(hits, counts.sum(axis=-2) + counts.sum(axis=-1) - hits)
+    return found
+
+
+@metric(
     "maps",
     Measure("mIoU", "mean intersection over union", section="maps"),
     Measure("pixel accuracy", "fraction of pixels whose class is right", section="maps"),
 )
-def _score_maps(confusion: Confusion, classes: Sequence[str]) -> Scored:
-    """The dataset's own classes; a pixel of any other is one that is never right."""
-    own = confusion.iou[: len(classes)]
-    numbers = {"mIoU": mean_present(own), "pixel accuracy": confusion.pixel_accuracy}
-    return Scored(numbers, {"IoU": dict(zip(classes, own.tolist(), strict=True))})
+def _maps(maps: Maps, weights: Weights) -> Scored:
+    """A pixel predicted as a class that the dataset lacks is never right."""
+    counts = maps.counts(weights)
+    iou = iou_of(counts)[:, list(maps.kept)]
+    right = ratio(np.trace(counts, axis1=1, axis2=2), counts.sum(axis=(1, 2)))
+    return Scored({"mIoU": mean_of_known(iou), "pixel accuracy": right}, {"IoU": iou}, {"mIoU": iou})
+
+
+def image_errors(maps: Maps) -> Floats:
+    """1 − mean IoU of each image over the classes it shows; NaN for an image without a counted pixel."""
+    side = len(maps.classes) + 1
+    cells = np.arange(side * side)
+    truth, said = (
+        (maps.confusions @ sparse.csr_array((np.ones(len(cells)), (cells, of)))).toarray()
+        for of in np.divmod(cells, side)
+    )
+    hits = maps.confusions[:, :: side + 1].toarray()
+    return 1 - mean_of_known(np.where(truth > 0, ratio(hits, truth + said - hits), np.nan))
 
 
 def _count(truth: LabelMap, predicted: LabelMap, ignore: int, classes: int, name: str) -> Ints:

@@ -11,7 +11,8 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import IncompleteGrid
 from stormproof.core.sample import Floats
 from stormproof.metrics.aggregate import aggregate
-from stormproof.metrics.grid import Grid
+from stormproof.metrics.grid import Grid, Score
+from stormproof.metrics.metric import ratio
 from stormproof.style.names import FEATURE, PIXEL
 
 SIZES = ("AP", "APs", "APm", "APl")
@@ -71,7 +72,7 @@ def curve_of(condition: Condition) -> tuple[str, str, float] | None:
 
 
 @aggregate("sequence", "rP")
-def relative_curves(grid: Grid) -> dict[str, float]:
+def relative_curves(grid: Grid) -> dict[str, Score]:
     """rP_α = P_α / P under 'space/part/α' (*theodoridis*, section 4.2).
 
     Pixel curves begin with the clean image and end where feature space does, so these two are theirs too.
@@ -87,7 +88,7 @@ def relative_curves(grid: Grid) -> dict[str, float]:
             found.setdefault((PIXEL, part, 1.0), found[FEATURE, part, 1.0])
     clean = grid.clean
     return {
-        f"{space}/{part}/{alpha:g}": found[space, part, alpha] / clean if clean else float("nan")
+        f"{space}/{part}/{alpha:g}": ratio(found[space, part, alpha], clean)
         for space, part, alpha in sorted(found)
     }
 

@@ -1,91 +1,67 @@
 """PASCAL VOC average precision at IoU 0.5, by the 2007 and the 2010 rule, per class.
 
-Difficult truths (`ignore` or `crowd`) are neither counted nor penalised. *michaelis* scores PASCAL-C
-with the 2007 rule.
+Difficult truths (`ignore` or `crowd`) are neither counted nor penalised. *michaelis* scores PASCAL-C with the
+2007 rule: precision at recalls 0, 0.1, …, 1 (Everingham et al. 2010). From 2010 on it is the whole area under
+the monotone precision-recall curve.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stormproof.core.sample import Floats
 from stormproof.metrics.matching import DROPPED, TRUE, by_class_and_image, judge_voc
-from stormproof.metrics.measure import Measure, Scored, mean_present, measured
+from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric
+from stormproof.metrics.precision import VOC07_POINTS, WHOLE_AREA, Judged, average_precision
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 
-Rule = Callable[[Floats, Floats], float]
+if TYPE_CHECKING:
+    from stormproof.metrics.cells import Objects
+
+_POINTS = {"VOC07 AP50": VOC07_POINTS, "VOC10 AP50": WHOLE_AREA}
 
 
-@dataclass(frozen=True, slots=True)
-class VocScores:
-    """AP50 as a fraction: the mean over the classes in the truth, and each class (NaN if absent)."""
-
-    AP50: float
-    per_class: Mapping[str, float]
-
-
-def voc07_scores(truth: DetectionTruth, predictions: Predictions, *, iou: float = 0.5) -> VocScores:
-    """VOC 2007: precision sampled at recall 0, 0.1, …, 1 (Everingham et al. 2010).
+def voc_numbers(truth: DetectionTruth, predictions: Predictions) -> dict[str, float]:
+    """AP50 by both rules, as fractions.
 
     >>> from stormproof.core.sample import Instances, Prediction
     >>> truth = DetectionTruth.of([("a", Instances([[0, 0, 9, 9], [20, 0, 29, 9]], [0, 0]))], ["cat"])
-    >>> round(voc07_scores(truth, {"a": Prediction([[0, 0, 9, 9]], [0.9], [0])}).AP50, 4)  # 6 of 11 points
-    0.5455
+    >>> numbers = voc_numbers(truth, {"a": Prediction([[0, 0, 9, 9]], [0.9], [0])})
+    >>> {name: round(value, 4) for name, value in numbers.items()}  # 6 of 11 points; half of the area
+    {'VOC07 AP50': 0.5455, 'VOC10 AP50': 0.5}
     """
-    return _scores(truth, predictions, iou, eleven_points)[0]
-
-
-def voc10_scores(truth: DetectionTruth, predictions: Predictions, *, iou: float = 0.5) -> VocScores:
-    """VOC 2010 and later: the whole area under the monotone precision-recall curve."""
-    return _scores(truth, predictions, iou, area_under)[0]
-
-
-@measured(
-    "boxes",
-    Measure("VOC07 AP50", "VOC 2007 AP at IoU 0.5, eleven points", section="boxes"),
-    Measure("VOC10 AP50", "VOC 2010 AP at IoU 0.5, area under the curve", section="boxes"),
-)
-def _score_boxes(truth: DetectionTruth, found: Detections) -> Scored:
-    voc07, voc10 = _scores(truth, found, 0.5, eleven_points, area_under)
-    return Scored({"VOC07 AP50": voc07.AP50, "VOC10 AP50": voc10.AP50}, {"VOC07 AP50": voc07.per_class})
-
-
-def eleven_points(recall: Floats, precision: Floats) -> float:
-    """Mean over eleven recalls of the best precision at that recall or beyond."""
-    at = np.searchsorted(recall, np.linspace(0, 1, 11))  # recall never falls
-    return float(np.append(_envelope(precision), 0.0)[at].mean())
-
-
-def area_under(recall: Floats, precision: Floats) -> float:
-    """Σ (r_i − r_{i−1}) · max_{r ≥ r_i} p(r)."""
-    return float((np.diff(recall, prepend=0.0) * _envelope(precision)).sum())
-
-
-def _envelope(precision: Floats) -> Floats:
-    """The best precision there or beyond."""
-    best: Floats = np.maximum.accumulate(precision[::-1])[::-1]
-    return best
-
-
-def _scores(
-    truth: DetectionTruth, predictions: Predictions, iou: float, *rules: Rule
-) -> tuple[VocScores, ...]:
-    """The scores by each rule, of one judgement."""
     found = lay_out(predictions, truth)
+    scored = _scored(judged_voc(truth, found), np.ones((1, len(truth.ids))))
+    return {name: float(values[0]) for name, values in scored.numbers.items()}
+
+
+def judged_voc(truth: DetectionTruth, found: Detections, iou: float = 0.5) -> Judged:
+    """The detections that count by the devkit's rule, and which of them are right."""
     verdicts = judge_voc(truth, found, iou=iou)
     order = by_class_and_image(truth, found).by_class
-    ends = np.cumsum([0, *np.bincount(found.labels, minlength=len(truth.classes))])
-    judged = verdicts[order]
-    positives = np.bincount(truth.labels[~truth.excused], minlength=len(truth.classes))
-    per_class: list[dict[str, float]] = [{} for _ in rules]
-    for k, name in enumerate(truth.classes):
-        own = judged[ends[k] : ends[k + 1]]
-        at = np.flatnonzero(own[own != DROPPED] == TRUE)  # precision and recall matter at hits alone
-        hits = np.arange(1, len(at) + 1)
-        recall, precision = hits / max(positives[k], 1), hits / (at + 1)
-        for rule, values in zip(rules, per_class, strict=True):
-            values[name] = rule(recall, precision) if positives[k] else float("nan")
-    return tuple(VocScores(mean_present(np.array([*values.values()])), values) for values in per_class)
+    order = order[verdicts[order] != DROPPED]
+    nothing = np.zeros(len(order), np.uint16)
+    return Judged(
+        found.image[order], found.labels[order], (verdicts[order] == TRUE).astype(np.uint16), nothing,
+        np.ones(len(order), bool), nothing.astype(np.int64), truth.image[~truth.excused],
+        truth.labels[~truth.excused], len(truth.classes), 1,
+    )  # fmt: skip
+
+
+@metric(
+    "boxes",
+    Measure("VOC07 AP50", "VOC 2007 AP at IoU 0.5, eleven points", section="boxes", fading=1.25),
+    Measure("VOC10 AP50", "VOC 2010 AP at IoU 0.5, area under the curve", section="boxes", fading=1.25),
+)
+def _boxes(objects: Objects, weights: Weights) -> Scored:
+    return _scored(objects.voc, weights)
+
+
+def _scored(judged: Judged, weights: Weights) -> Scored:
+    by_class: dict[str, Floats] = {
+        name: average_precision(judged, weights, points)[0][:, :, 0] for name, points in _POINTS.items()
+    }
+    numbers = {name: mean_of_known(column) for name, column in by_class.items()}
+    return Scored(numbers, {"VOC07 AP50": by_class["VOC07 AP50"]}, by_class)

@@ -8,40 +8,39 @@ from dataclasses import replace
 
 import numpy as np
 
-from stormproof.metrics.measure import measures
-from stormproof.report.elements import Axis, Figure, Kind, Row, Section, Table, View
+from stormproof.core.table import Cell, Table
+from stormproof.core.text import plain
+from stormproof.metrics.metric import measures
+from stormproof.report.elements import Axis, Figure, Kind, Row, Section, View
 from stormproof.report.sections.cells import graded, of_a_class, scaled, unit
-from stormproof.report.subject import Subject, told_apart
-from stormproof.report.text import Cell, plain
 from stormproof.report.view import make_view
-from stormproof.results.images import ImageErrors
 from stormproof.results.interval import NEW_IMAGES, Difference
+from stormproof.results.scores import ImageErrors, Scores, disambiguate_names
 
 _IMAGES = 20  # of those that changed most
 
 
-Differences = Mapping[str, Difference]  # by 'P' and 'by_corruption/fog', as confidence names them
+Differences = Mapping[str, Difference]  # by 'P', 'by_corruption/fog' …, second run minus first
 
 
 def compare_view(
-    a: Subject,
-    b: Subject,
+    a: Scores,
+    b: Scores,
     *,
     measure: str | None = None,
-    errors: tuple[ImageErrors, ImageErrors] | None = None,
-    sure: Differences | None = None,
 ) -> View:
     """The view of a comparison: the changes first, then both runs as in any report.
 
-    `sure` are the differences of the measure with their intervals, second run minus first.
+    Changes have intervals where both runs have them, on the same images.
     """
-    first, second = told_apart([a, b])
+    first, second = disambiguate_names([a, b])
     both = make_view([first, second], measure=measure)
     chosen = measure or first.headline
+    sure = (second - first).get(chosen, {}) if first.replicates and second.replicates else {}
     changes = (
-        corruptions(first, second, chosen, sure or {}),
+        corruptions(first, second, chosen, sure),
         classes(first, second, chosen),
-        images(first, second, errors),
+        images(first, second),
     )
     return replace(
         both,
@@ -51,7 +50,7 @@ def compare_view(
     )
 
 
-def verdict(a: Subject, b: Subject, measure: str) -> str:
+def verdict(a: Scores, b: Scores, measure: str) -> str:
     """What changed from one run to the other, in a sentence."""
     before, after = a.by_corruption(measure), b.by_corruption(measure)
     common = [name for name in before if name in after]
@@ -61,7 +60,10 @@ def verdict(a: Subject, b: Subject, measure: str) -> str:
     up, down = [n for n in common if gain[n] > 0], [n for n in common if gain[n] < 0]
     best, worst = max(common, key=lambda n: gain[n]), min(common, key=lambda n: gain[n])
     clean = scaled(measure, b.score(measure) - a.score(measure))
-    mean = scaled(measure, sum(after[n] - before[n] for n in common) / len(common))
+    if frozenset(a.over.covered) == frozenset(b.over.covered):
+        mean = scaled(measure, b.mean(measure) - a.mean(measure))
+    else:
+        mean = scaled(measure, sum(after[n] - before[n] for n in common) / len(common))
     return (
         f"From {a.name} to {b.name}, {measure} changes by {clean:+.1f} points on clean images and by "
         f"{mean:+.1f} under corruption: {len(up)} of {len(common)} corruptions got better"
@@ -85,7 +87,7 @@ def ranks(values: Mapping[str, float], *, higher: bool) -> dict[str, int]:
     }
 
 
-def change_table(a: Subject, b: Subject, measure: str, sure: Differences | None = None) -> Table | None:
+def change_table(a: Scores, b: Scores, measure: str, sure: Differences | None = None) -> Table | None:
     """Every corruption before and after, with its rank among what hurts, and how sure the change is."""
     before, after = a.by_corruption(measure), b.by_corruption(measure)
     common = [name for name in before if name in after]
@@ -141,12 +143,12 @@ def _sureness(name: Cell, sure: Differences) -> tuple[Cell, Cell, Cell]:
     return 100 * found.interval.low, 100 * found.interval.high, "yes" if found.clear else "no"
 
 
-def corruptions(a: Subject, b: Subject, measure: str, sure: Differences) -> Section | None:
+def corruptions(a: Scores, b: Scores, measure: str, sure: Differences) -> Section | None:
     table = change_table(a, b, measure, sure)
     if table is None:
         return None
     cells: list[Row] = []
-    for name, levels in graded(a.conditions).items():
+    for name, levels in graded(a.corrupted).items():
         for c in levels:
             change = scaled(measure, b.score(measure, str(c)) - a.score(measure, str(c)))
             if math.isfinite(change):
@@ -182,7 +184,7 @@ def corruptions(a: Subject, b: Subject, measure: str, sure: Differences) -> Sect
     return Section("changes", "What got better or worse", text, tuple(figures), (table,))
 
 
-def classes(a: Subject, b: Subject, measure: str) -> Section | None:
+def classes(a: Scores, b: Scores, measure: str) -> Section | None:
     kind = of_a_class(measure)
     first, second = _class_means(a, kind), _class_means(b, kind)
     common = [name for name in first if name in second]
@@ -209,7 +211,7 @@ def classes(a: Subject, b: Subject, measure: str) -> Section | None:
     )
 
 
-def _class_means(subject: Subject, kind: str) -> dict[str, float]:
+def _class_means(subject: Scores, kind: str) -> dict[str, float]:
     cells = [row for text, row in subject.per_class.get(kind, {}).items() if text != "clean"]
     names = dict.fromkeys(name for row in cells for name in row)
     found = {}
@@ -220,11 +222,11 @@ def _class_means(subject: Subject, kind: str) -> dict[str, float]:
     return found
 
 
-def images(a: Subject, b: Subject, errors: tuple[ImageErrors, ImageErrors] | None) -> Section | None:
+def images(a: Scores, b: Scores) -> Section | None:
     """The images that changed most, where both runs are on the same ones."""
-    if errors is None or errors[0].ids != errors[1].ids:
+    if a.image_errors is None or b.image_errors is None or a.image_errors.ids != b.image_errors.ids:
         return None
-    table = image_table(a, b, *errors)
+    table = image_table(a, b, a.image_errors, b.image_errors)
     return Section(
         "image-changes",
         "Images that changed most",
@@ -234,7 +236,7 @@ def images(a: Subject, b: Subject, errors: tuple[ImageErrors, ImageErrors] | Non
     )
 
 
-def image_table(a: Subject, b: Subject, first: ImageErrors, second: ImageErrors) -> Table:
+def image_table(a: Scores, b: Scores, first: ImageErrors, second: ImageErrors) -> Table:
     """The images whose error changed most, in points."""
     common = [text for text in first.by_condition if text in second.by_condition]
     changes = np.array([second.by_condition[text] - first.by_condition[text] for text in common])

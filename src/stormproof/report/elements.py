@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from stormproof.report.text import Cell, as_csv, as_latex, as_markdown
+from stormproof.core.table import Table
 
 VERSION = 1  # of report.json
 Row = dict[str, Any]
@@ -66,27 +66,6 @@ class Figure:
     by_run: bool = False
     stepped: bool = False  # lines as stairs, and rows with `mark` as dots on their own
     grouped: Mapping[str, Sequence[Row]] = field(default_factory=dict)  # by tag
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Table:
-    """One table; numbers stay numbers, so that it can be sorted and downloaded."""
-
-    id: str
-    title: str
-    columns: tuple[str, ...]
-    rows: Sequence[Sequence[Cell]]
-    digits: int = 1
-    note: str = ""
-
-    def as_csv(self) -> str:
-        return as_csv(self.columns, self.rows)
-
-    def as_latex(self) -> str:
-        return as_latex(self.columns, self.rows, self.digits)
-
-    def as_markdown(self) -> str:
-        return as_markdown(self.columns, self.rows, self.digits)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,8 +15,8 @@ from matplotlib.ticker import MaxNLocator
 
 from stormproof.core.errors import UnknownName
 from stormproof.core.files import make_folder, whole_file, write_text
+from stormproof.core.table import file_name
 from stormproof.report.elements import Axis, Figure, Kind, Row, View
-from stormproof.report.text import file_name
 
 COLOURS = ("#0072b2", "#d55e00", "#779966", "#9911ff", "#661100", "#442244", "#002288")  # told apart by all
 _DASHES = ("-", "--", ":")

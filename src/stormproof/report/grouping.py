@@ -7,19 +7,19 @@ from dataclasses import replace
 from statistics import fmean
 
 from stormproof.report.elements import Figure, Row, Section
-from stormproof.report.subject import Subject
+from stormproof.results.scores import Scores
 
 UNTAGGED = "(no tag)"
 _AVERAGED = ("x", "y")
 
 
-def common_tags(subjects: Sequence[Subject]) -> tuple[str, ...]:
+def common_tags(subjects: Sequence[Scores]) -> tuple[str, ...]:
     """Tags by which the runs fall into at least two groups."""
     keys = dict.fromkeys(key for subject in subjects for key in subject.tags)
     return tuple(key for key in keys if len({s.tags.get(key) for s in subjects}) > 1)
 
 
-def with_groups(figure: Figure, subjects: Sequence[Subject]) -> Figure:
+def with_groups(figure: Figure, subjects: Sequence[Scores]) -> Figure:
     """A figure whose series are runs, with its rows averaged by each tag as well."""
     if not figure.by_run:
         return figure

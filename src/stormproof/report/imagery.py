@@ -15,12 +15,12 @@ import pyarrow.dataset as ds
 
 from stormproof.core.condition import Condition
 from stormproof.core.sample import Image, Prediction, Sample, Truth
+from stormproof.core.text import plain
 from stormproof.corruptions import apply
 from stormproof.datasets.dataset import Dataset
 from stormproof.models.classes import ClassMatch, match_classes
 from stormproof.report.album import Album, outline, painted, ratio_of, shrunk
-from stormproof.report.subject import Subject
-from stormproof.report.text import plain
+from stormproof.results.scores import Scores
 from stormproof.results.store.parts import part_paths
 from stormproof.results.store.schema import DETECTION, ROWS, SEMANTIC, prediction_of
 
@@ -76,10 +76,10 @@ class Scene:
 
 
 @dataclass(frozen=True, eq=False)
-class Said:
-    """What one run said about a few images."""
+class RunPredictions:
+    """One run's predictions for a few images."""
 
-    subject: Subject
+    subject: Scores
     scene: Scene
     images: frozenset[str]
 
@@ -88,7 +88,7 @@ class Said:
         assert self.subject.folder is not None
         parts = part_paths(self.subject.folder)
         columns = ["image", "condition", "height", "width", *DETECTION, *SEMANTIC]
-        data = ds.dataset(parts, schema=ROWS)  # runs of earlier versions lack columns
+        data = ds.dataset(parts, schema=ROWS)
         table = data.to_table(columns, filter=ds.field("image").isin([*self.images]))
         return {(row["image"], row["condition"]): prediction_of(row) for row in table.to_pylist()}
 
@@ -146,7 +146,11 @@ def levels_of(conditions: Sequence[str]) -> dict[str, list[str]]:
 
 
 def browser(
-    scene: Scene, said: Sequence[Said], images: Sequence[str], conditions: Sequence[str], album: Album
+    scene: Scene,
+    said: Sequence[RunPredictions],
+    images: Sequence[str],
+    conditions: Sequence[str],
+    album: Album,
 ) -> dict[str, Any]:
     """The same images under every condition, with truth and every run's predictions."""
     kept = [entry for name in images if (entry := _entry(scene, said, name, conditions, album)) is not None]
@@ -161,7 +165,7 @@ def browser(
 
 
 def _entry(
-    scene: Scene, said: Sequence[Said], name: str, conditions: Sequence[str], album: Album
+    scene: Scene, said: Sequence[RunPredictions], name: str, conditions: Sequence[str], album: Album
 ) -> dict[str, Any] | None:
     sample = scene.sample(name)
     ratio = ratio_of(sample.image)

@@ -14,13 +14,12 @@ from stormproof.core.files import make_folder, write_text
 from stormproof.report import worst
 from stormproof.report.album import Album
 from stormproof.report.elements import View
-from stormproof.report.imagery import Said, Scene, browser, facts
+from stormproof.report.imagery import RunPredictions, Scene, browser, facts
 from stormproof.report.page import as_json, page
-from stormproof.report.sources import subjects_of
-from stormproof.report.subject import Subject, told_apart
+from stormproof.report.sources import scores_of
 from stormproof.report.view import make_view
-from stormproof.results.images import ImageErrors, read_images
-from stormproof.results.store.reopen import dataset_of
+from stormproof.results.run import Run
+from stormproof.results.scores import ImageErrors, Scores, disambiguate_names
 
 BUDGET = 15.0  # MB of the file
 _SHARE_OF_WORST = 12  # images shown of those that lose most per visible change
@@ -41,11 +40,11 @@ class Options:
 def make_report(sources: Sequence[str], out: Path, options: Options, say: Say = lambda _: None) -> list[Path]:
     """Write the page and, beside it, the same for machines."""
     make_folder(out.parent)  # before the work, lest it be for nothing
-    found: list[Subject] = []
+    found: list[Scores] = []
     for source in sources:
-        say(f"reading {source}")
-        found += subjects_of(source, options.data)
-    subjects = told_apart(found)
+        say(f"scoring {source}, with intervals")
+        found += scores_of(source, options.data, interval=True)
+    subjects = disambiguate_names(found)
     view = make_view(subjects, measure=options.measure, reference=options.reference)
     say("drawing")
     empty = page(view)
@@ -62,7 +61,7 @@ def write_page(out: Path, view: View, content: str) -> list[Path]:
     return [out, beside]
 
 
-def make_imagery(subjects: Sequence[Subject], options: Options, budget: int, say: Say) -> dict[str, Any]:
+def make_imagery(subjects: Sequence[Scores], options: Options, budget: int, say: Say) -> dict[str, Any]:
     """Images for a page, or a notice of why there are none."""
     runs = [s for s in subjects if s.record is not None and s.folder is not None]
     if not runs or options.images == 0:
@@ -84,12 +83,12 @@ def make_imagery(subjects: Sequence[Subject], options: Options, budget: int, say
             f"Images are shown for the runs on {runs[0].dataset} ({len(same)} of {len(runs)} runs)."
         )
     try:
-        dataset = dataset_of(record, options.data)
-        errors = [read_images(s.folder) for s in same if s.folder]
+        dataset = Run(runs[0].folder or "", data=options.data).dataset
+        errors = [s.image_errors for s in same if s.image_errors is not None]
         return _imagery(
             same,
             errors,
-            Scene(dataset, record.seed, any("mask AP" in s.scores for s in same)),
+            Scene(dataset, record.seed, any("mask AP" in s.cells for s in same)),
             options,
             budget,
             notices,
@@ -100,7 +99,7 @@ def make_imagery(subjects: Sequence[Subject], options: Options, budget: int, say
 
 
 def _imagery(
-    subjects: Sequence[Subject],
+    subjects: Sequence[Scores],
     errors: Sequence[ImageErrors],
     scene: Scene,
     options: Options,
@@ -109,10 +108,10 @@ def _imagery(
     say: Say,
 ) -> dict[str, Any]:
     say("looking for the worst images")
-    losses = worst.measured(worst.hardest(subjects, errors), scene)
+    losses = worst.measured(worst.hardest(subjects), scene)
     chosen = spread(errors, options.images)
     shown = frozenset((*chosen, *(loss.image for loss in losses)))
-    said = [Said(subject, scene, shown) for subject in subjects]
+    said = [RunPredictions(subject, scene, shown) for subject in subjects]
     album = Album(max(0, budget))
     cards = worst.cards(losses, said, scene, album, _SHARE_OF_WORST)
     conditions = list(dict.fromkeys(text for s in subjects if s.record for text in s.record.conditions))

@@ -15,10 +15,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 import stormproof
+from stormproof.core.table import Table, shown
+from stormproof.core.text import as_csv, finite
 from stormproof.report.charts import prepared, spec_of
-from stormproof.report.elements import VERSION, Figure, Row, Table, View
-from stormproof.report.text import as_csv, shown
-from stormproof.results.tables import finite
+from stormproof.report.elements import VERSION, Figure, Row, View
 
 _KEYS = ("pick", "panel", "series", "label", "x", "y", "x2", "y2", "low", "high", "v", "runs")
 

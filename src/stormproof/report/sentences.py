@@ -5,26 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from stormproof.metrics.measure import measures
+from stormproof.core.table import shown
+from stormproof.metrics.metric import measures
 from stormproof.report.sections.cells import graded, scaled
-from stormproof.report.subject import Subject
-from stormproof.report.text import shown
+from stormproof.results.scores import Scores
 
 _NAMED = 4
 _LEAST = 0.5  # points of a clean score below which shares of it say nothing
 
 
-def sentence(subject: Subject, measure: str) -> str:
+def sentence(subject: Scores, measure: str) -> str:
     """What hurts most, what least, and where less than half of the clean score is left."""
     clean, mean = subject.score(measure), subject.mean(measure)
-    if measure not in subject.scores and measure not in subject.aggregates:
+    if measure not in subject.cells and measure not in subject.aggregates:
         return f"{subject.name} has no {measure}."
     if subject.missing:
         return (
             f"{subject.name} is incomplete: {len(subject.missing)} conditions lack images, so there is no "
             "mean under corruption."
         )
-    if mean is None and subject.conditions:
+    if mean is None and subject.corrupted:
         return _range(subject, measure)
     if not measures()[measure].higher or mean is None or not math.isfinite(clean) or clean <= 0:
         return _error_sentence(subject, measure)
@@ -47,9 +47,9 @@ def sentence(subject: Subject, measure: str) -> str:
     return f"{said}. {_below_half(subject, measure, clean)}"
 
 
-def _range(subject: Subject, measure: str) -> str:
+def _range(subject: Scores, measure: str) -> str:
     """The least and the most under conditions that no mean is taken of, such as those along α."""
-    held = {str(c): subject.score(measure, str(c)) for c in subject.conditions}
+    held = {str(c): subject.score(measure, str(c)) for c in subject.corrupted}
     known = {text: value for text, value in held.items() if math.isfinite(value)}
     clean = (
         f"{subject.name} scores {shown(scaled(measure, subject.score(measure)))} {measure} on clean images"
@@ -63,14 +63,14 @@ def _range(subject: Subject, measure: str) -> str:
     )
 
 
-def _below_half(subject: Subject, measure: str, clean: float) -> str:
+def _below_half(subject: Scores, measure: str, clean: float) -> str:
     first = []
-    for name, levels in graded(subject.conditions).items():
+    for name, levels in graded(subject.corrupted).items():
         low = [c for c in levels if subject.score(measure, str(c)) < clean / 2]
         if low:
             first.append((low[0].severity or 0, name))
     if not first:
-        graded_at_all = bool(graded(subject.conditions))
+        graded_at_all = bool(graded(subject.corrupted))
         return "It stays above half of its clean score everywhere." if graded_at_all else ""
     first.sort()
     named = ", ".join(f"{name} from severity {severity:g}" for severity, name in first[:_NAMED])
@@ -78,7 +78,7 @@ def _below_half(subject: Subject, measure: str, clean: float) -> str:
     return f"It falls below half of its clean score under {named}{more}."
 
 
-def _error_sentence(subject: Subject, measure: str) -> str:
+def _error_sentence(subject: Scores, measure: str) -> str:
     errors = subject.total(measure, "CE") or {}
     if not errors:
         return f"{subject.name} was scored on clean images only."
@@ -90,10 +90,14 @@ def _error_sentence(subject: Subject, measure: str) -> str:
     )
 
 
-def ranking(subjects: Sequence[Subject], measure: str) -> str:
+def ranking(subjects: Sequence[Scores], measure: str) -> str:
     """Which of several runs to take; nothing for a single one, where few are complete or means differ."""
     whole = [s for s in subjects if isinstance(s.mean(measure), float)]
-    if len(whole) < 2 or len({s.averaged(measure) for s in whole}) > 1 or not measures()[measure].higher:
+    if (
+        len(whole) < 2
+        or len({frozenset(s.over.covered) for s in whole}) > 1
+        or not measures()[measure].higher
+    ):
         return ""
     best = max(whole, key=lambda s: s.mean(measure))
     steady = max(whole, key=lambda s: kept(s, measure))
@@ -107,7 +111,7 @@ def ranking(subjects: Sequence[Subject], measure: str) -> str:
     return f"{said}; {steady.name} loses least of its clean score ({left})."
 
 
-def kept(subject: Subject, measure: str) -> float:
+def kept(subject: Scores, measure: str) -> float:
     """The share of the clean score that is left on average: rPC, where the mean is mPC."""
     clean, mean = subject.score(measure), subject.mean(measure)
     return mean / clean if isinstance(mean, float) and clean > 0 else -math.inf

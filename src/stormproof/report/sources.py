@@ -1,4 +1,4 @@
-"""Where a report's subjects come from: run folders, submissions, and the papers' published tables."""
+"""Where a report's scores come from: run folders, folders of runs, submissions, and published tables."""
 
 from __future__ import annotations
 
@@ -7,47 +7,34 @@ from pathlib import Path
 from typing import Any
 
 from stormproof.core.errors import InvalidOption
+from stormproof.core.text import plain
 from stormproof.report.leaderboard.published import published_submissions
 from stormproof.report.leaderboard.submission import Submission, read_submission
-from stormproof.report.subject import Subject, subject_from
-from stormproof.report.text import plain
-from stormproof.results.aggregates import aggregates, grid_of
-from stormproof.results.interval_tables import read_intervals
-from stormproof.results.partial import read_estimate
-from stormproof.results.store.record import read_record
+from stormproof.results.estimate import read_estimate
+from stormproof.results.run import Run
+from stormproof.results.scores import Scores
+from stormproof.results.store.folders import runs_in
 
 PUBLISHED = "published:"
 
 
-def subjects_of(source: str, data: str | None = None) -> list[Subject]:
-    """The subject of a run folder or of a submission's file, or those of 'published:PAPER[/PART…]'."""
+def scores_of(source: str, data: str | None = None, *, interval: bool = False) -> list[Scores]:
+    """The scores of a run folder or a folder of runs, of a submission's file, or of
+    'published:PAPER[/PART…]'."""
     if source.startswith(PUBLISHED):
-        return published_subjects(source.removeprefix(PUBLISHED))
+        return published_scores(source.removeprefix(PUBLISHED))
     path = Path(source)
-    return [submitted_subject(read_submission(path))] if path.is_file() else [run_subject(path, data)]
+    if path.is_file():
+        return [submitted_scores(read_submission(path))]
+    return [run_scores(Run(run, data=data), interval=interval) for run in runs_in([path]).values()]
 
 
-def run_subject(run: Path, data: str | None = None) -> Subject:
-    """A run's scores: those kept with it, or made now."""
-    from stormproof.results.kept import kept_scores
-
-    found = subject_from(kept_scores(run, data), read_record(run), run)
-    return replace(found, intervals=kept_intervals(run, found), estimate=read_estimate(run))
+def run_scores(run: Run, *, interval: bool = False) -> Scores:
+    """A run's scores, complete or partial, with its estimate where it is one."""
+    return replace(run.score(partial=True, interval=interval), estimate=read_estimate(run))
 
 
-def kept_intervals(run: Path, subject: Subject) -> dict[str, dict[str, float]]:
-    """Half-widths of the intervals that 'score --interval' kept, as long as they are of these scores."""
-    held = read_intervals(run)
-    found: dict[str, dict[str, float]] = {}
-    for measure, row in held["aggregates"].items() if held is not None else ():
-        for name, interval in row.items():
-            low, high = interval["low"], interval["high"]
-            if low is not None and high is not None and interval["estimate"] == subject.total(measure, name):
-                found.setdefault(measure, {})[name] = (high - low) / 2
-    return found
-
-
-def published_subjects(name: str) -> list[Subject]:
+def published_scores(name: str) -> list[Scores]:
     """A paper's numbers, such as 'michaelis/coco/detection', 'kamann/cityscapes', 'liu' or 'pezzementi'."""
     parts = name.split("/")
     entries = list(published_submissions())
@@ -55,7 +42,7 @@ def published_subjects(name: str) -> list[Subject]:
     if not chosen:
         known = sorted({f"{e.provenance['paper']}/{e.dataset.name}/{e.task}" for e in entries})
         raise InvalidOption(f"published:{name} names nothing; there are {', '.join(known)}.")
-    return [submitted_subject(entry) for entry in chosen]
+    return [submitted_scores(entry) for entry in chosen]
 
 
 def _words(entry: Submission) -> set[str]:
@@ -68,27 +55,20 @@ def _words(entry: Submission) -> set[str]:
     }
 
 
-def submitted_subject(entry: Submission) -> Subject:
-    """A submission as a report reads it."""
+def submitted_scores(entry: Submission) -> Scores:
+    """A submission as a report reads it; a table that averages over severities gives its means alone."""
     measure = entry.measure
-    scores = dict(entry.grid) or ({"clean": entry.P} if entry.P is not None else {})
-    totals: dict[str, Any] = {}
+    given: dict[str, Any] = {}
     if entry.by_corruption:
         key = "by_corruption" if entry.higher else "CE"
-        totals = {"P": entry.P, ("mPC" if entry.higher else "mCE"): entry.mPC, key: dict(entry.by_corruption)}
+        given = {"P": entry.P, ("mPC" if entry.higher else "mCE"): entry.mPC, key: dict(entry.by_corruption)}
         if entry.rPC is not None:
-            totals["rPC"] = entry.rPC
-    elif not entry.missing:
-        totals = aggregates(measure, grid_of(scores, entry.conditions))
-    return Subject(
-        name=plain(entry.model.name),
-        model=plain(entry.model.name),
-        dataset=plain(entry.dataset.name),
-        images=entry.dataset.images,
-        headline=measure,
-        scores={measure: scores},
-        aggregates={measure: totals},
+            given["rPC"] = entry.rPC
+    cells = dict(entry.grid) or ({"clean": entry.P} if entry.P is not None else {})
+    return Scores(
+        plain(entry.model.name), plain(entry.dataset.name), entry.dataset.images, {measure: cells},
+        tuple(entry.conditions or cells), metric=measure, benchmark=entry.benchmark,
+        given={measure: given} if given else {}, missing=entry.missing,
         tags={plain(k): plain(v) for k, v in entry.model.tags.items()},
-        missing=entry.missing,
         citation=plain(entry.citation or f"{entry.origin}, {entry.predictions or 'no hash of predictions'}"),
-    )
+    )  # fmt: skip

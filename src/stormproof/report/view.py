@@ -9,14 +9,15 @@ from dataclasses import replace
 from typing import Any
 
 from stormproof.core.errors import InvalidOption, UnknownName
-from stormproof.metrics.measure import measures
-from stormproof.report.elements import Section, Table, View
+from stormproof.core.table import Cell, Table
+from stormproof.core.text import plain
+from stormproof.metrics.metric import measures
+from stormproof.report.elements import Section, View
 from stormproof.report.grouping import common_tags, with_groups
 from stormproof.report.sections import Asked, all_sections
 from stormproof.report.sections.cells import scaled
 from stormproof.report.sentences import kept, ranking, sentence
-from stormproof.report.subject import NAMED, Subject, told_apart
-from stormproof.report.text import Cell, plain
+from stormproof.results.scores import NAMED, Scores, disambiguate_names
 
 _SURE = ("P", "mPC", "rPC")  # numbers that intervals are shown of
 _SPAN = ("low", "estimate", "high")
@@ -26,14 +27,14 @@ _FIRST = ("grid", "conditions")  # figures for the first screen
 
 
 def make_view(
-    subjects: Sequence[Subject], *, measure: str | None = None, reference: str | None = None
+    subjects: Sequence[Scores], *, measure: str | None = None, reference: str | None = None
 ) -> View:
     """The view of one or more runs, compared by one measure (by default the first run's headline)."""
     if not subjects:
         raise InvalidOption("A report needs at least one run.")
-    named = told_apart(subjects)
+    named = disambiguate_names(subjects)
     chosen = _measure(named, measure)
-    shown = [s for s in named if chosen in s.scores or chosen in s.aggregates]
+    shown = [s for s in named if chosen in s.cells or chosen in s.aggregates]
     others = [s for s in named if s not in shown]
     asked = Asked(shown, chosen, _reference(shown, reference), others)
     sections = tuple(_grouped(section, shown) for section in all_sections(asked))
@@ -51,10 +52,10 @@ def make_view(
     )
 
 
-def _sentences(subjects: Sequence[Subject], measure: str) -> tuple[str, ...]:
+def _sentences(subjects: Sequence[Scores], measure: str) -> tuple[str, ...]:
     """The best run first, with its rank before it; then every other in one sentence."""
 
-    def mean(subject: Subject) -> float:
+    def mean(subject: Scores) -> float:
         value = subject.mean(measure)
         return (value if higher else -value) if isinstance(value, float) else -math.inf
 
@@ -64,7 +65,7 @@ def _sentences(subjects: Sequence[Subject], measure: str) -> tuple[str, ...]:
     return (" ".join(line for line in (ranking(subjects, measure), said[0]) if line), *said[1:])
 
 
-def _title(subjects: Sequence[Subject]) -> str:
+def _title(subjects: Sequence[Scores]) -> str:
     models = ", ".join(s.model for s in subjects[:3]) + (
         f" and {len(subjects) - 3} more" if len(subjects) > 3 else ""
     )
@@ -72,19 +73,19 @@ def _title(subjects: Sequence[Subject]) -> str:
     return f"{models} on {datasets}"
 
 
-def _measure(subjects: Sequence[Subject], asked: str | None) -> str:
+def _measure(subjects: Sequence[Scores], asked: str | None) -> str:
     known = list(
-        dict.fromkeys(name for s in subjects for name in (*s.scores, *s.aggregates) if name in measures())
+        dict.fromkeys(name for s in subjects for name in (*s.cells, *s.aggregates) if name in measures())
     )
     if asked is None:  # the headline that most of the runs have, the first run's among equals
         headlines = dict.fromkeys(s.headline for s in subjects)
-        return max(headlines, key=lambda m: sum(m in s.scores or m in s.aggregates for s in subjects))
+        return max(headlines, key=lambda m: sum(m in s.cells or m in s.aggregates for s in subjects))
     if asked not in known:
         raise UnknownName("measure", asked, known, f"These runs have: {', '.join(known)}.")
     return asked
 
 
-def _reference(subjects: Sequence[Subject], name: str | None) -> Subject:
+def _reference(subjects: Sequence[Scores], name: str | None) -> Scores:
     if name is None:
         return subjects[0]
     for subject in subjects:
@@ -93,17 +94,17 @@ def _reference(subjects: Sequence[Subject], name: str | None) -> Subject:
     raise UnknownName("reference", name, [s.name for s in subjects], "Name one of the runs.")
 
 
-def _grouped(section: Section, subjects: Sequence[Subject]) -> Section:
+def _grouped(section: Section, subjects: Sequence[Scores]) -> Section:
     return replace(section, figures=tuple(with_groups(figure, subjects) for figure in section.figures))
 
 
-def summary(subjects: Sequence[Subject], measure: str) -> Table:
+def summary(subjects: Sequence[Scores], measure: str) -> Table:
     """The first table: a line per run, its headline numbers, and how much they stand on."""
     lines = [_line(s, measure) for s in subjects]
     means = [s for s, line in zip(subjects, lines, strict=True) if line[_MEAN] is not None]
     always = _ALWAYS if means and len(means) == len(subjects) else (*_ALWAYS, "mPC", "rPC")
     columns = [name for name in lines[0] if name in always or any(line[name] is not None for line in lines)]
-    names = {s.mean_name(measure if measure in s.scores else s.headline) for s in means}
+    names = {s.mean_name(measure if measure in s.cells else s.headline) for s in means}
     return Table(
         "summary",
         "Runs",
@@ -113,9 +114,9 @@ def summary(subjects: Sequence[Subject], measure: str) -> Table:
     )
 
 
-def _explained(subjects: Sequence[Subject], columns: Sequence[str]) -> str:
+def _explained(subjects: Sequence[Scores], columns: Sequence[str]) -> str:
     """What the columns are."""
-    over = dict.fromkeys(s.sets[0][0].name for s in subjects if s.sets and s.sets[0][0].whole)
+    over = dict.fromkeys(s.over.name for s in subjects if s.over.whole)
     said = ["In per cent", "P: clean score"]
     if "mPC" in columns:
         said.append(f"mPC: mean under corruption{', over ' + ' or '.join(over) if over else ''}")
@@ -125,16 +126,17 @@ def _explained(subjects: Sequence[Subject], columns: Sequence[str]) -> str:
     return f"{'; '.join(said)}. A dash: no number."
 
 
-def _line(subject: Subject, measure: str) -> dict[str, Cell]:
+def _line(subject: Scores, measure: str) -> dict[str, Cell]:
     """Every column of the summary; those that no run fills are left out."""
-    here = measure if measure in subject.scores or measure in subject.aggregates else subject.headline
-    mean, sure = subject.mean(here), subject.intervals.get(here, {})
+    here = measure if measure in subject.cells or measure in subject.aggregates else subject.headline
+    mean = subject.mean(here)
+    sure = {name: i.half_width for name, i in subject.intervals(here).items() if not math.isnan(i.se)}
     mpc, rpc = subject.total(here, "mPC"), subject.total(here, "rPC")
     unnamed = isinstance(mean, float) and subject.mean_name(here) not in NAMED
-    conditions: Cell = len(subject.conditions) or None
+    conditions: Cell = len(subject.corrupted) or None
     if subject.missing:
         conditions = (
-            f"incomplete: {len(subject.missing)} of {len(subject.missing) + len(subject.conditions)} missing"
+            f"incomplete: {len(subject.missing)} of {len(subject.missing) + len(subject.corrupted)} missing"
         )
     values = {
         "P": scaled(here, subject.score(here)),
@@ -157,10 +159,10 @@ def _extra(value: object) -> float:
     return 100 * value if isinstance(value, float) else math.nan
 
 
-def _notices(subjects: Sequence[Subject], measure: str) -> tuple[str, ...]:
+def _notices(subjects: Sequence[Scores], measure: str) -> tuple[str, ...]:
     """What a reader must know before trusting a comparison."""
     found = []
-    without = [s.name for s in subjects if measure not in s.scores and measure not in s.aggregates]
+    without = [s.name for s in subjects if measure not in s.cells and measure not in s.aggregates]
     if without:
         found.append(
             f"Compared by {measure}. No {measure} of {', '.join(without)}: shown by its own measure, "
@@ -175,13 +177,20 @@ def _notices(subjects: Sequence[Subject], measure: str) -> tuple[str, ...]:
         if s.missing
     ]
     found += [_estimated(s) for s in subjects if s.estimate]
+    found += [f"{s.name}: {notice}" for s in subjects for notice in s.notices]
+    found += [f"{s.name} is scored with {s.options.words}." for s in subjects if s.options.words]
+    found += [
+        f"{s.name}: {len(s.left_out)} images could not be read and are left out."
+        for s in subjects
+        if s.left_out
+    ]
     few = [s.name for s in subjects if s.images is not None and s.images < 100 and s.record is not None]
     if few:
         found.append(f"Fewer than 100 images ({', '.join(few)}): differences of a few points mean nothing.")
     return tuple(found)
 
 
-def _estimated(subject: Subject) -> str:
+def _estimated(subject: Scores) -> str:
     """What a run of part of the grid lets one expect of the whole."""
     assert subject.estimate is not None
     mean, part = subject.estimate["mpc"], 100 * subject.estimate["inferences"]
@@ -193,7 +202,7 @@ def _estimated(subject: Subject) -> str:
     )
 
 
-def provenance(subject: Subject) -> Mapping[str, Any]:
+def provenance(subject: Scores) -> Mapping[str, Any]:
     """What it takes to repeat a run: command, versions, seed and hashes."""
     if subject.record is None:
         return {"name": subject.name, "published": subject.citation}

@@ -1,4 +1,4 @@
-"""Worst images: where a barely visible change costs most (*pezzementi*, Fig. 6)."""
+"""Worst images: those whose error rises most, and how visible the change is (*pezzementi*, Fig. 6)."""
 
 from __future__ import annotations
 
@@ -6,20 +6,16 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from stormproof.core.condition import Condition
+from stormproof.core.table import Table
+from stormproof.core.text import plain
 from stormproof.metrics.quality import ssim
 from stormproof.report.album import Album, ratio_of, shrunk
-from stormproof.report.elements import Table
-from stormproof.report.imagery import Said, Scene
-from stormproof.report.subject import Subject
-from stormproof.report.text import plain
-from stormproof.results.images import ImageErrors
+from stormproof.report.imagery import RunPredictions, Scene
+from stormproof.results.scores import Scores
+from stormproof.results.worst import worst_images
 
-_LOOKED_AT = 48  # cells whose images are made again to measure how visible the change is
+_LOOKED_AT = 24  # cells whose images are made again to measure how visible the change is
 _LEAST_RISE = 0.2  # about one object lost in five
-_LEAST_CHANGE = 0.005  # of 1 − SSIM: below it, pixels differ by less than rounding
 
 
 class Loss(NamedTuple):
@@ -31,61 +27,31 @@ class Loss(NamedTuple):
     rise: float
     similarity: float = math.nan
 
-    @property
-    def per_change(self) -> float:
-        """Rise of the error per unit of visible change."""
-        return self.rise / max(1 - self.similarity, _LEAST_CHANGE)
 
-
-def hardest(subjects: Sequence[Subject], errors: Sequence[ImageErrors]) -> list[Loss]:
-    """The cells worth a look: largest rise of error for how far the condition usually takes images."""
-    found: list[tuple[float, Loss]] = []
-    for run, (subject, held) in enumerate(zip(subjects, errors, strict=True)):
-        if "clean" not in held.by_condition:
-            continue
-        for condition in held.by_condition:
-            if condition == "clean":
-                continue
-            rise, size = held.rise(condition), _usual_size(subject, condition)
-            order = np.argsort(-np.nan_to_num(rise, nan=-1.0), kind="stable")[:8].tolist()
-            found += [
-                (float(rise[i]) / size, Loss(run, held.ids[i], condition, float(rise[i])))
-                for i in order
-                if rise[i] >= _LEAST_RISE
-            ]
-    found.sort(key=lambda pair: (-pair[0], pair[1][:3]))
-    return _varied([loss for _, loss in found], most=2)[:_LOOKED_AT]
-
-
-def _usual_size(subject: Subject, condition: str) -> float:
-    """How far a condition takes images: the mean RMSE where the run kept it, else its severity."""
-    rmse = subject.quality.get(condition, {}).get("rmse", math.nan)
-    return max(rmse, 1.0) if math.isfinite(rmse) else 10.0 * float(Condition.parse(condition).severity or 3)
-
-
-def _varied(losses: Sequence[Loss], most: int) -> list[Loss]:
-    """At most so many of one image of one run."""
-    seen: dict[tuple[int, str], int] = {}
-    kept = []
-    for loss in losses:
-        seen[loss.run, loss.image] = seen.get((loss.run, loss.image), 0) + 1
-        if seen[loss.run, loss.image] <= most:
-            kept.append(loss)
-    return kept
+def hardest(several: Sequence[Scores]) -> list[Loss]:
+    """The worst images of every run, as `Run.worst` lists them, one condition each; worst first."""
+    found = []
+    for run, scores in enumerate(several):
+        seen: set[str] = set()
+        for loss in worst_images(scores, 40 * _LOOKED_AT):
+            if loss.rise >= _LEAST_RISE and loss.image not in seen:
+                seen.add(loss.image)
+                found.append(Loss(run, loss.image, loss.condition, loss.rise))
+    return sorted(found, key=lambda loss: (-loss.rise, loss[:3]))[:_LOOKED_AT]
 
 
 def measured(losses: Sequence[Loss], scene: Scene) -> list[Loss]:
-    """The losses with how similar the corrupted image is to the clean one, worst per visible change first."""
+    """The losses with how similar the corrupted image is to the clean one."""
     found = []
     for loss in losses:
         sample = scene.sample(loss.image)
         changed = scene.under(sample, loss.condition)
         found.append(loss._replace(similarity=ssim(sample.image, changed.image)))
-    return sorted(found, key=lambda loss: (-loss.per_change, loss[:3]))
+    return found
 
 
 def cards(
-    losses: Sequence[Loss], said: Sequence[Said], scene: Scene, album: Album, count: int
+    losses: Sequence[Loss], said: Sequence[RunPredictions], scene: Scene, album: Album, count: int
 ) -> list[dict[str, Any]]:
     """The worst images with truth and what the model said before and after; one condition per image."""
     made: list[dict[str, Any]] = []
@@ -123,7 +89,7 @@ def cards(
     return made
 
 
-def words(loss: Loss, subject: Subject) -> str:
+def words(loss: Loss, subject: Scores) -> str:
     return (
         f"{plain(loss.image)} under {loss.condition}: the error of {subject.name} rises by "
         f"{100 * loss.rise:.0f} points at an SSIM of {loss.similarity:.3f} to the clean image."
@@ -134,9 +100,9 @@ def _sure(things: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [thing for thing in things if thing["score"] >= 0.3][:12]
 
 
-def table(losses: Sequence[Loss], subjects: Sequence[Subject]) -> Table:
+def table(losses: Sequence[Loss], subjects: Sequence[Scores]) -> Table:
     """Every cell that was looked at."""
-    columns = ("image", "model", "condition", "rise of error (points)", "SSIM", "rise / (1 − SSIM)")
+    columns = ("image", "model", "condition", "rise of error (points)", "SSIM")
     rows = [
         (
             plain(loss.image),
@@ -144,8 +110,7 @@ def table(losses: Sequence[Loss], subjects: Sequence[Subject]) -> Table:
             loss.condition,
             100 * loss.rise,
             loss.similarity,
-            loss.per_change,
         )
         for loss in losses
     ]
-    return Table("worst", "Images by loss per visible change", columns, rows, digits=2)
+    return Table("worst", "Images whose error rises most", columns, rows, digits=2)

@@ -1,67 +1,83 @@
-"""What the papers conclude from all conditions of a run; only ever from complete grids."""
+"""What the papers conclude from all conditions of a run: the one place where cells become aggregates.
+
+Cells are numbers, or arrays with one entry per replicate. Scores, intervals, differences, gates, estimates
+and reports all call these two functions, so a number means the same wherever it is printed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from statistics import fmean
 from typing import Any
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import IncompleteGrid
 from stormproof.metrics.aggregate import aggregates_of
-from stormproof.metrics.grid import Grid
-from stormproof.metrics.measure import measures
+from stormproof.metrics.grid import Grid, Score, mean
+from stormproof.metrics.metric import measures
 from stormproof.metrics.sequences import split
+from stormproof.results.sets import ConditionSet
 
-Aggregates = dict[str, Any]
-
-
-def grid_of(scores: Mapping[str, float], conditions: tuple[str, ...]) -> Grid:
-    """A measure's scores as a grid over the run's conditions."""
-    return Grid.of(dict(scores), conditions=map(Condition.parse, conditions))
-
-
+Cells = Mapping[str, Score]  # by condition
 MEAN = "mean"  # of the conditions there are, where they are no benchmark or suite
+SLASH = "/"  # between an aggregate and what it is of: by_corruption/fog
 
 
-def aggregates(name: str, grid: Grid, *, named: bool = True) -> Aggregates:
-    """Every aggregate of one measure that its grid allows; none that would have to guess.
+def aggregates(measure: str, cells: Cells, over: ConditionSet) -> dict[str, Any]:
+    """Every aggregate of one measure over a set of conditions; none that would have to guess.
 
-    One number over all conditions has its name (mPC, rPC, mCE) where the conditions have one, those of a
-    benchmark or suite; else it is a mean over the conditions there are.
+    One number over all conditions has its name (mPC, rPC, mCE) where the set is a whole benchmark or suite;
+    else it is a mean over the conditions there are.
     """
-    measure = measures()[name]
-    levels, along = split(grid)  # a mean over sixty points of six curves would say nothing
-    parts = {"any": grid}
-    if measure.aggregate and levels.expected and not levels.missing:
-        parts["scores" if measure.higher else "errors"] = levels
-    if measure.aggregate and along.expected and not along.missing:
+    declared_measure = measures()[measure]
+    everything = Grid.of(dict(cells), conditions=map(Condition.parse, over.conditions))
+    _, along = split(everything)
+    levels = _covered(cells, over)
+    parts = {"any": everything}
+    if declared_measure.aggregate and levels.expected and not levels.missing:
+        parts["scores" if declared_measure.higher else "errors"] = levels
+    if declared_measure.aggregate and along.expected and not along.missing:
         parts["sequence"] = along
-    found: Aggregates = {}
+    found: dict[str, Any] = {}
     for declared in aggregates_of(*parts):
         with suppress(IncompleteGrid):  # a cell it needs, most often clean, is not there
             value = declared.function(parts[declared.given])
-            if named or declared.given == "any" or not isinstance(value, float):
+            if over.whole or declared.given == "any" or isinstance(value, Mapping):
                 found[declared.name] = value
-    if not named and ("scores" in parts or "errors" in parts):
-        found[MEAN] = fmean(levels.scores[condition] for condition in levels.expected)
+    if not over.whole and ("scores" in parts or "errors" in parts):
+        found[MEAN] = mean(levels.scores[condition] for condition in levels.expected)
     return found
 
 
-def against(name: str, grid: Grid, reference: Grid, *, named: bool = True) -> Aggregates:
-    """Every aggregate of one measure of a run beside that of a reference run.
-
-    One number over all conditions is left out where the conditions have no name, as in `aggregates`.
-    """
-    measure = measures()[name]
-    grid, reference = split(grid)[0], split(reference)[0]
-    if not measure.aggregate or grid.missing or reference.missing:
+def against(measure: str, cells: Cells, reference: Cells, over: ConditionSet) -> dict[str, Any]:
+    """Every aggregate of one measure of a run beside that of a reference run, over the same conditions."""
+    declared_measure = measures()[measure]
+    grids = [_covered(side, over) for side in (cells, reference)]
+    if not declared_measure.aggregate or any(grid.missing for grid in grids):
         return {}
-    found: Aggregates = {}
-    for declared in aggregates_of("reference" if measure.higher else "error reference"):
+    found: dict[str, Any] = {}
+    for declared in aggregates_of("reference" if declared_measure.higher else "error reference"):
         with suppress(IncompleteGrid):  # a group that the run does not hold, or a grid without clean
-            value = declared.function(grid, reference)
-            if named or declared.name == "delta_P" or not isinstance(value, float):
+            value = declared.function(*grids)
+            if over.whole or declared.name == "delta_P" or isinstance(value, Mapping):
                 found[declared.name] = value
     return found
+
+
+def _covered(cells: Cells, over: ConditionSet) -> Grid:
+    return Grid.of(dict(cells), conditions=map(Condition.parse, over.covered))
+
+
+def flat(found: Mapping[str, Any], prefix: str = "") -> dict[str, Score]:
+    """Nested aggregates under flat names.
+
+    >>> flat({"mPC": 0.3, "by_corruption": {"fog": 0.2}})
+    {'mPC': 0.3, 'by_corruption/fog': 0.2}
+    """
+    result: dict[str, Score] = {}
+    for name, value in found.items():
+        if isinstance(value, Mapping):
+            result |= flat(value, f"{prefix}{name}{SLASH}")
+        else:
+            result[f"{prefix}{name}"] = value
+    return result

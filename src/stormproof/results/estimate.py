@@ -14,55 +14,53 @@ of a class as √x. These curves are empirical (docs/adr/0130, docs/confidence.m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidOption
 from stormproof.core.sample import Floats, Ints
-from stormproof.metrics.cocomatching import Matches
-from stormproof.results.interval import Interval, Z
-from stormproof.results.precision import average_precision, curve, mean_of_known, ratio
+from stormproof.core.text import finite
+from stormproof.metrics.cells import Maps, Objects
+from stormproof.metrics.coco import MASKS
+from stormproof.metrics.metric import Measure, Metric, mean_of_known, metrics_of, ratio
+from stormproof.results.aggregates import aggregates
+from stormproof.results.interval import THIS_SET, Interval, Z
+from stormproof.results.run import IncompleteRun, Run
+from stormproof.results.scores import mean_of
+from stormproof.results.scoring import iter_cells
+from stormproof.results.sets import ConditionSet, sets_of
+from stormproof.results.store.seal import read_sealed, write_sealed
+from stormproof.results.weights import REPLICATES, poisson_weights
 
+ESTIMATE = "estimate.json"
 _STEP = 1.15  # the next share is this much larger than the spread so far asks for: spread is itself uncertain
 _ORDERS = 10  # random orders of the images that are cut into shares to know the clean score on such
 _CURVE_SE = 0.07  # of the second correction: how far off the curve was on full runs (docs/confidence.md)
 
 
-class Cell(Protocol):
-    """One condition of a run, to be scored on some of its images with weights."""
+class Cell(NamedTuple):
+    """One condition of a run and the metric of the measure that is estimated."""
 
-    @property
-    def fading(self) -> float:
-        """The exponent of (1 − x) in g: whether a score near 1 is too high by less."""
-        ...
+    content: Objects | Maps
+    metric: Metric
+    measure: Measure
 
     def parts(self, images: Ints, weights: npt.NDArray[Any]) -> Floats:
-        """By replicate, what the score is the mean of: AP by class and threshold, or IoU by class.
+        """By replicate, what the score on some images is the mean of: AP by class and threshold, or IoU by
+        class.
 
         NaN where a replicate has nothing of a class; `weights` are replicates × the images chosen.
         """
-        ...
-
-    def __hash__(self) -> int: ...
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Boxes:
-    """A cell of detections; `thresholds` says over how many IoU thresholds, from 0.5 on, AP is averaged."""
-
-    matches: Matches
-    thresholds: int = 10
-    fading: ClassVar[float] = 1.25
-
-    def parts(self, images: Ints, weights: npt.NDArray[Any]) -> Floats:
-        some = self.matches.of_images(images)
-        found = curve(some, some.hit[0], some.excused[0], some.inside[0], some.counts[0], self.thresholds)
-        return average_precision(found, weights).reshape(len(weights), -1)
+        scored = self.metric.score(self.content.of_images(images), weights)
+        found = scored.parts.get(self.measure.name)
+        return scored.numbers[self.measure.name][:, None] if found is None else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,35 +83,94 @@ def score(cell: Cell, images: Ints, weights: npt.NDArray[Any]) -> Floats:
 
 def estimate(
     clean: Cell, cells: Mapping[str, Cell], shares: Mapping[str, Ints], *,
-    images: int, weights: npt.NDArray[Any], coefficients: Mapping[str, Floats],
+    over: ConditionSet, images: int, weights: npt.NDArray[Any],
 ) -> Estimate:  # fmt: skip
-    """The estimate from cells on their shares of the `images`.
+    """The estimate over a set of conditions, from its cells on their shares of the `images`.
 
-    `coefficients` are the weight of each cell in 'mPC' and in 'by_corruption/…'. The interval is of the value
-    that the full grid would give; it narrows to nothing as the shares become the whole set.
+    The interval is of the value that the full grid would give; it narrows to nothing as the shares become the
+    whole set.
     """
     every = np.concatenate([np.ones((1, images)), weights])  # the first row is the estimate itself
-    parts = [cell.parts(shares[text], every[:, shares[text]]) for text, cell in cells.items()]
+    parts = [cells[text].parts(shares[text], every[:, shares[text]]) for text in over.covered]
     a = np.stack([mean_of_known(found) for found in parts])
-    c = np.stack([score(clean, shares[text], every[:, shares[text]]) for text in cells])
+    c = np.stack([score(clean, shares[text], every[:, shares[text]]) for text in over.covered])
     whole = float(score(clean, np.arange(images), every[:1])[0])
-    mean_share = float(np.mean([len(shares[text]) for text in cells]))
+    mean_share = float(np.mean([len(shares[text]) for text in over.covered]))
     expected, bend = _on_shares(clean, images, round(mean_share))
-    follows = np.clip(ratio(_levels(tuple(cells), a[:, 0]), np.array(expected)), 0, 1)
+    follows = np.clip(ratio(_levels(over.covered, a[:, 0]), np.array(expected)), 0, 1)
     moved = a - follows[:, None] * (c - expected)
-    bends = np.stack([_bend(found[0], clean.fading) for found in parts])
+    bends = np.stack([_bend(found[0], clean.measure.fading) for found in parts])
     too_high = (expected - whole) * bends / (bend or 1.0)  # a clean score of 0 or 1 all over bends nothing
     left = max(0.0, 1 - mean_share / images)  # of a finite set, so much is still unseen
-    found = {
-        name: _interval(_mean(row, moved), float(_mean(row, too_high)), left)
-        for name, row in coefficients.items()
-    }
-    mpc = found["mPC"]
+
+    def interval(row: Floats) -> Interval:
+        return _interval(_mean(row, moved), float(_mean(row, too_high)), left)
+
+    mean, by_corruption = _coefficients(clean.measure.name, over)
+    mpc = interval(mean)
     base = whole or float("nan")  # nothing is relative to a clean score of 0
     rpc = Interval(*(value / base for value in (mpc.estimate, mpc.low, mpc.high, mpc.se)))
     done = (1 + len(cells) * mean_share / images) / (1 + len(cells))
-    by_corruption = {name.partition("/")[2]: value for name, value in found.items() if "/" in name}
-    return Estimate(mpc, rpc, whole, images, mean_share, done, by_corruption)
+    return Estimate(
+        mpc, rpc, whole, images, mean_share, done,
+        {name: interval(row) for name, row in by_corruption.items()},
+    )  # fmt: skip
+
+
+def _coefficients(measure: str, over: ConditionSet) -> tuple[Floats, dict[str, Floats]]:
+    """The weight of each covered cell in the mean, and in the mean of its corruption.
+
+    They are the aggregates of a grid whose replicates are 1 in one cell and 0 elsewhere.
+    """
+    units = dict(zip(over.covered, np.eye(len(over.covered)), strict=True))
+    found = aggregates(measure, units, over)
+    return mean_of(found), dict(found.get("by_corruption") or found.get("CE") or {})
+
+
+def estimate_run(run: Run, *, replicates: int = REPLICATES) -> Estimate:
+    """The estimate from whatever cells a run holds, clean ones in full; it is kept in the run folder."""
+    over = sets_of(run.conditions, run.record.benchmark)[0]
+    place = {index: k for k, index in enumerate(run.readable)}
+    shares = {text: np.array(sorted(place[i] for i in run.held[text]), np.int64) for text in over.covered}
+    if "clean" in run.missing or any(not len(share) for share in shares.values()):
+        raise IncompleteRun(run, "score")
+    cells = estimated_cells(run, ("clean", *over.covered))
+    clean = cells.pop("clean")
+    weights = poisson_weights(run.ids, replicates=replicates)
+    found = estimate(clean, cells, shares, over=over, images=len(run.readable), weights=weights)
+    content = {
+        "estimate": True, "target": THIS_SET, "model": run.record.model.name,
+        "dataset": run.record.dataset.name, "measure": clean.measure.name, "mean": over.mean_name,
+        **asdict(found),
+    }  # fmt: skip
+    write_sealed(run.folder / ESTIMATE, finite(content))
+    return found
+
+
+def read_estimate(run: Run) -> dict[str, Any] | None:
+    """What `estimate_run` kept, where a run is an estimate."""
+    path = run.folder / ESTIMATE
+    if run.record.quota is None or not path.exists():
+        return None
+    return read_sealed(path, shlex.join(["stormproof", "score", str(run.folder)]))
+
+
+def estimated_cells(run: Run, conditions: Sequence[str]) -> dict[str, Cell]:
+    """The conditions of a run, to be scored on any of their images by the run's headline measure."""
+    found: dict[str, Cell] = {}
+    for text, content in iter_cells(run, None, conditions):
+        measure = run.record.metric or _headline(content)
+        for metric in metrics_of(*content.kinds):
+            for declared in metric.measures:
+                if declared.name == measure and text not in found:
+                    found[text] = Cell(content, metric, declared)
+    if not found:
+        raise InvalidOption(f"{run.name}: the run has no {run.record.metric}, so it cannot be estimated.")
+    return found
+
+
+def _headline(content: Objects | Maps) -> str:
+    return "mIoU" if isinstance(content, Maps) else f"{MASKS}AP" if content.scored_masks else "AP"
 
 
 def next_share(found: Estimate, precision: float) -> int:
@@ -135,7 +192,7 @@ def _on_shares(clean: Cell, images: int, size: int) -> tuple[float, float]:
     orders = [rng.permutation(images) for _ in range(_ORDERS if size < images else 1)]
     shares = [np.sort(order[k : k + size]) for order in orders for k in range(0, images - size + 1, size)]
     parts = np.stack([clean.parts(share, np.ones((1, size)))[0] for share in shares])
-    scores, bends = mean_of_known(parts), _bend(parts, clean.fading)
+    scores, bends = mean_of_known(parts), _bend(parts, clean.measure.fading)
     return float(mean_of_known(scores)), float(mean_of_known(bends))
 
 
@@ -152,13 +209,15 @@ def _levels(conditions: tuple[str, ...], scores: Floats) -> Floats:
         return np.array([mean_of_known(scores[[key == other for other in keys]]) for key in keys])
 
     corruption, severity = means([one.corruption for one in parsed]), means([one.severity for one in parsed])
-    return np.nan_to_num(ratio(corruption * severity, mean_of_known(scores)))
+    found: Floats = np.nan_to_num(ratio(corruption * severity, mean_of_known(scores)))
+    return found
 
 
 def _mean(row: Floats, values: Floats) -> Floats:
     """Σ row · values over the cells that have a value in a replicate, as if the others were like them."""
     known = ~np.isnan(values)
-    return ratio(row @ np.where(known, values, 0.0), row @ known)
+    found: Floats = ratio(row @ np.where(known, values, 0.0), row @ known)
+    return found
 
 
 def _interval(values: Floats, too_high: float, left: float) -> Interval:

@@ -2,10 +2,14 @@
 
 The statement says what was tested, on what, how, with which result and how sure that is. It is not signed;
 `cosign attest-blob` and others sign it. It claims conformity with no standard.
+
+A run keeps no corrupted pixels. Those of a sample of images are made again, as the run made them, and hashed:
+equal hashes mean that two people tested equal pixels.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -15,31 +19,36 @@ from typing import Any
 from stormproof.core.condition import Condition
 from stormproof.core.errors import counted
 from stormproof.core.files import sha256
+from stormproof.core.imagefile import read_image
 from stormproof.core.provenance import provenance
+from stormproof.core.randomness import Draw
+from stormproof.core.sample import Image, Sample
 from stormproof.core.spec import Spec
-from stormproof.corruptions import registered
+from stormproof.corruptions import apply, registered
 from stormproof.corruptions.units import physical
-from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.copies import copy_of
 from stormproof.results.interval import NEW_IMAGES
-from stormproof.results.intervals import few_images
-from stormproof.results.pixels import SAMPLE, pixel_manifest
-from stormproof.results.store.completeness import readable_images, unreadable_images
-from stormproof.results.store.parts import read_failures
-from stormproof.results.store.record import RunRecord
+from stormproof.results.run import Run
+from stormproof.results.store.parts import read_part
+from stormproof.results.store.record import RECORD, RunRecord
+from stormproof.results.tables import few_images
 from stormproof.results.verdicts import Outcome, Verdict
+from stormproof.results.weights import REPLICATES
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://in-toto.io/attestation/test-result/v0.1"
+SAMPLE = 20  # images whose corrupted pixels are hashed, unless another number is asked for
 _RESULTS = {Outcome.PASS: "PASSED", Outcome.INCONCLUSIVE: "WARNED", Outcome.FAIL: "FAILED"}
 
 
 def statement(
-    run: Path, record: RunRecord, dataset: Dataset, requirements: Path, verdicts: Sequence[Verdict], *,
-    pixels: int = SAMPLE,
+    run: Run, requirements: Path, verdicts: Sequence[Verdict], *,
+    against: Run | None = None, pixels: int = SAMPLE, replicates: int = REPLICATES,
 ) -> dict[str, Any]:  # fmt: skip
     """The statement about a run; JSON-able."""
+    record = run.record
     ids = {outcome: [v.requirement.id for v in verdicts if v.outcome is outcome] for outcome in Outcome}
-    tested = len(readable_images(run, record))
+    tested = len(run.readable)
     worst = max((v.outcome for v in verdicts), key=[*_RESULTS].index)
     return {
         "_type": STATEMENT,
@@ -49,7 +58,7 @@ def statement(
             "result": _RESULTS[worst],
             "configuration": [
                 {"name": requirements.name, "digest": {"sha256": sha256(requirements)}},
-                {"name": "run.json", "digest": {"sha256": sha256(run / "run.json")}},
+                {"name": "run.json", "digest": {"sha256": sha256(run.folder / RECORD)}},
             ],
             "passedTests": ids[Outcome.PASS],
             "warnedTests": ids[Outcome.INCONCLUSIVE],
@@ -57,16 +66,28 @@ def statement(
             "stormproof": {
                 "created": datetime.now(UTC).isoformat(timespec="seconds"),
                 "requirements": [verdict.as_dict() for verdict in verdicts],
-                "intervals": {"level": 0.95, "target": NEW_IMAGES, "warning": few_images(tested)},
+                "intervals": {
+                    "level": 0.95,
+                    "target": NEW_IMAGES,
+                    "replicates": replicates,
+                    "warning": few_images(tested),
+                },
+                "predictions": {"digest": run.digest},
+                "baseline": None
+                if against is None
+                else {
+                    "model": against.record.model.model_dump(mode="json"),
+                    "predictions": {"digest": against.digest},
+                },
                 "model": record.model.model_dump(mode="json"),
                 "dataset": record.dataset.model_dump(mode="json") | {"images_tested": tested},
                 "seed": record.seed,
                 "recipes": record.recipes,
                 "files": record.files,
                 "conditions": [_described(text) for text in record.conditions],
-                "pixels": pixel_manifest(run, record, dataset, images=pixels),
+                "pixels": pixel_manifest(run, images=pixels),
                 "environment": {"run": record.provenance, "check": provenance()},
-                "deviations": _deviations(run, record),
+                "deviations": _deviations(run),
                 "operating_conditions": _operating(record),
             },
         },
@@ -93,15 +114,15 @@ def _described(text: str) -> dict[str, Any]:
     }
 
 
-def _deviations(run: Path, record: RunRecord) -> list[str]:
+def _deviations(run: Run) -> list[str]:
     """What was not done as one would expect."""
-    found = []
+    found, record = [], run.record
     if record.images < record.dataset.images:
         found.append(f"Only the first {record.images} of {record.dataset.images} images were tested.")
-    unreadable = list(unreadable_images(run, record).values())
+    unreadable = list(run.unreadable.values())
     if unreadable:
         found.append(f"Left out of every condition, since unreadable: {', '.join(unreadable)}.")
-    failures = [failure for failure in read_failures(run) if failure["kind"] != "image"]
+    failures = [failure for failure in run.failures if failure["kind"] != "image"]
     if failures:
         found.append(f"Without a score, since the model failed: {counted(len(failures), 'cell')}.")
     if record.copies is not None:
@@ -123,3 +144,67 @@ def _operating(record: RunRecord) -> dict[str, Any]:
             line = f"{text}: {quantities}" if quantities else text
             tested.setdefault(condition.corruption, []).append(line)
     return {"tested": tested, "untested": [name for name in registered() if name not in tested]}
+
+
+def pixel_manifest(run: Run, *, images: int = SAMPLE) -> dict[str, Any]:
+    """A digest of what the run read, cell by cell, and hashes of some images under every condition."""
+    chosen = sampled(run, images)
+    found: dict[str, dict[str, str]] = {text: {} for text in run.conditions}
+    for index in chosen:
+        sample = run.dataset[index]
+        for text in run.conditions:
+            found[text][sample.id] = _hash(_shown(run, sample, index, Condition.parse(text)))
+    return {
+        "read": _read(run),
+        "given": {
+            "images": len(chosen),
+            "of": len(run.readable),
+            "chosen": "a sample: the images of the smallest random words keyed by (seed, image id)",
+            "made": "again for this statement, as the run made them",
+            "hash": "sha256 of the shape, as Python prints it, and the bytes of the pixels",
+            "found": found,
+        },
+    }
+
+
+def sampled(run: Run, images: int) -> list[int]:
+    """Images chosen by identity, so that everybody hashes the same ones; in the dataset's order."""
+
+    def word(index: int) -> int:
+        return int(Draw.keyed(run.record.seed, run.dataset.ids[index]).words("pixel manifest", 1)[0])
+
+    return sorted(sorted(run.readable, key=word)[:images])
+
+
+def _shown(run: Run, sample: Sample, index: int, condition: Condition) -> Image:
+    """What the model was shown: the image corrupted, or the copy that the run read instead."""
+    record, dataset = run.record, run.dataset
+    if record.copies is not None and not condition.is_clean:
+        return read_image(copy_of(Path(record.copies), dataset, index, condition))
+    names = {"classes": dataset.classes, "semantic_classes": dataset.semantic_classes}
+    return apply(sample, condition, seed=record.seed, **names).image
+
+
+def _hash(image: Image) -> str:
+    return hashlib.sha256(repr(image.shape).encode() + image.tobytes()).hexdigest()
+
+
+def _read(run: Run) -> dict[str, Any] | None:
+    """One digest of every cell's image as the run read it; None where no pixels were read."""
+    lines, record, dataset = [], run.record, run.dataset
+    for path in run.parts:
+        table = read_part(path, record.key, ("index", "condition", "content"))
+        for index, text, content in zip(*(column.to_pylist() for column in table.columns), strict=True):
+            if index < record.images and text in record.conditions:
+                if content is None:
+                    return None
+                lines.append((index, text, f"{dataset.ids[index]}\t{text}\t{content}\n"))
+    total = hashlib.sha256()
+    for *_, line in sorted(lines):
+        total.update(line.encode())
+    return {
+        "cells": len(lines),
+        "sha256": total.hexdigest(),
+        "of": "lines of image id, condition and content (bytes of the file, or of the pixels where there is "
+        "no file, and their 8-byte BLAKE2b), separated by tabs, by image and condition",
+    }

@@ -61,14 +61,16 @@ class Difference:
         return {**self.interval.as_dict(), "p": self.p, "holm": self.holm, "clear": self.clear}
 
 
-def around(estimate: float, replicates: Floats) -> Interval:
+def around(estimate: float, replicates: Floats, *, images: int | None = None) -> Interval:
     """θ ± (1.96 standard errors + what the replicates show of bias), for a single value (docs/adr/0103).
+
+    `images` are those that show what is scored; of a single image there is no spread to see.
 
     >>> found = around(0.5, np.array([0.4, 0.6, 0.56]))
     >>> [round(value, 3) for value in (found.low, found.high, found.se, found.bias)]
     [0.273, 0.727, 0.106, 0.02]
     """
-    se, bias = _spread(estimate, replicates)
+    se, bias = _spread(estimate, replicates) if images is None or images > 1 else (math.nan, math.nan)
     half = Z * se + abs(bias)
     return Interval(estimate, estimate - half, estimate + half, se, bias)
 

@@ -1,44 +1,162 @@
-"""Scores that were kept with a run, as long as they are still those of its rows; else made anew."""
+"""Scores that are kept in a run folder, each under a key of everything that decides them.
+
+scores/KEY.json                    cells, classes, quality: sealed
+scores/KEY-images.parquet          the error of every image under every condition
+scores/KEY-200.parquet             every cell in 200 bootstrap replicates, and the intervals of classes
+"""
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import json
+import math
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import stormproof
 from stormproof.core.errors import OutputError, StoreError
-from stormproof.results.images import IMAGES
-from stormproof.results.score import score_run
-from stormproof.results.store.parts import part_paths
-from stormproof.results.store.record import read_record
-from stormproof.results.store.seal import is_sealed, read_sealed
-from stormproof.results.tables import SCORES, as_json, save
+from stormproof.core.files import make_folder, whole_file
+from stormproof.core.text import finite, plain
+from stormproof.metrics.metric import metrics_of
+from stormproof.results.interval import Interval
+from stormproof.results.run import Run
+from stormproof.results.scores import ImageErrors, Replicates, ScoreOptions, Scores
+from stormproof.results.store.seal import is_sealed, read_sealed, seal, write_sealed
+
+FOLDER = "scores"
+VERSION = 1  # of what a score means: raise it when any metric changes
 
 
-def kept_scores(run: Path, data: str | None = None) -> dict[str, Any]:
-    """A run's scores as `scores.json` holds them, complete or partial."""
-    found = _fresh(run)
-    if found is not None:
-        return found
-    scores = score_run(run, data=data, partial=True)
+def scores_key(run: Run, options: ScoreOptions) -> str:
+    """A digest of all that decides scores: the run, every prediction, the options, and the metrics."""
+    decides = {
+        "version": [VERSION, stormproof.__version__],
+        "run": run.digest,
+        "options": options.as_dict(),
+        "metrics": _plugins(),
+    }
+    return hashlib.blake2b(json.dumps(decides, sort_keys=True).encode(), digest_size=12).hexdigest()
+
+
+def _plugins() -> list[str]:
+    """Metrics from elsewhere, by their source."""
+    found = [each.function for each in metrics_of("maps", "boxes", "masks", "people")]
+    outside = [function for function in found if not function.__module__.startswith("stormproof.")]
+    return sorted(f"{function.__qualname__}: {inspect.getsource(function)}" for function in outside)
+
+
+def save_scores(run: Run, key: str, scores: Scores) -> None:
+    """Keep scores; in a folder that cannot be written to, they are not kept."""
     with suppress(OutputError):  # someone else's run: its scores can be read all the same
-        save(run, scores)
-    made: dict[str, Any] = json.loads(as_json(scores))
-    return made
+        folder = make_folder(run.folder / FOLDER)
+        content = {
+            "key": key, "options": scores.options.as_dict(), "cells": scores.cells,
+            "per_class": scores.per_class, "classes": list(scores.classes), "missing": list(scores.missing),
+            "quality": scores.quality, "roc": scores.roc, "lost": scores.lost,
+        }  # fmt: skip
+        if scores.image_errors is not None:
+            _save_table(folder / f"{key}-images.parquet", _image_table(scores.image_errors))
+        if scores.replicates is not None:
+            path = folder / f"{key}-{scores.replicates.count}.parquet"
+            _save_table(path, _replicate_table(scores.replicates))
+        write_sealed(folder / f"{key}.json", finite(content))
 
 
-def _fresh(run: Path) -> dict[str, Any] | None:
-    """The kept scores, unless the run has grown or changed since, or they are not what was written."""
-    path, record = run / SCORES, read_record(run)
-    if not path.exists() or not (run / IMAGES).exists() or not is_sealed(run / IMAGES):
-        return None
+def load_scores(run: Run, key: str, options: ScoreOptions, replicates: int) -> Scores | None:
+    """What `save_scores` kept under a key; None if it is not all there, or not what was written."""
+    folder = run.folder / FOLDER
     try:
-        found = read_sealed(path, again="")
-    except StoreError:
+        content = read_sealed(folder / f"{key}.json", again="")
+        images = _load_table(folder / f"{key}-images.parquet")
+        drawn = _load_table(folder / f"{key}-{replicates}.parquet") if replicates else None
+    except (StoreError, OSError, pa.ArrowException):
         return None
-    newest = max((part.stat().st_mtime_ns for part in part_paths(run)), default=0)
-    covered: Any = next(iter(found["scores"].values()), {}).keys()
-    same = found.get("key") == record.key and found.get("images") == record.images
-    whole = {*record.conditions} == {*covered} or bool(found.get("missing"))
-    return found if same and whole and "curves" in found and path.stat().st_mtime_ns >= newest else None
+    if content.get("key") != key or (replicates and drawn is None):
+        return None
+    found = _numbers({name: content.get(name) for name in ("cells", "per_class", "quality", "roc", "lost")})
+    record = run.record
+    return Scores(
+        plain(record.model.name), plain(record.dataset.name), len(run.readable), found["cells"],
+        tuple(options.conditions or run.conditions), record.metric, record.benchmark, found["per_class"],
+        tuple(content["classes"]), tuple(content["missing"]), found["quality"], found["roc"], found["lost"],
+        None if images is None else _image_errors(images),
+        None if drawn is None else _read_replicates(drawn),
+        tuple(run.unreadable.values()), options,
+        tags={plain(k): plain(v) for k, v in record.tags.items()}, record=record, folder=run.folder,
+    )  # fmt: skip
+
+
+def without_folder(scores: Scores) -> Scores:
+    """The same scores as numbers alone."""
+    return replace(scores, folder=None, record=None)
+
+
+def _save_table(path: Path, table: pa.Table) -> None:
+    with whole_file(path) as file:
+        pq.write_table(table, file, compression="zstd")
+        seal(file)
+
+
+def _load_table(path: Path) -> pa.Table | None:
+    return pq.read_table(path) if path.exists() and is_sealed(path) else None
+
+
+def _image_table(errors: ImageErrors) -> pa.Table:
+    texts = list(errors.by_condition)
+    return pa.table(
+        {
+            "image": pa.array([*errors.ids] * len(texts)).dictionary_encode(),
+            "condition": pa.array([text for text in texts for _ in errors.ids]).dictionary_encode(),
+            "error": np.concatenate([errors.by_condition[text] for text in texts]).astype(np.float32),
+        }
+    )
+
+
+def _image_errors(table: pa.Table) -> ImageErrors:
+    names = table["image"].to_pylist()
+    texts = list(dict.fromkeys(table["condition"].to_pylist()))
+    ids = tuple(names[: len(names) // max(1, len(texts))])
+    values = np.asarray(table["error"]).astype(np.float64).reshape(len(texts), len(ids))
+    return ImageErrors(ids, dict(zip(texts, values, strict=True)))
+
+
+def _replicate_table(replicates: Replicates) -> pa.Table:
+    """A row for each cell, then one for each class of it: the replicates, or the interval."""
+    rows: list[tuple[str, str, str | None, list[float]]]
+    rows = [(m, text, None, v.tolist()) for m, row in replicates.cells.items() for text, v in row.items()]
+    rows += [
+        (m, text, name, [i.estimate, i.low, i.high, i.se, i.bias])
+        for m, by_condition in replicates.per_class.items()
+        for text, by_class in by_condition.items()
+        for name, i in by_class.items()
+    ]
+    columns = dict(zip(("measure", "condition", "class", "values"), zip(*rows, strict=True), strict=True))
+    return pa.table({name: pa.array(column) for name, column in columns.items()})
+
+
+def _read_replicates(table: pa.Table) -> Replicates:
+    cells: dict[str, dict[str, Any]] = {}
+    per_class: dict[str, dict[str, dict[str, Interval]]] = {}
+    for row in table.to_pylist():
+        if row["class"] is None:
+            cells.setdefault(row["measure"], {})[row["condition"]] = np.array(row["values"], np.float64)
+        else:
+            by_class = per_class.setdefault(row["measure"], {}).setdefault(row["condition"], {})
+            by_class[row["class"]] = Interval(*row["values"])
+    return Replicates(cells, per_class)
+
+
+def _numbers(value: Any) -> Any:
+    """JSON's null is a number that does not exist."""
+    if isinstance(value, dict):
+        return {key: _numbers(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_numbers(entry) for entry in value]
+    return math.nan if value is None else value

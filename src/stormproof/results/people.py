@@ -1,95 +1,85 @@
-"""People in a run (*pezzementi*): curves at fixed sensitivities, worst images, contextual from simple."""
+"""People in a run (*pezzementi*): curves at fixed sensitivities, worst images, contextual from simple, and
+how much haze and defocus happen to people."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
+
+import numpy as np
 
 from stormproof.core.condition import Condition
-from stormproof.core.errors import IncompleteGrid, InvalidOption, UnknownName
+from stormproof.core.errors import IncompleteGrid, InvalidOption, InvalidTruth, UnknownName
+from stormproof.core.sample import Floats
+from stormproof.corruptions import find
+from stormproof.corruptions.needs import needed
+from stormproof.corruptions.recipes.contextual import blur_radius
+from stormproof.corruptions.suites import MUTATORS
+from stormproof.imaging import Field
+from stormproof.metrics.cells import Objects
 from stormproof.metrics.prediction import PAIRS, Predicted, normalise, predict_from_its_pair
-from stormproof.metrics.records import Detections, DetectionTruth
-from stormproof.metrics.roc import (
-    DetectionRates,
-    Roc,
-    Sensitivities,
-    Worsening,
-    detection_rates,
-    fix_sensitivities,
-    roc,
-    worst_images,
-)
-from stormproof.models.classes import match_classes
-from stormproof.results.measures import people
-from stormproof.results.reading import RunRows
-from stormproof.results.store.completeness import unreadable_images
-from stormproof.results.store.record import RunRecord, read_record
-from stormproof.results.store.reopen import dataset_of
-from stormproof.results.truths import Truths, only
+from stormproof.metrics.roc import People, Roc, Worsening, roc, worst_people
+from stormproof.results.run import Run
+from stormproof.results.scoring import iter_cells
+from stormproof.results.sets import same_condition
 
 
 @dataclass(frozen=True, eq=False)
 class PeopleRun:
-    """A run's people: truth and detections of that one class, by condition."""
+    """A run's people by condition."""
 
-    record: RunRecord
-    truths: Truths
-    found: dict[str, Detections]
-    label: int
+    run: Run
+    found: dict[str, People]
 
-    @cached_property
-    def sensitivities(self) -> Sensitivities:
-        """Fixed on the clean images."""
-        return fix_sensitivities(self.truth("clean"), self.detections("clean"))
-
-    def truth(self, condition: str) -> DetectionTruth:
-        return only(self.truths.under(Condition.parse(condition)), self.label)
-
-    def detections(self, condition: str) -> Detections:
-        if condition not in self.found:
+    def at(self, condition: str) -> People:
+        """The people under a condition, however its numbers are given."""
+        text = same_condition(condition, self.found)
+        if text is None:
             listed = f"It has {', '.join(self.found)}."
             raise UnknownName("condition of the run", condition, self.found, listed)
-        return self.found[condition]
+        return self.found[text]
 
     def curve(self, condition: str, *, iou: float = 0.5) -> Roc:
         """Detection rate against FPPI under a condition (Fig. 5)."""
-        return roc(self.truth(condition), self.detections(condition), iou=iou)
+        people = self.at(condition)
+        return roc(people.truth, people.found, iou=iou)
 
-    def rates(self, condition: str) -> DetectionRates:
-        """At the sensitivities of the clean images."""
-        return detection_rates(self.truth(condition), self.detections(condition), self.sensitivities)
+    def rates(self, condition: str) -> tuple[Floats, Floats]:
+        """Detection rate and FPPI reached, by IoU and by the sensitivities of the clean images."""
+        once = np.ones((1, len(self.run.readable)))
+        rates, fppi = self.at(condition).rates(once, self.found["clean"].sensitivities(once))
+        return rates[0], fppi[0]
+
+    def adr(self, condition: str) -> float:
+        """The average detection rate, a fraction."""
+        return float(self.rates(condition)[0].mean())
 
     def worst(self, condition: str, *, count: int) -> list[Worsening]:
-        """The images a condition harms most (Fig. 6)."""
-        return worst_images(
-            self.truth(condition), self.detections("clean"), self.detections(condition), count=count
-        )
+        """The images that a condition harms most (Fig. 6)."""
+        return worst_people(self.found["clean"], self.at(condition), count=count)
 
 
-def open_people(run: Path, *, data: str | None = None) -> PeopleRun:
-    """The people of a run folder, which must hold the clean images, too."""
-    record = read_record(run)
-    if "clean" not in record.conditions:
-        raise IncompleteGrid(("clean",), len(record.conditions))
-    unreadable = frozenset(unreadable_images(run, record))
-    truths = Truths(dataset_of(record, data), record.images, record.seed, unreadable=unreadable)
-    label = truths.person
-    if label is None:
-        raise InvalidOption(f"{record.dataset.name} has no class of people.")
-    match = match_classes(record.model.classes, truths.dataset.classes)
-    rows = RunRows(run, record).detections(record.conditions, match, truths.still.position, masks=False)
-    return PeopleRun(record, truths, {text: people(found, label) for text, found in rows}, label)
+def open_people(run: Run) -> PeopleRun:
+    """The people of a run, which must hold the clean images, too."""
+    if "clean" not in run.conditions:
+        raise IncompleteGrid(("clean",), len(run.conditions))
+    found = {
+        text: cell.people
+        for text, cell in iter_cells(run, "all", run.conditions)
+        if isinstance(cell, Objects) and cell.people is not None
+    }
+    if not found:
+        raise InvalidOption(f"{run.record.dataset.name} has no class of people.")
+    return PeopleRun(run, {text: found[text] for text in run.conditions if text in found})
 
 
 def predict_contextual(runs: Sequence[PeopleRun]) -> dict[str, Predicted]:
     """Normalised ADR under defocus and haze from blur and blending, one system left out (Fig. 7)."""
     wanted = [text for text in (runs[0].found if runs else ()) if text == "clean" or _has_part(text)]
     shared = [text for text in wanted if all(text in run.found for run in runs)]
-    scores = normalise({_name(runs, k): {t: run.rates(t).adr for t in shared} for k, run in enumerate(runs)})
-    told = {name: predict_from_its_pair(scores, name) for name in PAIRS}
-    found = {name: each for name, each in told.items() if each is not None}
+    scores = normalise({_name(runs, k): {t: run.adr(t) for t in shared} for k, run in enumerate(runs)})
+    predicted = {name: predict_from_its_pair(scores, name) for name in PAIRS}
+    found = {name: each for name, each in predicted.items() if each is not None}
     if not found:
         pairs = " and ".join(f"{name} with {simple}" for name, simple in PAIRS.items())
         raise InvalidOption(
@@ -103,5 +93,65 @@ def _has_part(condition: str) -> bool:
 
 
 def _name(runs: Sequence[PeopleRun], k: int) -> str:
-    names = [run.record.model.name for run in runs]
+    names = [each.run.record.model.name for each in runs]
     return names[k] if names.count(names[k]) == 1 else f"{names[k]} ({k + 1})"
+
+
+def levels(contextual: str) -> tuple[float, ...]:
+    """The magnitudes of the simple mutator that a contextual one resembles, and 0 for hardly any."""
+    simple = (c for c in MUTATORS if c.corruption == PAIRS[contextual])
+    return (0.0, *(float(value) for c in simple for _, value in c.params if not isinstance(value, str)))
+
+
+def amount(condition: Condition, depth: Field) -> Field:
+    """What a contextual condition does at each pixel: σ of the blur in pixels, or the weight of the grey."""
+    values = {
+        key: float(value) for key, value in find(condition.corruption or "").parameters(condition).items()
+    }
+    if condition.corruption == "defocus":
+        return blur_radius(depth, **values)
+    return np.asarray(1 - np.exp(-np.float32(values["beta"]) * depth), np.float32)
+
+
+def shares(amounts: Field, magnitudes: Sequence[float]) -> Floats:
+    """The share of the pixels nearest to each magnitude.
+
+    >>> shares(np.array([0.1, 0.2, 0.9], np.float32), (0.0, 0.5, 1.0)).round(2).tolist()
+    [0.67, 0.0, 0.33]
+    """
+    between = (np.asarray(magnitudes[1:]) + np.asarray(magnitudes[:-1])) / 2
+    bins = np.searchsorted(between, amounts.ravel(), side="right")
+    return np.asarray(np.bincount(bins, minlength=len(magnitudes)) / max(amounts.size, 1), np.float64)
+
+
+def histograms(people: PeopleRun) -> dict[str, Floats]:
+    """For each contextual condition of a run the shares of `levels` inside people's boxes (Fig. 8).
+
+    Every person counts once, however large: detection rates count people, too.
+    """
+    conditions = {text: Condition.parse(text) for text in people.found}
+    conditions = {text: c for text, c in conditions.items() if c.corruption in PAIRS}
+    if not conditions:
+        raise InvalidOption(
+            f"The run contains no haze or defocus conditions (found: {', '.join(people.found)})."
+        )
+    truth = people.found["clean"].truth
+    counts = ~truth.excused
+    inside: dict[str, list[Floats]] = {text: [] for text in conditions}
+    for index, name in zip(people.run.readable, people.run.ids, strict=True):
+        boxes = truth.boxes[counts & (truth.image == truth.position.get(name))]
+        if not len(boxes):
+            continue
+        sample = people.run.dataset[index]
+        depth = needed("depth", "The histogram", sample.image, sample.context)
+        for text, condition in conditions.items():
+            amounts, steps = amount(condition, depth), levels(condition.corruption or "")
+            inside[text] += [shares(part, steps) for box in boxes if (part := _inside(amounts, box)).size]
+    if not any(inside.values()):
+        raise InvalidTruth("No image of the run has a person that counts.")
+    return {text: np.mean(found, axis=0) for text, found in inside.items()}
+
+
+def _inside(field: Field, box: Floats) -> Field:
+    x1, y1, x2, y2 = (max(round(float(v)), 0) for v in box)
+    return field[y1:y2, x1:x2]

@@ -14,14 +14,12 @@ from stormproof.core.condition import Condition, Value
 from stormproof.core.errors import InvalidCondition, InvalidOption, UnknownName
 from stormproof.corruptions import find
 from stormproof.corruptions.units import physical
-from stormproof.metrics.measure import measures
+from stormproof.metrics.metric import measures
 from stormproof.results.breaking import Answer, BreakingPoint, Seen, search
-from stormproof.results.resample import weighted
-from stormproof.results.store.record import read_record
-from stormproof.results.store.reopen import dataset_of
-from stormproof.results.weights import REPLICATES, poisson_weights
+from stormproof.results.run import Run
+from stormproof.results.weights import REPLICATES
 
-Run = Callable[[Sequence[Condition]], None]  # runs the conditions, clean images included, into the folder
+Execute = Callable[[Sequence[Condition]], None]  # runs the conditions, clean images included, into the folder
 TOLERANCE = 0.1
 _FORM = re.compile(r"\s*(?P<measure>[\w ]+?)\s*(?P<sign>>=|<=)\s*(?P<threshold>[0-9.eE+-]+)\s*")
 _SPAN = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<weak>[0-9.eE+-]+?)\s*\.\.\s*(?P<strong>[0-9.eE+-]+)\s*")
@@ -136,7 +134,7 @@ def parse_requirement(text: str) -> tuple[str, float]:
 
 
 def find_breaking_point(
-    axis: Axis, measure: str, threshold: float, *, out: Path, run: Run,
+    axis: Axis, measure: str, threshold: float, *, out: Path, run: Execute,
     tolerance: float = TOLERANCE, replicates: int = REPLICATES,
 ) -> Breaking:  # fmt: skip
     """Search along an axis; `run` fills the folder `out` with the conditions asked for."""
@@ -159,14 +157,11 @@ def find_breaking_point(
     return Breaking(axis, measure, found)
 
 
-def _seen(run: Path, texts: list[str], measure: str, sign: float, replicates: int) -> dict[str, Seen]:
+def _seen(folder: Path, texts: list[str], measure: str, sign: float, replicates: int) -> dict[str, Seen]:
     """The scores of some conditions and of the clean images, with their replicates."""
-    record = read_record(run)
-    record = record.model_copy(update={"conditions": ("clean", *(t for t in texts if t != "clean"))})
-    dataset = dataset_of(record)
-    weights = poisson_weights([dataset.ids[i] for i in range(record.images)], replicates=replicates)
-    rows = np.concatenate([np.ones((1, record.images), np.uint8), weights])
-    found = weighted(run, record, dataset, rows).by_measure
-    if measure not in found:
-        raise InvalidOption(f"The run has no {measure}; it has {', '.join(found)}.")
-    return {text: Seen(float(sign * v[0]), sign * v[1:]) for text, v in found[measure].items()}
+    conditions = ("clean", *(text for text in texts if text != "clean"))
+    scores = Run(folder).score(conditions=conditions, replicates=replicates)
+    if measure not in scores.cells:
+        raise InvalidOption(f"The run has no {measure}; it has {', '.join(scores.cells)}.")
+    spread = scores.spread(measure)
+    return {text: Seen(sign * scores.score(measure, text), sign * spread[text]) for text in conditions}

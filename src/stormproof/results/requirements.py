@@ -22,7 +22,7 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, StormproofError, UnknownName
 from stormproof.core.files import read_yaml
 from stormproof.corruptions import find_suite
-from stormproof.metrics.measure import measures
+from stormproof.metrics.metric import measures
 
 AGGREGATES = ("P", "mPC", "rPC", "mCE")
 BOUNDS = ("at_least", "at_most", "at_most_loss", "at_most_drop")

@@ -8,18 +8,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from stormproof.core.condition import Condition
 from stormproof.core.errors import counted
-from stormproof.corruptions import SUITES
-from stormproof.corruptions.presets import PRESETS
+from stormproof.corruptions import SUITES, find
+from stormproof.corruptions.presets import PRESETS, covered
+from stormproof.metrics.sequences import ALONG
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionSet:
-    """Corrupted conditions of a run that are reported together; `of` is how many the named set has."""
+    """Corrupted conditions that are reported together.
+
+    `of` is how many the named set has, `covered` are those that its means cover: *kamann* leaves out strong
+    noise, and conditions along α are followed, not averaged.
+    """
 
     name: str  # empty: conditions of no benchmark or suite
     conditions: tuple[str, ...]
     of: int
+    covered: tuple[str, ...]
 
     @property
     def whole(self) -> bool:
@@ -29,7 +36,7 @@ class ConditionSet:
     @property
     def words(self) -> str:
         """
-        >>> ConditionSet("", ("fog@3",), 1).words, ConditionSet("coco-c", ("fog@3",), 75).words
+        >>> sets_of(("fog@3",))[0].words, sets_of(("fog@3",), "coco-c")[0].words
         ('1 condition', 'coco-c, partial: 1 of 75 conditions')
         """
         count = counted(len(self.conditions), "condition")
@@ -39,21 +46,14 @@ class ConditionSet:
             return f"{self.name}, partial: {len(self.conditions)} of {self.of} conditions"
         return f"{self.name} ({count})"
 
+    @property
+    def mean_name(self) -> str:
+        """What its mean is called: mPC over a benchmark or suite, held whole.
 
-def mean_words(count: int) -> str:
-    """What the mean over conditions of no benchmark or suite is called."""
-    return f"mean over {counted(count, 'condition')}"
-
-
-def mean_name(conditions: Sequence[str], benchmark: str | None = None) -> str:
-    """What the mean over all conditions of a run is: mPC where they are one benchmark or suite, whole.
-
-    >>> mean_name(("clean", "fog@1", "fog@2"))
-    'mean over 2 conditions'
-    """
-    sets = sets_of(conditions, benchmark)
-    whole = len(sets) == 1 and sets[0].whole
-    return "mPC" if whole else mean_words(sum(len(each.conditions) for each in sets))
+        >>> sets_of(("clean", "fog@1", "fog@2"))[0].mean_name
+        'mean over 2 conditions'
+        """
+        return "mPC" if self.whole else f"mean over {counted(len(self.covered), 'condition')}"
 
 
 def sets_of(conditions: Sequence[str], benchmark: str | None = None) -> tuple[ConditionSet, ...]:
@@ -66,18 +66,52 @@ def sets_of(conditions: Sequence[str], benchmark: str | None = None) -> tuple[Co
     found: list[ConditionSet] = []
     if benchmark in PRESETS and not PRESETS[benchmark].lacking:
         own = _strings(PRESETS[benchmark].conditions())
-        found.append(ConditionSet(benchmark, tuple(text for text in held if text in own), len(own)))
+        found.append(_set(benchmark, [text for text in held if text in own], len(own), benchmark=benchmark))
     suites = {name: _strings(suite.conditions) for name, suite in SUITES.items()}
     whole = {name: own for name, own in suites.items() if own <= {*held}}
     for name, own in sorted(whole.items(), key=lambda item: -len(item[1])):
         if not any(own <= {*other.conditions} for other in found):
-            found.append(ConditionSet(name, tuple(text for text in held if text in own), len(own)))
+            found.append(_set(name, [text for text in held if text in own], len(own), suite=name))
     named = {text for each in found for text in each.conditions}
-    rest = tuple(text for text in held if text not in named)
-    return (
-        *(each for each in found if each.conditions),
-        *([ConditionSet("", rest, len(rest))] if rest else ()),
-    )
+    rest = [text for text in held if text not in named]
+    return (*(each for each in found if each.conditions), *([_set("", rest, len(rest))] if rest else ()))
+
+
+def suite_set(name: str) -> ConditionSet:
+    """A suite's own conditions as a set."""
+    own = [str(condition) for condition in SUITES[name]]
+    return _set(name, own, len(own), suite=name)
+
+
+def same_condition(text: str, held: Iterable[str]) -> str | None:
+    """The one of some conditions that is this one: by its string, or with the same numbers given otherwise.
+
+    >>> same_condition("haze@2", ["clean", "haze[beta=0.012]"])
+    'haze[beta=0.012]'
+    """
+    known = list(held)
+    if text in known:
+        return text
+    wanted = Condition.parse(text)
+    if wanted.corruption is None:
+        return None
+    values = find(wanted.corruption).parameters(wanted)
+    for other in known:
+        condition = Condition.parse(other)
+        if (
+            condition.corruption == wanted.corruption
+            and find(wanted.corruption).parameters(condition) == values
+        ):
+            return other
+    return None
+
+
+def _set(
+    name: str, texts: Sequence[str], of: int, *, benchmark: str | None = None, suite: str | None = None
+) -> ConditionSet:
+    parsed = covered(map(Condition.parse, texts), benchmark=benchmark, suite=suite)
+    kept = tuple(str(condition) for condition in parsed if condition.corruption != ALONG)
+    return ConditionSet(name, tuple(texts), of, kept)
 
 
 def _strings(conditions: Iterable[object]) -> set[str]:

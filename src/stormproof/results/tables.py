@@ -1,46 +1,98 @@
-"""Scores as printed tables, JSON and CSV."""
+"""Scores as printed tables, JSON and CSV; of one run, or of several as rows."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
 from stormproof.core.condition import SEVERITIES, Condition
-from stormproof.core.files import write_text
+from stormproof.core.text import as_csv as csv_text
+from stormproof.core.text import finite
+from stormproof.corruptions.groups import KAMANN_NOISE_SEVERITIES
+from stormproof.corruptions.presets import PRESETS
+from stormproof.corruptions.suites import SUITES
 from stormproof.metrics.aggregate import INPUTS, aggregates_of
-from stormproof.metrics.measure import measures
+from stormproof.metrics.metric import measures
 from stormproof.metrics.sequences import curve_of
-from stormproof.results import papers
 from stormproof.results.aggregates import MEAN
-from stormproof.results.images import save_images
-from stormproof.results.score import Scores
-from stormproof.results.sets import mean_words
-from stormproof.results.store.seal import write_sealed
+from stormproof.results.estimate import Estimate
+from stormproof.results.interval import FEW, NEW_IMAGES, Interval
+from stormproof.results.run import Run
+from stormproof.results.scores import Scores
+from stormproof.results.sets import sets_of
 
-SCORES = "scores.json"
-SCORES_CSV = "scores.csv"
 COLUMNS = ("condition", "corruption", "severity", "class", "measure", "value")
+FAR = 0.005  # half a point: more than the usual differences between decoders and resizing
+# The aggregate that shows that a paper's groups are there: its table's title, and columns that may be absent.
+_GROUPS = {
+    "by_group_michaelis": (
+        "by group of corruptions",
+        {"mPC": "by_group_michaelis", "rPC": "rPC_by_group_michaelis"},
+    ),
+    "by_group_kamann": (
+        "by category of corruptions",
+        {
+            "mean": "by_group_kamann",
+            "relative": "rPC_by_group_kamann",
+            "CD": "CD_by_category",
+            "rCD": "rCD_by_category",
+        },
+    ),
+    "CE_by_group_liu": (
+        "by part of the camera",
+        {"CE": "CE_by_group_liu", "ΔCE": "delta_CE_by_group_liu"},
+    ),
+}
 
 
-def save(run: Path, scores: Scores) -> None:
-    """Keep scores beside the predictions they were derived from."""
-    write_sealed(run / SCORES, finite(scores.as_dict()))
-    write_text(run / SCORES_CSV, as_csv(scores))
-    if scores.images is not None:
-        save_images(run, scores.images)
+def as_dict(scores: Scores) -> dict[str, Any]:
+    """Everything, as JSON has it: fractions in full precision, null where there is no number."""
+    record = scores.record
+    found = {
+        "model": scores.model, "dataset": scores.dataset, "images": scores.images,
+        "seed": record.seed if record else None, "key": record.key if record else None,
+        "benchmark": scores.benchmark, "tags": dict(scores.tags), "options": scores.options.as_dict(),
+        "headline": scores.headline, "reference": scores.reference.model if scores.reference else None,
+        "missing": list(scores.missing), "left_out": list(scores.left_out), "notices": list(scores.notices),
+        "classes": list(scores.classes), "over": scores.over.name if scores.over.whole else "",
+        "scores": scores.cells, "aggregates": scores.aggregates, "per_class": scores.per_class,
+        "sets": [
+            {
+                "name": each.name, "conditions": list(each.conditions), "of": each.of,
+                "covered": list(each.covered),
+                "aggregates": {measure: scores.totals(measure, each) for measure in scores.cells},
+            }
+            for each in scores.sets
+        ],
+        "quality": scores.quality, "roc": scores.roc, "lost": scores.lost,
+    }  # fmt: skip
+    if scores.replicates is not None:
+        found["intervals"] = _interval_dict(scores)
+    return found
 
 
-def as_json(scores: Scores) -> str:
-    """Fractions, in full precision; null where there is no number."""
-    return document(scores.as_dict())
+def _interval_dict(scores: Scores) -> dict[str, Any]:
+    assert scores.replicates is not None
+    by_measure = {measure: scores.intervals(measure) for measure in scores.replicates.cells}
+    cells = set(scores.conditions)
+    return {
+        "target": NEW_IMAGES, "level": 0.95, "images": scores.images, "replicates": scores.replicates.count,
+        "left_out": list(scores.left_out), "warning": few_images(scores.images),
+        "cells": {m: {n: asdict(i) for n, i in row.items() if n in cells} for m, row in by_measure.items()},
+        "aggregates": {
+            m: {n: asdict(i) for n, i in row.items() if n not in cells} for m, row in by_measure.items()
+        },
+        "per_class": {
+            m: {t: {n: asdict(i) for n, i in row.items()} for t, row in by_condition.items()}
+            for m, by_condition in scores.replicates.per_class.items()
+        },
+    }  # fmt: skip
 
 
 def document(content: Any) -> str:
@@ -50,34 +102,24 @@ def document(content: Any) -> str:
 
 def several(every: Mapping[str, Scores], *, wants_json: bool) -> str:
     """The scores of one run, or of several by name, as JSON or CSV."""
-    if len(every) == 1:
-        (scores,) = every.values()
-        return as_json(scores) if wants_json else as_csv(scores)
     if wants_json:
-        return document({name: scores.as_dict() for name, scores in every.items()})
-    lines = [f"run,{line}" if k == 0 else f"{_quoted(name)},{line}"
-             for j, (name, scores) in enumerate(every.items())
-             for k, line in enumerate(as_csv(scores).splitlines()) if k or not j]  # fmt: skip
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _quoted(name: str) -> str:
-    return f'"{name}"' if "," in name else name
+        if len(every) == 1:
+            return document(as_dict(next(iter(every.values()))))
+        return document({name: as_dict(scores) for name, scores in every.items()})
+    if len(every) == 1:
+        return as_csv(next(iter(every.values())))
+    rows = ((name, *row) for name, scores in every.items() for row in tidy(scores))
+    return csv_text(("run", *COLUMNS), rows)
 
 
 def as_csv(scores: Scores) -> str:
     """One line per condition and measure, then one for each class that has numbers of its own."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for *identity, value in tidy(scores):
-        writer.writerow((*identity, _number(value)))
-    return out.getvalue()
+    return csv_text(COLUMNS, tidy(scores))
 
 
 def tidy(scores: Scores) -> Iterator[tuple[str, str | None, float | None, str | None, str, float]]:
     """Every number as a row of `COLUMNS`; no class is all that were scored."""
-    for measure, by_condition in scores.by_measure.items():
+    for measure, by_condition in scores.cells.items():
         for text, value in by_condition.items():
             condition = Condition.parse(text)
             yield text, condition.corruption, condition.severity, None, measure, value
@@ -88,32 +130,64 @@ def tidy(scores: Scores) -> Iterator[tuple[str, str | None, float | None, str | 
                 yield text, condition.corruption, condition.severity, name, measure, value
 
 
+def flat_numbers(scores: Scores) -> dict[str, float]:
+    """Every finite number under a name, for trackers: 'AP/fog@3', 'AP/mPC'."""
+    cells = {f"{m}/{text}": value for m, row in scores.cells.items() for text, value in row.items()}
+    totals = {
+        f"{measure}/{name}": value
+        for measure, found in scores.aggregates.items()
+        for name, value in found.items()
+        if isinstance(value, float)
+    }
+    return {name: value for name, value in (cells | totals).items() if math.isfinite(value)}
+
+
+def few_images(images: int | None) -> str | None:
+    """A warning where a set is too small for its intervals to be trusted."""
+    if images is None or images >= FEW:
+        return None
+    return (
+        f"{images} images are few: average precision is too high on so few, and these intervals cover less "
+        f"than they say (docs/confidence.md). Use {FEW} at least, better 1,000."
+    )
+
+
 def summary_table(scores: Scores) -> Table:
-    """P, mPC and rPC of every measure over the first set of conditions; mCE where lower is better; CD and rCD
-    beside a reference. Conditions that are no benchmark or suite have a mean instead."""
+    """P, mPC and rPC of every measure over the first set of conditions, each ± half its interval if known;
+    mCE where lower is better; CD and rCD beside a reference. Conditions of no benchmark or suite have a
+    mean."""
+    sure = scores.replicates is not None
     columns = summary_columns(scores)
-    record = scores.record
-    beside = f", against {scores.reference}" if scores.reference else ""
-    over = f", over {scores.sets[0][0].words}" if scores.sets and scores.sets[0][0].conditions else ""
-    title = f"{record.model.name} on {record.dataset.name}, {record.images} images{over}{beside} (in %)"
-    table = Table(title=Text(title), title_justify="left")
+    table = Table(title=Text(_title(scores)), title_justify="left")
     table.add_column("measure", overflow="fold")
     for _, words in columns:
         table.add_column(words, justify="right")
+    if sure:
+        table.add_column("bias of P", justify="right")
     known = measures()
     for name, found in scores.aggregates.items():
         if known[name].fraction:
-            cells = [percent(found.get(key, math.nan)) for key, _ in columns]
-            table.add_row(name, *cells, style="bold" if name == scores.headline else "")
+            intervals = scores.intervals(name) if sure else {}
+            cells = [_number(found.get(key, math.nan), intervals.get(key)) for key, _ in columns]
+            bias = [_signed(intervals.get("P"))] if sure else []
+            table.add_row(name, *cells, *bias, style="bold" if name == scores.headline else "")
     return table
+
+
+def _title(scores: Scores) -> str:
+    beside = f", against {scores.reference.name}" if scores.reference else ""
+    over = f", over {scores.over.words}" if scores.over.conditions else ""
+    out = f", {len(scores.left_out)} unreadable left out" if scores.left_out else ""
+    asked = f"; {scores.options.words}" if scores.options.words else ""
+    what = f"{scores.model} on {scores.dataset}, {scores.images} images{out}{over}{beside}{asked}"
+    return f"{what}: 95 % intervals for {NEW_IMAGES} (in %)" if scores.replicates else f"{what} (in %)"
 
 
 def summary_columns(scores: Scores) -> list[tuple[str, str]]:
     """The aggregates that any measure has, with their headings."""
     inputs = [given for given in INPUTS if "reference" not in given or scores.reference is not None]
     declared = [(found.name, found.column) for found in aggregates_of(*inputs) if found.column]
-    count = len(scores.sets[0][0].conditions) if scores.sets else 0
-    declared.append((MEAN, mean_words(count)))
+    declared.append((MEAN, scores.over.mean_name))
     held = {key for found in scores.aggregates.values() for key in found}
     return [(name, column) for name, column in declared if name in held]
 
@@ -121,23 +195,24 @@ def summary_columns(scores: Scores) -> list[tuple[str, str]]:
 def set_lines(scores: Scores) -> list[str]:
     """The headline measure over each set of conditions: one line each, where there are several."""
     lines = []
-    for each, totals in scores.sets if len(scores.sets) > 1 else ():
-        found = totals.get(scores.headline, {})
+    for each in scores.sets if len(scores.sets) > 1 else ():
+        found = scores.totals(scores.headline, each)
         shown = {key: found[key] for key in ("P", "mPC", "rPC", "mCE", MEAN) if key in found}
         numbers = ", ".join(
             f"{key} {percent(value)}" for key, value in shown.items() if not math.isnan(value)
         )
-        lines.append(
-            f"{scores.headline} over {each.words if each.name else f'{each.words} beside'}: {numbers}"
-        )
+        words = each.words if each.name else f"the other {each.words}"
+        lines.append(f"{scores.headline} over {words}: {numbers}")
     return lines
 
 
 def class_line(scores: Scores) -> str:
     """Which classes the means are over, where that is not all of the dataset's."""
+    if scores.record is None:
+        return ""
     dataset = scores.record.dataset
     sides = {"AP": dataset.classes, "mIoU": dataset.semantic_classes}
-    known = {name for measure, side in sides.items() if measure in scores.by_measure for name in side}
+    known = {name for measure, side in sides.items() if measure in scores.cells for name in side}
     if not scores.classes or known <= {*scores.classes}:
         return ""
     some = ", ".join(scores.classes[:5]) + (" …" if len(scores.classes) > 5 else "")
@@ -146,7 +221,7 @@ def class_line(scores: Scores) -> str:
 
 def grid_table(scores: Scores) -> Table:
     """The headline measure by corruption and severity, with the mean of each row where all are complete."""
-    values = scores.by_measure[scores.headline]
+    values = scores.cells[scores.headline]
     table = Table(title=f"{scores.headline} by corruption and severity (in %)", title_justify="left")
     table.add_column("corruption", overflow="fold")
     for level in SEVERITIES:
@@ -170,17 +245,44 @@ def grid_table(scores: Scores) -> Table:
 
 
 def _means(scores: Scores) -> dict[str, float]:
-    """The headline's mean of each corruption by the benchmark's rule; none of an incomplete grid."""
+    """The headline's mean of each corruption by the rule of its set; none of an incomplete grid."""
     means: dict[str, float] = {}
-    for totals in [found for _, found in reversed(scores.sets)] or [scores.aggregates]:
-        found = totals.get(scores.headline, {})
+    for each in reversed(scores.sets):
+        found = scores.totals(scores.headline, each)
         means |= found.get("by_corruption") or found.get("CE") or {}
     return means
 
 
 def group_tables(scores: Scores) -> list[Table]:
-    """The headline measure by the groups of the run's paper."""
-    return papers.group_tables(scores.headline, scores.aggregates.get(scores.headline, {}), scores.record)
+    """The headline measure by the groups of the run's paper, in percent; means of categories with their
+    standard deviation."""
+    found = scores.aggregates.get(scores.headline, {})
+    kamann = _few_noise(scores)
+    papers = {"by_group_kamann"} if kamann else {*_GROUPS} - {"by_group_kamann"}
+    tables = []
+    for key in (key for key in _GROUPS if key in papers and key in found):
+        title, columns = _GROUPS[key]
+        shown = {words: found[source] for words, source in columns.items() if source in found}
+        table = Table(title=f"{scores.headline}, {title} (in %)", title_justify="left")
+        table.add_column("group")
+        for words in shown:
+            table.add_column(words, justify="right")
+        for group in found[key]:
+            table.add_row(group, *(_group_cell(values.get(group, math.nan)) for values in shown.values()))
+        tables.append(table)
+    return tables
+
+
+def _few_noise(scores: Scores) -> bool:
+    """Whether the conditions are those of *kamann*, whose means leave out strong noise."""
+    named = PRESETS.get(scores.over.name) or SUITES.get(scores.over.name)
+    return named is not None and named.noise_severities == KAMANN_NOISE_SEVERITIES
+
+
+def _group_cell(value: float | Mapping[str, float]) -> str:
+    if isinstance(value, Mapping):
+        return f"{100 * value['mean']:.1f} ± {100 * value['std']:.1f}"
+    return percent(value)
 
 
 def curves_of(scores: Scores, measure: str) -> dict[tuple[str, str], dict[float, float]]:
@@ -204,16 +306,67 @@ def curve_table(scores: Scores) -> Table:
     return table
 
 
-def flat_numbers(scores: Scores) -> dict[str, float]:
-    """Every finite number under a name, for trackers: 'AP/fog@3', 'AP/mPC'."""
-    cells = {f"{m}/{text}": value for m, row in scores.by_measure.items() for text, value in row.items()}
-    totals = {
-        f"{measure}/{name}": value
-        for measure, found in scores.aggregates.items()
-        for name, value in found.items()
-        if isinstance(value, float)
-    }
-    return {name: value for name, value in (cells | totals).items() if math.isfinite(value)}
+def models_table(every: Mapping[str, Scores]) -> Table:
+    """One row for each run: its headline measure on clean images, under corruption, and their ratio.
+
+    Where the conditions are no benchmark or suite, there is a mean over them instead.
+    """
+    table = Table(title="Models (in %)", title_justify="left")
+    for name in ("model", "dataset", "measure"):
+        table.add_column(name, overflow="fold")
+    totals = {name: scores.aggregates.get(scores.headline, {}) for name, scores in every.items()}
+    unnamed = [MEAN] if any(MEAN in found for found in totals.values()) else []
+    for name in ("P", "mPC", "rPC", *unnamed, "conditions"):
+        table.add_column(name, justify="right")
+    for name, scores in every.items():
+        found, clean = totals[name], scores.score(scores.headline)
+        cells = [percent(value) for value in (clean, *map(found.get, ("mPC", "rPC", *unnamed)))]
+        count = str(len(scores.conditions) - len(scores.missing))
+        table.add_row(Text(name), Text(scores.dataset), scores.headline, *cells, count)
+    return table
+
+
+def expectations(scores: Scores) -> list[str]:
+    """Warnings about clean scores that are not what the model's card promises."""
+    found = []
+    for measure, promised in scores.record.expect.items() if scores.record else ():
+        clean = scores.score(measure)
+        if math.isnan(clean):
+            found.append(f"no clean {measure} to compare with the expected {100 * promised:.1f}.")
+        elif abs(clean - promised) > FAR:
+            found.append(
+                f"clean {measure} is {100 * clean:.1f}, expected {100 * promised:.1f}: check the model's "
+                "size, normalisation and classes, and that these are the card's images."
+            )
+    return found
+
+
+def estimate_table(run: Run, found: Estimate) -> Table:
+    """An estimate from part of a grid, marked as one."""
+    part = f"{100 * found.inferences:.1f} % of the inferences, {found.shares:g} images a condition"
+    table = Table(title=Text(f"ESTIMATE of {run.name} from {part} (in %)"), title_justify="left")
+    for column in ("", "estimate", "95 % of the full grid's"):
+        table.add_column(column)
+    table.add_row("P", f"{100 * found.clean:.2f}", "in full")
+    mean = sets_of(run.conditions, run.record.benchmark)[0].mean_name
+    relative = "rPC" if mean == "mPC" else f"{mean}, relative to P"
+    for name, interval in ((mean, found.mpc), (relative, found.rpc)):
+        table.add_row(name, f"{100 * interval.estimate:.2f}", _span(interval), style="bold")
+    for name, interval in found.by_corruption.items():
+        table.add_row(Text(name), f"{100 * interval.estimate:.1f}", _span(interval))
+    return table
+
+
+def plus_minus(interval: Interval) -> str:
+    """
+    >>> plus_minus(Interval(0.302, 0.29, 0.314, 0.006))
+    '30.2 ± 1.2'
+    """
+    if math.isnan(interval.estimate):
+        return ""
+    if math.isnan(interval.se):
+        return f"{percent(interval.estimate)} ± ?"
+    return f"{percent(interval.estimate)} ± {percent(interval.half_width)}"
 
 
 def percent(value: float | None) -> str:
@@ -221,14 +374,13 @@ def percent(value: float | None) -> str:
     return "" if value is None or math.isnan(value) else f"{100 * value:.1f}"
 
 
-def _number(value: float) -> str:
-    return "" if math.isnan(value) else repr(value)
+def _number(value: float, interval: Interval | None) -> str:
+    return percent(value) if interval is None else plus_minus(interval)
 
 
-def finite(value: Any) -> Any:
-    """JSON has no NaN and no infinity."""
-    if isinstance(value, dict):
-        return {str(key): finite(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _span(interval: Interval) -> str:
+    return f"{100 * interval.low:.2f} … {100 * interval.high:.2f}"
+
+
+def _signed(interval: Interval | None) -> str:
+    return "" if interval is None or math.isnan(interval.bias) else f"{100 * interval.bias:+.2f}"

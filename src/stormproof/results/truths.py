@@ -1,28 +1,82 @@
-"""What the dataset says about the images of a run, moved where a condition moves it."""
+"""What a run is scored against: the objects and maps of the dataset, of some classes, moved where a condition
+moves them.
+
+Scores are over the classes that model and dataset share, unless some are named: a pedestrian detector on COCO
+would otherwise be averaged over 79 classes that it cannot find.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.core.sample import Instances, Ints
 from stormproof.corruptions import find, truth_under
 from stormproof.corruptions.geometry import select
 from stormproof.datasets.dataset import Dataset
 from stormproof.metrics.records import Detections, DetectionTruth
-from stormproof.models.classes import match_classes
-from stormproof.results.classes import Asked, chosen_classes, narrowed
-from stormproof.results.reading import RunRows
-from stormproof.results.store.completeness import unreadable_images
-from stormproof.results.store.contents import has_objects, has_values
-from stormproof.results.store.record import RunRecord
+from stormproof.models.classes import NO_CLASS, ClassMatch, match_classes
+from stormproof.results import rows
+
+if TYPE_CHECKING:
+    from stormproof.results.run import Run
 
 PEOPLE = ("person", "pedestrian")
+ALL = "all"
+# Classes to score: some, in a list or separated by commas; "all"; None for those that both share.
+Asked = Sequence[str] | str | None
+
+
+def chosen_classes(model: Sequence[str], dataset: Sequence[str], asked: Asked) -> tuple[str, ...]:
+    """The dataset's classes to score, in its order; of those asked for, the ones it has.
+
+    >>> chosen_classes(["pedestrian"], ["car", "person"], None)
+    ('person',)
+    """
+    if asked == ALL:
+        return tuple(dataset)
+    if asked is not None:
+        return tuple(name for name in dataset if name in class_names(asked))
+    shared = {*match_classes(model, dataset).labels}
+    return tuple(name for label, name in enumerate(dataset) if label in shared)
+
+
+def chosen_labels(dataset: Sequence[str], chosen: Sequence[str]) -> tuple[int, ...]:
+    """The labels of the chosen classes."""
+    return tuple(label for label, name in enumerate(dataset) if name in chosen)
+
+
+def check_classes(asked: Asked, *known: Sequence[str]) -> None:
+    """Refuse a class that the dataset does not have."""
+    if asked is None or asked == ALL:
+        return
+    every = tuple(dict.fromkeys(name for classes in known for name in classes))
+    for name in class_names(asked):
+        if name not in every:
+            raise UnknownName("class of the dataset", name, every, f"Classes: {', '.join(every)}.")
+    if not class_names(asked):
+        raise InvalidOption("--classes names none; give some, such as person,car, or all.")
+
+
+def class_names(asked: Sequence[str] | str) -> tuple[str, ...]:
+    return tuple(
+        name.strip() for name in (asked.split(",") if isinstance(asked, str) else asked) if name.strip()
+    )
+
+
+def narrowed(match: ClassMatch, chosen: Sequence[str]) -> ClassMatch:
+    """The match with some of the dataset's classes; predictions of any other have no class."""
+    place = {name: i for i, name in enumerate(chosen)}
+    labels = (
+        NO_CLASS if label == NO_CLASS else place.get(match.dataset[label], NO_CLASS) for label in match.labels
+    )
+    return ClassMatch(match.model, tuple(chosen), tuple(labels))
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +91,10 @@ class Truths:
     unreadable: frozenset[int] = frozenset()  # left out of every condition
 
     @classmethod
-    def of_run(cls, run: Path, record: RunRecord, dataset: Dataset, asked: Asked = None) -> Truths:
-        """What a run is scored against: the objects of the classes asked for, in the images it could read."""
-        chosen = chosen_classes(record.model.classes, dataset.classes, asked)
-        unreadable = frozenset(unreadable_images(run, record))
-        return cls(dataset, record.images, record.seed, chosen, unreadable)
+    def of_run(cls, run: Run, asked: Asked = None) -> Truths:
+        """The objects of the classes asked for, in the images that the run could read."""
+        chosen = chosen_classes(run.record.model.classes, run.dataset.classes, asked)
+        return cls(run.dataset, run.record.images, run.record.seed, chosen, frozenset(run.unreadable))
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -61,9 +114,9 @@ class Truths:
     def has_objects(self) -> bool:
         return bool(self.dataset.classes) and self.dataset.truth(0).instances is not None
 
-    def answered_in(self, run: Path) -> bool:
-        """Whether a run's model answers with objects of these classes; one of label maps alone does not."""
-        answered = has_objects(run) or not has_values(run, "semantic_runs")
+    def answered_by(self, run: Run) -> bool:
+        """Whether a run's model predicts objects of these classes; one of label maps alone does not."""
+        answered = run.has_objects or not run.has("semantic_runs")
         return answered and self.has_objects and bool(self.classes)
 
     @cached_property
@@ -120,26 +173,11 @@ def moves(condition: Condition) -> bool:
     return condition.corruption is not None and find(condition.corruption).moves_labels(condition)
 
 
-def met(
-    rows: RunRows, record: RunRecord, truths: Truths, conditions: Sequence[str], *, masks: bool
+def iter_matches(
+    run: Run, truths: Truths, conditions: Sequence[str], *, masks: bool
 ) -> Iterator[tuple[str, DetectionTruth, Detections]]:
     """Truth and detections of each condition in the labels of the classes scored; the clean images first."""
-    match = narrowed(match_classes(record.model.classes, truths.dataset.classes), truths.classes)
+    match = narrowed(match_classes(run.record.model.classes, truths.dataset.classes), truths.classes)
     clean_first = sorted(conditions, key=lambda text: text != "clean")
-    for text, found in rows.detections(clean_first, match, truths.still.position, masks=masks):
+    for text, found in rows.detections(run, clean_first, match, truths.still.position, masks=masks):
         yield text, truths.under(Condition.parse(text)), found
-
-
-def only(truth: DetectionTruth, label: int) -> DetectionTruth:
-    """The objects of one class, as a set of its own."""
-    kept = np.flatnonzero(truth.labels == label)
-    return DetectionTruth(
-        truth.ids, (truth.classes[label],), truth.image[kept], truth.boxes[kept],
-        np.zeros(len(kept), np.int64), truth.crowd[kept], truth.ignore[kept], truth.area[kept],
-        tuple(truth.masks[i] for i in kept.tolist()), truth.sides[kept],
-    )  # fmt: skip
-
-
-def with_stranger(truth: DetectionTruth) -> DetectionTruth:
-    """The truth with one class more, which no object has: that of detections the dataset has no name for."""
-    return replace(truth, classes=(*truth.classes, "(no class of the dataset)"))

@@ -1,4 +1,5 @@
-"""Requirements against what is known of a run: pass, fail, or inconclusive where the interval straddles."""
+"""Requirements against what is known of a run: pass, fail, or inconclusive where the interval holds the
+threshold; and verdicts as JUnit XML, as a Markdown table, and for pytest."""
 
 from __future__ import annotations
 
@@ -8,22 +9,17 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree  # only written here, never parsed
 
-import numpy as np
-
-from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, UnknownName, some
 from stormproof.core.sample import Floats
-from stormproof.corruptions import find, find_suite
-from stormproof.metrics.measure import measures
-from stormproof.results.grids import aggregated
+from stormproof.metrics.metric import measures, ratio
+from stormproof.results.aggregates import MEAN
 from stormproof.results.interval import Interval, around, percentile
-from stormproof.results.intervals import Known, require_pair
-from stormproof.results.requirements import AGGREGATES, Requirement
-from stormproof.results.resample import resample
-from stormproof.results.score import score_run
-from stormproof.results.sets import mean_name
-from stormproof.results.store.record import RunRecord
+from stormproof.results.requirements import AGGREGATES, Requirement, read_requirements
+from stormproof.results.run import Run
+from stormproof.results.scores import Scores, require_same_images
+from stormproof.results.sets import same_condition, suite_set
 from stormproof.results.weights import REPLICATES
 
 
@@ -60,20 +56,14 @@ class Verdict:
 
 
 def check_run(
-    run: Path, requirements: Sequence[Requirement], *, against: Path | None = None,
-    data: str | None = None, replicates: int = REPLICATES,
-) -> list[Verdict]:  # fmt: skip
-    """The verdicts on a run folder, beside a baseline where a requirement asks for one."""
-    known = known_of(run, data=data, replicates=replicates)
-    baseline = None if against is None else known_of(against, data=data, replicates=replicates)
+    run: Run, requirements: Sequence[Requirement], *, against: Run | None = None, replicates: int = REPLICATES
+) -> list[Verdict]:
+    """The verdicts on a run, beside a baseline where a requirement asks for one."""
+    scores = run.score(replicates=replicates)
+    baseline = None if against is None else against.score(replicates=replicates)
     if baseline is not None:
-        require_pair(known, baseline)
-    return [judge(requirement, known, baseline) for requirement in requirements]
-
-
-def known_of(run: Path, *, data: str | None = None, replicates: int = REPLICATES) -> Known:
-    """A run's scores and their replicates."""
-    return score_run(run, data=data), resample(run, data=data, replicates=replicates)
+        require_same_images(scores, baseline)
+    return [judge(requirement, scores, baseline) for requirement in requirements]
 
 
 def exit_code(verdicts: Sequence[Verdict]) -> int:
@@ -82,10 +72,10 @@ def exit_code(verdicts: Sequence[Verdict]) -> int:
     return 1 if Outcome.FAIL in outcomes else 3 if Outcome.INCONCLUSIVE in outcomes else 0
 
 
-def judge(requirement: Requirement, known: Known, baseline: Known | None = None) -> Verdict:
+def judge(requirement: Requirement, scores: Scores, baseline: Scores | None = None) -> Verdict:
     """The verdict on one requirement; one that the run cannot answer is an error that names it."""
-    interval = _asked(requirement, known, baseline)
-    requirement = replace(requirement, called=_called(requirement, known[1].record))
+    interval = _asked(requirement, scores, baseline)
+    requirement = replace(requirement, called=_called(requirement, scores))
     if math.isnan(interval.estimate) or math.isnan(interval.se):
         raise InvalidOption(f"{requirement.id}: {requirement.text} has no value in this run.")
     good = requirement.bound == "at_least"
@@ -96,27 +86,24 @@ def judge(requirement: Requirement, known: Known, baseline: Known | None = None)
     return Verdict(requirement, outcome, interval, margin)
 
 
-def _called(r: Requirement, record: RunRecord) -> str:
-    """A mean over conditions that are no benchmark or suite is said to be one."""
-    if r.suite is not None or r.metric not in ("mPC", "rPC", "mCE"):
+def _called(r: Requirement, scores: Scores) -> str:
+    """The name of a mean over conditions that are no benchmark or suite; empty for the metric's own name."""
+    if r.suite is not None or r.metric not in ("mPC", "rPC", "mCE") or scores.over.whole:
         return ""
-    name = mean_name(record.conditions, record.benchmark)
-    if name == "mPC":
-        return ""
+    name = scores.over.mean_name
     return f"{name}, relative to P," if r.metric == "rPC" else name
 
 
-def _asked(r: Requirement, known: Known, baseline: Known | None) -> Interval:
-    estimate, replicates = _value(r, known)
+def _asked(r: Requirement, scores: Scores, baseline: Scores | None) -> Interval:
+    estimate, replicates = _value(r, scores)
+    sign = 1 if _higher(r) else -1
     if r.bound == "at_most_drop":
         if baseline is None:
             raise InvalidOption(f"{r.id}: at_most_drop needs a baseline; give one with --against RUN.")
         before, theirs = _value(r, baseline)
-        sign = 1 if _higher(r) else -1
         return percentile(sign * (before - estimate), sign * (theirs - replicates))
     if r.bound == "at_most_loss":
-        clean, theirs = _cell(r, known, "clean")
-        sign = 1 if _higher(r) else -1
+        clean, theirs = _cell(r, scores, "clean")
         return percentile(sign * (clean - estimate), sign * (theirs - replicates))
     return around(estimate, replicates)
 
@@ -125,63 +112,101 @@ def _higher(r: Requirement) -> bool:
     return r.metric != "mCE" and (r.metric in AGGREGATES or measures()[r.metric].higher)
 
 
-def _value(r: Requirement, known: Known) -> tuple[float, Floats]:
-    """The quantity a requirement speaks of: its estimate and its replicates."""
+def _value(r: Requirement, scores: Scores) -> tuple[float, Floats]:
+    """The quantity that a requirement is about: its estimate and its replicates."""
     if r.condition is not None:
-        return _cell(r, known, r.condition)
-    scores, replicates = known
+        return _cell(r, scores, r.condition)
     measure = r.of or ("E" if r.metric == "mCE" else scores.headline)
-    _require_measure(r, known, measure)
-    wanted = _conditions(r, known)
-    lacking = [text for text in wanted if text not in replicates.by_measure[measure]]
+    _require_measure(r, scores, measure)
+    over = scores.over if r.suite is None else suite_set(r.suite)
+    lacking = [text for text in over.covered if text not in scores.cells[measure]]
     if lacking:
         what = r.suite or "the run"
         raise InvalidOption(f"{r.id}: {what} has conditions that were not run: {some(lacking)}.")
-    spread = aggregated(measure, {text: replicates.by_measure[measure][text] for text in wanted})
-    point = aggregated(measure, {text: np.array([scores.by_measure[measure][text]]) for text in wanted})
-    if r.metric not in point:
+    point, spread = scores.values(measure, over), scores.spread(measure, over)
+    name = r.metric if r.metric in point else _unnamed(r.metric)
+    if name == "rMEAN" and MEAN in point and "P" in point:
+        return ratio(point[MEAN], point["P"]), ratio(spread[MEAN], spread["P"])
+    if name not in point or name not in spread:
         raise InvalidOption(f"{r.id}: {measure} has no {r.metric}; it has {', '.join(AGGREGATES)} as fits.")
-    return float(point[r.metric][0]), spread[r.metric]
+    return float(point[name]), spread[name]
 
 
-def _conditions(r: Requirement, known: Known) -> list[str]:
-    if r.suite is None:
-        return list(known[1].record.conditions)
-    clean = ["clean"] if "clean" in known[1].record.conditions else []
-    return [*clean, *(str(c) for c in find_suite(r.suite))]
+def _unnamed(metric: str) -> str:
+    """The aggregate of conditions of no benchmark or suite that takes the place of a named one."""
+    return {"mPC": MEAN, "mCE": MEAN, "rPC": "rMEAN"}.get(metric, metric)
 
 
-def _cell(r: Requirement, known: Known, text: str) -> tuple[float, Floats]:
-    scores, replicates = known
-    _require_measure(r, known, r.metric)
-    found = _same(text, [*replicates.by_measure[r.metric]])
+def _cell(r: Requirement, scores: Scores, text: str) -> tuple[float, Floats]:
+    _require_measure(r, scores, r.metric)
+    spread = scores.spread(r.metric)
+    found = same_condition(text, [held for held in scores.conditions if held in spread])
     if found is None:
-        close = UnknownName("condition", text, replicates.record.conditions)
+        close = UnknownName("condition", text, scores.conditions)
         raise InvalidOption(f"{r.id}: {text} was not run, so {r.metric} under it is not known. {close}")
-    return scores.by_measure[r.metric][found], replicates.by_measure[r.metric][found]
+    return scores.cells[r.metric][found], spread[found]
 
 
-def _same(text: str, held: Sequence[str]) -> str | None:
-    """The condition of a run that is this one, under its own name or with its numbers given otherwise."""
-    if text in held:
-        return text
-    wanted = Condition.parse(text)
-    if wanted.corruption is None:
-        return None
-    values = find(wanted.corruption).parameters(wanted)
-    for other in held:
-        condition = Condition.parse(other)
-        same = condition.corruption == wanted.corruption and condition.severity is None is wanted.severity
-        if same and find(wanted.corruption).parameters(condition) == values:
-            return other
-    return None
+def _require_measure(r: Requirement, scores: Scores, measure: str) -> None:
+    if measure not in scores.cells:
+        raise InvalidOption(f"{r.id}: the run has no {measure}; it has {', '.join(scores.cells)}.")
 
 
-def _require_measure(r: Requirement, known: Known, measure: str) -> None:
-    scores, replicates = known
-    if measure not in scores.by_measure:
-        has = ", ".join(replicates.by_measure)
-        raise InvalidOption(f"{r.id}: the run has no {measure}; it has {has}.")
-    if measure not in replicates.by_measure:
-        has = ", ".join(replicates.by_measure)
-        raise InvalidOption(f"{r.id}: {measure} has no interval, so it cannot be judged; these have: {has}.")
+_MARKS = {Outcome.PASS: "✅ pass", Outcome.FAIL: "❌ fail", Outcome.INCONCLUSIVE: "❔ inconclusive"}
+
+
+def junit(name: str, verdicts: Sequence[Verdict]) -> str:
+    """JUnit XML. It has no third outcome, so an inconclusive requirement is a skipped test with a message."""
+    counts = {outcome: sum(v.outcome is outcome for v in verdicts) for outcome in Outcome}
+    root = ElementTree.Element("testsuites")
+    suite = ElementTree.SubElement(
+        root, "testsuite", name=f"stormproof {name}", tests=str(len(verdicts)),
+        failures=str(counts[Outcome.FAIL]), errors="0", skipped=str(counts[Outcome.INCONCLUSIVE]),
+    )  # fmt: skip
+    for verdict in verdicts:
+        title = f"{verdict.requirement.id}: {verdict.requirement.text}"
+        case = ElementTree.SubElement(
+            suite, "testcase", classname="stormproof.requirements", name=title, time="0"
+        )
+        if verdict.outcome is Outcome.FAIL:
+            ElementTree.SubElement(case, "failure", message=verdict.text)
+        elif verdict.outcome is Outcome.INCONCLUSIVE:
+            ElementTree.SubElement(case, "skipped", message=verdict.text)
+        ElementTree.SubElement(case, "system-out").text = verdict.text
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def markdown(name: str, verdicts: Sequence[Verdict]) -> str:
+    """A table for a pull request or a job's summary."""
+    lines = [
+        f"### Stormproof: {name}",
+        "",
+        "| id | requirement | verdict | estimate | 95 % interval | margin |",
+        "|---|---|---|---|---|---|",
+    ]
+    for v in verdicts:
+        i = v.interval
+        span = f"{100 * i.low:.2f} … {100 * i.high:.2f}"
+        cells = (v.requirement.id, v.requirement.text.replace("|", "\\|"), _MARKS[v.outcome])
+        numbers = (f"{100 * i.estimate:.2f}", span, f"{100 * v.margin:+.2f}")
+        lines.append(f"| {' | '.join((*cells, *numbers))} |")
+    return "\n".join([*lines, "", "Estimates, intervals and margins in %.", ""])
+
+
+def assert_requirements(
+    run: Path | str, requirements: Path | str, *, against: Path | str | None = None, data: str | None = None
+) -> None:
+    """For pytest: fails unless every requirement passes, and says which did not.
+
+        def test_robustness():
+            assert_requirements("runs/mine", "requirements.yaml")
+
+    An inconclusive requirement fails, too: more images would decide it.
+    """
+    asked = read_requirements(Path(requirements))
+    beside = None if against is None else Run(against, data=data)
+    verdicts = check_run(Run(run, data=data), asked, against=beside)
+    open_ones = [verdict.text for verdict in verdicts if verdict.outcome is not Outcome.PASS]
+    if open_ones:
+        raise AssertionError("\n".join(open_ones))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
 from types import MappingProxyType
 
 from stormproof.core.condition import Condition
 from stormproof.corruptions.suites import SUITES
+from stormproof.metrics.metric import measures
 from stormproof.metrics.published import GridKey, Row, published
 from stormproof.report.leaderboard.submission import (
     Submission,
@@ -218,13 +220,18 @@ def _entry(
 ) -> Submission:
     """What a paper printed of one model: `cells` of a grid over the conditions of `suite`, or `means` over
     severities beside the clean score."""
+    mean = fmean(means.values()) if means else None
+    numbers = derive(measure, cells, suite, None)
+    if means:
+        higher = measures()[measure].higher
+        numbers = {"P": clean, "mPC": mean, "rPC": mean / clean if higher and mean and clean else None}
     return Submission(
         origin="published",
         task=task,
         model=SubmittedModel(name=model, tags=dict(tags)),
         dataset=SubmittedDataset(name=dataset),
         measure=measure,
-        **derive(measure, cells, suite, means, clean),  # type: ignore[arg-type]
+        **numbers,  # type: ignore[arg-type]
         grid=dict(cells),
         conditions=suite,
         by_corruption=dict(means),

@@ -14,12 +14,13 @@ from pathlib import Path
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption
 from stormproof.core.files import make_folder, write_text
+from stormproof.core.table import shown
+from stormproof.core.text import plain
 from stormproof.report.charts import spec_of
 from stormproof.report.elements import Axis, Figure, Kind, Row
 from stormproof.report.leaderboard.submission import Submission, as_json, read_submission
 from stormproof.report.page import charting, environment
 from stormproof.report.sections.cells import SEVERITY, graded, scaled, unit
-from stormproof.report.text import plain, shown
 
 _NAME = re.compile(r"[^a-z0-9]+")
 

@@ -18,10 +18,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidCondition, InvalidOption
-from stormproof.metrics.corruption_error import mce
-from stormproof.metrics.grid import Grid
-from stormproof.metrics.measure import measures
-from stormproof.metrics.performance import mpc
+from stormproof.metrics.metric import measures
+from stormproof.results.aggregates import aggregates
+from stormproof.results.scores import mean_of
+from stormproof.results.sets import sets_of
 
 SCHEMA = 1
 _SAME = 1e-9  # what rounding in JSON may cost
@@ -80,6 +80,7 @@ class Submission(_Part):
     rPC: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None  # noqa: N815
     grid: dict[Name, Score] = {}
     by_corruption: dict[Name, Score] = {}
+    benchmark: Name | None = None  # whose rule says which conditions the mean covers
     seed: int | None = None
     recipes: dict[Name, int] = {}
     predictions: Name | None = None  # a hash of the run's part files, in order
@@ -92,7 +93,7 @@ class Submission(_Part):
     @classmethod
     def _known(cls, value: str) -> str:
         if value not in measures():
-            raise ValueError(f"is no measure of Stormproof; such as {', '.join(list(measures())[:3])}")
+            raise ValueError(f"is not a measure of Stormproof; those are {', '.join(list(measures())[:3])}")
         return value
 
     @field_validator("conditions", "grid")
@@ -141,26 +142,23 @@ class Submission(_Part):
 
     def derived(self) -> dict[str, float | None]:
         """P, mPC and rPC as they follow from the grid; none where it lacks what they need."""
-        return derive(self.measure, self.grid, self.conditions, self.by_corruption, self.P)
+        if self.by_corruption:
+            mean = fmean(self.by_corruption.values())
+            ratio = mean / self.P if self.higher and self.P else None
+            return {"P": self.P, "mPC": mean, "rPC": ratio}
+        return derive(self.measure, self.grid, self.conditions, self.benchmark)
 
 
 def derive(
-    measure: str,
-    grid: Mapping[str, float],
-    conditions: tuple[str, ...],
-    by_corruption: Mapping[str, float],
-    clean: float | None,
+    measure: str, grid: Mapping[str, float], conditions: tuple[str, ...], benchmark: str | None
 ) -> dict[str, float | None]:
-    """P, mPC and rPC of a grid."""
-    higher = measures()[measure].higher
-    if by_corruption:
-        mean: float | None = fmean(by_corruption.values())
-    else:
-        clean = grid.get("clean")
-        whole = bool(conditions) and all(text in grid for text in conditions)
-        laid = Grid.of(dict(grid), conditions=map(Condition.parse, conditions))
-        mean = (mpc if higher else mce)(laid) if whole else None
-    ratio = mean / clean if higher and mean is not None and clean else None
+    """P, mPC and rPC of a grid, as `stormproof score` has them: over its benchmark, its suite, or what it
+    holds."""
+    clean = grid.get("clean")
+    over = next(iter(sets_of(conditions, benchmark)), None)
+    whole = over is not None and all(text in grid for text in conditions)
+    mean = mean_of(aggregates(measure, grid, over)) if over is not None and whole else None
+    ratio = mean / clean if measures()[measure].higher and mean is not None and clean else None
     return {"P": clean, "mPC": mean, "rPC": ratio}
 
 
@@ -218,7 +216,7 @@ def _complaint(problem: Any) -> str:
 
 
 def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no number in JSON")
+    raise ValueError(f"{name} is not a number in JSON")
 
 
 def _shown(value: float | None) -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from pathlib import Path
 
 from stormproof.core.errors import InvalidOption
-from stormproof.metrics.measure import measures
+from stormproof.metrics.metric import measures
 from stormproof.report.leaderboard.submission import (
     Submission,
     SubmittedDataset,
@@ -15,30 +14,22 @@ from stormproof.report.leaderboard.submission import (
     Task,
     derive,
 )
-from stormproof.results.kept import kept_scores
-from stormproof.results.store.parts import part_paths
-from stormproof.results.store.record import read_record
+from stormproof.results.run import Run
 
 # Of provenance: nothing about folders or machines.
 _KEPT = ("created", "stormproof", "python", "packages", "decoder")
 _BLOCK = 1 << 20
 
 
-def submission_of(
-    run: Path, *, data: str | None = None, measure: str | None = None, note: str = ""
-) -> Submission:
-    """The submission of a run. A run with holes gives one that says so, without a mean."""
-    record, found = read_record(run), kept_scores(run, data)
-    chosen = measure or found["headline"]
-    if chosen not in found["scores"]:
-        raise InvalidOption(f"{run} has no {chosen}; it has {', '.join(found['scores'])}.")
+def submission_of(run: Run, *, measure: str | None = None, note: str = "") -> Submission:
+    """The submission of a run, of its usual scores. One with holes says so and has no mean."""
+    record, scores = run.record, run.score(partial=True)
+    chosen = measure or scores.headline
+    if chosen not in scores:
+        raise InvalidOption(f"{run.folder} has no {chosen}; it has {', '.join(scores)}.")
     if not measures()[chosen].aggregate:
         raise InvalidOption(f"{chosen} is not a measure that a mean over conditions says anything about.")
-    grid = {
-        text: value
-        for text, value in found["scores"][chosen].items()
-        if value is not None and math.isfinite(value)
-    }
+    grid = {text: value for text, value in scores.cells[chosen].items() if math.isfinite(value)}
     conditions = tuple(text for text in record.conditions if text != "clean")
     return Submission(
         origin="self-reported",
@@ -49,12 +40,13 @@ def submission_of(
             tags=record.tags,
         ),
         dataset=SubmittedDataset(
-            name=record.dataset.name, fingerprint=record.dataset.fingerprint, images=record.images
+            name=record.dataset.name, fingerprint=record.dataset.fingerprint, images=scores.images
         ),
         measure=chosen,
         conditions=conditions,
         grid=grid,
-        **derive(chosen, grid, conditions, {}, None),  # type: ignore[arg-type]
+        benchmark=record.benchmark,
+        **derive(chosen, grid, conditions, record.benchmark),  # type: ignore[arg-type]
         seed=record.seed,
         recipes=record.recipes,
         predictions=predictions_hash(run),
@@ -72,10 +64,10 @@ def task_of(measure: str) -> Task:
     return "person detection" if measure == "ADR" else "detection"
 
 
-def predictions_hash(run: Path) -> str:
+def predictions_hash(run: Run) -> str:
     """A hash over the part files of a run, in order: equal runs of one version have equal ones."""
     found = hashlib.blake2b(digest_size=32)
-    for path in part_paths(run):
+    for path in run.parts:
         with path.open("rb") as file:
             while block := file.read(_BLOCK):
                 found.update(block)

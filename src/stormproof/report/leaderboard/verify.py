@@ -14,8 +14,7 @@ from stormproof.engine.config import make_config
 from stormproof.engine.run import Watch
 from stormproof.engine.run import run as run_again
 from stormproof.report.leaderboard.submission import Submission, Verification
-from stormproof.results.score import score_run
-from stormproof.results.store.record import read_record
+from stormproof.results.run import Run
 
 TOLERANCE = 0.001  # of a score: libraries and machines differ in the last bits of a network's sums
 
@@ -96,18 +95,19 @@ def verify(
     if summary.failures:
         failed = counted(len(summary.failures), "cell")
         raise RunError(f"{failed} failed when run again; the first: {summary.failures[0]}")
-    scores = score_run(out, data=data).by_measure
+    run = Run(out, data=data)
+    scores = run.score().cells
     if submission.measure not in scores:
         raise InvalidOption(
             f"This model and dataset give no {submission.measure}, which the submission reports."
         )
     again: Mapping[str, float] = scores[submission.measure]
     cells = tuple(Cell(text, submission.grid[text], again[text]) for text in chosen)
-    return Outcome(cells, _surprises(submission, out), tolerance)
+    return Outcome(cells, _surprises(submission, run), tolerance)
 
 
-def _surprises(submission: Submission, out: Path) -> tuple[str, ...]:
-    record = read_record(out)
+def _surprises(submission: Submission, run: Run) -> tuple[str, ...]:
+    record = run.record
     sides = (
         ("model.fingerprint", submission.model.fingerprint, record.model.fingerprint),
         ("dataset.fingerprint", submission.dataset.fingerprint, record.dataset.fingerprint),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from stormproof.report.elements import Section
-from stormproof.report.subject import Subject
+from stormproof.results.scores import Scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +17,12 @@ class Asked:
     by their own.
     """
 
-    subjects: Sequence[Subject]
+    subjects: Sequence[Scores]
     measure: str
-    reference: Subject
-    others: Sequence[Subject] = ()
+    reference: Scores
+    others: Sequence[Scores] = ()
 
-    def every(self) -> list[tuple[Subject, str]]:
+    def every(self) -> list[tuple[Scores, str]]:
         """Every run with the measure it is shown by."""
         return [*((s, self.measure) for s in self.subjects), *((s, s.headline) for s in self.others)]
 

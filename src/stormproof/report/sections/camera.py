@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 
 from stormproof.core.errors import IncompleteGrid
+from stormproof.core.table import Table
 from stormproof.metrics.corruption_error import cross_scenario, enhancement_change
-from stormproof.metrics.objects import FLAWS
-from stormproof.report.elements import Axis, Figure, Kind, Row, Section, Table
+from stormproof.metrics.object_error import FLAWS
+from stormproof.report.elements import Axis, Figure, Kind, Row, Section
 from stormproof.report.sections import Asked
 from stormproof.report.sections.cells import all_levels
-from stormproof.report.subject import Subject
+from stormproof.results.scores import Scores
 
 TRAINED, DETECTOR = "trained", "detector"  # tags that cross-scenario tables go by
 
@@ -33,13 +34,13 @@ def errors(asked: Asked) -> Section | None:
     )
 
 
-def _mean(judged: list[Subject]) -> str:
+def _mean(judged: list[Scores]) -> str:
     """mCE where the runs' conditions are a benchmark or suite, else what it is a mean of."""
     names = {s.mean_name("E").replace("mean ", "mean E ") for s in judged}
     return names.pop() if len(names) == 1 else "mean E over each run's conditions"
 
 
-def _map_against_mce(judged: list[Subject]) -> Figure | None:
+def _map_against_mce(judged: list[Scores]) -> Figure | None:
     rows: list[Row] = [
         {"x": 100 * s.score("AP"), "y": 100 * s.mean("E"), "series": s.name}
         for s in judged
@@ -62,10 +63,10 @@ def _map_against_mce(judged: list[Subject]) -> Figure | None:
     )
 
 
-def _flaws(judged: list[Subject]) -> Figure | None:
+def _flaws(judged: list[Scores]) -> Figure | None:
     rows: list[Row] = []
     for subject in judged:
-        levels = all_levels(subject.conditions)
+        levels = all_levels(subject.corrupted)
         names = {name: [str(c) for c in held] for name, held in levels.items()}
         every = {
             "all corruptions": [text for texts in names.values() for text in texts],
@@ -97,7 +98,7 @@ def _flaws(judged: list[Subject]) -> Figure | None:
     )
 
 
-def _ce(judged: list[Subject]) -> Table:
+def _ce(judged: list[Scores]) -> Table:
     names = list(dict.fromkeys(name for s in judged for name in s.total("E", "CE") or {}))
     rows = [
         (
@@ -111,7 +112,7 @@ def _ce(judged: list[Subject]) -> Table:
     return Table("ce", "Corruption error (%)", ("model", "clean", *names, _mean(judged)), rows)
 
 
-def _enhancements(judged: list[Subject]) -> Table | None:
+def _enhancements(judged: list[Scores]) -> Table | None:
     """Runs with an enhancement beside the run of the same model without."""
     lines = []
     for subject in judged:
@@ -142,9 +143,9 @@ def _enhancements(judged: list[Subject]) -> Table | None:
     )
 
 
-def _scenarios(judged: list[Subject]) -> Table | None:
+def _scenarios(judged: list[Scores]) -> Table | None:
     """Change of mCE by the scenario a model was trained for (a tag) and the dataset it was tested on."""
-    by_detector: dict[str, dict[tuple[str, str], Subject]] = {}
+    by_detector: dict[str, dict[tuple[str, str], Scores]] = {}
     for subject in judged:
         if TRAINED in subject.tags:
             detector = subject.tags.get(DETECTOR, subject.model)

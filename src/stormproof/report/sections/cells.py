@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 
 from stormproof.core.condition import Condition, corruption_of
 from stormproof.corruptions.groups import KAMANN, MICHAELIS
-from stormproof.metrics.measure import measures
+from stormproof.metrics.metric import measures
 from stormproof.report.elements import Axis
-from stormproof.report.subject import Subject
+from stormproof.results.scores import Scores
 
 SEVERITY = Axis("severity (0 is clean)", whole=True)
 RELATIVE = Axis("left of the clean score (%)", zero=True)
@@ -68,9 +68,9 @@ def share(value: float, clean: float) -> float:
     return 100 * value / clean if clean else math.nan
 
 
-def all_conditions(subjects: Iterable[Subject]) -> list[Condition]:
+def all_conditions(subjects: Iterable[Scores]) -> list[Condition]:
     """Every condition that any of the runs has a score for."""
-    return list(dict.fromkeys(condition for subject in subjects for condition in subject.conditions))
+    return list(dict.fromkeys(condition for subject in subjects for condition in subject.corrupted))
 
 
 def present(row: Mapping[str, object]) -> bool:

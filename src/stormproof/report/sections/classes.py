@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from statistics import fmean
 
-from stormproof.report.elements import Axis, Figure, Kind, Row, Section, Table
+from stormproof.core.table import Table
+from stormproof.report.elements import Axis, Figure, Kind, Row, Section
 from stormproof.report.sections import Asked
 from stormproof.report.sections.cells import all_levels, of_a_class, share
-from stormproof.report.subject import Subject
+from stormproof.results.scores import Scores
 
 _MOST = 30  # classes in the figure; the table has all
 
@@ -64,7 +65,7 @@ def by_class(asked: Asked) -> Section | None:
     )
 
 
-def _by_class(subject: Subject, kind: str) -> dict[str, dict[str, float]]:
+def _by_class(subject: Scores, kind: str) -> dict[str, dict[str, float]]:
     """Class → corruption → share of the clean score; classes that score 0 when clean have none."""
     cells = subject.per_class[kind]
     found: dict[str, dict[str, float]] = {}
@@ -72,7 +73,7 @@ def _by_class(subject: Subject, kind: str) -> dict[str, dict[str, float]]:
         if not math.isfinite(clean) or clean <= 0:
             continue
         found[name] = {"clean": 100.0}
-        for corruption, levels in all_levels(subject.conditions).items():
+        for corruption, levels in all_levels(subject.corrupted).items():
             values = [cells.get(str(c), {}).get(name, math.nan) for c in levels]
             if all(map(math.isfinite, values)):
                 found[name][corruption] = share(fmean(values), clean)

@@ -10,7 +10,7 @@ from stormproof.metrics.performance import mpc
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
 from stormproof.report.sections import Asked
 from stormproof.report.sections.cells import SEVERITY, all_conditions, graded, present, scaled, unit
-from stormproof.report.subject import Subject
+from stormproof.results.scores import Scores
 
 ALL = "all corruptions"
 
@@ -71,7 +71,7 @@ def by_severity(asked: Asked) -> Section | None:
     )
 
 
-def _curve(subject: Subject, measure: str, panel: str, levels: list[tuple[float, str]]) -> list[Row]:
+def _curve(subject: Scores, measure: str, panel: str, levels: list[tuple[float, str]]) -> list[Row]:
     points = [(0.0, "clean"), *levels]
     rows: list[Row] = [
         {"x": x, "y": scaled(measure, subject.score(measure, text)), "series": subject.name, "panel": panel}
@@ -80,7 +80,7 @@ def _curve(subject: Subject, measure: str, panel: str, levels: list[tuple[float,
     return [row for row in rows if present(row)]
 
 
-def _groups(subject: Subject, measure: str, groups: Groups, averaged: bool) -> list[Row]:
+def _groups(subject: Scores, measure: str, groups: Groups, averaged: bool) -> list[Row]:
     """Group means at each severity, of groups that the run holds whole."""
     if not subject.complete(measure):
         return []
@@ -106,6 +106,6 @@ def _groups(subject: Subject, measure: str, groups: Groups, averaged: bool) -> l
 
 def _mean(grid: Grid) -> float | None:
     try:
-        return mpc(grid)
+        return float(mpc(grid))
     except IncompleteGrid:
         return None

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 
+from stormproof.core.table import Table
 from stormproof.corruptions.groups import KAMANN, MICHAELIS, ONE_DATASET_ONLY, Groups
 from stormproof.metrics.degradation import Degradation, by_category, cd, mean_over, rcd
 from stormproof.metrics.degradation import degradation as degraded
-from stormproof.metrics.measure import measures
-from stormproof.report.elements import Axis, Figure, Kind, Row, Section, Table
+from stormproof.metrics.metric import measures
+from stormproof.report.elements import Axis, Figure, Kind, Row, Section
 from stormproof.report.sections import Asked
 from stormproof.report.sections.cells import scaled, unit
-from stormproof.report.subject import Subject
+from stormproof.results.scores import Scores
 
 Ratios = dict[str, dict[str, float]]  # CD, rCD → corruption → fraction
 
@@ -98,7 +99,7 @@ def degradation(asked: Asked) -> Section | None:
     )
 
 
-def _degradation(subject: Subject, measure: str) -> Degradation | None:
+def _degradation(subject: Scores, measure: str) -> Degradation | None:
     """D of a run's grid, or of a published table that gives means over severities."""
     if subject.complete(measure):
         return degraded(subject.grid(measure))
@@ -109,7 +110,7 @@ def _degradation(subject: Subject, measure: str) -> Degradation | None:
 
 
 def _mean(values: dict[str, float]) -> float:
-    return mean_over(values, without=ONE_DATASET_ONLY)
+    return float(mean_over(values, without=ONE_DATASET_ONLY))
 
 
 def _scatter(asked: Asked, found: dict[str, Ratios]) -> list[Row]:
@@ -126,7 +127,7 @@ def _bars(found: dict[str, Ratios]) -> list[Row]:
     rows: list[Row] = []
     for name, ratios in found.items():
         for ratio, row in ratios.items():
-            for category, spread in by_category(row, _groups_of([*row])).items():
+            for category, spread in by_category(row, _groups_of([*row]), without=ONE_DATASET_ONLY).items():
                 if spread.count:
                     low, high = spread.mean - spread.std, spread.mean + spread.std
                     rows.append(
@@ -150,7 +151,8 @@ def _radar(asked: Asked) -> Figure | None:
         if not means:
             continue
         spokes = {"clean": subject.score(asked.measure)}
-        spokes |= {name: s.mean for name, s in by_category(means, _groups_of([*means])).items() if s.count}
+        means_of = by_category(means, _groups_of([*means]), without=ONE_DATASET_ONLY)
+        spokes |= {name: spread.mean for name, spread in means_of.items() if spread.count}
         rows += [
             {"x": name, "y": scaled(asked.measure, value), "series": subject.name}
             for name, value in spokes.items()

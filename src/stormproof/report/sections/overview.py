@@ -6,15 +6,15 @@ import math
 from collections.abc import Sequence
 
 from stormproof.core.condition import Condition
+from stormproof.core.table import Cell, Table
 from stormproof.metrics.correlation import correlate, correlation_table, gains
-from stormproof.metrics.measure import measures
-from stormproof.report.elements import Axis, Figure, Kind, Row, Section, Table
+from stormproof.metrics.metric import measures
+from stormproof.report.elements import Axis, Figure, Kind, Row, Section
 from stormproof.report.sections import Asked
 from stormproof.report.sections.cells import all_conditions, graded, present, scaled, share, ungraded, unit
-from stormproof.report.subject import Subject, mean_of
-from stormproof.report.text import Cell
+from stormproof.results.scores import Scores, mean_of
 
-Shown = Sequence[tuple[Subject, str]]  # runs, each with the measure it is shown by
+Shown = Sequence[tuple[Scores, str]]  # runs, each with the measure it is shown by
 ABSOLUTE, RELATIVELY = "absolute", "relative to clean"
 
 
@@ -78,7 +78,7 @@ def grid(asked: Asked) -> Section | None:
     )
 
 
-def _cells(subject: Subject, measure: str, names: dict[str, list[Condition]], label: str) -> list[Row]:
+def _cells(subject: Scores, measure: str, names: dict[str, list[Condition]], label: str) -> list[Row]:
     return [
         {"pick": (label, scale), "x": f"{condition.severity}", "y": name, "v": value}
         for scale in (ABSOLUTE, RELATIVELY)
@@ -88,7 +88,7 @@ def _cells(subject: Subject, measure: str, names: dict[str, list[Condition]], la
     ]
 
 
-def _scaled(subject: Subject, measure: str, condition: str, scale: str) -> float:
+def _scaled(subject: Scores, measure: str, condition: str, scale: str) -> float:
     value = subject.score(measure, condition)
     return scaled(measure, value) if scale == ABSOLUTE else share(value, subject.score(measure))
 
@@ -109,8 +109,8 @@ def _sets(every: Shown) -> list[Table]:
     rows = [
         (s.name, each.words, m, scaled(m, mean), 100 * mean / s.score(m) if s.score(m) else None)
         for s, m in every
-        for each, found in s.sets
-        if isinstance(mean := mean_of(found.get(m, {})), float)
+        for each in s.sets
+        if isinstance(mean := mean_of(s.totals(m, each)), float)
     ]
     note = "The mean is mPC (of errors: mCE) where the set is a whole benchmark or suite."
     columns = ("model", "set of conditions", "measure", "mean (%)", "% of the clean score")
@@ -125,7 +125,7 @@ def clean_gains(asked: Asked) -> Section | None:
         if isinstance(s.mean(asked.measure), float) and math.isfinite(s.score(asked.measure))
     ]
     m = asked.measure
-    if len(whole) < 3 or len({s.averaged(m) for s in whole}) > 1 or not measures()[m].higher:
+    if len(whole) < 3 or len({frozenset(s.over.covered) for s in whole}) > 1 or not measures()[m].higher:
         return None
     name = whole[0].mean_name(m)
     clean = {s.name: s.score(m) for s in whole}
@@ -157,7 +157,7 @@ def clean_gains(asked: Asked) -> Section | None:
     )
 
 
-def _gains(asked: Asked, whole: list[Subject], name: str) -> Table | None:
+def _gains(asked: Asked, whole: list[Scores], name: str) -> Table | None:
     grids = {s.name: s.grid(asked.measure) for s in whole if s.complete(asked.measure)}
     if asked.reference.name not in grids or len(grids) < 2:
         return None
@@ -171,7 +171,7 @@ def _gains(asked: Asked, whole: list[Subject], name: str) -> Table | None:
     )
 
 
-def _measures(whole: list[Subject]) -> Table | None:
+def _measures(whole: list[Scores]) -> Table | None:
     """How the models' mPC, rPC and mCE of different measures go together."""
     columns: dict[str, dict[str, float]] = {}
     for measure in dict.fromkeys(name for s in whole for name in s.aggregates):

@@ -6,11 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stormproof.report.elements import Axis, Figure, Kind, Row, Section, Table
+from stormproof.core.table import Table
+from stormproof.core.text import plain
+from stormproof.report.elements import Axis, Figure, Kind, Row, Section
 from stormproof.report.sections import Asked
 from stormproof.report.sections.cells import all_conditions, graded, ungraded
-from stormproof.report.subject import Subject
-from stormproof.report.text import plain
+from stormproof.results.scores import Scores
 
 FPPI = Axis("false positives per image", log=True)
 _MOST = 50  # lines of people lost
@@ -72,16 +73,16 @@ def detection_rates(asked: Asked) -> Section | None:
     )
 
 
-def _drawn(subject: Subject) -> dict[tuple[str, str], str]:
+def _drawn(subject: Scores) -> dict[tuple[str, str], str]:
     """Every condition with a curve, by what the reader picks; of a corruption the hardest severity first."""
     found = {("clean", ""): "clean"}
-    for name, levels in graded(subject.conditions).items():
+    for name, levels in graded(subject.corrupted).items():
         found |= {(name, f"{c.severity:g}"): str(c) for c in reversed(levels)}
-    found |= {(text, ""): text for text in ungraded(subject.conditions)}
+    found |= {(text, ""): text for text in ungraded(subject.corrupted)}
     return {pick: text for pick, text in found.items() if text in subject.roc}
 
 
-def _lost(rated: Sequence[Subject]) -> list[Table]:
+def _lost(rated: Sequence[Scores]) -> list[Table]:
     """People that a condition makes hardest to find again (*pezzementi*, Fig. 6)."""
     rows = [
         (plain(one["id"]), s.name, text, one["before"], one["after"], _orders(one))

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 
 from stormproof.core.errors import IncompleteGrid
+from stormproof.core.table import Table
 from stormproof.metrics.prediction import PAIRS, Predicted, normalise, predict_from_its_pair
-from stormproof.report.elements import Axis, Figure, Kind, Row, Section, Table
+from stormproof.report.elements import Axis, Figure, Kind, Row, Section
 from stormproof.report.sections import Asked
 
 
 def predicted(asked: Asked) -> Section | None:
     """Predicted against observed contextual scores, of at least two models."""
     measure = "ADR" if all(math.isfinite(s.score("ADR")) for s in asked.subjects) else asked.measure
-    scores = {s.name: dict(s.scores.get(measure, {})) for s in asked.subjects}
+    scores = {s.name: dict(s.cells.get(measure, {})) for s in asked.subjects}
     points: list[Row] = []
     weights: list[Row] = []
     lines = []

@@ -8,7 +8,7 @@ from statistics import fmean
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
 from stormproof.report.sections import Asked
 from stormproof.report.sections.cells import RELATIVE, all_levels, graded, group_of, share
-from stormproof.report.subject import Subject
+from stormproof.results.scores import Scores
 
 RMSE = Axis("RMSE against the clean image (grey levels)", zero=True)
 SNR = Axis("signal-to-noise ratio (dB)")
@@ -59,9 +59,9 @@ def against_size(asked: Asked) -> Section | None:
     )
 
 
-def _by_corruption(subject: Subject, measure: str) -> list[Row]:
+def _by_corruption(subject: Scores, measure: str) -> list[Row]:
     rows: list[Row] = []
-    for name, levels in all_levels(subject.conditions).items():
+    for name, levels in all_levels(subject.corrupted).items():
         errors = [subject.quality.get(str(c), {}).get("rmse", math.nan) for c in levels]
         scores = [subject.score(measure, str(c)) for c in levels]
         if all(map(math.isfinite, (*errors, *scores))):
@@ -83,7 +83,7 @@ def _arrow(row: Row, after: dict[str, Row]) -> Row:
     return row if end is None else {**row, "x2": end["x"], "y2": end["y"]}
 
 
-def _by_snr(subject: Subject, measure: str) -> list[Row]:
+def _by_snr(subject: Scores, measure: str) -> list[Row]:
     return [
         {
             "x": snr,
@@ -91,7 +91,7 @@ def _by_snr(subject: Subject, measure: str) -> list[Row]:
             "series": name,
             "pick": (subject.name, group_of(name)),
         }
-        for name, levels in graded(subject.conditions).items()
+        for name, levels in graded(subject.corrupted).items()
         if len(levels) > 1
         for c in levels
         if math.isfinite(snr := subject.quality.get(str(c), {}).get("snr", math.nan))

@@ -11,7 +11,7 @@ from stormproof.core.errors import IncompleteGrid
 from stormproof.metrics.sequences import SIZES, distance_matrix, relative_performance
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
 from stormproof.report.sections import Asked
-from stormproof.report.subject import Subject
+from stormproof.results.scores import Scores
 
 STYLE, STRENGTH = "style", "alpha"
 MODES = {"": "image"}  # a style condition without `on` changes the whole image
@@ -70,10 +70,10 @@ def sequences(asked: Asked) -> Section | None:
     )
 
 
-def _sequences(subject: Subject, prefix: str) -> dict[Variant, Sequence]:
+def _sequences(subject: Scores, prefix: str) -> dict[Variant, Sequence]:
     """Scores by α for each variant; pixel space begins at clean and ends at feature space's α = 1."""
     found: dict[Variant, Sequence] = {}
-    for condition in subject.conditions:
+    for condition in subject.corrupted:
         variant = _variant(condition)
         row = {name: subject.score(prefix + name, str(condition)) for name in SIZES}
         if variant is not None and not all(map(math.isnan, row.values())):
@@ -96,7 +96,7 @@ def _variant(condition: Condition) -> Variant | None:
 
 
 def _absolute(
-    subject: Subject, what: str, variant: Variant, sequence: Sequence, clean: Mapping[str, float]
+    subject: Scores, what: str, variant: Variant, sequence: Sequence, clean: Mapping[str, float]
 ) -> list[Row]:
     return [
         {
@@ -113,7 +113,7 @@ def _absolute(
 
 
 def _relative(
-    subject: Subject, what: str, variant: Variant, relative: Mapping[str, Mapping[float, float]]
+    subject: Scores, what: str, variant: Variant, relative: Mapping[str, Mapping[float, float]]
 ) -> list[Row]:
     return [
         {

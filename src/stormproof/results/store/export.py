@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import numpy as np
@@ -17,9 +17,10 @@ from stormproof.core.errors import InvalidOption
 from stormproof.core.files import make_folder, whole_file, write_text
 from stormproof.core.imagefile import write_image
 from stormproof.core.masks import compress
-from stormproof.results.store.contents import has_objects, has_values
-from stormproof.results.store.parts import part_paths
 from stormproof.results.store.schema import DETECTION, SEMANTIC, label_map
+
+if TYPE_CHECKING:
+    from stormproof.results.run import Run
 
 CLASSES = "classes.txt"
 _UNSAFE = re.compile(r"[%/]" if os.name == "posix" else r'[%/\\:*?"<>|]')
@@ -35,15 +36,15 @@ def folder_name(condition: str) -> str:
 
 
 def export_coco(
-    run: Path, conditions: Sequence[str], destination: Path, category_ids: Sequence[int] | None
+    run: Run, conditions: Sequence[str], destination: Path, category_ids: Sequence[int] | None
 ) -> list[Path]:
     """COCO results JSON, one file per condition: boxes as x, y, width, height, masks as compressed RLE.
 
     `category_ids` are the numbers that stand for the labels as the run holds them; without them the labels
     stay as they are.
     """
-    if has_values(run, "semantic_runs") and not has_objects(run):
-        raise InvalidOption(f"{run} holds label maps and no objects; export it with --format png.")
+    if run.has("semantic_runs") and not run.has_objects:
+        raise InvalidOption(f"{run.folder} holds label maps and no objects; export it with --format png.")
     make_folder(destination)
     written = []
     for condition in conditions:
@@ -54,19 +55,23 @@ def export_coco(
     return written
 
 
-def export_png(run: Path, conditions: Sequence[str], destination: Path, classes: Sequence[str]) -> list[Path]:
+def export_png(run: Run, conditions: Sequence[str], destination: Path, classes: Sequence[str]) -> list[Path]:
     """Label maps as 8-bit PNG, a folder per condition, in the model's classes, named in `classes.txt`."""
-    if not has_values(run, "semantic_runs"):
-        raise InvalidOption(f"{run} holds no label maps; export it with --format coco.")
+    if not run.has("semantic_runs"):
+        raise InvalidOption(f"{run.folder} holds no label maps; export it with --format coco.")
     written = []
     for condition in conditions:
         folder = make_folder(destination / folder_name(condition))
         for row in _rows(run, condition, SEMANTIC):
             if row["semantic_runs"] is None:
-                raise InvalidOption(f"{run}: there is no label map of {row['image']} under {condition}.")
+                raise InvalidOption(
+                    f"{run.folder}: there is no label map of {row['image']} under {condition}."
+                )
             labels = label_map(row["semantic_values"], row["semantic_runs"], (row["height"], row["width"]))
             if labels.max() > 255:
-                raise InvalidOption(f"{run}: a label map holds {labels.max()}; PNG export takes up to 255.")
+                raise InvalidOption(
+                    f"{run.folder}: a label map holds {labels.max()}; PNG export takes up to 255."
+                )
             path = _inside(folder, row["image"])
             make_folder(path.parent)
             write_image(path, labels.astype(np.uint8))
@@ -84,15 +89,15 @@ def _inside(folder: Path, image: str) -> Path:
     return path
 
 
-def _rows(run: Path, condition: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _rows(run: Run, condition: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
     """The rows of one condition, part by part."""
-    for path in part_paths(run):
+    for path in run.parts:
         part = ds.dataset(path)
         wanted = [name for name in ("image", "height", "width", *columns) if name in part.schema.names]
         yield from part.to_table(wanted, filter=ds.field("condition") == condition).to_pylist()
 
 
-def _results(run: Path, condition: str, category_ids: Sequence[int] | None) -> Iterator[dict[str, Any]]:
+def _results(run: Run, condition: str, category_ids: Sequence[int] | None) -> Iterator[dict[str, Any]]:
     for row in _rows(run, condition, DETECTION):
         image = _image_id(row["image"])
         masks = row["masks"] or [None] * len(row["boxes"])

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from stormproof.core.errors import StoreError
 from stormproof.core.files import read_yaml, whole_file
-from stormproof.results.store.integrity import check_run
+from stormproof.results.run import Run
+from stormproof.results.store.integrity import check_parts
 from stormproof.results.store.parts import (
     FAILURES,
     PARTS,
@@ -34,8 +35,8 @@ def merge(out: Path, shards: Sequence[Path]) -> RunRecord:
         raise StoreError(f"{out} is one of the shards; merge into a folder of its own.")
     records = [read_record(shard) for shard in shards]
     _require_one_run(shards, records)
-    for shard, record in zip(shards, records, strict=True):
-        check_run(shard, record)  # before anything is written
+    for shard in shards:
+        check_parts(Run(shard))  # before anything is written
     for shard, theirs in zip(shards, records, strict=True):
         with claiming(out):
             record = claim(out, theirs)

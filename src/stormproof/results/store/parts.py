@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq  # as files, not as datasets: those bring 50 MiB that every worker would keep
 
 from stormproof.core.errors import StoreError
-from stormproof.core.files import read_json, whole_file
+from stormproof.core.files import whole_file
 from stormproof.results.store.schema import KEY, ROWS, VERSION, Cell, Row, elements, table_of
 from stormproof.results.store.seal import is_sealed, read_sealed, seal, write_sealed
 
@@ -92,11 +92,9 @@ def writing_part(path: Path, key: str) -> Iterator[PartWriter]:
         seal(file)
 
 
-def check_part(path: Path, key: str, *, sealed: bool = False) -> None:
-    """Refuse a part that is damaged, of another schema or another run; `sealed`: and one without a seal."""
+def check_part(path: Path, key: str) -> None:
+    """Refuse a part that is damaged, of another schema or another run."""
     _opened(path, key)
-    if sealed and is_sealed(path) is None:
-        raise DamagedPart(path, "its seal is broken")
 
 
 def held_cells(path: Path, key: str) -> list[Cell]:
@@ -105,7 +103,7 @@ def held_cells(path: Path, key: str) -> list[Cell]:
 
 
 def held_contents(path: Path, key: str) -> dict[int, str]:
-    """The content of each image as a part recorded it, where it did."""
+    """The content of each image as a part recorded it, where it was read from pixels."""
     if not path.exists():
         return {}
     table = read_part(path, key, ("index", "content"))
@@ -120,7 +118,7 @@ def held_rows(path: Path, key: str) -> Iterator[tuple[Cell, pa.Table]]:
     part = _opened(path, key)
     for group in range(part.num_row_groups):
         with _reading(path):
-            table = _as_schema(part.read_row_group(group), ROWS.names)
+            table = _selected(part.read_row_group(group), ROWS.names)
         for at, cell in enumerate(_cells(table)):
             yield cell, table.slice(at, 1)
 
@@ -135,8 +133,7 @@ def read_part(path: Path, key: str, columns: Sequence[str]) -> pa.Table:
     """Columns of a part that was checked."""
     part = _opened(path, key)
     with _reading(path):
-        there = [name for name in columns if name in part.schema_arrow.names]
-        return _as_schema(part.read(columns=there), columns)
+        return _selected(part.read(columns=list(columns)), columns)
 
 
 def write_failures(path: Path, failures: Sequence[dict[str, Any]]) -> None:
@@ -148,14 +145,13 @@ def write_failures(path: Path, failures: Sequence[dict[str, Any]]) -> None:
 
 
 def failures_of(path: Path) -> list[dict[str, Any]]:
-    """What one chunk's file of failures says, if there is one. Earlier versions wrote a bare list."""
+    """The failures of one chunk; none if it has no such file."""
     if not path.exists():
         return []
     again = _again(path)
-    rows = read_json(path, error=StoreError)
-    rows = rows if isinstance(rows, list) else read_sealed(path, again).get(FAILURES)
+    rows = read_sealed(path, again).get(FAILURES)
     if not isinstance(rows, list) or not all(map(_is_failure, rows)):
-        raise StoreError(f"{path} is damaged: it is no list of failures. Make it again with: {again}")
+        raise StoreError(f"{path} is damaged: it does not list failures. Make it again with: {again}")
     return rows
 
 
@@ -195,9 +191,9 @@ class DamagedPart(StoreError):
 
 
 def _opened(path: Path, key: str) -> pq.ParquetFile:
-    """A part whose seal fits; parts of earlier versions have none."""
+    """A part whose seal fits."""
     with _reading(path):
-        if is_sealed(path) is False:
+        if not is_sealed(path):
             raise DamagedPart(path, "its content does not fit its seal")
         part = pq.ParquetFile(path, page_checksum_verification=True)
         metadata = part.schema_arrow.metadata
@@ -207,7 +203,7 @@ def _opened(path: Path, key: str) -> pq.ParquetFile:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Whatever Arrow makes of a damaged file, in our words."""
+    """Turns Arrow's errors about a damaged file into ours."""
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -215,12 +211,12 @@ def _reading(path: Path) -> Iterator[None]:
         raise DamagedPart(path, f"it cannot be read ({words})") from error
 
 
-def _as_schema(table: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """The columns, in order; those that an earlier version did not write are null."""
-    absent = [name for name in columns if name not in table.column_names]
-    for name in absent:
-        table = table.append_column(ROWS.field(name), pa.nulls(len(table), ROWS.field(name).type))
-    return table.select(list(columns)).replace_schema_metadata(None)
+def _selected(table: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """The columns, in order, without the file's metadata."""
+    try:
+        return table.select(list(columns)).cast(pa.schema([ROWS.field(name) for name in columns]))
+    except (KeyError, ValueError) as error:  # Arrow's own errors are ValueErrors
+        raise pa.ArrowInvalid(f"its columns are not those of a part: {error}") from error
 
 
 def _check(metadata: dict[bytes, bytes] | None, path: Path, key: str) -> None:

@@ -17,7 +17,7 @@ from stormproof.core.files import make_folder, write_json
 from stormproof.results.store.lock import LOCK, held_lock
 from stormproof.results.store.parts import FAILURES, PARTS, check_part, part_paths, rows_in
 from stormproof.results.store.schema import VERSION
-from stormproof.results.store.seal import DIGEST, json_digest
+from stormproof.results.store.seal import DIGEST, json_digest, with_digest
 
 RECORD = "run.json"
 _CLAIM = ".claim.lock"
@@ -68,7 +68,6 @@ class RunRecord(_Frozen):
     copies: str | None = None  # the folder that corrupted images were read from instead of being made
     declared: dict[str, dict[str, Any]] = {}  # corruptions of plugins, as data
     expect: dict[str, float] = {}  # clean scores by measure, as the model's card has them
-    sealed: bool = False  # whether every part has its seal; those of earlier versions do not
     benchmark: str | None = None
     metric: str | None = None
     tags: dict[str, str] = {}
@@ -92,6 +91,7 @@ def read_record(run: Path) -> RunRecord:
     try:
         content = json.loads(path.read_bytes())
         digest = content.pop(DIGEST, None) if isinstance(content, dict) else None
+        _require_version(path, content)
         record = RunRecord.model_validate_json(json.dumps(content))
     except FileNotFoundError:
         fix = "'stormproof run' makes one"
@@ -101,9 +101,18 @@ def read_record(run: Path) -> RunRecord:
         raise StoreError(
             f"{path} cannot be read: {reason}; it was damaged, or written by another version. {_anew(run)}"
         ) from error
-    if (digest is None) == record.sealed or digest not in (None, json_digest(content)):
+    if digest != json_digest(content):
         raise StoreError(f"{path} is damaged: it is not what was written. {_anew(run)}")
     return record
+
+
+def _require_version(path: Path, content: Any) -> None:
+    written = content.get("schema_version") if isinstance(content, dict) else None
+    if isinstance(written, int) and written != VERSION:
+        raise StoreError(
+            f"{path} was written by another version of Stormproof (schema {written}; this one reads "
+            f"{VERSION}). Use that version, or run again into a new folder."
+        )
 
 
 def _anew(run: Path) -> str:
@@ -113,7 +122,7 @@ def _anew(run: Path) -> str:
 
 def _write(run: Path, record: RunRecord) -> None:
     content = record.model_dump(mode="json")
-    write_json(run / RECORD, content | ({DIGEST: json_digest(content)} if record.sealed else {}))
+    write_json(run / RECORD, with_digest(content))
 
 
 @contextmanager
@@ -167,7 +176,7 @@ def _has_parts(run: Path, wanted: RunRecord) -> bool:
     """Whether a folder that lost its record holds this run's parts, and no other's."""
     parts = part_paths(run)
     for path in parts:
-        check_part(path, wanted.key, sealed=True)
+        check_part(path, wanted.key)
     return bool(parts)
 
 

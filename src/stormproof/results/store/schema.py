@@ -24,7 +24,7 @@ from stormproof.metrics.semantic import Confusion
 Labels = npt.NDArray[np.uint8 | np.uint16]
 Runs = npt.NDArray[np.uint32]
 
-VERSION = 1
+VERSION = 2
 BOXES = pa.list_(pa.list_(pa.float64(), 4))
 SIDES = pa.list_(pa.list_(pa.float64(), 2))
 RUNS = pa.list_(pa.uint32())
@@ -47,9 +47,9 @@ ROWS = pa.schema(
         pa.field("confusion_truth", pa.list_(pa.int32())),  # pixels by true and predicted class, where
         pa.field("confusion_predicted", pa.list_(pa.int32())),  # there are any; null: no truth
         pa.field("confusion_pixels", pa.list_(pa.int64())),
-        pa.field("content", pa.string()),  # size and digest of the image as read; null: not recorded
+        pa.field("content", pa.string()),  # size and digest of the image as read
         pa.field("sides", SIDES),  # widths and heights as a results file states them; null: x2 − x1, y2 − y1
-        pa.field("rmse", pa.float64()),  # against the clean image; null: no pixels at hand, or an older run
+        pa.field("rmse", pa.float64()),  # against the clean image; null: no pixels at hand
         pa.field("snr", pa.float64()),
     ]
 )

@@ -35,21 +35,21 @@ def seal(file: IO[bytes]) -> None:
     file.write(_MARK + digest + end)
 
 
-def is_sealed(path: Path) -> bool | None:
-    """Whether a file's seal fits its content; None if it has none. An unchanged file is read once."""
+def is_sealed(path: Path) -> bool:
+    """Whether a file has a seal that fits its content. An unchanged file is read once."""
     status = path.stat()
     return _state(str(path.absolute()), status.st_ino, status.st_mtime_ns, status.st_size)
 
 
 @lru_cache(maxsize=1 << 16)
-def _state(path: str, inode: int, modified: int, size: int) -> bool | None:
+def _state(path: str, inode: int, modified: int, size: int) -> bool:
     if size < _SEAL + _END:
-        return None
+        return False
     with Path(path).open("rb") as file:
         file.seek(size - _END - _SEAL)
         found, end = file.read(_SEAL), file.read(_END)
         if not found.startswith(_MARK):
-            return None
+            return False
         return found[len(_MARK) :] == _digest(file, size - _END - _SEAL, end)
 
 

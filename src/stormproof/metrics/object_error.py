@@ -9,9 +9,9 @@ any of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +20,11 @@ from stormproof.core.boxes import Overlap, iou, overlap
 from stormproof.core.errors import InvalidOption
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Bools, Floats, Ints
-from stormproof.metrics.measure import Measure, Scored, measured
+from stormproof.metrics.metric import Measure, Scored, Weights, metric, ratio, weighted_ratio
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
+
+if TYPE_CHECKING:
+    from stormproof.metrics.cells import Objects
 
 
 class Symptom(StrEnum):
@@ -39,31 +42,41 @@ SYMPTOMS = tuple(Symptom)
 FLAWS = (Symptom.CBWO, Symptom.WBCO, Symptom.WBWO, Symptom.PMD, Symptom.MD)
 
 
-class Speaks(StrEnum):
-    """Whose predictions may speak for a truth."""
+class ClassMatching(StrEnum):
+    """Predictions of which classes may match a truth."""
 
-    OWN_FIRST = "own-first"  # those of its class; of another one only where there is none
-    ANY = "any"  # of any class, the largest overlap
-    OWN = "own"  # of its class alone
+    OWN_FIRST = "own-first"  # its own; another one only where its own has none
+    ANY = "any"  # any, by the largest overlap
+    OWN = "own"  # its own alone
 
 
 @dataclass(frozen=True, slots=True)
 class MatchingRule:
-    """Which prediction speaks for which truth.
+    """Which prediction matches which truth.
 
     `overlap` measures agreement (`boxes.enclosing_overlap` is Eq. 2 as printed). Predictions scored below
-    `min_score` are silent; `speaks` says which classes are heard, and one of another class only where it
-    overlaps by `min_overlap` or more: what merely touches an object is about its neighbour. `one_to_one` lets
-    each prediction speak once, best pairs first. Equal overlaps: own class first, then higher score.
-    A box is correct when its error 1 − overlap is below `tolerance`, strictly, as the paper has it.
+    `min_score` are ignored. `classes` says which classes may match; a prediction of another class matches
+    only where it overlaps by `min_overlap` or more, since what merely touches an object is about its
+    neighbour. `one_to_one` lets each prediction match once, best pairs first. Equal overlaps: own class
+    first, then higher score. A box is correct when its error 1 − overlap is below `tolerance`, strictly, as
+    the paper has it.
     """
 
     overlap: Overlap = iou
-    speaks: Speaks = Speaks.OWN_FIRST
+    classes: ClassMatching = ClassMatching.OWN_FIRST
     one_to_one: bool = False
     min_score: float = 0.4
     min_overlap: float = 0.1
     tolerance: float = 0.5
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON: part of the key that scores are kept under."""
+        return {
+            "overlap": f"{self.overlap.__module__}.{self.overlap.__qualname__}",
+            "matching": str(self.classes),
+            "one_to_one": self.one_to_one, "min_score": self.min_score, "min_overlap": self.min_overlap,
+            "tolerance": self.tolerance,
+        }  # fmt: skip
 
     def __post_init__(self) -> None:
         for name in ("min_score", "min_overlap", "tolerance"):
@@ -86,57 +99,43 @@ class ObjectErrors:
     @property
     def error(self) -> float:
         """E (*liu*, Eq. 3): the mean over images of the mean over their objects."""
-        per_image = self.per_image()
-        return float(np.mean(list(per_image.values()))) if per_image else float("nan")
+        return float(self.scored(np.ones((1, len(self.ids)))).numbers["E"][0])
 
-    def per_image(self) -> dict[str, float]:
-        """Each image's mean error over its objects."""
-        return _means(self.image, self.errors, self.ids)
-
-    def per_class(self) -> dict[str, float]:
-        """Each class's mean error over its objects."""
-        return _means(self.labels, self.errors, self.classes)
+    @property
+    def per_image(self) -> Floats:
+        """Each image's mean error over its objects; NaN for an image without any."""
+        counts = np.bincount(self.image, minlength=len(self.ids))
+        means: Floats = ratio(np.bincount(self.image, self.errors, minlength=len(self.ids)), counts)
+        return means
 
     @property
     def symptoms(self) -> tuple[Symptom, ...]:
         return tuple(SYMPTOMS[code] for code in self.codes)
 
-    def flaws(self) -> dict[Symptom, int]:
-        """Flawed objects by symptom."""
-        counted = np.bincount(self.codes, minlength=len(SYMPTOMS)).tolist()
-        return {flaw: counted[SYMPTOMS.index(flaw)] for flaw in FLAWS}
+    def scored(self, weights: Weights) -> Scored:
+        """E, the share of objects with each symptom, and of images with some or all objects missed."""
+        means = self.per_image
+        shown = ~np.isnan(means)
+        numbers = {"E": weighted_ratio(weights, np.where(shown, means, 0.0), shown.astype(float))}
+        objects = self._per_image(np.ones(len(self.image), bool))
+        for flaw in FLAWS:
+            hit = self._per_image(self.codes == SYMPTOMS.index(flaw))
+            numbers[f"flaws {flaw}"] = weighted_ratio(weights, hit, objects)
+            if flaw in (Symptom.PMD, Symptom.MD):
+                numbers[f"images {flaw}"] = weighted_ratio(
+                    weights, (hit > 0).astype(float), shown.astype(float)
+                )
+        by_class = [self._class_error(k, weights) for k in range(len(self.classes))]
+        return Scored(numbers, {"E": np.stack(by_class, axis=1)})
 
-    def flaw_shares(self) -> dict[Symptom, float]:
-        """The share of objects that have each symptom."""
-        total = len(self.codes)
-        return {flaw: count / total if total else float("nan") for flaw, count in self.flaws().items()}
+    def _class_error(self, label: int, weights: Weights) -> Floats:
+        """The mean error over a class's objects."""
+        own = self.labels == label
+        sums = np.bincount(self.image[own], self.errors[own], minlength=len(self.ids)).astype(float)
+        return weighted_ratio(weights, sums, self._per_image(own))
 
-    def missed_images(self) -> dict[Symptom, float]:
-        """The share of images in which some objects are missed (PMD), and in which all are (MD).
-
-        This is how the paper words the two: a detector fails on some, or on all, of the objects of an image.
-        """
-        images = np.unique(self.image)
-        shares = {}
-        for symptom in (Symptom.PMD, Symptom.MD):
-            hit = self.codes == SYMPTOMS.index(symptom)
-            shares[symptom] = len(np.unique(self.image[hit])) / len(images) if len(images) else float("nan")
-        return shares
-
-    def flaws_per_class(self) -> dict[str, dict[Symptom, int]]:
-        """The same for each class that occurs."""
-        return self._tabulate(self.labels, self.classes)
-
-    def flaws_per_image(self) -> dict[str, dict[Symptom, int]]:
-        """The same for each image; one with any PMD is partially missed, one with any MD wholly."""
-        return self._tabulate(self.image, self.ids)
-
-    def _tabulate(self, column: Ints, names: tuple[str, ...]) -> dict[str, dict[Symptom, int]]:
-        table = {names[k]: dict.fromkeys(FLAWS, 0) for k in np.unique(column).tolist()}
-        for k, symptom in zip(column.tolist(), self.symptoms, strict=True):
-            if symptom is not Symptom.CORRECT:
-                table[names[k]][symptom] += 1
-        return table
+    def _per_image(self, chosen: Bools) -> Floats:
+        return np.bincount(self.image[chosen], minlength=len(self.ids)).astype(np.float64)
 
 
 def object_errors(
@@ -165,9 +164,8 @@ def object_errors(
     if rule.overlap is iou and not rule.one_to_one:
         _judge(
             bounds, truth.boxes[counted], truth.labels[counted], np.take(found.boxes, loud, axis=0),
-            found.labels[loud],
-            found.scores[loud], rule.speaks is Speaks.OWN, rule.speaks is Speaks.OWN_FIRST, rule.min_overlap,
-            overlap, same,
+            found.labels[loud], found.scores[loud], rule.classes is ClassMatching.OWN, rule.classes is
+            ClassMatching.OWN_FIRST, rule.min_overlap, overlap, same,
         )  # fmt: skip
     else:
         for t0, t1, d0, d1 in bounds.tolist():
@@ -178,23 +176,17 @@ def object_errors(
     )
 
 
-@measured(
-    "every box",
-    Measure("E", "mean object error, 1 − IoU with the box that speaks", section="objects", higher=False),
-    *(
-        Measure(f"flaws {flaw.value}", f"share of objects that are {flaw.value}", "flaws", False)
-        for flaw in FLAWS
-    ),
+@metric(
+    "boxes",
+    Measure("E", "mean object error, 1 − IoU with the matching box", section="objects", higher=False),
+    *(Measure(f"flaws {flaw}", f"share of objects that are {flaw}", "flaws", False) for flaw in FLAWS),
     Measure("images PMD", "share of images in which some objects are missed", "flaws", False),
     Measure("images MD", "share of images in which every object is missed", "flaws", False),
 )
-def _score_objects(truth: DetectionTruth, found: Detections, rule: MatchingRule) -> Scored:
-    judged = object_errors(truth, found, rule=rule)
-    flaws = {f"flaws {flaw.value}": share for flaw, share in judged.flaw_shares().items()}
-    missed = {f"images {flaw.value}": share for flaw, share in judged.missed_images().items()}
-    mean = judged.per_image()
-    images = np.array([mean.get(name, np.nan) for name in truth.ids])
-    return Scored({"E": judged.error, **flaws, **missed}, {"E": judged.per_class()}, {"E": images})
+def _objects(objects: Objects, weights: Weights) -> Scored:
+    found = objects.errors.scored(weights)
+    known = len(objects.truth.classes)  # the last class of the errors is one that the dataset lacks
+    return replace(found, per_class={"E": found.per_class["E"][:, :known]})
 
 
 @kernel
@@ -228,10 +220,12 @@ def _judge_image(
         return np.zeros(len(own)), np.zeros(len(own), bool)
     overlap = rule.overlap(truth.boxes[own], found.boxes[said])
     same = truth.labels[own][:, None] == found.labels[said][None, :]
-    if rule.speaks is Speaks.OWN:
+    if rule.classes is ClassMatching.OWN:
         overlap = np.where(same, overlap, 0.0)
     overlap = np.where(same | (overlap >= rule.min_overlap), overlap, 0.0)
-    preferred = same & (overlap > 0) if rule.speaks is Speaks.OWN_FIRST else np.zeros(same.shape, bool)
+    preferred = (
+        same & (overlap > 0) if rule.classes is ClassMatching.OWN_FIRST else np.zeros(same.shape, bool)
+    )
     # np.lexsort's last key counts first; what overlaps by nothing comes last, whatever its class.
     ranks = (-np.broadcast_to(found.scores[said], overlap.shape), ~same, -overlap, ~preferred)
     choose = _one_to_one if rule.one_to_one else _best
@@ -269,9 +263,3 @@ def _symptoms(overlap: Floats, same: Bools, bounds: Ints, tolerance: float) -> I
         anything = np.repeat(np.add.reduceat(overlap > 0, bounds[:, 0]) > 0, bounds[:, 1] - bounds[:, 0])
         codes = np.where(overlap > 0, codes, np.where(anything, partly, wholly))
     return codes
-
-
-def _means(column: Ints, values: Floats, names: tuple[str, ...]) -> dict[str, float]:
-    keys, inverse = np.unique(column, return_inverse=True)
-    means = np.bincount(inverse, values) / np.bincount(inverse) if len(keys) else np.zeros(0)
-    return {names[k]: mean for k, mean in zip(keys.tolist(), means.tolist(), strict=True)}

@@ -1,22 +1,17 @@
-"""Strings of users, made harmless once, and tables as CSV, LaTeX and Markdown."""
+"""`Table`: one table type, whose numbers stay numbers; as CSV, LaTeX, Markdown, and on a terminal."""
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stormproof.core.text import as_csv
 
 Cell = str | float | int | None
 
-_PICTURES = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421}
-# Characters that reorder or hide what stands beside them: a name must look like what it is.
-_HIDDEN = dict.fromkeys(
-    [*range(0x80, 0xA0), *range(0x200B, 0x2010), *range(0x2028, 0x202F), *range(0x2060, 0x2070), 0xFEFF],
-    0xFFFD,
-)
-_SURROGATES = re.compile("[\ud800-\udfff]")
 _LATEX = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
@@ -33,16 +28,52 @@ _LATEX = {
     "|": r"\textbar{}",
 }
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|~&])")
-_FORMULA = ("=", "+", "-", "@")
 
 
-def plain(name: object) -> str:
-    """A name as one visible line: control characters as their symbols, invisible ones as �.
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """One table; numbers stay numbers, so that it can be sorted and downloaded."""
 
-    >>> plain("a\\tb\\u202e")
-    'a␉b�'
-    """
-    return _SURROGATES.sub("�", str(name)).translate(_PICTURES).translate(_HIDDEN)
+    id: str
+    title: str
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[Cell]]
+    digits: int = 1
+    note: str = ""
+
+    def as_csv(self) -> str:
+        return as_csv(self.columns, self.rows)
+
+    def as_latex(self) -> str:
+        return as_latex(self.columns, self.rows, self.digits)
+
+    def as_markdown(self) -> str:
+        return as_markdown(self.columns, self.rows, self.digits)
+
+    def as_rich(self, most: int | None = None) -> Any:
+        """For a terminal, where nothing is ever cut; `most` rows from either end."""
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
+        rows = list(self.rows)
+        if most is not None and len(rows) > 2 * most:
+            rows = [*rows[:most], ["…"] + [""] * (len(self.columns) - 1), *rows[-most:]]
+        made = RichTable(title=Text(self.title), title_justify="left")
+        for i, column in enumerate(self.columns):
+            made.add_column(Text(column), justify="right" if _is_number(rows, i) else "left", overflow="fold")
+        for row in rows:
+            made.add_row(*(_text(value, self.columns[i], self.digits) for i, value in enumerate(row)))
+        return made
+
+
+def _text(value: Cell, column: str, digits: int) -> Any:
+    """Changes in colour and with a sign: green is better, of errors too."""
+    from rich.text import Text
+
+    if "change" not in column or not isinstance(value, float):
+        return Text(shown(value, digits))
+    better = value < 0 if "error" in column else value > 0
+    return Text(f"{value:+.1f}", style="green" if better else "red" if value else "")
 
 
 def shown(value: Cell, digits: int = 1) -> str:
@@ -50,19 +81,6 @@ def shown(value: Cell, digits: int = 1) -> str:
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "–"
     return f"{value:z.{digits}f}" if isinstance(value, float) else str(value)  # z: no negative zero
-
-
-def as_csv(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
-    """Numbers in full. A name that a spreadsheet would run as a formula gets an apostrophe before it.
-
-    >>> as_csv(["model", "P"], [["=1+1", 0.5]])
-    "model,P\\n'=1+1,0.5\\n"
-    """
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    for row in ([*columns], *rows):
-        writer.writerow([_spreadsheet(value) for value in row])
-    return out.getvalue()
 
 
 def as_latex(columns: Sequence[str], rows: Sequence[Sequence[Cell]], digits: int) -> str:
@@ -100,12 +118,6 @@ def file_name(*words: str) -> str:
     'grid-my-model-x-relative-to-clean'
     """
     return "-".join(filter(None, (re.sub(r"[^\w.]+", "-", word).strip("-.") for word in words)))[:120]
-
-
-def _spreadsheet(value: Cell) -> Cell:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else ""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
 def _latex(text: str) -> str:

@@ -1,0 +1,61 @@
+"""Text from outside, made harmless: names on one visible line, numbers for JSON, cells for spreadsheets."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+_PICTURES = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421}
+# Characters that reorder or hide their neighbours: a name must look like what it is.
+_HIDDEN = dict.fromkeys(
+    [*range(0x80, 0xA0), *range(0x200B, 0x2010), *range(0x2028, 0x202F), *range(0x2060, 0x2070), 0xFEFF],
+    0xFFFD,
+)
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_FORMULA = ("=", "+", "-", "@")
+
+
+def plain(name: object) -> str:
+    """A name as one visible line: control characters as their symbols, invisible ones as �.
+
+    >>> plain("a\\tb\\u202e")
+    'a␉b�'
+    """
+    return _SURROGATES.sub("�", str(name)).translate(_PICTURES).translate(_HIDDEN)
+
+
+def finite(value: Any) -> Any:
+    """The same for JSON, which has no NaN and no infinity."""
+    if isinstance(value, dict):
+        return {str(key): finite(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def as_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Numbers in full, nothing for a missing one; a name that a spreadsheet would run as a formula gets an
+    apostrophe before it.
+
+    >>> as_csv(["model", "P"], [["=1+1", 0.5]])
+    "model,P\\n'=1+1,0.5\\n"
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([_cell(name) for name in columns])
+    for row in rows:
+        writer.writerow([_cell(value) for value in row])
+    return out.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return ""
+    if isinstance(value, str):
+        text = plain(value)
+        return f"'{text}" if text.startswith(_FORMULA) else text
+    return repr(value) if isinstance(value, float) else value

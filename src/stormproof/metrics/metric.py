@@ -1,0 +1,153 @@
+"""A metric is one function of a condition's matches and of weights on its images.
+
+    @metric("boxes", Measure("AP50", "AP at IoU 0.5", section="boxes"))
+    def _score(objects: Objects, weights: Weights) -> Scored: ...
+
+`weights` has one row per replicate and one column per image. A row of ones gives the score itself, bootstrap
+weights give its spread, and weights that are 0 where a cell was not run give an estimate: every metric has an
+interval, a difference, a gate and an estimate without another line.
+
+What a metric reads, and when it is called:
+
+- "boxes": `Objects`, always
+- "masks": `Objects`, where truth and detections have masks
+- "people": `Objects`, where the dataset has a class of people and the run its clean images
+- "maps": `Maps`
+
+A metric that cannot be weighted is declared with `weighted=False`. It gets no weights and returns plain
+numbers by measure; its spread comes from repeating images as often as a replicate weighs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stormproof.core.discovery import load
+from stormproof.core.sample import Floats
+
+Weights = npt.NDArray[Any]  # replicates × images, not negative
+INPUTS = ("maps", "boxes", "masks", "people")
+# Every list of measures is in this order.
+SECTIONS = ("boxes", "masks", "maps", "objects", "people", "flaws")
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """How to read a number: what it is in words, where it is listed, whether more is better."""
+
+    name: str
+    words: str
+    section: str
+    higher: bool = True
+    fraction: bool = True  # printed as a percentage
+    aggregate: bool = True  # whether a mean over conditions says anything
+    fading: float = 0.0  # how a score on few images errs near 1; see results.estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """One condition's numbers under every row of weights.
+
+    `numbers` are by measure, `per_class` by measure and class (replicates × classes). `parts` are what a
+    number is the mean of (replicates × parts, NaN where a replicate has none), for numbers that are such a
+    mean.
+    """
+
+    numbers: Mapping[str, Floats]
+    per_class: Mapping[str, Floats] = field(default_factory=dict)
+    parts: Mapping[str, Floats] = field(default_factory=dict)
+
+    def __or__(self, other: Scored) -> Scored:
+        return Scored(
+            {**self.numbers, **other.numbers},
+            {**self.per_class, **other.per_class},
+            {**self.parts, **other.parts},
+        )
+
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A declared metric: what it reads, what it measures."""
+
+    given: str
+    function: Function
+    measures: tuple[Measure, ...]
+    weighted: bool
+
+    def score(self, cell: Any, weights: Weights) -> Scored:
+        """Its numbers for every row of weights."""
+        if self.weighted:
+            found: Scored = self.function(cell, weights)
+            return found
+        rows = [self.function(cell.repeated(row)) for row in weights]
+        return Scored({m.name: np.array([row[m.name] for row in rows], float) for m in self.measures})
+
+
+_DECLARED: list[Metric] = []
+
+
+def metric(given: str, *measures: Measure, weighted: bool = True) -> Callable[[Function], Function]:
+    """Declare a function as the metric of some measures; `given` is one of `INPUTS`."""
+    if given not in INPUTS or any(measure.section not in SECTIONS for measure in measures):
+        raise ValueError(f"a metric reads one of {INPUTS} and lists its measures in one of {SECTIONS}")
+    taken = {measure.name for other in _DECLARED for measure in other.measures}
+    for measure in measures:
+        if measure.name in taken:
+            raise ValueError(f"two measures are called {measure.name!r}")
+
+    def register(function: Function) -> Function:
+        _DECLARED.append(Metric(given, function, measures, weighted))
+        return function
+
+    return register
+
+
+def measures() -> dict[str, Measure]:
+    """Every measure by name: by section, then by the file that declares it."""
+    found = [measure for declared in _declared() for measure in declared.measures]
+    return {measure.name: measure for measure in sorted(found, key=lambda m: SECTIONS.index(m.section))}
+
+
+def metrics_of(*given: str) -> list[Metric]:
+    """Every metric that reads one of these inputs."""
+    return [declared for declared in _declared() if declared.given in given]
+
+
+def _declared() -> list[Metric]:
+    """In an order that does not depend on who imported what first."""
+    load("stormproof.metrics")
+    return sorted(_DECLARED, key=lambda declared: declared.function.__module__)
+
+
+def ratio(above: Any, below: Any, least: float = 0.0) -> Any:
+    """above / below, of numbers or arrays; NaN where there is no more than `least` below.
+
+    >>> ratio(1.0, 4.0), ratio(1.0, 0.0)
+    (0.25, nan)
+    """
+    above, below = np.asarray(above, np.float64), np.asarray(below, np.float64)
+    shape = np.broadcast(above, below).shape
+    found = np.divide(above, below, out=np.full(shape, np.nan), where=below > least)
+    return found if found.ndim else float(found)
+
+
+def mean_of_known(values: Floats, axis: int = -1) -> Floats:
+    """The mean over what has a value, such as the classes that occur, which is what protocols average."""
+    present = ~np.isnan(values)
+    found: Floats = ratio(np.where(present, values, 0.0).sum(axis=axis), present.sum(axis=axis))
+    return found
+
+
+def weighted_ratio(weights: Weights, above: Floats, below: Floats) -> Floats:
+    """Σ weight · above / Σ weight · below over images, by replicate; NaN where nothing is below."""
+    both = weights.astype(np.float64) @ np.stack([above, below], axis=-1)
+    found: Floats = ratio(both[..., 0], both[..., 1])
+    return found

@@ -1,0 +1,219 @@
+"""Tables that compare runs as the papers do; `stormproof score RUN… --table NAME` prints one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from statistics import fmean
+
+from stormproof.core.condition import Condition
+from stormproof.core.errors import IncompleteGrid, InvalidOption
+from stormproof.core.table import Cell, Table
+from stormproof.metrics.corruption_error import ce, ce_by_group, corruption_matters, cross_scenario, mce
+from stormproof.metrics.grid import Grid
+from stormproof.metrics.prediction import PAIRS
+from stormproof.metrics.roc import REFERENCE_FPPI
+from stormproof.metrics.sequences import SIZES, distance_matrix
+from stormproof.results.people import histograms, levels, open_people, predict_contextual
+from stormproof.results.run import Run
+from stormproof.results.scores import Scores
+from stormproof.results.tables import curves_of
+
+_WORST = 3  # images listed of each condition
+
+
+def adr(runs: Sequence[Run], tag: str) -> list[Table]:
+    """Average detection rate of people under each condition, and relative to clean (*pezzementi*, Table IV).
+
+    Sensitivities are fixed on each run's clean images; FPPI of 10⁻³ need a thousand images to be seen.
+    """
+    opened = [open_people(run) for run in runs]
+    names = _names(runs)
+    columns = ("condition", *(word for name in names for word in (f"{name} (%)", f"{name}, % of clean")))
+    rows: list[list[Cell]] = []
+    for text in dict.fromkeys(text for people in opened for text in people.found):
+        cells: list[Cell] = [text]
+        for people in opened:
+            here, clean = (people.adr(each) if text in people.found else math.nan for each in (text, "clean"))
+            cells += [100 * here, 100 * here / clean if clean else None]
+        rows.append(cells)
+    return [Table("adr", "Average detection rate (ADR) of people", columns, rows, note=_reach(runs[0]))]
+
+
+def roc(runs: Sequence[Run], tag: str) -> list[Table]:
+    """Detection rate and FPPI reached at the sensitivities of the clean images, IoU 0.5 (*pezzementi*, Fig.
+    5)."""
+    rows: list[list[Cell]] = []
+    for name, run in zip(_names(runs), runs, strict=True):
+        people = open_people(run)
+        clean = people.curve("clean")
+        for text in people.found:
+            curve = people.curve(text)
+            for rate in REFERENCE_FPPI:
+                found, fppi = curve.at(clean.threshold_at(rate))
+                rows.append([name, text, rate, 100 * found, fppi])
+    columns = ("model", "condition", "FPPI when clean", "rate (%)", "FPPI reached")
+    title = "Detection rate of people at fixed sensitivities, IoU 0.5"
+    return [Table("roc", title, columns, rows, digits=4, note=_reach(runs[0]))]
+
+
+def lost(runs: Sequence[Run], tag: str) -> list[Table]:
+    """The images in which finding a person becomes hardest, by the FPPI it takes (*pezzementi*, Fig. 6)."""
+    rows: list[list[Cell]] = []
+    for name, run in zip(_names(runs), runs, strict=True):
+        people = open_people(run)
+        for text in people.found:
+            for each in people.worst(text, count=_WORST) if text != "clean" else ():
+                gone = math.isinf(each.after)
+                after: list[Cell] = ["never found", None] if gone else [each.after, each.orders]
+                rows.append([name, text, each.id, each.before, *after])
+    columns = ("model", "condition", "image", "FPPI clean", "FPPI now", "orders of magnitude")
+    return [Table("lost", "Where finding a person becomes hardest", columns, rows, digits=3)]
+
+
+def contextual(runs: Sequence[Run], tag: str) -> list[Table]:
+    """Each system's ADR under defocus and haze, predicted from the others' under blur and blending
+    (*pezzementi*, Figs. 7 and 8). Runs need --conditions mutators,contextual."""
+    tables = []
+    for name, found in predict_contextual([open_people(run) for run in runs]).items():
+        rows: list[list[Cell]] = []
+        for j, text in enumerate(found.contextual):
+            weights = sorted(zip(found.overall[j], found.simple, strict=True), reverse=True)
+            some = ", ".join(f"{weight:.2f} {simple}" for weight, simple in weights[:3] if weight > 0.005)
+            pairs = zip(found.observed[:, j], found.predicted[:, j], strict=True)
+            rows.append([text, *(100 * float(v) for pair in pairs for v in pair), some])
+        heads = (f"{s} {word}" for s in found.systems for word in ("observed", "predicted"))
+        each = ", ".join(f"{s} {r2:.2f}" for s, r2 in found.r2_by_system.items() if not math.isnan(r2))
+        title = f"{name} from {PAIRS[name]}: ADR relative to clean (%), R² {found.r2:.2f}"
+        note = f"R² by system: {each}." if each else ""
+        tables.append(Table(f"contextual-{name}", title, ("condition", *heads, "weights"), rows, note=note))
+    return tables
+
+
+def depth(runs: Sequence[Run], tag: str) -> list[Table]:
+    """How much blur and blending haze and defocus put inside people's boxes (*pezzementi*, Fig. 8)."""
+    tables = []
+    for name, run in zip(_names(runs), runs, strict=True):
+        found = histograms(open_people(run))
+        for corruption, simple in PAIRS.items():
+            rows: list[list[Cell]] = [
+                [text, *(100 * float(share) for share in row)]
+                for text, row in found.items()
+                if Condition.parse(text).corruption == corruption
+            ]
+            sign = "σ" if corruption == "defocus" else "α"
+            columns = ("condition", *(f"{sign} {level:g}" for level in levels(corruption)))
+            title = f"{name}: {simple} inside people's boxes under {corruption} (share in %)"
+            tables += [Table(f"depth-{corruption}", title, columns, rows, digits=0)] if rows else []
+    return tables
+
+
+def detectors(runs: Sequence[Run], tag: str) -> list[Table]:
+    """CE per fault, means by part of the camera and by tag, and a t-test (*liu*, Table 2)."""
+    scored = [run.score() for run in runs]
+    grids = [_errors(scores) for scores in scored]
+    groups = dict.fromkeys(scores.tags.get(tag, "") for scores in scored)
+    tags = [f"{tag} {name or 'none'}" for name in groups] if any(groups) else []
+    values = {"clean": [grid.clean for grid in grids]}
+    values |= {name: [ce(grid).get(name, math.nan) for grid in grids] for name in ce(grids[0])}
+    values["mean (mCE)"] = [mce(grid) for grid in grids]
+    try:
+        parts = [ce_by_group(grid) for grid in grids]
+        values |= {f"mean of {name}": [part[name] for part in parts] for name in parts[0]}
+    except (IncompleteGrid, KeyError):
+        pass  # other conditions than liu's faults: there are no parts of a camera
+    rows: list[list[Cell]] = []
+    for name, row in values.items():
+        means = [
+            fmean(v for v, scores in zip(row, scored, strict=True) if scores.tags.get(tag, "") == group)
+            for group in (groups if tags else ())
+        ]
+        rows.append([name, *(100 * v for v in (*row, *means))])
+    test = corruption_matters(grids)
+    alone = "" if math.isnan(test.t) else f" t = {test.t:.2f}, p = {test.p:.2g} as independent samples;"
+    note = (
+        f"Corruption adds {100 * test.increase:.1f} points of error;{alone} t = {test.paired:.2f}, "
+        f"p = {test.paired_p:.2g} paired with each detector's clean error."
+    )
+    return [Table("detectors", "CE by fault (in %)", ("fault", *_names(runs), *tags), rows, note=note)]
+
+
+def scenarios(runs: Sequence[Run], tag: str) -> list[Table]:
+    """Change of mCE by the scenario trained for (the tag) and the dataset tested on (*liu*, Table 4)."""
+    grids: dict[tuple[str, str], Grid] = {}
+    for run in runs:
+        scores = run.score()
+        key = (f"{scores.model} ({scores.tags.get(tag, 'not said')})", scores.dataset)
+        if key in grids:
+            raise InvalidOption(f"{run.folder} is a second run of {key[0]} on {key[1]}; give one.")
+        grids[key] = _errors(scores)
+    changes = cross_scenario(grids)
+    columns = tuple(dict.fromkeys(tested for _, tested in changes))
+    rows: list[list[Cell]] = [
+        [name, *(100 * changes[name, tested] for tested in columns)]
+        for name in dict.fromkeys(name for name, _ in changes)
+    ]
+    title = "Change of mCE against clean, in points of error"
+    return [Table("scenarios", title, ("model (trained for)", *columns), rows)]
+
+
+def alpha(runs: Sequence[Run], tag: str) -> list[Table]:
+    """Scores of stylized runs along α by object size, and how far models lie apart (*theodoridis*, Fig.
+    15)."""
+    scored = [run.score() for run in runs]
+    prefix = "mask " if all("mask AP" in scores for scores in scored) else ""
+    rows: list[list[Cell]] = []
+    series: dict[str, dict[str, dict[float, float]]] = {}
+    for name, scores in zip(_names(runs), scored, strict=True):
+        for size in SIZES:
+            for (space, part), curve in curves_of(scores, prefix + size).items():
+                series.setdefault(name, {})[f"{size} {space} {part}"] = curve
+                rows += [[name, prefix + size, space, part, at, 100 * value] for at, value in curve.items()]
+        if name not in series:
+            fix = "run the suite object-centric, or conditions style[alpha=…]"
+            raise InvalidOption(f"{name} was not run along α; {fix}.")
+    columns = ("model", "measure", "space", "part", "α", "% of clean")
+    tables = [Table("alpha", "Relative performance along α", columns, rows)]
+    if len(series) > 1:
+        found = distance_matrix(series)
+        apart = [[name, *row] for name, row in zip(found.models, found.matrix.tolist(), strict=True)]
+        title = "Distance between models (Euclidean over α, mean over curves)"
+        tables.append(Table("distances", title, ("model", *found.models), apart, digits=3))
+    return tables
+
+
+# name → what makes it, and the tag that it groups runs by
+TABLES: dict[str, tuple[Callable[[Sequence[Run], str], list[Table]], str]] = {
+    "adr": (adr, ""),
+    "roc": (roc, ""),
+    "lost": (lost, ""),
+    "contextual": (contextual, ""),
+    "depth": (depth, ""),
+    "detectors": (detectors, "architecture"),
+    "scenarios": (scenarios, "trained"),
+    "alpha": (alpha, ""),
+}
+
+
+def _names(runs: Sequence[Run]) -> list[str]:
+    names = [run.record.model.name for run in runs]
+    return names if len(set(names)) == len(names) else [str(run.folder) for run in runs]
+
+
+def _errors(scores: Scores) -> Grid:
+    """The grid of object errors over what means cover."""
+    if "E" not in scores:
+        raise InvalidOption(f"{scores.folder} has no object errors; give runs of detectors.")
+    return scores.covered("E")
+
+
+def _reach(run: Run) -> str:
+    images = len(run.readable)
+    beyond = [rate for rate in REFERENCE_FPPI if images * rate < 1]
+    if not beyond:
+        return ""
+    return (
+        f"{images} images cannot show an FPPI below {1 / images:.2g}: {len(beyond)} of the "
+        f"{len(REFERENCE_FPPI)} sensitivities ({beyond[0]:.2g} to {beyond[-1]:.2g}) mean no false positive "
+        f"at all; {math.ceil(1 / REFERENCE_FPPI[0])} images reach all of them."
+    )

@@ -1,0 +1,279 @@
+"""A run's rows as flat arrays, read so that memory does not grow with the grid.
+
+A part holds a few images under all conditions, so reading one condition decodes all of them. Boxes of many
+conditions come from one pass over the parts: they wait in memory, as small as loses no bit, and beyond that
+in a temporary file. Everything else is read for as many conditions at a time as fit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stormproof.core.errors import StoreError
+from stormproof.core.kernels import kernel
+from stormproof.core.sample import RLE, Floats, Ints
+from stormproof.metrics.quality import Change
+from stormproof.metrics.records import Detections
+from stormproof.models.classes import ClassMatch
+from stormproof.results.store.parts import read_part
+from stormproof.results.store.schema import CONFUSION, DETECTION, ROWS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stormproof.results.run import Run
+
+_BUDGET = 256 << 20  # bytes of part files read at a time; about ten times as much in memory
+_HELD = 192 << 20  # bytes of boxes in memory, beyond which they go to a file
+_WIDTHS = (1, 4, 1, 1, 2)  # numbers of each box in the columns of `Boxes`
+_COLUMNS = ("index", "image", "condition", "boxes", "sides", "scores", "labels")
+
+
+def by_condition(
+    run: Run, conditions: Sequence[str], columns: Sequence[str]
+) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of each condition, sorted by image; read for as many conditions at once as fit."""
+    import pyarrow.dataset as ds  # here: it loads for half a second
+
+    data = ds.dataset(run.parts, schema=ROWS)
+    out = list(run.unreadable)
+    size = sum(path.stat().st_size for path in run.parts) / max(1, len(run.conditions))
+    at_once = max(1, int(_BUDGET / max(size, 1)))
+    wanted = ["index", "image", "condition", "height", "width", *columns]
+    for start in range(0, len(conditions), at_once):
+        group = list(conditions[start : start + at_once])
+        chosen = ds.field("condition").isin(group) & (ds.field("index") < run.record.images)
+        if out:
+            chosen &= ~ds.field("index").isin(out)
+        table = data.to_table(columns=wanted, filter=chosen).sort_by("index")
+        for text in group:
+            yield text, table.filter(pc.equal(table["condition"], text)).combine_chunks()
+
+
+def detections(
+    run: Run, conditions: Sequence[str], match: ClassMatch, positions: dict[str, int], *, masks: bool
+) -> Iterator[tuple[str, Detections]]:
+    """The detections of each condition in the dataset's labels; a class that the dataset lacks has the label
+    after the last."""
+    if masks:
+        for text, table in by_condition(run, conditions, DETECTION):
+            yield text, _flat(table, match, positions)
+        return
+    buffer = DetectionBuffer()
+    for path in run.parts:
+        for text, part in _boxes_of(path, run, conditions, positions, run.unreadable):
+            buffer.add(text, part)
+    for text in conditions:
+        image, boxes, scores, labels, sides = joined(list(buffer.take(text)))
+        yield text, Detections(image, boxes, scores, _mapped(labels, match), sides=sides)
+
+
+def confusions(run: Run, conditions: Sequence[str]) -> Iterator[tuple[str, tuple[Ints, Ints, Ints], Ints]]:
+    """Pixels of each condition by true and predicted class: three columns, and each entry's image as its
+    place among the readable ones."""
+    for text, table in by_condition(run, conditions, CONFUSION):
+        truth, predicted, pixels = (numbers(table[name]).astype(np.int64) for name in CONFUSION)
+        lengths = pc.fill_null(pc.list_value_length(table[CONFUSION[0]]), 0).combine_chunks()
+        places = np.searchsorted(run.readable, np.asarray(table["index"]))
+        yield text, (truth, predicted, pixels), np.repeat(places, np.asarray(lengths))
+
+
+def changes(run: Run, conditions: Sequence[str]) -> dict[str, dict[str, float]]:
+    """The mean RMSE and SNR of each condition, over the images that have finite ones."""
+    if not run.has(Change._fields[0]):
+        return {}
+    columns = ("index", "condition", *Change._fields)
+    table = pa.concat_tables([read_part(path, run.record.key, columns) for path in run.parts])
+    index = np.asarray(table["index"])
+    left_out = np.isin(index, list(run.unreadable))
+    table = table.filter(pa.array((index < run.record.images) & ~left_out))
+    rows = {text: table.filter(pc.equal(table["condition"], text)) for text in conditions}
+    return {text: {name: _finite_mean(held[name]) for name in Change._fields} for text, held in rows.items()}
+
+
+def _finite_mean(column: pa.ChunkedArray) -> float:
+    values = np.asarray(column.combine_chunks().cast(pa.float64()).to_numpy(zero_copy_only=False))
+    finite = values[np.isfinite(values)]
+    return math.fsum(finite.tolist()) / len(finite) if finite.size else math.nan
+
+
+def _flat(table: pa.Table, match: ClassMatch, positions: dict[str, int]) -> Detections:
+    """Detections with masks."""
+    owners = np.array([positions[name] for name in table["image"].to_pylist()], np.int64)
+    lengths = np.asarray(pc.list_value_length(table["scores"]).combine_chunks()).astype(np.int64)
+    boxes = numbers(table["boxes"]).reshape(-1, 4)
+    return Detections(
+        np.repeat(owners, lengths),
+        boxes,
+        numbers(table["scores"]),
+        _mapped(numbers(table["labels"]).astype(np.int64), match),
+        tuple(_masks(table)),
+        stated_sides(table["sides"], boxes, lengths),  # type: ignore[arg-type]  # None: what corners give
+    )
+
+
+def _mapped(labels: Ints, match: ClassMatch) -> Ints:
+    """The model's labels as the dataset's."""
+    known = np.asarray(match.labels, np.int64)
+    if len(labels) and not 0 <= labels.min() <= labels.max() < len(known):
+        raise StoreError(
+            f"A stored label is out of range: there are {len(known)} classes; 'stormproof verify' says where."
+        )
+    mapped = known[labels] if len(labels) else labels
+    return np.where(mapped < 0, len(match.dataset), mapped)
+
+
+def _masks(table: pa.Table) -> Iterator[RLE]:
+    """A mask per object; empty where the model gave boxes without masks, as it may on some images."""
+    sizes = zip(table["height"].to_pylist(), table["width"].to_pylist(), strict=True)
+    for size, row, scores in zip(sizes, table["masks"], table["scores"], strict=True):
+        if not row.is_valid:
+            yield from [RLE(size, np.array([size[0] * size[1]], np.uint32))] * len(scores)
+            continue
+        for counts in row.values:
+            yield RLE(size, np.asarray(counts.values))
+
+
+class Boxes(NamedTuple):
+    """The boxes of a few images under one condition, by image; labels are the model's."""
+
+    image: npt.NDArray[np.int32]
+    boxes: Floats
+    scores: Floats
+    labels: npt.NDArray[Any]
+    sides: Floats | None  # where a row states them
+
+
+class DetectionBuffer:
+    """Boxes by condition: in memory while they are few, and in a temporary file from there on."""
+
+    def __init__(self, held: int = _HELD) -> None:
+        self._left, self._file = held, TemporaryFile()  # noqa: SIM115  it goes with this object
+        self._parts: dict[str, list[Boxes | tuple[int, int, list[np.dtype[Any] | None]]]] = {}
+
+    def add(self, condition: str, part: Boxes) -> None:
+        kept = self._parts.setdefault(condition, [])
+        self._left -= sum(column.nbytes for column in part if column is not None)
+        if self._left >= 0:
+            kept.append(part)
+            return
+        kinds = [None if column is None else column.dtype for column in part]
+        kept.append((self._file.tell(), len(part.image), kinds))
+        for column in part:
+            if column is not None:
+                self._file.write(np.ascontiguousarray(column).data)
+
+    def take(self, condition: str) -> Iterator[Boxes]:
+        """The boxes of a condition, once all have been added."""
+        for part in self._parts.pop(condition, []):
+            yield part if isinstance(part, Boxes) else self._read(*part)
+
+    def _read(self, start: int, count: int, kinds: list[np.dtype[Any] | None]) -> Boxes:
+        self._file.seek(start)
+        columns: list[npt.NDArray[Any] | None] = []
+        for kind, width in zip(kinds, _WIDTHS, strict=True):
+            if kind is None:
+                columns.append(None)
+                continue
+            values = np.frombuffer(self._file.read(count * width * kind.itemsize), kind)
+            columns.append(values.reshape(-1, width) if width > 1 else values)
+        return Boxes(*columns)  # type: ignore[arg-type]
+
+
+def _boxes_of(
+    path: Path, run: Run, conditions: Sequence[str], positions: dict[str, int], out: Collection[int]
+) -> Iterator[tuple[str, Boxes]]:
+    """The boxes of one part under some conditions."""
+    table = read_part(path, run.record.key, _COLUMNS).combine_chunks()
+    index = np.asarray(table["index"])
+    place = _numbered(table["condition"], {text: i for i, text in enumerate(conditions)})
+    where = np.where((index < run.record.images) & ~np.isin(index, list(out)), place, -1)
+    owner = _numbered(table["image"], positions)
+    lengths = np.asarray(pc.list_value_length(table["scores"]).combine_chunks()).astype(np.int64)
+    starts = np.cumsum(lengths) - lengths
+    boxes = numbers(table["boxes"]).reshape(-1, 4)
+    scores, labels = numbers(table["scores"]), numbers(table["labels"])
+    sides = stated_sides(table["sides"], boxes, lengths)
+    rows = np.argsort(where, kind="stable")
+    rows = rows[where[rows] >= 0]
+    for one in np.split(rows, np.flatnonzero(np.diff(where[rows])) + 1):
+        if one.size:
+            at = _elements(starts[one], lengths[one])
+            image = np.repeat(owner[one], lengths[one])
+            stated = None if sides is None else np.take(sides, at, axis=0)
+            corners = np.take(boxes, at, axis=0)  # a fraction of what boxes[at] takes
+            part = Boxes(image, _small(corners), _small(scores[at]), _few(labels[at]), stated)
+            yield conditions[where[one[0]]], part
+
+
+def joined(parts: Sequence[Boxes]) -> tuple[Ints, Floats, Floats, Ints, Floats]:
+    """All parts of a condition: image, boxes, scores, labels, sides."""
+    boxes = np.concatenate([np.zeros((0, 4)), *(part.boxes for part in parts)])
+    sides = boxes[:, 2:] - boxes[:, :2]
+    ends = np.cumsum([0, *(len(part.image) for part in parts)])
+    for part, first, last in zip(parts, ends, ends[1:], strict=False):
+        if part.sides is not None:
+            sides[first:last] = part.sides
+    return (
+        np.concatenate([np.zeros(0, np.int64), *(part.image for part in parts)]), boxes,
+        np.concatenate([np.zeros(0), *(part.scores for part in parts)]),
+        np.concatenate([np.zeros(0, np.int64), *(part.labels for part in parts)]), sides,
+    )  # fmt: skip
+
+
+def _numbered(column: pa.ChunkedArray, known: dict[str, int]) -> npt.NDArray[np.int32]:
+    """Words as numbers; −1 for those that have none."""
+    words = column.combine_chunks().dictionary_encode()
+    found = np.array([known.get(word, -1) for word in words.dictionary.to_pylist()], np.int32)
+    return found[np.asarray(words.indices)] if len(found) else found
+
+
+def numbers(column: pa.ChunkedArray) -> npt.NDArray[Any]:
+    """The elements of lists, or of lists of lists, one after the other."""
+    return np.asarray(pc.list_flatten(column, recursive=True).combine_chunks())
+
+
+def stated_sides(column: pa.ChunkedArray, boxes: Floats, lengths: Ints) -> Floats | None:
+    """Widths and heights: stated where a row states them, else what its corners give; None if none does."""
+    if column.null_count == len(column):
+        return None
+    sides = boxes[:, 2:] - boxes[:, :2]
+    sides[np.repeat(np.asarray(column.is_valid().combine_chunks()), lengths)] = numbers(column).reshape(-1, 2)
+    return sides
+
+
+def _elements(starts: Ints, lengths: Ints) -> Ints:
+    """The places of rows' elements in flat columns, row after row.
+
+    >>> _elements(np.array([5, 0]), np.array([2, 3])).tolist()
+    [5, 6, 0, 1, 2]
+    """
+    before = np.cumsum(lengths) - lengths
+    places: Ints = np.arange(lengths.sum()) + np.repeat(starts - before, lengths)
+    return places
+
+
+def _small(values: Floats) -> npt.NDArray[Any]:
+    """The same numbers as float32, where not a bit is lost."""
+    return values.astype(np.float32) if _is_small(values.ravel()) else values
+
+
+@kernel
+def _is_small(values: Any) -> Any:
+    for i in range(len(values)):  # noqa: SIM110  a kernel has no all()
+        if np.float64(np.float32(values[i])) != values[i]:
+            return False
+    return True
+
+
+def _few(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same labels in one byte each, where they fit."""
+    return labels.astype(np.uint8) if labels.size and 0 <= labels.min() <= labels.max() < 256 else labels

@@ -1,0 +1,291 @@
+"""`Run`: a run folder, opened once. What was run, the predictions, their dataset, and everything derived."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stormproof.core.condition import Condition
+from stormproof.core.errors import DatasetError, IncompleteGrid, InvalidOption, StoreError
+from stormproof.core.local_objects import KIND
+from stormproof.core.sample import Prediction, Sample
+from stormproof.core.spec import Spec
+from stormproof.datasets import open_dataset
+from stormproof.datasets.dataset import Dataset
+from stormproof.models.classes import match_classes
+from stormproof.results.store.parts import held_cells, part_paths, read_failures, read_part
+from stormproof.results.store.record import RECORD, RunRecord, read_record
+from stormproof.results.store.schema import DETECTION, SEMANTIC, prediction_of
+
+if TYPE_CHECKING:
+    from stormproof.metrics.object_error import MatchingRule
+    from stormproof.results.scores import Scores
+    from stormproof.results.truths import Asked
+    from stormproof.results.worst import ImageLoss
+
+
+class Run:
+    """A run folder: `Run("runs/mine")`, or what `stormproof.run` returns.
+
+    Everything is read once and kept: open the folder again after it has grown. `data` is the dataset, where
+    it has moved since, or was made in Python.
+    """
+
+    def __init__(
+        self, folder: str | PathLike[str], *, data: str | Dataset | Iterable[Sample] | None = None
+    ) -> None:
+        self.folder = Path(folder)
+        self.record: RunRecord = read_record(self.folder)
+        self._data = data
+
+    @property
+    def name(self) -> str:
+        """The model and the dataset."""
+        return f"{self.record.model.name} on {self.record.dataset.name}"
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        return self.record.conditions
+
+    @cached_property
+    def parts(self) -> list[Path]:
+        """The part files, in order."""
+        return part_paths(self.folder)
+
+    @cached_property
+    def failures(self) -> list[dict[str, str]]:
+        """The cells without a prediction: image, condition, kind and error."""
+        return read_failures(self.folder)
+
+    @cached_property
+    def unreadable(self) -> dict[int, str]:
+        """Images that could not be read, by index: they are left out of every condition alike."""
+        failed = (row for row in self.failures if row["kind"] == "image")
+        return {
+            int(row["index"]): str(row["image"]) for row in failed if int(row["index"]) < self.record.images
+        }
+
+    @cached_property
+    def readable(self) -> list[int]:
+        """The images that scores are of, by index: all but those that could not be read."""
+        return [index for index in range(self.record.images) if index not in self.unreadable]
+
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        """The images that scores are of, by name."""
+        return tuple(self.dataset.ids[index] for index in self.readable)
+
+    @cached_property
+    def held(self) -> dict[str, set[int]]:
+        """The readable images that each condition was run on."""
+        found: dict[str, set[int]] = {text: set() for text in self.conditions}
+        for path in self.parts:
+            for index, text in held_cells(path, self.record.key):
+                if index < self.record.images and index not in self.unreadable and text in found:
+                    found[text].add(index)
+        return found
+
+    @property
+    def missing(self) -> dict[str, int]:
+        """Conditions that lack images, with how many."""
+        lacking = {text: len(self.readable) - len(images) for text, images in self.held.items()}
+        return {text: count for text, count in lacking.items() if count}
+
+    @cached_property
+    def dataset(self) -> Dataset:
+        """The dataset of the run, from where it was or from `data`; any other one is refused.
+
+        A run folder is data: Python code that its record names is not run unless the user names it again.
+        """
+        return _reopen(self.record, self._data)
+
+    @cached_property
+    def has_objects(self) -> bool:
+        """Whether the model found any object anywhere."""
+        return any(len(pc.list_flatten(found)) for found in self._column("scores"))
+
+    def has(self, column: str) -> bool:
+        """Whether any row has a value in a column: masks, label maps."""
+        if column not in self._has:
+            self._has[column] = any(found.null_count < len(found) for found in self._column(column))
+        return self._has[column]
+
+    @cached_property
+    def _has(self) -> dict[str, bool]:
+        return {}
+
+    def _column(self, name: str) -> Iterator[pa.ChunkedArray]:
+        """A column, part by part. Not as a dataset, which takes half a second to load."""
+        return (read_part(path, self.record.key, (name,))[name] for path in self.parts)
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of everything that was recorded: what the run is, every prediction, every failure."""
+        total = hashlib.blake2b((self.folder / RECORD).read_bytes(), digest_size=16)
+        for path in (*self.parts, *sorted((self.folder / "failures").glob("part-*.json"))):
+            total.update(path.name.encode() + hashlib.blake2b(path.read_bytes(), digest_size=16).digest())
+        return total.hexdigest()
+
+    def check(self) -> None:
+        """Refuse a folder that does not hold what was written, or is about other images than are there
+        now."""
+        from stormproof.results.store.integrity import check_images, check_parts
+
+        if not self.parts:
+            raise StoreError(f"{self.folder} holds no predictions yet; run it first.")
+        check_parts(self)
+        check_images(self)
+
+    def require_complete(self, doing: str) -> None:
+        """Refuse a run whose conditions lack images, and say how to finish it."""
+        if self.missing:
+            raise IncompleteRun(self, doing)
+
+    def score(
+        self,
+        *,
+        classes: Asked = None,
+        rule: MatchingRule | None = None,
+        conditions: Sequence[str] = (),
+        partial: bool = False,
+        interval: bool = False,
+        replicates: int | None = None,
+        reference: Run | str | PathLike[str] | None = None,
+    ) -> Scores:
+        """Every measure that fits, kept in the folder under a key of all that decides it.
+
+        `classes` are those to score: by default the ones that model and dataset share, "all" of the
+        dataset's, or some by name. `rule` says which boxes match which objects for object errors,
+        `conditions` scores some of the run's alone. An incomplete grid is refused by name, unless `partial`
+        is asked for. `interval` adds 95 % intervals from 200 bootstrap replicates, or as many as
+        `replicates` says; `reference` is a run to compare with: CD, rCD and gains.
+        """
+        from stormproof.results.scores import ScoreOptions
+        from stormproof.results.scoring import score
+        from stormproof.results.weights import REPLICATES
+
+        options = ScoreOptions.of(classes, rule, conditions)
+        count = replicates or (REPLICATES if interval else 0)
+        found = score(self, options, partial=partial, replicates=count)
+        if reference is None:
+            return found
+        beside = reference if isinstance(reference, Run) else Run(reference, data=self._data)
+        return found.beside(score(beside, options, partial=False, replicates=count))
+
+    def predictions(self, condition: str | Condition) -> dict[str, Prediction]:
+        """What the model predicted under a condition, by image, in the dataset's labels."""
+        from stormproof.results.rows import by_condition
+
+        record = self.record
+        match = match_classes(record.model.classes, record.dataset.classes)
+        maps = match_classes(record.model.semantic_classes, record.dataset.semantic_classes)
+        ((_, table),) = by_condition(self, [self._asked(condition)], (*DETECTION, *SEMANTIC))
+        found = {row["image"]: prediction_of(row) for row in table.to_pylist()}
+        return {name: (match if each.semantic is None else maps).apply(each) for name, each in found.items()}
+
+    def sample(self, image: str, condition: str | Condition = "clean") -> Sample:
+        """An image of the run as the model saw it, with its truth."""
+        from stormproof.corruptions import apply
+        from stormproof.corruptions.grammar import read_condition
+
+        if image not in (ids := list(self.dataset.ids)):
+            raise InvalidOption(
+                f"{self.record.dataset.name} has no image {image!r}; its first is {ids[0]!r}."
+            )
+        return apply(self.dataset[ids.index(image)], read_condition(condition), seed=self.record.seed)
+
+    def worst(self, count: int = 20) -> list[ImageLoss]:
+        """The images and conditions that cost the model most, against the same image clean."""
+        from stormproof.results.worst import worst_images
+
+        return worst_images(self.score(partial=True), count)
+
+    def _asked(self, condition: str | Condition) -> str:
+        from stormproof.corruptions.grammar import read_condition
+
+        text = str(read_condition(condition))
+        if text not in self.conditions:
+            some = ", ".join(self.conditions[:5])
+            raise InvalidOption(f"{self.folder} was not run under {text}; it has {some} …")
+        return text
+
+    def __repr__(self) -> str:
+        grid = f"{self.record.images} images × {len(self.conditions)} conditions"
+        return f"<run {self.folder}: {self.name}, {grid}>"
+
+
+class IncompleteRun(IncompleteGrid):
+    """Conditions of a run lack images; says how to finish it, and what failed if anything did."""
+
+    def __init__(self, run: Run, doing: str) -> None:
+        missing = missing_words(run)
+        super().__init__(missing, len(run.conditions))
+        failed = "".join("; {image} under {condition}: {error}".format_map(f) for f in run.failures[:1])
+        command = shlex.join(["stormproof", "run", "--config", str(run.folder / "run.yaml")])
+        if run.record.quota is not None:
+            failed += f"; it is an estimate from {run.record.quota} images a condition, to be completed"
+        partial = f", or {doing} the others with --partial" if len(missing) < len(run.conditions) else ""
+        self.args = (
+            f"{run.folder}: {len(missing)} of {len(run.conditions)} conditions lack images: "
+            f"{', '.join(missing)}{failed}. Finish it with '{command}'{partial}.",
+        )
+
+
+def missing_words(run: Run, conditions: Sequence[str] | None = None) -> tuple[str, ...]:
+    """The conditions that lack images, such as 'fog@3 (2 of 9 images)'."""
+    return tuple(
+        f"{text} ({count} of {run.record.images} images)"
+        for text, count in run.missing.items()
+        if conditions is None or text in conditions
+    )
+
+
+def _reopen(record: RunRecord, data: str | Dataset | Iterable[Sample] | None) -> Dataset:
+    kind = Spec.parse(record.dataset.spec).kind
+    if data is None and kind == KIND:
+        name = record.dataset.name
+        raise InvalidOption(f"The dataset {name} of this run was made in Python; give it again with data=.")
+    if data is None and "." in kind:
+        raise InvalidOption(
+            f"The dataset of this run is Python code ({record.dataset.spec}), which runs only if you name "
+            f"it: --data {shlex.quote(record.dataset.spec)}"
+        )
+    try:
+        named = record.dataset.spec if data is None else data
+        dataset = open_dataset(named) if isinstance(named, str) else _made(named)
+    except DatasetError as error:
+        if data is not None:
+            raise
+        raise InvalidOption(
+            f"{error} Say where the dataset is now with --data{_elsewhere(record)}."
+        ) from error
+    if dataset.fingerprint != record.dataset.fingerprint:
+        raise InvalidOption(
+            f"{data if isinstance(data, str) else dataset.name} is not the dataset of this run: fingerprint "
+            f"{dataset.fingerprint[:16]}, not {record.dataset.fingerprint[:16]}."
+        )
+    return dataset
+
+
+def _made(data: Any) -> Dataset:
+    """A dataset object, one that `stormproof.open_dataset` returned, or samples made in Python."""
+    from stormproof.datasets.samples import SampleDataset
+
+    whole = getattr(data, "whole", data)
+    return whole if hasattr(whole, "fingerprint") else SampleDataset.of(whole, classes=())
+
+
+def _elsewhere(record: RunRecord) -> str:
+    """Where relative paths of the run began, if that is not here."""
+    folder = record.provenance.get("folder")
+    return (
+        f", or call from {folder}, where the run was started" if folder not in (None, str(Path.cwd())) else ""
+    )

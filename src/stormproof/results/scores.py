@@ -1,0 +1,472 @@
+"""`Scores`: a model's numbers on a dataset, in the one shape that everything reads.
+
+A run folder gives scores (`Run.score`), a kept file does, and so does a submission or a paper's table.
+Cells are the truth; aggregates, intervals and differences follow from them, in one place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stormproof.core.condition import Condition
+from stormproof.core.errors import IncompleteGrid, InvalidOption, UnknownName, some
+from stormproof.core.frameworks import framework
+from stormproof.core.sample import Floats
+from stormproof.metrics.coco import MASKS
+from stormproof.metrics.grid import Grid
+from stormproof.metrics.object_error import MatchingRule
+from stormproof.results.aggregates import MEAN, Cells, against, aggregates, flat
+from stormproof.results.interval import Difference, Interval, around, paired
+from stormproof.results.sets import ConditionSet, sets_of
+from stormproof.results.store.record import RunRecord
+from stormproof.results.truths import Asked, class_names
+
+NAMED = ("mPC", "mCE")  # means over a benchmark or suite
+Numbers = Mapping[str, Mapping[str, float]]
+_NOTHING = ConditionSet("", (), 0, ())
+
+
+@dataclass(frozen=True)
+class ScoreOptions:
+    """What decides scores beside the run itself; part of the key that they are kept under.
+
+    `classes` are names, "all", or None for those that model and dataset share; `conditions` some of the
+    run's, or none for all of them.
+    """
+
+    classes: tuple[str, ...] | str | None = None
+    rule: MatchingRule = field(default_factory=MatchingRule)
+    conditions: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, classes: Asked, rule: MatchingRule | None, conditions: Sequence[str]) -> ScoreOptions:
+        named = classes if classes is None or classes == "all" else class_names(classes)
+        return cls(named, rule or MatchingRule(), tuple(conditions))
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "classes": list(self.classes) if isinstance(self.classes, tuple) else self.classes,
+            "conditions": list(self.conditions),
+            **self.rule.as_dict(),
+        }
+
+    @property
+    def words(self) -> str:
+        """The options that are not the usual ones; empty if all are.
+
+        >>> ScoreOptions(("person",)).words
+        "classes: ['person']"
+        """
+        usual = ScoreOptions().as_dict()
+        return ", ".join(
+            f"{name.replace('_', ' ')}: {value}"
+            for name, value in self.as_dict().items()
+            if value != usual[name]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ImageErrors:
+    """Errors in [0, 1] by condition, one per image in the order of `ids`; NaN where nothing counts.
+
+    Of objects it is *liu*'s mean object error, of label maps 1 − mean IoU over the classes that are there.
+    """
+
+    ids: tuple[str, ...]
+    by_condition: Mapping[str, Floats]
+
+    def rise(self, condition: str) -> Floats:
+        """How much more wrong each image is than when clean."""
+        rise: Floats = self.by_condition[condition] - self.by_condition["clean"]
+        return rise
+
+
+@dataclass(frozen=True, eq=False)
+class Replicates:
+    """Every cell in every bootstrap replicate, and the intervals of classes, which follow from more than
+    that."""
+
+    cells: Mapping[str, Mapping[str, Floats]]  # measure → condition → replicates
+    per_class: Mapping[str, Mapping[str, Mapping[str, Interval]]]  # measure → condition → class
+
+    @property
+    def count(self) -> int:
+        return next((len(values) for row in self.cells.values() for values in row.values()), 0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Scores:
+    """Scores by measure and condition, as fractions: `scores["AP50"].rpc`, `scores.mpc`, `scores - others`.
+
+    `conditions` are those a complete grid holds, clean among them; `missing` names those that lack images.
+    `per_class` is by measure, condition and class; `quality` how far each condition takes images from the
+    clean ones; `roc` and `lost` are about people. A published table that averages over severities has no
+    cells but the clean ones, and `given` aggregates instead.
+    """
+
+    model: str
+    dataset: str
+    images: int | None
+    cells: Numbers
+    conditions: tuple[str, ...]
+    metric: str | None = None  # the measure asked for, or the benchmark's own
+    benchmark: str | None = None
+    per_class: Mapping[str, Numbers] = field(default_factory=dict)
+    classes: tuple[str, ...] = ()  # those that were scored
+    missing: tuple[str, ...] = ()
+    quality: Numbers = field(default_factory=dict)
+    roc: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
+    lost: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    image_errors: ImageErrors | None = None
+    replicates: Replicates | None = None
+    left_out: tuple[str, ...] = ()  # images that could not be read
+    options: ScoreOptions = field(default_factory=ScoreOptions)
+    reference: Scores | None = None
+    given: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    estimate: Mapping[str, Any] | None = None  # of a run of part of the grid
+    tags: Mapping[str, str] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
+    record: RunRecord | None = None
+    folder: Path | None = None
+    citation: str = ""
+    label: str = ""  # what tables call it, where the model's name is not enough
+
+    @property
+    def name(self) -> str:
+        return self.label or self.model
+
+    @property
+    def headline(self) -> str:
+        """The measure that tables print first: the one asked for, the benchmark's, else the task's own."""
+        usual = (self.metric, "mIoU", f"{MASKS}AP", "AP", *self.cells, *self.given)
+        return next(name for name in usual if name is not None and name in self)
+
+    def showing(self, measure: str) -> Scores:
+        """The same scores with another measure first."""
+        if measure not in self:
+            there = f"There are {', '.join(self)}."
+            raise UnknownName("measure of this run", measure, list(self), there)
+        return replace(self, metric=measure)
+
+    def beside(self, reference: Scores) -> Scores:
+        """The same scores with CD, rCD and gains against a reference run on the same images."""
+        require_same_images(self, reference)
+        # Cell by cell: means over other severities cannot be compared, though the corruptions have one name.
+        lacking = [text for text in self.conditions if text not in reference.conditions]
+        if lacking:
+            raise InvalidOption(
+                f"The reference {reference.name} lacks {some(lacking)}; run it under these, too."
+            )
+        return replace(self, reference=reference)
+
+    # Aggregates
+
+    @cached_property
+    def sets(self) -> tuple[ConditionSet, ...]:
+        """The benchmark or suites that the conditions are, and what is left; none while images are
+        missing."""
+        return () if self.missing else sets_of(self.conditions, self.benchmark)
+
+    @property
+    def over(self) -> ConditionSet:
+        """The set that aggregates are over: the first."""
+        return self.sets[0] if self.sets else _NOTHING
+
+    @cached_property
+    def aggregates(self) -> dict[str, dict[str, Any]]:
+        """Every aggregate by measure, over the first set."""
+        if self.missing:
+            return {}
+        return {measure: self.totals(measure) for measure in self}
+
+    def totals(self, measure: str, over: ConditionSet | None = None) -> dict[str, Any]:
+        """The aggregates of a measure over a set of conditions; against the reference, too, if there is
+        one."""
+        if measure in self.given:
+            return dict(self.given[measure])
+        chosen = self.over if over is None else over
+        theirs = self.reference.cells.get(measure) if self.reference is not None else None
+        return _totals(measure, self.cells[measure], theirs, chosen)
+
+    def total(self, measure: str, name: str) -> Any:
+        """One aggregate: 'mPC', 'by_corruption' …; None if the grid does not allow it."""
+        return self.aggregates.get(measure, {}).get(name)
+
+    def mean(self, measure: str) -> Any:
+        """The mean under corruption: mPC or mCE of a benchmark or suite, else of the conditions there are."""
+        return mean_of(self.aggregates.get(measure, {}))
+
+    def mean_name(self, measure: str) -> str:
+        """What that mean is called: 'mPC' and 'mCE' are of a benchmark or a suite alone."""
+        named = next((name for name in NAMED if self.total(measure, name) is not None), None)
+        return named or self.over.mean_name
+
+    def by_corruption(self, measure: str) -> dict[str, float]:
+        """The mean over severities of each corruption (of errors: CE); none where the grid is incomplete."""
+        return dict(self.total(measure, "by_corruption") or self.total(measure, "CE") or {})
+
+    def score(self, measure: str, condition: str = "clean") -> float:
+        """The score of a cell, NaN where there is none."""
+        return self.cells.get(measure, {}).get(condition, math.nan)
+
+    @property
+    def corrupted(self) -> list[Condition]:
+        """Every corrupted condition that has a score."""
+        texts = dict.fromkeys(text for row in self.cells.values() for text in row)
+        return [c for c in map(Condition.parse, texts) if not c.is_clean]
+
+    def grid(self, measure: str) -> Grid:
+        """A measure's grid over the conditions of the run; empty where the run lacks the measure."""
+        return Grid.of(dict(self.cells.get(measure, {})), conditions=map(Condition.parse, self.conditions))
+
+    def covered(self, measure: str) -> Grid:
+        """The same over the conditions that means cover."""
+        return Grid.of(dict(self.cells.get(measure, {})), conditions=map(Condition.parse, self.over.covered))
+
+    def complete(self, measure: str) -> bool:
+        """Whether a measure has a score for clean and for every condition."""
+        try:
+            self.grid(measure).require_complete()
+        except IncompleteGrid:
+            return False
+        return math.isfinite(self.score(measure))
+
+    # Intervals and differences
+
+    def spread(self, measure: str, over: ConditionSet | None = None) -> dict[str, Floats]:
+        """Replicates of every cell and, under flat names, of every aggregate of a measure."""
+        if self.replicates is None or measure not in self.replicates.cells:
+            return {}
+        cells = self.replicates.cells[measure]
+        theirs = None
+        if self.reference is not None and self.reference.replicates is not None:
+            theirs = self.reference.replicates.cells.get(measure)
+        chosen = self.over if over is None else over
+        return {**cells, **flat(_totals(measure, cells, theirs, chosen))}
+
+    def values(self, measure: str, over: ConditionSet | None = None) -> dict[str, float]:
+        """Every cell and, under flat names, every aggregate of a measure: what `spread` is the spread of."""
+        return {**self.cells.get(measure, {}), **flat(self.totals(measure, over))}
+
+    def intervals(self, measure: str) -> dict[str, Interval]:
+        """The 95 % interval of every cell and aggregate of a measure, for new images like these."""
+        spread, values = self.spread(measure), self.values(measure)
+        return {name: around(values[name], spread[name]) for name in values if name in spread}
+
+    def interval(self, name: str, measure: str | None = None) -> Interval:
+        """The 95 % interval of an aggregate ('mPC', 'by_corruption/fog') or of a cell ('fog@3')."""
+        chosen = measure or self.headline
+        if self.replicates is None:
+            raise InvalidOption("These scores have no intervals; ask for them with score(interval=True).")
+        found = self.intervals(chosen)
+        if name not in found:
+            raise UnknownName(f"number of {chosen}", name, found, "")
+        return found[name]
+
+    def __sub__(self, other: Scores) -> dict[str, dict[str, Difference]]:
+        """The paired differences of two runs on the same images, by measure and name.
+
+        Names are conditions and, under flat names, aggregates over the conditions that both runs hold. Holm's
+        correction runs over all cells, over all corruptions, and so on; 'P', 'mPC' and 'rPC' stand alone.
+        """
+        require_same_images(self, other)
+        if self.replicates is None or other.replicates is None:
+            raise InvalidOption("A difference needs intervals of both runs; ask for score(interval=True).")
+        if self.replicates.count != other.replicates.count:
+            raise InvalidOption(
+                f"{self.replicates.count} replicates of one run, {other.replicates.count} of the other; "
+                "resample both alike."
+            )
+        return {
+            measure: _differences(measure, self, other)
+            for measure in self.replicates.cells
+            if measure in other.replicates.cells
+        }
+
+    # One measure at a time, as Python reads it
+
+    def __getitem__(self, measure: str) -> Measured:
+        if measure not in self:
+            raise UnknownName("measure", measure, list(self), f"There are {', '.join(self)}.")
+        return Measured(measure, self)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys((*self.cells, *self.given)))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def __contains__(self, measure: str) -> bool:
+        return measure in self.cells or measure in self.given
+
+    @property
+    def p(self) -> float:
+        """The clean score of the headline measure."""
+        return self[self.headline].p
+
+    @property
+    def mpc(self) -> float:
+        """Mean performance under corruption of the headline measure."""
+        return self[self.headline].mpc
+
+    @property
+    def rpc(self) -> float:
+        """mPC relative to the clean score, of the headline measure."""
+        return self[self.headline].rpc
+
+    def to_frame(self) -> Any:
+        """A tidy pandas table: condition, corruption, severity, class, measure, value."""
+        from stormproof.results import tables
+
+        pandas = framework("pandas", extra="notebook")
+        frame = pandas.DataFrame(tables.tidy(self), columns=tables.COLUMNS)
+        return frame.astype({"severity": "Float64"})
+
+    def plot(self, measure: str | None = None) -> Any:
+        """An Altair chart of a measure by corruption: severities, their mean, the clean score as a line."""
+        from stormproof.results.plotting import plot
+
+        return plot(self, measure or self.headline)
+
+    def __repr__(self) -> str:
+        return f"<scores of {self.model} on {self.dataset}: {self[self.headline]!r}, {len(self)} measures>"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Measured:
+    """One measure of some scores: a number per condition, and what follows from all of them."""
+
+    name: str
+    scores: Scores
+
+    def __getitem__(self, condition: str) -> float:
+        cells = self.scores.cells.get(self.name, {})
+        if condition not in cells:
+            raise UnknownName("condition of the run", condition, cells, "")
+        return cells[condition]
+
+    @property
+    def p(self) -> float:
+        """The clean score."""
+        return self._total("P")
+
+    @property
+    def mpc(self) -> float:
+        """Mean performance under corruption, over the conditions of the benchmark or suite."""
+        return self._total("mPC")
+
+    @property
+    def rpc(self) -> float:
+        """mPC relative to the clean score."""
+        return self._total("rPC")
+
+    @property
+    def mce(self) -> float:
+        """Mean corruption error, for measures of which less is better."""
+        return self._total("mCE")
+
+    @property
+    def mean(self) -> float:
+        """The mean over the corrupted conditions that means cover, whichever they are."""
+        grid = self.scores.covered(self.name)
+        grid.require_complete()
+        return float(np.mean([grid.scores[condition] for condition in grid.expected]))
+
+    def interval(self, name: str) -> Interval:
+        """The 95 % interval of an aggregate or a cell."""
+        return self.scores.interval(name, self.name)
+
+    def _total(self, name: str) -> float:
+        found = self.scores.total(self.name, name)
+        if found is None:
+            over = self.scores.over.name or "a benchmark or suite"
+            raise IncompleteGrid((f"{name} of {self.name} over {over}",), 1)
+        return float(found)
+
+    def __repr__(self) -> str:
+        totals = self.scores.aggregates.get(self.name, {})
+        numbers = ", ".join(
+            f"{key} {100 * totals[key]:.1f}" for key in ("P", "mPC", "rPC", "mCE") if key in totals
+        )
+        over = f" over {self.scores.over.name}" if self.scores.over.whole else ""
+        return f"<{self.name}{over}: {numbers or len(self.scores.cells.get(self.name, {}))}>"
+
+
+def _totals(measure: str, cells: Cells, reference: Cells | None, over: ConditionSet) -> dict[str, Any]:
+    found = aggregates(measure, cells, over)
+    return found if reference is None else found | against(measure, cells, reference, over)
+
+
+def _differences(measure: str, a: Scores, b: Scores) -> dict[str, Difference]:
+    common = [text for text in a.conditions if text in b.conditions]
+    sets = sets_of(common, a.benchmark if a.benchmark == b.benchmark else None)
+    over = sets[0] if sets else _NOTHING
+    values = [side.values(measure, over) for side in (a, b)]
+    spread = [side.spread(measure, over) for side in (a, b)]
+    names = [name for name in values[0] if name in values[1] and all(name in side for side in spread)]
+    families: dict[str, list[str]] = {}
+    for name in names:
+        family = "cells" if name in common else name.partition("/")[0]
+        families.setdefault(family, []).append(name)
+    result: dict[str, Difference] = {}
+    for members in families.values():
+        result |= paired(
+            {name: float(values[0][name] - values[1][name]) for name in members},
+            {name: spread[0][name] - spread[1][name] for name in members},
+        )
+    return result
+
+
+def require_same_images(a: Scores, b: Scores) -> None:
+    """Refuse two runs that are not of the same images: their scores cannot be paired."""
+    ours, theirs = a.record, b.record
+    if ours is None or theirs is None:
+        raise InvalidOption("Only run folders can be paired: published numbers have no images.")
+    if ours.dataset.fingerprint != theirs.dataset.fingerprint or ours.images != theirs.images:
+        raise InvalidOption(
+            f"{ours.model.name} was run on {ours.images} images of {ours.dataset.name}, {theirs.model.name} "
+            f"on {theirs.images} of {theirs.dataset.name}; they must be the same images."
+        )
+    odd = sorted({*a.left_out} ^ {*b.left_out})
+    if odd:
+        raise InvalidOption(
+            f"{some(odd)} could be read in one run and not in the other; they must be the same images. Each "
+            "run's own command tries the images it lacks again."
+        )
+
+
+def mean_of(found: Mapping[str, Any]) -> Any:
+    """The mean among a measure's aggregates; none where the grid does not allow one."""
+    return next((found[name] for name in (*NAMED, MEAN) if found.get(name) is not None), None)
+
+
+def disambiguate_names(several: Sequence[Scores]) -> list[Scores]:
+    """The same scores with labels of their own: the model's name, with as much more as tells them apart."""
+    names = [scores.model for scores in several]
+    for more in (_on_dataset, _enhanced, _in_folder):
+        names = [
+            f"{name}{more(scores)}" if names.count(name) > 1 else name
+            for name, scores in zip(names, several, strict=True)
+        ]
+    names = [f"{name} ({i + 1})" if names.count(name) > 1 else name for i, name in enumerate(names)]
+    return [replace(scores, label=name) for scores, name in zip(several, names, strict=True)]
+
+
+def _enhanced(scores: Scores) -> str:
+    enhance = scores.record.model.enhance if scores.record else ()
+    return f" + {', '.join(enhance)}" if enhance else ""
+
+
+def _on_dataset(scores: Scores) -> str:
+    return f" on {scores.dataset}"
+
+
+def _in_folder(scores: Scores) -> str:
+    return f" ({scores.folder.name})" if scores.folder else ""

@@ -1,0 +1,216 @@
+"""From a run to its scores: every metric that fits, for the score itself and for every bootstrap
+replicate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from stormproof.core.errors import InvalidOption, StormproofError
+from stormproof.core.sample import Floats
+from stormproof.core.text import plain
+from stormproof.corruptions.plugins import declare
+from stormproof.metrics.cells import Maps, Objects
+from stormproof.metrics.metric import Scored, Weights, measures
+from stormproof.metrics.roc import People, drawn, worst_people
+from stormproof.metrics.semantic import image_errors
+from stormproof.models.classes import match_classes
+from stormproof.results import rows
+from stormproof.results.interval import Interval, around
+from stormproof.results.kept import load_scores, save_scores, scores_key
+from stormproof.results.run import IncompleteRun, Run, missing_words
+from stormproof.results.scores import ImageErrors, Replicates, ScoreOptions, Scores
+from stormproof.results.truths import (
+    Asked,
+    Truths,
+    check_classes,
+    chosen_classes,
+    chosen_labels,
+    iter_matches,
+)
+from stormproof.results.weights import poisson_weights
+
+_LOST = 3  # images kept of each condition
+Cell = Objects | Maps
+
+
+def score(run: Run, options: ScoreOptions, *, partial: bool, replicates: int) -> Scores:
+    """The scores of a run: those kept under the same key, or made now and kept.
+
+    Kept scores are used only while the run, its dataset and its images are what they were.
+    """
+    declare(run.record.declared)
+    key = scores_key(run, options)
+    try:
+        run.dataset  # noqa: B018  opened here: without it there is nothing to check or score
+    except StormproofError:
+        kept = load_scores(run, key, options, replicates)
+        if kept is None:
+            raise
+        notice = "The dataset is not here: these are kept scores, and its images could not be checked."
+        return replace(kept, notices=(*kept.notices, notice))
+    run.check()
+    asked = options.conditions or run.conditions
+    complete = [text for text in asked if text not in run.missing]
+    if len(complete) < len(asked) and not (partial and complete):
+        raise IncompleteRun(run, "score")
+    kept = load_scores(run, key, options, replicates)
+    if kept is not None:
+        return kept
+    check_classes(options.classes, run.dataset.classes, run.dataset.semantic_classes)
+    made = _make(run, options, complete, replicates)
+    save_scores(run, key, made)
+    return made
+
+
+@dataclass
+class _Found:
+    """What scoring collects, condition by condition."""
+
+    scored: dict[str, Scored]
+    errors: dict[str, dict[str, Floats]] = field(default_factory=lambda: {"maps": {}, "objects": {}})
+    roc: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    lost: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+
+def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates: int) -> Scores:
+    weights = weights_of(run, replicates)
+    found = _Found({text: Scored({}) for text in conditions})
+    clean: People | None = None
+    for text, cell in iter_cells(run, options.classes, conditions, options):
+        found.scored[text] |= cell.scored(weights)
+        if isinstance(cell, Maps):
+            found.errors["maps"][text] = image_errors(cell)
+            continue
+        found.errors["objects"][text] = cell.errors.per_image
+        clean = cell.people if text == "clean" else clean
+        if cell.people and clean and cell.people.shown and clean.shown:
+            found.roc[text] = drawn(cell.people, clean)
+            if text != "clean" and np.array_equal(cell.people.truth.boxes, clean.truth.boxes):
+                worst = worst_people(clean, cell.people, count=_LOST)
+                found.lost[text] = [asdict(one) for one in worst]
+    if not any(scored.numbers for scored in found.scored.values()):
+        record = run.record
+        raise InvalidOption(f"{record.dataset.name} has no truth for what {record.model.name} predicts.")
+    names = [name for name in measures() if any(name in each.numbers for each in found.scored.values())]
+    errors = found.errors["maps"] or found.errors["objects"]
+    classes = scored_classes(run, options.classes)
+    return Scores(
+        plain(run.record.model.name), plain(run.record.dataset.name), len(run.readable),
+        cells={name: {t: _first(s.numbers.get(name)) for t, s in found.scored.items()} for name in names},
+        conditions=tuple(options.conditions or run.conditions),
+        metric=run.record.metric, benchmark=run.record.benchmark,
+        per_class=_per_class(found.scored, classes),
+        classes=tuple(dict.fromkeys(name for kind in classes.values() for name in kind)),
+        missing=missing_words(run, options.conditions or None),
+        quality=rows.changes(run, conditions), roc=found.roc, lost=found.lost,
+        image_errors=ImageErrors(run.ids, errors) if errors else None,
+        replicates=_replicates(run, found.scored, classes, names, options.classes) if replicates else None,
+        left_out=tuple(run.unreadable.values()), options=options,
+        tags={plain(k): plain(v) for k, v in run.record.tags.items()},
+        record=run.record, folder=run.folder,
+    )  # fmt: skip
+
+
+def weights_of(run: Run, replicates: int) -> Weights:
+    """A row of ones for the score itself, then bootstrap weights; one column for each readable image."""
+    ones = np.ones((1, len(run.readable)), np.uint8)
+    return np.concatenate([ones, poisson_weights(run.ids, replicates=replicates)]) if replicates else ones
+
+
+def iter_cells(
+    run: Run, classes: Asked, conditions: Sequence[str], options: ScoreOptions | None = None
+) -> Iterator[tuple[str, Cell]]:
+    """The label maps of every condition, then the objects, the clean ones first."""
+    record, dataset = run.record, run.dataset
+    if run.has("confusion_pixels"):
+        match = match_classes(record.model.semantic_classes, dataset.semantic_classes)
+        kept = chosen_labels(match.dataset, scored_classes(run, classes)["maps"])
+        labels = np.asarray(match.labels, np.int64)
+        for text, (true, predicted, pixels), image in rows.confusions(run, conditions):
+            yield (
+                text,
+                Maps.of(
+                    image, true, labels[predicted], pixels,
+                    images=len(run.readable), classes=match.dataset, kept=kept,
+                ),
+            )  # fmt: skip
+    truths = Truths.of_run(run, classes)
+    if not truths.answered_by(run):
+        return
+    masks = run.has("masks") and truths.has_masks
+    rule, clean = (options or ScoreOptions()).rule, None
+    for text, truth, found in iter_matches(run, truths, conditions, masks=masks):
+        cell = Objects(truth, found, rule, truths.person, clean, masks)
+        if text == "clean":
+            clean = cell.people
+            cell = replace(cell, clean=clean)
+        yield text, cell
+
+
+def scored_classes(run: Run, classes: Asked) -> dict[str, tuple[str, ...]]:
+    """The classes that scores are over, of objects and of label maps, where the run has either."""
+    record, dataset, found = run.record, run.dataset, {}
+    if run.has("confusion_pixels"):
+        found["maps"] = chosen_classes(record.model.semantic_classes, dataset.semantic_classes, classes)
+    truths = Truths.of_run(run, classes)
+    if truths.answered_by(run):
+        found["objects"] = truths.classes
+    return found
+
+
+def _names(kind: str, classes: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    return classes["maps" if kind == "IoU" else "objects"]
+
+
+def _first(values: Floats | None) -> float:
+    return math.nan if values is None else float(values[0])
+
+
+def _per_class(
+    scored: Mapping[str, Scored], classes: Mapping[str, tuple[str, ...]]
+) -> dict[str, dict[str, dict[str, float]]]:
+    kinds = dict.fromkeys(kind for each in scored.values() for kind in each.per_class)
+    return {
+        kind: {
+            text: dict(zip(map(plain, _names(kind, classes)), each.per_class[kind][0].tolist(), strict=True))
+            for text, each in scored.items()
+            if kind in each.per_class
+        }
+        for kind in kinds
+    }
+
+
+def _replicates(
+    run: Run, scored: Mapping[str, Scored], classes: Mapping[str, tuple[str, ...]], names: Sequence[str],
+    asked: Asked,
+) -> Replicates:  # fmt: skip
+    cells = {
+        name: {text: each.numbers[name][1:] for text, each in scored.items() if name in each.numbers}
+        for name in names
+    }
+    often = _images_by_class(run, asked)
+    per_class: dict[str, dict[str, dict[str, Interval]]] = {}
+    for text, each in scored.items():
+        for kind, values in each.per_class.items():
+            per_class.setdefault(kind, {})[text] = {
+                name: around(float(values[0, k]), values[1:, k], images=often.get(name))
+                for k, name in enumerate(_names(kind, classes))
+            }
+    return Replicates(cells, per_class)
+
+
+def _images_by_class(run: Run, asked: Asked) -> dict[str, int]:
+    """How many images show each class of objects: what one image says of a class has no spread."""
+    truths = Truths.of_run(run, asked)
+    if not truths.answered_by(run):
+        return {}
+    still = truths.still
+    counting = ~still.excused
+    pairs = np.unique(np.stack([still.labels[counting], still.image[counting]]), axis=1)
+    counts = np.bincount(pairs[0], minlength=len(still.classes))
+    return dict(zip(still.classes, counts.tolist(), strict=True))
