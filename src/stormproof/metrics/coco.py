@@ -13,9 +13,9 @@ import numpy as np
 
 from stormproof.core.errors import InvalidPrediction, InvalidTruth
 from stormproof.core.sample import Floats
-from stormproof.metrics.cocomatching import SIZES, Matches, match_boxes, match_masks
+from stormproof.metrics.cocomatching import Matches, match_boxes, match_masks
 from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric
-from stormproof.metrics.precision import average_precision
+from stormproof.metrics.precision import COCO_POINTS, average_precision, curves_of
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 
 if TYPE_CHECKING:
@@ -87,15 +87,15 @@ def _masks(objects: Objects, weights: Weights) -> Scored:
 
 def coco_scored(matches: Matches, weights: Weights, prefix: str = "") -> Scored:
     """The twelve by replicate, AP by class, and what AP, AP50 and AP75 are the means of."""
-    both = [average_precision(matches.judged(size), weights) for size in range(len(SIZES))]
+    precision, recall = average_precision(curves_of(matches.judged), weights, matches.classes, COCO_POINTS)
     by_class: dict[str, Floats] = {}
     parts: dict[str, Floats] = {}
     for name, (thresholds, size) in _PRECISIONS.items():
-        chosen = both[size][0][:, :, thresholds]
+        chosen = precision[:, 0, size, :, thresholds]
         by_class[name] = chosen.mean(axis=2)
         parts[prefix + name] = chosen.reshape(len(weights), -1)
     for name, (size, cap) in _RECALLS.items():
-        by_class[name] = both[size][1][:, cap].mean(axis=2)
+        by_class[name] = recall[:, cap, size].mean(axis=2)
     numbers = {prefix + name: mean_of_known(column) for name, column in by_class.items()}
     return Scored(numbers, {f"{prefix}AP": by_class["AP"]}, parts)
 

@@ -30,8 +30,8 @@ _CAP = 100  # detections per image and class
 class Matches:
     """What became of truths and detections; of a class, the detections come by falling score.
 
-    `hit[s, d]` has bit t where detection d found an object of size s at the t-th IoU threshold,
-    `excused[s, d]` where it found one that neither counts nor penalises. `inside[s, d]` says whether it is of
+    `hit[d, s]` has bit t where detection d found an object of size s at the t-th IoU threshold,
+    `excused[d, s]` where it found one that neither counts nor penalises. `inside[d, s]` says whether it is of
     that size itself: one that found nothing is a false positive there, and nowhere else. `place[d]` counts
     the detections of its class in its image that score higher. `counts[s, o]` marks the objects to find.
     """
@@ -49,12 +49,12 @@ class Matches:
     truth_label: Ints
     counts: Bools
 
-    def judged(self, size: int) -> Judged:
-        """What counts for objects of one size."""
-        counts = self.counts[size]
+    @property
+    def judged(self) -> Judged:
+        """What precision and recall follow from."""
         return Judged(
-            self.image, self.label, self.hit[size], self.excused[size], self.inside[size], self.place,
-            self.truth_image[counts], self.truth_label[counts], self.classes, len(IOUS),
+            self.image, self.label, self.hit, self.excused, self.inside, self.place, self.truth_image,
+            self.truth_label, self.counts, self.classes, len(IOUS),
         )  # fmt: skip
 
 
@@ -131,7 +131,7 @@ def _matches(
     low, high = SIZES[:, :1], SIZES[:, 1:]
     return Matches(
         len(truth.ids), len(truth.classes), found.image[source], found.labels[source], found.scores[source],
-        np.take(hit, order, axis=0).T, np.take(excused, order, axis=0).T, _inside(area[order], SIZES),
+        np.take(hit, order, axis=0), np.take(excused, order, axis=0), _inside(area[order], SIZES),
         place[order],
         truth.image, truth.labels, ~truth.excused & (truth.area >= low) & (truth.area <= high),
     )  # fmt: skip
@@ -155,10 +155,10 @@ def _by_class(truth: DetectionTruth, found: Detections, groups: Groups, place: I
 
 @kernel
 def _inside(area: Any, sizes: Any) -> Any:
-    found = np.empty((len(sizes), len(area)), np.bool_)
-    for s in range(len(sizes)):
-        for d in range(len(area)):
-            found[s, d] = sizes[s, 0] <= area[d] <= sizes[s, 1]
+    found = np.empty((len(area), len(sizes)), np.bool_)
+    for d in range(len(area)):
+        for s in range(len(sizes)):
+            found[d, s] = sizes[s, 0] <= area[d] <= sizes[s, 1]
     return found
 
 

@@ -146,8 +146,10 @@ def mean_of_known(values: Floats, axis: int = -1) -> Floats:
     return found
 
 
-def weighted_ratio(weights: Weights, above: Floats, below: Floats) -> Floats:
-    """Σ weight · above / Σ weight · below over images, by replicate; NaN where nothing is below."""
-    both = weights.astype(np.float64) @ np.stack([above, below], axis=-1)
-    found: Floats = ratio(both[..., 0], both[..., 1])
-    return found
+def weighted_ratios(
+    weights: Weights, columns: Mapping[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]]
+) -> dict[str, Floats]:
+    """Σ weight · above / Σ weight · below over images, by replicate, for several (above, below) of images."""
+    table = np.stack([np.asarray(side, np.float64) for pair in columns.values() for side in pair], axis=1)
+    sums = weights.astype(np.float64) @ table
+    return {name: ratio(sums[:, 2 * k], sums[:, 2 * k + 1]) for k, name in enumerate(columns)}

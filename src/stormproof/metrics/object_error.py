@@ -20,7 +20,7 @@ from stormproof.core.boxes import Overlap, iou, overlap
 from stormproof.core.errors import InvalidOption
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Bools, Floats, Ints
-from stormproof.metrics.metric import Measure, Scored, Weights, metric, ratio, weighted_ratio
+from stormproof.metrics.metric import Measure, Scored, Weights, metric, ratio, weighted_ratios
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 
 if TYPE_CHECKING:
@@ -116,23 +116,24 @@ class ObjectErrors:
         """E, the share of objects with each symptom, and of images with some or all objects missed."""
         means = self.per_image
         shown = ~np.isnan(means)
-        numbers = {"E": weighted_ratio(weights, np.where(shown, means, 0.0), shown.astype(float))}
         objects = self._per_image(np.ones(len(self.image), bool))
-        for flaw in FLAWS:
-            hit = self._per_image(self.codes == SYMPTOMS.index(flaw))
-            numbers[f"flaws {flaw}"] = weighted_ratio(weights, hit, objects)
-            if flaw in (Symptom.PMD, Symptom.MD):
-                numbers[f"images {flaw}"] = weighted_ratio(
-                    weights, (hit > 0).astype(float), shown.astype(float)
-                )
-        by_class = [self._class_error(k, weights) for k in range(len(self.classes))]
-        return Scored(numbers, {"E": np.stack(by_class, axis=1)})
+        flaws = {flaw: self._per_image(self.codes == SYMPTOMS.index(flaw)) for flaw in FLAWS}
+        shares = {"E": (np.where(shown, means, 0.0), shown)}
+        shares |= {f"flaws {flaw}": (count, objects) for flaw, count in flaws.items()}
+        shares |= {f"images {flaw}": (flaws[flaw] > 0, shown) for flaw in (Symptom.PMD, Symptom.MD)}
+        numbers = weighted_ratios(weights, shares)
+        return Scored(numbers, {"E": self._by_class(weights)})
 
-    def _class_error(self, label: int, weights: Weights) -> Floats:
-        """The mean error over a class's objects."""
-        own = self.labels == label
-        sums = np.bincount(self.image[own], self.errors[own], minlength=len(self.ids)).astype(float)
-        return weighted_ratio(weights, sums, self._per_image(own))
+    def _by_class(self, weights: Weights) -> Floats:
+        """The mean error over each class's objects."""
+        classes, images = len(self.classes), len(self.ids)
+        cell = self.image * classes + self.labels
+        sums, counts = (
+            np.bincount(cell, values, minlength=images * classes).reshape(images, classes)
+            for values in (self.errors, np.ones(len(cell)))
+        )
+        found: Floats = ratio(weights.astype(np.float64) @ sums, weights.astype(np.float64) @ counts)
+        return found
 
     def _per_image(self, chosen: Bools) -> Floats:
         return np.bincount(self.image[chosen], minlength=len(self.ids)).astype(np.float64)

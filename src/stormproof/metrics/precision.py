@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,11 +34,12 @@ def _missed(points: int) -> Ints:
 
 
 class Judged(NamedTuple):
-    """The detections of one protocol and size, class by class and by falling score, and the objects to find.
+    """The detections of one protocol, class by class and by falling score, and the objects to find.
 
-    `hit[d]` has bit t where detection d found an object at the t-th IoU threshold, `excused[d]` where it
-    found one that neither counts nor penalises. One that is not `inside` is no false positive. `place[d]`
-    counts the detections of its class in its image that score higher.
+    `hit[d, s]` has bit t where detection d found an object of size s at the t-th IoU threshold,
+    `excused[d, s]` where it found one that neither counts nor penalises. One that is not `inside[d, s]` is no
+    false positive there. `place[d]` counts the detections of its class in its image that score higher;
+    `counts[s, o]` marks the objects of size s.
     """
 
     image: Ints
@@ -50,143 +50,182 @@ class Judged(NamedTuple):
     place: Ints
     truth_image: Ints
     truth_label: Ints
+    counts: Bools
     classes: int
     thresholds: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Curve:
-    """What the precision-recall curves consist of, by class and threshold.
+class Curves(NamedTuple):
+    """What precision-recall curves consist of, by size and class (a row each) and threshold.
 
-    `judged` are the images of the detections that count unless an event says otherwise, by class and falling
-    score. An event (a hit, or a detection that is excused) comes after the first `at` of its class's judged.
+    `judged` are the images of the detections that count unless an event says otherwise, by row and falling
+    score. An event (a hit, or a detection that is excused) comes after the first `at` of its row's judged.
     """
 
     judged: npt.NDArray[np.int32]
-    judged_starts: Ints  # classes + 1
-    truths: npt.NDArray[np.int32]  # images of the objects to find, by class
-    truth_starts: Ints  # classes + 1
+    judged_starts: Ints  # rows + 1
+    truths: npt.NDArray[np.int32]  # images of the objects to find, by row
+    truth_starts: Ints  # rows + 1
     event_at: npt.NDArray[np.int32]
     event_image: npt.NDArray[np.int32]
     event_kind: npt.NDArray[np.uint8]
     event_rank: npt.NDArray[np.uint8]  # the first of `CAPS` that counts it
-    event_starts: Ints  # thresholds × (classes + 1)
+    event_starts: Ints  # thresholds × (rows + 1)
 
 
-def average_precision(found: Judged, weights: Weights, points: int = COCO_POINTS) -> tuple[Floats, Floats]:
-    """AP by replicate, class and threshold, and recall by replicate, cap, class and threshold.
+def curves_of(found: Judged) -> Curves:
+    """The curves of every size, class and threshold."""
+    rows = found.hit.shape[1] * found.classes
+    judged, truths = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+    events = np.zeros((found.thresholds, rows), np.int64)
+    _count(
+        found.label, found.hit, found.excused, found.inside, found.truth_label, found.counts, judged, truths,
+        events,
+    )  # fmt: skip
+    judged_starts, truth_starts = (np.concatenate([[0], np.cumsum(each)]) for each in (judged, truths))
+    ends = np.cumsum(events).reshape(events.shape)
+    event_starts = np.concatenate([ends[:, :1] - events[:, :1], ends], axis=1)
+    total = int(events.sum())
+    made = Curves(
+        np.empty(judged_starts[-1], np.int32), judged_starts, np.empty(truth_starts[-1], np.int32),
+        truth_starts, np.empty(total, np.int32), np.empty(total, np.int32), np.empty(total, np.uint8),
+        np.empty(total, np.uint8), event_starts,
+    )  # fmt: skip
+    _fill(
+        found.image, found.label, found.hit, found.excused, found.inside, found.place, CAPS,
+        found.truth_image, found.truth_label, found.counts, judged_starts[:-1].copy(),
+        truth_starts[:-1].copy(), event_starts[:, :-1].copy(), *made,
+    )  # fmt: skip
+    return made
 
-    NaN where a replicate has no object of a class. `points` is how many recalls precision is read at.
+
+def average_precision(curves: Curves, weights: Weights, classes: int, *rules: int) -> tuple[Floats, Floats]:
+    """AP by replicate, rule, size, class and threshold, and recall by replicate, cap, size, class, threshold.
+
+    NaN where a replicate has no object of a class. A rule is how many recalls precision is read at.
     """
-    curve, missed = _curve(found), _missed(points)
-    precision = np.empty((len(weights), found.classes, found.thresholds))
-    recall = np.empty((len(weights), len(CAPS), found.classes, found.thresholds))
-    tables: list[Any] = [getattr(curve, name) for name in curve.__dataclass_fields__]
+    points = np.array(rules)
+    missed = np.zeros((len(rules), max(2, *rules)), np.int64)
+    for row, rule in zip(missed, rules, strict=True):
+        row[: max(rule, 2)] = _missed(rule)
+    thresholds, rows = len(curves.event_starts), len(curves.truth_starts) - 1
+    precision = np.empty((len(weights), len(rules), rows, thresholds))
+    recall = np.empty((len(weights), len(CAPS), rows, thresholds))
     average: Any = _average
 
-    def some(first: int) -> None:
-        rows = weights[first : first + _LANES]
-        block = np.zeros((weights.shape[1], _LANES), weights.dtype)
-        block[:, : len(rows)] = rows.T
-        lanes = np.empty((*precision.shape[1:], _LANES))
-        capped = np.empty((*recall.shape[1:], _LANES))
-        average(*tables, block, points, missed, lanes, capped)
-        precision[first : first + len(rows)] = np.moveaxis(lanes, -1, 0)[: len(rows)]
-        recall[first : first + len(rows)] = np.moveaxis(capped, -1, 0)[: len(rows)]
+    width = 1 if len(weights) == 1 else _LANES
 
-    starts = range(0, len(weights), _LANES)
+    def some(first: int) -> None:
+        chosen = weights[first : first + width]
+        block = np.zeros((weights.shape[1], width), weights.dtype)
+        block[:, : len(chosen)] = chosen.T
+        lanes = np.empty((*precision.shape[1:], width))
+        capped = np.empty((*recall.shape[1:], width))
+        average(*curves, block, (0,) * width, points, missed, lanes, capped)
+        precision[first : first + len(chosen)] = np.moveaxis(lanes, -1, 0)[: len(chosen)]
+        recall[first : first + len(chosen)] = np.moveaxis(capped, -1, 0)[: len(chosen)]
+
+    starts = range(0, len(weights), width)
     if len(starts) == 1:
         some(0)
     else:
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             list(pool.map(some, starts))
-    return precision, recall
-
-
-def _curve(found: Judged) -> _Curve:
-    edges = np.arange(found.classes + 1)
-    starts = np.searchsorted(found.label[found.inside], edges)
-    by_class = np.argsort(found.truth_label, kind="stable")
-    counts = np.zeros((found.thresholds, found.classes), np.int64)
-    _count_events(found.label, found.hit, found.excused, found.inside, counts)
-    ends = np.cumsum(counts).reshape(counts.shape)
-    event_starts = np.concatenate([ends[:, :1] - counts[:, :1], ends], axis=1)
-    total = int(counts.sum())
-    at, image = (np.empty(total, np.int32) for _ in range(2))
-    kind, rank = (np.empty(total, np.uint8) for _ in range(2))
-    _fill_events(
-        found.image, found.label, found.hit, found.excused, found.inside, found.place, CAPS, starts,
-        event_starts[:, :-1].copy(), at, image, kind, rank,
-    )  # fmt: skip
-    return _Curve(
-        found.image[found.inside].astype(np.int32), starts,
-        found.truth_image[by_class].astype(np.int32), np.searchsorted(found.truth_label[by_class], edges),
-        at, image, kind, rank, event_starts,
-    )  # fmt: skip
+    by_size = (-1, classes, thresholds)
+    return (
+        precision.reshape(len(weights), len(rules), *by_size),
+        recall.reshape(len(weights), len(CAPS), *by_size),
+    )
 
 
 @kernel
-def _count_events(label: Any, hit: Any, excused: Any, inside: Any, counts: Any) -> None:
-    for d in range(len(label)):
-        events = hit[d] | (excused[d] if inside[d] else np.uint16(0))
-        t = 0
-        while events:
-            if events & 1 and t < len(counts):
-                counts[t, label[d]] += 1
-            events >>= 1
-            t += 1
-
-
-@kernel
-def _fill_events(
-    images: Any, label: Any, hit: Any, excused: Any, inside: Any, place: Any, caps: Any, starts: Any,
-    nexts: Any, at: Any, image: Any, kind: Any, rank: Any,
+def _count(
+    label: Any, hit: Any, excused: Any, inside: Any, truth_label: Any, counts: Any, judged: Any, truths: Any,
+    events: Any,
 ) -> None:  # fmt: skip
-    judged = 0
+    sizes, thresholds = hit.shape[1], len(events)
+    classes = len(judged) // sizes
     for d in range(len(label)):
-        judged += inside[d]
-        events, hits = hit[d] | (excused[d] if inside[d] else np.uint16(0)), hit[d]
-        t = 0
-        while events:
-            if events & 1 and t < len(nexts):
-                e = nexts[t, label[d]]
-                nexts[t, label[d]] += 1
-                at[e], image[e] = judged - starts[label[d]], images[d]
-                if hits & 1:
-                    kind[e] = _HIT_INSIDE if inside[d] else _HIT_OUTSIDE
-                else:
-                    kind[e] = _EXCUSED_INSIDE
-                rank[e] = np.searchsorted(caps, place[d], side="right")
-            events >>= 1
-            hits >>= 1
-            t += 1
+        for s in range(sizes):
+            row = s * classes + label[d]
+            judged[row] += inside[d, s]
+            bits = hit[d, s] | (excused[d, s] * inside[d, s])
+            if bits:
+                for t in range(thresholds):
+                    events[t, row] += bits >> t & 1
+    for s in range(sizes):
+        for o in range(len(truth_label)):
+            truths[s * classes + truth_label[o]] += counts[s, o]
+
+
+@kernel
+def _fill(
+    images: Any, label: Any, hit: Any, excused: Any, inside: Any, place: Any, caps: Any, truth_image: Any,
+    truth_label: Any, counts: Any, next_judged: Any, next_truth: Any, next_event: Any, judged: Any,
+    judged_starts: Any, truths: Any, truth_starts: Any, at: Any, image: Any, kind: Any, rank: Any,
+    event_starts: Any,
+) -> None:  # fmt: skip
+    """Write every table of `Curves`; the `next_` arrays say where each row's next entry goes."""
+    sizes, thresholds = hit.shape[1], len(event_starts)
+    classes = len(next_judged) // sizes
+    for d in range(len(label)):
+        for s in range(sizes):
+            row = s * classes + label[d]
+            if inside[d, s]:
+                judged[next_judged[row]] = images[d]
+                next_judged[row] += 1
+            bits = hit[d, s] | (excused[d, s] * inside[d, s])
+            if bits:
+                order = 0
+                while order < len(caps) and place[d] >= caps[order]:
+                    order += 1
+                for t in range(thresholds):
+                    if bits >> t & 1:
+                        e = next_event[t, row]
+                        next_event[t, row] += 1
+                        at[e], image[e], rank[e] = next_judged[row] - judged_starts[row], images[d], order
+                        if hit[d, s] >> t & 1:
+                            kind[e] = _HIT_INSIDE if inside[d, s] else _HIT_OUTSIDE
+                        else:
+                            kind[e] = _EXCUSED_INSIDE
+    for s in range(sizes):
+        for o in range(len(truth_label)):
+            if counts[s, o]:
+                row = s * classes + truth_label[o]
+                truths[next_truth[row]] = truth_image[o]
+                next_truth[row] += 1
 
 
 @kernel
 def _average(
     judged: Any, judged_starts: Any, truths: Any, truth_starts: Any, event_at: Any, event_image: Any,
-    event_kind: Any, event_rank: Any, event_starts: Any, weights: Any, points: Any, missed: Any, out: Any,
+    event_kind: Any, event_rank: Any, event_starts: Any, weights: Any, side_by_side: Any, points: Any,
+    missed: Any, out: Any,
     recall: Any,
 ) -> None:  # fmt: skip
-    """Of a block of replicates side by side (`weights` are images × lanes), so that they add up together."""
-    classes, thresholds, caps = out.shape[0], out.shape[1], recall.shape[0]
+    """Of a block of replicates side by side (`weights` are images × lanes), so that they add up together.
+
+    `side_by_side` is a tuple with an entry per lane: its length is known when the loops are compiled.
+    """
+    width = len(side_by_side)
+    rules, rows, thresholds, caps = out.shape[0], out.shape[1], out.shape[2], recall.shape[0]
     widest, most = 0, 0
-    for k in range(classes):
+    for k in range(rows):
         widest = max(widest, judged_starts[k + 1] - judged_starts[k])
         for t in range(thresholds):
             most = max(most, event_starts[t, k + 1] - event_starts[t, k])
-    sums = np.zeros((widest + 1, _LANES))
-    found, counted = np.empty((most, _LANES)), np.empty((most, _LANES))
-    positives, hits, extra = np.empty(_LANES), np.empty(_LANES), np.empty(_LANES)
-    capped = np.empty((caps + 1, _LANES))
-    for k in range(classes):
+    sums = np.zeros((widest + 1, width))
+    found, counted = np.empty((most, width)), np.empty((most, width))
+    positives, hits, extra = np.empty(width), np.empty(width), np.empty(width)
+    capped = np.empty((caps + 1, width))
+    for k in range(rows):
         positives[:] = 0
         for i in range(truth_starts[k], truth_starts[k + 1]):
-            for lane in range(_LANES):
+            for lane in range(width):
                 positives[lane] += weights[truths[i], lane]
         first = judged_starts[k]
         for i in range(judged_starts[k + 1] - first):
-            for lane in range(_LANES):
+            for lane in range(width):
                 sums[i + 1, lane] = sums[i, lane] + weights[judged[first + i], lane]
         for t in range(thresholds):
             # An event of weight 0, or an excused one, repeats the hits of the event before it with no
@@ -198,17 +237,18 @@ def _average(
             for e in range(count):
                 hit, beside = _HITS[event_kind[start + e]], _EXTRA[event_kind[start + e]]
                 image, at, rank = event_image[start + e], event_at[start + e], event_rank[start + e]
-                for lane in range(_LANES):
+                for lane in range(width):
                     w = np.float64(weights[image, lane])
                     hits[lane] += w * hit
                     extra[lane] += w * beside
                     capped[rank, lane] += w * hit
                     found[e, lane] = hits[lane]
                     counted[e, lane] = sums[at, lane] + extra[lane]
-            for lane in range(_LANES):
-                out[k, t, lane] = _interpolated(
-                    found[:, lane], counted[:, lane], count, positives[lane], points, missed
-                )
+            for lane in range(width):
+                for rule in range(rules):
+                    out[rule, k, t, lane] = _interpolated(
+                        found[:, lane], counted[:, lane], count, positives[lane], points[rule], missed[rule]
+                    )
                 total = 0.0
                 for m in range(caps):
                     total += capped[m, lane]

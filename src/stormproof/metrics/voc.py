@@ -14,7 +14,7 @@ import numpy as np
 from stormproof.core.sample import Floats
 from stormproof.metrics.matching import DROPPED, TRUE, by_class_and_image, judge_voc
 from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric
-from stormproof.metrics.precision import VOC07_POINTS, WHOLE_AREA, Judged, average_precision
+from stormproof.metrics.precision import VOC07_POINTS, WHOLE_AREA, Judged, average_precision, curves_of
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ def judged_voc(truth: DetectionTruth, found: Detections, iou: float = 0.5) -> Ju
     order = order[verdicts[order] != DROPPED]
     nothing = np.zeros(len(order), np.uint16)
     return Judged(
-        found.image[order], found.labels[order], (verdicts[order] == TRUE).astype(np.uint16), nothing,
-        np.ones(len(order), bool), nothing.astype(np.int64), truth.image[~truth.excused],
-        truth.labels[~truth.excused], len(truth.classes), 1,
+        found.image[order], found.labels[order], (verdicts[order] == TRUE).astype(np.uint16)[:, None],
+        nothing[:, None], np.ones((len(order), 1), bool), nothing.astype(np.int64), truth.image, truth.labels,
+        ~truth.excused[None], len(truth.classes), 1,
     )  # fmt: skip
 
 
@@ -60,8 +60,7 @@ def _boxes(objects: Objects, weights: Weights) -> Scored:
 
 
 def _scored(judged: Judged, weights: Weights) -> Scored:
-    by_class: dict[str, Floats] = {
-        name: average_precision(judged, weights, points)[0][:, :, 0] for name, points in _POINTS.items()
-    }
+    found, _ = average_precision(curves_of(judged), weights, judged.classes, *_POINTS.values())
+    by_class: dict[str, Floats] = {name: found[:, rule, 0, :, 0] for rule, name in enumerate(_POINTS)}
     numbers = {name: mean_of_known(column) for name, column in by_class.items()}
     return Scored(numbers, {"VOC07 AP50": by_class["VOC07 AP50"]}, by_class)
