@@ -13,16 +13,21 @@ What the function is given depends on what it is an aggregate of:
 - "reference": two complete grids of scores, a run's and its reference's
 - "error reference": two complete grids of errors, likewise
 
-Where it raises `IncompleteGrid`, because it needs cells beyond these, there is no such aggregate.
+Where it raises `IncompleteGrid`, because it needs cells beyond these, there is no such aggregate. Scores may be
+arrays with an entry per replicate; a function that does not work on arrays is called for each replicate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import numpy as np
+
 from stormproof.core.discovery import load
+from stormproof.core.errors import IncompleteGrid
+from stormproof.metrics.grid import Grid
 
 Value = Any  # a score, or scores by name; see `grid.Score`
 Function = TypeVar("Function", bound=Callable[..., Value])
@@ -37,6 +42,24 @@ class Aggregate:
     name: str
     column: str | None
     function: Callable[..., Value]
+
+    def of(self, *grids: Grid) -> Value:
+        """Its value for grids of numbers, or of arrays of replicates."""
+        lengths = {len(v) for grid in grids for v in grid.scores.values() if isinstance(v, np.ndarray)}
+        try:
+            return self.function(*grids)
+        except IncompleteGrid:
+            raise
+        except (TypeError, ValueError):
+            if not lengths:
+                raise
+        return _stacked([self.function(*(g.replicate(r) for g in grids)) for r in range(lengths.pop())])
+
+
+def _stacked(rows: list[Value]) -> Value:
+    if isinstance(rows[0], Mapping):
+        return {name: _stacked([row[name] for row in rows]) for name in rows[0]}
+    return np.array(rows, np.float64)
 
 
 _DECLARED: list[Aggregate] = []

@@ -83,6 +83,10 @@ class Grid:
         """The same scores, expected to be complete over one severity only."""
         return type(self)(self.scores, tuple(c for c in self.expected if c.rung == severity))
 
+    def replicate(self, row: int) -> Self:
+        """The grid of one replicate, where scores are arrays."""
+        return type(self)({c: float(values[row]) for c, values in self.scores.items()}, self.expected)
+
     @property
     def missing(self) -> tuple[str, ...]:
         """Every expected condition without a score, as a string."""

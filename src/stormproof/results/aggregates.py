@@ -41,7 +41,7 @@ def aggregates(measure: str, cells: Cells, over: ConditionSet) -> dict[str, Any]
     found: dict[str, Any] = {}
     for declared in aggregates_of(*parts):
         with suppress(IncompleteGrid):  # a cell it needs, most often clean, is not there
-            value = declared.function(parts[declared.given])
+            value = declared.of(parts[declared.given])
             if over.whole or declared.given == "any" or isinstance(value, Mapping):
                 found[declared.name] = value
     if not over.whole and ("scores" in parts or "errors" in parts):
@@ -58,7 +58,7 @@ def against(measure: str, cells: Cells, reference: Cells, over: ConditionSet) ->
     found: dict[str, Any] = {}
     for declared in aggregates_of("reference" if declared_measure.higher else "error reference"):
         with suppress(IncompleteGrid):  # a group that the run does not hold, or a grid without clean
-            value = declared.function(*grids)
+            value = declared.of(*grids)
             if over.whole or declared.name == "delta_P" or isinstance(value, Mapping):
                 found[declared.name] = value
     return found
