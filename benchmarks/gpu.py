@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 
-from stormproof.batches.corrupting import corrupt_batch
+from stormproof.corruptions.on_device import corrupt_batch
 from stormproof.core.condition import Condition
 from stormproof.corruptions import SUITES
 from stormproof.imaging.gpu import triton_kernels

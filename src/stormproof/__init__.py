@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from stormproof.batches.corrupting import corrupt_batch
+    from stormproof.corruptions.on_device import corrupt_batch
     from stormproof.batches.training import CorruptionTransform
     from stormproof.core.condition import CLEAN, Condition, Suite
     from stormproof.core.errors import StormproofError

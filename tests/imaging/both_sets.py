@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from stormproof.batches.corrupting import corrupt_batch
+from stormproof.corruptions.on_device import corrupt_batch
 from stormproof.core.condition import Condition
 from stormproof.core.sample import Context, Sample
 from stormproof.corruptions import SUITES, apply, find

@@ -17,7 +17,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from imaging.both_sets import EVERY, IDS, on_cpu, on_torch, photographs
-from stormproof.batches.corrupting import ALONE, corrupt_batch
+from stormproof.corruptions.on_device import ALONE, corrupt_batch
 from stormproof.batches.training import CorruptionTransform
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidImage, InvalidOption, MissingContext

@@ -11,7 +11,7 @@ import numpy as np
 from stormproof import imaging
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidImage, InvalidOption
-from stormproof.core.frameworks import framework
+from stormproof.core.loading import framework
 from stormproof.core.randomness import Draw
 from stormproof.corruptions.needs import missing, usable_depth
 from stormproof.corruptions.plugins import is_plugin

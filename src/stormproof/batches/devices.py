@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stormproof.batches.corrupting import corrupt_batch, import_torch
+from stormproof.corruptions.on_device import corrupt_batch, import_torch
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption
 from stormproof.core.sample import Image
@@ -40,7 +40,7 @@ def check_device(name: str) -> None:
         raise InvalidOption(f"device {name}: this machine has {count}, cuda:0 to cuda:{count - 1}.")
 
 
-def uploaded(images: Sequence[Image], device: str) -> Iterator[tuple[list[int], Tensor]]:
+def upload(images: Sequence[Image], device: str) -> Iterator[tuple[list[int], Tensor]]:
     """Images of one shape together, N×C×H×W on the device, with their places in `images`."""
     torch = import_torch()
     places: dict[tuple[int, ...], list[int]] = {}
@@ -51,7 +51,7 @@ def uploaded(images: Sequence[Image], device: str) -> Iterator[tuple[list[int], 
         yield members, torch.from_numpy(stack).to(device).permute(0, 3, 1, 2)
 
 
-def downloaded(batch: Tensor) -> Any:
+def download(batch: Tensor) -> Any:
     """The batch as an array N×H×W×C."""
     return batch.permute(0, 2, 3, 1).contiguous().cpu().numpy()
 
@@ -61,7 +61,7 @@ def corrupt_images(
 ) -> list[Image]:
     """`corrupt_image` of each, computed on a device in batches of one size."""
     made: dict[int, Image] = {}
-    for members, batch in uploaded(images, device):
-        corrupted = downloaded(corrupt_batch(batch, condition, ids=[ids[i] for i in members], seed=seed))
+    for members, batch in upload(images, device):
+        corrupted = download(corrupt_batch(batch, condition, ids=[ids[i] for i in members], seed=seed))
         made |= {i: one.reshape(images[i].shape) for i, one in zip(members, corrupted, strict=True)}
     return [made[i] for i in range(len(images))]

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from stormproof.batches.corrupting import corrupt_batch
+from stormproof.corruptions.on_device import corrupt_batch
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption
 from stormproof.core.randomness import Draw

@@ -13,7 +13,7 @@ from stormproof.core.condition import SEVERITIES, Condition, Value, grid
 from stormproof.core.errors import InvalidCondition, MissingContext, UnknownName
 from stormproof.core.randomness import Draw
 from stormproof.core.sample import Context, Image
-from stormproof.corruptions.ladder import Ladder, constant, free, ladder
+from stormproof.corruptions.registry import Ladder, constant, free, ladder
 from stormproof.corruptions.needs import missing, needed
 from stormproof.imaging import Field
 

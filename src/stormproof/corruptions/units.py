@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stormproof.core.condition import Condition
-from stormproof.corruptions.recipes.contextual import KOSCHMIEDER
+from stormproof.corruptions.recipes.mutators import KOSCHMIEDER
 from stormproof.corruptions.registry import find
 
 METEOROLOGICAL = 2.996  # −ln 0.05: at the meteorological optical range 5 % of the contrast is left

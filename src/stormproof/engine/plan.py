@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from stormproof.batches.corrupting import check_offered
-from stormproof.batches.devices import check_device
+from stormproof.corruptions.on_device import check_on_device
+from stormproof.corruptions.on_device import check_device
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption
 from stormproof.core.processes import one_thread
@@ -86,7 +86,7 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
         raise InvalidOption(f"{spec} holds no images.")
     if not isinstance(pair.model, Precomputed):
         for condition in conditions if config.device is not None else ():
-            check_offered(condition)
+            check_on_device(condition)
         if config.copies is not None:
             check_copies(config.copies, conditions)
         else:

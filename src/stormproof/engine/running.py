@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, counted
-from stormproof.core.local_objects import named
+from stormproof.core.spec import named_object
 from stormproof.core.sample import Image, Sample
 from stormproof.datasets.dataset import Dataset
 from stormproof.engine.config import make_config
@@ -91,7 +91,7 @@ def _spec(stack: ExitStack, thing: OpenedModel | OpenedDataset) -> str:
     if thing.spec is not None:
         return thing.spec
     return stack.enter_context(
-        named(thing.name, thing.model if isinstance(thing, OpenedModel) else thing.whole)
+        named_object(thing.name, thing.model if isinstance(thing, OpenedModel) else thing.whole)
     )
 
 
