@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from stormproof.corruptions.on_device import corrupt_batch
 from stormproof.core.condition import Condition
 from stormproof.core.sample import Context, Sample
 from stormproof.corruptions import SUITES, apply, find
+from stormproof.corruptions.on_device import corrupt_batch
 
 SUITES_HELD = ("imagenet-c", "holdout", "optics", "camera", "camera-variants", "mutators", "contextual")
 EVERY = tuple(dict.fromkeys(c for suite in SUITES_HELD for c in SUITES[suite].conditions))

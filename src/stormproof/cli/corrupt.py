@@ -146,8 +146,7 @@ def _dataset(
 
 
 def _require_device(device: str, conditions: tuple[Condition, ...]) -> None:
-    from stormproof.corruptions.on_device import check_on_device
-    from stormproof.corruptions.on_device import check_device
+    from stormproof.corruptions.on_device import check_device, check_on_device
 
     check_device(device)
     for condition in conditions:

@@ -58,7 +58,8 @@ class Corruption:
     moves: Mover | None = None
     labels: str = "fixed"
     derived: Mapping[str, Rule] = field(default_factory=dict)
-    absent: str = ""  # why only the declaration is here, if the code is not
+    one_image_only: str = ""  # why it cannot run on batches on a device, if so
+    absent: str = ""  # why only the declaration is known, if the code is missing
 
     @property
     def doc(self) -> str:
@@ -220,6 +221,7 @@ def corruption(
     moves: Mover | None = None,
     labels: str = "fixed",
     derived: Mapping[str, Rule] | None = None,
+    one_image_only: str = "",
     **ladders: Ladder,
 ) -> Callable[[Recipe], Recipe]:
     """Register a recipe under its function's name."""
@@ -231,7 +233,7 @@ def corruption(
         if name in _REGISTRY and _REGISTRY[name].recipe.__module__ not in (recipe.__module__, _NO_CODE):
             raise ValueError(f"two corruptions are called {name!r}")
         _REGISTRY[name] = Corruption(
-            name, family, cite, version, recipe, ladders, needs, moves, labels, derived or {}
+            name, family, cite, version, recipe, ladders, needs, moves, labels, derived or {}, one_image_only
         )
         return recipe
 

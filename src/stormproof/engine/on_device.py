@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from stormproof.corruptions.on_device import corrupt_batch
-from stormproof.corruptions.on_device import check_device, download, upload
 from stormproof.core.condition import Condition
 from stormproof.core.errors import StormproofError
 from stormproof.core.sample import Image
 from stormproof.corruptions import find, truth_under
+from stormproof.corruptions.on_device import check_device, corrupt_batch, download, upload
 from stormproof.engine.cells import Asking, Read, Ready, Wanted
 from stormproof.engine.guard import describe, trace_of
 from stormproof.engine.work import Failure

@@ -1,4 +1,4 @@
-"""Devices by name, and images on their way there and back."""
+"""Devices by name, and moving images there and back."""
 
 # ruff: noqa: E402  what follows needs torch
 
@@ -13,9 +13,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch")
 
-from stormproof.corruptions.on_device import check_device, corrupt_images, download, upload
 from stormproof.core.errors import InvalidOption
 from stormproof.corruptions import corrupt_image
+from stormproof.corruptions.on_device import check_device, corrupt_images, download, upload
 
 
 def images_of(*shapes: tuple[int, ...]) -> list[np.ndarray]:
@@ -86,7 +86,7 @@ def test_a_gpu_beyond_those_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     _cuda(monkeypatch, lambda: None, count=2)
     check_device("cuda")
     check_device("cuda:1")
-    with pytest.raises(InvalidOption, match="has 2, cuda:0 to cuda:1"):
+    with pytest.raises(InvalidOption, match="has 2 GPUs, cuda:0 to cuda:1"):
         check_device("cuda:2")
 
 
