@@ -70,9 +70,8 @@ def corrupt_batch(
             part = pixels_of(images[rows, :, :height, :width])
             scene = None if depth is None else depth[rows, :height, :width]
             made = _corrupted(part, [draws[i] for i in chunk], found, condition, scene)
-            made = (
-                made.clone() if made.data_ptr() == images.data_ptr() else made
-            )  # the recipe returned its input
+            if made.data_ptr() == images.data_ptr():  # the recipe returned its input
+                made = made.clone()
             if len(chunk) == len(images) and sizes is None:
                 return planes_of(made, like=images)
             out[rows, :, :height, :width] = made.permute(0, 3, 1, 2)
@@ -138,11 +137,8 @@ def _most_at_once(images: Tensor, height: int, width: int) -> int:
 
 def _chunks(members: list[int], most: int) -> Iterator[list[int]]:
     if len(members) > most:
-        log.info(
-            "A batch of %d images is split into parts of %d to fit in the device's memory.",
-            len(members),
-            most,
-        )
+        count = len(members)
+        log.info("A batch of %d images is split into parts of %d to fit in the device's memory.", count, most)
     for start in range(0, len(members), most):
         yield members[start : start + most]
 

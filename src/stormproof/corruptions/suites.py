@@ -1,4 +1,4 @@
-"""Suites: the lists of conditions the papers ran."""
+"""Suites: the lists of conditions that the papers ran."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CONTEXTUAL: tuple[Condition, ...] = (
 )
 
 TENTHS = tuple(k / 10 for k in range(11))
-# Whole image, objects and background; pixel curves take α = 0 from clean and α = 1 from feature space.
+# Whole image, objects and background; in pixel space α = 0 is clean and α = 1 equals feature space.
 OBJECT_CENTRIC: tuple[Condition, ...] = tuple(
     Condition.of("style", params={"alpha": alpha, "space": space, **part})
     for part in ({}, {"on": "objects"}, {"on": "background"})
