@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, counted
-from stormproof.core.spec import named_object
 from stormproof.core.sample import Image, Sample
+from stormproof.core.spec import named_object
 from stormproof.datasets.dataset import Dataset
 from stormproof.engine.config import make_config
 from stormproof.engine.notebook import watch_here

@@ -15,9 +15,8 @@ import pyarrow.compute as pc
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import DatasetError, IncompleteGrid, InvalidOption, StoreError
-from stormproof.core.spec import OBJECT
 from stormproof.core.sample import Prediction, Sample
-from stormproof.core.spec import Spec
+from stormproof.core.spec import OBJECT, Spec
 from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.models.classes import match_classes
