@@ -8,8 +8,9 @@ from pathlib import Path
 from stormproof.core.errors import InvalidCondition
 from stormproof.core.randomness import Draw
 from stormproof.core.sample import Image
+from stormproof.corruptions.groups import FEATURE
 from stormproof.corruptions.registry import constant, corruption, free
-from stormproof.style.names import BUILT_IN, FEATURE, SPACES
+from stormproof.style.names import BUILT_IN, SPACES
 from stormproof.style.stylemap import StyleMap, draw_styles
 
 DRAWN = "drawn"
