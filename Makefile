@@ -72,7 +72,7 @@ FIRST ?= 0
 fuzz: $(VENV)/.test  ## N mutated inputs of every kind, from number FIRST on
 	$(BIN)/python tests/fuzz/attack.py --cases $(N) --first $(FIRST)
 
-golden: $(VENV)/.test  ## write the golden pixels again, after a recipe's version was raised
+golden: $(VENV)/.test  ## store the golden pixels of new recipes and of recipes with a new version
 	$(BIN)/python tests/golden/pixels.py --write
 
 lint: $(VENV)/.lint

@@ -23,9 +23,9 @@ from typing import Any
 
 import torch
 
-from stormproof.batches.corrupting import corrupt_batch
 from stormproof.core.condition import Condition
 from stormproof.corruptions import SUITES
+from stormproof.corruptions.on_device import corrupt_batch
 from stormproof.imaging.gpu import triton_kernels
 
 SIZE = (480, 640)

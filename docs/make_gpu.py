@@ -84,7 +84,7 @@ def expect(file: Path) -> None:
 def compare(file: Path, result: Path, device: str, seconds: float) -> None:
     import torch
 
-    from stormproof.batches.corrupting import corrupt_batch
+    from stormproof.corruptions.on_device import corrupt_batch
     from stormproof.imaging.gpu import triton_kernels
 
     kept = np.load(file)

@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from stormproof.batches.corrupting import corrupt_batch
     from stormproof.batches.training import CorruptionTransform
     from stormproof.core.condition import CLEAN, Condition, Suite
     from stormproof.core.errors import StormproofError
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from stormproof.core.sample import Context, Instances, Prediction, Sample, SemanticMap, Truth
     from stormproof.corruptions import apply, corrupt_image
     from stormproof.corruptions.dropin import corrupt, get_corruption_names
+    from stormproof.corruptions.on_device import corrupt_batch
     from stormproof.engine.opened import open_dataset, open_model
     from stormproof.engine.running import run
     from stormproof.metrics.published import published
@@ -33,7 +33,7 @@ _HOMES = {
         "results.run": ("Run",),
         "results.scores": ("Scores",),
         "engine.running": ("run",),
-        "batches.corrupting": ("corrupt_batch",),
+        "corruptions.on_device": ("corrupt_batch",),
         "batches.training": ("CorruptionTransform",),
         "core.condition": ("CLEAN", "Condition", "Suite"),
         "corruptions": ("apply", "corrupt_image"),

@@ -13,7 +13,7 @@ import pytest
 
 import stormproof as sp
 from engine.scenes import write_scene
-from stormproof.core.local_objects import find_here
+from stormproof.core.spec import local_object
 from stormproof.models.function import function_model
 
 MODELS = Path(__file__).resolve().parents[1] / "scoring" / "scored_models.py"
@@ -115,7 +115,7 @@ def test_what_is_made_here_runs_here_only(scene: str, tmp_path: Path) -> None:
         lambda images: boxes(images), samples, conditions="fog@3", out=tmp_path / "run", progress=False
     )
     assert run.score()["AP"].values.keys() == {"clean", "fog@3"}
-    assert find_here("function") is None
+    assert local_object("function") is None
     later = sp.Run(tmp_path / "run")
     with pytest.raises(sp.StormproofError, match="made in Python; give it again with data="):
         later.score()

@@ -40,7 +40,7 @@ def test_whole_severities_are_what_is_declared(name):
 @pytest.mark.parametrize("name", SWITCHING)
 def test_what_switches_refuses_by_name(name):
     with pytest.raises(
-        InvalidCondition, match=rf"{name}@1.5: {name} has nothing between.*{name}@1 or {name}@2"
+        InvalidCondition, match=rf"{name}@1.5: {name} has no values between.*{name}@1 or {name}@2"
     ):
         corrupt_image(IMAGE, f"{name}@1.5")
 

@@ -119,7 +119,7 @@ def test_reserved_parameters_are_part_of_the_text_and_not_of_the_draw() -> None:
 
 def test_impossible_reserved_parameters_are_refused() -> None:
     for text, said in (
-        ("fog@3[labels=moved]", "moves nothing"),
+        ("fog@3[labels=moved]", "does not move pixels"),
         ("geometric_distortion@1[labels=sideways]", "moved or fixed"),
         ("geometric_distortion@1[on=objects]", "labels=fixed"),
         ("fog@3[on=3]", "on=objects"),

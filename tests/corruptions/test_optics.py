@@ -84,7 +84,7 @@ def test_a_lens_table_says_how_wide_a_point_becomes(tmp_path: Path) -> None:
     [
         ("a,b\n1,2\n", "first line"),
         ("angle,radial,tangential\n0,1\n", "three numbers|reshape|shape"),
-        ("angle,radial,tangential\n5,1,1\n2,1,1\n", "rise"),
+        ("angle,radial,tangential\n5,1,1\n2,1,1\n", "must increase"),
         ("angle,radial,tangential\n0,-1,1\n", "negative"),
     ],
 )

@@ -59,11 +59,11 @@ def test_class_names_choose_regions_of_a_semantic_map() -> None:
 
 
 def test_what_is_missing_is_named() -> None:
-    with pytest.raises(MissingContext, match="where objects are"):
+    with pytest.raises(MissingContext, match="the positions of objects"):
         corrupt_image(IMAGE, "fog@3[on=objects]")
     with pytest.raises(MissingContext, match="does not say where objects are"):
         apply(Sample("a", IMAGE), "fog@3[on=objects]")
-    with pytest.raises(MissingContext, match="the list of classes is missing"):
+    with pytest.raises(MissingContext, match="has no list of classes"):
         apply(boxed(), "fog@3[on=car]")
     with pytest.raises(UnknownName, match="Did you mean 'person'"):
         apply(boxed(), "fog@3[on=persons]", classes=CLASSES)

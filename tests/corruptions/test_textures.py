@@ -169,7 +169,7 @@ def test_missing_folder_says_what_is_possible(tmp_path: Path) -> None:
 
 def test_folder_without_images_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not an image")
-    with pytest.raises(InvalidOption, match=r"no images in .*\.png"):
+    with pytest.raises(InvalidOption, match=r"contains no images .*\.png"):
         textures.load(str(tmp_path))
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stormproof.core.local_objects import KIND
 from stormproof.core.sample import Truth
+from stormproof.core.spec import OBJECT
 from stormproof.datasets import READERS, open_dataset
 from stormproof.datasets.dataset import Dataset
 
@@ -20,7 +20,7 @@ WITHOUT_TRUTH = {"images"}
 NEED_IMAGES_FOR_TRUTH = {"yolo", "tar", "world", "images", "ade20k", "bdd-seg", "camvid", "nrec"}
 
 
-@pytest.fixture(params=sorted({*READERS} - {KIND}))
+@pytest.fixture(params=sorted({*READERS} - {OBJECT}))
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -62,7 +62,7 @@ def test_a_plugin_that_moves_labels_is_named_again_to_score(tmp_path: Path) -> N
     ran(tmp_path / "run", data, "nudge@4", "--plugin", plugin)
     without = stormproof("score", tmp_path / "run")
     assert without.returncode == 2
-    assert "nudge is the code of a plugin; name its file again with --plugin FILE" in without.stderr
+    assert "nudge needs the code of a plugin; give its file with --plugin FILE" in without.stderr
     scored = stormproof("score", tmp_path / "run", "--plugin", plugin)
     assert scored.returncode == 0, scored.stderr
     truth = stormproof("export", tmp_path / "run", "--truth", "--out", tmp_path / "truth", "--plugin", plugin)

@@ -16,9 +16,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from imaging.both_sets import EVERY, IDS, SUITES_HELD, on_cpu, on_torch, photographs
-from stormproof.batches.corrupting import corrupt_batch
 from stormproof.core.condition import Condition
 from stormproof.corruptions import SUITES
+from stormproof.corruptions.on_device import corrupt_batch
 from stormproof.imaging.gpu import triton_kernels
 
 pytestmark = [

@@ -17,12 +17,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from imaging.both_sets import EVERY, IDS, on_cpu, on_torch, photographs
-from stormproof.batches.corrupting import ALONE, corrupt_batch
-from stormproof.batches.training import CorruptionTransform
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidImage, InvalidOption, MissingContext
 from stormproof.core.randomness import Draw
 from stormproof.corruptions import corrupt_image, registered
+from stormproof.corruptions.on_device import corrupt_batch
 from stormproof.corruptions.plugins import is_plugin
 from stormproof.imaging.gpu.batch import Batch, OneByOne
 from stormproof.imaging.gpu.draws import Draws
@@ -113,7 +112,7 @@ def test_what_cannot_be_is_said() -> None:
         corrupt_batch(images, "haze[beta=0.01]")
     with pytest.raises(InvalidOption, match="within the batch"):
         corrupt_batch(images, "contrast@1", sizes=[(9, 8), (8, 8)])
-    with pytest.raises(InvalidOption, match=r"style.*is not offered for batches.*network"):
+    with pytest.raises(InvalidOption, match=r"style.*cannot run on batches.*network"):
         corrupt_batch(images, "style[alpha=1]", ids=IDS)
     assert torch.equal(corrupt_batch(images, "clean"), images)
     assert corrupt_batch(images[:0], "fog@3").shape == (0, 3, 8, 8)
@@ -122,8 +121,9 @@ def test_what_cannot_be_is_said() -> None:
 def test_every_corruption_is_held_or_refused_by_name() -> None:
     held = {condition.corruption for condition in EVERY}
     own = {name for name, found in registered().items() if not is_plugin(found)}
-    assert held | {*ALONE} == own
-    assert not held & {*ALONE}
+    single = {name for name in own if registered()[name].one_image_only}
+    assert held | single == own
+    assert not held & single
 
 
 def test_a_batch_too_large_is_split_and_says_so(
@@ -131,7 +131,7 @@ def test_a_batch_too_large_is_split_and_says_so(
 ) -> None:
     images = torch.from_numpy(photographs(40, 50)).permute(0, 3, 1, 2)
     expected = corrupt_batch(images, "fog@3", ids=IDS)
-    monkeypatch.setattr("stormproof.batches.corrupting._room", lambda *_: 1)
+    monkeypatch.setattr("stormproof.corruptions.on_device._most_at_once", lambda *_: 1)
     with caplog.at_level(logging.INFO, logger="stormproof"):
         assert torch.equal(corrupt_batch(images, "fog@3", ids=IDS), expected)
     assert "2 images is split into parts of 1" in caplog.text
@@ -175,7 +175,7 @@ def test_a_batch_is_turned_round_whole_or_not_at_all() -> None:
     assert np.array_equal(Batch(torch.from_numpy(colours))[1, ::-1].data, colours[:, 1, ::-1])
     with pytest.raises(IndexError, match=r"by \[::-1\], not by slice\(2, 0, -1\)"):
         batch[2:0:-1]
-    with pytest.raises(IndexError, match="written to backwards"):
+    with pytest.raises(IndexError, match="written to in reverse"):
         batch[::-1] = 0
 
 
@@ -199,33 +199,3 @@ def test_types_follow_numpy() -> None:
         found = expression(Batch(torch.from_numpy(bytes_)), Batch(torch.from_numpy(floats))).data.numpy()
         assert found.dtype == expected.dtype
         assert (found == expected).all()
-
-
-def test_training_with_corruption_is_repeatable_and_varied() -> None:
-    images = torch.from_numpy(np.concatenate([photographs(24, 32)] * 8)).permute(0, 3, 1, 2)
-    ids = [f"{i}.png" for i in range(len(images))]
-    transform = CorruptionTransform(("imagenet-c", "gaussian_noise[sigma=0.1]"), share=0.5, seed=3)
-    once, again = transform(images, ids), transform(images, ids)
-    assert torch.equal(once, again)
-    assert not torch.equal(once, transform(images, ids, epoch=1))
-    clean = (once == images).flatten(1).all(1)
-    assert 2 <= int(clean.sum()) <= 14
-    assert torch.equal(transform(images[3], ids[3]), once[3])
-    assert torch.equal(CorruptionTransform("fog@3", share=0)(images, ids), images)
-
-
-class _Photographs(torch.utils.data.Dataset):
-    def __init__(self) -> None:
-        self.transform = CorruptionTransform("imagenet-c")
-
-    def __len__(self) -> int:
-        return 4
-
-    def __getitem__(self, i: int) -> torch.Tensor:
-        image = torch.from_numpy(photographs(24, 32)[i % 2]).permute(2, 0, 1)
-        return self.transform(image, f"{i}.png")
-
-
-def test_a_data_loader_takes_it() -> None:
-    batches = list(torch.utils.data.DataLoader(_Photographs(), batch_size=2))
-    assert [batch.shape for batch in batches] == [(2, 3, 24, 32)] * 2

@@ -115,7 +115,7 @@ def test_a_bare_file_is_told_its_kind(text: str, form: str) -> None:
 
 
 def test_code_in_the_current_folder_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from stormproof.core.spec import load_attribute
+    from stormproof.core.loading import load_attribute
 
     (tmp_path / "my_own_module_of_models.py").write_text("def make():\n    return 7\n")
     monkeypatch.chdir(tmp_path)

@@ -1,1 +1,1 @@
-"""Batches of images on a device, for models and for training."""
+"""Corrupting batches during training."""

@@ -6,22 +6,22 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from stormproof.batches.corrupting import corrupt_batch
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption
 from stormproof.core.randomness import Draw
 from stormproof.corruptions.grammar import read_conditions
+from stormproof.corruptions.on_device import corrupt_batch
+from stormproof.corruptions.registry import find
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 class CorruptionTransform:
-    """Puts a share of the images under one of some conditions, drawn by image and epoch (kamann, Section 6).
+    """Corrupts a share of the images, each under a condition drawn by image and epoch (kamann, section 6).
 
-    `conditions` are strings of the usual grammar: a suite, a corruption, a condition. The choice and the
-    noise depend on (seed, epoch, id) alone, not on workers or batches. Corruptions that need depth or
-    objects are refused.
+    `conditions` name suites, corruptions or conditions. The choice and the noise depend on (seed, epoch, id)
+    only, not on workers or batches. Corruptions that need depth or objects are refused.
 
     >>> import torch
     >>> transform = CorruptionTransform("imagenet-c", share=0.5)
@@ -31,9 +31,7 @@ class CorruptionTransform:
 
     def __init__(self, conditions: str | Sequence[str], *, share: float = 0.5, seed: int = 0) -> None:
         if not 0 <= share <= 1:
-            raise InvalidOption(f"share={share}: the share of images to corrupt lies in 0 … 1.")
-        from stormproof.corruptions import find
-
+            raise InvalidOption(f"share={share}: the share of images to corrupt must lie in 0 … 1.")
         self.conditions = read_conditions(conditions)
         for condition in self.conditions:
             if condition.corruption is not None:
@@ -57,6 +55,6 @@ class CorruptionTransform:
 
 
 def _share(draw: Draw, name: str) -> float:
-    """A number in [0, 1) by hash alone: one for each image needs no generator."""
+    """A number in [0, 1) from a hash: one number per image needs no generator."""
     key = Draw.keyed(draw.key[0], draw.key[1], name).key
     return key[0] / 2**32

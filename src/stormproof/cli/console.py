@@ -59,9 +59,9 @@ def warn(line: str) -> None:
 @cache
 def announce_compiling() -> None:
     """Say it when the first use of a corruption or a metric compiles, which looks like hanging."""
-    from stormproof.core.kernels import tell_of_compiling
+    from stormproof.core.kernels import on_first_compile
 
-    tell_of_compiling(note)
+    on_first_compile(note)
 
 
 def fail(message: str) -> None:

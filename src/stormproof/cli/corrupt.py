@@ -146,12 +146,11 @@ def _dataset(
 
 
 def _require_device(device: str, conditions: tuple[Condition, ...]) -> None:
-    from stormproof.batches.corrupting import check_offered
-    from stormproof.batches.devices import check_device
+    from stormproof.corruptions.on_device import check_device, check_on_device
 
     check_device(device)
     for condition in conditions:
-        check_offered(condition)
+        check_on_device(condition)
 
 
 def _one_file(
@@ -167,7 +166,7 @@ def _one_file(
     if device is None:
         corrupted = corrupt_image(image, condition, seed=seed, image_id=source.name)
     else:
-        from stormproof.batches.devices import corrupt_images
+        from stormproof.corruptions.on_device import corrupt_images
 
         [corrupted] = corrupt_images([image], condition, ids=[source.name], seed=seed, device=device)
     write_image(destination, corrupted)

@@ -10,7 +10,7 @@ import typer
 from stormproof.cli import app, console
 from stormproof.cli.options import Data, Measure, Reference, Subjects
 from stormproof.core.errors import UnknownName, counted
-from stormproof.core.frameworks import framework
+from stormproof.core.loading import framework
 
 _FORMATS = ("pdf", "svg", "png", "eps")
 

@@ -1,1 +1,1 @@
-"""What every room may import: errors, files, specs, samples, conditions, randomness, kernels, processes."""
+"""Shared by every package: errors, files, specs, samples, conditions, randomness, kernels, processes."""

@@ -1,10 +1,10 @@
-"""How much boxes share. Boxes are x1 y1 x2 y2 edges in pixels, so a side is x2 − x1.
+"""Overlap of boxes. Boxes are x1 y1 x2 y2 edges in pixels, so a side is x2 − x1.
 
-Devkits that count inclusive pixel indices (VOC) mean the box whose edges are x1 − 1 and x2: a reader
-that converts them once makes these formulas equal to theirs.
+Devkits with inclusive pixel indices (VOC) mean the box with edges x1 − 1 and x2: once a reader has converted
+them, these formulas equal theirs.
 
-`area`, `shared`, `union` and `overlap` take one box or two and are for compiled loops; `iou` and
-`enclosing_overlap` take two lists of boxes.
+`area`, `shared`, `union` and `overlap` take one box or two, inside compiled loops; `iou` and
+`enclosing_overlap` take two arrays of boxes.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ Overlap = Callable[[Floats, Floats], Floats]
 
 @kernel(inline=True)
 def area(a: Any) -> Any:
-    """Square pixels of a box."""
+    """Area of a box in square pixels."""
     return (a[2] - a[0]) * (a[3] - a[1])
 
 
 @kernel(inline=True)
 def shared(a: Any, b: Any) -> Any:
-    """Square pixels that lie in both boxes."""
+    """Area of the intersection in square pixels."""
     width = min(a[2], b[2]) - max(a[0], b[0])
     height = min(a[3], b[3]) - max(a[1], b[1])
     return width * height if width > 0 and height > 0 else 0.0
@@ -36,7 +36,7 @@ def shared(a: Any, b: Any) -> Any:
 
 @kernel(inline=True)
 def union(a: Any, b: Any) -> Any:
-    """Square pixels that lie in either box."""
+    """Area of the union in square pixels."""
     return area(a) + area(b) - shared(a, b)
 
 
@@ -71,7 +71,7 @@ def iou(a: Floats, b: Floats) -> Floats:
 
 @kernel
 def enclosing_overlap(a: Floats, b: Floats) -> Floats:
-    """Intersection over the smallest box around both: *liu*'s Eq. 2 as it is printed.
+    """Intersection over the smallest box around both: *liu*'s Eq. 2 as printed.
 
     >>> enclosing_overlap(np.array([[0.0, 0, 2, 2]]), np.array([[1.0, 1, 3, 3]])).round(3).tolist()
     [[0.111]]

@@ -6,7 +6,8 @@
     gaussian_noise[sigma=0.1]    free parameters
     frost@3[textures=my_frost]   a severity with some parameters replaced
 
-The string is the identity: it names folders, store rows and report columns, and parses back to itself.
+The string is the condition's identity: it names folders, store rows and report columns, and parses back to
+an equal condition.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _FORM = re.compile(r"(?P<name>[a-z][a-z0-9_]*)(?:@(?P<severity>[^\[]*))?(?:\[(?P
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One cell's treatment of an image.
+    """What is done to an image: a corruption with a severity or parameters, or nothing (clean).
 
     >>> str(Condition.parse("gaussian_noise[sigma=0.10]"))
     'gaussian_noise[sigma=0.1]'
@@ -54,7 +55,7 @@ class Condition:
             raise InvalidCondition(f"Severity {self.severity!r} of {self.corruption}: {_SEVERITY_RULE}.")
         params = tuple((key, _canonical(self.corruption, key, value)) for key, value in self.params)
         if len({key for key, _ in params}) != len(params):
-            raise InvalidCondition(f"{self.corruption}: a parameter is given twice: {params!r:.200}.")
+            raise InvalidCondition(f"{self.corruption}: a parameter occurs twice: {params!r:.200}.")
         params = tuple(sorted(params))
         if self.severity is None and not params:
             raise InvalidCondition(
@@ -65,12 +66,12 @@ class Condition:
 
     @property
     def rung(self) -> int | None:
-        """The severity where it is a whole one, which papers and tables have; None between two of them."""
+        """The severity if it is a whole one, as in papers and tables; None between two of them."""
         return self.severity if isinstance(self.severity, int) else None
 
     @property
     def series(self) -> str:
-        """What it is a level of: its corruption, or the variant of it that its parameters make.
+        """What the severity grades: the corruption, or the variant of it that parameters define.
 
         >>> [Condition.parse(text).series for text in ("fog@3", "fog@3[on=person]", "haze[beta=0.04]")]
         ['fog', 'fog[on=person]', 'haze']
@@ -86,7 +87,7 @@ class Condition:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The condition that prints as `text` (or would, with its numbers written canonically)."""
+        """Read a condition from its string; numbers need not be written canonically."""
         text = text.strip()
         if text == "clean":
             return cls()
@@ -118,7 +119,7 @@ CLEAN = Condition()
 
 
 def corruption_of(text: str) -> str:
-    """The corruption that a condition's string begins with, the rest unread; of `clean`, itself.
+    """The corruption at the start of a condition's string, without parsing the rest; `clean` for clean.
 
     >>> [corruption_of(text) for text in ("fog@3[on=person]", "haze[beta=0.04]", "clean")]
     ['fog', 'haze', 'clean']
@@ -163,7 +164,7 @@ def _is_severity(value: object) -> bool:
 
 
 def _canonical(corruption: str, key: str, value: object) -> Value:
-    """Numbers are equal whatever their type: 1.0 becomes 1, so that one treatment has one string."""
+    """Numbers in one type: 1.0 becomes 1, so that equal conditions have one string."""
     if not _NAME.fullmatch(key):
         raise InvalidCondition(f"{corruption}: {key!r} is not a parameter's name.")
     if isinstance(value, bool) or not isinstance(value, int | float | str):

@@ -40,7 +40,7 @@ class InvalidCondition(StormproofError, ValueError):
 
 
 class InvalidOption(StormproofError, ValueError):
-    """An option of a command or function is outside what it can be."""
+    """An option of a command or function has a value it cannot take."""
 
 
 class UnknownName(StormproofError, LookupError):
@@ -53,7 +53,7 @@ class UnknownName(StormproofError, LookupError):
 
 
 class MissingContext(StormproofError):
-    """A corruption needs something about the scene (depth, masks) that the sample does not carry."""
+    """A corruption needs something about the scene (depth, masks) that the sample does not have."""
 
 
 class OutputError(StormproofError, OSError):
@@ -61,25 +61,24 @@ class OutputError(StormproofError, OSError):
 
 
 class InvalidPrediction(StormproofError, ValueError):
-    """Predictions contradict themselves, or do not fit the images or classes they are scored against."""
+    """Predictions contradict themselves, or do not fit the images or classes they belong to."""
 
 
 class IncompleteGrid(StormproofError, LookupError):
-    """A score grid lacks cells that an aggregate needs; `missing` names every one of them."""
+    """A score grid lacks cells that an aggregate needs; `missing` names them."""
 
     def __init__(self, missing: Iterable[str], of: int) -> None:
         self.missing = tuple(missing)
         super().__init__(
             f"{len(self.missing)} of {of} cells have no score: {', '.join(self.missing)}. "
-            "Run these conditions, or build the grid over the conditions that were run."
+            "Run these conditions, or build the grid from the conditions that were run."
         )
 
 
 class DatasetError(StormproofError, ValueError):
     """A dataset's files are missing, broken or contradict themselves.
 
-    `file` and `record` say where; `others` holds the further problems that were found together with
-    this one, so that all of them can be listed.
+    `file` and `record` say where; `others` holds further problems that were found at the same time.
     """
 
     def __init__(
@@ -98,7 +97,7 @@ class DatasetError(StormproofError, ValueError):
 
 
 class MissingExtra(StormproofError, ImportError):
-    """A framework that was asked for is not installed; the message holds the command that installs it."""
+    """A framework that is needed is not installed; the message names the command that installs it."""
 
     def __init__(self, package: str, install: str) -> None:
         self.package, self.install = package, install
@@ -109,7 +108,7 @@ class MissingExtra(StormproofError, ImportError):
 
 
 class ModelError(StormproofError, ValueError):
-    """A model's files, card or answers are broken, or are refused because reading them is not safe."""
+    """A model's files, card or answers are broken, or are refused because reading them is unsafe."""
 
 
 class StoreError(StormproofError, ValueError):
@@ -117,4 +116,4 @@ class StoreError(StormproofError, ValueError):
 
 
 class RunError(StormproofError, RuntimeError):
-    """A run cannot go on: workers die, a cluster is out of reach, or everything fails alike."""
+    """A run cannot continue: workers die, a cluster is unreachable, or every image fails."""

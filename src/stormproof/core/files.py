@@ -1,7 +1,7 @@
-"""Files: find them, read them safely, write them so that they appear whole or not at all.
+"""Files: find them, read them safely, write them atomically.
 
-A file that cannot be found or read is an error of whoever asked for it: `error=ModelError` for a model's
-file, `error=InvalidOption` for one that an option names, and `DatasetError` unless said otherwise.
+`error` is the class raised for a file that cannot be found or read: `ModelError` for a model's file,
+`InvalidOption` for one that an option names, `DatasetError` by default.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ def _problem(error: Error, file: object, what: str, record: str = "") -> Stormpr
 
 
 def expand(text: str | os.PathLike[str], *, error: Error = DatasetError) -> Path:
-    """A path as given, with `~` for a home folder; one that no file system takes is refused."""
+    """A path with `~` expanded; names that no file system accepts are refused."""
     path = Path(text)
     try:
         path = path.expanduser()
-        path.stat()  # which says what is wrong, where Path.exists() passes over a zero byte
+        path.stat()  # Path.exists() would ignore a zero byte
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return path
-    except (RuntimeError, ValueError, OSError) as cause:  # no such user; a zero byte; too long a name
+    except (RuntimeError, ValueError, OSError) as cause:  # no such user, a zero byte, a name too long
         reason = getattr(cause, "strerror", None) or cause
         raise _problem(error, f"{str(text)!r:.200}", f"is not a path ({reason}).") from None
     return path
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is such a file; a name that no file system takes names none."""
+    """Whether there is such a file; False for names that no file system accepts."""
     try:
         return path.is_file()
     except (OSError, ValueError):
@@ -57,7 +57,7 @@ def is_file(path: Path) -> bool:
 
 
 def locate(text: str | os.PathLike[str], near: Path | None = None, *, error: Error = DatasetError) -> Path:
-    """The file or folder `text`, as given or inside the folder `near`; if neither exists, a near name."""
+    """The file or folder `text`, as given or inside the folder `near`; the error suggests a similar name."""
     given = expand(text, error=error)
     candidates = [given] if near is None or given.is_absolute() else [given, near / given]
     for path in candidates:
@@ -67,7 +67,7 @@ def locate(text: str | os.PathLike[str], near: Path | None = None, *, error: Err
 
 
 def folder(path: Path, purpose: str) -> Path:
-    """`path`, which must be a folder that holds `purpose`."""
+    """`path`, which must be a folder; `purpose` is what it holds, for the error."""
     if not path.is_dir():
         if path.exists():
             raise DatasetError(path, f"is a file; give the folder of {purpose}.")
@@ -76,7 +76,7 @@ def folder(path: Path, purpose: str) -> Path:
 
 
 def first_folder(candidates: Iterable[Path], purpose: str) -> Path:
-    """The first of the places a format may keep `purpose` in."""
+    """The first of some folders that exists; `purpose` is what it holds, for the error."""
     places = list(candidates)
     for path in places:
         if path.is_dir():
@@ -86,7 +86,7 @@ def first_folder(candidates: Iterable[Path], purpose: str) -> Path:
 
 
 def _nearest(candidates: Sequence[Path]) -> str:
-    """A hint: the closest name beside the first missing part of each path."""
+    """A hint: the most similar name beside the first missing part of each path."""
     for path in candidates:
         parent, name = path.parent, path.name
         while not parent.is_dir() and parent != parent.parent:
@@ -99,7 +99,7 @@ def _nearest(candidates: Sequence[Path]) -> str:
 
 
 def list_files(root: Path, suffixes: Iterable[str]) -> list[Path]:
-    """All files below `root` with one of the suffixes, hidden ones left out, in one fixed order."""
+    """All files below `root` with one of the suffixes, without hidden ones, sorted."""
     wanted = frozenset(suffixes)
     found = (
         path for path in root.rglob("*")
@@ -109,7 +109,7 @@ def list_files(root: Path, suffixes: Iterable[str]) -> list[Path]:
 
 
 def read_text(path: Path, *, error: Error = DatasetError) -> str:
-    """A text file in UTF-8; a byte order mark is left out."""
+    """The content of a UTF-8 file, without a byte order mark."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -127,7 +127,7 @@ def sha256(path: Path) -> str:
 
 
 def read_lines(path: Path, *, error: Error = DatasetError) -> list[str]:
-    """The lines of a text file that hold anything, without the space around them."""
+    """The lines of a text file, stripped, without empty ones."""
     return [line.strip() for line in read_text(path, error=error).splitlines() if line.strip()]
 
 
@@ -136,7 +136,7 @@ def read_json(path: Path, *, error: Error = DatasetError) -> Any:
 
 
 def parse_json(text: str | bytes, file: object, *, error: Error = DatasetError) -> Any:
-    """What a JSON document holds; `file` names it in errors."""
+    """The content of a JSON document; `file` names it in errors."""
     try:
         with _no_collection():
             return json.loads(text)
@@ -149,7 +149,7 @@ def parse_json(text: str | bytes, file: object, *, error: Error = DatasetError) 
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Without looking for garbage, which a document being read has none of: half the time of a large one."""
+    """Pause garbage collection: reading makes no garbage, and collecting would take half the time."""
     before = gc.isenabled()
     gc.disable()
     try:
@@ -160,10 +160,9 @@ def _no_collection() -> Iterator[None]:
 
 
 def read_yaml(path: Path, *, error: Error = DatasetError) -> Any:
-    """What a YAML file holds; only plain values are read, never Python objects.
+    """The content of a YAML file; only plain values are read, never Python objects.
 
-    Aliases are followed, but not without end: a few lines of them can stand for more values than fit
-    any memory.
+    Aliases are followed up to a limit: a few lines of them can expand to more values than fit in memory.
     """
     import yaml
 
@@ -175,23 +174,23 @@ def read_yaml(path: Path, *, error: Error = DatasetError) -> Any:
     except (yaml.YAMLError, ValueError, TypeError, RecursionError, AttributeError) as cause:
         raise _problem(error, path, f"is not YAML: {' '.join(str(cause).split())}.") from None
     if _values(content, {}) > MAX_YAML:
-        raise _problem(error, path, "its aliases (*name) stand for too many values; write them out.")
+        raise _problem(error, path, "its aliases (*name) expand to too many values; write them out.")
     return content
 
 
 def _values(content: object, known: dict[int, float]) -> float:
-    """How many values a document holds with its aliases written out; infinity where one holds itself."""
+    """The number of values in a document with its aliases expanded; infinite if one contains itself."""
     if not isinstance(content, dict | list):
         return 1
     if id(content) not in known:
-        known[id(content)] = float("inf")  # until all that is inside has been counted
+        known[id(content)] = float("inf")  # until its content has been counted
         inside = content.values() if isinstance(content, dict) else content
         known[id(content)] = 1 + sum(_values(value, known) for value in inside)
     return known[id(content)]
 
 
 def read_xml(path: Path) -> Element:
-    """The root element; entity definitions are refused, so that no small file grows into gigabytes."""
+    """The root element; entity definitions are refused, since a small file could expand to gigabytes."""
     from defusedxml.common import DefusedXmlException
     from defusedxml.ElementTree import ParseError, fromstring
 
@@ -206,19 +205,19 @@ def read_xml(path: Path) -> Element:
         ValueError,
         LookupError,
         RecursionError,
-    ) as error:  # an encoding that does not exist, and the like
+    ) as error:  # such as an encoding that does not exist
         raise DatasetError(path, f"is not XML: {error}.") from None
     return root
 
 
 @contextmanager
 def whole_file(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
-    """A file to write; it takes its name when the block ends without an error.
+    """A file to write under a temporary name; it is renamed when the block ends without an error.
 
     A durable file also survives a power failure, at the price of waiting for the disk. Its temporary name
     begins with its own, so that `sweep` finds what a killed process left.
     """
-    own = f"{path.name}." if durable else ""  # a name of full length leaves no room for more
+    own = f"{path.name}." if durable else ""  # a name of the maximum length leaves no room
     temporary = path.with_name(f".{own}{uuid4().hex[:12]}.tmp")
     try:
         with temporary.open("x+b") as file:
@@ -244,42 +243,42 @@ def sweep(path: Path) -> None:
 
 
 def sweep_below(folder: Path) -> None:
-    """Remove the temporary files that killed writers left anywhere below a folder that is ours alone."""
+    """Remove the temporary files that killed writers left below a folder that only we write to."""
     for stale in folder.rglob(".*.tmp"):
         if _TEMPORARY.fullmatch(stale.name):
             _remove(stale)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file in UTF-8, whole or not at all."""
+    """Write a text file in UTF-8, atomically."""
     with whole_file(path) as file:
         file.write(text.encode())
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write indented JSON, whole or not at all."""
+    """Write indented JSON, atomically."""
     write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
 def make_folder(path: Path) -> Path:
-    """The folder, made if it is not there."""
+    """Create a folder, if needed, and return it."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"Cannot make {path}: {error.strerror or error}; {_FIX}.") from error
+        raise OutputError(f"Cannot create {path}: {error.strerror or error}; {_FIX}.") from error
     return path
 
 
 def _remove(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
-    except OSError:  # a folder that went read-only must not hide the error that matters
+    except OSError:  # a folder that became read-only must not hide the first error
         return
 
 
 def _sync_folder(path: Path) -> None:
     if os.name != "posix":
-        return  # Windows cannot open a folder; its rename is durable by itself
+        return  # Windows cannot open a folder; its renames are durable
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

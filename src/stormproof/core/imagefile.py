@@ -1,8 +1,7 @@
-"""Image files on disk: read into H×W×3 or H×W uint8, ask for their size, write without half-written files.
+"""Image files: read them to uint8 H×W×3 or H×W, read their size, write them atomically.
 
-Pixels are returned as they are stored. What is not obvious is done by a declared rule (`PixelRules`) or
-refused: whether an EXIF orientation is applied, what lies behind transparent pixels, which eight of many bits
-are kept.
+Pixels are returned as stored. Where there is a choice (EXIF orientation, the colour behind transparent
+pixels, which 8 of 16 bits to keep), `PixelRules` declares it or the file is refused.
 """
 
 from __future__ import annotations
@@ -19,30 +18,30 @@ import numpy as np
 import PIL.Image
 import PIL.ImageOps
 
-from stormproof.core.errors import InvalidImage, OutputError, StormproofError
+from stormproof.core.errors import InvalidImage, InvalidOption, OutputError, StormproofError
 from stormproof.core.files import whole_file
-from stormproof.core.nvjpeg import decode_on_gpu
+from stormproof.core.loading import framework
 from stormproof.core.sample import Image, check_image
 
-# What counts as an image where a folder is searched for some.
+# Files with these suffixes count as images when a folder is searched.
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".pgm", ".tif", ".tiff"})
 
-# What is read, by what a file begins with, whatever it is called. Pillow knows many more formats, among
-# them some that start other programs (EPS) and some whose readers are little used.
+# Formats that are read, recognised by content, not by name. Pillow knows many more, some of which start other
+# programs (EPS) or have little-used readers.
 _FORMATS = ("JPEG", "PNG", "BMP", "WEBP", "PPM", "TIFF", "GIF")
-MAX_PIXELS = 2 * (PIL.Image.MAX_IMAGE_PIXELS or 0)  # where Pillow refuses a file; no truth is larger either
+MAX_PIXELS = 2 * (PIL.Image.MAX_IMAGE_PIXELS or 0)  # Pillow's limit for a file, and ours for truth
 
 ImageSource = str | os.PathLike[str] | bytes
 
 
 @dataclass(frozen=True, slots=True)
 class PixelRules:
-    """How stored pixels become 8-bit RGB where that is not obvious; the defaults guess nothing.
+    """How stored pixels become 8-bit RGB where there is a choice; the defaults never guess.
 
-    `exif="apply"` turns an image as its orientation tag says, for datasets whose labels were drawn so.
-    `alpha` says what transparent pixels show: `drop` their stored colour, or `white` or `black` behind them;
-    a fully opaque image needs no rule. `bits` is how many bits a 16-bit file uses: the upper eight are kept.
-    `decode="nvjpeg"` has JPEG files decoded on a GPU, whose pixels need not be libjpeg's.
+    `exif="apply"` rotates an image by its orientation tag, for datasets labelled in that orientation.
+    `alpha` says what transparent pixels show: their stored colour (`drop`), or a `white` or `black`
+    background; a fully opaque image needs no rule. `bits` is how many bits a 16-bit file uses: the upper
+    eight are kept. `decode="nvjpeg"` decodes JPEG files on a GPU; its pixels may differ from libjpeg's.
     """
 
     exif: Literal["ignore", "apply"] = "ignore"
@@ -51,16 +50,17 @@ class PixelRules:
     decode: Literal["libjpeg", "nvjpeg"] = "libjpeg"
 
     def identity(self) -> dict[str, Any]:
-        """What tells datasets apart; a rule that came later is named only where it is not as ever."""
+        """The rules as part of a dataset's fingerprint; `decode` appears only if it is not the default."""
         return {name: rule for name, rule in asdict(self).items() if name != "decode" or rule == "nvjpeg"}
 
 
 AS_STORED = PixelRules()
 _ORIENTATION = 0x0112
+_NO_NVJPEG = "leave decode=nvjpeg out"
 _TURNED = (5, 6, 7, 8)  # orientations that exchange height and width
 _BEHIND = {"white": 255, "black": 0}
 
-# What each Pillow mode becomes; a mode that is not here has more than 8 bits or an alpha channel.
+# What each Pillow mode becomes; modes not listed have more than 8 bits or an alpha channel.
 _BECOMES = {
     "RGB": "RGB", "L": "L", "1": "L", "P": "RGB", "CMYK": "RGB", "YCbCr": "RGB", "LAB": "RGB", "HSV": "RGB",
 }  # fmt: skip
@@ -76,7 +76,7 @@ _WRITTEN_AS: dict[str, tuple[str, dict[str, Any]]] = {
 
 @contextmanager
 def opened(source: ImageSource, name: str | None = None) -> Iterator[PIL.Image.Image]:
-    """The file as a Pillow image; whatever goes wrong inside becomes an `InvalidImage` naming the file."""
+    """Open a file as a Pillow image; any failure inside becomes an `InvalidImage` that names the file."""
     name = _name(source, name)
     try:
         with PIL.Image.open(
@@ -89,21 +89,20 @@ def opened(source: ImageSource, name: str | None = None) -> Iterator[PIL.Image.I
         raise InvalidImage(f"{name}: no such image file; check the path.") from None
     except PIL.UnidentifiedImageError:
         raise InvalidImage(f"{name}: not an image in a known format; save it as PNG or JPEG.") from None
-    except Exception as error:  # a broken file makes each of Pillow's readers raise something else
+    except Exception as error:  # each of Pillow's readers fails in its own way
         raise InvalidImage(f"{name}: cannot be decoded ({error}); fetch the file again.") from error
 
 
 def read_image(source: ImageSource, name: str | None = None, rules: PixelRules = AS_STORED) -> Image:
     """Decode a file (or its bytes) to H×W×3 RGB or H×W grey, uint8.
 
-    Palette, 1-bit and CMYK images are converted; what has transparent pixels or more than 8 bits per
-    channel is converted by `rules`, and refused where they do not say how. `name` stands for bytes in
-    error messages.
+    Palette, 1-bit and CMYK images are converted. Images with transparent pixels or more than 8 bits per
+    channel are converted by `rules`, or refused if these do not say how. `name` names bytes in errors.
     """
     name = _name(source, name)
     with opened(source, name) as image:
         if rules.decode == "nvjpeg" and image.format == "JPEG":
-            return decode_on_gpu(source if isinstance(source, bytes) else Path(source).read_bytes(), name)
+            return _decode_on_gpu(source if isinstance(source, bytes) else Path(source).read_bytes(), name)
         turned = PIL.ImageOps.exif_transpose(image) if rules.exif == "apply" else image
         if turned.mode.endswith(("A", "a")) or "transparency" in turned.info:
             return _flattened(turned, rules, name)
@@ -114,7 +113,7 @@ def read_image(source: ImageSource, name: str | None = None, rules: PixelRules =
 
 
 def _flattened(image: PIL.Image.Image, rules: PixelRules, name: str) -> Image:
-    """An image with transparency as RGB."""
+    """Convert an image with transparency to RGB."""
     layers = np.array(image.convert("RGBA"), dtype=np.uint8)
     colours, alpha = layers[..., :3], layers[..., 3:]
     if rules.alpha == "drop" or alpha.min() == 255:
@@ -128,7 +127,7 @@ def _flattened(image: PIL.Image.Image, rules: PixelRules, name: str) -> Image:
 
 
 def _eight_bits(image: PIL.Image.Image, rules: PixelRules, name: str) -> Image:
-    """A file of more than 8 bits per pixel: the upper eight of those that it uses."""
+    """Keep the upper 8 of the bits that a file uses."""
     if not image.mode.startswith("I") or not rules.bits:
         fix = "add bits=16 (or as many as are used) to the dataset, or save it as 8-bit"
         raise InvalidImage(f"{name}: pixels are not 8-bit (mode {image.mode}); {fix}.")
@@ -142,14 +141,14 @@ def _eight_bits(image: PIL.Image.Image, rules: PixelRules, name: str) -> Image:
 def image_size(
     source: ImageSource, name: str | None = None, rules: PixelRules = AS_STORED
 ) -> tuple[int, int]:
-    """Height and width, read from the file's header without decoding any pixel."""
+    """Height and width from the file's header, without decoding pixels."""
     with opened(source, name) as image:
         turned = rules.exif == "apply" and image.getexif().get(_ORIENTATION) in _TURNED
         return (image.width, image.height) if turned else (image.height, image.width)
 
 
 def write_image(path: str | os.PathLike[str], image: Image, *, quality: int = 95) -> None:
-    """Write a PNG, JPEG (of that quality) or BMP, by extension; the file appears whole or not at all."""
+    """Write a PNG, JPEG (of that quality) or BMP, by extension, atomically."""
     path = Path(path)
     check_image(image, f"image for {path}")
     if path.suffix.lower() not in _WRITTEN_AS:
@@ -164,3 +163,27 @@ def write_image(path: str | os.PathLike[str], image: Image, *, quality: int = 95
 
 def _name(source: ImageSource, name: str | None) -> str:
     return name or ("image" if isinstance(source, bytes) else os.fspath(source))
+
+
+def require_nvjpeg() -> None:
+    """Raise an error if this machine has no nvJPEG decoder."""
+    torch, _ = _torch_libraries()
+    if not torch.cuda.is_available():
+        raise InvalidOption(f"decode=nvjpeg: torch {torch.__version__} finds no NVIDIA GPU; {_NO_NVJPEG}.")
+
+
+def _decode_on_gpu(data: bytes, name: str) -> Image:
+    """Decode JPEG bytes by nvJPEG to H×W×3, or H×W for a grey file, in host memory."""
+    torch, io = _torch_libraries()
+    stored = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+    try:
+        planes = io.decode_jpeg(stored, device="cuda")
+    except RuntimeError as error:
+        why = str(error).splitlines()[0]
+        raise InvalidImage(f"{name}: nvJPEG cannot decode it ({why}); {_NO_NVJPEG}.") from error
+    pixels: Image = np.ascontiguousarray(planes.permute(1, 2, 0).cpu().numpy())
+    return pixels[..., 0] if pixels.shape[2] == 1 else pixels
+
+
+def _torch_libraries() -> tuple[Any, Any]:
+    return framework("torch", extra="torchvision"), framework("torchvision.io", extra="torchvision")

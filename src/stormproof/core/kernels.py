@@ -1,8 +1,8 @@
-"""How a loop becomes machine code: the one decorator that compiles.
+"""The decorator that compiles loops to machine code.
 
 No `fastmath` and no threads: every float operation is the IEEE one, in the order written, so a kernel
 gives the same bytes on every machine. Rows are sliced before an inner loop, so that the index starts at
-zero and the loop becomes vector instructions.
+zero and the compiler vectorizes the loop.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ def kernel(*, inline: bool = False, allocates: bool = True) -> Callable[[F], F]:
 def kernel(function: Any = None, *, inline: bool = False, allocates: bool = True) -> Any:
     """Compile with Numba on first use and keep the result on disk.
 
-    `inline` compiles a step into each loop that calls it, for steps that take whole tables, which are
-    expensive to pass. `allocates=False` promises that the loop neither makes nor keeps an array: counting
-    references is left out, which in the renderer costs as much as the shading itself.
+    `inline` compiles a function into each loop that calls it, for functions that take whole tables, which
+    are expensive to pass. `allocates=False` promises that the loop neither makes nor keeps an array, so that
+    references are not counted; in the renderer counting them costs as much as the shading itself.
     """
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     options |= {"inline": "always"} if inline else {"cache": True, "_nrt": allocates}
@@ -38,24 +38,24 @@ def _nothing() -> None:
 
 
 def start_kernels() -> None:
-    """Bring up what every compiled loop runs on: half a second, and 50 MiB that the process then keeps."""
+    """Start the runtime of compiled loops: it takes half a second and 50 MiB, which the process keeps."""
     _nothing()
 
 
-def tell_of_compiling(say: Callable[[str], None]) -> None:
-    """Have `say` told, once, when this process compiles a loop that is not kept on disk yet."""
+def on_first_compile(say: Callable[[str], None]) -> None:
+    """Call `say` with a message the first time this process compiles a loop that is not cached on disk."""
     from numba.core import event
 
-    class _Told(event.Listener):
-        told = False
+    class _Once(event.Listener):
+        said = False
 
         def on_start(self, _: object) -> None:
-            if not self.told:
-                self.told = True
-                say("Compiling for this machine: first uses take some seconds, and are kept for later.")
+            if not self.said:
+                self.said = True
+                say("Compiling for this machine: the first use of a kernel takes seconds; then it is cached.")
 
         def on_end(self, _: object) -> None:
             pass
 
     register: Callable[..., None] = event.register
-    register("numba:compile", _Told())
+    register("numba:compile", _Once())

@@ -1,6 +1,6 @@
-"""Object masks from what annotation files hold: polygons, run lengths and maps of instance ids.
+"""Object masks from annotation files: polygons, run lengths and maps of instance ids.
 
-Polygons are filled by hotcoco, pixel for pixel as pycocotools fills them (docs/adr/0011).
+hotcoco fills polygons, pixel for pixel as pycocotools does (docs/adr/0011).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from hotcoco import mask as coco
 from stormproof.core.errors import InvalidTruth
 from stormproof.core.sample import RLE, Floats
 
-# The filling library steps along a polygon's edges with 32-bit numbers, and keeps every step.
-FARTHEST = 100_000  # pixels from the corner
-LONGEST = 4_000_000  # pixels around
+# hotcoco steps along a polygon's edges with 32-bit numbers, and keeps every step.
+FARTHEST = 100_000  # pixels from the image's corner
+LONGEST = 4_000_000  # pixels of outline
 
 
 def segmentation_mask(segmentation: object, height: int, width: int) -> RLE:
@@ -48,11 +48,11 @@ def polygon_ring(polygon: object) -> Floats:
         ring = np.asarray(polygon, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InvalidTruth(f"polygon {polygon!r:.80} is not a list of numbers.") from None
-    # Four numbers would be taken for a box, as by pycocotools.
+    # hotcoco, like pycocotools, would read four numbers as a box.
     if ring.ndim != 1 or ring.size < 6 or ring.size % 2:
         raise InvalidTruth(f"polygon {polygon!r:.80} must have at least 3 points, as x1, y1, x2, y2, ….")
     if not np.isfinite(ring).all():
-        raise InvalidTruth(f"polygon {polygon!r:.80} holds a number that is not finite.")
+        raise InvalidTruth(f"polygon {polygon!r:.80} contains a number that is not finite.")
     if np.abs(ring).max() > FARTHEST:
         raise InvalidTruth(f"polygon {polygon!r:.80} reaches beyond ±{FARTHEST:,} pixels.")
     steps = np.abs(np.diff(ring.reshape(-1, 2), axis=0, append=ring[None, :2])).max(axis=1)
@@ -86,15 +86,17 @@ def decompress(text: str | bytes) -> npt.NDArray[np.uint32]:
     try:
         characters = text if isinstance(text, bytes) else text.encode("ascii")
     except UnicodeEncodeError:
-        raise InvalidTruth(f"compressed RLE {text!r:.80} holds characters that no RLE has.") from None
+        raise InvalidTruth(f"compressed RLE {text!r:.80} contains characters that no RLE has.") from None
     digits = np.frombuffer(characters, np.uint8).astype(np.int64) - 48
     if digits.size == 0 or (digits < 0).any() or (digits > 63).any() or digits[-1] & 32:
-        raise InvalidTruth(f"compressed RLE {text!r:.80} is cut short or holds characters that no RLE has.")
+        raise InvalidTruth(
+            f"compressed RLE {text!r:.80} is truncated or contains characters that no RLE has."
+        )
     ends = np.flatnonzero((digits & 32) == 0)
     starts = np.concatenate(([0], ends[:-1] + 1))
     lengths = ends - starts + 1
-    if lengths.max() > 12:  # 60 bits, and all that an int64 can shift
-        raise InvalidTruth(f"compressed RLE {text!r:.80} holds a run longer than any image.")
+    if lengths.max() > 12:  # 60 bits, the most an int64 can shift
+        raise InvalidTruth(f"compressed RLE {text!r:.80} contains a run longer than any image.")
     place = 5 * (np.arange(digits.size) - np.repeat(starts, lengths))
     runs = np.add.reduceat((digits & 31) << place, starts)
     runs -= np.where(digits[ends] & 16, np.int64(1) << (5 * lengths), 0)
@@ -116,7 +118,7 @@ def compress(runs: Sequence[int], size: Sequence[int]) -> str:
 
 
 def masks_by_id(numbers: npt.NDArray[np.integer[Any]]) -> dict[int, RLE]:
-    """The mask of every number in a map of instance ids, found in one pass over the map."""
+    """The mask of every id in a map of instance ids, in one pass over the map."""
     height, width = numbers.shape
     flat = np.ravel(numbers, order="F")
     starts = np.concatenate(([0], np.flatnonzero(flat[1:] != flat[:-1]) + 1))
@@ -133,7 +135,7 @@ def masks_by_id(numbers: npt.NDArray[np.integer[Any]]) -> dict[int, RLE]:
 
 
 def mask_box(mask: RLE) -> tuple[float, float, float, float]:
-    """The box x1 y1 x2 y2 that just holds a mask; x2 and y2 are the far edges of its last pixels.
+    """The smallest box x1 y1 x2 y2 around a mask; x2 and y2 are the far edges of its last pixels.
 
     >>> mask_box(RLE.from_mask(np.array([[0, 0, 0], [0, 1, 1]])))
     (1.0, 1.0, 3.0, 2.0)
@@ -145,7 +147,7 @@ def mask_box(mask: RLE) -> tuple[float, float, float, float]:
         return 0.0, 0.0, 0.0, 0.0
     height = mask.size[0]
     left, right = starts // height, (ends - 1) // height
-    # A run that goes on into the next column touches both the bottom and the top row.
+    # A run that continues into the next column touches both the bottom and the top row.
     whole = bool((left != right).any())
     top = 0 if whole else int((starts % height).min())
     bottom = height if whole else int(((ends - 1) % height).max()) + 1
@@ -153,5 +155,5 @@ def mask_box(mask: RLE) -> tuple[float, float, float, float]:
 
 
 def mask_boxes(masks: Sequence[RLE]) -> Floats:
-    """The boxes of masks, n×4; none at all for none."""
+    """The boxes of masks, n×4."""
     return np.array([mask_box(mask) for mask in masks], np.float64).reshape(-1, 4)

@@ -1,4 +1,4 @@
-"""The compiled loops behind `randomness`: Philox4x32-10 (Salmon et al. 2011), and uses of its words."""
+"""The compiled loops of `randomness`: Philox4x32-10 (Salmon et al. 2011), and what is made of its words."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def span(bits: Any, count: Any, low: Any, out: Any) -> None:
 
 @kernel
 def absorb(words: Any, lanes: Any) -> None:
-    """Eight multiply–xor hashes side by side, so that the loop becomes vector instructions.
+    """Eight multiply–xor hashes side by side, so that the compiler vectorizes the loop.
 
-    The multiplier is that of rrmxmx, as in XXH3: one whose products spread every bit well.
+    The multiplier is that of rrmxmx, as in XXH3; its products spread every bit well.
     """
     for i in range(words.shape[0]):
         for lane in range(8):

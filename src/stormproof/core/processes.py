@@ -29,14 +29,14 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEX
 
 
 def worker_count(asked: int | None) -> int:
-    """As many as asked for; one per core for 0 or None."""
+    """The number of workers; 0 and None mean one per core."""
     if asked is not None and asked < 0:
         raise InvalidOption(f"--workers {asked}: give 0 for one per core, or a number of processes.")
     return asked or os.cpu_count() or 1
 
 
 def one_thread() -> None:
-    """Keep numerical libraries to one thread, unless the environment says otherwise."""
+    """Limit numerical libraries to one thread, unless the environment says otherwise."""
     for name in _THREADS:
         os.environ.setdefault(name, "1")
     import cv2
@@ -45,13 +45,13 @@ def one_thread() -> None:
 
 
 def keep_memory() -> None:
-    """Have the C library keep freed memory for the next array, for a command that ends soon.
+    """Make the C library keep freed memory for the next array, for a command that ends soon.
 
-    By default it gives blocks back at once, and having each page handed out again, zeroed, was a sixth of
-    what scoring a large run cost. The largest blocks still go back, since keeping them would cost memory.
+    By default it returns blocks to the system at once, and getting zeroed pages back was a sixth of the time
+    of scoring a large run. The largest blocks still go back, since keeping them would cost memory.
     """
     trim_threshold, mmap_threshold = -1, -3  # of malloc.h
-    with suppress(OSError, AttributeError):  # another C library has other ways
+    with suppress(OSError, AttributeError):  # not glibc
         libc = ctypes.CDLL("libc.so.6")
         libc.mallopt(trim_threshold, 256 << 20)
         libc.mallopt(mmap_threshold, 24 << 20)
@@ -68,10 +68,10 @@ def worker_pool(
 
 
 def _kernel_pool(workers: int, module: str) -> ProcessPoolExecutor:
-    """The same for a function of `module`, with kernels started and the module imported once for all workers.
+    """A pool for a function of `module`, with kernels started and the module imported once for all workers.
 
-    They are forked from a small process that has done both and nothing else: no thread, no GPU, nothing of
-    the user's (docs/adr/0126). Only Linux forks such a process safely.
+    Workers are forked from a small process that has done both and nothing else: no thread, no GPU, no user
+    code (docs/adr/0126). Only Linux forks such a process safely.
     """
     if sys.platform != "linux":
         return worker_pool(workers)
@@ -82,8 +82,8 @@ def _kernel_pool(workers: int, module: str) -> ProcessPoolExecutor:
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Have a new process leave the user's script alone, which it would otherwise run again: workers open what
-    they need by name, and a script need not guard itself with `if __name__ == "__main__"`."""
+    """Keep a new process from running the user's script again: workers open what they need by name, so a
+    script needs no `if __name__ == "__main__"`."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
@@ -92,7 +92,7 @@ def _without_main() -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
-_TRIES, _PAUSE = 50, 0.1  # to reach the process that workers are forked from; seconds between tries
+_TRIES, _PAUSE = 50, 0.1  # to reach the fork server; seconds between tries
 
 
 class _WorkerProcess(SpawnProcess):
@@ -116,7 +116,7 @@ class _ForkedProcess(ForkServerProcess):
                     return ForkServerProcess._Popen(process)
             except (EOFError, ConnectionError) as error:
                 lost = error
-                time.sleep(_PAUSE)  # killed, but not yet seen to be dead; then another takes its place
+                time.sleep(_PAUSE)  # killed but not yet reaped; then another is started
         raise BrokenProcessPool("The process that workers are forked from was killed.") from lost
 
 
@@ -125,16 +125,16 @@ class _ForkedContext(ForkServerContext):
 
 
 def spread(function: Callable[[Job], Made], jobs: Iterable[Job], *, workers: int) -> Iterator[Made]:
-    """Every job's outcome as it is finished; at most a few jobs a worker are under way at any time.
+    """The result of every job as it finishes; only a few jobs per worker are queued at any time.
 
-    The first job is done before others begin: what it compiles is kept on disk, and compiled by one alone.
+    The first job runs alone, so that one process compiles the kernels and the others load them from disk.
     """
     queue = iter(jobs)
     if workers == 1:
         yield from map(function, queue)
         return
     inner = function.func if isinstance(function, partial) else function
-    with all_alive(), _kernel_pool(workers, inner.__module__) as pool:
+    with explain_killed_workers(), _kernel_pool(workers, inner.__module__) as pool:
         try:
             for job in islice(queue, 1):
                 yield pool.submit(function, job).result()
@@ -150,19 +150,19 @@ def spread(function: Callable[[Job], Made], jobs: Iterable[Job], *, workers: int
 
 
 @contextmanager
-def all_alive() -> Iterator[None]:
-    """Say what to do when a worker is killed: its job is lost, and with it what all of them were to make."""
+def explain_killed_workers() -> Iterator[None]:
+    """Turn the death of a worker, which ends the whole pool, into an error that says what to do."""
     try:
         yield
     except BrokenProcessPool:
         raise RunError(
-            "A worker process was killed, perhaps for want of memory. Run the same command again, with fewer "
-            "--workers if memory is short."
+            "A worker process was killed, perhaps because memory ran out. Run the same command again, with "
+            "fewer --workers if memory is short."
         ) from None
 
 
 def _start(start: Callable[..., None] | None, arguments: tuple[Any, ...]) -> None:
-    # Ctrl-C reaches every process of a terminal; the one that started the workers says what becomes of it.
+    # Ctrl-C reaches every process of a terminal; only the one that started the workers handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_follow_parent, daemon=True).start()
     one_thread()
@@ -171,8 +171,7 @@ def _start(start: Callable[..., None] | None, arguments: tuple[Any, ...]) -> Non
 
 
 def _follow_parent() -> None:
-    """End with whoever started this process, even when it was killed: an orphan would wait for ever for work
-    that nobody sends, and hold memory and files."""
+    """End this process when its parent ends, even if killed: an orphan would wait forever and hold memory."""
     parent = parent_process()
     if parent is not None:
         parent.join()

@@ -1,4 +1,4 @@
-"""What a run was made with: versions, hardware, decoder; for the record, never part of its identity."""
+"""What a run was made with: versions, hardware, decoder. Recorded, but never part of its identity."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PACKAGES = (
 def provenance(device: str | None = None) -> dict[str, Any]:
     """Versions of everything that touches pixels or predictions, and the machine.
 
-    `device` is where batches were corrupted: the pixels are the same, so it is no part of a run's identity.
+    `device` is where batches were corrupted; pixels do not depend on it.
     """
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -42,7 +42,7 @@ def provenance(device: str | None = None) -> dict[str, Any]:
             **({} if device is None else {"device": device}),
         },
         "folder": str(Path.cwd()),
-        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],  # where a script lies is nobody else's business
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],  # without the script's folder, which is private
     }
 
 
@@ -51,7 +51,7 @@ def decoder() -> dict[str, str]:
     libraries = {"libjpeg-turbo": "libjpeg_turbo", "zlib": "zlib", "webp": "webp"}
     found = {
         name: features.version(key) for name, key in libraries.items() if features.check(key)
-    }  # by feature: Pillow may be built without any of them
+    }  # Pillow may be built without any of them
     return {"pillow": _version("pillow") or "?", **{name: text for name, text in found.items() if text}}
 
 

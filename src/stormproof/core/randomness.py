@@ -1,11 +1,11 @@
-"""The only place where random bits are born.
+"""The only source of random bits.
 
 Every number is a pure function of (seed, image id, corruption, severity), the name of the stream it
 belongs to and its index in that stream. Nothing depends on order, worker, batch or machine. The
-generator is Philox4x32-10 (Salmon et al. 2011); a hash of the identity is its key.
+generator is Philox4x32-10 (Salmon et al. 2011), keyed by a hash of the identity.
 
-Fields use 16 bits a value: two pixels' worth per generated word, and coarse enough that a table of
-all outcomes fits in a cache, which is what makes noise fast and exact on every device.
+Fields use 16 bits per value: two values per generated word, and a table of all outcomes fits in a cache,
+which makes noise fast and exact on every device.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ T = TypeVar("T")
 
 @cache
 def _loops() -> ModuleType:
-    """The compiled loops; imported on first use, since draws on a GPU have loops of their own."""
+    """The compiled loops, imported on first use: draws on a GPU do not need Numba."""
     from stormproof.core import philox
 
     return philox
 
 
 def digest(image: npt.NDArray[np.uint8]) -> str:
-    """A name made of an image's content, for images that come without an id. Not cryptographic."""
+    """A hash of an image's content, for images without an id. Not cryptographic."""
     flat = np.ascontiguousarray(image).reshape(-1)
     whole = flat.size // 64 * 64
     lanes = np.arange(1, 9, dtype=np.uint64)
@@ -51,9 +51,9 @@ def stream_number(name: str) -> int:
 
 
 def _ndtri(shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The normal distribution's quantiles, by SciPy or, where only torch is, by torch: both are Cephes'."""
+    """Quantiles of the normal distribution by SciPy or, without SciPy, by torch: both use Cephes."""
     try:
-        from scipy.special import ndtri  # here, so that the world renders with NumPy and Numba alone
+        from scipy.special import ndtri  # here: rendering the world needs NumPy and Numba alone
 
         return np.asarray(ndtri(shares))
     except ImportError:
@@ -66,7 +66,7 @@ def _ndtri(shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 def normal_quantiles() -> npt.NDArray[np.float64]:
     """The standard normal's value for each of the 65,536 equally likely 16-bit draws."""
     quantiles = _ndtri((np.arange(U16) + 0.5) / U16)
-    # The mid-points of the outermost bins miss a little of the tails' weight; restore unit variance.
+    # The mid-points of the outermost bins cut the tails a little; restore unit variance.
     quantiles /= quantiles.std()
     return quantiles
 
@@ -82,7 +82,7 @@ class Draw:
     """
 
     key: tuple[int, int]
-    identity: tuple[str | int, ...] = ()  # whose numbers these are; only for what is looked up by it
+    identity: tuple[str | int, ...] = ()  # what the key was made of, for recipes that look something up by it
 
     @classmethod
     def keyed(cls, seed: int, *identity: str | int) -> Draw:
@@ -92,9 +92,9 @@ class Draw:
         return cls((int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little")), identity)
 
     def each(self, plan: Callable[[Draw], T]) -> T:
-        """What `plan` makes of the draw of one image; draws of a batch make one for each of theirs.
+        """`plan(draw)`; draws of a batch return one result per image.
 
-        For numbers that must be known before there are pixels, such as a path or a place: a recipe that asks
+        For numbers that the host needs before there are pixels, such as a motion's path: a recipe that asks
         for them this way runs once for a whole batch.
         """
         return plan(self)

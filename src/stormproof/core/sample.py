@@ -1,7 +1,7 @@
-"""What flows through Stormproof: an image, the truth about it, its context, and what a model said.
+"""What flows through Stormproof: an image, its truth and context, and a model's prediction.
 
 Images are H×W×C uint8, RGB or grey, at every boundary; boxes are xyxy float pixels; depth is float32
-metres with infinity for the sky. Everything here is frozen and validated once, when it is made.
+metres with infinity for the sky. Every class here is frozen and validates its values once, when it is made.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.core.columns import Error, boxes_of, per_object, sides_of, whole
 from stormproof.core.errors import InvalidImage, InvalidPrediction, InvalidTruth
 
 Image = npt.NDArray[np.uint8]
@@ -20,9 +19,12 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
+_Error = type[InvalidTruth] | type[InvalidPrediction]
+_KINDS = {"i": "whole numbers", "f": "numbers", "b": "true or false"}
+
 
 def check_image(image: object, name: str = "image") -> Image:
-    """Return `image` unchanged if Stormproof can work on it, else say what it is instead.
+    """Return `image` unchanged if Stormproof can work on it, else raise InvalidImage.
 
     >>> check_image(np.zeros((2, 3, 3), np.uint8)).shape
     (2, 3, 3)
@@ -46,7 +48,7 @@ def check_image(image: object, name: str = "image") -> Image:
 
 
 def as_rgb(image: Image) -> Image:
-    """Three channels whatever the image has; grey is repeated."""
+    """The image with three channels; a grey channel is repeated."""
     if image.ndim == 3 and image.shape[2] == 3:
         return image
     return np.repeat(image.reshape(*image.shape[:2], 1), 3, axis=2)
@@ -67,7 +69,7 @@ class RLE:
     def __post_init__(self) -> None:
         height, width = self.size
         try:
-            counts = whole(self.counts, np.uint32)
+            counts = _exact(self.counts, np.uint32)
         except (ValueError, OverflowError, TypeError):
             raise InvalidTruth(
                 f"RLE runs {self.counts!r:.80} must be whole numbers from 0 to 2³² − 1."
@@ -98,8 +100,8 @@ class RLE:
         return int(self.counts[1::2].sum(dtype=np.int64))
 
 
-def _masks(value: Any, count: int, error: Error = InvalidTruth) -> tuple[RLE, ...] | None:
-    """One run-length mask per box, from masks of that kind or an N×H×W array."""
+def _masks(value: Any, count: int, error: _Error = InvalidTruth) -> tuple[RLE, ...] | None:
+    """One run-length mask per box, from such masks or an N×H×W array."""
     if value is None:
         return None
     if len(value) != count:
@@ -132,25 +134,25 @@ class Instances:
     sides: Floats = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        boxes = boxes_of(self.boxes)
+        boxes = _boxes(self.boxes)
         count = len(boxes)
         masks = _masks(self.masks, count)
-        sides = sides_of(self.sides, boxes, InvalidTruth)
+        sides = _sides(self.sides, boxes, InvalidTruth)
         area = self.area
         if area is None:
             area = sides.prod(axis=1) if masks is None else np.array([m.area for m in masks], np.float64)
         put = object.__setattr__
         put(self, "boxes", boxes)
-        put(self, "labels", per_object(self.labels, count, np.int64, "labels", 0))
+        put(self, "labels", _per_object(self.labels, count, np.int64, "labels", 0))
         put(self, "masks", masks)
-        put(self, "crowd", per_object(self.crowd, count, np.bool_, "crowd", False))
-        put(self, "ignore", per_object(self.ignore, count, np.bool_, "ignore", False))
-        put(self, "area", per_object(area, count, np.float64, "area", 0))
+        put(self, "crowd", _per_object(self.crowd, count, np.bool_, "crowd", False))
+        put(self, "ignore", _per_object(self.ignore, count, np.bool_, "ignore", False))
+        put(self, "area", _per_object(area, count, np.float64, "area", 0))
         ids = np.arange(count) if self.ids is None else self.ids
-        put(self, "ids", per_object(ids, count, np.int64, "ids", 0))
-        put(self, "occlusion", per_object(self.occlusion, count, np.float64, "occlusion", np.nan))
+        put(self, "ids", _per_object(ids, count, np.int64, "ids", 0))
+        put(self, "occlusion", _per_object(self.occlusion, count, np.float64, "occlusion", np.nan))
         put(self, "sides", sides)
-        put(self, "truncation", per_object(self.truncation, count, np.float64, "truncation", np.nan))
+        put(self, "truncation", _per_object(self.truncation, count, np.float64, "truncation", np.nan))
 
     def __len__(self) -> int:
         return len(self.boxes)
@@ -172,7 +174,7 @@ class SemanticMap:
                 f"A semantic map must be H×W uint8 or uint16, not {self.labels.dtype} {self.labels.shape}."
             )
         if not 0 <= self.ignore <= np.iinfo(self.labels.dtype).max:
-            raise InvalidTruth(f"ignore={self.ignore} is no value of a {self.labels.dtype} semantic map.")
+            raise InvalidTruth(f"ignore={self.ignore} does not fit a {self.labels.dtype} semantic map.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,7 +216,7 @@ class Sample:
     """One image with a stable id, its truth and its context.
 
     `classes` name the labels of its objects, `semantic_classes` the values of its semantic map, as its
-    dataset lists them; empty where nobody said.
+    dataset lists them; empty where unknown.
     """
 
     id: str
@@ -250,14 +252,14 @@ class Sample:
         return f"<sample {self.id}: {', '.join([size, *(k for k, v in parts.items() if v is not None)])}>"
 
 
-_ALMOST_ONE = 1 + 1e-6  # the single-precision sigmoid of some runtimes ends a bit above 1
+_ALMOST_ONE = 1 + 1e-6  # the single-precision sigmoid of some runtimes slightly exceeds 1
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Prediction:
-    """What a model said about one image: boxes with scores and labels, perhaps masks; or a semantic map.
+    """A model's output for one image: boxes with scores, labels and optional masks; or a semantic map.
 
-    `sides` are widths and heights as a results file states them, where the corners would lose a last bit.
+    `sides` are widths and heights as a results file states them: corners can lose the last bit.
     """
 
     boxes: Floats = field(default_factory=lambda: np.zeros((0, 4)))
@@ -268,8 +270,8 @@ class Prediction:
     sides: Floats = None  # type: ignore[assignment]  # filled in below
 
     def __post_init__(self) -> None:
-        boxes, error = boxes_of(self.boxes, InvalidPrediction), InvalidPrediction
-        scores = per_object(self.scores, len(boxes), np.float64, "scores", 0, error)
+        boxes, error = _boxes(self.boxes, InvalidPrediction), InvalidPrediction
+        scores = _per_object(self.scores, len(boxes), np.float64, "scores", 0, error)
         bad = ~((scores >= 0) & (scores <= _ALMOST_ONE))
         if bad.any():
             i = int(np.flatnonzero(bad)[0])
@@ -277,9 +279,9 @@ class Prediction:
         put = object.__setattr__
         put(self, "boxes", boxes)
         put(self, "scores", np.minimum(scores, 1))
-        put(self, "labels", per_object(self.labels, len(boxes), np.int64, "labels", 0, error))
+        put(self, "labels", _per_object(self.labels, len(boxes), np.int64, "labels", 0, error))
         put(self, "masks", _masks(self.masks, len(boxes), error))
-        put(self, "sides", sides_of(self.sides, boxes, error))
+        put(self, "sides", _sides(self.sides, boxes, error))
 
     def __len__(self) -> int:
         return len(self.boxes)
@@ -288,3 +290,55 @@ class Prediction:
         said = f"{len(self)} objects{'' if self.masks is None else ' with masks'}"
         best = f", the best at {self.scores.max():.2f}" if len(self) else ""
         return f"<prediction: {said}{best}>" if self.semantic is None else "<prediction: a semantic map>"
+
+
+def _exact(value: Any, dtype: Any) -> npt.NDArray[Any]:
+    """Convert to an array of `dtype`; a value that would change raises ValueError instead."""
+    raw = np.asarray(value)
+    if raw.dtype == dtype:
+        return raw
+    with np.errstate(invalid="ignore"):
+        array = raw.astype(dtype, copy=False)
+    if np.dtype(dtype).kind in "iu" and raw.dtype != array.dtype and not (raw == array).all():
+        raise ValueError
+    return array
+
+
+def _per_object(
+    value: Any, count: int, dtype: Any, name: str, default: Any, error: _Error = InvalidTruth
+) -> npt.NDArray[Any]:
+    """An array with one value per object; `default` repeated if no value is given."""
+    try:
+        array = np.full(count, default, dtype) if value is None else _exact(value, dtype)
+    except (ValueError, OverflowError, TypeError):
+        raise error(f"{name} are {value!r:.80}; they must be {_KINDS[np.dtype(dtype).kind]}.") from None
+    if array.shape != (count,):
+        raise error(f"{name} must hold one value per object: {count} boxes, but shape {array.shape}.")
+    return array
+
+
+def _boxes(value: Any, error: _Error = InvalidTruth) -> Floats:
+    """Boxes as an n×4 array, checked."""
+    try:
+        boxes = np.asarray(value, dtype=np.float64).reshape(-1, 4)
+    except (ValueError, OverflowError, TypeError):
+        raise error(f"Boxes are {value!r:.80}; they must be n×4 numbers x1 y1 x2 y2.") from None
+    if not (np.isfinite(boxes).all() and (boxes[:, 2:] >= boxes[:, :2]).all()):
+        bad = ~np.isfinite(boxes).all(axis=1) | (boxes[:, 2:] < boxes[:, :2]).any(axis=1)
+        i = int(np.flatnonzero(bad)[0])
+        raise error(
+            f"Box {i} is {boxes[i].tolist()}; boxes are x1 y1 x2 y2, finite, with x2 ≥ x1 and y2 ≥ y1."
+        )
+    return boxes
+
+
+def _sides(value: Any, boxes: Floats, error: _Error) -> Floats:
+    """Widths and heights, n×2: as given, else computed from the corners."""
+    if value is None:
+        return boxes[:, 2:] - boxes[:, :2]
+    sides = np.asarray(value, dtype=np.float64)
+    if sides.shape != (len(boxes), 2) or not (np.isfinite(sides) & (sides >= 0)).all():
+        raise error(
+            f"{len(boxes)} boxes, but sides of shape {sides.shape}; give each box a width and height ≥ 0."
+        )
+    return sides

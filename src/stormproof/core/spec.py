@@ -1,12 +1,11 @@
-"""The one grammar for naming a dataset or a model: `kind:main[,key=value…]`."""
+"""Spec strings, which name a dataset or a model: `kind:main[,key=value…]`."""
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
-import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
 from math import isfinite
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
 from stormproof.core.errors import InvalidOption, UnknownName
+from stormproof.core.loading import load_attribute
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -63,7 +63,7 @@ class Spec:
         return f"{kind}:" + ",".join(rest)
 
     def split(self, *openers: Callable[..., Any]) -> tuple[Self, ...]:
-        """A spec for each of several functions, with the options that it is the first to know."""
+        """One spec per function: each option goes to the first function that takes it."""
         known = [keyword_options(opener) for opener in openers]
         _refuse_unknown(self, [key for keys in known for key in keys])
         owner = {key: next(i for i, keys in enumerate(known) if key in keys) for key in self.options}
@@ -81,13 +81,13 @@ def _refuse_unknown(spec: Spec, known: Collection[str]) -> None:
 
 
 def keyword_options(opener: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """An opener's options: its keyword-only parameters."""
+    """The options of an opener are its keyword-only parameters."""
     parameters = inspect.signature(opener, eval_str=True).parameters
     return {name: p for name, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
 def call(opener: Callable[..., Any], spec: Spec) -> Any:
-    """Call `opener(main, **options)`, turning each option into what its annotation says.
+    """Call `opener(main, **options)`, converting each option to its annotated type.
 
     An opener declares its options as keyword-only parameters, each annotated with str, int, float, bool
     or another type that can be made from a string, such as Path.
@@ -96,7 +96,7 @@ def call(opener: Callable[..., Any], spec: Spec) -> Any:
 
 
 def read_options(opener: Callable[..., Any], spec: Spec) -> dict[str, Any]:
-    """The options of a spec as the values that `opener` declares."""
+    """The options of a spec, converted to the types that `opener` declares."""
     known = keyword_options(opener)
     _refuse_unknown(spec, known)
     arguments = {
@@ -128,7 +128,7 @@ def _convert(text: str, annotation: Any, where: str) -> Any:
 
 
 class Opener(NamedTuple):
-    """Where the function that opens a kind lives, and the main part for a spec that names none."""
+    """The place of the function that opens a kind, and the default main part of its specs."""
 
     place: str
     default: str = ""
@@ -139,9 +139,9 @@ class Opener(NamedTuple):
 
 
 def opens(kind: str, *, default: str = "") -> Callable[[Function], Function]:
-    """Declares that the function below opens `kind`; its file need not be mentioned anywhere else.
+    """Declare that a function opens `kind`; nothing else needs to mention its file.
 
-    The declaration is read from the source, by `declared`; when the file is loaded it does nothing.
+    `declared` reads the declaration from the source text; at run time the decorator does nothing.
     """
     return lambda opener: opener
 
@@ -150,7 +150,7 @@ _DECLARATION = re.compile(r'^@opens\("([^"]+)"(?:, default="([^"]+)")?\)\ndef (\
 
 
 def declared(package: str, folder: Path) -> dict[str, Opener]:
-    """The openers that the files of a package declare, by kind; no file is imported, and so no framework."""
+    """The openers that the files of a package declare, by kind, found without importing any of them."""
     return {
         kind: Opener(f"{package}.{path.stem}:{function}", default)
         for path in sorted(folder.glob("*.py"))
@@ -159,20 +159,34 @@ def declared(package: str, folder: Path) -> dict[str, Opener]:
 
 
 def with_plugins(own: Mapping[str, Opener], group: str) -> dict[str, Opener]:
-    """The package's own openers, then those that other packages offer in an entry point group."""
+    """Our own openers, then those that other packages offer in an entry point group."""
     offered = {point.name: Opener(point.value) for point in entry_points(group=group)}
     return {**own, **{kind: opener for kind, opener in offered.items() if kind not in own}}
 
 
-def load_attribute(path: str) -> Any:
-    """The object at `package.module:attribute`."""
-    module, _, attribute = path.partition(":")
-    if str(Path.cwd()) not in sys.path and "" not in sys.path:
-        sys.path.append(str(Path.cwd()))  # last: never in place of an installed module
+OBJECT = "object"  # the kind of datasets and models made in Python
+_OBJECTS: dict[str, Any] = {}
+
+
+@contextmanager
+def named_object(name: str, thing: Any) -> Iterator[str]:
+    """A spec, `object:NAME`, that opens `thing` inside the block.
+
+    Runs know their model and dataset by name, because workers open them again. An object made in a notebook
+    has a name in this process only, and no other process can open it.
+    """
+    plain = re.sub(r"[^\w.-]+", "_", name).strip("_") or "it"
+    key, count = plain, 1
+    while key in _OBJECTS:
+        count += 1
+        key = f"{plain}-{count}"
+    _OBJECTS[key] = thing
     try:
-        found: Any = importlib.import_module(module)
-        for part in attribute.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        raise InvalidOption(f"Cannot load {path!r}: {error}.") from error
-    return found
+        yield f"{OBJECT}:{key}"
+    finally:
+        del _OBJECTS[key]
+
+
+def local_object(name: str) -> Any:
+    """The object that this process knows by that name; None if there is none."""
+    return _OBJECTS.get(name)

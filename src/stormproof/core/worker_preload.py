@@ -1,6 +1,6 @@
-"""Imported for its effect, by the process that workers are forked from: kernels brought up, once for all.
+"""Imported by the process that workers are forked from: starts the kernels once for all of them.
 
-Numerical libraries read their number of threads when they are loaded, so that is set first: a process with
+Numerical libraries read the number of threads when they are loaded, so it is set first: a process with
 threads cannot be forked safely.
 """
 

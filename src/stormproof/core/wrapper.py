@@ -8,7 +8,7 @@ from typing import Protocol
 
 class Described(Protocol):
     """`classes` name the labels of objects, `semantic_classes` the values of semantic maps; either may be
-    empty. `fingerprint` is a hash of all that decides what is given: truth, or predictions."""
+    empty. `fingerprint` is a hash of everything that decides the truth or the predictions."""
 
     @property
     def name(self) -> str: ...
@@ -41,7 +41,7 @@ class Wrapper(ABC):
 
     @property
     def category_ids(self) -> tuple[int, ...]:
-        """The numbers by which a format's own files know the classes, where there are any."""
+        """The ids of the classes in the format's own files, if it has any."""
         return getattr(self._inner, "category_ids", ())
 
     @property

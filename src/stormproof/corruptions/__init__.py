@@ -1,4 +1,4 @@
-"""Corruptions: the ways to apply one. The recipes are in `recipes`, what they share is beside it."""
+"""Corruptions and how to apply them: to an image, a sample, or truth alone."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ __all__ = [
 def corrupt_image(image: Image, condition: Condition | str, *, seed: int = 0, image_id: str = "") -> Image:
     """The image under a condition: same shape, same dtype, a new array.
 
-    The random part depends on (seed, image_id, corruption, severity) and on nothing else. Conditions
-    with free parameters and no severity, and severities between two whole ones, share severity 0, so a
-    sweep over a parameter or a severity keeps its noise.
+    Random numbers depend only on (seed, image_id, corruption, severity). Conditions without a whole severity
+    draw as severity 0, so a sweep over a parameter, or between severities, keeps its noise.
 
     >>> import numpy as np
     >>> corrupt_image(np.full((4, 4, 3), 128, np.uint8), "contrast@3").shape
@@ -51,11 +50,11 @@ def apply(
     classes: Sequence[str] = (),
     semantic_classes: Sequence[str] = (),
 ) -> Sample:
-    """The sample under a condition; its id is the identity of the draw.
+    """The sample under a condition; random numbers are drawn by its id.
 
-    Where the corruption moves pixels and `labels=moved` holds, truth and depth move with them. With
-    `on=…` only that part of the image changes; class names in it are looked up in `classes` (of objects)
-    and `semantic_classes` (of semantic maps), else in those that the sample knows from its dataset.
+    If the corruption moves pixels with `labels=moved`, truth and depth move with them. With `on=…` only that
+    part of the image changes; its class names are looked up in `classes` (of objects) and `semantic_classes`
+    (of semantic maps), else in those that the sample has from its dataset.
     """
     condition = Condition.parse(condition) if isinstance(condition, str) else condition
     part = part_of(condition)
@@ -80,7 +79,7 @@ def apply(
 def truth_under(
     truth: Truth, size: tuple[int, int], condition: Condition, *, seed: int = 0, image_id: str = ""
 ) -> Truth:
-    """The truth about an image of that (height, width) under a condition; no pixels needed."""
+    """The truth about an image of that (height, width) under a condition, without its pixels."""
     if condition.corruption is None or not find(condition.corruption).moves_labels(condition):
         return truth
     field = find(condition.corruption).field(size, condition, _draw(seed, image_id, condition))

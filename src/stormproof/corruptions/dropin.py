@@ -42,12 +42,12 @@ def corrupt(
 ) -> Image:
     """A corrupted copy of a uint8 image; like the reference, always H×W×3.
 
-    Either as imagecorruptions has it, `corrupt(image, 3, "fog")`, or with a condition as a string, which can
-    be any of Stormproof's: `corrupt(image, "fog@3")`.
+    Call it as in imagecorruptions, `corrupt(image, 3, "fog")`, or with any of Stormproof's conditions,
+    `corrupt(image, "fog@3")`.
 
-    The same call gives the same pixels. Without `image_id` the image's content stands for it, so two
-    images get different noise. `seed=None` takes a fresh seed from NumPy's global generator, which is
-    how the reference behaves: new noise at every call, fixed by `np.random.seed`.
+    The same call gives the same pixels. Without `image_id` a hash of the image's content replaces it, so two
+    images get different noise. `seed=None` takes a new seed from NumPy's global generator and so behaves like
+    the reference: new noise at every call, reproducible by `np.random.seed`.
 
     >>> corrupt(np.zeros((32, 32), np.uint8), severity=3, corruption_name="fog").shape
     (32, 32, 3)

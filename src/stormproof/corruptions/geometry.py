@@ -1,12 +1,11 @@
-"""Truth that follows the image: boxes, masks, label maps and depth moved by one displacement field.
+"""Moving truth with the image: boxes, masks, label maps and depth follow one displacement field.
 
 A field (dy, dx) says where each output pixel is read from: output (y, x) shows input (y + dy, x + dx).
-Label maps, masks and depth read the nearest input pixel of that same field. Where the input lies outside
-the frame there is no truth: label maps hold their ignore value there, panoptic maps 0, depth NaN, masks
-nothing.
+Label maps, masks and depth read the nearest input pixel of the same field. Where the input lies outside the
+frame there is no truth: label maps become their ignore value, panoptic maps 0, depth NaN, masks empty.
 
-A box becomes the box of its moved mask; without a mask, the extent of its moved outline within the frame.
-Objects of which nothing is left are dropped. Areas shrink or grow as the mask (or box) does.
+A box becomes the box of its moved mask or, without a mask, the extent of its moved outline within the frame.
+Objects that leave the frame entirely are dropped. Areas scale with the mask (or box).
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ Index = npt.NDArray[np.int64]
 
 
 def move_sample(sample: Sample, dy: Field, dx: Field) -> Sample:
-    """The sample with truth, depth and disparity moved; image, camera and right-hand image as they were."""
+    """The sample with truth, depth and disparity moved; image, camera and right image are unchanged."""
     truth, context = sample.truth, sample.context
     known = (truth.instances, truth.semantic, truth.panoptic, context.depth, context.disparity)
     if all(part is None for part in known):
@@ -41,7 +40,7 @@ def move_sample(sample: Sample, dy: Field, dx: Field) -> Sample:
 
 
 def move_truth(truth: Truth, dy: Field, dx: Field) -> Truth:
-    """Everything known about an image, moved."""
+    """The truth about an image, moved."""
     return _move_truth(truth, dy, dx, imaging.sources(dy, dx))
 
 
@@ -57,19 +56,19 @@ def _move_truth(truth: Truth, dy: Field, dx: Field, index: Index) -> Truth:
 
 
 def move_map(labels: npt.NDArray[Any], index: Index, outside: float) -> npt.NDArray[Any]:
-    """A map of one value a pixel, read at `index`; `outside` where there is no source."""
+    """A map with one value per pixel, read at `index`; `outside` where there is no source."""
     return np.append(np.ravel(labels), labels.dtype.type(outside))[index]
 
 
 def move_instances(objects: Instances, dy: Field, dx: Field, index: Index) -> Instances:
-    """Objects moved; those that have left the image are gone."""
+    """The objects moved; those that have left the image are dropped."""
     boxes = move_boxes(objects.boxes, dy, dx)
     masks = None
     before, after = ((each[:, 2:] - each[:, :2]).prod(axis=1) for each in (objects.boxes, boxes))
     if objects.masks is not None:
         moved = [move_map(mask.to_mask(), index, False) for mask in objects.masks]
         masks = tuple(RLE.from_mask(mask) for mask in moved)
-        from stormproof.core.masks import mask_boxes  # here: images are corrupted where no mask can be coded
+        from stormproof.core.masks import mask_boxes  # here: corrupting images does not need hotcoco
 
         boxes = mask_boxes(masks)
         before = np.array([mask.area for mask in objects.masks], np.float64)
@@ -93,7 +92,7 @@ def select(objects: Instances, keep: npt.NDArray[np.int64]) -> Instances:
 
 
 def move_boxes(boxes: Floats, dy: Field, dx: Field) -> Floats:
-    """The extent of each box's moved outline, cut at the frame."""
+    """The extent of each box's moved outline, clipped to the frame."""
     if not len(boxes):
         return boxes.reshape(-1, 4).copy()
     along = np.linspace(0, 1, _SAMPLES)
@@ -110,10 +109,10 @@ def move_boxes(boxes: Floats, dy: Field, dx: Field) -> Floats:
 
 
 def move_points(points: Floats, dy: Field, dx: Field) -> Floats:
-    """Where the points (x, y) of the input appear in the output: a polygon's corners, for example.
+    """Where points (x, y) of the input, such as a polygon's corners, appear in the output.
 
-    A field tells where output pixels come from; going the other way means solving p + d(p) = q, here by
-    Newton's method. Pixel (0, 0) reaches from 0 to 1, so its centre is the point (0.5, 0.5).
+    A field says where output pixels come from; the inverse solves p + d(p) = q by Newton's method. Pixel (0,
+    0) spans 0 to 1, so its centre is the point (0.5, 0.5).
     """
     target = np.asarray(points, np.float64) - 0.5
     place = target.copy()
@@ -143,7 +142,7 @@ def _newton(place: Floats, error: Floats, dy: Field, dx: Field) -> Floats:
 
 
 def _displacement(place: Floats, dy: Field, dx: Field) -> Floats:
-    """(dx, dy) at points between pixel centres, bilinear; beyond the frame as at its edge."""
+    """(dx, dy) at points between pixel centres, bilinear; outside the frame as at its edge."""
     height, width = dy.shape
     x, y = np.clip(place[:, 0], 0, width - 1), np.clip(place[:, 1], 0, height - 1)
     j, i = (

@@ -1,4 +1,4 @@
-"""The one grammar for naming conditions, wherever some are asked for.
+"""The grammar of conditions, used wherever conditions are named.
 
     fog@3                        one condition, as it prints
     fog@1-3, fog@1-3[on=person]  a range of severities
@@ -6,7 +6,7 @@
     imagenet-c, imagenet-c@3     a suite, or its conditions at some severities
     fog@3,snow,imagenet-c@1-2    a list
 
-A name alone is a suite's or a corruption's; no name is both.
+A name alone is that of a suite or a corruption; no name is both.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NAMED = re.compile(r"(?P<name>[\w-]+)(?:@(?P<first>[0-9]+)(?:-(?P<last>[0-9]+))
 
 
 def read_conditions(texts: str | Condition | Iterable[str | Condition]) -> tuple[Condition, ...]:
-    """The conditions that one string or several name, each once, in order; their parameters are checked.
+    """The conditions that one or several strings name, each once, in order; parameters are checked.
 
     >>> [str(c) for c in read_conditions("fog@1-2, gaussian_noise[sigma=0.1]")]
     ['fog@1', 'fog@2', 'gaussian_noise[sigma=0.1]']
@@ -39,7 +39,7 @@ def read_conditions(texts: str | Condition | Iterable[str | Condition]) -> tuple
     ]
     for condition in named:
         if condition.corruption is not None:
-            find(condition.corruption).parameters(condition)  # a mistake must not wait for a worker
+            find(condition.corruption).parameters(condition)  # report mistakes here, not in a worker
     return tuple(dict.fromkeys(named))
 
 
@@ -48,7 +48,7 @@ def read_condition(text: str | Condition) -> Condition:
     found = read_conditions(text)
     if len(found) != 1:
         some = ", ".join(map(str, found[:3]))
-        raise InvalidCondition(f"{text!r} names {len(found)} conditions ({some} …); name one, such as fog@3.")
+        raise InvalidCondition(f"{text!r} names {len(found)} conditions ({some} …); give one, such as fog@3.")
     return found[0]
 
 
@@ -79,13 +79,13 @@ def _of_suite(match: re.Match[str]) -> Iterable[Condition]:
     levels = _levels(match)
     chosen = [condition for condition in suite.conditions if condition.severity in levels]
     if not chosen:
-        raise InvalidCondition(f"{match[0]!r} names nothing: no condition of the suite has such a severity.")
+        raise InvalidCondition(f"{match[0]!r} names nothing: no condition of the suite has that severity.")
     return chosen
 
 
 def _levels(match: re.Match[str]) -> range:
-    """The severities written: 3, or 1-3."""
+    """The severities of a text such as 3 or 1-3."""
     first, last = int(match["first"]), int(match["last"] or match["first"])
     if not 1 <= first <= last <= len(SEVERITIES):
-        raise InvalidCondition(f"{match[0]!r}: severities are from 1 to 5, and a range rises, as in 1-3.")
+        raise InvalidCondition(f"{match[0]!r}: severities are from 1 to 5, and ranges ascend, as in 1-3.")
     return range(first, last + 1)

@@ -28,6 +28,9 @@ ONE_DATASET_ONLY = frozenset({"psf_blur"})
 KAMANN_19 = tuple(name for group in KAMANN.values() for name in group)
 KAMANN_NOISE_SEVERITIES = (1, 2, 3)  # section 4: stronger noise leaves too little to compare
 
+# theodoridis, section 2.1: the spaces in which a style is blended with the image
+FEATURE, PIXEL = "feature", "pixel"
+
 # liu, Table 2: the three parts of the image pipeline, with the camera's lens and sensor apart
 LIU: Groups = {
     "optics": ("camera_fog", "lens_obstruction", "focus_motor_damage"),

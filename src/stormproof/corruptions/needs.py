@@ -1,9 +1,9 @@
-"""What a corruption may need to know about the scene, and when it is fit for use.
+"""The depth that some corruptions need, and the checks it must pass.
 
-Depth is metres along the optical axis, one number a pixel. Infinity is the sky; NaN is unknown. Up to
-half the pixels may be unknown: each takes the depth of the nearest known one. Fewer known pixels are a
-sparse map, which is refused, since haze painted from it would be a guess. Zero, negative depths and
-depths with a median beyond a kilometre are refused: they are missing values and millimetres.
+Depth is in metres along the optical axis, one number per pixel. Infinity is the sky; NaN is unknown. Up to
+half of the pixels may be unknown: each takes the depth of the nearest known pixel. Sparser maps are refused,
+since haze made from them would be a guess. Zero and negative depths, and depths with a median beyond a
+kilometre, are refused: they are missing values and millimetres.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from stormproof import imaging
 from stormproof.core.errors import InvalidTruth, MissingContext
 from stormproof.core.sample import Context, Image
 
-DENSE = 0.5  # share of the pixels whose depth must be known
+DENSE = 0.5  # share of pixels whose depth must be known
 FARTHEST_MEDIAN = 1000.0  # metres; beyond it the numbers are more likely millimetres
 
 _HOW = (
@@ -24,21 +24,21 @@ _HOW = (
 
 
 def missing(corruption: str) -> MissingContext:
-    """What to say where there is no depth at all."""
-    return MissingContext(f"{corruption} needs the depth of every pixel, and there is none; {_HOW}.")
+    """The error for a sample without depth."""
+    return MissingContext(f"{corruption} needs the depth of every pixel, but there is none; {_HOW}.")
 
 
 def needed(kind: str, corruption: str, image: Image, context: Context) -> imaging.Field:
-    """The context of that kind, checked and without holes, or an error that says how to get it."""
+    """The context of that kind, checked and without holes; the error says how to provide it."""
     if kind != "depth":
-        raise ValueError(f"{corruption} needs {kind!r}; scenes have depth")
+        raise ValueError(f"{corruption} needs {kind!r}; only depth is available")
     if context.depth is None:
         raise missing(corruption)
     return usable_depth(context.depth, image.shape[:2], corruption)
 
 
 def usable_depth(depth: object, size: tuple[int, ...], user: str) -> imaging.Field:
-    """`depth` as a float32 map of metres without holes; it is never written to.
+    """`depth` as a float32 map of metres without holes; the input is not modified.
 
     >>> usable_depth(np.array([[5.0, np.nan]]), (1, 2), "haze").tolist()
     [[5.0, 5.0]]
@@ -62,5 +62,7 @@ def usable_depth(depth: object, size: tuple[int, ...], user: str) -> imaging.Fie
     if known < DENSE * metres.size:
         fix = "fill it with fill_depth=true, or with 'stormproof depth DATASET --from given --out FOLDER'"
         share = 100 * known / metres.size
-        raise MissingContext(f"{user} needs dense depth; only {share:.1f} % of the pixels have one: {fix}.")
+        raise MissingContext(
+            f"{user} needs dense depth, but only {share:.1f} % of the pixels have any; {fix}."
+        )
     return imaging.fill_holes(metres)

@@ -1,8 +1,8 @@
-"""Any corruption on part of the image: on its objects, its background, or some classes.
+"""Corrupting part of an image: its objects, its background, or some classes.
 
-Objects are where their masks are, or their boxes where there is no mask; crowds and ignored objects are
-objects too. Background is the rest. Class names are joined by `+`; they name objects, or regions of a
-semantic map. Without objects, a semantic map with a class `background` says what is an object.
+Objects are the pixels of their masks or, without masks, of their boxes; crowds and ignored objects count too.
+Background is the rest. Class names, joined by `+`, name objects or regions of a semantic map. Without
+objects, a semantic map with a class `background` defines them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ OBJECTS, BACKGROUND = "objects", "background"
 
 
 def compose(corrupted: Image, sample: Sample, mask: Bools) -> Image:
-    """The corrupted image where the mask holds, the clean one elsewhere."""
+    """The corrupted image inside the mask, the clean one outside."""
     clean = sample.image
     return np.where(mask if clean.ndim == 2 else mask[..., None], corrupted, clean)
 
@@ -27,7 +27,7 @@ def compose(corrupted: Image, sample: Sample, mask: Bools) -> Image:
 def part_mask(
     sample: Sample, part: str, *, classes: Sequence[str] = (), semantic_classes: Sequence[str] = ()
 ) -> Bools:
-    """The pixels of the part a condition's `on` names."""
+    """The pixels of the part that a condition's `on` names."""
     height, width = sample.image.shape[:2]
     if part in (OBJECTS, BACKGROUND):
         objects = _objects(sample, (height, width), semantic_classes)
@@ -35,8 +35,8 @@ def part_mask(
     names = part.split("+")
     known = (*classes, *semantic_classes)
     if not known:
-        fix = "take the sample from a dataset, or make it with classes=…"
-        raise MissingContext(f"on={part} names classes, but the list of classes is missing; {fix}.")
+        fix = "take the sample from a dataset, or create it with classes=…"
+        raise MissingContext(f"on={part} names classes, but the sample has no list of classes; {fix}.")
     for name in names:
         if name not in known:
             raise UnknownName("class in on=", name, known, f"Classes: {', '.join(dict.fromkeys(known))}.")
@@ -71,7 +71,7 @@ def _of_class(sample: Sample, name: str, classes: Sequence[str], semantic_classe
         found = True
     if not found:
         raise MissingContext(
-            f"Sample {sample.id!r} carries no truth for the class {name!r}; use a labelled dataset."
+            f"Sample {sample.id!r} has no truth for the class {name!r}; use a labelled dataset."
         )
     return mask
 

@@ -1,4 +1,4 @@
-"""The camera as a whole: in which order light, sensor, processor and board can spoil an image."""
+"""The camera as a whole: its stages in order, their faults, and several faults at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stormproof.core.condition import CLEAN, SEVERITIES, Condition, Value, grid
 from stormproof.core.errors import UnknownName
 from stormproof.core.sample import Image
 
-# Stage → what can go wrong there, in the order that an image passes through a camera (liu, Fig. 3).
+# The faults of each stage, in the order in which an image passes through a camera (liu, Fig. 3).
 STAGES: dict[str, tuple[str, ...]] = {
     "lens": ("camera_fog", "lens_obstruction", "focus_motor_damage"),
     "sensor": ("ccd_sensor_damage", "cmos_sensor_damage"),
@@ -36,14 +36,14 @@ CAMERA: tuple[Condition, ...] = grid(name for name in ORDER if name not in OTHER
 
 
 def _reading(name: str, **values: Value | tuple[Value, ...]) -> tuple[Condition, ...]:
-    """Five severities with some parameters replaced: by one value, or by one for each severity."""
+    """Five severities with some parameters replaced by one value, or by one per severity."""
     return tuple(
         Condition.of(name, s, {key: v[s - 1] if isinstance(v, tuple) else v for key, v in values.items()})
         for s in SEVERITIES
     )
 
 
-# Where the paper's words, its scripts, its numbers and physics disagree: the readings other than the default.
+# Where the paper's text, scripts, numbers and physics disagree: the readings that are not the default.
 VARIANTS: tuple[Condition, ...] = (
     *_reading("camera_fog", scale="pixels"),
     *_reading("lens_obstruction", light=0.7),
@@ -65,11 +65,11 @@ VARIANTS: tuple[Condition, ...] = (
 
 
 def develop(image: Image, faults: Iterable[Condition | str], *, seed: int = 0, image_id: str = "") -> Image:
-    """What a camera with several faults makes of the scene; with none, the photograph itself.
+    """The image of a camera with several faults; without faults, the photograph itself.
 
-    The faults act in the order of the camera's stages, however they are given: drops on the lens are
-    mosaicked, a wrong gamma brightens the noise of bad pixels, a black band from the clock stays black.
-    Each draws as it would alone, so `develop(image, ["gamma_damage@3"])` is `gamma_damage@3`. Values are
+    Faults act in the order of the camera's stages, whatever their order in the list: drops on the lens are
+    mosaicked, a wrong gamma brightens the noise of bad pixels, a black band from the clock stays black. Each
+    draws as it would alone, so `develop(image, ["gamma_damage@3"])` equals `gamma_damage@3`. Values are
     rounded to 8 bits between stages.
 
     >>> import numpy as np
@@ -77,7 +77,7 @@ def develop(image: Image, faults: Iterable[Condition | str], *, seed: int = 0, i
     >>> bool((develop(scene, []) == scene).all())
     True
     """
-    from stormproof.corruptions import corrupt_image  # which imports this module for its suites
+    from stormproof.corruptions import corrupt_image  # it imports this module
 
     conditions = [Condition.parse(f) if isinstance(f, str) else f for f in faults]
     image = corrupt_image(image, CLEAN)
@@ -87,7 +87,7 @@ def develop(image: Image, faults: Iterable[Condition | str], *, seed: int = 0, i
 
 
 def _place(condition: Condition) -> int:
-    """Where on its way through the camera an image meets a fault."""
+    """The position of a fault in the camera's stages."""
     name = condition.corruption
     if name is None:
         return -1

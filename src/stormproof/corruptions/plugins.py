@@ -1,7 +1,7 @@
-"""Corruptions from elsewhere: files that the user names, and packages that offer some.
+"""Corruptions from plugins: Python files that the user names, and installed packages.
 
-A file is Python code, so it runs only when it is named: `--plugin mine.py`. A run keeps what the corruption
-declared as data, which is all that scoring needs unless the truth moves with the pixels.
+A file is code, so it runs only when it is named: `--plugin mine.py`. A run records a plugin's declaration as
+data, which is all that scoring needs unless the truth moves with the pixels.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from stormproof.corruptions.registry import Corruption, free, registered, regist
 
 
 def load_plugins(files: Iterable[str]) -> None:
-    """Run the files, each once; what they register can be named like any other corruption."""
+    """Run each file once; its corruptions can then be named like any other."""
     for text in files:
         path = locate(text, error=InvalidOption).resolve()
         if path.suffix != ".py":
-            raise InvalidOption(f"The plugin {text} is not a Python file; give one with @corruption in it.")
+            raise InvalidOption(
+                f"The plugin {text} is not a Python file; give a .py file that uses @corruption."
+            )
         _load(path, path.stat().st_mtime_ns)
 
 
@@ -42,10 +44,10 @@ def _load(path: Path, modified: int) -> None:
     except Exception as error:
         line = next((f.lineno for f in inspect.trace()[::-1] if f.filename == str(path)), "?")
         what = f"{type(error).__name__}: {error}"
-        raise InvalidOption(f"The plugin {path} fails in line {line}: {what}") from error
+        raise InvalidOption(f"The plugin {path} failed in line {line}: {what}") from error
     if not registered().keys() - before and not _own(name):
         raise InvalidOption(
-            f"The plugin {path} registers no corruption; mark a function with @corruption(…)."
+            f"The plugin {path} registers no corruption; decorate a function with @corruption(…)."
         )
 
 
@@ -54,12 +56,12 @@ def _own(module: str) -> list[str]:
 
 
 def is_plugin(corruption: Corruption) -> bool:
-    """Whether it comes from elsewhere."""
+    """Whether a corruption comes from a plugin."""
     return not corruption.recipe.__module__.startswith("stormproof.")
 
 
 def declaration(corruption: Corruption) -> dict[str, Any]:
-    """What a corruption declares, as data."""
+    """A corruption's declaration as data."""
     return {
         "family": corruption.family, "cite": corruption.cite, "version": corruption.version,
         "doc": corruption.doc, "parameters": list(corruption.ladders), "labels": corruption.labels,
@@ -68,7 +70,7 @@ def declaration(corruption: Corruption) -> dict[str, Any]:
 
 
 def declare(declared: Mapping[str, Mapping[str, Any]]) -> None:
-    """Make corruptions known whose code is not here, so that what was run under them can be scored."""
+    """Register corruptions whose code is missing, so that runs under them can be scored."""
     for name, data in declared.items():
         if name not in registered():
             registry()[name] = _without_code(name, data)
@@ -76,11 +78,11 @@ def declare(declared: Mapping[str, Mapping[str, Any]]) -> None:
 
 def _without_code(name: str, data: Mapping[str, Any]) -> Corruption:
     def nothing(*_: object, **__: object) -> Any:
-        raise AssertionError("parameters are asked for first")
+        raise AssertionError("parameters() is called first, and refuses")
 
     return Corruption(
         name, str(data["family"]), str(data["cite"]), int(data["version"]), nothing,
         {key: free() for key in data["parameters"]}, tuple(data["needs"]),
         nothing if data["moves"] else None, str(data["labels"]),
-        absent=f"{name} is the code of a plugin; name its file again with --plugin FILE.",
+        absent=f"{name} needs the code of a plugin; give its file with --plugin FILE.",
     )  # fmt: skip

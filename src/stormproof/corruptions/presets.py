@@ -1,4 +1,4 @@
-"""The papers' benchmarks as data: a split, a suite and a metric, given only the dataset's folder."""
+"""The papers' benchmarks as data: a split of a dataset, a suite and a metric."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stormproof.corruptions.registry import every_severity
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One layout of a dataset on disk: what must exist below the root, and the spec that opens it."""
+    """One layout of a dataset on disk: files that must exist below the root, and the spec that opens it."""
 
     marks: tuple[str, ...]
     spec: str
@@ -23,7 +23,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """What a paper ran. `metric` is the number its tables print first.
+    """A benchmark of a paper. `metric` is the number that its tables print first.
 
     `noise_severities` are the severities of noise that its means cover; every severity is run.
     """
@@ -34,31 +34,31 @@ class Preset:
     places: tuple[Place, ...]
     suites: tuple[str, ...]
     metric: str
-    corruptions: tuple[str, ...] = ()  # for papers whose list is no suite of its own
-    needs: str = ""  # what this version of Stormproof lacks to run it
+    corruptions: tuple[str, ...] = ()  # for papers whose list is not a suite
+    needs: str = ""  # what Stormproof lacks to run it
     noise_severities: tuple[int, ...] = SEVERITIES
 
     def locate(self, root: Path) -> str:
         """The spec of the dataset below `root`."""
         if not root.is_dir():
-            raise InvalidOption(f"{root} is not a folder; {self.name} needs the root of {self.doc}.")
+            raise InvalidOption(f"{root} is not a folder; {self.name} needs the root folder of {self.doc}.")
         for place in self.places:
             if all((root / mark).exists() for mark in place.marks):
                 return place.spec.format(root=str(root).replace(",", "\\,"))
         looked = " or ".join(", ".join(place.marks) for place in self.places)
-        raise InvalidOption(f"{root} does not look like {self.doc}: there is no {looked}.")
+        raise InvalidOption(f"{root} does not look like {self.doc}: it has no {looked}.")
 
     def conditions(self) -> tuple[Condition, ...]:
         """Clean and every condition the paper ran."""
         if self.lacking:
-            raise InvalidOption(f"The benchmark {self.name} needs {self.lacking}; it cannot be run yet.")
+            raise InvalidOption(f"The benchmark {self.name} cannot run: it needs {self.lacking}.")
         named = (condition for suite in self.suites for condition in find_suite(suite).conditions)
         listed = (condition for name in self.corruptions for condition in every_severity(name))
         return tuple(dict.fromkeys((CLEAN, *named, *listed)))
 
     @property
     def lacking(self) -> str:
-        """What this version does not have, in words; nothing if it can be run."""
+        """What this version lacks to run it, in words; empty if nothing."""
         suites = [f"the suite {name!r}" for name in self.suites if name not in SUITES]
         recipes = [f"the corruption {name!r}" for name in self.corruptions if name not in registered()]
         missing = suites + recipes
@@ -84,7 +84,7 @@ _VOC12 = tuple(
     Place((f"{inner}ImageSets/Segmentation/val.txt",), f"voc-seg:{{root}}/{inner or '.'},split=val")
     for inner in ("", "VOC2012/", "VOCdevkit/VOC2012/")
 )
-_VOC12 += (Place(("JPEGImages", "SegmentationClass"), "voc-seg:{root}"),)  # a part of it, without lists
+_VOC12 += (Place(("JPEGImages", "SegmentationClass"), "voc-seg:{root}"),)  # a subset, without lists
 _CAMVID = (
     Place(("images", "labels"), "camvid:{root}"),
     *(Place((split, f"{split}annot"), f"camvid:{{root}},split={split}") for split in ("test", "val")),
@@ -94,7 +94,7 @@ _ADE = tuple(
           f"ade20k:{{root}}/{inner or '.'},split=validation")
     for inner in ("", "ADEChallengeData2016/")
 )  # fmt: skip
-# A dataset with people and depth, told by what lies in its folder: NREC's layout, KITTI's, or COCO's labels.
+# A dataset with people and depth, recognised by its layout: NREC's, KITTI's, or COCO's labels.
 _WITH_DEPTH = (
     *(Place((f"{split}/collected", "depth"), f"nrec:{{root}},split={split},depth={{root}}/depth")
       for split in ("test", "val")),

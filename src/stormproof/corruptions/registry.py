@@ -1,51 +1,148 @@
-"""The registry: what a corruption declares about itself, and how it is found by name."""
+"""The registry: declarations of corruptions and their parameters, and look-up by name."""
 
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Literal
 
 from stormproof.core.condition import SEVERITIES, Condition, Value, grid
 from stormproof.core.errors import InvalidCondition, MissingContext, UnknownName
 from stormproof.core.randomness import Draw
 from stormproof.core.sample import Context, Image
-from stormproof.corruptions.ladder import Ladder, constant, free, ladder
 from stormproof.corruptions.needs import missing, needed
 from stormproof.imaging import Field
-
-__all__ = [
-    "Corruption",
-    "Ladder",
-    "constant",
-    "corruption",
-    "every_severity",
-    "find",
-    "free",
-    "ladder",
-    "registered",
-]
 
 Recipe = Callable[..., Image]
 Mover = Callable[..., tuple[Field, Field]]
 Rule = Callable[..., float]
 
 LABELS = ("moved", "fixed")
-# Parameters of any condition. They say what is treated, not how: neither recipes nor draws depend on them.
+# Parameters of any condition. They say what is corrupted, not how: recipes and draws do not depend on them.
 RESERVED = ("labels", "on")
+
+
+Between = Literal["linear", "log", "round", "switch"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """A parameter's values, one per severity, and the values it may take freely.
+
+    A single value holds at every severity; a parameter without values must always be given. `between` says
+    how the value changes between two severities: linearly, by equal factors (log), in whole numbers (round),
+    or not at all (switch). `unit` is the unit of its numbers.
+    """
+
+    values: tuple[Value, ...]
+    low: float = -math.inf
+    high: float = math.inf
+    choices: tuple[str, ...] = ()
+    between: Between = "linear"
+    unit: str = ""
+
+    @property
+    def rises(self) -> bool:
+        """Whether the parameter changes with severity; such parameters give a corruption its severities."""
+        return len(self.values) > 1
+
+    @property
+    def kind(self) -> type[int] | type[float] | type[str]:
+        if self.choices or any(isinstance(v, str) for v in self.values):
+            return str
+        return int if self.values and all(isinstance(v, int) for v in self.values) else float
+
+    def at(self, severity: float) -> Value:
+        """The value at a severity; between two of them, as `between` says.
+
+        >>> ladder(1.0, 4.0).at(1.5), ladder(1.0, 4.0, between="log").at(1.5), ladder(10, 15).at(1.3)
+        (2.5, 2.0, 12)
+        """
+        if not self.rises:
+            return self.values[0]
+        step = int(severity)
+        if step == severity:
+            return self.values[step - 1]
+        low, high = self.values[step - 1], self.values[step]
+        assert not isinstance(low, str) and not isinstance(high, str), "_refuse_switch comes first"  # noqa: PT018
+        share = severity - step
+        if self.between == "log":
+            return float(low * (high / low) ** share)
+        value = low + (high - low) * share
+        return round(value) if self.between == "round" else float(value)
+
+    def check(self, name: str, value: Value, where: str) -> Value:
+        """The value in the parameter's type; the error says which values are allowed."""
+        if (self.kind is str) != isinstance(value, str):
+            raise InvalidCondition(
+                f"{where}: {name} must be a {'string' if self.kind is str else 'number'}, not {value!r}."
+            )
+        if isinstance(value, str):
+            if self.choices and value not in self.choices:
+                raise InvalidCondition(
+                    f"{where}: {name} must be one of {', '.join(self.choices)}, not {value!r}."
+                )
+            return value
+        if self.kind is int and value != int(value):
+            raise InvalidCondition(f"{where}: {name} must be a whole number, not {value!r}.")
+        if not self.low <= value <= self.high:
+            raise InvalidCondition(
+                f"{where}: {name} must lie in {self.low:g} … {self.high:g}, not {value!r}."
+            )
+        return self.kind(value)
+
+
+def ladder(
+    *values: Value,
+    low: float = -math.inf,
+    high: float = math.inf,
+    choices: tuple[str, ...] = (),
+    between: Between | None = None,
+    unit: str = "",
+) -> Ladder:
+    """A parameter's values at severities 1, 2, 3 …: usually five, fewer where a paper has fewer.
+
+    By default strings switch, whole numbers round and other numbers change linearly between severities.
+    """
+    if not 2 <= len(values) <= len(SEVERITIES):
+        raise ValueError(f"a ladder has 2 to {len(SEVERITIES)} values, not {len(values)}")
+    plain = Ladder(tuple(values), low, high, choices, unit=unit)
+    usual: dict[type, Between] = {str: "switch", int: "round", float: "linear"}
+    return replace(plain, between=between or usual[plain.kind])
+
+
+def constant(
+    value: Value,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    choices: tuple[str, ...] = (),
+    unit: str = "",
+) -> Ladder:
+    """A parameter that severity does not change."""
+    return Ladder((value,), low, high, choices, unit=unit)
+
+
+def free(
+    *, low: float = -math.inf, high: float = math.inf, choices: tuple[str, ...] = (), unit: str = ""
+) -> Ladder:
+    """A parameter that every condition must give: a string if it has choices, else a number."""
+    return Ladder((), low, high, choices, unit=unit)
 
 
 @dataclass(frozen=True, slots=True)
 class Corruption:
     """A recipe and its declaration.
 
-    `needs` names the context the recipe takes as keywords. `moves` gives the field (dy, dx) of where
-    each output pixel is read from, by size, draw and parameters; `labels` says whether truth follows it
-    unless a condition says otherwise. `derived` maps a parameter to a function of the quantities that
-    may be given in its stead.
+    `needs` names the context that the recipe takes as keywords. `moves` computes, from size, draw and
+    parameters, the field (dy, dx) of where each output pixel is read from; `labels` says whether truth
+    follows it by default. `derived` maps a parameter to a function of the quantities that may be given
+    instead.
     """
 
     name: str
@@ -58,27 +155,28 @@ class Corruption:
     moves: Mover | None = None
     labels: str = "fixed"
     derived: Mapping[str, Rule] = field(default_factory=dict)
-    absent: str = ""  # why only the declaration is here, if the code is not
+    one_image_only: str = ""  # why it cannot run on batches on a device, if so
+    absent: str = ""  # why only the declaration is known, if the code is missing
 
     @property
     def doc(self) -> str:
-        """What happens in the world, in one line."""
+        """What happens in the world: the first paragraph of the recipe's docstring."""
         return (inspect.getdoc(self.recipe) or "").split("\n\n")[0].replace("\n", " ")
 
     @property
     def is_random(self) -> bool:
-        """Whether the recipe draws: only then does the image's identity matter."""
+        """Whether the recipe draws random numbers; only then does the image's id matter."""
         return _draws(self.recipe)
 
     @property
     def severities(self) -> tuple[int, ...]:
-        """The severities it has: 1 to 5, fewer, or none where only parameters describe it."""
+        """Its severities: 1 to 5, fewer, or none if only parameters describe it."""
         return SEVERITIES[
             : max((len(rungs.values) for rungs in self.ladders.values() if rungs.rises), default=0)
         ]
 
     def parameters(self, condition: Condition) -> dict[str, Value]:
-        """Every parameter's value under a condition; all of them are needed when no severity is given."""
+        """Every parameter's value under a condition; without a severity, all of them must be given."""
         if self.absent:
             raise MissingContext(self.absent)
         self._check_severity(condition)
@@ -93,7 +191,9 @@ class Corruption:
         chosen = dict(condition.params).get("labels", self.labels)
         if "labels" in dict(condition.params):
             if self.moves is None:
-                raise InvalidCondition(f"{condition}: {self.name} moves nothing, so it takes no labels=….")
+                raise InvalidCondition(
+                    f"{condition}: {self.name} does not move pixels, so it takes no labels=…."
+                )
             if chosen not in LABELS:
                 raise InvalidCondition(f"{condition}: labels must be {' or '.join(LABELS)}, not {chosen!r}.")
         if chosen == "moved" and part_of(condition) is not None:
@@ -116,14 +216,14 @@ class Corruption:
         return self.recipe(image, **scene, **values)
 
     def check_alone(self, condition: Condition) -> None:
-        """Say beforehand why a condition cannot be applied to an image without truth and context."""
+        """Raise an error if a condition cannot be applied to an image without truth and context."""
         self.parameters(condition)
         refuse_part(condition)
         if self.needs:
             raise missing(self.name)
 
     def files(self, condition: Condition) -> tuple[Path, ...]:
-        """Files and folders that a condition names: textures, a lens. Pixels depend on what is in them."""
+        """Files and folders that a condition names (textures, a lens); pixels depend on their content."""
         free = {key for key, rungs in self.ladders.items() if not rungs.choices}
         named = (Path(value) for key, value in condition.params if key in free and isinstance(value, str))
         return tuple(path for path in named if path.exists())
@@ -139,7 +239,7 @@ class Corruption:
         raise InvalidCondition(f"{condition}: {self.name} has no severity {condition.severity}; {fix}.")
 
     def _derive(self, given: dict[str, Value], condition: Condition) -> dict[str, Value]:
-        """Quantities a parameter follows from, replaced by the parameter."""
+        """Replace quantities by the parameter that follows from them."""
         for key, rule in self.derived.items():
             inputs = tuple(inspect.signature(rule).parameters)
             if not any(name in given for name in inputs):
@@ -173,7 +273,7 @@ class Corruption:
             return rungs.at(condition.severity or 1)
         fix = f"; or write {self.name}@{self.severities[-1]}[{key}=…]" if self.severities else ""
         raise InvalidCondition(
-            f"{condition} lacks {key}: without a severity every parameter is needed "
+            f"{condition} lacks {key}: without a severity, every parameter is needed "
             f"({', '.join(self.ladders)}){fix}."
         )
 
@@ -181,13 +281,13 @@ class Corruption:
         severity, rungs = condition.severity, self.ladders[key]
         if severity is None or condition.rung is not None or not rungs.rises or rungs.between != "switch":
             return
-        why = f"{self.name} has nothing between its severities, because its {key} switches rather than grows"
+        why = f"{self.name} has no values between severities, because its {key} switches"
         below = f"{self.name}@{int(severity)}"
-        raise InvalidCondition(f"{condition}: {why}; take {below} or {self.name}@{int(severity) + 1}.")
+        raise InvalidCondition(f"{condition}: {why}; use {below} or {self.name}@{int(severity) + 1}.")
 
 
 def part_of(condition: Condition) -> str | None:
-    """The part of the image a condition is confined to: objects, background or classes; None is all of it."""
+    """The part of the image that a condition applies to: objects, background, classes; None is all of it."""
     part = dict(condition.params).get("on")
     if part is not None and (not isinstance(part, str) or not all(part.split("+"))):
         fix = "write on=objects, on=background or class names joined by +, as in on=car+person"
@@ -196,10 +296,10 @@ def part_of(condition: Condition) -> str | None:
 
 
 def refuse_part(condition: Condition) -> None:
-    """Say what is missing when a plain image is to be corrupted in part."""
+    """Raise an error if a condition applies to part of the image: a plain image does not know its parts."""
     if part_of(condition) is not None:
         fix = "apply it to a Sample with truth, from a dataset with masks or boxes"
-        raise MissingContext(f"{condition} needs to know where objects are; {fix}.")
+        raise MissingContext(f"{condition} needs the positions of objects; {fix}.")
 
 
 @cache
@@ -208,7 +308,7 @@ def _draws(function: Callable[..., object]) -> bool:
 
 
 _REGISTRY: dict[str, Corruption] = {}
-_NO_CODE = "stormproof.corruptions.plugins"  # of corruptions known only as data, until their code comes
+_NO_CODE = "stormproof.corruptions.plugins"  # the module of corruptions known only as data
 
 
 def corruption(
@@ -220,18 +320,19 @@ def corruption(
     moves: Mover | None = None,
     labels: str = "fixed",
     derived: Mapping[str, Rule] | None = None,
+    one_image_only: str = "",
     **ladders: Ladder,
 ) -> Callable[[Recipe], Recipe]:
     """Register a recipe under its function's name."""
     if len({len(rungs.values) for rungs in ladders.values() if rungs.rises}) > 1:
-        raise ValueError("the ladders of a corruption have as many rungs as each other")
+        raise ValueError("all ladders of a corruption must have the same number of values")
 
     def register(recipe: Recipe) -> Recipe:
         name = recipe.__name__
         if name in _REGISTRY and _REGISTRY[name].recipe.__module__ not in (recipe.__module__, _NO_CODE):
-            raise ValueError(f"two corruptions are called {name!r}")
+            raise ValueError(f"two corruptions are named {name!r}")
         _REGISTRY[name] = Corruption(
-            name, family, cite, version, recipe, ladders, needs, moves, labels, derived or {}
+            name, family, cite, version, recipe, ladders, needs, moves, labels, derived or {}, one_image_only
         )
         return recipe
 
@@ -239,25 +340,25 @@ def corruption(
 
 
 def registry() -> dict[str, Corruption]:
-    """The registry itself, for what adds to it."""
+    """The registry itself, for code that adds to it."""
     return _REGISTRY
 
 
 def registered() -> dict[str, Corruption]:
-    """Every corruption registered so far, in order."""
-    load_offered()
+    """Every corruption, in order; modules of installed packages are imported first."""
+    _load_entry_points()
     return dict(_REGISTRY)
 
 
 @cache
-def load_offered() -> None:
-    """Import the modules that installed packages offer in the entry point group `stormproof.corruptions`."""
+def _load_entry_points() -> None:
+    """Import the modules in the entry point group `stormproof.corruptions`."""
     for entry in entry_points(group="stormproof.corruptions"):
         entry.load()
 
 
 def every_severity(name: str) -> tuple[Condition, ...]:
-    """A corruption at each severity it has; one that only parameters describe is refused."""
+    """A corruption at each of its severities; an error if it has none."""
     found = find(name)
     if not found.severities:
         example = ",".join(f"{key}=…" for key in found.ladders)
@@ -266,7 +367,7 @@ def every_severity(name: str) -> tuple[Condition, ...]:
 
 
 def recipe_versions(conditions: Iterable[str]) -> dict[str, int]:
-    """The versions of the recipes that conditions need, by name."""
+    """The versions of the recipes of some conditions, by name."""
     names = {Condition.parse(text).corruption for text in {*conditions}} - {None}
     return {name: find(name).version for name in sorted(map(str, names))}
 

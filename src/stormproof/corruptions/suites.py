@@ -1,10 +1,17 @@
-"""Suites: the lists of conditions the papers ran."""
+"""Suites: the lists of conditions that the papers ran."""
 
 from __future__ import annotations
 
 from stormproof.core.condition import Condition, Suite, grid
 from stormproof.core.errors import UnknownName
-from stormproof.corruptions.groups import BENCHMARK_15, KAMANN_19, KAMANN_NOISE_SEVERITIES, MICHAELIS
+from stormproof.corruptions.groups import (
+    BENCHMARK_15,
+    FEATURE,
+    KAMANN_19,
+    KAMANN_NOISE_SEVERITIES,
+    MICHAELIS,
+    PIXEL,
+)
 from stormproof.corruptions.pipeline import CAMERA, VARIANTS
 from stormproof.corruptions.registry import every_severity
 
@@ -33,11 +40,11 @@ CONTEXTUAL: tuple[Condition, ...] = (
 )
 
 TENTHS = tuple(k / 10 for k in range(11))
-# Whole image, objects and background; pixel curves take α = 0 from clean and α = 1 from feature space.
+# Whole image, objects and background; in pixel space α = 0 is clean and α = 1 equals feature space.
 OBJECT_CENTRIC: tuple[Condition, ...] = tuple(
     Condition.of("style", params={"alpha": alpha, "space": space, **part})
     for part in ({}, {"on": "objects"}, {"on": "background"})
-    for space, alphas in (("feature", TENTHS), ("pixel", TENTHS[1:-1]))
+    for space, alphas in ((FEATURE, TENTHS), (PIXEL, TENTHS[1:-1]))
     for alpha in alphas
 )
 

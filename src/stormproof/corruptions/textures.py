@@ -1,6 +1,6 @@
-"""The ice that `frost` lays over an image: five drawings, a folder of your own, or the reference's.
+"""Textures of ice for `frost`: five drawings, a folder of your own, or the reference's photographs.
 
-The five are drawn by assets/frost.py, sized and lit like the photographs that the published scores used.
+assets/frost.py draws the five, with the size and light of the photographs behind the published scores.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ PHOTOGRAPHS = ("frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.j
 
 
 def _kept(image: Image) -> Image:
-    """The image, made read-only: the caches hand the same array to everyone."""
+    """Make an image read-only: the caches return the same array to every caller."""
     image.flags.writeable = False
     return image
 
 
 def from_folder(path: str | Path) -> tuple[Image, ...]:
-    """Every image of a folder in the order of their names, as RGB; read again only when one changes."""
+    """Every image of a folder, sorted by name, as RGB; read again only if a file changes."""
     folder = Path(path).resolve()
     if not folder.is_dir():
         fix = "give 'built-in', 'imagecorruptions' or the path of a folder of images"
-        raise InvalidOption(f"Frost textures: no folder {str(path)!r}; {fix}.")
+        raise InvalidOption(f"Frost textures: there is no folder {str(path)!r}; {fix}.")
     files = sorted(file for file in folder.iterdir() if file.suffix.lower() in IMAGE_SUFFIXES)
     if not files:
         known = ", ".join(sorted(IMAGE_SUFFIXES))
-        raise InvalidOption(f"Frost textures: no images in {str(path)!r}; put some there ({known}).")
+        raise InvalidOption(f"Frost textures: {str(path)!r} contains no images ({known}).")
     return _read(tuple((file, file.stat().st_mtime_ns, file.stat().st_size) for file in files))
 
 
@@ -50,10 +50,9 @@ def _built_in() -> tuple[Image, ...]:
 
 @lru_cache(maxsize=1)
 def from_imagecorruptions() -> tuple[Image, ...]:
-    """The five photographs that imagecorruptions chooses from; its sixth is never drawn.
+    """The five photographs that imagecorruptions chooses from; it never draws its sixth.
 
-    The package is located, not imported: importing it takes seconds and loads much that reading
-    images does not need.
+    The package is located, not imported: importing it takes seconds.
     """
     package = find_spec("imagecorruptions")
     if package is None or not package.submodule_search_locations:
@@ -64,13 +63,13 @@ def from_imagecorruptions() -> tuple[Image, ...]:
 
 
 def _opaque(file: Path) -> Image:
-    """An image's colours, its transparency ignored, as OpenCV reads it."""
+    """An image's colours without its transparency, as OpenCV reads it."""
     with opened(file) as image:
         return np.array(image.convert("RGB"))
 
 
 def load(source: str) -> tuple[Image, ...]:
-    """The images of a source: "built-in", "imagecorruptions", or the path of a folder."""
+    """The textures of a source: "built-in", "imagecorruptions", or the path of a folder."""
     if source == "built-in":
         return _built_in()
     if source == "imagecorruptions":

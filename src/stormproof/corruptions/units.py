@@ -1,4 +1,4 @@
-"""What a corruption's numbers are in the world: metres of visibility, pixels of blur, decibels of noise."""
+"""Conditions in physical units: metres of visibility, pixels of blur, decibels of noise."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from stormproof.core.condition import Condition
-from stormproof.corruptions.recipes.contextual import KOSCHMIEDER
+from stormproof.corruptions.recipes.mutators import KOSCHMIEDER
 from stormproof.corruptions.registry import find
 
-METEOROLOGICAL = 2.996  # −ln 0.05: at the meteorological optical range 5 % of the contrast is left
+METEOROLOGICAL = 2.996  # −ln 0.05: 5 % of the contrast remains at the meteorological optical range
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def _of(name: str) -> Callable[[Parameters], float]:
 
 
 def _decibels(name: str) -> Callable[[Parameters], float]:
-    """The signal-to-noise ratio of a white surface under noise of this deviation."""
+    """The signal-to-noise ratio of a white surface for noise of this deviation."""
     return lambda values: -20 * math.log10(values[name]) if values[name] > 0 else math.inf
 
 
@@ -83,7 +83,7 @@ _RULES: dict[str, tuple[Rule, ...]] = {
 
 
 def physical(condition: Condition) -> tuple[Quantity, ...]:
-    """A condition in physical units; where none are known, its parameters as they are.
+    """A condition in physical units; where none are known, its numeric parameters.
 
     >>> str(physical(Condition.parse("haze[visibility=100]"))[0])
     'visibility 100 m'

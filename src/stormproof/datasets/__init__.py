@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from stormproof.core.errors import DatasetError, InvalidOption, StormproofError, UnknownName
-from stormproof.core.local_objects import KIND
-from stormproof.core.spec import Spec, call, declared, load_attribute, read_options, with_plugins
+from stormproof.core.loading import load_attribute
+from stormproof.core.spec import OBJECT, Spec, call, declared, read_options, with_plugins
 from stormproof.datasets.dataset import Dataset
 
 READERS = declared(__name__, Path(__file__).parent)
@@ -54,7 +54,7 @@ def open_dataset(text: str) -> Dataset:
 
 def _find_opener(spec: Spec) -> Callable[..., Any]:
     """The function that opens a kind, given the main part and options."""
-    if spec.kind == KIND:
+    if spec.kind == OBJECT:
         from stormproof.datasets.samples import open_object
 
         return open_object

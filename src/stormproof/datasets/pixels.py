@@ -6,8 +6,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, get_args, get_type_hints
 
 from stormproof.core.errors import InvalidOption
-from stormproof.core.imagefile import PixelRules
-from stormproof.core.nvjpeg import require_nvjpeg
+from stormproof.core.imagefile import PixelRules, require_nvjpeg
 from stormproof.datasets.dataset import Dataset
 
 _CHOICES = {name: get_args(kind) for name, kind in get_type_hints(PixelRules).items()}

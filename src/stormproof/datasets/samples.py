@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from stormproof.core.errors import DatasetError, InvalidOption
-from stormproof.core.local_objects import KIND, find_here
 from stormproof.core.sample import Sample, Truth
+from stormproof.core.spec import OBJECT, local_object
 from stormproof.datasets.dataset import Dataset
 
 
 def open_object(main: str) -> Dataset:
     """A dataset that a Python program gave to `stormproof.run`, while that runs."""
-    found: Dataset | None = find_here(main)
+    found: Dataset | None = local_object(main)
     if found is None:
-        raise DatasetError(f"{KIND}:{main}", "was made in Python, in another process; give it again.")
+        raise DatasetError(f"{OBJECT}:{main}", "was made in Python, in another process; give it again.")
     return found
 
 

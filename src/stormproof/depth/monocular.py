@@ -17,7 +17,7 @@ import numpy as np
 
 from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.files import sha256
-from stormproof.core.frameworks import framework
+from stormproof.core.loading import framework
 from stormproof.core.sample import Image
 from stormproof.depth.depthmaps import Map
 

@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from stormproof.batches.corrupting import corrupt_batch
-from stormproof.batches.devices import check_device, downloaded, uploaded
 from stormproof.core.condition import Condition
 from stormproof.core.errors import StormproofError
 from stormproof.core.sample import Image
 from stormproof.corruptions import find, truth_under
+from stormproof.corruptions.on_device import check_device, corrupt_batch, download, upload
 from stormproof.engine.cells import Asking, Read, Ready, Wanted
 from stormproof.engine.guard import describe, trace_of
 from stormproof.engine.work import Failure
@@ -88,7 +87,7 @@ class AskingOnDevice(Asking):
         clean = [read.sample.image for read in reads.values()]
         groups = [
             _Group(tuple(indices[i] for i in rows), tuple(reads[indices[i]] for i in rows), images)
-            for rows, images in uploaded(clean, self._work.device)
+            for rows, images in upload(clean, self._work.device)
         ]
         self._times.corrupt += perf_counter() - start
         return groups
@@ -130,7 +129,7 @@ class AskingOnDevice(Asking):
     def _for_model(self, made: Tensor) -> Sequence[Image]:
         """H×W×C each: on the device where the model takes them there, else arrays."""
         if not getattr(self._model, "takes_tensors", False):
-            arrays: Sequence[Image] = downloaded(made)
+            arrays: Sequence[Image] = download(made)
             return arrays
         return list(made.expand(-1, 3, -1, -1).permute(0, 2, 3, 1))
 

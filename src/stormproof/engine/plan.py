@@ -8,13 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from stormproof.batches.corrupting import check_offered
-from stormproof.batches.devices import check_device
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption
 from stormproof.core.processes import one_thread
 from stormproof.core.provenance import provenance
 from stormproof.corruptions import find
+from stormproof.corruptions.on_device import check_device, check_on_device
 from stormproof.corruptions.plugins import declaration, is_plugin, load_plugins
 from stormproof.datasets.copies import check_copies
 from stormproof.engine.chunk import missing_cells
@@ -86,7 +85,7 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
         raise InvalidOption(f"{spec} holds no images.")
     if not isinstance(pair.model, Precomputed):
         for condition in conditions if config.device is not None else ():
-            check_offered(condition)
+            check_on_device(condition)
         if config.copies is not None:
             check_copies(config.copies, conditions)
         else:

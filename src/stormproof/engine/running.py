@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, counted
-from stormproof.core.local_objects import named
 from stormproof.core.sample import Image, Sample
+from stormproof.core.spec import named_object
 from stormproof.datasets.dataset import Dataset
 from stormproof.engine.config import make_config
 from stormproof.engine.notebook import watch_here
@@ -91,7 +91,7 @@ def _spec(stack: ExitStack, thing: OpenedModel | OpenedDataset) -> str:
     if thing.spec is not None:
         return thing.spec
     return stack.enter_context(
-        named(thing.name, thing.model if isinstance(thing, OpenedModel) else thing.whole)
+        named_object(thing.name, thing.model if isinstance(thing, OpenedModel) else thing.whole)
     )
 
 

@@ -1,8 +1,8 @@
-"""The image primitives every recipe is made of, in two sets behind one list of names.
+"""The image primitives that recipes are made of: one list of names, two implementations.
 
-A recipe imports this module and nothing below it. `cpu` works on one image in NumPy arrays, `gpu` on a batch
-of images in torch tensors that look like one image to a recipe. `on_device` chooses the second; each module
-of a set has its twin in the other, and is imported when the first of its functions is called.
+A recipe imports this package and nothing below it. `cpu` works on one image as a NumPy array, `gpu` on a
+batch of images as torch tensors that look like one image to a recipe. `on_device` selects the second. Both
+have the same modules, each imported when one of its functions is first called.
 """
 
 from __future__ import annotations
@@ -23,51 +23,67 @@ if TYPE_CHECKING:
         by_brightest,
         channel_means,
         cover,
+        from_yuv,
         grey_of,
         look_up,
         mix,
         resaturate,
+        to_yuv,
+        transform_colours,
         whiten,
     )
-    from stormproof.imaging.cpu.convolution import convolve, line_blur, line_blur_field
-    from stormproof.imaging.cpu.cubic import enlarged_part
+    from stormproof.imaging.cpu.convolution import (
+        convolve,
+        gaussian_blur,
+        gaussian_field,
+        line_blur,
+        line_blur_field,
+    )
     from stormproof.imaging.cpu.depth import fade, fill_holes, survey
-    from stormproof.imaging.cpu.drops import refract
     from stormproof.imaging.cpu.fields import relief, subdivide
-    from stormproof.imaging.cpu.gaussian import gaussian_blur, gaussian_field
+    from stormproof.imaging.cpu.lens import radial, refract
+    from stormproof.imaging.cpu.local_blur import blur_patches, scatter_gaussian, spread_kernels
     from stormproof.imaging.cpu.mosaic import demosaic, mosaic
-    from stormproof.imaging.cpu.moves import move, radial_field, sources
-    from stormproof.imaging.cpu.noise import add_noise, noise_by_table, salt_and_pepper
-    from stormproof.imaging.cpu.patches import blur_patches, spread_kernels
-    from stormproof.imaging.cpu.pixels import black_and_white_pixels, noise_within, transform_colours
-    from stormproof.imaging.cpu.radial import radial
-    from stormproof.imaging.cpu.scattering import scatter_gaussian
-    from stormproof.imaging.cpu.warps import displace, enlarge, scatter, zoom_mean
-    from stormproof.imaging.cpu.yuv import dissolve, from_yuv, to_yuv
+    from stormproof.imaging.cpu.noise import (
+        add_noise,
+        black_and_white_pixels,
+        dissolve,
+        noise_by_table,
+        noise_within,
+        salt_and_pepper,
+    )
+    from stormproof.imaging.cpu.warps import (
+        displace,
+        enlarge,
+        enlarged_part,
+        move,
+        radial_field,
+        scatter,
+        sources,
+        zoom_mean,
+    )
 
-# Module, the same in either set → its primitives.
+# The primitives by module; both sets have the same modules.
 MODULES = {
     "blocks": ("pixelate",),
     "coding": ("jpeg",),
     "colour": (
-        "add_layer", "by_brightest", "channel_means", "cover", "grey_of", "look_up", "mix", "resaturate",
-        "whiten",
+        "add_layer", "by_brightest", "channel_means", "cover", "from_yuv", "grey_of", "look_up", "mix",
+        "resaturate", "to_yuv", "transform_colours", "whiten",
     ),
-    "convolution": ("convolve", "line_blur", "line_blur_field"),
-    "cubic": ("enlarged_part",),
+    "convolution": ("convolve", "gaussian_blur", "gaussian_field", "line_blur", "line_blur_field"),
     "depth": ("fade", "fill_holes", "survey"),
-    "drops": ("refract",),
     "fields": ("relief", "subdivide"),
-    "gaussian": ("gaussian_blur", "gaussian_field"),
+    "lens": ("radial", "refract"),
+    "local_blur": ("blur_patches", "scatter_gaussian", "spread_kernels"),
     "mosaic": ("demosaic", "mosaic"),
-    "moves": ("move", "radial_field", "sources"),
-    "noise": ("add_noise", "noise_by_table", "salt_and_pepper"),
-    "patches": ("blur_patches", "spread_kernels"),
-    "pixels": ("black_and_white_pixels", "noise_within", "transform_colours"),
-    "radial": ("radial",),
-    "scattering": ("scatter_gaussian",),
-    "warps": ("displace", "enlarge", "scatter", "zoom_mean"),
-    "yuv": ("dissolve", "from_yuv", "to_yuv"),
+    "noise": (
+        "add_noise", "black_and_white_pixels", "dissolve", "noise_by_table", "noise_within",
+        "salt_and_pepper",
+    ),
+    "warps": (
+        "displace", "enlarge", "enlarged_part", "move", "radial_field", "scatter", "sources", "zoom_mean",
+    ),
 }  # fmt: skip
 _HOMES = {name: module for module, names in MODULES.items() for name in names}
 
@@ -76,7 +92,7 @@ _CHOSEN: ContextVar[str] = ContextVar("set of primitives", default="cpu")
 
 @contextmanager
 def on_device() -> Iterator[None]:
-    """Within it, and in this thread alone, primitives are those of the GPU set."""
+    """Inside the block, and in this thread only, primitives are those of `gpu`."""
     token = _CHOSEN.set("gpu")
     try:
         yield

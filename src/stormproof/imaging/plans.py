@@ -1,4 +1,4 @@
-"""What both sets of primitives work from: border rules, weights and taps. NumPy only, and no pixels."""
+"""What both sets of primitives share: border rules, weights and taps. NumPy only, and no pixels."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ Field = npt.NDArray[np.float32]
 
 LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601
 
-# Added before a value is cut to an integer, so that rounding noise cannot turn a flat 255 into 254.
+# Added before a value is truncated, so that rounding noise cannot turn a flat 255 into 254.
 GUARD = np.float32(2.0**-12)
 
 
 def in_channels(colour: tuple[float, ...], channels: int) -> tuple[float, ...]:
-    """An RGB colour as an image with that many channels can show it: itself, or its luma."""
+    """An RGB colour for an image with that many channels: itself, or its luma."""
     return colour if channels == 3 else (sum(w * c for w, c in zip(LUMA, colour, strict=True)),)
 
 
 def border(length: int, radius: int, rule: str) -> npt.NDArray[np.int64]:
     """Source index for positions −radius … length+radius−1.
 
-    `nearest` repeats the edge, `reflect` mirrors with the edge twice, `mirror` with the edge once.
+    `nearest` repeats the edge, `reflect` mirrors and repeats the edge, `mirror` mirrors about the edge.
 
     >>> border(3, 2, "nearest").tolist(), border(3, 2, "reflect").tolist(), border(3, 2, "mirror").tolist()
     ([0, 0, 0, 1, 2, 2, 2], [1, 0, 0, 1, 2, 2, 1], [2, 1, 0, 1, 2, 1, 0])
@@ -87,13 +87,13 @@ def zoom_crops(
     return crops, np.rint(crops * factors[:, None]).astype(np.int64)
 
 
-_A = -0.75  # how far the cubic dips below zero, as in OpenCV
+_A = -0.75  # the cubic's undershoot, as in OpenCV
 
 
 def cubic_taps(
     length: int, target: int, start: int, count: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-    """For each of `count` places: the four pixels that it is made of, and their weights."""
+    """For each of `count` positions: the four pixels it is interpolated from, and their weights."""
     place = (np.arange(start, start + count) + 0.5) * (length / target) - 0.5
     whole = np.floor(place)
     t = place - whole
@@ -110,11 +110,11 @@ def _outer(t: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return ((t - 5) * t + 8) * t * _A - 4 * _A
 
 
-PATCH = 16  # pixels a side; from one to the next a lens's blur changes by a few per cent
+PATCH = 16  # pixels a side; between neighbours a lens's blur changes by a few per cent
 
 
 def patch_centres(size: tuple[int, int]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Row and column of every patch's middle, for an image of `size` (height, width)."""
+    """Row and column of the centre of every patch, for an image of `size` (height, width)."""
     middles = [
         np.array([(start + min(start + PATCH, side) - 1) / 2 for start in range(0, side, PATCH)])
         for side in size
@@ -123,14 +123,14 @@ def patch_centres(size: tuple[int, int]) -> tuple[npt.NDArray[np.float64], npt.N
 
 
 SHARP = 0.2  # px; a narrower Gaussian leaves less than 1e-5 of the light outside its pixel
-NARROW = 0.5  # px; up to here a blend with the sharp image is as good as a blur
-_RATIO = 1.25  # from one layer's σ to the next: a blend of two neighbours is within a grey level
-SCATTER_CUT = 3.5  # σ; what lies beyond is an eighth of a grey level
+NARROW = 0.5  # px; up to here blending with the sharp image is as good as blurring
+_RATIO = 1.25  # between the σ of layers: blending two neighbours is exact to a grey level
+SCATTER_CUT = 3.5  # σ; the rest is an eighth of a grey level
 FINE = 512  # steps per pixel of a table of variances
 
 
 def scatter_layers(low: float, high: float) -> npt.NDArray[np.float64]:
-    """The σ that stand for all those between `low` and `high`; alone if there is but one.
+    """The σ of the layers that represent all σ between `low` and `high`.
 
     >>> [scatter_layers(*span).tolist() for span in ((2.5, 2.5), (0.0, 0.1), (0.1, 0.4))]
     [[2.5], [0.0], [0.0, 0.4]]
@@ -151,14 +151,14 @@ def sampled_variances() -> Field:
     return np.asarray(neighbour / (1 + neighbour), np.float32)
 
 
-# The functions below fill arrays in plain loops, which the CPU set compiles.
+# The functions below fill arrays in plain loops; the CPU set compiles them.
 
 
 def box_edges(small: Any, large: Any, edges: Any) -> None:
     """First and past-last source pixel whose centre falls into each block.
 
-    A centre on the very boundary belongs to the block before; how that test rounds decides a column
-    here and there, so it is made in the terms Pillow makes it in.
+    A centre on a boundary belongs to the block before. Rounding in this test decides single columns, so
+    it is computed as Pillow computes it.
     """
     scale = large / small
     inverse = 1 / scale
@@ -174,7 +174,7 @@ def box_edges(small: Any, large: Any, edges: Any) -> None:
 
 
 def nearest_blocks(small: Any, large: Any, index: Any) -> None:
-    """Which block each full-size pixel shows; the position is stepped, as Pillow's is, to round alike."""
+    """The block that each full-size pixel shows; positions accumulate as in Pillow, to round as it does."""
     step = small / large
     position = 0.5 * step
     for i in range(large):
@@ -191,8 +191,8 @@ def block_factors(edges: Any, factors: Any) -> None:
 def corner_positions(count: Any, source: Any, span: Any, index: Any, fraction: Any) -> Any:
     """Corner-aligned sampling: output 0 on input 0, output span−1 on input source−1.
 
-    Returns how many of the positions lie inside. At some sizes rounding puts the last one a hair
-    outside, and SciPy, hence the reference, leaves that last row or column black.
+    Returns how many positions lie inside. At some sizes rounding puts the last one just outside, and
+    SciPy, hence the reference, leaves that row or column black.
     """
     scale = (source - 1) / (span - 1) if span > 1 else 0.0
     for i in range(count):

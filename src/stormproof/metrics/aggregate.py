@@ -25,8 +25,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from stormproof.core.discovery import load
 from stormproof.core.errors import IncompleteGrid
+from stormproof.core.loading import load_package
 from stormproof.metrics.grid import Grid
 
 Value = Any  # a score, or scores by name; see `grid.Score`
@@ -79,6 +79,6 @@ def aggregate(given: str, name: str, *, column: str | None = None) -> Callable[[
 
 def aggregates_of(*given: str) -> list[Aggregate]:
     """Every aggregate of these inputs: in the order of `INPUTS`, then by the file that declares it."""
-    load("stormproof.metrics")
+    load_package("stormproof.metrics")
     found = [declared for declared in _DECLARED if declared.given in given]
     return sorted(found, key=lambda a: (INPUTS.index(a.given), a.function.__module__))

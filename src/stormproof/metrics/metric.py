@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.core.discovery import load
+from stormproof.core.loading import load_package
 from stormproof.core.sample import Floats
 
 Weights = npt.NDArray[Any]  # replicates × images, not negative
@@ -123,7 +123,7 @@ def metrics_of(*given: str) -> list[Metric]:
 
 def _declared() -> list[Metric]:
     """In an order that does not depend on who imported what first."""
-    load("stormproof.metrics")
+    load_package("stormproof.metrics")
     return sorted(_DECLARED, key=lambda declared: declared.function.__module__)
 
 

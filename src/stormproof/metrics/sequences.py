@@ -10,10 +10,10 @@ import numpy as np
 from stormproof.core.condition import Condition
 from stormproof.core.errors import IncompleteGrid
 from stormproof.core.sample import Floats
+from stormproof.corruptions.groups import FEATURE, PIXEL
 from stormproof.metrics.aggregate import aggregate
 from stormproof.metrics.grid import Grid, Score
 from stormproof.metrics.metric import ratio
-from stormproof.style.names import FEATURE, PIXEL
 
 SIZES = ("AP", "APs", "APm", "APl")
 ALONG = "style"  # the corruption whose conditions are points of curves over α, not levels to average

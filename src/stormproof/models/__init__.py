@@ -11,8 +11,7 @@ from pathlib import Path, PurePath
 from typing import cast
 
 from stormproof.core.errors import InvalidOption, UnknownName
-from stormproof.core.local_objects import KIND
-from stormproof.core.spec import Opener, Spec, call, declared, with_plugins
+from stormproof.core.spec import OBJECT, Opener, Spec, call, declared, with_plugins
 from stormproof.models.model import Model, Precomputed
 
 ADAPTERS = declared(__name__, Path(__file__).parent)
@@ -24,10 +23,10 @@ def open_model(text: str) -> Model | Precomputed:
     Kinds are the built-in adapters, then those other packages offer in the entry point group
     `stormproof.models`; `package.module:attribute` and `path/to/script.py:function` name Python code.
     """
-    if text.startswith(f"{KIND}:"):
+    if text.startswith(f"{OBJECT}:"):
         from stormproof.models.function import open_object
 
-        return open_object(text.removeprefix(f"{KIND}:"))
+        return open_object(text.removeprefix(f"{OBJECT}:"))
     known = with_plugins(ADAPTERS, "stormproof.models")
     _refuse_bare_file(text)
     spec = Spec.parse(_with_default(text, known))

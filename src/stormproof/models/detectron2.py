@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.errors import ModelError
-from stormproof.core.frameworks import framework
+from stormproof.core.loading import framework
 from stormproof.core.sample import Image, Prediction
 from stormproof.core.spec import opens
 from stormproof.models.answers import as_array, label_map, read_mask

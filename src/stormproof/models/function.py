@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.errors import InvalidOption, ModelError
-from stormproof.core.local_objects import KIND, find_here
 from stormproof.core.sample import Image, Prediction
+from stormproof.core.spec import OBJECT, local_object
 from stormproof.models.answers import read_answers
 from stormproof.models.fingerprint import fingerprint
 from stormproof.models.model import Model, Precomputed
@@ -23,10 +23,10 @@ _DEEP = 4  # functions that functions call, and lists in lists, looked into for 
 
 def open_object(main: str) -> Model | Precomputed:
     """A model that a Python program gave to `stormproof.run`, while that runs."""
-    found: Model | Precomputed | None = find_here(main)
+    found: Model | Precomputed | None = local_object(main)
     if found is None:
         fix = "put the function in a file and name it file.py:function"
-        raise ModelError(f"The model {KIND}:{main} was made in Python, in another process; {fix}.")
+        raise ModelError(f"The model {OBJECT}:{main} was made in Python, in another process; {fix}.")
     return found
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.files import expand
-from stormproof.core.frameworks import framework
+from stormproof.core.loading import framework
 from stormproof.core.masks import mask_boxes
 from stormproof.core.sample import RLE, Image, Prediction
 from stormproof.core.spec import opens

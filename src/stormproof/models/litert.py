@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.errors import ModelError
-from stormproof.core.frameworks import framework
+from stormproof.core.loading import framework
 from stormproof.core.spec import opens
 from stormproof.models.guess import Graph, Tensor, guess_card, outputs_in_words
 from stormproof.models.loading import model_file

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.errors import InvalidOption, ModelError
-from stormproof.core.frameworks import framework
+from stormproof.core.loading import framework
 from stormproof.core.spec import opens
 from stormproof.models.card import Card
 from stormproof.models.guess import (

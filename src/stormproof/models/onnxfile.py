@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from stormproof.core.errors import ModelError
-from stormproof.core.frameworks import framework
+from stormproof.core.loading import framework
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,9 @@ from typing import Any
 
 from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.files import locate
+from stormproof.core.loading import load_attribute
 from stormproof.core.sample import Image
-from stormproof.core.spec import Spec, load_attribute, read_options
+from stormproof.core.spec import Spec, read_options
 from stormproof.models.fingerprint import fingerprint
 from stormproof.models.function import FunctionModel
 from stormproof.models.model import Model, Precomputed

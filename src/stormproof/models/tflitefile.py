@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from stormproof.core.frameworks import framework
+from stormproof.core.loading import framework
 
 _LIMIT = 1 << 20  # bytes of class names; more is no list of names
 # Fields of metadata_schema.fbs by their number in their table.

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.errors import InvalidOption, ModelError
-from stormproof.core.frameworks import framework
-from stormproof.core.spec import load_attribute, opens
+from stormproof.core.loading import framework, load_attribute
+from stormproof.core.spec import opens
 from stormproof.models.answers import as_array
 from stormproof.models.card import Card, InputCard
 from stormproof.models.loading import model_file

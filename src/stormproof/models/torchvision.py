@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from stormproof.core.errors import InvalidOption, UnknownName
-from stormproof.core.frameworks import framework
+from stormproof.core.loading import framework
 from stormproof.core.spec import opens
 from stormproof.models.card import complete_card
 from stormproof.models.loading import model_file

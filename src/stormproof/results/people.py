@@ -13,7 +13,7 @@ from stormproof.core.errors import IncompleteGrid, InvalidOption, InvalidTruth, 
 from stormproof.core.sample import Floats
 from stormproof.corruptions import find
 from stormproof.corruptions.needs import needed
-from stormproof.corruptions.recipes.contextual import blur_radius
+from stormproof.corruptions.recipes.mutators import blur_radius
 from stormproof.corruptions.suites import MUTATORS
 from stormproof.imaging import Field
 from stormproof.metrics.cells import Objects

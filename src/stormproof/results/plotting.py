@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stormproof.core.condition import Condition
-from stormproof.core.frameworks import framework
+from stormproof.core.loading import framework
 from stormproof.results.scores import Scores
 
 

@@ -15,9 +15,8 @@ import pyarrow.compute as pc
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import DatasetError, IncompleteGrid, InvalidOption, StoreError
-from stormproof.core.local_objects import KIND
 from stormproof.core.sample import Prediction, Sample
-from stormproof.core.spec import Spec
+from stormproof.core.spec import OBJECT, Spec
 from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.models.classes import match_classes
@@ -250,7 +249,7 @@ def missing_words(run: Run, conditions: Sequence[str] | None = None) -> tuple[st
 
 def _reopen(record: RunRecord, data: str | Dataset | Iterable[Sample] | None) -> Dataset:
     kind = Spec.parse(record.dataset.spec).kind
-    if data is None and kind == KIND:
+    if data is None and kind == OBJECT:
         name = record.dataset.name
         raise InvalidOption(f"The dataset {name} of this run was made in Python; give it again with data=.")
     if data is None and "." in kind:

@@ -17,7 +17,7 @@ import numpy as np
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import IncompleteGrid, InvalidOption, UnknownName, some
-from stormproof.core.frameworks import framework
+from stormproof.core.loading import framework
 from stormproof.core.sample import Floats
 from stormproof.metrics.coco import MASKS
 from stormproof.metrics.grid import Grid

@@ -1,5 +1,6 @@
 """What a style corruption may be told; plain names, so that declaring it loads no network."""
 
+from stormproof.corruptions.groups import FEATURE, PIXEL
+
 BUILT_IN = "built-in"
-FEATURE, PIXEL = "feature", "pixel"
 SPACES = (FEATURE, PIXEL)

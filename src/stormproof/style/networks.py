@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from stormproof.core.errors import InvalidOption, ModelError, UnknownName
-from stormproof.core.frameworks import framework
+from stormproof.core.loading import framework
 from stormproof.core.sample import Image
 from stormproof.core.spec import Spec, call
 from stormproof.style.adain import AdaIN, Field, Run

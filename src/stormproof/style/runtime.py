@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.errors import ModelError
-from stormproof.core.frameworks import framework
+from stormproof.core.loading import framework
 from stormproof.style.adain import Field, Run
 
 

@@ -147,7 +147,7 @@ def make_all(jobs: Sequence[Job], *, workers: int) -> Iterator[list[Copy] | Fail
 
 def make_all_on_device(jobs: Sequence[Job], *, workers: int, device: str) -> Iterator[list[Copy] | Failure]:
     """The same files, corrupted on a device in batches; threads read and write the files around it."""
-    from stormproof.batches.devices import corrupt_images  # torch is loaded for it alone
+    from stormproof.corruptions.on_device import corrupt_images  # torch is loaded for it alone
 
     queue = iter(jobs)
     with ThreadPoolExecutor(workers) as threads:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidImage, InvalidOption
-from stormproof.core.processes import all_alive, worker_pool
+from stormproof.core.processes import explain_killed_workers, worker_pool
 from stormproof.core.sample import Image, Sample
 from stormproof.corruptions import apply
 from stormproof.corruptions.grammar import read_conditions
@@ -95,7 +95,7 @@ def measure(
         return
     pool = worker_pool(workers, _open, spec, tuple(conditions), seed, how)
     try:
-        with all_alive():
+        with explain_killed_workers():
             yield from pool.map(_measure_one, indices)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

@@ -16,7 +16,7 @@ from stormproof.corruptions.registry import corruption, ladder
 
 @corruption(family="blur", cite="hendrycks2019", sigma=ladder(1.0, 2, 3, 4, 6, low=0, high=200, unit="px"))
 def gaussian_blur(image: Image, *, sigma: float) -> Image:
-    """A soft lens: Gaussian blur of σ pixels, cut at 4σ, edges repeated."""
+    """A soft lens: Gaussian blur of σ pixels, truncated at 4σ, edges repeated."""
     return imaging.gaussian_blur(image, sigma)
 
 
@@ -35,7 +35,7 @@ def disk(radius: int, softness: float) -> npt.NDArray[np.float64]:
     half = 1 if radius <= 8 else 2
     rim = (
         np.exp(-(np.arange(-half, half + 1) ** 2) / (2 * softness**2))
-        if softness > 0.02  # below, a neighbour's weight is less than a double can tell from 0
+        if softness > 0.02  # below, a neighbour's weight underflows
         else np.eye(1, 2 * half + 1, half)[0]
     )
     rim /= rim.sum()
@@ -72,10 +72,10 @@ def glass_blur(image: Image, draw: Draw, *, sigma: float, reach: int, iterations
     """Frosted glass: blurred, pixels scattered within `reach`, blurred again.
 
     Both blurs are Gaussians of σ pixels; the scattering is repeated `iterations` times.
-    The reference means to swap each pixel with its partner, but its exchange of two array views only
-    copies: the pixel takes the partner's value and the partner keeps it. Values spread and some are
-    lost; offsets reach one further up and left than down and right; a frame of about `reach` pixels is
-    never a target. Published scores come from exactly this rule.
+    The reference intends to swap two pixels, but its exchange of two array views only copies: the pixel
+    takes its partner's value and the partner keeps it. Some values spread and some are lost; offsets reach
+    one pixel further up and left than down and right; a frame of about `reach` pixels never changes.
+    Published scores follow exactly this rule.
     """
     soft = imaging.gaussian_blur(image, sigma)
     rows, columns = (max(side - 2 * reach, 0) for side in image.shape[:2])
@@ -88,13 +88,13 @@ def motion_path(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """Weights and (dy, dx) of a camera moving along `angle` degrees for 2·radius + 1 steps.
 
-    One-sided, so the image shifts towards its origin, by 2 to 11 pixels over the severities: labels
-    stay where they were. A path longer than the image is cut and not renormalised (it darkens).
+    The path is one-sided, so the image shifts towards its origin, by 2 to 11 pixels over the severities;
+    labels stay where they were. A path longer than the image is truncated and not renormalised (it darkens).
     """
     steps = np.arange(2 * radius + 1)
     weights = np.exp(-(steps**2) / (2 * sigma**2))
     weights /= weights.sum()
-    # Through the end point's length, as the reference does: the last bit decides some of the ceilings.
+    # Computed from the end point's length, as in the reference: the last bit decides some ceilings.
     end = len(steps) * sin(radians(angle)), len(steps) * cos(radians(angle))
     length = float(np.hypot(*end))
     shifts = np.array([[ceil(i * part / length - 0.5) for part in end] for i in range(len(steps))], np.int64)
@@ -120,9 +120,9 @@ def motion_blur(image: Image, draw: Draw, *, radius: int, sigma: float) -> Image
 
 
 def _factors(reach: float, step: float) -> npt.NDArray[np.float64]:
-    """The enlargements of a zoom, 1 among them."""
+    """The enlargement factors of a zoom, from 1."""
     count = floor((reach - 1) / step + 1e-9) + 1
-    # (1 + step) − 1 is the step NumPy's arange really takes; its last bit decides some crop sizes.
+    # (1 + step) − 1 is the step that NumPy's arange takes; its last bit decides some crop sizes.
     return 1 + ((1 + step) - 1) * np.arange(count, dtype=np.float64)
 
 
@@ -154,7 +154,7 @@ def zoom_field(size: tuple[int, int], *, reach: float, step: float) -> tuple[ima
 def zoom_blur(image: Image, *, reach: float, step: float) -> Image:
     """The camera rushes forward: mean of enlargements from 1 to `reach` in steps.
 
-    Factor 1 is among them, so the sharp image counts twice. Enlargements are cut at the top left.
+    Factor 1 is one of them, so the sharp image counts twice. Enlargements are cropped at the top left.
     Labels stay where they are, as in the papers; `labels=moved` enlarges them by the mean zoom.
     """
     return imaging.zoom_mean(image, _factors(reach, step))

@@ -1,7 +1,7 @@
-"""Behind the image processor: the clock, the memory and the cable that bring the image to the computer.
+"""After the image processor: the clock, the memory and the cable that carry the image to the computer.
 
-The authors of *liu* size two of these faults by the smallest annotated object; here strength never
-depends on labels, so that every image of a condition is hit alike.
+The authors of *liu* size two of these faults by the smallest annotated object; here strength never depends on
+labels, so that a condition affects every image equally.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from stormproof.core.randomness import U16, Draw
 from stormproof.core.sample import Image
 from stormproof.corruptions.registry import constant, corruption, ladder
 
-_LOST_BYTE = (16, 128, 128)  # what a receiver shows for Y, Cr and Cb that never came
+_LOST_BYTE = (16, 128, 128)  # what a receiver shows for missing Y, Cr and Cb
 
 
 def _extent(draw: Draw, stream: str, share: float, side: int) -> slice:
-    """A stretch of share·side pixels, at least one if any, at a random place."""
+    """A run of share·side pixels at a random position; at least one unless the share is 0."""
     length = min(max(round(share * side), 1 if share > 0 else 0), side)
     start = draw.integer(stream, side - length + 1)
     return slice(start, start + length)
 
 
 def _hit(draw: Draw, stream: str, shape: tuple[int, ...], share: float) -> npt.NDArray[np.bool_]:
-    """Which of some parts are hit: each with chance `share`, and at least one if any."""
+    """Which parts are hit: each with probability `share`, at least one unless the share is 0."""
     bits = draw.bits(stream, shape)
     return bits < max(round(share * U16), int(bits.min()) + 1 if share > 0 else 0)
 
@@ -40,7 +40,7 @@ def _hit(draw: Draw, stream: str, shape: tuple[int, ...], share: float) -> npt.N
 def synchronization_exception(image: Image, draw: Draw, *, height: float) -> Image:
     """The clock skips: a horizontal band of rows never arrives and stays black.
 
-    `height` is its share of the image's. `synchronization_tearing` is the authors' second reading, in
+    `height` is its share of the image's height. `synchronization_tearing` is the authors' second reading, in
     which the rows after the gap move up.
     """
     out = image.copy()
@@ -55,7 +55,7 @@ def synchronization_exception(image: Image, draw: Draw, *, height: float) -> Ima
     rows=constant(0.03, low=0, high=1, unit="of the height"),
 )
 def synchronization_tearing(image: Image, draw: Draw, *, tears: int, rows: float) -> Image:
-    """Rows lost and not noticed: what follows each gap moves up, and the end of the image is black.
+    """Rows are lost unnoticed: the rows after each gap move up, and the end of the image is black.
 
     Each of `tears` gaps loses a share `rows` of the height, at least one row. The authors' script loses
     10 to 20 rows of images about 480 high. Labels stay where they were.
@@ -76,7 +76,7 @@ def synchronization_tearing(image: Image, draw: Draw, *, tears: int, rows: float
     side=ladder(0.04, 0.06, 0.08, 0.10, 0.12, low=0, high=1, unit="of each side"),
 )
 def memory_exception(image: Image, draw: Draw, *, side: float) -> Image:
-    """A block of the frame buffer is lost and reads black; `side` is its share of each of the image's."""
+    """A block of the frame buffer is lost and reads black; `side` is its share of each side of the image."""
     out = image.copy()
     rows, columns = (_extent(draw, axis, side, n) for axis, n in zip("yx", image.shape, strict=False))
     out[rows, columns] = 0
@@ -92,8 +92,8 @@ def memory_exception(image: Image, draw: Draw, *, side: float) -> Image:
 def memory_block_loss(image: Image, draw: Draw, *, share: float, block: int) -> Image:
     """Scattered memory pages are lost: a share of the block×block squares reads black.
 
-    A second reading of `memory_exception`, with many small holes instead of one large one. At least one
-    block is lost if any.
+    A second reading of `memory_exception`, with many small holes instead of one large one. At least one block
+    is lost unless the share is 0.
     """
     height, width = image.shape[:2]
     grid = -(-height // block), -(-width // block)
@@ -105,9 +105,9 @@ def memory_block_loss(image: Image, draw: Draw, *, share: float, block: int) -> 
 
 @lru_cache(maxsize=2)
 def _cleared(wire: str) -> npt.NDArray[np.uint8]:
-    """table[place, v]: a byte with one of its eight places cleared, the highest first."""
+    """table[place, v]: a byte with one of its eight bits cleared, the highest first."""
     values = np.arange(256)
-    if wire == "serial":  # the first 1 is taken for the byte's start
+    if wire == "serial":  # the receiver takes the first 1 for the byte's start
         values = np.array([v << (8 - max(v.bit_length(), 1)) for v in range(256)])
     return np.stack([values & ~(128 >> place) for place in range(8)]).astype(np.uint8)
 
@@ -119,12 +119,12 @@ def _cleared(wire: str) -> npt.NDArray[np.uint8]:
     wire=constant("serial", choices=("serial", "parallel")),
 )
 def transfer_harness_exception(image: Image, draw: Draw, *, share: float, wire: str) -> Image:
-    """A cable breaks up: bytes of Y, Cr and Cb lose one of their eight bits.
+    """A failing cable: bytes of Y, Cr and Cb lose one of their eight bits.
 
-    It happens where a random share of the rows crosses a random share of the columns, each byte losing
-    a bit of its own. As in the authors' script, bytes travel on a serial wire whose receiver takes the
-    first 1 for the start, so that dark values also jump. wire="parallel" loses the bit and nothing else,
-    which takes about twice the share for the same harm. On a grey image the bytes are Y's.
+    It happens where a random share of the rows crosses a random share of the columns; each byte loses a bit
+    of its own. As in the authors' script, bytes travel on a serial wire whose receiver takes the first 1 for
+    the start, so that dark values also jump. wire="parallel" loses only the bit, and needs about twice the
+    share for the same harm. On a grey image the bytes are those of Y.
     """
     rows, columns = (
         np.flatnonzero(_hit(draw, axis, (n,), share))
@@ -148,8 +148,8 @@ def transfer_harness_exception(image: Image, draw: Draw, *, share: float, wire: 
 def transfer_stripe_loss(image: Image, draw: Draw, *, chance: float, rows: int) -> Image:
     """Bursts on the cable: stripes of rows lose their luma or one of their chroma channels.
 
-    A second reading of `transfer_harness_exception`. A grey image's stripes can only lose luma, so one
-    in three of those hit does.
+    A second reading of `transfer_harness_exception`. Stripes of a grey image can lose only luma, so one in
+    three of those hit does.
     """
     stripes = -(-image.shape[0] // rows)
     hit = _hit(draw, "stripes", (stripes,), chance)

@@ -1,8 +1,8 @@
-"""The front of a camera: what lies before the lens, what is on it, and the sensor behind it.
+"""The front of a camera: in front of the lens, on the lens, and the sensor behind it.
 
-The sixteen camera faults of *liu* (Liu et al. 2024) fill three modules: this one, `isp` and `board`. The
+The sixteen camera faults of *liu* (Liu et al. 2024) are in three modules: this one, `isp` and `board`. The
 paper and its published scripts disagree in places; each docstring says which reading is the default and
-how to get the other. `develop` (in `pipeline`) applies several faults in the order of a real camera.
+how to choose the other. `develop` (in `pipeline`) applies several faults in the order of a real camera.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from stormproof.core.randomness import Draw
 from stormproof.core.sample import Image
 from stormproof.corruptions.registry import constant, corruption, ladder
 
-_PROFILE = 1024  # steps of a radial profile; between them it is straight
-_FOG_SIDE = 640  # pixels on the long side of the images the paper fogged
+_PROFILE = 1024  # steps of a radial profile, interpolated linearly
+_FOG_SIDE = 640  # pixels on the long side of the paper's images
 _DROP_SHRINK = 10  # a drop shows a neighbourhood ten times its own width
 _DROP_RIM = 0.3  # share of a drop's radius over which it fades
-_DROP_PASSED = 0.9  # light that comes through a drop
-_SPOT_WIDTH = 500  # pixels of image width that spots are counted on
+_DROP_PASSED = 0.9  # share of light that passes through a drop
+_SPOT_WIDTH = 500  # pixels of image width per count of spots
 
 
 @lru_cache(maxsize=16)
 def _transmittance(scattering: float, depth: float, slope: float, reach: float) -> imaging.Field:
-    """exp(−scattering · optical depth), from the centre out; the depth falls by `slope` a pixel."""
+    """exp(−scattering · optical depth) from the centre outwards; the depth falls by `slope` per pixel."""
     distance = np.linspace(0, reach, _PROFILE)
     return np.exp(-scattering * np.maximum(depth - slope * distance, 0)).astype(np.float32)
 
@@ -44,9 +44,9 @@ def camera_fog(image: Image, *, scattering: float, scale: str) -> Image:
 
     t = exp(−scattering·d) and airlight 0.85 − scattering. The optical depth d is √L − 0.04·r for an
     image of L pixels on its long side, r pixels from a centre a fifth down and half across.
-    scale="pixels" is that law as the authors' script has it, in which fog thickens with resolution
-    (and d ends at 0). The default, "picture", measures r as if L were 640, the size the paper ran on, so
-    that an image fogs alike at any resolution. Called camera_fog since `fog` is imagenet-c's fractal cloud.
+    scale="pixels" is the law of the authors' script, in which fog thickens with resolution (and d ends at
+    0). The default, "picture", measures r as if L were 640, the size of the paper's images, so that fog does
+    not depend on resolution. The name is camera_fog because `fog` is imagenet-c's fractal cloud.
     """
     height, width = image.shape[:2]
     side = max(height, width)
@@ -66,9 +66,9 @@ def camera_fog(image: Image, *, scattering: float, scale: str) -> Image:
 def lens_obstruction(image: Image, draw: Draw, *, drops: int, light: float) -> Image:
     """Drops on the lens, each showing the scene around it small and upside down.
 
-    A drop's half height is 1.5 to 3.5 % of the image's shorter side, its width 0.6 to 0.9 of that.
-    `light` is what a dirty lens still lets through everywhere: the authors' script has 0.7, which alone
-    costs more SSIM than the paper reports for the whole fault; the default leaves it at 1.
+    A drop's half height is 1.5 to 3.5 % of the image's shorter side, its width 0.6 to 0.9 of that. `light` is
+    the share of light that a dirty lens passes everywhere. The authors' script has 0.7, which alone costs
+    more SSIM than the paper reports for the whole fault; the default is 1.
     """
     height, width = image.shape[:2]
     places = draw.uniforms("drops", 4 * drops).reshape(drops, 4)
@@ -89,15 +89,15 @@ def _dimmed(light: float, channels: int) -> npt.NDArray[np.uint8]:
 def focus_motor_damage(image: Image, *, sigma: float) -> Image:
     """The focus motor stops short: Gaussian blur of σ pixels.
 
-    The paper's SSIM of 0.98 and its VIF of 0.29 exclude each other for any blur. The default lies
-    between; suite `camera-variants` holds σ 0.4 … 0.6, which meets the SSIM, and the authors' levels
-    4 … 12 (σ 1.4 … 3.8), which meet the VIF.
+    No blur has both the paper's SSIM of 0.98 and its VIF of 0.29. The default lies between; suite
+    `camera-variants` has σ 0.4 … 0.6, which matches the SSIM, and the authors' levels 4 … 12
+    (σ 1.4 … 3.8), which match the VIF.
     """
     return imaging.gaussian_blur(image, sigma)
 
 
 def _spots(draw: Draw, count: int, size: tuple[int, int]) -> list[tuple[int, int, int]]:
-    """Row, column and length (3 or 4 pixels) of every burnt spot, `count` for 500 pixels of width."""
+    """Row, column and length (3 or 4 pixels) of every burnt spot, `count` per 500 pixels of width."""
     height, width = size
     number = max(round(count * width / _SPOT_WIDTH), min(count, 1))
     places = draw.uniforms("spots", 3 * number).reshape(number, 3)
@@ -129,8 +129,8 @@ def _burn(image: Image, row: int, column: int, length: int) -> None:
 def ccd_sensor_damage(image: Image, draw: Draw, *, spots: int) -> Image:
     """Burnt spots on a CCD: saturated blobs, each smearing white over its whole column.
 
-    `spots` counts them on 500 pixels of width; a wider sensor has more. Any number above
-    0 gives at least one.
+    `spots` is their number per 500 pixels of width; a wider image has more. Any number above 0 gives at
+    least one.
     """
     out = image.copy()
     burnt = _spots(draw, spots, image.shape[:2])
@@ -147,8 +147,8 @@ def ccd_sensor_damage(image: Image, draw: Draw, *, spots: int) -> Image:
 def cmos_sensor_damage(image: Image, draw: Draw, *, spots: int) -> Image:
     """Burnt spots on a CMOS sensor: saturated blobs whose row and column read black.
 
-    `spots` counts them on 500 pixels of width, as for `ccd_sensor_damage`. The paper speaks of a black
-    line; the row and the column are the authors' script.
+    `spots` is their number per 500 pixels of width, as for `ccd_sensor_damage`. The paper describes a black
+    line; the row and the column follow the authors' script.
     """
     out = image.copy()
     burnt = _spots(draw, spots, image.shape[:2])

@@ -1,6 +1,10 @@
-"""Digital processing: warping, pixelation, compression."""
+"""Digital processing: contrast, saturation, warping, pixelation, compression."""
 
 from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
 
 from stormproof import imaging
 from stormproof.core.randomness import Draw
@@ -8,10 +12,54 @@ from stormproof.core.sample import Image
 from stormproof.corruptions.registry import corruption, ladder
 
 
+@corruption(
+    family="digital",
+    cite="hendrycks2019",
+    factor=ladder(0.4, 0.3, 0.2, 0.1, 0.05, low=0, high=10, between="log", unit="×"),
+)
+def contrast(image: Image, *, factor: float) -> Image:
+    """Reduced contrast around each channel's mean.
+
+    A value v becomes mean + factor·(v − mean).
+    """
+    means = imaging.channel_means(image)[:, None] / 255
+    levels = np.arange(256) / 255
+    tables = np.clip((levels - means) * factor + means, 0, 1) * 255
+    return imaging.look_up(image, tables.astype(np.uint8))
+
+
+@lru_cache(maxsize=16)
+def _spread(gain: float, offset: float) -> imaging.Field:
+    """spread[V, m]: the factor for the distance to the brightest channel V, where m is the darkest."""
+    top = np.arange(256)[:, None]
+    low = np.minimum(np.arange(256), top)
+    chroma = np.maximum(top - low, 1)  # greys are handled separately
+    saturation = np.clip(gain * chroma / np.maximum(top, 1) + offset, 0, 1)
+    return np.asarray(top * saturation / chroma, np.float32)
+
+
+@corruption(
+    family="digital",
+    cite="hendrycks2019",
+    gain=ladder(0.3, 0.1, 2, 5, 20.0, low=0, high=1000, between="switch", unit="×"),
+    offset=ladder(0, 0, 0, 0.1, 0.2, low=0, high=1, unit="of full saturation"),
+)
+def saturate(image: Image, *, gain: float, offset: float) -> Image:
+    """HSV saturation scaled and shifted: 1 and 2 wash colours out, 3 to 5 exaggerate them.
+
+    S becomes gain·S + offset, clipped to 0 … 1; hue and brightness are kept.
+    A positive offset tints neutral pixels red, the hue that HSV gives to grey. A grey image has no
+    colour to change and is returned unchanged.
+    """
+    if image.shape[2] == 1:
+        return image.copy()
+    return imaging.resaturate(image, _spread(gain, offset), 1 - offset)
+
+
 def elastic_field(
     size: tuple[int, int], draw: Draw, *, strength: float
 ) -> tuple[imaging.Field, imaging.Field]:
-    """(dy, dx): uniform noise smoothed over 1 % of each side, both amplitudes by the height."""
+    """(dy, dx): uniform noise smoothed over 1 % of each side, both amplitudes relative to the height."""
     dx, dy = (_waves(draw, axis, *size, strength) for axis in ("dx", "dy"))
     return dy, dx
 
@@ -26,7 +74,7 @@ def elastic_transform(image: Image, draw: Draw, *, strength: float) -> Image:
     """The image stretched and squeezed like a rubber sheet, by about 1 to 2 pixels.
 
     Displacements are uniform noise of ±0.5 % of the height, smoothed over 1 % of each side, × `strength`.
-    Both amplitudes go by the height, as in the reference. As there, labels stay where they are;
+    Both amplitudes are relative to the height, and labels stay where they are, as in the reference;
     `labels=moved` moves them too.
     """
     height, width = image.shape[:2]

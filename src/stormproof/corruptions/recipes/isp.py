@@ -1,19 +1,18 @@
-"""The image signal processor: a chain of corrections, and what is left when one of them fails.
+"""The image signal processor: a chain of corrections, and what remains when one of them fails.
 
     sensor ─► black level ─► lens shading ─► white balance ─► bad pixels ─► colour interpolation ─►
               gamma ─► luma and chroma ─► image
 
-A photograph is what a sound camera delivers: every stage has undone exactly what the lens and the
-sensor did. So a pass without faults gives the photograph back, and a faulty stage shows what it left
-undone. The stages up to white balance scale and shift each colour on its own, which interpolation
-commutes with, so they work on the photograph directly. Bad pixels do not: they are set on the
-photograph's RGGB mosaic, and wherever the interpolation reads one it has only plain neighbours to go by
-(`imaging.demosaic`). Developing all of a photograph a second time would blur it on top (28 dB with plain
-interpolation, on COCO), which no camera does.
+A photograph is what a sound camera delivers: every stage has undone exactly what the lens and the sensor did.
+So a pass without faults returns the photograph, and a faulty stage shows what it failed to undo. The stages
+up to white balance scale and shift each colour separately, which commutes with interpolation, so they work on
+the photograph directly. Bad pixels do not: they are set on the photograph's RGGB mosaic, and only pixels
+whose interpolation reads one are interpolated again (`imaging.demosaic`). Developing the whole photograph a
+second time would blur it as well (28 dB with plain interpolation, on COCO), which no camera does.
 
-Values stay in the photograph's own encoding, as in the authors' scripts, hence in the published rows.
-A grey image is the luma of a neutral scene: a colour fault comes out as the luma of what it would
-make of that scene. A grey sensor has no filters, so its bad pixels stay where they are.
+Values stay in the photograph's encoding, as in the authors' scripts, hence in the published rows. A grey
+image is the luma of a neutral scene, so a colour fault shows as the luma of its effect on that scene. A grey
+sensor has no filters, so its bad pixels do not spread.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ from stormproof.core.randomness import U16, Draw, normal_quantiles
 from stormproof.core.sample import Image
 from stormproof.corruptions.registry import constant, corruption, ladder
 
-_PROFILE = 1024  # steps of a radial profile; between them it is straight
+_PROFILE = 1024  # steps of a radial profile, interpolated linearly
 _LEVELS = np.arange(256, dtype=np.float64)
 
 Tables = npt.NDArray[np.uint8]
 
 
 def _tables(levels: npt.NDArray[np.float64], channels: int) -> Tables:
-    """What becomes of each grey level in R, G and B; for a grey image, of its luma."""
+    """Look-up tables for R, G and B; for a grey image, one for its luma."""
     rgb = np.clip(levels, 0, 255)
     shown = rgb if channels == 3 else np.array(imaging.LUMA) @ rgb
     return np.rint(shown).astype(np.uint8).reshape(channels, 256)
@@ -55,7 +54,7 @@ def _amplified(gains: tuple[float, float, float], channels: int) -> Tables:
 
 
 def _off_black(image: Image, law: str, *, gain: float, channel: int, share: float, level: float) -> Image:
-    """A black level that is wrong: green amplified under the law of gains, else one channel lifted."""
+    """A wrong black level: green amplified if the law is "gain", else one channel lifted."""
     channels = image.shape[2]
     wrong = _amplified((1, gain, 1), channels) if law == "gain" else _lifted(channel, share, level, channels)
     return imaging.look_up(image, wrong)
@@ -69,10 +68,10 @@ def _off_black(image: Image, law: str, *, gain: float, channel: int, share: floa
     law=constant("pedestal", choices=("pedestal", "gain")),
 )
 def insufficient_black_level(image: Image, *, share: float, level: float, law: str) -> Image:
-    """Too little black level taken off: red keeps a pedestal, and shadows turn red.
+    """Too little black level subtracted: red keeps a pedestal, and shadows turn red.
 
     Red becomes (1 − share)·v + share·level. The authors' script keeps the share at 0.3 and raises the
-    level (suite `camera-variants`). law="gain" follows the paper's words instead, too small a gain on
+    level (suite `camera-variants`). law="gain" follows the paper's text instead, too small a gain on
     green: green becomes (1 − share)·v, and the image turns magenta.
     """
     return _off_black(image, law, gain=1 - share, channel=0, share=share, level=level)
@@ -89,7 +88,7 @@ def excessive_black_level(image: Image, *, share: float, level: float, law: str)
     """Black level corrected too far: green is lifted, and shadows turn green.
 
     Green becomes (1 − share)·v + share·level, as in the authors' script, which keeps the share at 0.3
-    and raises the level. law="gain" follows the paper's words, too large a gain: (1 + share)·v.
+    and raises the level. law="gain" follows the paper's text, too large a gain: (1 + share)·v.
     """
     return _off_black(image, law, gain=1 + share, channel=1, share=share, level=level)
 
@@ -112,10 +111,10 @@ def lens_shading_damage(image: Image, *, strength: float, profile: str) -> Image
     """The lens's falloff left uncorrected: the image darkens towards its corners.
 
     The gain is (1 + k·q²)⁻², the cos⁴ law for a half-diagonal of √k focal lengths; q goes from 0 at the
-    centre to 1 in the corners. The paper's SSIM of 0.36 asks for k = 2 … 10, corners at 11 % down to
-    0.8 % of their light, and may be a slip of measurement (docs/fidelity.md); the default is a
-    lens one could buy, and suite `camera-variants` holds the others. profile="linear" is max(0, 1 − k·q),
-    about the authors' script at k = 1.
+    centre to 1 in the corners. The paper's SSIM of 0.36 requires k = 2 … 10, corners at 11 % down to 0.8 %
+    of their light, and may be a measurement error (docs/fidelity.md); the default is a lens one could buy,
+    and suite `camera-variants` has the others. profile="linear" is max(0, 1 − k·q), close to the authors'
+    script at k = 1.
     """
     height, width = image.shape[:2]
     centre = (height - 1) / 2, (width - 1) / 2
@@ -133,11 +132,11 @@ def white_balance_damage(image: Image, *, error: float, law: str) -> Image:
     """White balance from wrong measurements: the image turns red.
 
     Grey-world gains, but the means of green and blue are read 100·error grey levels too high, as in the
-    authors' script. law="gains" errs without a measurement: red ×(1 + error), blue ×(1 − error), then
-    all three scaled so that a neutral grey keeps its luma.
+    authors' script. law="gains" does not depend on the image: red ×(1 + error), blue ×(1 − error), then all
+    three scaled so that a neutral grey keeps its luma.
     """
     gains = _sided_gains(error) if law == "gains" else _misread_gains(imaging.channel_means(image), error)
-    # Truncated, as the script does; the tiny amount keeps whole products whole.
+    # Truncated, as in the script; the tiny amount keeps whole products whole.
     levels = np.floor(np.clip(np.array(gains)[:, None] * _LEVELS + 1e-9, 0, 255))
     return imaging.look_up(image, _tables(levels, image.shape[2]))
 
@@ -162,10 +161,9 @@ def _sided_gains(error: float) -> tuple[float, ...]:
 def bad_pixel_damage(image: Image, draw: Draw, *, share: float, fault: str) -> Image:
     """Dead sensor sites left uncorrected: on the mosaic a share of them reads black.
 
-    Interpolation spreads each over its neighbours, as a dark or coloured blot of 3×3 pixels; pixels
-    without a bad site in their 5×5 are the photograph's.
-    fault="dead_and_hot" makes half of them white; real sensors have a share of 0.001 to 0.1 of such
-    (suite `camera-variants`).
+    Interpolation spreads each over its neighbours, as a dark or coloured blot of 3×3 pixels; pixels without
+    a bad site in their 5×5 keep the photograph's values. fault="dead_and_hot" makes half of the sites white;
+    in real sensors their share is 0.001 to 0.1 (suite `camera-variants`).
     """
     raw = imaging.mosaic(image)
     bits = draw.bits("sites", raw.shape)
@@ -177,7 +175,7 @@ def bad_pixel_damage(image: Image, draw: Draw, *, share: float, fault: str) -> I
 
 
 def _interpolate(faulty: Image, raw: Image, image: Image) -> Image:
-    """The image that a faulty raw develops into. Without a whole cell of filters, sites are pixels."""
+    """The image that a faulty raw develops into; if there is no whole cell of filters, sites are pixels."""
     if image.shape[2] == 3 and min(image.shape[:2]) >= 2:
         return imaging.demosaic(faulty, image)
     return np.where((faulty != raw)[..., None], faulty[..., None], image)
@@ -192,9 +190,9 @@ def _interpolate(faulty: Image, raw: Image, image: Image) -> Image:
 def cfa_interpolation_damage(image: Image, draw: Draw, *, share: float, law: str) -> Image:
     """Colour interpolation fails in a share of the pixels, which keep their luma and lose their colour.
 
-    This is the authors' script. law="bilinear" is the milder fault: those pixels take their missing
-    colours from their neighbours without looking at the other colours, so that edges fray (zipper) and
-    fine detail turns to false colour. A grey image has no colour to lose and comes back as it is.
+    This is the authors' script. law="bilinear" is the milder fault: those pixels interpolate each missing
+    colour from its neighbours without regard to the other colours, so that edges fray (zipper) and fine
+    detail shows false colours. A grey image has no colour to lose and is returned unchanged.
     """
     if image.shape[2] == 1:
         return image.copy()
@@ -213,7 +211,7 @@ def cfa_interpolation_damage(image: Image, draw: Draw, *, share: float, law: str
 def gamma_damage(image: Image, *, gamma: float) -> Image:
     """A wrong gamma curve: v becomes v^γ on a scale of 0 to 1, and mid-tones darken.
 
-    Below 1 they brighten; suite `camera-variants` holds that twin, γ 0.8 … 0.4.
+    Below 1 they brighten: suite `camera-variants` has γ 0.8 … 0.4.
     """
     table = np.rint((_LEVELS / 255) ** gamma * 255).astype(np.uint8)
     return imaging.look_up(image, np.tile(table, (image.shape[2], 1)))
@@ -233,8 +231,8 @@ def _chroma_steps(sd: float) -> npt.NDArray[np.int16]:
 def colour_space_damage(image: Image, draw: Draw, *, noise: float, blur: float) -> Image:
     """Neither colour noise removed nor edges sharpened: noisy chroma, soft luma.
 
-    Normal noise of `noise` grey levels on Cr and Cb, a Gaussian of `blur` pixels on Y, as the paper
-    says; `colour_space_wraparound` is what its script does. A grey image has only its luma.
+    Normal noise of `noise` grey levels on Cr and Cb, a Gaussian of `blur` pixels on Y, as in the paper;
+    `colour_space_wraparound` is what its script does. A grey image has only luma.
     """
     yuv = imaging.to_yuv(image)
     luma = imaging.gaussian_blur(yuv[..., :1], blur)
@@ -251,9 +249,9 @@ def colour_space_damage(image: Image, draw: Draw, *, noise: float, blur: float) 
     share=ladder(0.02, 0.06, 0.12, 0.25, 0.40, low=0, high=1, unit="of all pixels"),
 )
 def colour_space_wraparound(image: Image, draw: Draw, *, share: float) -> Image:
-    """Offsets taken off twice in a share of the pixels: Y − 16, Cr − 128, Cb − 128, wrapping at 0.
+    """Offsets subtracted twice in a share of the pixels: Y − 16, Cr − 128, Cb − 128, wrapping at 0.
 
-    The authors' script for `colour_space_damage`: garish dots. On a grey image Y alone wraps.
+    The authors' script for `colour_space_damage`: garish dots. On a grey image only Y wraps.
     """
     offsets = np.array([16, 128, 128], np.uint8)[: image.shape[2]]
     wrapped = imaging.from_yuv(imaging.to_yuv(image) - offsets)

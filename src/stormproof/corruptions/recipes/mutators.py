@@ -1,8 +1,8 @@
-"""Simple mutators (Pezzementi et al. 2018): what can go wrong without knowing the scene.
+"""Mutators (Pezzementi et al. 2018): simple ones, and haze and defocus, which grow with distance.
 
-Their Gaussian blur and JPEG compression are the corruptions `gaussian_blur` and `jpeg_compression`. All
-work on grey levels 0..255, rounded and saturated. None has a scale of severities: the suite `mutators`
-holds the paper's own numbers.
+Their Gaussian blur and JPEG compression are the corruptions `gaussian_blur` and `jpeg_compression`. All work
+on grey levels 0..255, rounded and clipped. Only haze has severities: the suites `mutators` and `contextual`
+hold the paper's own numbers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from stormproof import imaging
 from stormproof.core.randomness import Draw, normal_quantiles
 from stormproof.core.sample import Image
-from stormproof.corruptions.registry import corruption, free
+from stormproof.corruptions.registry import corruption, free, ladder
 
 HAZE = (205.0, 208.0, 211.0)  # the grey of fog, in grey levels
 _LEVELS = 4096  # outcomes per grey level of signal-dependent noise
@@ -23,7 +23,7 @@ _LEVELS = 4096  # outcomes per grey level of signal-dependent noise
 
 @corruption(family="light", cite="pezzementi2018", factor=free(low=0, high=255, unit="×"))
 def brightness_shift(image: Image, *, factor: float) -> Image:
-    """Sudden light or poor exposure: every channel multiplied by a factor, with saturation."""
+    """Sudden light or poor exposure: every channel is multiplied by a factor and clipped."""
     table = np.clip(np.rint(factor * np.arange(256)), 0, 255).astype(np.uint8)
     return imaging.look_up(image, np.tile(table, (image.shape[2], 1)))
 
@@ -41,14 +41,14 @@ def alpha_blend(image: Image, *, alpha: float) -> Image:
 
 @corruption(family="noise", cite="pezzementi2018", amount=free(low=0, high=1, unit="of all pixels"))
 def salt_and_pepper(image: Image, draw: Draw, *, amount: float) -> Image:
-    """Bits lost on the way: a fraction of the pixels, all channels at once, turns black or white.
+    """Transmission errors: a fraction of the pixels turns black or white.
 
-    Unlike `impulse_noise`, which hits every channel on its own.
+    All channels of a pixel change together, unlike in `impulse_noise`.
     """
     return imaging.black_and_white_pixels(image, amount, draw.bits("pixels", image.shape[:2]))
 
 
-# Full-range ITU-R BT.601, as JPEG has it: what R, G, B become when one of Cb, Cr (128 is neutral) turns 0.
+# Full-range ITU-R BT.601, as in JPEG: what R, G, B become when Cb or Cr (128 is neutral) turns 0.
 _CB = np.array([-0.168736, -0.331264, 0.5, 128.0])
 _CR = np.array([0.5, -0.418688, -0.081312, 128.0])
 _SPREAD = {"Cb": np.array([0.0, -0.344136, 1.772]), "Cr": np.array([1.402, -0.714136, 0.0])}
@@ -56,7 +56,7 @@ _SPREAD = {"Cb": np.array([0.0, -0.344136, 1.772]), "Cr": np.array([1.402, -0.71
 
 @lru_cache(maxsize=8)
 def _without(channel: str) -> npt.NDArray[np.float64]:
-    """The 3×4 matrix that takes a channel out."""
+    """The 3×4 matrix that removes a channel."""
     matrix = np.eye(3, 4)
     if channel in "RGB":
         matrix["RGB".index(channel)] = 0
@@ -66,9 +66,9 @@ def _without(channel: str) -> npt.NDArray[np.float64]:
 
 @corruption(family="channels", cite="pezzementi2018", channel=free(choices=("R", "G", "B", "Cb", "Cr")))
 def channel_drop(image: Image, *, channel: str) -> Image:
-    """A channel lost: R, G or B set to 0, or Cb or Cr set to 0 in YCbCr, which casts a strong colour.
+    """A lost channel: R, G or B is set to 0, or Cb or Cr in YCbCr, which gives a strong colour cast.
 
-    A grey image has no colour channel to lose and comes back as it is.
+    A grey image has no colour channel to lose and is returned unchanged.
     """
     if image.shape[2] == 1:
         return image.copy()
@@ -96,3 +96,82 @@ def additive_noise(image: Image, draw: Draw, *, zeta_w: float, zeta_u: float, ps
     return imaging.noise_by_table(
         image, _additive_table(zeta_w, zeta_u, psi), draw.bits("noise", image.shape)
     )
+
+
+KOSCHMIEDER = 3.912  # −ln 0.02: at the visibility distance 2 % of the contrast is left
+_OPAQUE = 6.24  # −ln(½ / 255): beyond this optical depth less than half a grey level comes through
+_STEPS = 4096
+_SOFTENING = 2.0  # px; the paper smooths depth to avoid hard edges in the haze
+_WIDEST = 64.0  # px; scenes closer than a hand's breadth would blur the whole image
+
+
+def extinction(visibility: float) -> float:
+    """β in 1/m from the visibility distance in metres (Koschmieder)."""
+    return KOSCHMIEDER / visibility
+
+
+def camera_constant(f_number: float, focal_length: float, pixel_width: float) -> float:
+    """κ in pixel·metres from the aperture's f-number N, and f and γ in metres: κ = f² / (N·γ).
+
+    The paper prints γ·f²/N, which has the wrong unit; f²/(N·γ) gives its κ = 3.6 from its own Table III.
+
+    >>> round(camera_constant(1.4, 2.5e-3, 1.24e-6), 3)
+    3.6
+    """
+    return focal_length**2 / (f_number * pixel_width)
+
+
+@lru_cache(maxsize=1)
+def _transmission() -> npt.NDArray[np.float32]:
+    """exp(−t) for optical depths t from 0 to `_OPAQUE`."""
+    table = np.exp(-np.linspace(0, _OPAQUE, _STEPS + 1))
+    return np.append(table, table[-1]).astype(np.float32)
+
+
+@corruption(
+    family="weather",
+    cite="pezzementi2018",
+    needs=("depth",),
+    derived={"beta": extinction},
+    beta=ladder(0.004, 0.012, 0.04, low=0, high=100, between="log", unit="1/m"),
+)
+def haze(image: Image, *, depth: imaging.Field, beta: float) -> Image:
+    """Haze: light fades with distance towards the grey of fog, I·T + h·(1 − T) with T = exp(−β·depth).
+
+    β is in 1/m; `visibility` in metres may be given instead, u_V = 3.912/β. Depth is smoothed with a
+    Gaussian of 2 px first. Optical depths beyond 6.24, where nothing is visible, count as 6.24, the sky
+    included: otherwise smoothing would spread the sky's haze over the edges of objects.
+    """
+    if beta == 0:
+        return image.copy()
+    near = np.minimum(depth, np.float32(_OPAQUE / beta))
+    soft = imaging.gaussian_field(near, (_SOFTENING, _SOFTENING), truncate=3, rule="nearest")
+    grey = imaging.in_channels(HAZE, image.shape[2])
+    return imaging.fade(image, soft, _transmission(), _STEPS * beta / _OPAQUE, grey)
+
+
+def blur_radius(depth: imaging.Field, kappa: float, focus: float) -> imaging.Field:
+    """ρ in pixels: κ·|D − u_f| / (D·u_f), which is κ / u_f for the sky."""
+    radius = np.float32(kappa) * np.abs(np.float32(1 / focus) - np.float32(1) / depth)
+    capped: imaging.Field = np.minimum(radius, np.float32(_WIDEST))
+    return capped
+
+
+@corruption(
+    family="blur",
+    cite="pezzementi2018",
+    needs=("depth",),
+    derived={"kappa": camera_constant},
+    kappa=free(low=0, high=1000, unit="px·m"),
+    focus=free(low=0.01, high=10000, unit="m"),
+)
+def defocus(image: Image, *, depth: imaging.Field, kappa: float, focus: float) -> Image:
+    """A lens focused at `focus` metres: each point of the scene is blurred according to its distance.
+
+    Every pixel y spreads its light by a Gaussian of σ = ρ(y) pixels, and the light that arrives is divided by
+    the weight that arrives (Eq. 3). So a blurred background takes no colour from a sharp object in front of
+    it, the object keeps its edge, and the background's light spills over that edge. κ, in pixel·metres, is a
+    constant of the camera; `f_number`, `focal_length` and `pixel_width` (metres) may be given instead. ρ is
+    at most 64 px.
+    """
+    return imaging.scatter_gaussian(image, blur_radius(depth, kappa, focus))

@@ -12,12 +12,12 @@ from stormproof.core.randomness import Draw, normal_quantiles
 from stormproof.core.sample import Image
 from stormproof.corruptions.registry import corruption, ladder
 
-_LEVELS = 4096  # outcomes per grey level where the noise depends on it: 1 MiB a table, which stays in cache
+_LEVELS = 4096  # outcomes per grey level where noise depends on it: a table of 1 MiB fits in cache
 
 
 @lru_cache(maxsize=16)
 def normal_steps(sd: float) -> npt.NDArray[np.int16]:
-    """What to add for each 16-bit draw. The floor is the reference's truncation: ⌊v + n⌋ = v + ⌊n⌋."""
+    """The step for each 16-bit draw. The floor is the reference's truncation: ⌊v + n⌋ = v + ⌊n⌋."""
     return np.clip(np.floor(sd * normal_quantiles()), -256, 256).astype(np.int16)
 
 
@@ -39,12 +39,12 @@ def _poisson_table(photons: float) -> npt.NDArray[np.uint8]:
     """table[v, i]: truncated grey level of the (i + ½)/4096 quantile of Poisson(photons·v/255)/photons."""
     means = photons * np.arange(256) / 255
     counts = np.arange(int(photons + 12 * np.sqrt(photons) + 24))
-    # Probabilities by logarithms: exact enough far into both tails, no special functions.
+    # Probabilities by logarithms: exact enough far into both tails, without special functions.
     factorials = np.concatenate(([0.0], np.cumsum(np.log(counts[1:]))))
     levels = (np.clip(counts / photons, 0, 1) * 255).astype(np.uint8)
     quantiles = (np.arange(_LEVELS) + 0.5) / _LEVELS
     table = np.empty((256, _LEVELS), np.uint8)
-    for row, mean in zip(table, means, strict=True):  # level by level: whole tables of floats take memory
+    for row, mean in zip(table, means, strict=True):  # row by row, to save memory
         below = np.cumsum(np.exp(counts * np.log(max(mean, 1e-300)) - factorials - mean))
         row[:] = levels[np.minimum(np.searchsorted(below, quantiles, side="left"), len(counts) - 1)]
     return table
@@ -58,7 +58,7 @@ def _poisson_table(photons: float) -> npt.NDArray[np.uint8]:
 def shot_noise(image: Image, draw: Draw, *, photons: float) -> Image:
     """Few photons: each value is a Poisson count with `photons` expected at white.
 
-    A value v becomes 255/photons · Poisson(photons·v/255), cut at white.
+    A value v becomes 255/photons · Poisson(photons·v/255), clipped at white.
     """
     return imaging.noise_by_table(image, _poisson_table(photons), draw.bits("noise", image.shape))
 
@@ -71,8 +71,8 @@ def shot_noise(image: Image, draw: Draw, *, photons: float) -> Image:
 def impulse_noise(image: Image, draw: Draw, *, amount: float) -> Image:
     """Salt and pepper from transmission faults.
 
-    A share `amount` of all values becomes 0 or 255, as likely the one as the other.
-    Each channel's value is hit on its own, so at severity 5 three pixels in five have a wrong colour.
+    A share `amount` of all values becomes 0 or 255, with equal probability.
+    Channels are hit independently, so at severity 5 three pixels in five change colour.
     """
     return imaging.salt_and_pepper(image, amount, draw.bits("noise", image.shape))
 
@@ -94,7 +94,7 @@ def _speckle_table(sigma: float) -> npt.NDArray[np.uint8]:
     sigma=ladder(0.15, 0.2, 0.35, 0.45, 0.6, low=0, high=10, unit="of the value"),
 )
 def speckle_noise(image: Image, draw: Draw, *, sigma: float) -> Image:
-    """Normal noise in proportion to brightness, as coherent light and gain errors make it.
+    """Normal noise in proportion to brightness, as from coherent light and gain errors.
 
     A value v becomes v + v·σ·N(0, 1), drawn anew for each channel of each pixel.
     """

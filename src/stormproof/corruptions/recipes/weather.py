@@ -1,10 +1,12 @@
-"""Weather: snow, frost on the window, fog, bright light; and spatter on the lens."""
+"""Weather: snow, frost on the window, fog, spatter on the lens, bright light."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import ceil
 
 import numpy as np
+import numpy.typing as npt
 
 from stormproof import imaging
 from stormproof.core.randomness import Draw
@@ -15,7 +17,7 @@ from stormproof.corruptions.registry import constant, corruption, ladder
 
 _WATER = (175.0, 238.0, 238.0)  # pale turquoise
 _MUD = (63.0, 42.0, 20.0)
-_TINY = np.finfo(np.float32).tiny  # divides by nothing without a fuss: 0 stays 0
+_TINY = np.finfo(np.float32).tiny  # avoids a division by zero: 0 stays 0
 
 
 @corruption(
@@ -41,11 +43,11 @@ def snow(
     sigma: float,
     keep: float,
 ) -> Image:
-    """Falling snow: bright streaks over a whitened image, `flake` pixels in size whatever the image's.
+    """Falling snow: bright streaks over a whitened image, `flake` pixels in size at any image size.
 
-    Noise N(density, spread²) is enlarged `flake` times, cut below `threshold`, drawn out along a steep path
-    (`radius` and σ as of motion_blur), rounded to 8 bits, and added together with itself turned by 180°.
-    The image below it is keep·v + (1 − keep)·max(v, 1.5·grey + 0.5), on a scale of 0 to 1.
+    Noise N(density, spread²) is enlarged `flake` times, set to 0 below `threshold`, blurred along a steep
+    path (`radius` and σ as for motion_blur), rounded to 8 bits, and added together with itself rotated by
+    180°. The image below it is keep·v + (1 − keep)·max(v, 1.5·grey + 0.5), on a scale of 0 to 1.
     """
     height, width = image.shape[:2]
     seeds = draw.normal_field("flakes", imaging.crop_for_zoom((height, width), flake), density, spread)
@@ -61,7 +63,7 @@ def snow(
 def _cover(texture: tuple[int, ...], image: tuple[int, ...]) -> tuple[int, int]:
     """The size of a texture that covers an image with a tenth to spare for a random crop.
 
-    A texture that covers the image keeps its scale, so frost is fine on small images and coarse on
+    A texture large enough to cover the image keeps its scale, so frost is fine on small images and coarse on
     large ones, as in the reference.
     """
     scale = 1.1 * max(image[0] / texture[0], image[1] / texture[1], 1.0)
@@ -71,7 +73,7 @@ def _cover(texture: tuple[int, ...], image: tuple[int, ...]) -> tuple[int, int]:
 def _place(
     draw: Draw, choices: tuple[Image, ...], image: tuple[int, ...]
 ) -> tuple[Image, tuple[int, int], tuple[int, int]]:
-    """A texture, the size it is brought to, and the corner of the part that covers the image."""
+    """A texture, the size it is scaled to, and the corner of the part that covers the image."""
     texture = choices[draw.integer("texture", len(choices))]
     size = _cover(texture.shape, image)
     return texture, size, (draw.integer("top", size[0] - image[0]), draw.integer("left", size[1] - image[1]))
@@ -102,8 +104,8 @@ def frost(image: Image, draw: Draw, *, picture: float, ice: float, textures: str
 def plasma(draw: Draw, side: int, decay: float) -> imaging.Field:
     """A fractal cloud of `side`×`side` (a power of two) by diamond–square on a torus, from 0 to 1.
 
-    The reference multiplies its uniform draws from (−w, w) by w again, so amplitudes go with w² and
-    fall by decay² a level.
+    The reference multiplies its uniform draws from (−w, w) by w again, so amplitudes grow with w² and
+    fall by decay² per level.
     """
     cloud = np.zeros((1, 1), np.float32)
     w = 100.0
@@ -125,9 +127,9 @@ def plasma(draw: Draw, side: int, decay: float) -> imaging.Field:
     decay=ladder(2.0, 2.0, 1.7, 1.5, 1.4, low=1, high=100, unit="× per octave"),
 )
 def fog(image: Image, draw: Draw, *, amount: float, decay: float) -> Image:
-    """Patchy fog: a fractal cloud added, and the whole scaled back to the image's own maximum.
+    """Patchy fog: a fractal cloud is added, and the sum scaled back to the image's own maximum.
 
-    A value v becomes (v + amount·cloud) · m/(m + amount), all on a scale of 0 to 1, m being the image's
+    A value v becomes (v + amount·cloud) · m/(m + amount), on a scale of 0 to 1, where m is the image's
     maximum. The cloud is a plasma fractal from 0 to 1, whose detail shrinks by `decay` as its size halves.
     """
     height, width = image.shape[:2]
@@ -176,7 +178,34 @@ def spatter(
         return imaging.cover(image, opacity, imaging.in_channels(_MUD, image.shape[2]))
     drops = np.clip(layer * 255, 0, 255).astype(np.uint8)
     glint = drops * imaging.relief(drops)
-    brightest = np.maximum(glint.max(), 1)  # whole numbers; where no drop fell, the reference divides by 0
+    brightest = np.maximum(glint.max(), 1)  # where no drop fell, the reference divides by 0
     water = imaging.in_channels(_WATER, image.shape[2])
     scale = strength / brightest.astype(np.float64)
     return imaging.add_layer(image, glint, gain=1, scale=scale, offset=0, colour=water)
+
+
+_CUT = 1e-9  # added before truncation, so that rounding noise cannot lower a whole value
+
+
+@lru_cache(maxsize=16)
+def _brighter(amount: float) -> npt.NDArray[np.uint8]:
+    """table[V, v]: v in a pixel whose brightest channel is V, after raising the HSV value by `amount`."""
+    v = np.arange(256) / 255
+    value = np.clip(v + amount, 0, 1)[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        saturation = np.where(v[:, None] > 0, (v[:, None] - v) / v[:, None], 0)
+        table = np.clip(value * (1 - saturation) * 255, 0, 255)
+    return np.asarray(table + _CUT, np.uint8)
+
+
+@corruption(
+    family="weather",
+    cite="hendrycks2019",
+    amount=ladder(0.1, 0.2, 0.3, 0.4, 0.5, low=0, high=1, unit="of full scale"),
+)
+def brightness(image: Image, *, amount: float) -> Image:
+    """Bright daylight: the HSV value is raised by a fraction of full scale; hue and saturation are kept.
+
+    V, the brightest channel on a scale of 0 to 1, becomes min(V + amount, 1), and the others grow with it.
+    """
+    return imaging.by_brightest(image, _brighter(amount))

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from stormproof.core.errors import RunError, StormproofError
-from stormproof.core.frameworks import framework
+from stormproof.core.loading import framework
 from stormproof.engine.chunk import do_chunk_safely
 from stormproof.engine.guard import may_be_ended
 from stormproof.engine.heartbeat import INTERVAL, Listener, end_worker

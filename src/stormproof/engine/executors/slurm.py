@@ -9,7 +9,7 @@ from typing import Any
 
 from stormproof.core.errors import RunError
 from stormproof.core.files import make_folder
-from stormproof.core.frameworks import framework
+from stormproof.core.loading import framework
 from stormproof.engine.executors.pool import Pool
 from stormproof.engine.work import Attempt, ChunkResult, Work
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stormproof.core.errors import UnknownName
-from stormproof.core.spec import load_attribute
+from stormproof.core.loading import load_attribute
 from stormproof.engine.trackers.tracker import Tracker
 
 TRACKERS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from stormproof.core.frameworks import framework
+from stormproof.core.loading import framework
 from stormproof.engine.trackers.tracker import parameters, title
 from stormproof.results.store.record import RunRecord
 

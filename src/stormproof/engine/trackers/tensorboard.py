@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from stormproof.core.frameworks import framework
+from stormproof.core.loading import framework
 from stormproof.engine.trackers.tracker import parameters, title
 from stormproof.results.store.record import RunRecord
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from stormproof.core.frameworks import framework
+from stormproof.core.loading import framework
 from stormproof.engine.trackers.tracker import parameters, title
 from stormproof.results.store.record import RunRecord
 

@@ -1,4 +1,4 @@
-"""Block averages: fewer pixels, painted back at full size."""
+"""Pixelation: block averages, painted back at full size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lossy coding."""
+"""Lossy compression: JPEG."""
 
 from __future__ import annotations
 

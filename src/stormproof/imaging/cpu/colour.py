@@ -1,4 +1,4 @@
-"""Point operations: look-ups, layers laid over the image, and brightness and saturation as HSV has them."""
+"""Point operations: look-up tables, layers over the image, changes of HSV and YCrCb."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def look_up(image: Image, tables: npt.NDArray[np.uint8]) -> Image:
 
 @kernel
 def _level(value: Any) -> Any:
-    """A float as a grey level: saturated, then truncated."""
+    """A float as a grey level: clipped, then truncated."""
     return np.uint8(min(max(value + GUARD, np.float32(0)), np.float32(255)))
 
 
 @kernel
 def _spread_out(row: Any, channels: Any, out: Any) -> None:
-    """One value a pixel becomes one a channel, so that what follows runs over a plain row."""
+    """Repeat one value per pixel for each channel, so that the next loop runs over a plain row."""
     if channels == 3:
         for x in range(row.shape[0]):
             value = row[x]
@@ -107,7 +107,8 @@ def cover(image: Image, layer: Field, colour: tuple[float, ...]) -> Image:
 @kernel
 def _mix(image: Any, other: Any, a: Any, b: Any, out: Any) -> None:
     for i in range(image.shape[0]):
-        # Doubles and no guard: weights like 0.7 make many exact ties, cut here as the reference cuts.
+        # Doubles and no guard: weights like 0.7 make many exact ties, which must truncate as in the
+        # reference.
         out[i] = np.uint8(min(a * image[i] + b * other[i], 255.0))
 
 
@@ -160,7 +161,7 @@ def _by_brightest(pixels: Any, table: Any, out: Any) -> None:
 
 
 def by_brightest(image: Image, table: npt.NDArray[np.uint8]) -> Image:
-    """Replace v by table[V, v], V being the pixel's brightest channel: any change of HSV value is one."""
+    """Replace v by table[V, v], where V is the pixel's brightest channel, as any change of HSV value does."""
     out = np.empty_like(image, order="C")
     if image.shape[2] == 1:
         return look_up(image, np.diagonal(table)[None])
@@ -174,7 +175,7 @@ def _resaturate(pixels: Any, spread: Any, tint: Any, guard: Any, out: Any) -> No
         r, g, b = np.int32(pixels[i, 0]), np.int32(pixels[i, 1]), np.int32(pixels[i, 2])
         top = max(r, max(g, b))
         low = min(r, min(g, b))
-        if top == low:  # no hue: HSV calls it red
+        if top == low:  # no hue, which HSV treats as red
             shade = np.uint8(np.float32(top) * tint + guard)
             out[i, 0] = top
             out[i, 1] = shade
@@ -195,9 +196,33 @@ def resaturate(image: Image, spread: Field, tint: float) -> Image:
 
 
 def grey_of(image: Image) -> Image:
-    """Luma of an RGB image as H×W×1; a grey one is returned as it is."""
+    """Luma of an RGB image as H×W×1; a grey image is returned unchanged."""
     return (
         image
         if image.shape[2] == 1
         else cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)[..., None].astype(np.uint8, copy=False)
+    )
+
+
+def transform_colours(image: Image, matrix: npt.NDArray[np.float64]) -> Image:
+    """matrix · (R, G, B, 1) for every pixel, rounded and saturated; `matrix` is 3×4, grey levels."""
+    out = cv2.transform(np.ascontiguousarray(image), matrix.astype(np.float32))
+    return np.asarray(out, np.uint8)
+
+
+def to_yuv(image: Image) -> Image:
+    """RGB as Y, Cr, Cb of ITU-R BT.601 over the full 8 bits, chroma centred on 128; grey stays Y."""
+    return (
+        image.copy()
+        if image.shape[2] == 1
+        else np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2YCrCb), np.uint8)
+    )
+
+
+def from_yuv(image: Image) -> Image:
+    """The inverse of `to_yuv`."""
+    return (
+        image.copy()
+        if image.shape[2] == 1
+        else np.asarray(cv2.cvtColor(image, cv2.COLOR_YCrCb2RGB), np.uint8)
     )

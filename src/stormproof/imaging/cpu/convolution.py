@@ -1,4 +1,4 @@
-"""Convolution with symmetric kernels by running sums, and blur along a line."""
+"""Blur by one kernel for the whole image: Gaussian, symmetric, along a line."""
 
 from __future__ import annotations
 
@@ -9,15 +9,115 @@ import numpy.typing as npt
 
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Image
-from stormproof.imaging.cpu.gaussian import pad
-from stormproof.imaging.plans import FIXED, GUARD, Field, border, symmetric_runs
+from stormproof.imaging.plans import FIXED, GUARD, Field, border, half_gaussian, symmetric_runs
+
+
+@kernel
+def pad(row: Any, channels: Any, columns: Any, out: Any) -> None:
+    """Pad a row; `columns` holds the source pixel of each padded position."""
+    n = row.shape[0]
+    inset = (columns.shape[0] * channels - n) // 2
+    inside = out[inset : inset + n]
+    for x in range(n):  # twenty times faster than assigning the slice
+        inside[x] = row[x]
+    for i in range(inset // channels):
+        right = columns.shape[0] - 1 - i
+        for c in range(channels):
+            out[i * channels + c] = row[columns[i] * channels + c]
+            out[right * channels + c] = row[columns[right] * channels + c]
+
+
+@kernel
+def symmetric_sum(flat: Any, starts: Any, half: Any, out: Any) -> None:
+    """out[x] = Σ_j half[|j|] · flat[starts[j + radius] + x] over j = −radius … radius, pairs first."""
+    radius = half.shape[0] - 1
+    n = out.shape[0]
+    centre = flat[starts[radius] : starts[radius] + n]
+    w = half[0]
+    for x in range(n):
+        out[x] = w * centre[x]
+    j = 1
+    while j <= radius:
+        w = half[j]
+        a = flat[starts[radius - j] : starts[radius - j] + n]
+        b = flat[starts[radius + j] : starts[radius + j] + n]
+        if j == radius:
+            for x in range(n):
+                out[x] = out[x] + w * (a[x] + b[x])
+            return
+        v = half[j + 1]  # two pairs per pass halve the traffic on `out`
+        c = flat[starts[radius - j - 1] : starts[radius - j - 1] + n]
+        d = flat[starts[radius + j + 1] : starts[radius + j + 1] + n]
+        for x in range(n):
+            out[x] = (out[x] + w * (a[x] + b[x])) + v * (c[x] + d[x])
+        j += 2
+
+
+@kernel
+def ring_starts(first: Any, n: Any, out: Any) -> None:
+    """Where the rows of n values begin in a flat ring, from the oldest, row `first`, to the newest."""
+    for k in range(out.shape[0]):
+        out[k] = (first + k) % out.shape[0] * n
+
+
+@kernel
+def _separable(
+    source: Any, channels: Any, across: Any, down: Any, columns: Any, rows: Any, guard: Any, out: Any
+) -> None:
+    """Filter rows, then columns, through a ring of filtered rows; `source` and `out` are H × (W·C)."""
+    height, n = source.shape
+    radius = down.shape[0] - 1
+    size = 2 * radius + 1
+    ring = np.empty((size, n), np.float32)
+    padded = np.empty(columns.shape[0] * channels, np.float32)
+    line = np.empty(n, np.float32)
+    along, oldest_first = np.arange(2 * across.shape[0] - 1) * channels, np.empty(size, np.int64)
+    for r in range(height + 2 * radius):
+        pad(source[rows[r]], channels, columns, padded)
+        symmetric_sum(padded, along, across, ring[r % size])
+        if r >= 2 * radius:
+            ring_starts((r + 1) % size, n, oldest_first)
+            symmetric_sum(ring.reshape(-1), oldest_first, down, line)
+            target = out[r - 2 * radius]
+            for x in range(n):
+                target[x] = line[x] + guard
+
+
+def _blur(
+    source: npt.NDArray[Any], sigma: tuple[float, float], truncate: float, rule: str, guard: np.float32
+) -> npt.NDArray[Any]:
+    height, width = source.shape[:2]
+    channels = source.size // (height * width)
+    radii = [int(truncate * s + 0.5) for s in sigma]
+    out = np.empty_like(source, order="C")
+    _separable(
+        np.ascontiguousarray(source).reshape(height, width * channels),
+        channels,
+        half_gaussian(sigma[1], radii[1]),
+        half_gaussian(sigma[0], radii[0]),
+        border(width, radii[1], rule),
+        border(height, radii[0], rule),
+        guard,
+        out.reshape(height, width * channels),
+    )
+    return out
+
+
+def gaussian_blur(image: Image, sigma: float) -> Image:
+    """Gaussian of `sigma` pixels cut at 4σ, edges repeated, result truncated to whole grey levels."""
+    return _blur(image, (sigma, sigma), 4.0, "nearest", GUARD)
+
+
+def gaussian_field(field: Field, sigma: tuple[float, float], *, truncate: float, rule: str) -> Field:
+    """Gaussian of (σ_y, σ_x) pixels over a float field, cut at `truncate`·σ."""
+    return _blur(field, sigma, truncate, rule, np.float32(0))
 
 
 @kernel
 def _running_sums(padded: Any, channels: Any, out: Any) -> None:
     """Prefix sums along a padded row, channel by channel, modulo 2³²; out[0..channels) is zero."""
     out[:channels] = 0
-    if channels == 3:  # three sums in registers: twice as fast as going through memory
+    if channels == 3:  # three sums in registers: twice as fast as in memory
         r = g = b = np.int32(0)
         for i in range(padded.shape[0] // 3):
             r = np.int32(r + padded[3 * i])
@@ -33,7 +133,7 @@ def _running_sums(padded: Any, channels: Any, out: Any) -> None:
 
 @kernel
 def _run(sums: Any, tap: Any, radius: Any, channels: Any, n: Any) -> Any:
-    """The two ends of a run around each pixel of the row, and the run's weight."""
+    """Both ends of a run around each pixel of the row, and the run's weight."""
     end = (radius + tap[0] + 1) * channels
     start = (radius - tap[0]) * channels
     return sums[end : end + n], sums[start : start + n], np.int32(tap[1])
@@ -41,10 +141,10 @@ def _run(sums: Any, tap: Any, radius: Any, channels: Any, n: Any) -> Any:
 
 @kernel
 def _convolve(source: Any, channels: Any, taps: Any, starts: Any, columns: Any, rows: Any, out: Any) -> None:
-    """Correlate with a kernel symmetric in both axes, given as steps along its rows.
+    """Correlate with a kernel symmetric in both axes, given as runs along its rows.
 
-    Along a row a disk's kernel is almost everywhere constant, so the sum over it is a few differences
-    of running sums. All of it is arithmetic modulo 2³², hence exact.
+    Along a row a disk's kernel is constant almost everywhere, so its sum is a few differences of running
+    sums. All arithmetic is modulo 2³², hence exact.
     """
     height, n = source.shape
     radius = starts.shape[0] - 2
@@ -72,7 +172,7 @@ def _convolve(source: Any, channels: Any, taps: Any, starts: Any, columns: Any, 
                 for x in range(pair.shape[0]):
                     pair[x] = np.int32(above[x] + below[x])
             k = first
-            while k < last:  # two runs a pass: half the traffic on `total`
+            while k < last:  # two runs per pass halve the traffic on `total`
                 a, b, w = _run(pair, taps[k], radius, channels, n)
                 c, d, v = _run(pair, taps[min(k + 1, last - 1)], radius, channels, n)
                 v = v if k + 1 < last else np.int32(0)
@@ -107,7 +207,7 @@ def convolve(image: Image, weights: npt.NDArray[np.float64]) -> Image:
 
 @kernel
 def _tap(padded: Any, inset: Any, channels: Any, y: Any, shift: Any, n: Any) -> Any:
-    """The row a tap reads for output row y, shifted; rows beyond the image repeat its edge."""
+    """The row that a tap reads for output row y, shifted; rows outside the image repeat its edge."""
     row = padded[min(max(y + shift[0], 0), padded.shape[0] - 1)]
     start = inset + shift[1] * channels
     return row[start : start + n]
@@ -115,7 +215,7 @@ def _tap(padded: Any, inset: Any, channels: Any, y: Any, shift: Any, n: Any) -> 
 
 @kernel
 def _line(padded: Any, inset: Any, channels: Any, weights: Any, shifts: Any, guard: Any, out: Any) -> None:
-    """Four taps a pass, so that the running total is loaded and stored a quarter as often."""
+    """Four taps per pass, so that the running total is loaded and stored a quarter as often."""
     n = out.shape[1]
     total = np.empty(n, np.float32)
     for y in range(out.shape[0]):
@@ -158,7 +258,7 @@ def _lines(
     height, width = source.shape[:2]
     channels = source.size // (height * width)
     reach = int(np.abs(shifts[:, 1]).max(initial=0))
-    spare = -len(weights) % 4  # taps of weight zero fill the last four
+    spare = -len(weights) % 4  # zero weights fill the last group of four
     flat = np.ascontiguousarray(source).reshape(height, width * channels)
     padded = np.empty((height, (width + 2 * reach) * channels), np.float32)
     _pad_rows(flat, channels, border(width, reach, "nearest"), padded)

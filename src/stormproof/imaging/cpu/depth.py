@@ -1,4 +1,4 @@
-"""Fields of distances: what they hold, holes in them, and light that fades with them."""
+"""Depth maps: their range, their holes, and light that fades with distance."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def survey(field: Field, limit: float) -> tuple[float, int, int, int]:
 
 
 def fill_holes(field: Field) -> Field:
-    """A copy in which each NaN has become the nearest known value (Euclidean, to a few per cent)."""
+    """A copy with each NaN replaced by the nearest known value (Euclidean, to a few per cent)."""
     holes = np.isnan(field)
     if holes.all() or not holes.any():
         return field.copy()
@@ -76,7 +76,7 @@ def _fade(image: Any, field: Any, table: Any, scale: Any, colour: Any, out: Any)
 def fade(
     image: Image, field: Field, table: npt.NDArray[np.float32], scale: float, colour: tuple[float, ...]
 ) -> Image:
-    """colour + t·(image − colour), rounded, where t is `table` read at field·scale, linear in between."""
+    """colour + t·(image − colour), rounded, where t is `table` at field·scale, interpolated linearly."""
     height = image.shape[0]
     out = np.empty_like(image, order="C")
     _fade(

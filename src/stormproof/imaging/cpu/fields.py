@@ -69,7 +69,7 @@ _EMBOSS = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]])
 
 
 def relief(layer: npt.NDArray[np.uint8]) -> Field:
-    """Light on drops: distance from the drops' edges, equalised and embossed, as a map of 0..255."""
+    """Light on drops: the distance from their edges, equalised and embossed, as a map of 0..255."""
     edges = cv2.Canny(layer, 50, 150)
     distance = cv2.distanceTransform(255 - edges, cv2.DIST_L2, 5)
     near = cv2.blur(np.minimum(distance, 20), (3, 3)).astype(np.uint8)

@@ -1,6 +1,6 @@
-"""The colour filter array: one colour per sensor site, and how the other two are filled in.
+"""The colour filter array: one colour per sensor site, and interpolation of the other two.
 
-The filter is RGGB: even rows go red, green, red …, odd rows green, blue, green …
+The filter is RGGB: even rows are red, green, red …, odd rows green, blue, green …
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from stormproof.core.sample import Image
 
 Raw = npt.NDArray[np.uint8]
 
-_REACH = 2  # how far interpolation that follows edges looks, in sites
+_REACH = 2  # sites that edge-aware interpolation looks at in each direction
 
 
 def mosaic(image: Image) -> Raw:
-    """The one colour that each site's filter lets through, as H×W; a grey image is its own raw.
+    """The colour that each site's filter passes, as H×W; a grey image is its own raw.
 
     >>> mosaic(np.arange(12, dtype=np.uint8).reshape(2, 2, 3)).tolist()
     [[0, 4], [7, 11]]
@@ -36,14 +36,14 @@ def mosaic(image: Image) -> Raw:
 
 @kernel
 def _mark_row(raw: Any, image: Any, first: Any, second: Any, faults: Any) -> None:
-    """Where a row, whose sites see colours first, second, first, …, reads other than the image."""
+    """Mark the sites of a row, of colours first, second, first, …, that differ from the image."""
     for x in range(raw.shape[0]):
         faults[x] = raw[x] != image[x, second if x % 2 else first]
 
 
 @kernel
 def _near(faults: Any, y: Any, across: Any, out: Any) -> None:
-    """Whether a fault lies within the reach of each site of row y; `across` has the reach to spare."""
+    """Whether a fault lies within reach of each site of row y; `across` is wider by the reach."""
     width = out.shape[0]
     across[:] = 0
     for row in range(max(y - _REACH, 0), min(y + _REACH + 1, faults.shape[0])):
@@ -59,7 +59,7 @@ def _near(faults: Any, y: Any, across: Any, out: Any) -> None:
 
 @kernel
 def _read_row(raw: Any, out: Any) -> None:
-    """A row with one mirrored site at either end: mirroring about a site keeps the pattern of colours."""
+    """A row with one mirrored site at either end; mirroring about a site keeps the colour pattern."""
     width = raw.shape[0]
     for x in range(width):
         out[x + 1] = raw[x]
@@ -104,12 +104,12 @@ def _demosaic(raw: Any, image: Any, out: Any) -> None:
 
 
 def demosaic(raw: Raw, image: Image) -> Image:
-    """Develop a raw again whose sites partly read other than when `image` was made of it.
+    """Develop a raw again, some sites of which read other values than when `image` was made of it.
 
-    A pixel with such a site in its 5×5, which is what interpolation that follows edges looks at, takes its
-    missing colours from its neighbours bilinearly; every other one keeps the image's. So the image's
-    own raw gives the image, and against a black image all of the raw is interpolated. Both sides must
-    be at least 2: a smaller image lacks a colour.
+    A pixel with such a site in its 5×5, which edge-aware interpolation looks at, takes its missing colours
+    bilinearly from its neighbours; every other pixel keeps the image's. So the image's own raw gives the
+    image, and against a black image the whole raw is interpolated. Both sides must be at least 2: a smaller
+    image lacks a colour.
 
     >>> image = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
     >>> bool((demosaic(mosaic(image), image) == image).all())

@@ -20,7 +20,7 @@ def _add(values: Any, steps: Any, bits: Any, out: Any) -> None:
 
 
 def add_noise(image: Image, steps: npt.NDArray[np.int16], bits: Bits) -> Image:
-    """Add to each value the step that its random bits choose out of 65,536, and saturate."""
+    """Add to each value the step that its random bits choose out of 65,536, and clip."""
     out = np.empty_like(image, order="C")
     _add(np.ravel(image), steps, np.ravel(bits), out.reshape(-1))
     return out
@@ -53,4 +53,78 @@ def salt_and_pepper(image: Image, amount: float, bits: Bits) -> Image:
     out = np.empty_like(image, order="C")
     low, high = (np.uint32(round(share * 65536)) for share in (amount / 2, amount))
     _replace(np.ravel(image), low, high, np.ravel(bits), out.reshape(-1))
+    return out
+
+
+@kernel
+def _dissolve(image: Any, other: Any, bound: Any, bits: Any, out: Any) -> None:
+    for i in range(bits.shape[0]):
+        chosen = bits[i] < bound
+        for c in range(image.shape[1]):
+            out[i, c] = other[i, c] if chosen else image[i, c]
+
+
+def dissolve(image: Image, other: Image, share: float, bits: npt.NDArray[np.uint16]) -> Image:
+    """The image with a share of its pixels replaced by those of `other`; 16 random bits per pixel."""
+    out = np.empty_like(image, order="C")
+    channels = image.shape[2]
+    mine, theirs = (np.ascontiguousarray(a).reshape(-1, channels) for a in (image, other))
+    _dissolve(mine, theirs, np.uint32(round(share * 65536)), np.ravel(bits), out.reshape(-1, channels))
+    return out
+
+
+@kernel
+def _dead(pixels: Any, low: Any, high: Any, bits: Any, out: Any) -> None:
+    channels = pixels.shape[1]
+    for i in range(pixels.shape[0]):
+        u = bits[i]
+        if u < high:
+            level = np.uint8(0) if u < low else np.uint8(255)
+            for c in range(channels):
+                out[i, c] = level
+
+
+def black_and_white_pixels(image: Image, amount: float, bits: Bits) -> Image:
+    """Set a fraction `amount` of the pixels to black or white, half each."""
+    out = np.array(image, order="C")
+    low, high = (np.uint32(round(share * 65536)) for share in (amount / 2, amount))
+    channels = image.shape[2]
+    _dead(out.reshape(-1, channels), low, high, np.ravel(bits), out.reshape(-1, channels))
+    return out
+
+
+@kernel
+def _noise_within(image: Any, forward: Any, steps: Any, common: Any, own: Any, back: Any, out: Any) -> None:
+    last = np.int32(back.shape[0] - 1)
+    channels = image.shape[1]
+    for i in range(image.shape[0]):
+        shared = steps[common[i]]
+        for c in range(channels):
+            place = forward[image[i, c]] + shared + steps[own[i, c]]
+            out[i, c] = back[min(max(place, np.int32(0)), last)]
+
+
+def noise_within(
+    image: Image,
+    forward: npt.NDArray[np.int32],
+    steps: npt.NDArray[np.int32],
+    common: Bits,
+    own: Bits,
+    back: npt.NDArray[np.uint8],
+) -> Image:
+    """Noise added in another domain: back[forward[v] + steps[common] + steps[own]], all integers.
+
+    `common` is one draw per pixel, the same for all channels; `own` is one per channel.
+    """
+    channels = image.shape[2]
+    out = np.empty_like(image, order="C")
+    _noise_within(
+        np.ascontiguousarray(image).reshape(-1, channels),
+        forward,
+        steps,
+        np.ravel(common),
+        own.reshape(-1, channels),
+        back,
+        out.reshape(-1, channels),
+    )
     return out

@@ -1,4 +1,4 @@
-"""Resampling: zooms, displacement fields, scattering of pixels."""
+"""Resampling: zooms, displacement fields, scattered pixels, bicubic enlargement."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Image
-from stormproof.imaging.plans import GUARD, Field, corner_positions, zoom_crops
+from stormproof.imaging.plans import GUARD, Field, corner_positions, cubic_taps, zoom_crops
 
 _positions = kernel(corner_positions)
 
@@ -107,7 +107,7 @@ def enlarge(field: Field, factor: float) -> Field:
 
 @kernel
 def _fold(position: Any, length: Any) -> Any:
-    """Mirror an integer position into 0..length−1, the edge counted twice."""
+    """Mirror an integer position into 0..length−1, repeating the edge."""
     period = 2 * length
     position = position % period
     return position if position < length else period - 1 - position
@@ -123,7 +123,7 @@ def _between(a: Any, b: Any, c: Any, d: Any, f: Any, g: Any) -> Any:
 
 @kernel
 def _displace(image: Any, width: Any, channels: Any, dy: Any, dx: Any, out: Any) -> None:
-    """`image` and `out` are flat; unsigned offsets spare the check for negative ones."""
+    """`image` and `out` are flat; unsigned offsets need no check for negative ones."""
     height = dy.shape[0]
     for y in range(height):
         for x in range(width):
@@ -170,12 +170,12 @@ def _scatter(words: Any, width: Any, start: Any, shifts: Any) -> None:
 
 
 def scatter(image: Image, shifts: npt.NDArray[np.int8], reach: int) -> Image:
-    """Overwrite pixels in turn, from the bottom right, by the one (dx, dy) = shifts[n, i, j] away.
+    """Overwrite pixels in turn, from the bottom right, by the pixel (dx, dy) = shifts[n, i, j] away.
 
     Row i of `shifts` belongs to image row H − reach − i, column j likewise; n counts passes.
     """
     height, width, channels = image.shape
-    words = np.empty(height * width, np.uint32)  # one 32-bit word a pixel moves in one go
+    words = np.empty(height * width, np.uint32)  # a pixel in one 32-bit word moves at once
     _pack(image.reshape(-1, channels), words)
     _scatter(words, width, (height - reach) * width + width - reach, shifts)
     out = np.empty_like(image, order="C")
@@ -200,3 +200,161 @@ def _unpack(words: Any, pixels: Any) -> None:
         if pixels.shape[1] == 3:
             pixels[i, 1] = np.uint8(word >> np.uint32(8))
             pixels[i, 2] = np.uint8(word >> np.uint32(16))
+
+
+_LANE = np.uint64(21)  # bits per channel of a packed pixel: 8 of value, 11 of weight, 2 spare
+_WHOLE = 1 << 11  # the sum of four bilinear weights: exact to a quarter of a grey level
+
+
+@kernel
+def _pack_lanes(pixels: Any, words: Any) -> None:
+    """Pack a pixel's channels into one word, so that one multiplication weights them all."""
+    for i in range(words.shape[0]):
+        word = np.uint64(pixels[i, 0])
+        if pixels.shape[1] == 3:
+            word |= np.uint64(pixels[i, 1]) << _LANE
+            word |= np.uint64(pixels[i, 2]) << (_LANE + _LANE)
+        words[i] = word
+
+
+@kernel
+def _sample(words: Any, height: Any, width: Any, v: Any, u: Any) -> Any:
+    """The packed pixel at (v, u), bilinear and rounded; 0 outside the frame."""
+    half = np.float32(0.5)
+    if not (v >= -half and v < np.float32(height) - half and u >= -half and u < np.float32(width) - half):
+        return np.uint64(0)
+    # Between the outermost pixel centres and the frame the edge is repeated.
+    v = min(max(v, np.float32(0)), np.float32(height - 1))
+    u = min(max(u, np.float32(0)), np.float32(width - 1))
+    i, j = np.int64(v), np.int64(u)
+    f, g = v - np.float32(i), u - np.float32(j)
+    # Rounded down, so that no weight can be negative.
+    both = np.int64(f * g * np.float32(_WHOLE))
+    down, across = np.int64(f * np.float32(_WHOLE)), np.int64(g * np.float32(_WHOLE))
+    a = i * width + j
+    b = a + (1 if j + 1 < width else 0)
+    below = width if i + 1 < height else 0
+    upper = words[np.uint64(a)] * np.uint64(_WHOLE - down - across + both) + words[np.uint64(b)] * np.uint64(
+        across - both
+    )
+    lower = words[np.uint64(a + below)] * np.uint64(down - both) + words[np.uint64(b + below)] * np.uint64(
+        both
+    )
+    rounding = np.uint64((_WHOLE // 2) * ((1 << 42) + (1 << 21) + 1))
+    return (upper + lower + rounding) >> np.uint64(11)
+
+
+@kernel
+def _move(words: Any, dy: Any, dx: Any, out: Any) -> None:
+    height, width = dy.shape
+    channels = out.shape[1]
+    level = np.uint64(255)
+    for y in range(height):
+        rows, columns = dy[y], dx[y]
+        for x in range(width):
+            word = _sample(words, height, width, np.float32(y) + rows[x], np.float32(x) + columns[x])
+            o = np.uint64(y * width + x)
+            out[o, 0] = word & level
+            if channels == 3:
+                out[o, 1] = (word >> _LANE) & level
+                out[o, 2] = (word >> (_LANE + _LANE)) & level
+
+
+def move(image: Image, dy: Field, dx: Field) -> Image:
+    """Read each pixel from (y + dy, x + dx), bilinear, rounded; black where that lies outside the frame."""
+    height, width, channels = image.shape
+    words = np.empty(height * width, np.uint64)
+    _pack_lanes(np.ascontiguousarray(image).reshape(-1, channels), words)
+    out = np.empty_like(image, order="C")
+    _move(words, dy, dx, out.reshape(-1, channels))
+    return out
+
+
+@kernel
+def _radial_field(gains: Any, dy: Any, dx: Any) -> None:
+    height, width = dy.shape
+    half_y, half_x = np.float32((height - 1) / 2), np.float32((width - 1) / 2)
+    unit = np.float32(4 / (height * height + width * width))
+    for i in range(height):
+        rows, columns = dy[i], dx[i]
+        y = np.float32(i) - half_y
+        for j in range(width):
+            x = np.float32(j) - half_x
+            r2 = (y * y + x * x) * unit
+            r = np.sqrt(r2)
+            gain = r * (gains[2] + gains[1] * r + gains[0] * r2)
+            rows[j] = gain * y
+            columns[j] = gain * x
+
+
+def radial_field(
+    size: tuple[int, int], delta: float, shares: tuple[float, float, float]
+) -> tuple[Field, Field]:
+    """(dy, dx) that reads from r + δ·(a·r⁴ + b·r³ + c·r²), where r is 1 in the frame's corners."""
+    dy, dx = np.empty(size, np.float32), np.empty(size, np.float32)
+    _radial_field(np.array([delta * share for share in shares], np.float32), dy, dx)
+    return dy, dx
+
+
+@kernel
+def _sources(dy: Any, dx: Any, out: Any) -> None:
+    height, width = dy.shape
+    half = np.float32(0.5)
+    for y in range(height):
+        for x in range(width):
+            i = np.int64(np.floor(np.float32(y) + dy[y, x] + half))
+            j = np.int64(np.floor(np.float32(x) + dx[y, x] + half))
+            inside = i >= 0 and i < height and j >= 0 and j < width
+            out[y, x] = i * width + j if inside else height * width
+
+
+def sources(dy: Field, dx: Field) -> npt.NDArray[np.int64]:
+    """For each output pixel the flat index of the nearest input pixel; H·W where there is none."""
+    out = np.empty(dy.shape, np.int64)
+    _sources(dy, dx, out)
+    return out
+
+
+def enlarged_part(
+    image: Image, size: tuple[int, int], corner: tuple[int, int], part: tuple[int, int]
+) -> Image:
+    """The part of an RGB image, resized bicubically to `size`, that begins at `corner`; `part` is its size.
+
+    OpenCV's resize chooses its arithmetic by the processor, so that single grey levels differ between
+    machines; this one gives the same pixels everywhere.
+    """
+    rows, down = cubic_taps(image.shape[0], size[0], corner[0], part[0])
+    columns, across = cubic_taps(image.shape[1], size[1], corner[1], part[1])
+    first = int(rows.min())
+    used = image[first : int(rows.max()) + 1]
+    lines = np.empty((len(used), 3 * part[1]), np.float32)
+    _cubic_across(used.reshape(len(used), -1), 3 * columns, across, lines)
+    out = np.empty((*part, 3), np.uint8)
+    _cubic_down(lines, rows - first, down, out.reshape(part[0], -1))
+    return out
+
+
+@kernel
+def _cubic_across(image: Any, taps: Any, weights: Any, out: Any) -> None:
+    values = np.empty(image.shape[1], np.float32)
+    for y in range(image.shape[0]):
+        values[:] = image[y]
+        line = out[y]
+        for x in range(taps.shape[0]):
+            a, b, c, d = taps[x, 0], taps[x, 1], taps[x, 2], taps[x, 3]
+            p, q, r, s = weights[x, 0], weights[x, 1], weights[x, 2], weights[x, 3]
+            for k in range(3):
+                line[3 * x + k] = (
+                    values[a + k] * p + values[b + k] * q + values[c + k] * r + values[d + k] * s
+                )
+
+
+@kernel
+def _cubic_down(lines: Any, taps: Any, weights: Any, out: Any) -> None:
+    for y in range(taps.shape[0]):
+        a, b, c, d = lines[taps[y, 0]], lines[taps[y, 1]], lines[taps[y, 2]], lines[taps[y, 3]]
+        p, q, r, s = weights[y, 0], weights[y, 1], weights[y, 2], weights[y, 3]
+        line = out[y]
+        for x in range(line.shape[0]):
+            value = a[x] * p + b[x] * q + c[x] * r + d[x] * s
+            line[x] = np.uint8(min(max(value, np.float32(0)), np.float32(255)) + np.float32(0.5))

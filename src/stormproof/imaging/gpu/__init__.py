@@ -1,5 +1,5 @@
-"""The primitives on torch tensors: a batch of images at a time, on any device that torch knows.
+"""The primitives on torch tensors: a batch of images at a time, on any torch device.
 
-Module by module the twin of `imaging.cpu`, with the same names and the same results. Importing it loads
-neither Numba nor OpenCV; the few primitives that need them are in `hosted`, by declaration.
+Same modules, names and results as `imaging.cpu`. Importing it loads neither Numba nor OpenCV; `hosted`
+declares the few primitives that need them.
 """

@@ -1,9 +1,9 @@
 """A batch of images, or of fields, that looks like one to a recipe.
 
-A `Batch` holds a tensor whose first axis counts images, and shows NumPy only the others: its shape is one
-image's, and what NumPy does to it is done to every image. Types follow NumPy's rules, not torch's. What
-needs the value of one image, a comparison in an `if` or a number to loop over, raises `OneByOne` unless the
-batch holds a single image; the caller then takes its images one by one.
+A `Batch` holds a tensor whose first axis counts images, and shows NumPy only the other axes: its shape is
+that of one image, and NumPy operations apply to every image. Types follow NumPy's rules, not torch's.
+Operations that need the value of one image, such as an `if` or a loop count, raise `OneByOne` unless the
+batch holds a single image; the caller then processes images one by one.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ import torch
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from torch import Tensor
 
+from stormproof.imaging.gpu import triton_kernels, triton_layers
 from stormproof.imaging.gpu.tensors import NUMPY, divided, root, to_device, torch_type
 
 
 class OneByOne(Exception):
-    """A recipe asked for the number of one image where there are many."""
+    """A recipe needs a number of one image, but the batch holds several."""
 
 
 class PerImage(list[Any]):
-    """One value for each image, of any kind; a plan made image by image."""
+    """A list with one value of any kind for each image."""
 
 
 class Batch(NDArrayOperatorsMixin):
@@ -79,7 +80,7 @@ class Batch(NDArrayOperatorsMixin):
     def min(self) -> Batch:
         return Batch(self.data.flatten(1).amin(1))
 
-    # --- one image's values, where there is but one
+    # --- values of a single image
 
     def _only(self) -> Tensor:
         if len(self.data) != 1:
@@ -94,7 +95,7 @@ class Batch(NDArrayOperatorsMixin):
 
     def __index__(self) -> int:
         if self.ndim:
-            raise TypeError(f"{self!r} is no integer")
+            raise TypeError(f"{self!r} is not an integer")
         return int(self)
 
     def __float__(self) -> float:
@@ -120,7 +121,7 @@ class Batch(NDArrayOperatorsMixin):
             return
         places, turned = _places(key)
         if turned:
-            raise IndexError("a batch cannot be written to backwards; turn the value round instead")
+            raise IndexError("a batch cannot be written to in reverse; reverse the value instead")
         self.data[places] = new
 
     # --- NumPy's protocols
@@ -148,20 +149,20 @@ class Batch(NDArrayOperatorsMixin):
 
 
 def as_batch(values: Any) -> Batch:
-    """A batch as it is; an array of the host as a batch of one, which goes with any number of images."""
+    """A batch unchanged; an array of the host as a batch of one, which broadcasts over images."""
     return values if isinstance(values, Batch) else Batch(to_device(values)[None])
 
 
 def _places(key: Any) -> tuple[tuple[Any, ...], list[int]]:
-    """A NumPy index as torch takes it, behind the axis of images; and the axes to turn round after."""
+    """A NumPy index in torch's terms, behind the axis of images; and the axes to reverse afterwards."""
     keys = key if isinstance(key, tuple) else (key,)
     places: list[Any] = [slice(None)]
     turned: list[int] = []
     for part in keys:
         if isinstance(part, slice) and part.step is not None and part.step < 0:
             if part != slice(None, None, -1):
-                raise IndexError(f"a batch is turned round whole, by [::-1], not by {part}")
-            turned.append(sum(not isinstance(place, int) for place in places))  # a number takes its axis away
+                raise IndexError(f"a batch can be reversed by [::-1], not by {part}")
+            turned.append(sum(not isinstance(place, int) for place in places))  # an integer removes its axis
             places.append(slice(None))
         elif isinstance(part, np.ndarray):
             places.append(to_device(part))
@@ -173,14 +174,14 @@ def _places(key: Any) -> tuple[tuple[Any, ...], list[int]]:
 
 
 def _kind(value: Any) -> Any:
-    """What NumPy decides a result's type by."""
+    """What NumPy derives a result's type from."""
     if isinstance(value, Batch):
         return value.dtype
     return type(value) if isinstance(value, bool | int | float) else np.asarray(value).dtype
 
 
 def _aligned(inputs: Sequence[Any], types: Sequence[Any]) -> list[Any]:
-    """Operands in the type of NumPy's own loop, the axis of images in front; numbers stay numbers."""
+    """Operands in the types of NumPy's loop, with the axis of images in front; scalars stay scalars."""
     rank = max(value.ndim if isinstance(value, Batch) else np.ndim(value) for value in inputs)
     aligned: list[Any] = []
     for value, dtype in zip(inputs, types, strict=False):
@@ -248,3 +249,25 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "repeat": _repeat,
     "zeros_like": lambda values: Batch(torch.zeros_like(values.data)),
 }
+
+
+def pixels_of(images: Tensor) -> Tensor:
+    """N × C × H × W as contiguous N × H × W × C, which recipes work on; copied only if needed."""
+    if not images.is_contiguous():  # channels last, or a view
+        return images.permute(0, 2, 3, 1).contiguous()
+    return triton_kernels.run(triton_layers.interleaved, _interleaved, images)
+
+
+def planes_of(pixels: Tensor, like: Tensor) -> Tensor:
+    """N × H × W × C as N × C × H × W, which models take, in the memory layout of `like`."""
+    if not like.is_contiguous():
+        return pixels.permute(0, 3, 1, 2)
+    return triton_kernels.run(triton_layers.planar, _planar, pixels)
+
+
+def _interleaved(planes: Tensor) -> Tensor:
+    return planes.permute(0, 2, 3, 1).contiguous()
+
+
+def _planar(pixels: Tensor) -> Tensor:
+    return pixels.permute(0, 3, 1, 2).contiguous()

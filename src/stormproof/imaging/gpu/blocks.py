@@ -1,4 +1,4 @@
-"""Block averages: fewer pixels, painted back at full size."""
+"""Pixelation: block averages, painted back at full size."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Ints = npt.NDArray[np.int64]
 
 @lru_cache(maxsize=64)
 def _blocks(small: int, large: int) -> tuple[_Ints, _Ints, _Ints, _Ints]:
-    """First and past-last pixel of each block, 1/count of each in fixed point, and each pixel's block."""
+    """First and past-last pixel of each block, 1/count in fixed point, and the block of each pixel."""
     edges, factors, index = (
         np.empty((small, 2), np.int64),
         np.empty(small, np.int64),

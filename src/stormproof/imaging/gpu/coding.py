@@ -1,6 +1,6 @@
-"""Lossy coding: what JPEG does to pixels, without the code itself.
+"""Lossy compression: what JPEG does to pixels, without producing a file.
 
-Huffman coding loses nothing, so it is left out. All else is integers, as libjpeg-turbo has them by default:
+Huffman coding is lossless, so it is left out. The rest is integer arithmetic as in libjpeg-turbo by default:
 BT.601 in 16 bits, chroma halved both ways, the "slow" integer DCT (Loeffler, Ligtenberg and Moschytz 1989;
 13-bit constants, 2 more bits between its passes), quantisation with rounding, triangle-filtered upsampling.
 """
@@ -49,7 +49,7 @@ _PAIRS = [round(c * 8192) for c in (0.899976223, 2.562915447, 1.961570560, 0.390
 
 
 def _dct() -> npt.NDArray[np.int64]:
-    """The matrix of the integer DCT: between roundings it is linear, so eight samples go through one product.
+    """The matrix of the integer DCT: between roundings it is linear, so eight samples take one product.
 
     Rows are frequencies; its transpose is the way back.
     """
@@ -75,7 +75,7 @@ _DCT = _dct()
 
 def _along(blocks: Tensor, matrix: Tensor, axis: int, bits: int) -> Tensor:
     """One pass along rows (axis 4) or columns (axis 2) of N × down × 8 × across × 8, rounded."""
-    # Doubles hold every sum exactly, and are what matrix products are made for.
+    # Doubles hold every sum exactly, and matrix products of doubles are fast.
     product: Tensor = torch.tensordot(blocks.to(torch.float64), matrix, dims=([axis], [1])).movedim(-1, axis)
     return (product.to(torch.int32) + (1 << (bits - 1))) >> bits
 
@@ -87,7 +87,7 @@ def _requantised(plane: Tensor, matrix: Steps, steps: Steps) -> Tensor:
     there, back = resident(_DCT_64), resident(_DCT_64_BACK)
     coefficients = _along(_along(blocks, there, 4, 11), there, 2, 15)
     step = resident(steps)[:, None, :]
-    eighth = step * 8  # coefficients come eight times too large
+    eighth = step * 8  # coefficients are scaled by eight
     level = torch.div(coefficients.abs() + (eighth >> 1), eighth, rounding_mode="floor") * coefficients.sign()
     samples = _along(_along(level * step, back, 2, 11), back, 4, 18) + 128
     return samples.clamp(0, 255).to(torch.uint8).reshape(plane.shape)
@@ -120,8 +120,8 @@ def _halved(plane: Tensor) -> Tensor:
 
 
 def _doubled(plane: Tensor, height: int, width: int) -> Tensor:
-    """Twice as many samples both ways: each is three quarters its nearest neighbour, per axis."""
-    if plane.shape[2] <= 2:  # libjpeg repeats samples where a row has no middle
+    """Upsample by two in both directions: each sample is three quarters its nearest neighbour, per axis."""
+    if plane.shape[2] <= 2:  # libjpeg repeats samples in rows this short
         return plane.repeat_interleave(2, 1).repeat_interleave(2, 2)[:, :height, :width]
     last = plane.shape[1] - 1
     rows = torch.arange(plane.shape[1], device=plane.device)

@@ -1,15 +1,16 @@
-"""Point operations: look-ups, layers laid over the image, and brightness and saturation as HSV has them."""
+"""Point operations: look-up tables, layers over the image, changes of HSV and YCrCb."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from stormproof.imaging.gpu import triton_kernels, triton_layers
-from stormproof.imaging.gpu.batch import Batch
+from stormproof.imaging.gpu.batch import Batch, as_batch
 from stormproof.imaging.gpu.tensors import current_device, divided, resident, taken, to_device
 from stormproof.imaging.plans import GUARD, LUMA
 
@@ -23,7 +24,7 @@ def channel_means(image: Batch) -> Batch:
 
 
 def look_up(image: Batch, tables: Any) -> Batch:
-    """Replace v in channel c by tables[c, v]; the tables are one set for all images, or one for each."""
+    """Replace v in channel c by tables[c, v]; one set of tables for all images, or one for each."""
     data = image.data
     channels = image.shape[2]
     own = isinstance(tables, Batch)
@@ -38,12 +39,12 @@ def look_up(image: Batch, tables: Any) -> Batch:
 
 
 def _level(value: Tensor) -> Tensor:
-    """A float as a grey level: saturated, then truncated."""
+    """A float as a grey level: clipped, then truncated."""
     return (value + _GUARD).clamp(0, 255).to(torch.uint8)
 
 
 def _number(value: Any, images: int) -> Tensor:
-    """32-bit floats, one for each image, of a number for all or a batch of them."""
+    """One 32-bit float per image, from a number for all or a batch of numbers."""
     if isinstance(value, Batch):
         return value.data.to(torch.float32).reshape(-1).expand(images)
     return torch.full((images,), float(np.float32(value)), device=current_device())
@@ -73,7 +74,7 @@ def cover(image: Batch, layer: Batch, colour: tuple[float, ...]) -> Batch:
 
 def mix(image: Batch, a: float, other: Batch, b: float) -> Batch:
     """a·image + b·other, saturated and truncated."""
-    # Doubles and no guard: weights like 0.7 make many exact ties, cut here as the reference cuts.
+    # Doubles and no guard: weights like 0.7 make many exact ties, which must truncate as in the reference.
     weights = to_device((a, b), np.float64)
     return Batch(triton_kernels.run(triton_layers.mixed, _mixed, image.data, other.data, weights))
 
@@ -104,7 +105,7 @@ def _whitened(
 
 
 def by_brightest(image: Batch, table: Any) -> Batch:
-    """Replace v by table[V, v], V being the pixel's brightest channel: any change of HSV value is one."""
+    """Replace v by table[V, v], where V is the pixel's brightest channel, as any change of HSV value does."""
     top = image.data.amax(3, keepdim=True).to(torch.int32)
     return Batch(taken(resident(table).reshape(-1), top * 256 + image.data))
 
@@ -122,9 +123,51 @@ def resaturate(image: Batch, spread: Any, tint: float) -> Batch:
 
 
 def grey_of(image: Batch) -> Batch:
-    """Luma of an RGB image as H×W×1; a grey one is returned as it is. OpenCV's 15-bit integers."""
+    """Luma of an RGB image as H×W×1, in OpenCV's 15-bit integers; a grey image is returned unchanged."""
     if image.shape[2] == 1:
         return image
     values = image.data.to(torch.int32)
     luma = values[..., :1] * 9798 + values[..., 1:2] * 19235 + values[..., 2:] * 3735
     return Batch(((luma + (1 << 14)) >> 15).to(torch.uint8))
+
+
+def transform_colours(image: Batch, matrix: npt.NDArray[np.float64]) -> Batch:
+    """matrix · (R, G, B, 1) for every pixel, rounded and saturated; `matrix` is 3×4, grey levels."""
+    r, g, b = image.data.to(torch.int32).unbind(3)
+    # OpenCV multiplies 8-bit colours in integers of 10 fractional bits.
+    shares = np.rint(matrix.astype(np.float32)[:, :3] * 1024).astype(int).tolist()
+    offsets = np.rint((matrix.astype(np.float32)[:, 3] + np.float32(0.5)) * 1024).astype(int).tolist()
+    rows = [(r * p + g * q + b * s + t) >> 10 for (p, q, s), t in zip(shares, offsets, strict=True)]
+    return Batch(torch.stack(rows, 3).clamp(0, 255).to(torch.uint8))
+
+
+_YUV_HALF = 1 << 13  # OpenCV computes ITU-R BT.601 in 14 fractional bits
+
+
+def _yuv_rounded(value: Tensor) -> Tensor:
+    return (value + _YUV_HALF) >> 14
+
+
+def to_yuv(image: Any) -> Batch:
+    """RGB as Y, Cr, Cb of ITU-R BT.601 over the full 8 bits, chroma centred on 128; grey stays Y."""
+    batch = as_batch(image)
+    if batch.shape[2] == 1:
+        return batch.copy()
+    r, g, b = batch.data.to(torch.int32).unbind(3)
+    y = _yuv_rounded(r * 4899 + g * 9617 + b * 1868)
+    cr = _yuv_rounded((r - y) * 11682 + (128 << 14))
+    cb = _yuv_rounded((b - y) * 9241 + (128 << 14))
+    return Batch(torch.stack((y, cr, cb), 3).clamp(0, 255).to(torch.uint8))
+
+
+def from_yuv(image: Any) -> Batch:
+    """The inverse of `to_yuv`."""
+    batch = as_batch(image)
+    if batch.shape[2] == 1:
+        return batch.copy()
+    y, cr, cb = batch.data.to(torch.int32).unbind(3)
+    cr, cb = cr - 128, cb - 128
+    r = y + _yuv_rounded(cr * 22987)
+    g = y + _yuv_rounded(cb * -5636 + cr * -11698)
+    b = y + _yuv_rounded(cb * 29049)
+    return Batch(torch.stack((r, g, b), 3).clamp(0, 255).to(torch.uint8))

@@ -1,4 +1,4 @@
-"""Convolution with symmetric kernels in integers, and blur along a line."""
+"""Blur by one kernel for the whole image: Gaussian, symmetric, along a line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,49 @@ from torch import Tensor
 from stormproof.imaging.gpu import triton_kernels
 from stormproof.imaging.gpu.batch import Batch, PerImage
 from stormproof.imaging.gpu.tensors import edges, resident, to_device
-from stormproof.imaging.plans import FIXED, GUARD, fixed_kernel
+from stormproof.imaging.plans import FIXED, GUARD, Field, fixed_kernel, half_gaussian
+
+
+def symmetric_sum(
+    source: Tensor, half: Field, rule: str, axis: int, guard: float = 0.0, dtype: torch.dtype = torch.float32
+) -> Tensor:
+    """Σ_j half[|j|]·source over j = −radius … radius along an axis of N × H × W × C, pairs first."""
+    index = resident(edges(source.shape[axis], len(half) - 1, rule))
+    return triton_kernels.run(
+        triton_kernels.symmetric, _symmetric_sum, source, half, index, axis, guard, dtype
+    )
+
+
+def _symmetric_sum(
+    source: Tensor, half: Field, index: Tensor, axis: int, guard: float, dtype: torch.dtype
+) -> Tensor:
+    radius, length = len(half) - 1, source.shape[axis]
+    padded = source.index_select(axis, index).to(torch.float32)
+    total = padded.narrow(axis, radius, length) * float(half[0])
+    for j in range(1, radius + 1):
+        pair = padded.narrow(axis, radius - j, length) + padded.narrow(axis, radius + j, length)
+        total += pair * float(half[j])
+    if guard:
+        total += guard
+    return total.to(dtype)
+
+
+def _blur(source: Tensor, sigma: tuple[float, float], truncate: float, rule: str, guard: float) -> Tensor:
+    """`source` is N × H × W × C; the result has its type."""
+    down, across = (half_gaussian(s, int(truncate * s + 0.5)) for s in sigma)
+    lines = symmetric_sum(source, across, rule, axis=2)
+    return symmetric_sum(lines, down, rule, axis=1, guard=guard, dtype=source.dtype)
+
+
+def gaussian_blur(image: Batch, sigma: float) -> Batch:
+    """Gaussian of `sigma` pixels cut at 4σ, edges repeated, result truncated to whole grey levels."""
+    return Batch(_blur(image.data, (sigma, sigma), 4.0, "nearest", float(GUARD)))
+
+
+def gaussian_field(field: Batch, sigma: tuple[float, float], *, truncate: float, rule: str) -> Batch:
+    """Gaussian of (σ_y, σ_x) pixels over a float field, cut at `truncate`·σ."""
+    return Batch(_blur(field.data[..., None], sigma, truncate, rule, 0.0)[..., 0])
+
 
 Taps = npt.NDArray[np.int32]
 
@@ -39,7 +81,7 @@ def _weigh(source: Tensor, taps: Taps, rows: Tensor, columns: Tensor, shift: int
 
 @lru_cache(maxsize=16)
 def _taps(weights: bytes, side: int) -> Taps:
-    """(row, column, weight) of every tap that weighs anything."""
+    """(row, column, weight) of every tap that is not zero."""
     fixed = fixed_kernel(np.frombuffer(weights).reshape(side, side))
     rows, columns = np.nonzero(fixed)
     return np.stack((rows, columns, fixed[rows, columns]), axis=1).astype(np.int32)
@@ -48,7 +90,7 @@ def _taps(weights: bytes, side: int) -> Taps:
 def line_blur(image: Batch, weights: Any, shifts: Any) -> Batch:
     """Weighted sum of copies read `shifts` = (dy, dx) away, edges repeated, result truncated.
 
-    One path for all images, or one for each.
+    One path for all images, or one per image.
     """
     return Batch(_lines(image.data, weights, shifts, float(GUARD)))
 
@@ -87,7 +129,7 @@ def _line(source: Tensor, w: Tensor, s: Tensor, rows: Tensor, columns: Tensor, g
 def _in_fours(
     weights: Sequence[npt.NDArray[np.float64]], shifts: Sequence[npt.NDArray[np.int64]]
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int32]]:
-    """Paths of one length, a multiple of four: the CPU adds taps by fours. Those in excess weigh nothing."""
+    """Paths padded with zero weights to one length, a multiple of four: the CPU adds taps by fours."""
     length = -(-max(map(len, weights)) // 4) * 4
     w = np.zeros((len(weights), length), np.float32)
     s = np.zeros((len(weights), length, 2), np.int32)

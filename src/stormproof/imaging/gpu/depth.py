@@ -1,4 +1,4 @@
-"""Fields of distances: what they hold, holes in them, and light that fades with them."""
+"""Depth maps: their range, their holes, and light that fades with distance."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def survey(field: Field, limit: float) -> tuple[float, int, int, int]:
 
 
 def fill_holes(field: Any) -> Any:
-    """A copy in which each NaN has become the nearest known value (Euclidean, to a few per cent)."""
+    """A copy with each NaN replaced by the nearest known value (Euclidean, to a few per cent)."""
     return hosted("depth", "fill_holes", field)
 
 
 def fade(
     image: Batch, field: Batch, table: npt.NDArray[np.float32], scale: float, colour: tuple[float, ...]
 ) -> Batch:
-    """colour + t·(image − colour), rounded, where t is `table` read at field·scale, linear in between."""
+    """colour + t·(image − colour), rounded, where t is `table` at field·scale, interpolated linearly."""
     place = (field.data * float(np.float32(scale))).clamp(max=len(table) - 2)
     i = place.to(torch.int32)
     values = resident(table)

@@ -1,7 +1,7 @@
 """The draws of a batch: the same Philox counters as `stormproof.core.randomness`, hence the same bits.
 
-Integers throughout: 32-bit words in 64-bit ones, as on the CPU. Fields are made on the device. Bits are made
-only when something reads them, so that a kernel may make its own instead.
+All arithmetic is on integers: 32-bit words in 64-bit ones, as on the CPU. Fields are drawn on the device.
+Bits are drawn only when something reads them, so that a kernel may draw its own instead.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LOW = 0xFFFFFFFF
 
 
 def philox(block: Any, stream: int, k0: Any, k1: Any) -> tuple[Any, Any, Any, Any]:
-    """Four 32-bit words of each block of a stream, for tensors and arrays of 64-bit integers alike."""
+    """Four 32-bit words for each block of a stream; tensors and arrays of 64-bit integers both work."""
     c0, c1, c2, c3 = block & _LOW, block >> 32, 0 * block + stream, 0 * block
     for _ in range(10):
         p0, p1 = c0 * 0xD2511F53, c2 * 0xCD9E8D57
@@ -55,7 +55,7 @@ def _chosen(keys: Tensor, stream: int, count: int, values: Tensor) -> Tensor:
 
 
 class Bits(Batch):
-    """16 random bits for every element, made when they are first read."""
+    """16 random bits for every element, drawn when they are first read."""
 
     def __init__(self, keys: Tensor, stream: int, shape: tuple[int, ...]) -> None:
         self.keys, self.stream = keys, stream
@@ -80,7 +80,7 @@ class Bits(Batch):
 
 
 class _Own(Draw):
-    """One image's draw: numbers come out of a table made for all images of the batch at once."""
+    """The draw of one image; its numbers come from a table for the whole batch."""
 
     __slots__ = ("_draws", "_index")
     _draws: Draws
@@ -92,7 +92,7 @@ class _Own(Draw):
 
 
 class Draws:
-    """What `Draw` is to an image, for a batch of them."""
+    """`Draw` for a batch of images."""
 
     def __init__(self, draws: Sequence[Draw]) -> None:
         self._host = np.array([draw.key for draw in draws], np.int64)
@@ -116,7 +116,7 @@ class Draws:
         return self._words[stream, count]
 
     def each(self, plan: Callable[[Draw], Any]) -> Any:
-        """A plan for every image; a tuple of plans becomes a tuple of lists, as a recipe unpacks it."""
+        """`plan(draw)` for every image; tuples become a tuple of lists, which a recipe can unpack."""
         made = [plan(self._own(index, draw)) for index, draw in enumerate(self._draws)]
         if isinstance(made[0], tuple):
             return tuple(PerImage(column) for column in zip(*made, strict=True))

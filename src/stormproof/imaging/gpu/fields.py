@@ -39,5 +39,5 @@ def _subdivided(here: Tensor, centre: Tensor, row: Tensor, column: Tensor, gain:
 
 
 def relief(layer: Batch) -> Any:
-    """Light on drops: distance from the drops' edges, equalised and embossed, as a map of 0..255."""
+    """Light on drops: the distance from their edges, equalised and embossed, as a map of 0..255."""
     return hosted("fields", "relief", layer)

@@ -1,6 +1,6 @@
-"""Primitives that a GPU does not do well: through the CPU set, an image to each core, by declaration.
+"""Primitives that are not suited to a GPU: they run on the CPU set, one image per core.
 
-They need Numba and OpenCV, and wait for the device. `HOSTED` is the list that the documentation prints.
+They need Numba and OpenCV, and wait for the device. The documentation prints `HOSTED`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from stormproof.core.processes import worker_count
 from stormproof.imaging.gpu.batch import Batch
 
 HOSTED = {
-    "relief": "edges, distances and equalisation as OpenCV has them (water drops of `spatter` 1 to 3)",
-    "fill_holes": "the nearest known depth as OpenCV finds it (depth maps with unknown pixels)",
+    "relief": "OpenCV's edges, distances and equalisation (water drops of `spatter` 1 to 3)",
+    "fill_holes": "OpenCV's nearest known depth (depth maps with unknown pixels)",
 }
 
 
 def hosted(module: str, name: str, field: Any) -> Any:
-    """A primitive of one field, on the CPU; arrays of the host stay there."""
+    """Apply a primitive of the CPU set to each field of a batch, or to one array of the host."""
     try:
         function = getattr(import_module(f"stormproof.imaging.cpu.{module}"), name)
     except ImportError as error:
@@ -31,6 +31,6 @@ def hosted(module: str, name: str, field: Any) -> Any:
         raise MissingExtra(needed, "pip install numba opencv-python-headless") from error
     if isinstance(field, np.ndarray):
         return function(field)
-    with ThreadPoolExecutor(worker_count(None)) as pool:  # OpenCV lets go of Python while it works
+    with ThreadPoolExecutor(worker_count(None)) as pool:  # OpenCV releases the GIL
         made = list(pool.map(function, field.data.cpu().numpy()))
     return Batch(torch.from_numpy(np.stack(made)).to(field.data.device))

@@ -1,6 +1,6 @@
-"""The colour filter array: one colour per sensor site, and how the other two are filled in.
+"""The colour filter array: one colour per sensor site, and interpolation of the other two.
 
-The filter is RGGB: even rows go red, green, red …, odd rows green, blue, green …
+The filter is RGGB: even rows are red, green, red …, odd rows green, blue, green …
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from torch.nn.functional import max_pool2d
 
 from stormproof.imaging.gpu.batch import Batch, as_batch
 
-_REACH = 2  # how far interpolation that follows edges looks, in sites
+_REACH = 2  # sites that edge-aware interpolation looks at in each direction
 
 
 def mosaic(image: Batch) -> Batch:
-    """The one colour that each site's filter lets through, as H×W; a grey image is its own raw."""
+    """The colour that each site's filter passes, as H×W; a grey image is its own raw."""
     data = image.data
     if image.shape[2] == 1:
         return Batch(data[..., 0].clone())
@@ -23,13 +23,13 @@ def mosaic(image: Batch) -> Batch:
 
 
 def _colours(data: Tensor) -> Tensor:
-    """Which channel each site sees; 1 × H × W."""
+    """The channel of each site; 1 × H × W."""
     y, x = (torch.arange(side, device=data.device) % 2 for side in data.shape[1:3])
     return (y[:, None] + x)[None]
 
 
 def demosaic(raw: Batch, image: Batch) -> Batch:
-    """Develop a raw again whose sites partly read other than when `image` was made of it.
+    """Develop a raw again, some sites of which read other values than when `image` was made of it.
 
     As `imaging.cpu.mosaic.demosaic`: bilinear where a faulty site lies in the 5×5, the image elsewhere.
     """
@@ -46,7 +46,7 @@ def demosaic(raw: Batch, image: Batch) -> Batch:
     colour = _colours(sites)
     odd_row = (torch.arange(sites.shape[1], device=sites.device) % 2).bool()[None, :, None]
     green = torch.where(colour == 1, here, cross)
-    # Red sites are in even rows: there red lies level with a green site, in odd rows above and below it.
+    # Red sites are in even rows: there red lies beside a green site, in odd rows above and below it.
     beside_red, beside_blue = torch.where(odd_row, upright, level), torch.where(odd_row, level, upright)
     red = torch.where(colour == 0, here, torch.where(colour == 1, beside_red, diagonal))
     blue = torch.where(colour == 2, here, torch.where(colour == 1, beside_blue, diagonal))
@@ -55,7 +55,7 @@ def demosaic(raw: Batch, image: Batch) -> Batch:
 
 
 def _mirrored(sites: Tensor) -> Tensor:
-    """One mirrored site on every side: mirroring about a site keeps the pattern of colours."""
+    """Add one mirrored site on every side; mirroring about a site keeps the colour pattern."""
     for axis in (1, 2):
         last = sites.shape[axis] - 1
         index = torch.arange(-1, last + 2, device=sites.device).abs()

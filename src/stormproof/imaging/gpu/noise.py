@@ -18,7 +18,7 @@ _ADD, _LOOK_UP, _REPLACE = 0, 1, 2
 
 
 def add_noise(image: Batch, steps: npt.NDArray[np.int16], bits: Batch) -> Batch:
-    """Add to each value the step that its random bits choose out of 65,536, and saturate."""
+    """Add to each value the step that its random bits choose out of 65,536, and clip."""
     return _noise(image, bits, resident(steps), 0, 0, _ADD)
 
 
@@ -35,16 +35,46 @@ def salt_and_pepper(image: Batch, amount: float, bits: Batch) -> Batch:
 
 
 def _noise(image: Batch, bits: Any, *rest: Any) -> Batch:
-    # The kernel draws bits of its own, which is only right where they go value by value.
+    # The kernel draws its own bits, which is right only if there are as many bits as values.
     if isinstance(bits, Bits) and bits.shape == image.shape:
         return Batch(triton_kernels.run(triton_kernels.noise, _in_torch, image.data, bits, *rest))
     return Batch(_in_torch(image.data, bits, *rest))
 
 
 def _in_torch(image: Tensor, bits: Batch, table: Tensor, first: int, second: int, kind: int) -> Tensor:
-    """The kinds of noise as `triton_source.noise_kernel` has them."""
+    """The kinds of noise of `triton_source.noise_kernel`."""
     if kind == _ADD:
         return (image.to(torch.int32) + taken(table, bits.data)).clamp(0, 255).to(torch.uint8)
     if kind == _LOOK_UP:
         return taken(table, image.to(torch.int32) * first + (bits.data >> second))
     return image.masked_fill(bits.data < second, 255).masked_fill(bits.data < first, 0)
+
+
+def dissolve(image: Batch, other: Batch, share: float, bits: Batch) -> Batch:
+    """The image with a share of its pixels replaced by those of `other`; 16 random bits per pixel."""
+    chosen = bits.data < round(share * 65536)
+    return Batch(torch.where(chosen[..., None], other.data, image.data))
+
+
+def black_and_white_pixels(image: Batch, amount: float, bits: Batch) -> Batch:
+    """Set a fraction `amount` of the pixels to black or white, half each."""
+    low, high = (round(share * 65536) for share in (amount / 2, amount))
+    drawn = bits.data[..., None]
+    return Batch(image.data.masked_fill(drawn < high, 255).masked_fill(drawn < low, 0))
+
+
+def noise_within(
+    image: Batch,
+    forward: npt.NDArray[np.int32],
+    steps: npt.NDArray[np.int32],
+    common: Batch,
+    own: Batch,
+    back: npt.NDArray[np.uint8],
+) -> Batch:
+    """Noise added in another domain: back[forward[v] + steps[common] + steps[own]], all integers.
+
+    `common` is one draw per pixel, the same for all channels; `own` is one per channel.
+    """
+    noise = taken(resident(steps), common.data)[..., None] + taken(resident(steps), own.data)
+    place = taken(resident(forward), image.data.to(torch.int32)) + noise
+    return Batch(taken(resident(back), place.clamp(0, len(back) - 1)))

@@ -1,4 +1,4 @@
-"""Numbers on the device: which device, tables that stay there, and arithmetic as IEEE has it."""
+"""Numbers on the device: the current device, tables that stay there, IEEE arithmetic."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DEVICE: ContextVar[torch.device] = ContextVar("device", default=_HOST)
 
 @contextmanager
 def device(chosen: torch.device) -> Iterator[None]:
-    """Where tables and arrays of the host go."""
+    """Inside the block, tables and host arrays go to this device."""
     token = _DEVICE.set(chosen)
     try:
         yield
@@ -47,13 +47,13 @@ def torch_type(dtype: Any) -> torch.dtype:
 
 
 def to_device(values: Any, dtype: Any = None) -> Tensor:
-    """Numbers of the host, as they are used with every image; unsigned 16 and 32 bits become wider."""
+    """Numbers of the host as a tensor on the device; unsigned 16 and 32 bits become wider."""
     if isinstance(values, Tensor):
         return values
     array = np.asarray(values, dtype)
     wide = torch_type(array.dtype)
     array = np.ascontiguousarray(array.astype(NUMPY[wide], copy=False))
-    if not array.flags.writeable:  # a shared table, which torch would warn about
+    if not array.flags.writeable:  # torch would warn about a shared table
         array = array.copy()
     return torch.from_numpy(array).to(_DEVICE.get(), non_blocking=True)
 
@@ -68,9 +68,9 @@ def _forget(kept: dict[Hashable, Any], key: Hashable, _: object) -> None:
 def resident(
     array: np.ndarray[Any, Any], make: Callable[[Any], Tensor] = to_device, name: Hashable = None
 ) -> Tensor:
-    """What the device keeps of an array that nobody writes to, for as long as the array lives.
+    """The device's copy of a constant array, kept for as long as the array lives.
 
-    A copy, or what `make` makes of it, under a name that says which.
+    `make` derives something else from the array; `name` tells such tensors apart.
     """
     key = id(array), _DEVICE.get(), name
     if key not in _RESIDENT or _RESIDENT[key][0]() is not array:
@@ -80,21 +80,21 @@ def resident(
 
 @lru_cache(maxsize=128)
 def edges(length: int, radius: int, rule: str) -> npt.NDArray[np.int32]:
-    """`plans.border` in 32 bits; one array for all who ask, so that the device keeps it."""
+    """`plans.border` in 32 bits; always the same array, so that the device keeps it."""
     return border(length, radius, rule).astype(np.int32)
 
 
 def taken(table: Tensor, index: Tensor) -> Tensor:
-    """table[index] for a table of one axis and an index of 32 bits."""
+    """table[index] for a one-dimensional table and a 32-bit index."""
     return table.index_select(0, index.reshape(-1)).reshape(index.shape)
 
 
 def divided(a: Tensor, b: Any) -> Tensor:
-    """a / b as IEEE has it; by a plain number, torch multiplies with the reciprocal on a GPU."""
+    """IEEE a / b; torch on a GPU multiplies by the reciprocal of a plain number."""
     b = b if isinstance(b, Tensor) else torch.full((), b, dtype=a.dtype, device=a.device)
     return torch.true_divide(a, b)
 
 
 def root(a: Tensor) -> Tensor:
-    """√a of 32-bit floats as IEEE has it, which torch's own is not on every CPU: by way of 64 bits."""
+    """IEEE √a of 32-bit floats, by way of 64 bits: torch's own is not exact on every CPU."""
     return torch.sqrt(a.to(torch.float64)).to(a.dtype)

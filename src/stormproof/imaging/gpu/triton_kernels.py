@@ -1,8 +1,8 @@
-"""Where Triton pays: one pass over the image instead of many. Each of these functions has a twin in torch.
+"""Triton kernels, where one pass over the image beats many. Each has a torch twin with the same result.
 
-Triton is optional: without it, or on another device than a CUDA GPU, the twins run. A kernel is trusted in a
-process once it has given, value by value, what its twin gives for the first batch it meets; one that
-fails or differs is refused, with a warning, and the twin goes on.
+Triton is optional: without it, or on other devices than a CUDA GPU, the twins run. A process trusts a kernel
+once its values equal its twin's on the first batch; a kernel that fails or differs is refused with a warning,
+and the twin runs instead.
 """
 
 from __future__ import annotations
@@ -45,29 +45,29 @@ def usable(tensor: Tensor) -> bool:
 
 
 def run(kernel: Callable[..., Tensor], twin: Callable[..., Tensor], source: Tensor, *rest: Any) -> Tensor:
-    """What the twin gives, by the kernel where that can be."""
+    """The twin's result, computed by the kernel where possible."""
     if not usable(source):
         return twin(source, *rest)
     name = kernel.__name__, source.dtype, rest[-1] if kernel is noise else None
     if name in trusted:
         return kernel(source, *rest)
-    expected = twin(source, *rest).clone()  # one that fills a tensor of its caller's fills it twice here
+    expected = twin(source, *rest).clone()  # a copy: some twins fill a tensor of their caller
     if name not in refused:
         why = _difference(kernel, expected, source, *rest)
         if why is None:
             trusted.add(name)
         else:
             refused[name] = why
-            log.warning("Triton's %s is left out, torch does its work: %s", kernel.__name__, why)
+            log.warning("The Triton kernel %s is not used, torch replaces it: %s", kernel.__name__, why)
     return expected
 
 
 def _difference(kernel: Callable[..., Tensor], expected: Tensor, *args: Any) -> str | None:
-    """Why a kernel cannot stand in for its twin; None if it can."""
+    """Why a kernel cannot replace its twin; None if it can."""
     try:
         found = kernel(*args)
         torch.cuda.synchronize()
-    except Exception as error:  # whatever a compiler or driver may say
+    except Exception as error:  # whatever a compiler or driver may raise
         return f"{type(error).__name__}: {error}".splitlines()[0]
     wrong = int((found != expected).sum())
     return f"{wrong} of {expected.numel()} values differ" if wrong else None
@@ -75,7 +75,7 @@ def _difference(kernel: Callable[..., Tensor], expected: Tensor, *args: Any) -> 
 
 @contextmanager
 def without() -> Iterator[None]:
-    """Within it, the twins in torch run; for comparing the two."""
+    """Inside the block the torch twins run, for comparison."""
     _switched_off.append(True)
     try:
         yield
@@ -98,7 +98,7 @@ def _moves() -> ModuleType:
 
 
 def signed(word: int) -> int:
-    """32 bits as Triton takes a plain number: signed."""
+    """A 32-bit word as Triton takes integers: signed."""
     return word - (1 << 32) if word >= 1 << 31 else word
 
 

@@ -1,8 +1,8 @@
-"""Resampling: zooms, displacement fields, scattering of pixels."""
+"""Resampling: zooms, displacement fields, scattered pixels, bicubic enlargement."""
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -10,17 +10,17 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from stormproof.imaging.gpu import triton_kernels
-from stormproof.imaging.gpu.batch import Batch
-from stormproof.imaging.gpu.tensors import resident
-from stormproof.imaging.plans import GUARD, corner_positions, zoom_crops
+from stormproof.imaging.gpu import triton_kernels, triton_layers
+from stormproof.imaging.gpu.batch import Batch, PerImage, as_batch
+from stormproof.imaging.gpu.tensors import current_device, resident, root, to_device
+from stormproof.imaging.plans import GUARD, corner_positions, cubic_taps, zoom_crops
 
 _GUARD = float(GUARD)
 
 
 @lru_cache(maxsize=256)
 def _positions(count: int, source: int, span: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-    """Where corner-aligned samples lie that are inside: the sample before, and how far beyond it."""
+    """Positions of the corner-aligned samples that lie inside: the sample before, and the fraction."""
     index, fraction = np.zeros(count, np.int32), np.zeros(count, np.float32)
     inside = corner_positions(count, source, span, index, fraction)
     return index[:inside], fraction[:inside]
@@ -46,7 +46,7 @@ def _zoomed_in_torch(data: Tensor, factors: npt.NDArray[np.float64]) -> Tensor:
     for crop, span in zip(crops.tolist(), spans.tolist(), strict=True):
         down, across = _positions(height, crop[0], span[0]), _positions(width, crop[1], span[1])
         top, left = (height - crop[0]) // 2, (width - crop[1]) // 2
-        strip = data[:, top:, left : left + crop[1]]  # the row below a crop's last is the image's
+        strip = data[:, top:, left : left + crop[1]]  # the row below the crop belongs to the image
         total[:, : len(down[0]), : len(across[0])] += _stretched(strip, down, across)
     share = float(np.float32(1) / np.float32(len(crops) + 1))
     return (total * share + _GUARD).clamp(max=255).to(torch.uint8)
@@ -66,7 +66,7 @@ def _stretched(source: Tensor, down: tuple[Any, Any], across: tuple[Any, Any]) -
 
 @lru_cache(maxsize=64)
 def _zoom_plan(size: tuple[int, int], factors: bytes) -> tuple[Any, ...]:
-    """By layer, for rows and columns: the sample before (−1 outside), how far beyond, and the last one."""
+    """By layer, for rows and columns: the sample before (−1 outside), the fraction, and the last sample."""
     crops, spans = zoom_crops(size, np.frombuffer(factors))
     tables = []
     for axis in (0, 1):
@@ -91,7 +91,7 @@ def enlarge(field: Batch, factor: float) -> Batch:
 
 
 def _folded(place: Tensor, length: int) -> Tensor:
-    """Mirror an integer position into 0..length−1, the edge counted twice."""
+    """Mirror an integer position into 0..length−1, repeating the edge."""
     place = place % (2 * length)
     return torch.minimum(place, 2 * length - 1 - place)
 
@@ -124,11 +124,11 @@ def _displaced(data: Tensor, dy: Tensor, dx: Tensor, guard: float) -> Tensor:
 
 
 def scatter(image: Batch, shifts: Batch, reach: int) -> Batch:
-    """Overwrite pixels in turn, from the bottom right, by the one (dx, dy) = shifts[n, i, j] away.
+    """Overwrite pixels in turn, from the bottom right, by the pixel (dx, dy) = shifts[n, i, j] away.
 
     Row i of `shifts` belongs to image row H − reach − i, column j likewise; n counts passes. A pixel that
-    takes its value from one already overwritten takes what that one took: so each pixel's origin is found by
-    following such links, doubling the step each time, and all pixels move at once.
+    reads one already overwritten gets what that one got, so each pixel's origin is found by following such
+    links, doubling the step each time, and all pixels move at once.
     """
     data = image.data
     height, width, channels = image.shape
@@ -152,10 +152,111 @@ def _origins(shifts: Tensor, top: int, left: int, height: int, width: int) -> Te
     source = inner + step[..., 1] * width + step[..., 0]
     y, x = source // width, source % width
     written = (y >= top) & (y < top + rows) & (x >= left) & (x < left + columns)
-    link = (own + pixels).repeat(images, 1, 1)  # from `pixels` on: an origin, as it was before this pass
+    link = (own + pixels).repeat(images, 1, 1)  # values from `pixels` on are origins before this pass
     later = written & (source > inner)
     link[:, top : top + rows, left : left + columns] = torch.where(later, source, source + pixels)
     link = link.reshape(images, pixels)
     while bool((link < pixels).any()):
         link = torch.where(link < pixels, link.gather(1, link.clamp(max=pixels - 1)), link)
     return link - pixels
+
+
+_WHOLE = 1 << 11  # the sum of four bilinear weights: exact to a quarter of a grey level
+
+
+def move(image: Batch, dy: Any, dx: Any) -> Batch:
+    """Read each pixel from (y + dy, x + dx), bilinear, rounded; black where that lies outside the frame."""
+    data = image.data
+    height, width, channels = image.shape
+    rows, columns = (torch.arange(side, device=data.device, dtype=torch.float32) for side in (height, width))
+    v, u = as_batch(dy).data + rows[:, None], as_batch(dx).data + columns
+    inside = (v >= -0.5) & (v < height - 0.5) & (u >= -0.5) & (u < width - 0.5)
+    # Between the outermost pixel centres and the frame the edge is repeated.
+    v, u = v.clamp(0, height - 1), u.clamp(0, width - 1)
+    i, j = v.to(torch.int64), u.to(torch.int64)
+    f, g = v - i, u - j
+    both = ((f * g) * _WHOLE).to(torch.int32)  # rounded down, so that no weight can be negative
+    down, across = (f * _WHOLE).to(torch.int32), (g * _WHOLE).to(torch.int32)
+    below, right = (i + 1).clamp(max=height - 1), (j + 1).clamp(max=width - 1)
+    flat = data.reshape(len(data), height * width, channels)
+
+    def read(y: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        place = (y * width + x).reshape(len(y), -1, 1).expand(len(flat), -1, channels)
+        values = flat.gather(1, place).reshape(data.shape).to(torch.int32)
+        return values * weight[..., None]
+
+    total = read(i, j, _WHOLE - down - across + both) + read(i, right, across - both)
+    total = total + (read(below, j, down - both) + read(below, right, both))
+    level = (total + _WHOLE // 2) >> 11
+    return Batch((level * inside[..., None]).to(torch.uint8))
+
+
+def radial_field(
+    size: tuple[int, int], delta: float, shares: tuple[float, float, float]
+) -> tuple[Batch, Batch]:
+    """(dy, dx) that reads from r + δ·(a·r⁴ + b·r³ + c·r²), where r is 1 in the frame's corners."""
+    height, width = size
+    quartic, cubic, quadratic = (float(np.float32(delta * share)) for share in shares)
+    y, x = (
+        torch.arange(side, device=current_device(), dtype=torch.float32) - float(np.float32((side - 1) / 2))
+        for side in size
+    )
+    y = y[:, None]
+    r2 = (y * y + x * x) * float(np.float32(4 / (height * height + width * width)))
+    r = root(r2)
+    gain = r * ((r * cubic + quadratic) + r2 * quartic)
+    return Batch((gain * y)[None]), Batch((gain * x)[None])
+
+
+def sources(dy: Any, dx: Any) -> Any:
+    """For each output pixel the flat index of the nearest input pixel; H·W where there is none."""
+    down, across = as_batch(dy).data, as_batch(dx).data
+    height, width = down.shape[1:]
+    rows, columns = (torch.arange(side, device=down.device, dtype=torch.float32) for side in (height, width))
+    i = torch.floor((down + rows[:, None]) + 0.5).to(torch.int64)
+    j = torch.floor((across + columns) + 0.5).to(torch.int64)
+    inside = (i >= 0) & (i < height) & (j >= 0) & (j < width)
+    return Batch(torch.where(inside, i * width + j, height * width))
+
+
+def enlarged_part(image: Any, size: Any, corner: Any, part: tuple[int, int]) -> Batch:
+    """The part of an RGB image, resized bicubically to `size`, that begins at `corner`; `part` is its size.
+
+    Images are on the host: one for all, or one per image of the batch with its own size and corner. There are
+    few of them, so each is enlarged once, whole, and stays on the device.
+    """
+    if not isinstance(image, PerImage):
+        image, size, corner = [image], [size], [corner]
+    sources = {(id(one), whole): one for one, whole in zip(image, size, strict=True)}
+    out = None
+    for (name, whole), one in sources.items():
+        members = [i for i, other in enumerate(image) if id(other) == name and size[i] == whole]
+        large = resident(one, partial(_enlarged, size=whole), ("enlarged", whole))
+        places = to_device(np.array(members)), to_device(np.array([corner[i] for i in members]))
+        if out is None:
+            out = large.new_empty((len(image), *part, large.shape[2]))
+        out = triton_kernels.run(triton_layers.cut, _cut, large, *places, out)
+    assert out is not None
+    return Batch(out)
+
+
+def _cut(large: Tensor, members: Tensor, corners: Tensor, out: Tensor) -> Tensor:
+    """Parts of one large image at each member's corner (row, column), into out[members]."""
+    rows, columns = (
+        corners[:, axis, None] + torch.arange(out.shape[1 + axis], device=out.device) for axis in (0, 1)
+    )
+    out[members] = large[rows[:, :, None], columns[:, None]]
+    return out
+
+
+def _enlarged(image: npt.NDArray[np.uint8], size: tuple[int, int]) -> Tensor:
+    """The whole image at another size: along rows, then columns, in 32-bit floats."""
+    values = to_device(image).to(torch.float32)
+    for axis in (1, 0):
+        taps, weights = (
+            to_device(table) for table in cubic_taps(image.shape[axis], size[axis], 0, size[axis])
+        )
+        shape = (-1, 1) if axis else (-1, 1, 1)
+        parts = [values.index_select(axis, taps[:, k]) * weights[:, k].reshape(shape) for k in range(4)]
+        values = ((parts[0] + parts[1]) + parts[2]) + parts[3]
+    return (values.clamp(0, 255) + 0.5).to(torch.uint8)

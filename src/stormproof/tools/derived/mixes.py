@@ -6,7 +6,7 @@ from typing import Any
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, UnknownName
-from stormproof.core.frameworks import framework
+from stormproof.core.loading import framework
 from stormproof.core.sample import Sample, as_rgb
 from stormproof.corruptions.registry import find
 from stormproof.datasets.dataset import Dataset

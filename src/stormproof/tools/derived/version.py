@@ -14,12 +14,12 @@ import PIL.Image
 from stormproof.core.condition import Condition
 from stormproof.core.sample import Bools, Image, Sample
 from stormproof.corruptions import apply
+from stormproof.corruptions.groups import FEATURE
 from stormproof.corruptions.partial import part_mask
-from stormproof.corruptions.recipes.style import DRAWN
 from stormproof.corruptions.registry import find, part_of
 from stormproof.datasets.dataset import Dataset
-from stormproof.style.names import FEATURE
 from stormproof.style.painting import stylize
+from stormproof.style.recipe import DRAWN
 from stormproof.style.sources import list_styles
 from stormproof.style.stylemap import StyleMap, draw_styles, style_draw
 

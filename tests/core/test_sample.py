@@ -105,5 +105,5 @@ def test_scores_a_rounding_above_one_are_one() -> None:
 
 @pytest.mark.parametrize("ignore", [-1, 256])
 def test_an_ignore_value_must_fit_the_map(ignore: int) -> None:
-    with pytest.raises(InvalidTruth, match="no value of a uint8"):
+    with pytest.raises(InvalidTruth, match="does not fit a uint8"):
         SemanticMap(np.zeros((2, 2), np.uint8), ignore)

@@ -1,17 +1,19 @@
-"""Scattered light: every pixel spreads its own light by its own Gaussian."""
+"""Blur that changes over the image: a kernel for each patch, a Gaussian for each pixel."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Image
-from stormproof.imaging.cpu.gaussian import pad, ring_starts, symmetric_sum
+from stormproof.imaging.cpu.convolution import pad, ring_starts, symmetric_sum
 from stormproof.imaging.plans import (
     FINE,
     NARROW,
+    PATCH,
     SCATTER_CUT,
     SHARP,
     Field,
@@ -23,10 +25,105 @@ from stormproof.imaging.plans import (
 
 
 @kernel
+def _patch(
+    source: Any, taps: Any, reach: Any, top: Any, start: Any, wide: Any, deep: Any, step: Any, out: Any
+) -> None:
+    """One patch: rows top … top + deep, values start … start + wide of a padded float image."""
+    radius = taps.shape[0] // 2
+    line = np.empty(wide, np.float32)
+    for y in range(deep):
+        line[:] = 0
+        for i in range(taps.shape[0]):
+            row = source[top + y + reach - radius + i]
+            for j in range(taps.shape[1]):
+                w = taps[i, j]
+                offset = start + (reach - radius + j) * step
+                values = row[offset : offset + wide]
+                for x in range(wide):
+                    line[x] += w * values[x]
+        target = out[top + y, start : start + wide]
+        for x in range(wide):
+            target[x] = np.uint8(min(line[x] + np.float32(0.5), np.float32(255)))
+
+
+@kernel
+def _patches(source: Any, kernels: Any, radii: Any, reach: Any, channels: Any, size: Any, out: Any) -> None:
+    height, n = out.shape
+    width = n // channels
+    for i in range(kernels.shape[0]):
+        for j in range(kernels.shape[1]):
+            r = radii[i, j]
+            taps = kernels[i, j, reach - r : reach + r + 1, reach - r : reach + r + 1]
+            top, left = i * size, j * size
+            deep, wide = min(size, height - top), min(size, width - left) * channels
+            _patch(source, taps, reach, top, left * channels, wide, deep, channels, out)
+
+
+@kernel
+def _splat(cos: Any, sin: Any, radial: Any, tangential: Any, nodes: Any, weights: Any, out: Any) -> None:
+    """Distribute each node of a Gaussian linearly over the four pixels around it."""
+    reach = np.float64(out.shape[0] // 2)
+    for a in range(nodes.shape[0]):
+        for b in range(nodes.shape[0]):
+            if nodes[a] ** 2 + nodes[b] ** 2 > nodes[0] ** 2:
+                continue
+            along, across = radial * nodes[a], tangential * nodes[b]
+            y = reach + sin * along + cos * across
+            x = reach + cos * along - sin * across
+            i, j = int(y), int(x)
+            f, g = y - i, x - j
+            w = weights[a] * weights[b]
+            out[i, j] += w * (1 - f) * (1 - g)
+            out[i, j + 1] += w * (1 - f) * g
+            out[i + 1, j] += w * f * (1 - g)
+            out[i + 1, j + 1] += w * f * g
+
+
+@kernel
+def _splat_all(angle: Any, radial: Any, tangential: Any, nodes: Any, weights: Any, out: Any) -> None:
+    for i in range(angle.shape[0]):
+        for j in range(angle.shape[1]):
+            cos, sin = np.cos(angle[i, j]), np.sin(angle[i, j])
+            _splat(cos, sin, radial[i, j], tangential[i, j], nodes, weights, out[i, j])
+
+
+def spread_kernels(
+    angle: npt.NDArray[np.float64], radial: npt.NDArray[np.float64], tangential: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+    """Kernels of Gaussians with standard deviations along and across a direction, and their radii.
+
+    Pixels are squares that emit and receive light evenly, so a Gaussian much narrower than a pixel still
+    moves some light across its borders, in proportion to its width.
+    """
+    nodes = np.linspace(-3, 3, 25)
+    weights = np.exp(-0.5 * nodes**2)
+    radii = np.ceil(nodes[-1] * np.maximum(radial, tangential)).astype(np.int64) + 1
+    side = 2 * int(radii.max()) + 1
+    kernels = np.zeros((*angle.shape, side, side), np.float32)
+    _splat_all(angle, radial, tangential, nodes, weights, kernels)
+    kernels /= kernels.sum(axis=(2, 3), keepdims=True)
+    return kernels, radii
+
+
+def blur_patches(image: Image, kernels: npt.NDArray[np.float32], radii: npt.NDArray[np.int64]) -> Image:
+    """Correlate each 16×16 patch with its own odd square kernel; edges repeated, rounded.
+
+    `kernels` is rows × columns of patches × k × k, zero outside its `radii`.
+    """
+    height, width, channels = image.shape
+    reach = kernels.shape[2] // 2
+    rows, columns = border(height, reach, "nearest"), border(width, reach, "nearest")
+    padded = np.ascontiguousarray(image[rows][:, columns], np.float32).reshape(len(rows), -1)
+    out = np.empty((height, width * channels), np.uint8)
+    _patches(padded, kernels, radii, reach, channels, PATCH, out)
+    return out.reshape(image.shape)
+
+
+@kernel
 def _share_out(sigma: Any, sigmas: Any, table: Any, layer: Any, upper: Any, extent: Any) -> None:
     """For each pixel its layer k and the share of its light that goes to layer k + 1.
 
-    `extent` becomes, for each layer, the first and last row that hold any of its light; last < first if none.
+    `extent` becomes the first and last row with light of each layer; last < first if there is none.
     """
     height, width = sigma.shape
     last = sigmas.shape[0] - 1
@@ -43,7 +140,7 @@ def _share_out(sigma: Any, sigmas: Any, table: Any, layer: Any, upper: Any, exte
             while k < last - 1 and sigmas[k + 1] <= s:
                 k += 1
             share = np.float32(0)
-            if last > 0:  # variances add, so the blend with the right variance is linear in σ²
+            if last > 0:  # variances add, so the share is linear in σ²
                 v = table[np.int64(s * np.float32(FINE))] if s <= np.float32(NARROW) else s * s
                 share = (v - squares[k]) / (squares[k + 1] - squares[k])
                 share = min(max(share, np.float32(0)), np.float32(1))
@@ -59,7 +156,7 @@ def _share_out(sigma: Any, sigmas: Any, table: Any, layer: Any, upper: Any, exte
 
 @kernel
 def _lift(source: Any, at: Any, up: Any, k: Any, weights: Any, out: Any) -> None:
-    """One layer's light along a row, weighted, and after each pixel its weight."""
+    """The weighted light of one layer along a row, with each pixel's weight behind its channels."""
     width = at.shape[0]
     for x in range(width):
         own = np.float32(1) - up[x] if at[x] == k else np.float32(0)
@@ -129,8 +226,8 @@ def _gather(total: Any, out: Any) -> None:
 def scatter_gaussian(image: Image, sigma: Field) -> Image:
     """Σ_y I(y)·g(x; y, σ(y)) / Σ_y g(x; y, σ(y)): each pixel y spreads its light by its own σ, in pixels.
 
-    Each g sums to one. Pixels are sorted into layers of equal σ; light between two layers is shared so
-    that its variance is right. Beyond the frame the edge goes on, as it does for a plain Gaussian blur.
+    Each g sums to one. Pixels are sorted into layers of equal σ; light between two layers is shared so that
+    its variance is right. The edge is repeated outside the frame, as in a plain Gaussian blur.
     """
     height, width, channels = image.shape
     sigmas = scatter_layers(float(sigma.min()), float(sigma.max()))

@@ -1,4 +1,4 @@
-"""Batches of images on a device: the same recipes over the GPU set of primitives, the same pixels."""
+"""Corrupting batches on a device: the same recipes over the GPU primitives, with the same pixels."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import numpy as np
 from stormproof import imaging
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidImage, InvalidOption
-from stormproof.core.frameworks import framework
+from stormproof.core.loading import framework
 from stormproof.core.randomness import Draw
+from stormproof.core.sample import Image
 from stormproof.corruptions.needs import missing, usable_depth
 from stormproof.corruptions.plugins import is_plugin
 from stormproof.corruptions.registry import Corruption, find, refuse_part
@@ -20,13 +21,11 @@ from stormproof.corruptions.registry import Corruption, find, refuse_part
 if TYPE_CHECKING:
     from torch import Tensor
 
-ALONE = {"style": "it needs a network of its own"}  # corruptions of single images only, and why
-
 log = logging.getLogger(__name__)
 
-# Bytes a recipe may need at once for each byte of its image; fog's clouds and the DCT's planes take most.
+# Bytes that a recipe may need per byte of its image; fog's clouds and the DCT's planes take most.
 _WORKING = 160
-_SHARE = 0.5  # of the device's free memory, which the model needs too
+_SHARE = 0.5  # of the device's free memory; the model needs some too
 
 
 def corrupt_batch(
@@ -40,66 +39,60 @@ def corrupt_batch(
 ) -> Tensor:
     """A batch of images under a condition, on the device where they are; a new tensor.
 
-    `images` is uint8, N×3×H×W (N×1×H×W for grey). The pixels are those of `corrupt_image` with the same ids
-    and seed. `depth` is N×H×W in metres, for corruptions that need it. With `sizes`, (height, width) of each,
-    images of different sizes lie in the top left corners of one padded batch; what lies beyond stays as it
-    is. A batch too large for the device's memory is split.
+    `images` is uint8, N×3×H×W (N×1×H×W for grey). The pixels equal those of `corrupt_image` for the same ids
+    and seed. `depth` is N×H×W in metres, for corruptions that need it. `sizes` gives the (height, width) of
+    images that lie in the top left corners of one padded batch; the padding stays unchanged. A batch that is
+    too large for the device's memory is split.
 
     >>> import torch
     >>> corrupt_batch(torch.full((2, 3, 8, 8), 128, dtype=torch.uint8), "contrast@3").shape
     torch.Size([2, 3, 8, 8])
     """
-    torch = import_torch()
-    from stormproof.imaging.gpu.layout import pixels_of, planes_of
+    torch = _torch()
+    from stormproof.imaging.gpu.batch import pixels_of, planes_of
 
     _check(images, ids, sizes, depth)
     condition = Condition.parse(condition) if isinstance(condition, str) else condition
-    check_offered(condition)
+    check_on_device(condition)
     if condition.corruption is None or len(images) == 0:
         return images.clone()
     found = find(condition.corruption)
     if found.needs and depth is None:
         raise missing(found.name)
     if found.is_random and not ids:
-        fix = "give ids=[…], one string for each image, the same whenever it is the same image"
-        raise InvalidOption(f"{condition} draws at random by image; {fix}.")
+        fix = "give ids=[…], one string per image, always the same for the same image"
+        raise InvalidOption(f"{condition} draws random numbers by image id; {fix}.")
     draws = [Draw.keyed(seed, name, found.name, condition.rung or 0) for name in ids or [""] * len(images)]
     out = images.clone() if sizes is not None else torch.empty_like(images)
-    for (height, width), members in _groups(images, sizes):
-        for chunk in _chunks(members, _room(images, height, width)):
+    for (height, width), members in _by_size(images, sizes):
+        for chunk in _chunks(members, _most_at_once(images, height, width)):
             rows = _places(chunk)
             part = pixels_of(images[rows, :, :height, :width])
             scene = None if depth is None else depth[rows, :height, :width]
             made = _corrupted(part, [draws[i] for i in chunk], found, condition, scene)
-            made = made.clone() if made.data_ptr() == images.data_ptr() else made  # nothing was to be done
+            if made.data_ptr() == images.data_ptr():  # the recipe returned its input
+                made = made.clone()
             if len(chunk) == len(images) and sizes is None:
                 return planes_of(made, like=images)
             out[rows, :, :height, :width] = made.permute(0, 3, 1, 2)
     return out
 
 
-def check_offered(condition: Condition) -> None:
-    """Refuse a condition that only single images can be put under."""
+def check_on_device(condition: Condition) -> None:
+    """Refuse a condition that cannot be applied to batches on a device."""
     refuse_part(condition)
     if condition.corruption is None:
         return
     found = find(condition.corruption)
     found.parameters(condition)
-    why = ALONE.get(found.name)
-    if is_plugin(found):
-        why = "it comes from a plugin, which is written for one image"
-    if why is not None:
-        fix = "leave --device out, or take corrupt_image"
-        raise InvalidOption(f"{condition} is not offered for batches on a device: {why}; {fix}.")
-
-
-def import_torch() -> Any:
-    """torch, or one line on how to get it."""
-    return framework("torch", extra="gpu")
+    why = "its plugin is written for one image" if is_plugin(found) else found.one_image_only
+    if why:
+        fix = "leave --device out, or use corrupt_image"
+        raise InvalidOption(f"{condition} cannot run on batches on a device: {why}; {fix}.")
 
 
 def _check(images: Tensor, ids: Sequence[str], sizes: Any, depth: Tensor | None) -> None:
-    torch = import_torch()
+    torch = _torch()
     if not isinstance(images, torch.Tensor) or images.dtype != torch.uint8 or images.ndim != 4:
         found = (
             f"{images.dtype} {tuple(images.shape)}"
@@ -114,14 +107,14 @@ def _check(images: Tensor, ids: Sequence[str], sizes: Any, depth: Tensor | None)
     for name, given in (("ids", ids), ("sizes", sizes), ("depth", depth)):
         if given is not None and len(given) not in (len(images), 0 if name == "ids" else -1):
             raise InvalidOption(
-                f"{name} has {len(given)} entries for {len(images)} images; give one for each."
+                f"{name} has {len(given)} entries for {len(images)} images; give one per image."
             )
     if depth is not None and (depth.ndim != 3 or depth.shape[1:] != images.shape[2:]):
         raise InvalidOption(f"depth must be N×H×W like the images, not {tuple(depth.shape)}.")
 
 
-def _groups(images: Tensor, sizes: Any) -> Iterator[tuple[tuple[int, int], list[int]]]:
-    """Images of one size, together."""
+def _by_size(images: Tensor, sizes: Any) -> Iterator[tuple[tuple[int, int], list[int]]]:
+    """Images grouped by size: the size, and their rows in the batch."""
     whole = (int(images.shape[2]), int(images.shape[3]))
     members: dict[tuple[int, int], list[int]] = {}
     for i in range(len(images)):
@@ -132,27 +125,26 @@ def _groups(images: Tensor, sizes: Any) -> Iterator[tuple[tuple[int, int], list[
     yield from members.items()
 
 
-def _room(images: Tensor, height: int, width: int) -> int:
-    """How many images of a size fit the device's memory at once."""
+def _most_at_once(images: Tensor, height: int, width: int) -> int:
+    """How many images of a size fit in the device's memory at once."""
     if not images.is_cuda:
         return len(images)
-    torch = import_torch()
+    torch = _torch()
     free = torch.cuda.mem_get_info(images.device)[0] + torch.cuda.memory_reserved(images.device)
     free -= torch.cuda.memory_allocated(images.device)
     return max(int(_SHARE * free) // (_WORKING * images.shape[1] * height * width), 1)
 
 
-def _chunks(members: list[int], room: int) -> Iterator[list[int]]:
-    if len(members) > room:
-        log.info(
-            "A batch of %d images is split into parts of %d to fit the device's memory.", len(members), room
-        )
-    for start in range(0, len(members), room):
-        yield members[start : start + room]
+def _chunks(members: list[int], most: int) -> Iterator[list[int]]:
+    if len(members) > most:
+        count = len(members)
+        log.info("A batch of %d images is split into parts of %d to fit in the device's memory.", count, most)
+    for start in range(0, len(members), most):
+        yield members[start : start + most]
 
 
 def _places(members: list[int]) -> slice | list[int]:
-    """Rows of a batch; neighbours as a slice, which torch need not copy."""
+    """Rows of a batch; consecutive ones as a slice, which torch does not copy."""
     run = members == list(range(members[0], members[0] + len(members)))
     return slice(members[0], members[-1] + 1) if run else members
 
@@ -160,11 +152,11 @@ def _places(members: list[int]) -> slice | list[int]:
 def _corrupted(
     part: Tensor, draws: list[Draw], found: Corruption, condition: Condition, depth: Tensor | None
 ) -> Tensor:
-    """N×H×W×C under a condition, at once or image by image."""
+    """N×H×W×C under a condition, in one go or, if the recipe needs it, image by image."""
     from stormproof.imaging.gpu.batch import OneByOne
     from stormproof.imaging.gpu.tensors import device
 
-    torch = import_torch()
+    torch = _torch()
     with imaging.on_device(), device(part.device):
         if depth is not None:
             depth = _usable(depth, found.name)
@@ -186,7 +178,7 @@ def _corrupted(
 
 
 def _usable(depth: Tensor, user: str) -> Tensor:
-    torch = import_torch()
+    torch = _torch()
     host = depth.cpu().numpy()
     checked = [usable_depth(one, one.shape, user) for one in host]
     usable: Tensor = torch.from_numpy(np.stack(checked)).to(depth.device)
@@ -206,3 +198,58 @@ def _applied(
     made: Batch = recipe(Batch(part), *drawn, **scene, **found.parameters(condition))
     data: Tensor = made.data
     return data
+
+
+def check_device(name: str) -> None:
+    """Raise an error if this machine has no such device."""
+    torch = _torch()
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = None
+    if device is None or device.type not in ("cuda", "cpu"):
+        raise InvalidOption(f"There is no device {name!r}; write cuda, cuda:1 or cpu.")
+    if device.type == "cpu":
+        return
+    if torch.version.cuda is None and torch.version.hip is None:
+        fix = "install torch with CUDA, or use --device cpu"
+        raise InvalidOption(f"device {name}: torch {torch.__version__} is built without CUDA; {fix}.")
+    try:
+        torch.cuda.init()
+        count = torch.cuda.device_count()
+    except (RuntimeError, AssertionError) as error:  # no driver, a driver too old for this torch, or no GPU
+        why = " ".join(str(error).split()).partition(". ")[0].rstrip(".")
+        raise InvalidOption(f"device {name}: {why}. Without --device, corruption runs on the CPU.") from None
+    if (device.index or 0) >= count:
+        raise InvalidOption(f"device {name}: this machine has {count} GPUs, cuda:0 to cuda:{count - 1}.")
+
+
+def upload(images: Sequence[Image], device: str) -> Iterator[tuple[list[int], Tensor]]:
+    """Images grouped by shape: their positions in `images`, and N×C×H×W on the device."""
+    torch = _torch()
+    places: dict[tuple[int, ...], list[int]] = {}
+    for i, image in enumerate(images):
+        places.setdefault(image.shape, []).append(i)
+    for shape, members in places.items():
+        stack = np.stack([images[i] for i in members]).reshape(len(members), *shape[:2], -1)
+        yield members, torch.from_numpy(stack).to(device).permute(0, 3, 1, 2)
+
+
+def download(batch: Tensor) -> Any:
+    """A batch as an array N×H×W×C on the host."""
+    return batch.permute(0, 2, 3, 1).contiguous().cpu().numpy()
+
+
+def corrupt_images(
+    images: Sequence[Image], condition: Condition | str, *, ids: Sequence[str], seed: int, device: str
+) -> list[Image]:
+    """`corrupt_image` for each image, computed on a device in batches of one size."""
+    made: dict[int, Image] = {}
+    for members, batch in upload(images, device):
+        corrupted = download(corrupt_batch(batch, condition, ids=[ids[i] for i in members], seed=seed))
+        made |= {i: one.reshape(images[i].shape) for i, one in zip(members, corrupted, strict=True)}
+    return [made[i] for i in range(len(images))]
+
+
+def _torch() -> Any:
+    return framework("torch", extra="gpu")

@@ -1,4 +1,4 @@
-"""Drops on the lens: each shows the scene around it, small and upside down."""
+"""Lens effects: drops on the lens, and changes with the distance from a point."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ import torch
 from torch import Tensor
 
 from stormproof.imaging.gpu.batch import Batch, OneByOne
-from stormproof.imaging.gpu.tensors import divided
+from stormproof.imaging.gpu.tensors import divided, resident, root, taken
+from stormproof.imaging.plans import Field
 
 
 def refract(image: Batch, drops: npt.NDArray[np.float64], *, factor: int, rim: float, passed: float) -> Batch:
-    """Lay elliptic drops (row, column, vertical and horizontal semi-axis in pixels) over the image.
+    """Draw elliptic drops (row, column, vertical and horizontal semi-axis in pixels) over the image.
 
-    As `imaging.cpu.drops.refract`, one image at a time, drop by drop, in doubles.
+    As `imaging.cpu.lens.refract`, one image at a time, drop by drop, in doubles.
     """
     if len(image.data) != 1:
         raise OneByOne
     out = image.data[0].clone()
     small = _shrunk(out, factor)
     for drop in drops.tolist():
-        _lay(out, small, factor, drop, rim, passed)
+        _draw_drop(out, small, factor, drop, rim, passed)
     return Batch(out[None])
 
 
@@ -42,7 +43,7 @@ def _shrunk(image: Tensor, factor: int) -> Tensor:
 
 
 def _mirrored(place: Tensor, length: int) -> Tensor:
-    """A coordinate folded back into 0 … length − 1."""
+    """A coordinate mirrored into 0 … length − 1."""
     if length == 1:
         return torch.zeros_like(place)
     period = 2.0 * (length - 1)
@@ -50,7 +51,7 @@ def _mirrored(place: Tensor, length: int) -> Tensor:
     return torch.minimum(folded, period - folded)
 
 
-def _lay(out: Tensor, small: Tensor, factor: int, drop: list[float], rim: float, passed: float) -> None:
+def _draw_drop(out: Tensor, small: Tensor, factor: int, drop: list[float], rim: float, passed: float) -> None:
     height, width = out.shape[:2]
     row, column, tall, wide = drop
     top, bottom = max(ceil(row - tall), 0), min(int(row + tall), height - 1) + 1
@@ -61,7 +62,7 @@ def _lay(out: Tensor, small: Tensor, factor: int, drop: list[float], rim: float,
     x = torch.arange(left, right, device=out.device, dtype=torch.float64)
     distance = torch.sqrt(divided(y - row, tall) ** 2 + divided(x - column, wide) ** 2)
     opacity = divided(1 - distance, rim).clamp(max=1)[..., None]
-    # The whole neighbourhood, `factor` times as wide as the drop, turned by 180°.
+    # The neighbourhood, `factor` times as wide as the drop, rotated by 180°.
     source_y = divided(_mirrored(row - factor * (y - row), height) + 0.5, factor) - 0.5
     source_x = divided(_mirrored(column - factor * (x - column), width) + 0.5, factor) - 0.5
     seen = _sampled(small, source_y[:, 0], source_x) * passed
@@ -72,7 +73,7 @@ def _lay(out: Tensor, small: Tensor, factor: int, drop: list[float], rim: float,
 
 
 def _sampled(small: Tensor, y: Tensor, x: Tensor) -> Tensor:
-    """Bilinear reading between block centres, edges repeated; a grid of rows y and columns x."""
+    """Bilinear samples between block centres, edges repeated, on a grid of rows y and columns x."""
     y, x = y.clamp(0, small.shape[0] - 1), x.clamp(0, small.shape[1] - 1)
     i, j = y.to(torch.int64), x.to(torch.int64)
     k, m = (i + 1).clamp(max=small.shape[0] - 1), (j + 1).clamp(max=small.shape[1] - 1)
@@ -81,3 +82,24 @@ def _sampled(small: Tensor, y: Tensor, x: Tensor) -> Tensor:
     upper = small[i, j] * (1 - v) + small[i, m] * v
     lower = small[k, j] * (1 - v) + small[k, m] * v
     return upper * (1 - u) + lower * u
+
+
+def radial(image: Batch, profile: Field, *, centre: tuple[float, float], reach: float, grey: float) -> Batch:
+    """g·image + (1 − g)·grey, rounded, where g depends on the distance from `centre` = (row, column).
+
+    `profile` holds g at equal steps from distance 0 to `reach` pixels, interpolated linearly.
+    """
+    data = image.data
+    row, column, per_pixel, colour = (
+        float(number) for number in np.array([*centre, (len(profile) - 1) / reach, grey], np.float32)
+    )
+    height, width = image.shape[:2]
+    dy = torch.arange(height, dtype=torch.float32, device=data.device) - row
+    dx = torch.arange(width, dtype=torch.float32, device=data.device) - column
+    place = root(dx * dx + (dy * dy)[:, None]) * per_pixel
+    i = place.to(torch.int32).clamp(max=len(profile) - 2)
+    table = resident(profile)
+    low = taken(table, i)
+    gain = low + (place - i) * (taken(table, i + 1) - low)
+    level = ((data.to(torch.float32) - colour) * gain[..., None] + colour) + 0.5
+    return Batch(level.clamp(0, 255).to(torch.uint8))

@@ -8,8 +8,9 @@ from pathlib import Path
 from stormproof.core.errors import InvalidCondition
 from stormproof.core.randomness import Draw
 from stormproof.core.sample import Image
+from stormproof.corruptions.groups import FEATURE
 from stormproof.corruptions.registry import constant, corruption, free
-from stormproof.style.names import BUILT_IN, FEATURE, SPACES
+from stormproof.style.names import BUILT_IN, SPACES
 from stormproof.style.stylemap import StyleMap, draw_styles
 
 DRAWN = "drawn"
@@ -38,6 +39,7 @@ def _chosen(draw: Draw, styles: str, map_file: str) -> Path:
 @corruption(
     family="style",
     cite="theodoridis2022",
+    one_image_only="it needs a network of its own",
     alpha=free(low=0, high=1, unit="weight"),
     space=constant(FEATURE, choices=SPACES),
     styles=constant(BUILT_IN),

@@ -1,4 +1,4 @@
-"""Devices by name, and images on their way there and back."""
+"""Devices by name, and moving images there and back."""
 
 # ruff: noqa: E402  what follows needs torch
 
@@ -13,9 +13,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch")
 
-from stormproof.batches.devices import check_device, corrupt_images, downloaded, uploaded
 from stormproof.core.errors import InvalidOption
 from stormproof.corruptions import corrupt_image
+from stormproof.corruptions.on_device import check_device, corrupt_images, download, upload
 
 
 def images_of(*shapes: tuple[int, ...]) -> list[np.ndarray]:
@@ -25,13 +25,13 @@ def images_of(*shapes: tuple[int, ...]) -> list[np.ndarray]:
 
 def test_images_of_one_shape_go_together_and_come_back() -> None:
     images = images_of((6, 8, 3), (8, 6, 3), (6, 8, 3), (6, 8))
-    groups = {tuple(members): batch for members, batch in uploaded(images, "cpu")}
+    groups = {tuple(members): batch for members, batch in upload(images, "cpu")}
     assert {members: tuple(batch.shape) for members, batch in groups.items()} == {
         (0, 2): (2, 3, 6, 8),
         (1,): (1, 3, 8, 6),
         (3,): (1, 1, 6, 8),
     }
-    assert (downloaded(groups[0, 2])[1] == images[2]).all()
+    assert (download(groups[0, 2])[1] == images[2]).all()
 
 
 def test_images_of_any_sizes_are_what_they_are_one_by_one() -> None:
@@ -86,7 +86,7 @@ def test_a_gpu_beyond_those_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     _cuda(monkeypatch, lambda: None, count=2)
     check_device("cuda")
     check_device("cuda:1")
-    with pytest.raises(InvalidOption, match="has 2, cuda:0 to cuda:1"):
+    with pytest.raises(InvalidOption, match="has 2 GPUs, cuda:0 to cuda:1"):
         check_device("cuda:2")
 
 
@@ -98,7 +98,7 @@ def test_a_torch_without_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_torch() -> None:
     code = (
-        "import sys; sys.modules['torch'] = None; from stormproof.batches.devices import check_device;"
+        "import sys; sys.modules['torch'] = None; from stormproof.corruptions.on_device import check_device;"
         "check_device('cuda')"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

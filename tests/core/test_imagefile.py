@@ -10,7 +10,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from stormproof.core import nvjpeg
+from stormproof.core import imagefile
 from stormproof.core.errors import InvalidImage, InvalidOption, MissingExtra, OutputError
 from stormproof.core.imagefile import AS_STORED, PixelRules, image_size, read_image, write_image
 from stormproof.datasets import open_dataset
@@ -117,7 +117,7 @@ def test_nvjpeg_is_opt_in_and_part_of_what_a_dataset_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch = pytest.importorskip("torch", reason="needs torch")
-    monkeypatch.setattr(nvjpeg, "_libraries", lambda: (torch, _OnGpu))
+    monkeypatch.setattr(imagefile, "_torch_libraries", lambda: (torch, _OnGpu))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     grey = np.full((16, 24), 90, np.uint8)
     for name, image in (("a.jpg", np.stack([grey] * 3, 2)), ("b.jpg", grey), ("c.png", grey)):
@@ -136,9 +136,9 @@ def test_nvjpeg_that_is_not_there_is_one_line(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(MissingExtra, match="torchvision"):
         open_dataset(f"images:{tmp_path},decode=nvjpeg")
     torch = pytest.importorskip("torch", reason="needs torch")
-    monkeypatch.setattr(nvjpeg, "_libraries", lambda: (torch, _OnGpu))
+    monkeypatch.setattr(imagefile, "_torch_libraries", lambda: (torch, _OnGpu))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(InvalidOption, match="finds no NVIDIA GPU here; leave decode=nvjpeg out"):
+    with pytest.raises(InvalidOption, match="finds no NVIDIA GPU; leave decode=nvjpeg out"):
         open_dataset(f"images:{tmp_path},decode=nvjpeg")
 
 

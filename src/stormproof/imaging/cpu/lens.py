@@ -1,4 +1,4 @@
-"""Drops on the lens: each shows the scene around it, small and upside down."""
+"""Lens effects: drops on the lens, and changes with the distance from a point."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Image
+from stormproof.imaging.plans import Field
 
 
 @kernel
@@ -31,7 +32,7 @@ def _shrink(image: Any, factor: Any, out: Any) -> None:
 
 @kernel
 def _mirrored(place: Any, length: Any) -> Any:
-    """A coordinate folded back into 0 … length − 1."""
+    """A coordinate mirrored into 0 … length − 1."""
     if length == 1:
         return 0.0
     period = 2.0 * (length - 1)
@@ -41,7 +42,7 @@ def _mirrored(place: Any, length: Any) -> Any:
 
 @kernel
 def _sample(small: Any, y: Any, x: Any, c: Any) -> Any:
-    """Bilinear reading between block centres, edges repeated."""
+    """Bilinear sample between block centres, edges repeated."""
     y = min(max(y, 0.0), small.shape[0] - 1.0)
     x = min(max(x, 0.0), small.shape[1] - 1.0)
     i, j = int(y), int(x)
@@ -62,7 +63,7 @@ def _drop(small: Any, factor: Any, drop: Any, rim: Any, passed: Any, out: Any) -
             if distance >= 1:
                 continue
             opacity = min((1 - distance) / rim, 1.0)
-            # The whole neighbourhood, `factor` times as wide as the drop, turned by 180°.
+            # The neighbourhood, `factor` times as wide as the drop, rotated by 180°.
             source_y = (_mirrored(row - factor * (y - row), height) + 0.5) / factor - 0.5
             source_x = (_mirrored(column - factor * (x - column), width) + 0.5) / factor - 0.5
             for c in range(channels):
@@ -77,10 +78,10 @@ def _drops(small: Any, factor: Any, drops: Any, rim: Any, passed: Any, out: Any)
 
 
 def refract(image: Image, drops: npt.NDArray[np.float64], *, factor: int, rim: float, passed: float) -> Image:
-    """Lay elliptic drops (row, column, vertical and horizontal semi-axis in pixels) over the image.
+    """Draw elliptic drops (row, column, vertical and horizontal semi-axis in pixels) over the image.
 
-    A drop shows what surrounds it, `factor` times smaller, turned by 180° and dimmed to `passed`; its
-    opacity falls to zero over the outer share `rim` of its radius. Beyond the border the scene is mirrored.
+    A drop shows its surroundings, `factor` times smaller, rotated by 180° and dimmed to `passed`; its opacity
+    falls to zero over the outer share `rim` of its radius. Outside the image the scene is mirrored.
     """
     source = np.ascontiguousarray(image)
     rows, columns = (-(-side // factor) for side in image.shape[:2])
@@ -88,4 +89,51 @@ def refract(image: Image, drops: npt.NDArray[np.float64], *, factor: int, rim: f
     _shrink(source, factor, small)
     out = source.copy()
     _drops(small, factor, drops, rim, passed, out)
+    return out
+
+
+@kernel
+def _radial(
+    image: Any, profile: Any, row: Any, column: Any, per_pixel: Any, colour: Any, channels: Any, out: Any
+) -> None:
+    """`image` and `out` are H × (W·C)."""
+    height, n = image.shape
+    width = n // channels
+    half = np.float32(0.5)
+    last = profile.shape[0] - 2
+    gain = np.empty(n, np.float32)
+    for y in range(height):
+        dy = np.float32(y) - row
+        square = dy * dy
+        for x in range(width):
+            dx = np.float32(x) - column
+            place = np.sqrt(dx * dx + square) * per_pixel
+            i = min(np.int32(place), last)
+            value = profile[i] + (place - np.float32(i)) * (profile[i + 1] - profile[i])
+            for c in range(channels):
+                gain[x * channels + c] = value
+        source, target = image[y], out[y]
+        for x in range(n):
+            level = colour + gain[x] * (np.float32(source[x]) - colour) + half
+            target[x] = np.uint8(min(max(level, np.float32(0)), np.float32(255)))
+
+
+def radial(image: Image, profile: Field, *, centre: tuple[float, float], reach: float, grey: float) -> Image:
+    """g·image + (1 − g)·grey, rounded, where g depends on the distance from `centre` = (row, column).
+
+    `profile` holds g at equal steps from distance 0 to `reach` pixels, interpolated linearly.
+    """
+    out = np.empty_like(image, order="C")
+    height, _, channels = image.shape
+    numbers = np.array([*centre, (len(profile) - 1) / reach, grey], np.float32)
+    _radial(
+        np.ascontiguousarray(image).reshape(height, -1),
+        profile,
+        numbers[0],
+        numbers[1],
+        numbers[2],
+        numbers[3],
+        channels,
+        out.reshape(height, -1),
+    )
     return out
