@@ -53,7 +53,7 @@ def world(
         stormproof world --format kitti --stereo --count 200 --out kitti-like --workers 8
     """
     from stormproof.world.dataset import parse_size
-    from stormproof.world.writers.export import Order, check_destination, export
+    from stormproof.world.formats import Order, check_destination, export
 
     width, height = parse_size(size)
     order = Order(split, count, layout.value, width, height, seed, stereo, suffix=f".{images.value}")

@@ -1,6 +1,7 @@
-"""Datasets: one file per format, opened by a spec string.
+"""Datasets: one file per format, with its reader and its writer.
 
-A format is one file here with an opener marked `@opens("kind")`; docs/adding/dataset.md adds one.
+A reader is a function marked `@opens("kind")`; docs/adding/dataset.md adds one. A writer is the `WRITER`
+of a format's file.
 """
 
 from __future__ import annotations
@@ -8,18 +9,41 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import wraps
+from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from stormproof.core.errors import DatasetError, InvalidOption, StormproofError, UnknownName
 from stormproof.core.local_objects import KIND
-from stormproof.core.spec import Spec, call, declared, load_attribute, read_options, with_plugins
+from stormproof.core.spec import Opener, Spec, call, declared, load_attribute, read_options, with_plugins
 from stormproof.datasets.dataset import Dataset
 
+if TYPE_CHECKING:
+    from stormproof.datasets.writing import Writer
+
 READERS = declared(__name__, Path(__file__).parent)
+WRITERS = ("coco", "yolo", "voc", "kitti", "cityscapes", "camvid", "images")
 _MEMBERS = (
     "name", "ids", "classes", "semantic_classes", "fingerprint", "truth", "size", "__len__", "__getitem__",
 )  # fmt: skip
+
+
+def kinds() -> dict[str, Opener]:
+    """The kinds of datasets: the built-in readers, then those that leaves and other packages offer in the
+    entry point group `stormproof.datasets`."""
+    return with_plugins(READERS, "stormproof.datasets")
+
+
+def find_writer(name: str) -> Writer:
+    """The writer of a format.
+
+    >>> find_writer("yolo").lacks.__name__
+    'lacks_objects'
+    """
+    if name not in WRITERS:
+        raise UnknownName("format", name, WRITERS, f"Formats: {', '.join(WRITERS)}.")
+    writer: Writer = import_module(f"{__name__}.{name}").WRITER
+    return writer
 
 
 def open_dataset(text: str) -> Dataset:
@@ -58,7 +82,7 @@ def _find_opener(spec: Spec) -> Callable[..., Any]:
         from stormproof.datasets.samples import open_object
 
         return open_object
-    known = with_plugins(READERS, "stormproof.datasets")
+    known = kinds()
     if spec.kind in known:
         return known[spec.kind].load()
     if "." in spec.kind:

@@ -14,6 +14,7 @@ from stormproof.core.sample import Sample, Truth
 from stormproof.core.spec import opens
 from stormproof.datasets.dataset import Dataset
 from stormproof.world import OBJECTS, SEMANTIC, SPLITS, VERSION, render
+from stormproof.world.classes import COCO_IDS
 from stormproof.world.samples import BASELINE, check_scene, render_truth, scene_id
 
 
@@ -65,6 +66,10 @@ class World:
     @property
     def classes(self) -> tuple[str, ...]:
         return OBJECTS
+
+    @property
+    def category_ids(self) -> tuple[int, ...]:
+        return COCO_IDS
 
     @property
     def semantic_classes(self) -> tuple[str, ...]:
