@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from context.boxes import scene, thinned
+from depth.boxes import scene, thinned
 from stormproof import open_dataset
 from stormproof.core.errors import (
     InvalidOption,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from context.boxes import scene, thinned
+from depth.boxes import scene, thinned
 from stormproof import apply, open_dataset
 from stormproof.cli import app
 from stormproof.core.errors import (

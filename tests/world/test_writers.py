@@ -17,8 +17,8 @@ from stormproof.core.errors import InvalidOption, OutputError, UnknownName
 from stormproof.core.sample import Instances
 from stormproof.datasets import open_dataset
 from stormproof.world.classes import OBJECTS, SEMANTIC, VOID
-from stormproof.world.samples import Rendered, render
 from stormproof.world.formats import FORMATS, Order, as_cityscapes, export
+from stormproof.world.samples import Rendered, render
 
 COUNT, WIDTH, HEIGHT = 4, 256, 160
 

@@ -143,7 +143,7 @@ def make_image(order: Order, out: Path, index: int) -> Done:
 
 
 def _stem(dataset: Dataset, index: int, version: Version, order: Order) -> str:
-    """The file's name without extension: the image's, and the style's where one image has several versions."""
+    """The file name without extension: the image's, and the style's if one image has several versions."""
     name = str(dataset.ids[index])
     path = image_path(dataset, index)
     unique = path is not None and _stems(order.data)[path.stem] == 1
