@@ -12,7 +12,7 @@ import pytest
 
 from stormproof.core.local_objects import KIND
 from stormproof.core.sample import Truth
-from stormproof.datasets import READERS, open_dataset
+from stormproof.datasets import kinds, open_dataset
 from stormproof.datasets.dataset import Dataset
 
 Build = Callable[..., str]
@@ -20,7 +20,7 @@ WITHOUT_TRUTH = {"images"}
 NEED_IMAGES_FOR_TRUTH = {"yolo", "tar", "world", "images", "ade20k", "bdd-seg", "camvid", "nrec"}
 
 
-@pytest.fixture(params=sorted({*READERS} - {KIND}))
+@pytest.fixture(params=sorted({*kinds()} - {KIND}))
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

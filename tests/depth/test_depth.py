@@ -21,10 +21,10 @@ from stormproof.core.errors import (
     UnknownName,
 )
 from stormproof.core.sample import Sample, SemanticMap, Truth
-from stormproof.depth.dense import densify
 from stormproof.depth.estimate import FromGiven, FromModel
 from stormproof.depth.monocular import DepthModel, scaled
 from stormproof.depth.priors import Region, read_priors
+from stormproof.depth.refine import densify
 from stormproof.depth.sky import find_sky
 
 

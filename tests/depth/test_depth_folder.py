@@ -16,9 +16,8 @@ from stormproof.core.errors import (
 )
 from stormproof.core.imagefile import write_image
 from stormproof.core.sample import Context, Sample
-from stormproof.depth.cache import DepthFolder, key_of, make_depth
-from stormproof.depth.confidence import Estimate
-from stormproof.depth.estimate import FromGiven
+from stormproof.datasets.depthmaps import DepthFolder, Estimate
+from stormproof.depth.estimate import FromGiven, key_of, make_depth
 from stormproof.depth.priors import Priors, Region
 
 
@@ -32,7 +31,7 @@ def test_confidence_falls_with_the_distance_from_what_was_measured(tmp_path: Pat
     folder = DepthFolder(tmp_path)
     folder.write("a", "key", estimate)
     assert folder.confidence("a") == pytest.approx(estimate.confidence, abs=0.006)
-    assert DepthFolder(tmp_path).sure("a") == pytest.approx(estimate.sure, abs=1e-4)
+    assert DepthFolder(tmp_path).mean_confidence("a") == pytest.approx(estimate.mean_confidence, abs=1e-4)
 
 
 def test_a_dataset_leaves_out_what_depth_is_unsure_of(tmp_path: Path) -> None:

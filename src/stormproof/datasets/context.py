@@ -15,12 +15,12 @@ from stormproof.core.sample import Context, Sample, Truth
 from stormproof.core.wrapper import Wrapper
 from stormproof.datasets.annotations import by_stem, raise_all
 from stormproof.datasets.dataset import Dataset
-from stormproof.datasets.filedataset import fingerprint_of
-from stormproof.depth.cache import JOURNAL, DepthFolder
-from stormproof.depth.depthmaps import (
+from stormproof.datasets.depthmaps import (
     CALIBRATION_SUFFIXES,
+    JOURNAL,
     SUFFIXES,
     Calibration,
+    DepthFolder,
     depth_from_disparity,
     fill_unknown,
     read_calibration,
@@ -28,6 +28,7 @@ from stormproof.depth.depthmaps import (
     read_disparity,
     stem_of,
 )
+from stormproof.datasets.filedataset import fingerprint_of
 
 # What formats add to a frame's name to tell its files apart.
 _ENDINGS = ("_leftImg8bit", "_rightImg8bit", "_disparity", "_camera", "_depth", "_disp")
@@ -51,7 +52,7 @@ def attach_context(
     `depth` holds depth maps (`depth_scale` units per metre), `disparity` disparities (`disparity_scale`
     units per pixel), which with `calib` become depth; `right` holds the stereo partner's images. Each may
     also be one file, for all samples. `fill_depth=true` gives pixels of unknown depth the nearest known one.
-    `min_confidence` leaves out samples whose depth 'stormproof depth' was less sure of.
+    `min_confidence` leaves out samples to whose depth 'stormproof depth' gave a lower mean confidence.
     """
     if depth is not None and disparity is not None and calib is not None:
         raise InvalidOption("depth and disparity with calib both give depth; leave one of them out.")
@@ -70,20 +71,20 @@ def attach_context(
         disparity_scale=disparity_scale,
         fill_depth=fill_depth,
     )
-    return DatasetWithContext(dataset, files, _sure(dataset, depth, min_confidence))
+    return DatasetWithContext(dataset, files, _confident(dataset, depth, min_confidence))
 
 
-def _sure(dataset: Dataset, depth: str | None, least: float | None) -> tuple[int, ...]:
-    """The samples whose depth is at least that sure, by their places in the dataset."""
+def _confident(dataset: Dataset, depth: str | None, least: float | None) -> tuple[int, ...]:
+    """The indices of the samples whose depth has at least that mean confidence."""
     if least is None:
         return tuple(range(len(dataset)))
     place = None if depth is None else locate(depth, getattr(dataset, "root", None))
     if place is None or not (place / JOURNAL).is_file():
-        raise InvalidOption(f"min_confidence={least} needs depth=FOLDER, one that 'stormproof depth' wrote.")
+        raise InvalidOption(f"min_confidence={least} needs depth=FOLDER, written by 'stormproof depth'.")
     folder = DepthFolder(place)
-    kept = tuple(i for i, name in enumerate(dataset.ids) if folder.sure(name) >= least)
+    kept = tuple(i for i, name in enumerate(dataset.ids) if folder.mean_confidence(name) >= least)
     if not kept:
-        raise InvalidOption(f"min_confidence={least} leaves no image; {place} is less sure of every one.")
+        raise InvalidOption(f"min_confidence={least} leaves no image: in {place} all have less confidence.")
     return kept
 
 

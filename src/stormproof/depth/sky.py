@@ -8,8 +8,8 @@ import numpy.typing as npt
 from scipy.ndimage import gaussian_filter
 
 from stormproof.core.sample import Bools, Image
-from stormproof.depth.depthmaps import Map
-from stormproof.depth.planes import steepness
+from stormproof.datasets.depthmaps import Map
+from stormproof.depth.holes import steepness
 
 _BRIGHT = 100  # grey levels of the brightest channel
 _SMOOTH = 7.0  # grey levels per pixel that a cloud's rim may have

@@ -11,7 +11,6 @@ from typing import overload
 
 from stormproof.core.errors import InvalidOption
 from stormproof.core.sample import Sample, Truth
-from stormproof.core.spec import opens
 from stormproof.datasets.dataset import Dataset
 from stormproof.world import OBJECTS, SEMANTIC, SPLITS, VERSION, render
 from stormproof.world.classes import COCO_IDS
@@ -114,7 +113,6 @@ def parse_size(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-@opens("world")
 def open_world(
     main: str,
     *,

@@ -22,7 +22,7 @@ class WorldFormat(StrEnum):
     camvid = "camvid"
 
 
-@app.command()
+@app.command(rich_help_panel="Make data")
 def world(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="A new folder for the dataset.")],
     layout: Annotated[
