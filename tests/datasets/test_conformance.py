@@ -132,7 +132,7 @@ def test_truth_needs_no_pixels(kind: str, dataset: Dataset, monkeypatch: pytest.
     def refuse(*_: object) -> None:
         pytest.fail("an image was decoded")
 
-    monkeypatch.setattr("stormproof.datasets.filedataset.read_image", refuse)
+    monkeypatch.setattr("stormproof.datasets.dataset.read_image", refuse)
     for i in range(len(dataset)):
         dataset.truth(i)
         dataset.size(i)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import PIL.Image
 import pytest
+from stormproof.results.score import score_run
 from typer.testing import CliRunner, Result
 
 from engine.conftest import MODELS
@@ -18,7 +19,6 @@ from stormproof.core.errors import IncompleteGrid, InvalidOption
 from stormproof.datasets import open_dataset
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
-from stormproof.results.score import score_run
 
 SCORED = MODELS.parents[1] / "scoring" / "scored_models.py"
 

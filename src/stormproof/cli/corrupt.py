@@ -128,8 +128,8 @@ def _dataset(
     """Each condition as a dataset of its own: images, and the truth that a run would be scored by."""
     from stormproof.core.spec import Spec
     from stormproof.datasets import open_dataset
+    from stormproof.datasets.image_files import condition_folder
     from stormproof.engine.rehearsal import rehearse
-    from stormproof.tools.corrupted_copies import condition_folder
     from stormproof.tools.derived.make import Order, Part, choose_format
     from stormproof.tools.derived.version import Version
 

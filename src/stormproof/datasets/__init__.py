@@ -55,7 +55,7 @@ def open_dataset(text: str) -> Dataset:
     `attach_context` (depth, disparity, calib, right and so on).
     """
     from stormproof.datasets.context import attach_context
-    from stormproof.datasets.pixels import with_pixel_rules
+    from stormproof.datasets.dataset import with_pixel_rules
 
     spec = Spec.parse(text)
     opener = _find_opener(spec)
@@ -79,7 +79,7 @@ def open_dataset(text: str) -> Dataset:
 def _find_opener(spec: Spec) -> Callable[..., Any]:
     """The function that opens a kind, given the main part and options."""
     if spec.kind == KIND:
-        from stormproof.datasets.samples import open_object
+        from stormproof.datasets.dataset import open_object
 
         return open_object
     known = kinds()

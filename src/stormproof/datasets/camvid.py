@@ -18,7 +18,7 @@ from stormproof.datasets.annotations import (
     split_name,
     unknown_split,
 )
-from stormproof.datasets.filedataset import FileDataset
+from stormproof.datasets.dataset import FileDataset
 from stormproof.datasets.labelmaps import IGNORE, LabelMaps, identity_table
 from stormproof.datasets.writing import (
     Destination,

@@ -34,7 +34,7 @@ from stormproof.datasets.annotations import (
     raise_all,
     split_folder,
 )
-from stormproof.datasets.filedataset import FileDataset
+from stormproof.datasets.dataset import FileDataset
 from stormproof.datasets.labelmaps import IGNORE, identity_table, read_label_map, semantic_map
 from stormproof.datasets.writing import Destination, Record, Writer, lacks_maps, objects_of, semantic_labels
 

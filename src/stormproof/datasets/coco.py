@@ -31,9 +31,8 @@ from stormproof.datasets.annotations import (
     raise_all,
     required,
 )
-from stormproof.datasets.content import image_path
-from stormproof.datasets.dataset import Dataset
-from stormproof.datasets.filedataset import FileDataset
+from stormproof.datasets.dataset import Dataset, FileDataset
+from stormproof.datasets.image_files import image_path
 from stormproof.datasets.writing import Destination, Record, Writer
 
 _NUMBERS: set[type] = {int, float}

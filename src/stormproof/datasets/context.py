@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from stormproof.core.errors import DatasetError, InvalidOption
 from stormproof.core.files import list_files, locate
@@ -14,7 +15,7 @@ from stormproof.core.imagefile import IMAGE_SUFFIXES, read_image
 from stormproof.core.sample import Context, Sample, Truth
 from stormproof.core.wrapper import Wrapper
 from stormproof.datasets.annotations import by_stem, raise_all
-from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.dataset import Dataset, fingerprint_of
 from stormproof.datasets.depthmaps import (
     CALIBRATION_SUFFIXES,
     JOURNAL,
@@ -28,7 +29,6 @@ from stormproof.datasets.depthmaps import (
     read_disparity,
     stem_of,
 )
-from stormproof.datasets.filedataset import fingerprint_of
 
 # What formats add to a frame's name to tell its files apart.
 _ENDINGS = ("_leftImg8bit", "_rightImg8bit", "_disparity", "_camera", "_depth", "_disp")
@@ -177,6 +177,14 @@ class DatasetWithContext(Wrapper):
     @cached_property
     def ids(self) -> Sequence[str]:
         return [self.dataset.ids[i] for i in self.kept] if self._some else self.dataset.ids
+
+    @cached_property
+    def images(self) -> Any:
+        """The images' files, by index as `ids`, or by id if the dataset has them so; None if it has none."""
+        images = getattr(self.dataset, "images", None)
+        if images is None or isinstance(images, Mapping):
+            return images
+        return tuple(images[i] for i in self.kept) if self._some else images
 
     @property
     def _some(self) -> bool:

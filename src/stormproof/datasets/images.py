@@ -10,7 +10,7 @@ from stormproof.core.imagefile import IMAGE_SUFFIXES
 from stormproof.core.sample import Sample
 from stormproof.core.spec import Spec, opens
 from stormproof.datasets.annotations import distinct, list_images
-from stormproof.datasets.filedataset import FileDataset
+from stormproof.datasets.dataset import FileDataset
 from stormproof.datasets.writing import Destination, Record, Writer, drops_maps, drops_objects
 
 

@@ -27,7 +27,7 @@ from stormproof.datasets.annotations import (
     split_name,
     unknown_split,
 )
-from stormproof.datasets.filedataset import FileDataset
+from stormproof.datasets.dataset import FileDataset
 from stormproof.datasets.writing import Destination, Record, Writer, lacks_objects, objects_of
 
 CLASSES = ("Car", "Van", "Truck", "Pedestrian", "Person_sitting", "Cyclist", "Tram", "Misc")

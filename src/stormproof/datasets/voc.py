@@ -1,4 +1,4 @@
-"""PASCAL VOC: boxes in XML files, semantic maps in palette PNGs.
+"""PASCAL VOC: boxes in XML files, semantic maps in palette PNGs. NREC: people, in the same XML.
 
 The writer marks excused objects as `difficult`. Objects of VOC's own classes that have masks are also
 written as segmentations, where excused objects are void (255).
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
@@ -31,7 +31,7 @@ from stormproof.datasets.annotations import (
     unknown_split,
     unless_whole,
 )
-from stormproof.datasets.filedataset import FileDataset
+from stormproof.datasets.dataset import FileDataset
 from stormproof.datasets.labelmaps import IGNORE, LabelMaps, identity_table
 from stormproof.datasets.writing import Destination, Record, Writer, objects_of
 
@@ -184,6 +184,61 @@ def _box(found: Element) -> tuple[float, float, float, float]:
 def _flag(found: Element, key: str) -> bool | None:
     text = found.findtext(key)
     return None if text is None else text.strip().lower() in ("1", "true", "yes")
+
+
+# The NREC Agricultural Person-Detection Dataset: people in orchards, boxes as VOC XML, in the layout of the
+# benchmark's public evaluation (nrecAgPersonEval): ROOT/SPLIT/collected/ImagesPositiveNegative/*.png and
+# ROOT/SPLIT/collected/AnnotationsPositiveNegative/*.xml.
+PEOPLE = ("person",)
+NREC_IMAGES, NREC_ANNOTATIONS = "ImagesPositiveNegative", "AnnotationsPositiveNegative"
+PARTS = ("person-part", "person_part", "personpart")  # heavily occluded: excuses detections, is not demanded
+
+
+@opens("nrec")
+def open_nrec(main: str, *, split: str = "test") -> FileDataset:
+    """People of one split: train, val or test. Parts of people are ignored regions, as in the benchmark.
+
+    An image without a file of labels shows nobody.
+    """
+    root = locate(main)
+    place = root / split / "collected"
+    if not place.is_dir():
+        known = [path.name for path in sorted(root.iterdir()) if (path / "collected").is_dir()]
+        raise unknown_split(split, known, root)
+    images = by_stem(list_images(folder(place / NREC_IMAGES, "images")))
+    if not images:
+        raise DatasetError(place / NREC_IMAGES, "holds no images.")
+    labels = by_stem(list_files(folder(place / NREC_ANNOTATIONS, "XML annotations"), {".xml"}))
+    ids = tuple(sorted(images))
+    return FileDataset(
+        name=f"nrec-{split}",
+        root=root,
+        ids=ids,
+        images=tuple(images[name] for name in ids),
+        labels=NrecBoxes(tuple(labels.get(name) for name in ids)),
+        sources=tuple(labels[name] for name in ids if name in labels),
+        classes=PEOPLE,
+    )
+
+
+@dataclass(frozen=True)
+class NrecBoxes:
+    """One XML file per image that shows people."""
+
+    files: tuple[Path | None, ...]
+
+    def size(self, index: int) -> tuple[int, int] | None:
+        file = self.files[index]
+        return None if file is None else VocBoxes((file,), PEOPLE).size(0)
+
+    def truth(self, index: int) -> Truth:
+        file = self.files[index]
+        if file is None:
+            return Truth(Instances(np.zeros((0, 4)), np.zeros(0, np.int64)))
+        found = VocBoxes((file,), (*PEOPLE, *PARTS)).truth(0).instances
+        assert found is not None
+        part = found.labels >= len(PEOPLE)
+        return Truth(replace(found, labels=np.where(part, 0, found.labels), ignore=found.ignore | part))
 
 
 TRUNCATED, OCCLUDED = 0.15, 0.05  # fractions above which VOC's flags are set

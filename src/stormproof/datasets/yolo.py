@@ -23,7 +23,7 @@ from stormproof.core.masks import polygon_mask
 from stormproof.core.sample import RLE, Instances, Sample, Truth
 from stormproof.core.spec import Spec, opens
 from stormproof.datasets.annotations import class_names, distinct, list_images, unknown_split
-from stormproof.datasets.filedataset import FileDataset
+from stormproof.datasets.dataset import FileDataset
 from stormproof.datasets.writing import Destination, Record, Writer, objects_of
 
 Row = tuple[int, tuple[float, ...]]  # a class and its numbers: 4 for a box, 6 or more for a polygon

@@ -16,7 +16,7 @@ from stormproof.core.processes import one_thread
 from stormproof.core.provenance import provenance
 from stormproof.corruptions import find
 from stormproof.corruptions.plugins import declaration, is_plugin, load_plugins
-from stormproof.datasets.copies import check_copies
+from stormproof.datasets.image_files import check_copies
 from stormproof.engine.chunk import missing_cells
 from stormproof.engine.conditions import conditions_for
 from stormproof.engine.config import Engine, RunConfig

@@ -23,8 +23,8 @@ from stormproof.core.processes import spread
 from stormproof.core.sample import Context
 from stormproof.corruptions.registry import recipe_versions
 from stormproof.datasets import WRITERS, find_writer, open_dataset
-from stormproof.datasets.content import image_path
 from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.image_files import image_path
 from stormproof.datasets.writing import Destination, Record
 from stormproof.style.sources import check_style
 from stormproof.style.stylemap import StyleMap
