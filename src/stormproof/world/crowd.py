@@ -7,11 +7,10 @@ from math import sqrt
 
 from stormproof.world.classes import BICYCLE, PERSON, SEMANTIC_OF
 from stormproof.world.dice import Dice
-from stormproof.world.light import Colour
+from stormproof.world.materials import METALS, PAINTS, Colour, tone, tones
 from stormproof.world.models import people
-from stormproof.world.palette import METALS, PAINTS
 from stormproof.world.plan import Plan
-from stormproof.world.stage import Placement, tone, tones
+from stormproof.world.stage import Placement
 from stormproof.world.street import Street
 from stormproof.world.traffic import Spot, is_taken
 

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from stormproof.core.kernels import kernel
+from stormproof.world.dice import band, chance, smooth, visible
 from stormproof.world.lettering import word
-from stormproof.world.noise import band, chance, smooth, visible
 
 # Columns of a building's parameters.
 PITCH, STOREY, WIDE, TALL, GROUND, SHOP, STYLE, LIT = range(8)

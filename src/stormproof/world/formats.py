@@ -22,8 +22,7 @@ from stormproof.corruptions.geometry import select
 from stormproof.datasets import camvid, cityscapes, find_writer, kitti, voc
 from stormproof.datasets.writing import Destination, Record
 from stormproof.world.classes import BICYCLE, COCO_IDS, OBJECTS, PERSON, SEMANTIC, VOID
-from stormproof.world.samples import BASELINE, SPLITS, Rendered, check_scene, render
-from stormproof.world.solids import Solid
+from stormproof.world.samples import BASELINE, SPLITS, Rendered, Solid, check_scene, render
 
 _KITTI = {"car": "Car", "truck": "Truck", "bus": "Misc", "person": "Pedestrian"}
 _CITYSCAPES = {"stop sign": "traffic sign"}

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from stormproof.core.kernels import kernel
-from stormproof.world.light import Colour
-from stormproof.world.noise import chance, visible
+from stormproof.world.dice import chance, visible
+from stormproof.world.materials import Colour
 
 # Three by five dots a letter, one octal digit a row: A to Z, then 0 to 9.
 _ROWS = (

@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stormproof.core.kernels import kernel
-from stormproof.world.appearance import appearance
 from stormproof.world.light import Light, Shadows, cloudy_sky, openness, shadow, sky
-from stormproof.world.looks import Marks
+from stormproof.world.looks import Marks, appearance
 from stormproof.world.materials import LEAF
-from stormproof.world.surfaces import MATERIAL, PLACE, SLOT, Surfaces
+from stormproof.world.stage import MATERIAL, PLACE, SLOT, Surfaces
 
 
 class Sight(NamedTuple):

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from stormproof.world.classes import LIGHT, POLE, SEMANTIC_OF, SIGN, STOP
 from stormproof.world.dice import Dice
+from stormproof.world.materials import METALS, tone, tones
 from stormproof.world.models import furniture
-from stormproof.world.palette import METALS
 from stormproof.world.plan import Plan
-from stormproof.world.stage import Placement, tone, tones
+from stormproof.world.stage import Placement
 from stormproof.world.street import Street
 
 HEADS = tones("1c1e1e 2a2c28 22301f 4a4a48 c09a28")

@@ -13,9 +13,8 @@ from math import sqrt
 import numpy as np
 
 from stormproof.world.classes import ROAD, SIDEWALK, VEGETATION
-from stormproof.world.light import Colour
 from stormproof.world.looks import Marks
-from stormproof.world.materials import GRASS, GRAVEL, MATTE, PAVING
+from stormproof.world.materials import GRASS, GRAVEL, MATTE, PAVING, Colour
 from stormproof.world.materials import ROAD as ASPHALT
 from stormproof.world.mesh import Corners, Mesh, join, paint, quads
 from stormproof.world.stage import Placement
@@ -83,6 +82,12 @@ class Street:
     def crosses(self, s: float, margin: float = 0.0) -> bool:
         """Whether the cross street is at s."""
         return abs(s - self.marks.crossing) < self.marks.crossing_half + margin
+
+
+def turned(street: Street, s: float, side: int) -> tuple[float, float]:
+    """Heading of something whose x axis points away from the street."""
+    hx, hy = street.ahead(s)
+    return (hx, hy) if side > 0 else (-hx, -hy)
 
 
 def _breaks(street: Street) -> list[float]:

@@ -8,11 +8,10 @@ from math import sqrt
 
 from stormproof.world.classes import BUS, CAR, SEMANTIC_OF, TRUCK
 from stormproof.world.dice import Dice
-from stormproof.world.light import Colour
-from stormproof.world.models import lorries, vehicles
-from stormproof.world.palette import varied
+from stormproof.world.materials import Colour, tone, tones, varied
+from stormproof.world.models import vehicles
 from stormproof.world.plan import Plan
-from stormproof.world.stage import Placement, tone, tones
+from stormproof.world.stage import Placement
 from stormproof.world.street import Street
 
 BODIES = tones(
@@ -54,9 +53,9 @@ def vehicle(
     mesh = (
         vehicles.car(dice.integer(len(vehicles.CARS)))
         if label == CAR
-        else lorries.truck(dice.integer(lorries.TRUCKS))
+        else vehicles.truck(dice.integer(vehicles.TRUCKS))
         if label == TRUCK
-        else lorries.bus(dice.integer(lorries.BUSES))
+        else vehicles.bus(dice.integer(vehicles.BUSES))
     )
     k = dice.between(0.95, 1.05)
     return Placement(
