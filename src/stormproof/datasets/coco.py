@@ -319,11 +319,7 @@ def _numbers(destination: Destination) -> tuple[int, ...]:
 
 
 def _record(
-    name: int | str,
-    file: str,
-    size: tuple[int, int],
-    objects: Instances | None,
-    numbers: Sequence[int],
+    name: int | str, file: str, size: tuple[int, int], objects: Instances | None, numbers: Sequence[int]
 ) -> Record:
     """An image and its annotations; `numbers` are the category ids of the labels."""
     image = {"id": name, "file_name": file, "height": size[0], "width": size[1]}

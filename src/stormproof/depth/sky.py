@@ -33,10 +33,7 @@ Parts = npt.NDArray[np.int32]
 
 
 def find_sky(
-    image: Image,
-    measured: Bools | None = None,
-    parallax: Map | None = None,
-    moved: Bools | None = None,
+    image: Image, measured: Bools | None = None, parallax: Map | None = None, moved: Bools | None = None
 ) -> Bools:
     """The pixels that look like sky. A guess by daylight; check it on your images.
 

@@ -119,14 +119,9 @@ class House:
         """A mesh of unit size, scaled and set with its first corner at `corner` of the house."""
         (x, y, z), (hx, hy), (dx, dy, dz) = self.at, self.ahead, corner
         params = (
-            self.pitch,
-            self.storey,
-            *self.windows,
-            self.ground,
-            float(self.shop),
-            float(self.style),
+            self.pitch, self.storey, *self.windows, self.ground, float(self.shop), float(self.style),
             self.lit,
-        )
+        )  # fmt: skip
         colours = tint or (self.wall, self.trim, self.sign, self.tiles)
         place = (x + dx * hy + dy * hx, y - dx * hx + dy * hy, z + dz)
         return Placement(mesh, place, self.ahead, size, colours, params, BUILDING, seed=self.seed)

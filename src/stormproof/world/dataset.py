@@ -84,14 +84,9 @@ class World:
 
     def __getitem__(self, index: int) -> Sample:
         return render(
-            self.seed,
-            self.split,
-            range(self.count)[index],
-            width=self.width,
-            height=self.height,
-            stereo=self.stereo,
-            baseline=self.baseline,
-        ).sample
+            self.seed, self.split, range(self.count)[index], width=self.width, height=self.height,
+            stereo=self.stereo, baseline=self.baseline,
+        ).sample  # fmt: skip
 
     def truth(self, index: int) -> Truth:
         return render_truth(

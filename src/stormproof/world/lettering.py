@@ -100,12 +100,9 @@ def sign(kind: int, u: float, v: float, seed: int, sharp: float) -> Colour:
     if abs(u) > 0.95 or abs(v) > 0.85:
         return white
     return _blend(
-        word((u + 0.85) / 1.7, (v + 0.6) / 1.2, 8, seed),
-        keep,
-        white,
-        blue if chance(8, 1, seed) < 0.5 else green,
-        0.3,
-    )
+        word((u + 0.85) / 1.7, (v + 0.6) / 1.2, 8, seed), keep, white,
+        blue if chance(8, 1, seed) < 0.5 else green, 0.3,
+    )  # fmt: skip
 
 
 @kernel(allocates=False)

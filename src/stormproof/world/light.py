@@ -183,15 +183,8 @@ def make_light(dice: Dice) -> Light:
     warm = dice.between(0.92, 1.08)
     beam_at = _scaled(beam, bk * dice.between(0.8, 1.1))
     return Light(
-        sun,
-        (sun[0] / sun[2], sun[1] / sun[2]),
-        (beam_at[0] * warm, beam_at[1], beam_at[2] / warm),
-        _scaled(zenith, zk),
-        _scaled(horizon, hk),
-        _scaled(ambient, ak),
-        _scaled(bounce, gk),
-        dice.between(*clouds),
-        1.0 if hour == "dusk" else 0.25,
-        dice.between(1.1, 1.65) * (1.7 if hour == "dusk" else 1.0),
-        dice.integer(1 << 20),
-    )
+        sun, (sun[0] / sun[2], sun[1] / sun[2]), (beam_at[0] * warm, beam_at[1], beam_at[2] / warm),
+        _scaled(zenith, zk), _scaled(horizon, hk), _scaled(ambient, ak), _scaled(bounce, gk),
+        dice.between(*clouds), 1.0 if hour == "dusk" else 0.25,
+        dice.between(1.1, 1.65) * (1.7 if hour == "dusk" else 1.0), dice.integer(1 << 20),
+    )  # fmt: skip

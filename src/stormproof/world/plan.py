@@ -96,24 +96,10 @@ def _marks(dice: Dice, d: District) -> Marks:
     crossing = dice.between(10.0, 48.0) if has_cross else FAR
     zebra = dice.between(6.0, 32.0) if not has_cross and dice.chance(0.4) else FAR
     return Marks(
-        half,
-        middle,
-        lane,
-        left,
-        right,
-        dice.pick((0, 0, 1, 2, 3)),
-        float(dice.chance(0.3)),
-        parking,
-        crossing,
-        dice.between(3.2, 6.5),
-        zebra,
-        float(dice.chance(0.75)),
-        dice.between(0.05, 0.16),
-        dice.between(0.1, 0.75),
-        float(dice.chance(0.25)),
-        bike,
-        dice.integer(1 << 20),
-    )
+        half, middle, lane, left, right, dice.pick((0, 0, 1, 2, 3)), float(dice.chance(0.3)), parking,
+        crossing, dice.between(3.2, 6.5), zebra, float(dice.chance(0.75)), dice.between(0.05, 0.16),
+        dice.between(0.1, 0.75), float(dice.chance(0.25)), bike, dice.integer(1 << 20),
+    )  # fmt: skip
 
 
 def _lens(dice: Dice, m: Marks, street: Street) -> Lens:

@@ -37,14 +37,9 @@ def planted(dice: Dice, street: Street, s: float, t: float, size: float, green: 
     k = size * dice.between(0.75, 1.2)
     tint = varied(dice, green, 0.8, 1.25)
     return Placement(
-        plants.tree(dice.integer(plants.TREES), grain(s)),
-        (x, y, z - 0.05),
-        spun(dice),
-        (k, k, k),
-        (tint, dice.pick(BARKS)),
-        semantic=VEGETATION,
-        seed=dice.integer(1 << 20),
-    )
+        plants.tree(dice.integer(plants.TREES), grain(s)), (x, y, z - 0.05), spun(dice), (k, k, k),
+        (tint, dice.pick(BARKS)), semantic=VEGETATION, seed=dice.integer(1 << 20),
+    )  # fmt: skip
 
 
 def spun(dice: Dice) -> tuple[float, float]:
@@ -72,13 +67,10 @@ def _clutter(dice: Dice, street: Street, s: float, side: int, metal: Colour, pai
     if kind == furniture.SHELTER and profile.pavement < 3.0:
         kind = furniture.BOLLARD
     return Placement(
-        furniture.clutter(kind),
-        at,
-        (-away[1], away[0]) if backed else away,
-        colours=(dice.pick(PAINTS), metal, dice.pick(SHOPS), paint),
-        semantic=VOID,
+        furniture.clutter(kind), at, (-away[1], away[0]) if backed else away,
+        colours=(dice.pick(PAINTS), metal, dice.pick(SHOPS), paint), semantic=VOID,
         seed=dice.integer(1 << 20),
-    )
+    )  # fmt: skip
 
 
 def _billboard(dice: Dice, street: Street, side: int, metal: Colour) -> Placement:
@@ -123,28 +115,18 @@ def _boundary(dice: Dice, street: Street, side: int, s: float, long: float, at: 
         foot = street.foot(s + long / 2, side * at)
         size = (dice.between(0.5, 0.9), long, dice.between(0.8, 1.7))
         yield Placement(
-            plants.hedge(),
-            foot,
-            street.ahead(s + long / 2),
-            size,
-            (dice.pick(GREENS),),
-            semantic=VEGETATION,
-            tilt=street.tilt(s),
-            seed=dice.integer(1 << 20),
-        )
+            plants.hedge(), foot, street.ahead(s + long / 2), size, (dice.pick(GREENS),),
+            semantic=VEGETATION, tilt=street.tilt(s), seed=dice.integer(1 << 20),
+        )  # fmt: skip
         return
     tints = (dice.pick(TRIMS if kind == 0 else METALS if kind == 1 else WALLS), dice.pick(METALS))
     for k in range(int(long / 2)):
         mid = s + 2 * k + 1
         x, y, z = street.point(mid, side * at)
         yield Placement(
-            furniture.fence(kind),
-            (x, y, z + KERB - 0.03),
-            street.ahead(mid),
-            colours=tints,
-            semantic=BUILDING,
-            tilt=street.tilt(mid),
-        )
+            furniture.fence(kind), (x, y, z + KERB - 0.03), street.ahead(mid), colours=tints,
+            semantic=BUILDING, tilt=street.tilt(mid),
+        )  # fmt: skip
 
 
 def _in_the_way(street: Street, start: float, end: float, margin: float) -> bool:
@@ -184,12 +166,9 @@ def plots(dice: Dice, plan: Plan, side: int) -> Iterator[Placement]:
             if profile.yard and front - kerb > 2 and s < 70:
                 at = street.foot(s + wide * dice.unit(), side * (front - dice.between(0.7, 1.3)))
                 yield Placement(
-                    plants.bush(dice.integer(plants.BUSHES)),
-                    at,
-                    spun(dice),
-                    colours=(dice.pick(GREENS),),
+                    plants.bush(dice.integer(plants.BUSHES)), at, spun(dice), colours=(dice.pick(GREENS),),
                     semantic=VEGETATION,
-                )
+                )  # fmt: skip
         s += wide + (dice.between(*d.gap) if dice.chance(d.gap_chance) else 0.0)
 
 
@@ -204,27 +183,18 @@ def skyline(dice: Dice, plan: Plan) -> Iterator[Placement]:
         x += t * (s * 0.9)
         params = (3.2, 3.3, 0.5, 0.5, 3.5, 0.0, float(dice.pick((0, 2))), 0.0)
         yield Placement(
-            block(),
-            (x, y, z - 2),
-            (0.0, 1.0),
-            (wide, 15.0, high),
-            (dice.pick(WALLS), dice.pick(TRIMS), dice.pick(SHOPS), dice.pick(ROOFS)),
-            params,
-            BUILDING,
+            block(), (x, y, z - 2), (0.0, 1.0), (wide, 15.0, high),
+            (dice.pick(WALLS), dice.pick(TRIMS), dice.pick(SHOPS), dice.pick(ROOFS)), params, BUILDING,
             seed=dice.integer(1 << 20),
-        )
+        )  # fmt: skip
     for k in range(6):
         s = 240 + 45 * k + dice.between(0, 30)
         x, y, z = street.point(s, 0.0)
         yield Placement(
-            plants.ridge(k % 2),
-            (x + dice.between(-0.6, 0.6) * s, y, z - 2),
-            (0.0, 1.0),
+            plants.ridge(k % 2), (x + dice.between(-0.6, 0.6) * s, y, z - 2), (0.0, 1.0),
             (dice.between(120, 260), 10.0, dice.between(7, 17)),
-            (varied(dice, dice.pick(GREENS), 0.75, 0.85),),
-            semantic=VEGETATION,
-            seed=dice.integer(1 << 20),
-        )
+            (varied(dice, dice.pick(GREENS), 0.75, 0.85),), semantic=VEGETATION, seed=dice.integer(1 << 20),
+        )  # fmt: skip
     if street.marks.crossing < 500:
         yield from _cross_street(dice, plan)
 
@@ -241,24 +211,13 @@ def _cross_street(dice: Dice, plan: Plan) -> Iterator[Placement]:
             floors = d.storeys[0] + dice.integer(d.storeys[1] - d.storeys[0] + 1)
             x, y, z = street.point(m.crossing + m.crossing_half + profile.pavement + 1.0, side * t)
             params = (
-                wide / 4,
-                3.1,
-                0.45,
-                0.55,
-                3.4,
-                float(dice.chance(d.shops)),
-                float(dice.pick(d.walls)),
-                0.0,
-            )
+                wide / 4, 3.1, 0.45, 0.55, 3.4, float(dice.chance(d.shops)), float(dice.pick(d.walls)), 0.0,
+            )  # fmt: skip
             style_wall = dice.pick(WALLS)
             yield Placement(
-                block(),
-                (x - (wide if side < 0 else 0), y, z + KERB - 0.3),
-                (0.0, 1.0),
+                block(), (x - (wide if side < 0 else 0), y, z + KERB - 0.3), (0.0, 1.0),
                 (wide, 10.0, 3.1 * floors + 1),
-                (style_wall, dice.pick(TRIMS), dice.pick(SHOPS), dice.pick(ROOFS)),
-                params,
-                BUILDING,
+                (style_wall, dice.pick(TRIMS), dice.pick(SHOPS), dice.pick(ROOFS)), params, BUILDING,
                 seed=dice.integer(1 << 20),
-            )
+            )  # fmt: skip
             t += wide + dice.between(0, 3)

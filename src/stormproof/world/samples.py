@@ -58,13 +58,10 @@ def solids(scene: Scene, placements: Sequence[Placement]) -> tuple[Solid, ...]:
         across, along = hx * right[0] + hy * right[1], hx * forward[0] + hy * forward[1]
         out.append(
             Solid(
-                (high[2] - low[2]) * sz,
-                (high[0] - low[0]) * sx,
-                (high[1] - low[1]) * sy,
-                (at[0], at[1], at[2]),
-                -atan2(along, across),
+                (high[2] - low[2]) * sz, (high[0] - low[0]) * sx, (high[1] - low[1]) * sy,
+                (at[0], at[1], at[2]), -atan2(along, across),
             )
-        )
+        )  # fmt: skip
     return tuple(out)
 
 
@@ -119,14 +116,9 @@ def _instances(view: View, labels: npt.NDArray[np.int64]) -> tuple[Instances, np
     masks = [_encode(view.instance, n, *box) for n, box in zip(numbers.tolist(), boxes.tolist(), strict=True)]
     framed, whole = view.framed[numbers], view.whole[numbers]
     return Instances(
-        boxes.astype(np.float64),
-        labels[numbers - 1],
-        tuple(masks),
-        ignore=area < FEW,
-        ids=np.arange(1, len(numbers) + 1),
-        occlusion=1 - area / framed,
-        truncation=1 - framed / whole,
-    ), numbers
+        boxes.astype(np.float64), labels[numbers - 1], tuple(masks), ignore=area < FEW,
+        ids=np.arange(1, len(numbers) + 1), occlusion=1 - area / framed, truncation=1 - framed / whole,
+    ), numbers  # fmt: skip
 
 
 @kernel(allocates=False)

@@ -69,15 +69,10 @@ def floor(draw: Draw, plan: Plan) -> list[Placement]:
     dice = Dice(draw, "ground")
     return [
         *ground(
-            plan.street,
-            dice.pick(SLABS),
-            dice.pick(KERBS),
-            dice.pick(FIELDS),
-            dice.pick(YARDS),
-            dice.between(0.3, 1.0),
-            dice.integer(1 << 20),
+            plan.street, dice.pick(SLABS), dice.pick(KERBS), dice.pick(FIELDS), dice.pick(YARDS),
+            dice.between(0.3, 1.0), dice.integer(1 << 20),
         )
-    ]
+    ]  # fmt: skip
 
 
 @lru_cache(maxsize=1024)
@@ -168,13 +163,10 @@ def camera_at(plan: Plan, width: int, height: int, shift: float = 0.0) -> Corner
     eye = np.array([x, y, z + plan.street.ground(lens.t) + lens.height]) + shift * right
     return np.concatenate(
         [
-            eye,
-            right,
-            down,
-            forward,
+            eye, right, down, forward,
             [lens.focal * width, (width - 1) / 2, (height - 1) / 2, 1.0 / (lens.focal * width)],
         ]
-    )
+    )  # fmt: skip
 
 
 PLANES = np.array([(0.0, 0.0), *OFFSETS])
@@ -238,12 +230,7 @@ def look(scene: Scene, width: int, height: int, *, shift: float = 0.0) -> View:
     image = None
     if scene.shadows is not None:
         sight = Sight(
-            camera,
-            eye,
-            scene.stage.surfaces,
-            scene.plan.light,
-            scene.shadows,
-            scene.plan.street.marks,
+            camera, eye, scene.stage.surfaces, scene.plan.light, scene.shadows, scene.plan.street.marks
         )
         image = shade(winners, nearness, source, PLANES, sight)
     place = scene.stage.place[source[:count]]

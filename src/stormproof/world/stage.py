@@ -142,12 +142,6 @@ def assemble(placements: Sequence[Placement]) -> Stage:
     surfaces = Surfaces(facts, palette, params, np.array([p.seed for p in placements], np.int64))
     instance = np.where(labels >= 0, np.cumsum(labels >= 0), 0).astype(np.int32)
     return Stage(
-        solid[0],
-        material,
-        place,
-        surfaces,
-        np.isin(material, TWO_SIDED),
-        np.array([p.semantic for p in placements], np.uint8),
-        instance,
-        tuple(placements),
-    )
+        solid[0], material, place, surfaces, np.isin(material, TWO_SIDED),
+        np.array([p.semantic for p in placements], np.uint8), instance, tuple(placements),
+    )  # fmt: skip

@@ -268,12 +268,9 @@ def _cab(half: float, front: float, length: float, height: float, rake: float) -
     for side in (-1.0, 1.0):
         x = side * h
         upper: list[Point] = [
-            (x, back, belt),
-            (x, front, belt),
-            (x, top, height - 0.25),
-            (x, top - 0.15, height),
+            (x, back, belt), (x, front, belt), (x, top, height - 0.25), (x, top - 0.15, height),
             (x, back, height),
-        ]
+        ]  # fmt: skip
         for a, b, c, d in ((0, 1, 2, 3), (0, 3, 4, 0)):
             face = [upper[a], upper[b], upper[c], upper[d]]
             yield paint(quads([face if side > 0 else face[::-1]]), PAINT, BODY)
