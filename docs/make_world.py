@@ -14,10 +14,11 @@ import numpy as np
 
 from stormproof.core.sample import Floats, Image, Instances
 from stormproof.datasets import open_dataset
+from stormproof.datasets.cityscapes import coloured, id_map
 from stormproof.datasets.dataset import Dataset
 from stormproof.world import OBJECTS, render
+from stormproof.world.formats import FORMATS, as_cityscapes
 from stormproof.world.samples import Rendered
-from stormproof.world.writers.cityscapes import LABELS, instance_ids
 
 HERE = Path(__file__).parent
 DATA = HERE.parents[1] / "shared" / "data"
@@ -67,11 +68,8 @@ def objects_drawn(scene: Rendered) -> Image:
 
 
 def semantics_drawn(scene: Rendered) -> Image:
-    table = np.zeros((256, 3), np.uint8)
-    for number, colour in LABELS.values():
-        table[number] = colour
-    ids = instance_ids(scene)
-    return table[np.where(ids >= 1000, ids // 1000, ids)]
+    known = FORMATS["cityscapes"]
+    return coloured(id_map(as_cityscapes(scene), known.classes, known.semantic_classes))
 
 
 def depth_drawn(scene: Rendered) -> Image:

@@ -40,6 +40,14 @@ def test_trainset_as_yolo(tmp_path: Path) -> None:
     assert len(open_dataset(f"yolo:{out}/data.yaml,split=train")) == 4
 
 
+def test_trainset_of_the_street_as_cityscapes(tmp_path: Path) -> None:
+    asked = ["--mix", "standard", "--format", "cityscapes", "--out", str(tmp_path / "out"), "-j", "1"]
+    said = CliRunner().invoke(app, ["trainset", WORLD, *asked])
+    assert said.exit_code == 0, said.output
+    assert "no place for objects of class traffic light, stop sign" in said.output
+    assert len(open_dataset(f"cityscapes:{tmp_path / 'out'},split=train")) == 2
+
+
 def test_quality_by_size_prints_a_table() -> None:
     asked = ["--conditions", "style[alpha=0.5]", "--conditions", "style[alpha=0.5,space=pixel]", "-j", "1"]
     measures = ["--measure", "gradient_ssim,colour_wasserstein", "--by-size", "--csv"]

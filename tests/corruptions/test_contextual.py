@@ -11,7 +11,7 @@ import skimage.data
 from stormproof import apply, corrupt_image, imaging
 from stormproof.core.imagefile import read_image
 from stormproof.core.sample import Context, Sample
-from stormproof.depth.depthmaps import depth_from_disparity, fill_unknown, read_calibration, read_disparity
+from stormproof.datasets.depthmaps import depth_from_disparity, fill_unknown, read_calibration, read_disparity
 
 PHOTO = skimage.data.astronaut()[100:340, 60:380]
 

@@ -12,7 +12,7 @@ import pytest
 
 from stormproof.core.sample import Truth
 from stormproof.core.spec import OBJECT
-from stormproof.datasets import READERS, open_dataset
+from stormproof.datasets import kinds, open_dataset
 from stormproof.datasets.dataset import Dataset
 
 Build = Callable[..., str]
@@ -20,7 +20,7 @@ WITHOUT_TRUTH = {"images"}
 NEED_IMAGES_FOR_TRUTH = {"yolo", "tar", "world", "images", "ade20k", "bdd-seg", "camvid", "nrec"}
 
 
-@pytest.fixture(params=sorted({*READERS} - {OBJECT}))
+@pytest.fixture(params=sorted({*kinds()} - {OBJECT}))
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -132,7 +132,7 @@ def test_truth_needs_no_pixels(kind: str, dataset: Dataset, monkeypatch: pytest.
     def refuse(*_: object) -> None:
         pytest.fail("an image was decoded")
 
-    monkeypatch.setattr("stormproof.datasets.filedataset.read_image", refuse)
+    monkeypatch.setattr("stormproof.datasets.dataset.read_image", refuse)
     for i in range(len(dataset)):
         dataset.truth(i)
         dataset.size(i)

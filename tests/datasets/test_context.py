@@ -14,7 +14,7 @@ import pytest
 from stormproof.core.errors import DatasetError, InvalidOption
 from stormproof.core.sample import Camera
 from stormproof.datasets import open_dataset
-from stormproof.depth.depthmaps import (
+from stormproof.datasets.depthmaps import (
     Calibration,
     depth_from_disparity,
     fill_unknown,

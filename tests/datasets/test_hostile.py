@@ -31,8 +31,8 @@ from stormproof.core.imagefile import PixelRules, image_size, read_image
 from stormproof.core.masks import polygon_mask, segmentation_mask
 from stormproof.core.sample import RLE, Prediction
 from stormproof.datasets import open_dataset
-from stormproof.datasets.filedataset import fingerprint_of
-from stormproof.depth.depthmaps import read_calibration
+from stormproof.datasets.dataset import fingerprint_of
+from stormproof.datasets.depthmaps import read_calibration
 from stormproof.models import open_model
 from stormproof.models.answers import read_answers
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from stormproof.cli import app
 from stormproof.core.spec import OBJECT
-from stormproof.datasets import READERS
+from stormproof.datasets import kinds
 
 Build = Callable[..., str]
 
@@ -23,7 +23,7 @@ def inspect(*arguments: str) -> tuple[int, str]:
     return result.exit_code, result.stdout
 
 
-@pytest.mark.parametrize("kind", sorted({*READERS} - {OBJECT}))
+@pytest.mark.parametrize("kind", sorted({*kinds()} - {OBJECT}))
 def test_every_tiny_example_passes_its_check(build: Build, kind: str) -> None:
     code, text = inspect(build(kind), "--check", "--json")
     found = json.loads(text)

@@ -13,8 +13,8 @@ from stormproof.datasets import open_dataset
 from stormproof.datasets import voc as voc_reader
 from stormproof.datasets.dataset import Dataset
 from stormproof.world import OBJECTS, SEMANTIC
+from stormproof.world.formats import Order, export
 from stormproof.world.samples import Rendered, render
-from stormproof.world.writers.export import Order, export
 
 SIZE = {"width": 320, "height": 200}
 COUNT = 3

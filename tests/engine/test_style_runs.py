@@ -14,12 +14,13 @@ from engine.conftest import Configure, all_rows
 from stormproof.cli import app
 from stormproof.core.sample import Prediction
 from stormproof.corruptions.presets import find_preset
+from stormproof.datasets import find_writer
 from stormproof.engine.run import run
 from stormproof.metrics.grid import Grid
 from stormproof.metrics.sequences import relative_curves, split
 from stormproof.models.enhance import enhanced
 from stormproof.results.aggregates import aggregates
-from stormproof.tools.derived.make import LAYOUTS, Order, Part, make_dataset, target_of
+from stormproof.tools.derived.make import Order, Part, destination_of, make_dataset
 from stormproof.tools.derived.version import Version
 
 WORLD = "world:val,count=3,size=64x48"
@@ -39,7 +40,7 @@ def test_a_run_over_conditions_equals_runs_over_stored_copies(configure: Configu
     for k, condition in enumerate(SOME):
         order = Order(WORLD, (Part("", (Version(condition),)),), "coco", "val", ".png", 0)
         make_dataset(order, tmp_path / f"copy{k}")
-        spec = str(LAYOUTS["coco"].spec(target_of(order, order.parts[0], tmp_path / f"copy{k}")))
+        spec = str(find_writer("coco").spec(destination_of(order, order.parts[0], tmp_path / f"copy{k}")))
         stored = configure("brightness_masks", f"stored{k}", data=spec, conditions=["clean"])
         run(stored)
         for row in all_rows(Path(stored.out)).to_pylist():

@@ -10,6 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from stormproof.results.classes import narrowed
+from stormproof.results.measures import score_boxes
+from stormproof.results.resample import box_replicates
+from stormproof.results.score import score_run
 from typer.testing import CliRunner
 
 from engine.scenes import write_scene
@@ -18,16 +22,12 @@ from stormproof.cli import app
 from stormproof.core.errors import StormproofError
 from stormproof.core.sample import Instances, Sample, Truth
 from stormproof.corruptions.presets import PRESETS
-from stormproof.datasets.samples import SampleDataset
+from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run as run_it
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.models.classes import NO_CLASS, match_classes
-from stormproof.results.classes import narrowed
-from stormproof.results.measures import score_boxes
 from stormproof.results.people import open_people
-from stormproof.results.resample import box_replicates
-from stormproof.results.score import score_run
 from stormproof.results.sets import mean_name, sets_of
 from stormproof.results.tables import flat_numbers
 from stormproof.results.truths import Truths

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import PIL.Image
 import pytest
+from stormproof.results.score import score_run
 from typer.testing import CliRunner, Result
 
 from engine.conftest import MODELS
@@ -15,9 +16,9 @@ from engine.scenes import write_scene, write_street
 from stormproof.cli import app
 from stormproof.core.condition import Condition
 from stormproof.core.errors import IncompleteGrid, InvalidOption
+from stormproof.datasets import open_dataset
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
-from stormproof.results.score import score_run
 
 SCORED = MODELS.parents[1] / "scoring" / "scored_models.py"
 
@@ -50,20 +51,12 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_names_of_digits_keep_their_zeros(tmp_path: Path) -> None:
     """KITTI and VOC call their images 000007, which is not COCO's image 7."""
-    scene = tmp_path / "kitti"
-    (scene / "image_2").mkdir(parents=True)
-    (scene / "label_2").mkdir()
-    rng = np.random.default_rng(1)
-    for name in ("000000", "000007"):
-        pixels = rng.integers(0, 255, (48, 64, 3), np.uint8)
-        PIL.Image.fromarray(pixels).save(scene / "image_2" / f"{name}.png")
-        label = "Car 0.00 0 0.0 5 5 25 25 1.5 1.6 3.9 0 0 20 0\n"
-        (scene / "label_2" / f"{name}.txt").write_text(label)
-    first = made(tmp_path, f"{MODELS}:brightness_boxes", f"kitti:{scene}")
+    scene = kitti_boxes(tmp_path / "kitti")
+    first = made(tmp_path, f"{MODELS}:brightness_boxes", scene)
     export(first, "--out", tmp_path / "results")
     rows = json.loads((tmp_path / "results" / "clean.json").read_text())
     assert {row["image_id"] for row in rows} == {"000000", "000007"}
-    again = made(tmp_path, f"results:{tmp_path / 'results'}", f"kitti:{scene}", "again")
+    again = made(tmp_path, f"results:{tmp_path / 'results'}", scene, "again")
     assert score_run(again).by_measure["E"] == pytest.approx(score_run(first).by_measure["E"])
 
 
@@ -73,6 +66,54 @@ def test_images_without_labels_keep_the_models_numbers(photos: str, tmp_path: Pa
     rows = json.loads((tmp_path / "results" / "clean.json").read_text())
     assert [row["category_id"] for row in rows] == [0, 1, 0, 0, 1, 0]
     assert {row["image_id"] for row in rows} == {"000007", "deep/8 ü"}
+
+
+def kitti_boxes(root: Path) -> str:
+    """KITTI labels, whose images and classes have no numbers of their own."""
+    for name in ("000000", "000007"):
+        pixels = np.random.default_rng(int(name)).integers(0, 255, (48, 64, 3), np.uint8)
+        (root / "image_2").mkdir(parents=True, exist_ok=True)
+        PIL.Image.fromarray(pixels).save(root / "image_2" / f"{name}.png")
+        (root / "label_2").mkdir(exist_ok=True)
+        label = "Car 0.00 0 0.0 5 5 25 25 1.5 1.6 3.9 0 0 20 0\n"
+        (root / "label_2" / f"{name}.txt").write_text(label)
+    return f"kitti:{root}"
+
+
+@pytest.mark.parametrize("kind", ["world", "kitti"])
+def test_results_and_truth_can_be_scored_together(kind: str, tmp_path: Path) -> None:
+    """Both use the same ids, so that pycocotools scores one against the other, with the run's own result."""
+    pytest.importorskip("pycocotools")
+    from pycocotools.coco import COCO
+    from pycocotools.cocoeval import COCOeval
+
+    data = "world:val,count=4,size=128x80" if kind == "world" else kitti_boxes(tmp_path / "scene")
+    script = tmp_path / "oracle.py"
+    names = open_dataset(data).classes
+    script.write_text(
+        "import numpy as np\nfrom stormproof import Prediction\n"
+        f"from stormproof.datasets import open_dataset\nDATA = open_dataset({data!r})\n"
+        "class Oracle:\n"
+        f"    name, classes, semantic_classes, fingerprint = 'oracle', {names!r}, (), '0'\n"
+        "    def __call__(self, images):\n        found = []\n"
+        "        for image in images:\n"
+        "            k = next(k for k in range(len(DATA)) if np.array_equal(DATA[k].image, image))\n"
+        "            t = DATA.truth(k).instances\n"
+        "            found.append(Prediction(t.boxes, np.full(len(t), 0.9), t.labels))\n"
+        "        return found\nmodel = Oracle()\n"
+    )
+    folder = made(tmp_path, f"{script}:model", data, conditions=["clean"])
+    export(folder, "--out", tmp_path / "results")
+    export(folder, "--truth", "--out", tmp_path / "truth")
+    truth = COCO(str(tmp_path / "truth" / "clean.json"))
+    scored = COCOeval(truth, truth.loadRes(str(tmp_path / "results" / "clean.json")), "bbox")
+    scored.evaluate()
+    scored.accumulate()
+    scored.summarize()
+    assert scored.stats[0] == pytest.approx(1.0)
+    assert scored.stats[0] == pytest.approx(score_run(folder).by_measure["AP"]["clean"])
+    again = made(tmp_path, f"results:{tmp_path / 'results'}", data, "again")
+    assert score_run(again).by_measure["AP"]["clean"] == pytest.approx(1.0)
 
 
 def test_maps_are_a_model_again_in_the_models_own_classes(tmp_path: Path) -> None:

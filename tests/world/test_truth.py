@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from stormproof.world.classes import SEMANTIC, SEMANTIC_OF, SKY, VOID
 from stormproof.world.samples import FEW, PANOPTIC_BASE, render, render_truth
-from stormproof.world.scene import Scene, compose
+from stormproof.world.scene import Scene, compose, look
 from stormproof.world.stage import assemble
-from stormproof.world.view import look
 
 SCENES = st.tuples(st.integers(0, 3), st.sampled_from(["train", "val", "test"]), st.integers(0, 199))
 SIZES = st.tuples(st.integers(32, 320), st.integers(32, 240))

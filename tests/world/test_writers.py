@@ -17,10 +17,8 @@ from stormproof.core.errors import InvalidOption, OutputError, UnknownName
 from stormproof.core.sample import Instances
 from stormproof.datasets import open_dataset
 from stormproof.world.classes import OBJECTS, SEMANTIC, VOID
+from stormproof.world.formats import FORMATS, Order, as_cityscapes, export
 from stormproof.world.samples import Rendered, render
-from stormproof.world.writers import FORMATS, export
-from stormproof.world.writers.cityscapes import instance_ids
-from stormproof.world.writers.export import Order
 
 COUNT, WIDTH, HEIGHT = 4, 256, 160
 
@@ -118,13 +116,14 @@ def test_cityscapes(root: Path, scenes: list[Rendered]) -> None:
 
 
 def test_cityscapes_polygons_draw_the_map(root: Path, scenes: list[Rendered]) -> None:
-    from stormproof.datasets.cityscapes import draw_polygons
+    from stormproof.datasets.cityscapes import draw_polygons, id_map
 
     drawn = draw_polygons(
         root / "cityscapes/gtFine/val/stormproof/stormproof_000000_000001_gtFine_polygons.json"
     )
     labels = np.where(drawn >= 1000, drawn // 1000, drawn)
-    ids = instance_ids(scenes[1]).astype(int)
+    written = FORMATS["cityscapes"]
+    ids = id_map(as_cityscapes(scenes[1]), written.classes, written.semantic_classes).astype(int)
     assert (labels == np.where(ids >= 1000, ids // 1000, ids)).mean() > 0.97
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Annotated, Any
 
 import typer
@@ -76,11 +77,14 @@ def main() -> None:
 
 # Importing a verb's file registers it; the order is the order of the help page.
 for file in (
-    "demo", "corrupt", "stylize", "trainset", "depth", "gallery", "inspect", "list", "world", "run",
+    "demo", "corrupt", "stylize", "trainset", "gallery", "inspect", "list", "run",
     "score", "check", "evidence", "breaking", "merge", "export",
     "verify", "quality", "show", "report", "figures", "compare", "submit", "leaderboard",
 ):  # fmt: skip
     import_module(f"{__name__}.{file}")
+
+for point in entry_points(group="stormproof.commands"):
+    point.load()
 
 for verbs in (app, *(group.typer_instance for group in app.registered_groups)):
     for verb in verbs.registered_commands if verbs else ():

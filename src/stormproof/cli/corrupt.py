@@ -128,21 +128,18 @@ def _dataset(
     """Each condition as a dataset of its own: images, and the truth that a run would be scored by."""
     from stormproof.core.spec import Spec
     from stormproof.datasets import open_dataset
+    from stormproof.datasets.image_files import condition_folder
     from stormproof.engine.rehearsal import rehearse
-    from stormproof.tools.corrupted_copies import condition_folder
-    from stormproof.tools.derived.make import Order, Part, choose_layout
+    from stormproof.tools.derived.make import Order, Part, choose_format
     from stormproof.tools.derived.version import Version
 
     opened = open_dataset(spec)
     rehearse(opened, conditions, images=len(opened), seed=seed)
-    chosen = choose_layout(opened, layout, Spec.parse(spec).kind)
+    chosen = choose_format(opened, layout, Spec.parse(spec).kind)
     alone = len(conditions) == 1
     parts = [Part("" if alone else condition_folder(c), (Version(str(c)),)) for c in conditions]
     console.announce_compiling()
     write(Order(spec, tuple(parts), chosen, "val", suffix, seed), destination, workers, "corrupting")
-    if opened.classes and opened.semantic_classes and chosen != "cityscapes":
-        left = "label maps" if chosen in ("coco", "yolo", "voc") else "objects"
-        console.warn(f"the layout {chosen} holds no {left}, so these were left out.")
 
 
 def _require_device(device: str, conditions: tuple[Condition, ...]) -> None:

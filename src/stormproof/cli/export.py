@@ -98,36 +98,28 @@ def _export(run: Path, file_format: ExportFormat, place: Path, data: str | None,
 
 
 def _category_ids(run: Run) -> list[int] | None:
-    """The numbers by which the dataset's own files know the model's classes, −1 for those it lacks.
+    """The dataset's category id for each class of the model, −1 for classes that the dataset lacks.
 
-    They count from 0 if the dataset does not say. Where it has no classes, labels stay the model's own.
+    A dataset without classes leaves the labels as the model gave them.
     """
+    from stormproof.datasets.coco import category_ids
     from stormproof.models.classes import match_classes
 
     dataset = run.dataset
     if not dataset.classes:
         return None
-    known = getattr(dataset, "category_ids", ()) or range(len(dataset.classes))
+    known = category_ids(dataset)
     match = match_classes(run.record.model.classes, dataset.classes)
     return [known[label] if label >= 0 else -1 for label in match.labels]
 
 
 def _export_truth(run: Path, place: Path, data: str | None) -> None:
     """The truth of the images that were run, and once more for each condition that moves it."""
-    from stormproof.core.condition import Condition
-    from stormproof.corruptions import find
     from stormproof.corruptions.plugins import declare
-    from stormproof.datasets.write_coco import truths_under, write_annotations
     from stormproof.results.run import Run
-    from stormproof.results.store.export import folder_name
+    from stormproof.results.store.export import export_truth
 
     opened = Run(run, data=data)
-    record, dataset, indices = opened.record, opened.dataset, opened.readable
-    declare(record.declared)
-    moved = [c for c in map(Condition.parse, record.conditions) if c.corruption
-             and find(c.corruption).moves_labels(c)]  # fmt: skip
-    for condition in (Condition(), *moved):
-        truths = truths_under(dataset, indices, condition, record.seed)
-        path = place / f"{folder_name(str(condition))}.json"
-        write_annotations(path, dataset, indices, truths)
-        console.say(f"{path}: the truth of {counted(len(indices), 'image')} under {condition}")
+    declare(opened.record.declared)
+    for condition, path in export_truth(opened, place).items():
+        console.say(f"{path}: the truth of {counted(len(opened.readable), 'image')} under {condition}")

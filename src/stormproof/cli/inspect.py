@@ -12,7 +12,7 @@ from rich.text import Text
 from stormproof.cli import app, console
 from stormproof.cli.options import Opened
 from stormproof.core.errors import DatasetError
-from stormproof.datasets import READERS, open_dataset
+from stormproof.datasets import kinds, open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.survey import Problem, Survey, check, evenly_spread, problems_of, survey
 
@@ -47,7 +47,7 @@ def inspect(
 
         stormproof inspect onnx:detector.onnx --data coco:val.json,images=val2017
     """
-    if dataset.partition(":")[0] not in READERS and _is_model(dataset):
+    if dataset.partition(":")[0] not in kinds() and _is_model(dataset):
         from stormproof.cli.inspect_model import inspect_model
 
         inspect_model(dataset, data)

@@ -155,10 +155,9 @@ def _benchmark_table(rows: list[dict[str, Any]]) -> Table:
 
 
 def _datasets() -> list[dict[str, Any]]:
-    from stormproof.core.spec import with_plugins
-    from stormproof.datasets import READERS
+    from stormproof.datasets import kinds
 
-    return _kinds(with_plugins(READERS, "stormproof.datasets"))
+    return _kinds(kinds())
 
 
 def _adapters() -> list[dict[str, Any]]:

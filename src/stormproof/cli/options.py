@@ -38,9 +38,9 @@ def complete_benchmarks(incomplete: str) -> list[str]:
 
 
 def complete_datasets(incomplete: str) -> list[str]:
-    from stormproof.datasets import READERS
+    from stormproof.datasets import kinds
 
-    return _starting(incomplete, (f"{kind}:" for kind in READERS))
+    return _starting(incomplete, (f"{kind}:" for kind in kinds()))
 
 
 def complete_models(incomplete: str) -> list[str]:

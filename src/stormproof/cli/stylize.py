@@ -76,14 +76,14 @@ def stylize(
     """
     from stormproof.core.spec import Spec
     from stormproof.datasets import open_dataset
-    from stormproof.tools.derived.make import Order, choose_layout
+    from stormproof.tools.derived.make import Order, choose_format
 
     if feather < 0:
         raise InvalidOption(f"--feather {feather}: give 0 or more pixels.")
     if not 1 <= quality <= 100:
         raise InvalidOption(f"--quality {quality}: it must be 1 to 100.")
     opened = open_dataset(dataset)
-    chosen = choose_layout(opened, layout, Spec.parse(dataset).kind)
+    chosen = choose_format(opened, layout, Spec.parse(dataset).kind)
     parts = _parts(
         read_sequence(sequence) if sequence else (alpha,), tuple(mode or [Mode.image]), space.value,
         {"styles": styles, "network": network, "stylemap": str(style_map) if style_map else "drawn"},
@@ -130,8 +130,8 @@ def _parts(
 
 def write(order: Order, out: Path, workers: int, verb: str) -> None:
     """Make the dataset with a progress bar; failures are named at the end and make the exit code 1."""
-    from stormproof.datasets import open_dataset
-    from stormproof.tools.derived.make import LAYOUTS, make_dataset, target_of
+    from stormproof.datasets import find_writer, open_dataset
+    from stormproof.tools.derived.make import destination_of, make_dataset
 
     count = len(open_dataset(order.data).ids)
     with console.progress("images") as bar:
@@ -140,12 +140,15 @@ def write(order: Order, out: Path, workers: int, verb: str) -> None:
             order, out, workers=min(workers, count), advance=lambda: bar.advance(task)
         )
     console.say(
-        f"{out}: {counted(files, 'file')} of {counted(count - len(failed), 'image')}, as {order.layout}"
+        f"{out}: {counted(files, 'file')} of {counted(count - len(failed), 'image')}, as {order.format}"
     )
     console.say(f"check them with: stormproof verify {out}")
-    for part in order.parts:
-        spec = LAYOUTS[order.layout].spec(target_of(order, part, out))
-        console.say(f"open it with: {spec}")
+    writer, destinations = find_writer(order.format), [destination_of(order, p, out) for p in order.parts]
+    for destination in destinations:
+        console.say(f"open it with: {writer.spec(destination)}")
+    dropped = writer.drops(destinations[0])
+    if dropped:
+        console.warn(f"{order.format} has no place for {dropped}, so these were left out.")
     for row in failed[:5]:
         console.fail(f"{row.id}: {row.error}")
     if failed:

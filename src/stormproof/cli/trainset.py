@@ -50,10 +50,10 @@ def trainset(
     """
     from stormproof.core.spec import Spec
     from stormproof.datasets import open_dataset
-    from stormproof.tools.derived.make import Order, Part, choose_layout
+    from stormproof.tools.derived.make import Order, Part, choose_format
     from stormproof.tools.derived.mixes import versions_of
 
     versions = versions_of(mix.value, condition=corruption, styles=styles, alpha=alpha, network=network)
-    chosen = choose_layout(open_dataset(dataset), layout, Spec.parse(dataset).kind)
+    chosen = choose_format(open_dataset(dataset), layout, Spec.parse(dataset).kind)
     order = Order(dataset, (Part("", versions),), chosen, split, f".{images.value}", seed)
     write(order, out, worker_count(workers), mix.value)

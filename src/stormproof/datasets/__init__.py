@@ -1,6 +1,7 @@
-"""Datasets: one file per format, opened by a spec string.
+"""Datasets: one file per format, with its reader and its writer.
 
-A format is one file here with an opener marked `@opens("kind")`; docs/adding/dataset.md adds one.
+A reader is a function marked `@opens("kind")`; docs/adding/dataset.md adds one. A writer is the `WRITER`
+of a format's file.
 """
 
 from __future__ import annotations
@@ -8,18 +9,41 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import wraps
+from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from stormproof.core.errors import DatasetError, InvalidOption, StormproofError, UnknownName
 from stormproof.core.loading import load_attribute
-from stormproof.core.spec import OBJECT, Spec, call, declared, read_options, with_plugins
+from stormproof.core.spec import OBJECT, Opener, Spec, call, declared, read_options, with_plugins
 from stormproof.datasets.dataset import Dataset
 
+if TYPE_CHECKING:
+    from stormproof.datasets.writing import Writer
+
 READERS = declared(__name__, Path(__file__).parent)
+WRITERS = ("coco", "yolo", "voc", "kitti", "cityscapes", "camvid", "images")
 _MEMBERS = (
     "name", "ids", "classes", "semantic_classes", "fingerprint", "truth", "size", "__len__", "__getitem__",
 )  # fmt: skip
+
+
+def kinds() -> dict[str, Opener]:
+    """The kinds of datasets: the built-in readers, then those that leaves and other packages offer in the
+    entry point group `stormproof.datasets`."""
+    return with_plugins(READERS, "stormproof.datasets")
+
+
+def find_writer(name: str) -> Writer:
+    """The writer of a format.
+
+    >>> find_writer("yolo").lacks.__name__
+    'lacks_objects'
+    """
+    if name not in WRITERS:
+        raise UnknownName("format", name, WRITERS, f"Formats: {', '.join(WRITERS)}.")
+    writer: Writer = import_module(f"{__name__}.{name}").WRITER
+    return writer
 
 
 def open_dataset(text: str) -> Dataset:
@@ -31,7 +55,7 @@ def open_dataset(text: str) -> Dataset:
     `attach_context` (depth, disparity, calib, right and so on).
     """
     from stormproof.datasets.context import attach_context
-    from stormproof.datasets.pixels import with_pixel_rules
+    from stormproof.datasets.dataset import with_pixel_rules
 
     spec = Spec.parse(text)
     opener = _find_opener(spec)
@@ -55,10 +79,10 @@ def open_dataset(text: str) -> Dataset:
 def _find_opener(spec: Spec) -> Callable[..., Any]:
     """The function that opens a kind, given the main part and options."""
     if spec.kind == OBJECT:
-        from stormproof.datasets.samples import open_object
+        from stormproof.datasets.dataset import open_object
 
         return open_object
-    known = with_plugins(READERS, "stormproof.datasets")
+    known = kinds()
     if spec.kind in known:
         return known[spec.kind].load()
     if "." in spec.kind:

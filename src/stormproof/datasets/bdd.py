@@ -26,7 +26,7 @@ from stormproof.datasets.annotations import (
     unless_whole,
 )
 from stormproof.datasets.cityscapes import SEMANTIC_CLASSES
-from stormproof.datasets.filedataset import FileDataset
+from stormproof.datasets.dataset import FileDataset
 from stormproof.datasets.labelmaps import IGNORE, LabelMaps, identity_table
 
 CLASSES = (

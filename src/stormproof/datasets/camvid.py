@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from stormproof.core.errors import DatasetError
 from stormproof.core.files import first_folder, list_files, locate, read_json
-from stormproof.core.spec import opens
+from stormproof.core.sample import Sample
+from stormproof.core.spec import Spec, opens
 from stormproof.datasets.annotations import (
     by_stem,
     class_names,
@@ -15,8 +18,16 @@ from stormproof.datasets.annotations import (
     split_name,
     unknown_split,
 )
-from stormproof.datasets.filedataset import FileDataset
+from stormproof.datasets.dataset import FileDataset
 from stormproof.datasets.labelmaps import IGNORE, LabelMaps, identity_table
+from stormproof.datasets.writing import (
+    Destination,
+    Record,
+    Writer,
+    drops_objects,
+    lacks_maps,
+    semantic_labels,
+)
 
 CLASSES = (
     "sky", "building", "pole", "road", "pavement", "tree", "signsymbol", "fence", "car", "pedestrian",
@@ -79,3 +90,28 @@ def _classes(root: Path) -> tuple[tuple[str, ...], int]:
             path, f"class numbers must run 0, 1, 2 …, not {[number for number, _ in numbered]}."
         )
     return class_names((name for _, name in numbered), path), void
+
+
+def _void(destination: Destination) -> int:
+    """CamVid's own classes end with the void; other sets of classes use 255."""
+    return VOID if destination.semantic_classes == CLASSES else IGNORE
+
+
+def _write(destination: Destination, name: str, sample: Sample) -> tuple[Path, Record]:
+    path = destination.write_image("images", name, sample.image)
+    destination.write_map("labels", name, semantic_labels(sample, _void(destination)))
+    return path, {}
+
+
+def _finish(destination: Destination, records: Sequence[Record]) -> None:
+    names = {str(k): name for k, name in enumerate(destination.semantic_classes)}
+    void = _void(destination)
+    content = {"classes": {**names, str(void): "unlabelled"}, "ignore_index": void}
+    destination.write_text(".", "classes.json", json.dumps(content, indent=1, ensure_ascii=False))
+
+
+def _spec(destination: Destination) -> Spec:
+    return Spec("camvid", str(destination.root))
+
+
+WRITER = Writer(_write, _spec, lacks_maps, drops_objects, _finish)

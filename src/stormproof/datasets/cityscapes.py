@@ -1,11 +1,20 @@
-"""Cityscapes: `leftImg8bit` images, `gtFine` maps of instance ids or polygons."""
+"""Cityscapes: `leftImg8bit` images, `gtFine` maps of instance ids or polygons.
+
+The writer draws objects of the eight instance classes over the semantic map; excused objects become
+groups, which are a class without a number. It also stores what a sample's context has: the right-hand
+image, the camera and the disparity.
+"""
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 import PIL.Image
@@ -15,8 +24,8 @@ from stormproof.core.errors import DatasetError
 from stormproof.core.files import first_folder, list_files, locate, read_json
 from stormproof.core.imagefile import image_size
 from stormproof.core.masks import FARTHEST, mask_boxes, masks_by_id
-from stormproof.core.sample import Instances, SemanticMap, Truth
-from stormproof.core.spec import opens
+from stormproof.core.sample import Camera, Instances, Sample, SemanticMap, Truth
+from stormproof.core.spec import Spec, opens
 from stormproof.datasets.annotations import (
     by_stem,
     checked_size,
@@ -25,8 +34,9 @@ from stormproof.datasets.annotations import (
     raise_all,
     split_folder,
 )
-from stormproof.datasets.filedataset import FileDataset
+from stormproof.datasets.dataset import FileDataset
 from stormproof.datasets.labelmaps import IGNORE, identity_table, read_label_map, semantic_map
+from stormproof.datasets.writing import Destination, Record, Writer, lacks_maps, objects_of, semantic_labels
 
 
 class Label(NamedTuple):
@@ -34,21 +44,26 @@ class Label(NamedTuple):
 
     name: str
     id: int
+    colour: str = "000000"  # in hexadecimal
     train_id: int = IGNORE
     has_instances: bool = False
 
 
 LABELS = (
     Label("unlabeled", 0), Label("ego vehicle", 1), Label("rectification border", 2), Label("out of roi", 3),
-    Label("static", 4), Label("dynamic", 5), Label("ground", 6), Label("road", 7, 0), Label("sidewalk", 8, 1),
-    Label("parking", 9), Label("rail track", 10), Label("building", 11, 2), Label("wall", 12, 3),
-    Label("fence", 13, 4), Label("guard rail", 14), Label("bridge", 15), Label("tunnel", 16),
-    Label("pole", 17, 5), Label("polegroup", 18), Label("traffic light", 19, 6), Label("traffic sign", 20, 7),
-    Label("vegetation", 21, 8), Label("terrain", 22, 9), Label("sky", 23, 10), Label("person", 24, 11, True),
-    Label("rider", 25, 12, True), Label("car", 26, 13, True), Label("truck", 27, 14, True),
-    Label("bus", 28, 15, True), Label("caravan", 29, IGNORE, True), Label("trailer", 30, IGNORE, True),
-    Label("train", 31, 16, True), Label("motorcycle", 32, 17, True), Label("bicycle", 33, 18, True),
-    Label("license plate", -1),
+    Label("static", 4), Label("dynamic", 5, "6f4a00"), Label("ground", 6, "510051"),
+    Label("road", 7, "804080", 0), Label("sidewalk", 8, "f423e8", 1), Label("parking", 9, "faaaa0"),
+    Label("rail track", 10, "e6968c"), Label("building", 11, "464646", 2), Label("wall", 12, "66669c", 3),
+    Label("fence", 13, "be9999", 4), Label("guard rail", 14, "b4a5b4"), Label("bridge", 15, "966464"),
+    Label("tunnel", 16, "96785a"), Label("pole", 17, "999999", 5), Label("polegroup", 18, "999999"),
+    Label("traffic light", 19, "faaa1e", 6), Label("traffic sign", 20, "dcdc00", 7),
+    Label("vegetation", 21, "6b8e23", 8), Label("terrain", 22, "98fb98", 9), Label("sky", 23, "4682b4", 10),
+    Label("person", 24, "dc143c", 11, True), Label("rider", 25, "ff0000", 12, True),
+    Label("car", 26, "00008e", 13, True), Label("truck", 27, "000046", 14, True),
+    Label("bus", 28, "003c64", 15, True), Label("caravan", 29, "00005a", IGNORE, True),
+    Label("trailer", 30, "00006e", IGNORE, True), Label("train", 31, "005064", 16, True),
+    Label("motorcycle", 32, "0000e6", 17, True), Label("bicycle", 33, "770b20", 18, True),
+    Label("license plate", -1, "00008e"),
 )  # fmt: skip
 BY_NAME = {label.name: label for label in LABELS}
 BY_ID = {label.id: label for label in LABELS}
@@ -136,8 +151,7 @@ class CityscapesLabels:
 
 def _semantic(numbers: npt.NDArray[np.int32], file: Path) -> SemanticMap:
     """Train ids from label ids, or from instance ids: label × 1000 + count."""
-    labels = np.where(numbers >= 1000, numbers // 1000, numbers)
-    return semantic_map(labels, {label.id: label.train_id for label in LABELS}, file)
+    return semantic_map(_label_ids(numbers), {label.id: label.train_id for label in LABELS}, file)
 
 
 def _instances(numbers: npt.NDArray[np.int32], excuse_caravans: bool) -> Instances:
@@ -215,3 +229,99 @@ def _polygon_points(record: dict[str, object], file: Path, i: int) -> list[tuple
 def _polygon_size(content: object, file: Path) -> tuple[int, int]:
     size = (content.get("imgHeight"), content.get("imgWidth")) if isinstance(content, dict) else (None, None)
     return checked_size(*size, file, "imgHeight, imgWidth")
+
+
+CITY = "stormproof"  # for frames that belong to no city
+_FRAME = re.compile(r"[^_]+_\d{6}_\d{6}", re.ASCII)  # city, sequence and frame number
+
+
+def _write(destination: Destination, name: str, sample: Sample) -> tuple[Path, Record]:
+    frame = name.removesuffix("_leftImg8bit")
+    if not _FRAME.fullmatch(frame):
+        frame = f"{CITY}_{frame.replace('_', '-')}_000000"
+    below, context = f"{destination.split}/{frame.partition('_')[0]}", sample.context
+    path = destination.write_image(f"leftImg8bit/{below}", f"{frame}_leftImg8bit", sample.image)
+    ids = id_map(sample, destination.classes, destination.semantic_classes)
+    truth, stem = f"gtFine/{below}", f"{frame}_gtFine"
+    destination.write_map(truth, f"{stem}_instanceIds", ids)
+    destination.write_map(truth, f"{stem}_labelIds", _label_ids(ids).astype(np.uint8))
+    destination.write_map(truth, f"{stem}_color", coloured(ids))
+    destination.write_text(truth, f"{stem}_polygons.json", json.dumps(_polygons(ids)))
+    if context.right is not None:
+        destination.write_image(f"rightImg8bit/{below}", f"{frame}_rightImg8bit", context.right)
+    camera = context.camera
+    if camera is not None and camera.baseline is not None:
+        content = json.dumps(_camera(camera, camera.baseline), indent=4)
+        destination.write_text(f"camera/{below}", f"{frame}_camera.json", content)
+        if context.depth is not None:
+            disparity = np.float32(camera.fx * camera.baseline) / context.depth
+            coded = np.minimum(disparity * 256 + 1, 65535)  # 0 would be "no measurement"
+            destination.write_map(f"disparity/{below}", f"{frame}_disparity", coded.astype(np.uint16))
+    return path, {}
+
+
+def id_map(sample: Sample, classes: Sequence[str], semantic_classes: Sequence[str]) -> npt.NDArray[np.uint16]:
+    """Label id × 1000 + number where objects are counted, elsewhere the label id of the semantic map."""
+    table = np.zeros(IGNORE + 1, np.uint16)
+    table[: len(semantic_classes)] = [BY_NAME[name].id for name in semantic_classes]
+    ids, objects = table[semantic_labels(sample, IGNORE)], objects_of(sample)
+    counts: dict[int, int] = {}
+    for k, mask in enumerate(objects.masks or ()):
+        label = BY_NAME.get(classes[int(objects.labels[k])])
+        if label is None or not label.has_instances:
+            continue
+        if objects.crowd[k] or objects.ignore[k]:
+            ids[mask.to_mask() & (ids > 0)] = label.id  # a caravan excuses every class and has none itself
+        else:
+            ids[mask.to_mask()] = label.id * 1000 + counts.setdefault(label.id, 0)
+            counts[label.id] += 1
+    return ids
+
+
+def _label_ids(ids: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.where(ids >= 1000, ids // 1000, ids)
+
+
+def coloured(ids: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
+    """A map of ids in Cityscapes' colours."""
+    table = np.zeros((len(LABELS), 3), np.uint8)
+    for label in LABELS[:-1]:
+        table[label.id] = list(bytes.fromhex(label.colour))
+    return table[_label_ids(ids)]
+
+
+def _polygons(ids: npt.NDArray[np.uint16]) -> Record:
+    """Outlines of all regions, the largest first: what lies in the hole of a region is drawn after it."""
+    found = []
+    for value in np.unique(ids).tolist():
+        label = BY_ID[value // 1000 if value >= 1000 else value]
+        name = f"{label.name}group" if value < 1000 and label.has_instances else label.name
+        region = (ids == value).astype(np.uint8)
+        outlines, _ = cv2.findContours(region, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
+        found += [(cv2.contourArea(o), name, o[:, 0].tolist()) for o in outlines if len(o) >= 3]
+    found.sort(key=lambda item: -item[0])
+    objects = [{"label": name, "polygon": points} for _, name, points in found]
+    return {"imgHeight": ids.shape[0], "imgWidth": ids.shape[1], "objects": objects}
+
+
+def _camera(camera: Camera, baseline: float) -> Record:
+    still = dict.fromkeys(("pitch", "roll", "x", "y", "yaw", "z"), 0.0)
+    inner = {"fx": camera.fx, "fy": camera.fy, "u0": camera.cx, "v0": camera.cy}
+    return {"extrinsic": {"baseline": baseline, **still}, "intrinsic": inner}
+
+
+def _lacks(destination: Destination) -> str:
+    unknown = [name for name in destination.semantic_classes if name not in BY_NAME]
+    return f"{unknown[0]!r} is not a Cityscapes class" if unknown else lacks_maps(destination)
+
+
+def _drops(destination: Destination) -> str:
+    dropped = [name for name in destination.classes if name not in BY_NAME or not BY_NAME[name].has_instances]
+    return f"objects of class {', '.join(dropped)}" if dropped else ""
+
+
+def _spec(destination: Destination) -> Spec:
+    return Spec("cityscapes", str(destination.root), {"split": destination.split})
+
+
+WRITER = Writer(_write, _spec, _lacks, _drops)

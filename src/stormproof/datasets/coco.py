@@ -1,19 +1,24 @@
-"""COCO instances: one JSON file of boxes, polygons, run-length masks and crowds."""
+"""COCO instances: one JSON file of boxes, polygons, run-length masks and crowds.
+
+The writer stores masks as run lengths. COCO has one flag for excused objects, so ignored objects are
+written as crowds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 
-from stormproof.core.errors import DatasetError, InvalidTruth
-from stormproof.core.files import folder, locate, read_json
-from stormproof.core.masks import polygon_ring, segmentation_mask
-from stormproof.core.sample import RLE, Bools, Floats, Instances, Ints, Truth
-from stormproof.core.spec import opens
+from stormproof.core.errors import DatasetError, InvalidOption, InvalidTruth
+from stormproof.core.files import folder, locate, make_folder, read_json, write_text
+from stormproof.core.masks import compress, polygon_ring, segmentation_mask
+from stormproof.core.sample import RLE, Bools, Floats, Instances, Ints, Sample, Truth
+from stormproof.core.spec import Spec, opens
 from stormproof.datasets.annotations import (
     checked_size,
     class_names,
@@ -26,7 +31,9 @@ from stormproof.datasets.annotations import (
     raise_all,
     required,
 )
-from stormproof.datasets.filedataset import FileDataset
+from stormproof.datasets.dataset import Dataset, FileDataset
+from stormproof.datasets.image_files import image_path
+from stormproof.datasets.writing import Destination, Record, Writer
 
 _NUMBERS: set[type] = {int, float}
 # Of an annotation, its id, image_id, category_id, bbox and area, where nothing can be wrong with them.
@@ -267,3 +274,100 @@ def _fill_area(stated: Floats, sides: Floats, masks: tuple[RLE, ...] | None) -> 
         return stated
     own = sides.prod(axis=1) if masks is None else np.array([mask.area for mask in masks], np.float64)
     return np.where(np.isnan(stated), own, stated)
+
+
+def category_ids(dataset: Dataset) -> tuple[int, ...]:
+    """The number of each class in COCO files: the dataset's own numbers, or 1, 2, 3 … if it has none."""
+    own: tuple[int, ...] = tuple(getattr(dataset, "category_ids", ()))
+    return own or tuple(range(1, len(dataset.classes) + 1))
+
+
+def image_id(name: str) -> int | str:
+    """A sample's id in COCO files: numbers are kept as numbers, all other ids as text.
+
+    >>> image_id("139"), image_id("000139")
+    (139, '000139')
+    """
+    is_number = name.isdecimal() and len(name) < 1000 and str(int(name)) == name
+    return int(name) if is_number else name
+
+
+def write_truth(path: Path, dataset: Dataset, indices: Iterable[int], truths: Iterable[Truth]) -> None:
+    """Write the truth of some images, as given; no image file is needed.
+
+    Images and classes have the ids that exported results use, so that both can be scored together.
+    """
+    if not dataset.classes:
+        raise InvalidOption(f"{dataset.name} has no object classes, so it has no COCO annotations.")
+    numbers, records = category_ids(dataset), []
+    for index, truth in zip(indices, truths, strict=True):
+        name, file = dataset.ids[index], image_path(dataset, index)
+        file_name = f"{PurePosixPath(name)}.png" if file is None else file.name
+        records.append(_record(image_id(name), file_name, dataset.size(index), truth.instances, numbers))
+    make_folder(path.parent)
+    _write_annotations(path, records, dataset.classes, numbers)
+
+
+def _write(destination: Destination, name: str, sample: Sample) -> tuple[Path, Record]:
+    path = destination.write_image(destination.split, name, sample.image)
+    size = (sample.image.shape[0], sample.image.shape[1])
+    return path, _record(sample.id, path.name, size, sample.truth.instances, _numbers(destination))
+
+
+def _numbers(destination: Destination) -> tuple[int, ...]:
+    return destination.category_ids or tuple(range(1, len(destination.classes) + 1))
+
+
+def _record(
+    name: int | str, file: str, size: tuple[int, int], objects: Instances | None, numbers: Sequence[int]
+) -> Record:
+    """An image and its annotations; `numbers` are the category ids of the labels."""
+    image = {"id": name, "file_name": file, "height": size[0], "width": size[1]}
+    return {**image, "annotations": [] if objects is None else [*_annotations(objects, numbers)]}
+
+
+def _annotations(found: Instances, numbers: Sequence[int]) -> Iterator[Record]:
+    for k, ((x, y, _, _), sides) in enumerate(zip(found.boxes.tolist(), found.sides.tolist(), strict=True)):
+        row = {"id": int(found.ids[k]), "category_id": numbers[int(found.labels[k])],
+               "bbox": [x, y, *sides], "area": float(found.area[k]),
+               "iscrowd": int(found.crowd[k] or found.ignore[k])}  # fmt: skip
+        if found.masks is not None:
+            size = list(found.masks[k].size)
+            row["segmentation"] = {"size": size, "counts": compress(found.masks[k].counts.tolist(), size)}
+        yield row
+
+
+def _finish(destination: Destination, records: Sequence[Record]) -> None:
+    """Images keep the numbers of their samples where these are numbers, each used once; else they are
+    counted from 1, since most tools read numbers only."""
+    numbers = [image_id(record["id"]) for record in records]
+    if not all(isinstance(number, int) for number in numbers) or len({*numbers}) < len(numbers):
+        numbers = [*range(1, len(records) + 1)]
+    numbered = [{**record, "id": number} for record, number in zip(records, numbers, strict=True)]
+    path = destination.path("annotations", f"instances_{destination.split}.json")
+    _write_annotations(path, numbered, destination.classes, _numbers(destination))
+
+
+def _write_annotations(
+    path: Path, records: Sequence[Record], classes: Sequence[str], numbers: Sequence[int]
+) -> None:
+    images = [{key: value for key, value in record.items() if key != "annotations"} for record in records]
+    rows = [{**row, "image_id": record["id"]} for record in records for row in record["annotations"]]
+    # Each number once, and none below 1: pycocotools takes a match with annotation 0 for no match.
+    if len({row["id"] for row in rows}) < len(rows) or any(row["id"] < 1 for row in rows):
+        rows = [{**row, "id": k} for k, row in enumerate(rows, 1)]
+    content = {
+        "info": {"description": "written by Stormproof"},  # pycocotools wants one
+        "images": images,
+        "annotations": rows,
+        "categories": [{"id": n, "name": name} for n, name in zip(numbers, classes, strict=True)],
+    }
+    write_text(path, json.dumps(content, ensure_ascii=False) + "\n")
+
+
+def _spec(destination: Destination) -> Spec:
+    root, split = destination.root, destination.split
+    return Spec("coco", f"{root}/annotations/instances_{split}.json", {"images": f"{root}/{split}"})
+
+
+WRITER = Writer(_write, _spec, finish=_finish)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from stormproof.core.errors import DatasetError, InvalidOption
 from stormproof.core.files import list_files, locate
@@ -14,13 +15,13 @@ from stormproof.core.imagefile import IMAGE_SUFFIXES, read_image
 from stormproof.core.sample import Context, Sample, Truth
 from stormproof.core.wrapper import Wrapper
 from stormproof.datasets.annotations import by_stem, raise_all
-from stormproof.datasets.dataset import Dataset
-from stormproof.datasets.filedataset import fingerprint_of
-from stormproof.depth.cache import JOURNAL, DepthFolder
-from stormproof.depth.depthmaps import (
+from stormproof.datasets.dataset import Dataset, fingerprint_of
+from stormproof.datasets.depthmaps import (
     CALIBRATION_SUFFIXES,
+    JOURNAL,
     SUFFIXES,
     Calibration,
+    DepthFolder,
     depth_from_disparity,
     fill_unknown,
     read_calibration,
@@ -51,7 +52,7 @@ def attach_context(
     `depth` holds depth maps (`depth_scale` units per metre), `disparity` disparities (`disparity_scale`
     units per pixel), which with `calib` become depth; `right` holds the stereo partner's images. Each may
     also be one file, for all samples. `fill_depth=true` gives pixels of unknown depth the nearest known one.
-    `min_confidence` leaves out samples whose depth 'stormproof depth' was less sure of.
+    `min_confidence` leaves out samples to whose depth 'stormproof depth' gave a lower mean confidence.
     """
     if depth is not None and disparity is not None and calib is not None:
         raise InvalidOption("depth and disparity with calib both give depth; leave one of them out.")
@@ -70,20 +71,20 @@ def attach_context(
         disparity_scale=disparity_scale,
         fill_depth=fill_depth,
     )
-    return DatasetWithContext(dataset, files, _sure(dataset, depth, min_confidence))
+    return DatasetWithContext(dataset, files, _confident(dataset, depth, min_confidence))
 
 
-def _sure(dataset: Dataset, depth: str | None, least: float | None) -> tuple[int, ...]:
-    """The samples whose depth is at least that sure, by their places in the dataset."""
+def _confident(dataset: Dataset, depth: str | None, least: float | None) -> tuple[int, ...]:
+    """The indices of the samples whose depth has at least that mean confidence."""
     if least is None:
         return tuple(range(len(dataset)))
     place = None if depth is None else locate(depth, getattr(dataset, "root", None))
     if place is None or not (place / JOURNAL).is_file():
-        raise InvalidOption(f"min_confidence={least} needs depth=FOLDER, one that 'stormproof depth' wrote.")
+        raise InvalidOption(f"min_confidence={least} needs depth=FOLDER, written by 'stormproof depth'.")
     folder = DepthFolder(place)
-    kept = tuple(i for i, name in enumerate(dataset.ids) if folder.sure(name) >= least)
+    kept = tuple(i for i, name in enumerate(dataset.ids) if folder.mean_confidence(name) >= least)
     if not kept:
-        raise InvalidOption(f"min_confidence={least} leaves no image; {place} is less sure of every one.")
+        raise InvalidOption(f"min_confidence={least} leaves no image: in {place} all have less confidence.")
     return kept
 
 
@@ -176,6 +177,14 @@ class DatasetWithContext(Wrapper):
     @cached_property
     def ids(self) -> Sequence[str]:
         return [self.dataset.ids[i] for i in self.kept] if self._some else self.dataset.ids
+
+    @cached_property
+    def images(self) -> Any:
+        """The images' files, by index as `ids`, or by id if the dataset has them so; None if it has none."""
+        images = getattr(self.dataset, "images", None)
+        if images is None or isinstance(images, Mapping):
+            return images
+        return tuple(images[i] for i in self.kept) if self._some else images
 
     @property
     def _some(self) -> bool:

@@ -1,20 +1,31 @@
-"""What every dataset is: samples by index, with stable ids, class names and a fingerprint."""
+"""Datasets: what each must offer, those made of image files, and those made in Python."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol, get_args, get_type_hints, runtime_checkable
 
-from stormproof.core.sample import Sample, Truth
+from stormproof.core.errors import DatasetError, InvalidOption
+from stormproof.core.files import is_file
+from stormproof.core.imagefile import AS_STORED, PixelRules, image_size, read_image, require_nvjpeg
+from stormproof.core.sample import Image, Instances, Ints, Sample, Truth
+from stormproof.core.spec import OBJECT, local_object
 from stormproof.core.wrapper import Described
 
 
 @runtime_checkable
 class Dataset(Described, Protocol):
-    """Anything with these members is a dataset; no base class, no registration.
+    """Anything with these members is a dataset; there is no base class and no registration.
 
     `fingerprint` is a hash of annotations and file list: equal fingerprints mean equal truth. Indexing
-    decodes one image; `truth` and `size` do not touch image files unless the format leaves no other way.
+    decodes one image; `truth` and `size` read image files only if the format leaves no other way.
     """
 
     @property
@@ -26,3 +37,220 @@ class Dataset(Described, Protocol):
     def size(self, index: int) -> tuple[int, int]:
         """Height and width."""
         ...
+
+
+class Labels(Protocol):
+    """What a format must know of each image; everything else is the same for all formats."""
+
+    def truth(self, index: int) -> Truth: ...
+    def size(self, index: int) -> tuple[int, int] | None:
+        """Height and width, or None if only the image file tells."""
+        ...
+
+
+@dataclass(frozen=True)
+class NoLabels:
+    """Images without truth."""
+
+    def truth(self, index: int) -> Truth:
+        return Truth()
+
+    def size(self, index: int) -> tuple[int, int] | None:
+        return None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FileDataset:
+    """Images on disk, decoded one at a time when asked for.
+
+    `sources` are the annotation files; their bytes, the class names and the ids make the fingerprint.
+    `variant` names the options that change the truth read from the same files. `category_ids` are the
+    numbers by which the format's own files know the classes, for writing results in that format.
+    """
+
+    name: str
+    root: Path
+    ids: tuple[str, ...]
+    images: tuple[Path, ...]
+    labels: Labels = field(default_factory=NoLabels)
+    sources: tuple[Path, ...] = ()
+    classes: tuple[str, ...] = ()
+    semantic_classes: tuple[str, ...] = ()
+    category_ids: tuple[int, ...] = ()
+    variant: str = ""
+    rules: PixelRules = AS_STORED
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, index: int) -> Sample:
+        index = range(len(self))[index]
+        truth, image = self.truth(index), self._image(index)
+        return Sample(
+            self.ids[index], image, truth, classes=self.classes, semantic_classes=self.semantic_classes
+        )
+
+    def truth(self, index: int) -> Truth:
+        return self.labels.truth(range(len(self))[index])
+
+    def every_object(self) -> tuple[Ints, Instances] | None:
+        """The objects of all images at once, each with its image's number; None if that saves nothing."""
+        every = getattr(self.labels, "every_object", None)
+        return None if every is None else every()
+
+    def size(self, index: int) -> tuple[int, int]:
+        index = range(len(self))[index]
+        return self.labels.size(index) or image_size(self.images[index], rules=self.rules)
+
+    def _image(self, index: int) -> Image:
+        path, record = self.images[index], f"image {self.ids[index]!r}"
+        if not is_file(path):
+            raise DatasetError(path, "no such image file; check the images folder.", record)
+        image = read_image(path, rules=self.rules)
+        stated, stored = self.labels.size(index), (image.shape[0], image.shape[1])
+        if stated is not None and stated != stored:
+            problem = f"the image is {stored} (height, width), its annotation says {stated}."
+            raise DatasetError(path, problem, record)
+        return image
+
+    @cached_property
+    def fingerprint(self) -> str:
+        files = [[name, path.name] for name, path in zip(self.ids, self.images, strict=True)]
+        identity: list[object] = [
+            self.variant, self.classes, self.semantic_classes, self.category_ids, files
+        ]  # fmt: skip
+        if self.rules != AS_STORED:
+            identity.append(self.rules.identity())
+        return fingerprint_of(json.dumps(identity).encode(), self.sources)
+
+
+def fingerprint_of(identity: bytes, sources: Iterable[Path]) -> str:
+    """32 hexadecimal digits over `identity` and the names and bytes of the annotation files."""
+    total = hashlib.blake2b(identity, digest_size=16)
+    for path in sources:
+        try:
+            with path.open("rb") as file:
+                content = hashlib.file_digest(file, "blake2b").digest()
+        except (OSError, ValueError) as error:  # a name that no file system takes
+            raise DatasetError(path, f"cannot be read: {getattr(error, 'strerror', error)}.") from None
+        total.update(os.fsencode(path.name) + b"\0" + content)
+    return total.hexdigest()
+
+
+_CHOICES = {name: get_args(kind) for name, kind in get_type_hints(PixelRules).items()}
+
+
+def with_pixel_rules(
+    dataset: Dataset,
+    *,
+    exif: str | None = None,
+    alpha: str | None = None,
+    bits: int | None = None,
+    decode: str | None = None,
+) -> Dataset:
+    """`dataset` with its image files read by declared rules; docs/datasets.md says what each does."""
+    given = {"exif": exif, "alpha": alpha, "bits": bits, "decode": decode}
+    rules = {name: value for name, value in given.items() if value is not None}
+    for name, value in rules.items():
+        if value not in _CHOICES[name]:
+            raise InvalidOption(f"{name}={value}: choose one of {', '.join(map(str, _CHOICES[name]))}.")
+    if not _takes_rules(dataset):
+        raise InvalidOption(
+            f"{', '.join(rules)}: {dataset.name} has no image files to be read by such rules."
+        )
+    if decode == "nvjpeg":
+        require_nvjpeg()
+        if exif == "apply":
+            raise InvalidOption("exif=apply: nvJPEG does not turn images; leave decode=nvjpeg out.")
+    ruled: Dataset = _ruled(dataset, PixelRules(**rules))  # type: ignore[arg-type]  # checked above
+    return ruled
+
+
+def _takes_rules(value: object) -> bool:
+    return is_dataclass(value) and "rules" in {field.name for field in fields(value)}
+
+
+def _ruled(dataset: Any, rules: PixelRules) -> Any:
+    """A copy with the rules, in its labels too where they look at image files."""
+    labels: Any = getattr(dataset, "labels", None)
+    inner = {"labels": replace(labels, rules=rules)} if _takes_rules(labels) else {}
+    return replace(dataset, rules=rules, **inner)
+
+
+@dataclass(frozen=True, eq=False)
+class SampleDataset:
+    """Samples in memory; their pixels and truth make the fingerprint."""
+
+    name: str
+    samples: tuple[Sample, ...]
+    classes: tuple[str, ...] = ()
+    semantic_classes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        samples: Iterable[Sample],
+        *,
+        name: str = "samples",
+        classes: Sequence[str] = (),
+        semantic_classes: Sequence[str] = (),
+    ) -> SampleDataset:
+        """A dataset of samples; class names are those given, else those the first sample knows."""
+        held = tuple(samples)
+        for sample in held:
+            if not isinstance(sample, Sample):
+                raise InvalidOption(
+                    f"A dataset holds samples, not {type(sample).__name__}; make Sample(id, image)."
+                )
+        first = held[0] if held else None
+        known = tuple(classes) or (first.classes if first else ())
+        known_maps = tuple(semantic_classes) or (first.semantic_classes if first else ())
+        held = tuple(replace(s, classes=known, semantic_classes=known_maps) for s in held)
+        twice = [name for name, count in Counter(s.id for s in held).items() if count > 1]
+        if twice:
+            raise InvalidOption(f"Two samples are called {twice[0]!r}; give each image one id.")
+        return cls(name, held, known, known_maps)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(sample.id for sample in self.samples)
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __getitem__(self, index: int) -> Sample:
+        return self.samples[index]
+
+    def truth(self, index: int) -> Truth:
+        return self.samples[index].truth
+
+    def size(self, index: int) -> tuple[int, int]:
+        height, width = self.samples[index].image.shape[:2]
+        return height, width
+
+    @cached_property
+    def fingerprint(self) -> str:
+        total = hashlib.blake2b(json.dumps([self.classes, self.semantic_classes]).encode(), digest_size=16)
+        for sample in self.samples:
+            total.update(
+                sample.id.encode() + b"\0" + repr(sample.image.shape).encode() + sample.image.tobytes()
+            )
+            objects, semantic = sample.truth.instances, sample.truth.semantic
+            if objects is not None:
+                for column in (objects.boxes, objects.labels, objects.crowd, objects.ignore):
+                    total.update(column.tobytes())
+                for mask in objects.masks or ():
+                    total.update(mask.counts.tobytes())
+            if semantic is not None:
+                total.update(bytes([semantic.ignore & 255]) + semantic.labels.tobytes())
+            if sample.context.depth is not None:
+                total.update(sample.context.depth.tobytes())
+        return total.hexdigest()
+
+
+def open_object(main: str) -> Dataset:
+    """A dataset that a Python program gave to `stormproof.run`, while that runs."""
+    found: Dataset | None = local_object(main)
+    if found is None:
+        raise DatasetError(f"{OBJECT}:{main}", "was made in Python, in another process; give it again.")
+    return found

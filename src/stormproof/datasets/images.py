@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from stormproof.core.errors import DatasetError
 from stormproof.core.files import folder, locate
 from stormproof.core.imagefile import IMAGE_SUFFIXES
-from stormproof.core.spec import opens
+from stormproof.core.sample import Sample
+from stormproof.core.spec import Spec, opens
 from stormproof.datasets.annotations import distinct, list_images
-from stormproof.datasets.filedataset import FileDataset
+from stormproof.datasets.dataset import FileDataset
+from stormproof.datasets.writing import Destination, Record, Writer, drops_maps, drops_objects
 
 
 @opens("images")
@@ -22,3 +26,18 @@ def open_images(main: str) -> FileDataset:
     return FileDataset(
         name=place.stem if place.is_file() else root.name, root=root, ids=ids, images=tuple(found)
     )
+
+
+def _write(destination: Destination, name: str, sample: Sample) -> tuple[Path, Record]:
+    return destination.write_image("images", name, sample.image), {}
+
+
+def _spec(destination: Destination) -> Spec:
+    return Spec("images", f"{destination.root}/images")
+
+
+def _drops(destination: Destination) -> str:
+    return " and ".join(filter(None, (drops_objects(destination), drops_maps(destination))))
+
+
+WRITER = Writer(_write, _spec, lambda destination: "", _drops)

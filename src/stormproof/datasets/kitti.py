@@ -1,16 +1,23 @@
-"""KITTI object detection: `image_2`, `label_2` and `calib` folders of numbered files."""
+"""KITTI object detection: `image_2`, `label_2` and `calib` folders of numbered files.
+
+The writer turns excused objects into DontCare regions. It also stores what a sample's context has: the
+right-hand image in `image_3`, the camera in `calib`, and depth in `depth_2` as metres × 256 in 16 bits,
+where 0 is unknown.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
 from stormproof.core.errors import DatasetError
 from stormproof.core.files import first_folder, list_files, locate, read_text
-from stormproof.core.sample import Instances, Truth
-from stormproof.core.spec import opens
+from stormproof.core.sample import Camera, Instances, Sample, Truth
+from stormproof.core.spec import Spec, opens
 from stormproof.datasets.annotations import (
     are_corners,
     by_stem,
@@ -20,7 +27,8 @@ from stormproof.datasets.annotations import (
     split_name,
     unknown_split,
 )
-from stormproof.datasets.filedataset import FileDataset
+from stormproof.datasets.dataset import FileDataset
+from stormproof.datasets.writing import Destination, Record, Writer, lacks_objects, objects_of
 
 CLASSES = ("Car", "Van", "Truck", "Pedestrian", "Person_sitting", "Cyclist", "Tram", "Misc")
 DONT_CARE = "DontCare"
@@ -118,3 +126,102 @@ def _rows(line: str, file: Path, number: int) -> list[_Row]:
     cut = truncation if truncation >= 0 else np.nan
     hidden = OCCLUSION[int(occlusion)]
     return [_Row(label, name == DONT_CARE, cut, hidden, (x1, y1, x2, y2)) for label in labels]
+
+
+PARTLY, LARGELY = 0.1, 0.5  # occluded fractions from which grades 1 and 2 begin
+FARTHEST = 255.99  # metres; what is farther does not fit 16 bits
+_NOT_IN_SPACE = "-1 -1 -1 -1000 -1000 -1000 -10"  # how KITTI writes a box in space that nobody measured
+
+
+class Solid(Protocol):
+    """A box in space, in camera coordinates and metres; `turn` and `alpha` as KITTI defines them."""
+
+    @property
+    def height(self) -> float: ...
+    @property
+    def width(self) -> float: ...
+    @property
+    def length(self) -> float: ...
+    @property
+    def at(self) -> tuple[float, float, float]: ...
+    @property
+    def turn(self) -> float: ...
+    @property
+    def alpha(self) -> float: ...
+
+
+def write_sample(
+    destination: Destination, name: str, sample: Sample, solids: Sequence[Solid] = ()
+) -> tuple[Path, Record]:
+    """Write one sample; `solids`, if given, are the boxes in space of its objects."""
+    path, context = destination.write_image("training/image_2", name, sample.image), sample.context
+    lines = dict.fromkeys(_lines(objects_of(sample), destination.classes, solids))
+    destination.write_text("training/label_2", f"{name}.txt", "".join(f"{line}\n" for line in lines))
+    if context.right is not None:
+        destination.write_image("training/image_3", name, context.right)
+    if context.camera is not None:
+        destination.write_text("training/calib", f"{name}.txt", _calibration(context.camera))
+    if context.depth is not None:
+        metres = np.where(context.depth < FARTHEST, context.depth, 0) * np.float32(256)
+        destination.write_map("training/depth_2", name, np.rint(metres).astype(np.uint16))
+    return path, {"name": name}
+
+
+def _lines(objects: Instances, classes: Sequence[str], solids: Sequence[Solid]) -> Iterator[str]:
+    """A line per object; one region that excuses several classes gives the same line several times."""
+    for k, corners in enumerate(objects.boxes.tolist()):
+        box = " ".join(f"{v:.2f}" for v in corners)
+        if objects.crowd[k] or objects.ignore[k]:
+            yield f"{DONT_CARE} -1 -1 -10 {box} {_NOT_IN_SPACE}"
+            continue
+        alpha, space = "-10", _NOT_IN_SPACE
+        if solids:
+            solid = solids[k]
+            sides = (solid.height, solid.width, solid.length)
+            alpha, space = f"{solid.alpha:.2f}", " ".join(f"{v:.2f}" for v in (*sides, *solid.at, solid.turn))
+        cut = objects.truncation[k]
+        truncation = "-1" if np.isnan(cut) else f"{cut:.2f}"
+        grade = _grade(float(objects.occlusion[k]))
+        yield f"{classes[int(objects.labels[k])]} {truncation} {grade} {alpha} {box} {space}"
+
+
+def _grade(occlusion: float) -> int:
+    if np.isnan(occlusion):
+        return 3
+    return 0 if occlusion < PARTLY else 1 if occlusion < LARGELY else 2
+
+
+def _calibration(camera: Camera) -> str:
+    """KITTI's matrices for cameras 0 to 3: 0 and 2 are on the left, 1 and 3 on the right."""
+
+    def row(values: Sequence[float]) -> str:
+        return " ".join(f"{v:.12e}" for v in values)
+
+    def projection(shift: float) -> str:
+        return row((camera.fx, 0, camera.cx, -camera.fx * shift, 0, camera.fy, camera.cy, 0, 0, 0, 1, 0))
+
+    cameras = range(3) if camera.baseline is None else range(4)
+    shifts = {1: camera.baseline or 0.0, 3: camera.baseline or 0.0}
+    lines = [f"P{k}: {projection(shifts.get(k, 0.0))}" for k in cameras]
+    # A laser scanner's axes, x ahead, y left, z up, at the left camera's place.
+    scanner = row((0, -1, 0, 0, 0, 0, -1, 0, 1, 0, 0, 0))
+    rest = (f"R0_rect: {row(np.eye(3).ravel())}", f"Tr_velo_to_cam: {scanner}",
+            f"Tr_imu_to_velo: {row(np.eye(3, 4).ravel())}", "")  # fmt: skip
+    return "\n".join((*lines, *rest))
+
+
+def _finish(destination: Destination, records: Sequence[Record]) -> None:
+    names = "".join(f"{record['name']}\n" for record in records)
+    destination.write_text("ImageSets", f"{destination.split}.txt", names)
+
+
+def _spec(destination: Destination) -> Spec:
+    return Spec("kitti", str(destination.root), {"split": destination.split})
+
+
+def _lacks(destination: Destination) -> str:
+    unknown = [name for name in destination.classes if name not in CLASSES]
+    return f"{unknown[0]!r} is not a KITTI class" if unknown else lacks_objects(destination)
+
+
+WRITER = Writer(write_sample, _spec, _lacks, finish=_finish)

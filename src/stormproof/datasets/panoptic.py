@@ -24,7 +24,7 @@ from stormproof.datasets.annotations import (
     raise_all,
 )
 from stormproof.datasets.coco import image_folder, read_categories
-from stormproof.datasets.filedataset import FileDataset
+from stormproof.datasets.dataset import FileDataset
 from stormproof.datasets.labelmaps import IGNORE, semantic_map
 
 VOID = 0  # the segment id of unlabelled pixels

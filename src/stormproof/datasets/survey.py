@@ -115,7 +115,7 @@ def _begin(dataset: Dataset) -> Survey:
 
 def _image_files(dataset: Dataset) -> Sequence[Path]:
     """The files of a dataset that keeps its images as such, in the order of ids."""
-    images = getattr(getattr(dataset, "dataset", dataset), "images", ())
+    images = getattr(dataset, "images", ())
     return images if isinstance(images, tuple) else ()
 
 

@@ -1,19 +1,24 @@
-"""PASCAL VOC: boxes from XML files, semantic maps from palette PNGs."""
+"""PASCAL VOC: boxes in XML files, semantic maps in palette PNGs. NREC: people, in the same XML.
+
+The writer marks excused objects as `difficult`. Objects of VOC's own classes that have masks are also
+written as segmentations, where excused objects are void (255).
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 import numpy as np
+import numpy.typing as npt
 
 from stormproof.core.errors import DatasetError
 from stormproof.core.files import folder, list_files, locate, read_xml
-from stormproof.core.sample import Instances, Truth
-from stormproof.core.spec import opens
+from stormproof.core.sample import Instances, Sample, Truth
+from stormproof.core.spec import Spec, opens
 from stormproof.datasets.annotations import (
     are_corners,
     by_stem,
@@ -26,8 +31,11 @@ from stormproof.datasets.annotations import (
     unknown_split,
     unless_whole,
 )
-from stormproof.datasets.filedataset import FileDataset
+from stormproof.datasets.dataset import FileDataset
 from stormproof.datasets.labelmaps import IGNORE, LabelMaps, identity_table
+from stormproof.datasets.writing import Destination, Record, Writer, objects_of
+
+Numbers = npt.NDArray[np.uint8]
 
 CLASSES = (
     "aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow", "diningtable",
@@ -176,3 +184,148 @@ def _box(found: Element) -> tuple[float, float, float, float]:
 def _flag(found: Element, key: str) -> bool | None:
     text = found.findtext(key)
     return None if text is None else text.strip().lower() in ("1", "true", "yes")
+
+
+# The NREC Agricultural Person-Detection Dataset: people in orchards, boxes as VOC XML, in the layout of the
+# benchmark's public evaluation (nrecAgPersonEval): ROOT/SPLIT/collected/ImagesPositiveNegative/*.png and
+# ROOT/SPLIT/collected/AnnotationsPositiveNegative/*.xml.
+PEOPLE = ("person",)
+NREC_IMAGES, NREC_ANNOTATIONS = "ImagesPositiveNegative", "AnnotationsPositiveNegative"
+PARTS = ("person-part", "person_part", "personpart")  # heavily occluded: excuses detections, is not demanded
+
+
+@opens("nrec")
+def open_nrec(main: str, *, split: str = "test") -> FileDataset:
+    """People of one split: train, val or test. Parts of people are ignored regions, as in the benchmark.
+
+    An image without a file of labels shows nobody.
+    """
+    root = locate(main)
+    place = root / split / "collected"
+    if not place.is_dir():
+        known = [path.name for path in sorted(root.iterdir()) if (path / "collected").is_dir()]
+        raise unknown_split(split, known, root)
+    images = by_stem(list_images(folder(place / NREC_IMAGES, "images")))
+    if not images:
+        raise DatasetError(place / NREC_IMAGES, "holds no images.")
+    labels = by_stem(list_files(folder(place / NREC_ANNOTATIONS, "XML annotations"), {".xml"}))
+    ids = tuple(sorted(images))
+    return FileDataset(
+        name=f"nrec-{split}",
+        root=root,
+        ids=ids,
+        images=tuple(images[name] for name in ids),
+        labels=NrecBoxes(tuple(labels.get(name) for name in ids)),
+        sources=tuple(labels[name] for name in ids if name in labels),
+        classes=PEOPLE,
+    )
+
+
+@dataclass(frozen=True)
+class NrecBoxes:
+    """One XML file per image that shows people."""
+
+    files: tuple[Path | None, ...]
+
+    def size(self, index: int) -> tuple[int, int] | None:
+        file = self.files[index]
+        return None if file is None else VocBoxes((file,), PEOPLE).size(0)
+
+    def truth(self, index: int) -> Truth:
+        file = self.files[index]
+        if file is None:
+            return Truth(Instances(np.zeros((0, 4)), np.zeros(0, np.int64)))
+        found = VocBoxes((file,), (*PEOPLE, *PARTS)).truth(0).instances
+        assert found is not None
+        part = found.labels >= len(PEOPLE)
+        return Truth(replace(found, labels=np.where(part, 0, found.labels), ignore=found.ignore | part))
+
+
+TRUNCATED, OCCLUDED = 0.15, 0.05  # fractions above which VOC's flags are set
+
+
+def _write(destination: Destination, name: str, sample: Sample) -> tuple[Path, Record]:
+    path = destination.write_image("JPEGImages", name, sample.image)
+    objects, classes = objects_of(sample), destination.classes
+    segmented = objects.masks is not None and classes == CLASSES
+    root = _annotation(path.name, sample, objects, classes, segmented=segmented)
+    destination.write_text("Annotations", f"{name}.xml", tostring(root, encoding="unicode"))
+    if segmented:
+        by_class, by_object = _segmentations(objects, (sample.image.shape[0], sample.image.shape[1]))
+        destination.write_map("SegmentationClass", name, by_class, _palette())
+        destination.write_map("SegmentationObject", name, by_object, _palette())
+    shown = sorted({classes[label] for label in objects.labels.tolist()})
+    return path, {"name": name, "classes": shown, "segmented": segmented}
+
+
+def _annotation(
+    file: str, sample: Sample, objects: Instances, classes: Sequence[str], *, segmented: bool
+) -> Element:
+    height, width = sample.image.shape[:2]
+    root = Element("annotation")
+    _add(root, folder="VOC", filename=file)
+    _add(SubElement(root, "source"), database="Stormproof")
+    channels = 1 if sample.image.ndim == 2 else sample.image.shape[2]
+    _add(SubElement(root, "size"), width=width, height=height, depth=channels)
+    _add(root, segmented=int(segmented))
+    for k, (x1, y1, x2, y2) in enumerate(objects.boxes.tolist()):
+        found = SubElement(root, "object")
+        _add(found, name=classes[int(objects.labels[k])], pose="Unspecified")
+        if not np.isnan(objects.truncation[k]):
+            _add(found, truncated=int(objects.truncation[k] > TRUNCATED))
+        _add(found, difficult=int(objects.crowd[k] or objects.ignore[k]))
+        if not np.isnan(objects.occlusion[k]):
+            _add(found, occluded=int(objects.occlusion[k] > OCCLUDED))
+        # VOC counts pixels from 1 and includes the last.
+        _add(SubElement(found, "bndbox"), xmin=x1 + 1, ymin=y1 + 1, xmax=x2, ymax=y2)
+    indent(root, "\t")
+    return root
+
+
+def _add(parent: Element, **values: str | float) -> None:
+    """Give an element children with these names and texts; whole numbers are written without a point."""
+    for tag, value in values.items():
+        whole = isinstance(value, float) and value.is_integer()
+        SubElement(parent, tag).text = str(int(value) if whole else value)
+
+
+def _segmentations(objects: Instances, size: tuple[int, int]) -> tuple[Numbers, Numbers]:
+    """Maps of class numbers and of object numbers."""
+    by_class, by_object = np.zeros(size, np.uint8), np.zeros(size, np.uint8)
+    for k, mask in enumerate(objects.masks or ()):
+        excused, inside = objects.crowd[k] or objects.ignore[k], mask.to_mask()
+        by_class[inside] = IGNORE if excused else objects.labels[k] + 1
+        by_object[inside] = IGNORE if excused else (k + 1) % IGNORE
+    return by_class, by_object
+
+
+def _palette() -> list[int]:
+    """VOC's colours: the bits of a number go in turn to red, green and blue, highest first."""
+    return [
+        sum(((number >> (3 * bit + channel)) & 1) << (7 - bit) for bit in range(3))
+        for number in range(256)
+        for channel in range(3)
+    ]
+
+
+def _finish(destination: Destination, records: Sequence[Record]) -> None:
+    """Lists of the split's images; for VOC's own classes, also which images show each class."""
+    split, names = destination.split, "".join(f"{record['name']}\n" for record in records)
+    destination.write_text("ImageSets/Main", f"{split}.txt", names)
+    if destination.classes != CLASSES:
+        destination.write_text(".", "classes.txt", "".join(f"{name}\n" for name in destination.classes))
+        return
+    segmented = "".join(f"{record['name']}\n" for record in records if record["segmented"])
+    if segmented:
+        destination.write_text("ImageSets/Segmentation", f"{split}.txt", segmented)
+    for label in CLASSES:
+        lines = (f"{r['name']} {'1' if label in r['classes'] else '-1':>2}\n" for r in records)
+        destination.write_text("ImageSets/Main", f"{label}_{split}.txt", "".join(lines))
+
+
+def _spec(destination: Destination) -> Spec:
+    own = {} if destination.classes == CLASSES else {"classes": f"{destination.root}/classes.txt"}
+    return Spec("voc", str(destination.root), {"split": destination.split, **own})
+
+
+WRITER = Writer(_write, _spec, finish=_finish)

@@ -1,4 +1,8 @@
-"""YOLO: a `data.yaml`, and one text file of boxes or polygons per image, in fractions of its size."""
+"""YOLO: a `data.yaml`, and one text file of boxes or polygons per image, in fractions of its size.
+
+The writer stores polygons if objects have masks, else boxes. It leaves out excused objects, since the
+format cannot mark them.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,19 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
+import yaml
 
 from stormproof.core.errors import DatasetError
 from stormproof.core.files import expand, locate, read_lines, read_text, read_yaml
 from stormproof.core.imagefile import AS_STORED, PixelRules, image_size
 from stormproof.core.masks import polygon_mask
-from stormproof.core.sample import Instances, Truth
-from stormproof.core.spec import opens
+from stormproof.core.sample import RLE, Instances, Sample, Truth
+from stormproof.core.spec import Spec, opens
 from stormproof.datasets.annotations import class_names, distinct, list_images, unknown_split
-from stormproof.datasets.filedataset import FileDataset
+from stormproof.datasets.dataset import FileDataset
+from stormproof.datasets.writing import Destination, Record, Writer, objects_of
 
 Row = tuple[int, tuple[float, ...]]  # a class and its numbers: 4 for a box, 6 or more for a polygon
 
@@ -171,3 +178,39 @@ class YoloObjects:
         corners = np.array([[*ring.min(axis=0), *ring.max(axis=0)] for ring in rings])
         masks = tuple(polygon_mask([ring.ravel()], height, width) for ring in rings)
         return Truth(Instances(corners, labels, masks))
+
+
+def _write(destination: Destination, name: str, sample: Sample) -> tuple[Path, Record]:
+    path = destination.write_image(f"images/{destination.split}", name, sample.image)
+    height, width = sample.image.shape[:2]
+    objects, lines = objects_of(sample), []
+    for k, (x1, y1, x2, y2) in enumerate(objects.boxes.tolist()):
+        if objects.crowd[k] or objects.ignore[k]:
+            continue
+        values = [(x1 + x2) / 2 / width, (y1 + y2) / 2 / height, (x2 - x1) / width, (y2 - y1) / height]
+        if objects.masks is not None:
+            ring = np.array(_outline(objects.masks[k]) or (x1, y1, x2, y1, x2, y2, x1, y2)).reshape(-1, 2)
+            values = (ring / (width, height)).ravel().tolist()
+        lines.append(f"{int(objects.labels[k])} {' '.join(f'{min(max(v, 0), 1):.9f}' for v in values)}\n")
+    destination.write_text(f"labels/{destination.split}", f"{name}.txt", "".join(lines))
+    return path, {}
+
+
+def _outline(mask: RLE) -> list[float]:
+    """The largest outline of a mask, through the centres of its pixels, as x, y pairs."""
+    found, _ = cv2.findContours(mask.to_mask().astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
+    largest = max(found, key=cv2.contourArea, default=np.zeros((0, 1, 2)))
+    return (largest.reshape(-1, 2) + 0.5).ravel().tolist() if len(largest) >= 3 else []
+
+
+def _finish(destination: Destination, records: Sequence[Record]) -> None:
+    split, names = destination.split, dict(enumerate(destination.classes))
+    content = {"path": ".", split: f"images/{split}", "names": names}
+    destination.write_text(".", "data.yaml", yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
+
+
+def _spec(destination: Destination) -> Spec:
+    return Spec("yolo", f"{destination.root}/data.yaml", {"split": destination.split})
+
+
+WRITER = Writer(_write, _spec, finish=_finish)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from stormproof.core.errors import MissingContext
+from stormproof.core.randomness import digest
 from stormproof.core.sample import Bools, Sample
-from stormproof.depth.confidence import Estimate, certainty
-from stormproof.depth.dense import densify
+from stormproof.datasets.depthmaps import DepthFolder, Estimate
 from stormproof.depth.monocular import DepthModel
+from stormproof.depth.priors import Priors
+from stormproof.depth.refine import certainty, densify
 from stormproof.depth.sky import find_sky
 from stormproof.depth.stereo import Matching, stereo_depth
 
@@ -95,3 +101,37 @@ def _sky(sample: Sample) -> Bools:
     """The sky as the image shows it, where no depth was measured."""
     given = sample.context.depth
     return find_sky(sample.image, None if given is None else np.isfinite(given))
+
+
+def key_of(sample: Sample, estimator: Estimator, priors: Priors, semantic_classes: Sequence[str] = ()) -> str:
+    """A hash of everything a sample's depth is made from: pixels, context, method and priors."""
+    context = sample.context
+    arrays: list[npt.NDArray[Any] | None] = [sample.image, context.right, context.depth]
+    if any(region.semantic_class for region in priors.regions) and sample.truth.semantic is not None:
+        arrays.append(sample.truth.semantic.labels)
+    parts = [
+        estimator.identity,
+        [None if array is None else digest(np.ascontiguousarray(array).view(np.uint8)) for array in arrays],
+        None if context.camera is None else asdict(context.camera),
+        [asdict(region) for region in priors.regions],
+        list(semantic_classes) if len(arrays) > 3 else [],
+    ]
+    return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+
+
+def make_depth(
+    sample: Sample,
+    folder: DepthFolder,
+    estimator: Estimator,
+    priors: Priors = Priors(),  # noqa: B008
+    semantic_classes: Sequence[str] = (),
+) -> bool:
+    """Make a sample's depth map unless it is there already; says whether it was made."""
+    key = key_of(sample, estimator, priors, semantic_classes)
+    if folder.holds(sample.id, key):
+        return False
+    estimate = estimator(sample)
+    depth = priors.over(estimate.depth, sample, semantic_classes)
+    given = (depth != estimate.depth) & ~(np.isnan(depth) & np.isnan(estimate.depth))
+    folder.write(sample.id, key, Estimate(depth, np.where(given, 1, estimate.confidence).astype(np.float32)))
+    return True

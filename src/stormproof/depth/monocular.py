@@ -19,7 +19,7 @@ from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.files import sha256
 from stormproof.core.loading import framework
 from stormproof.core.sample import Image
-from stormproof.depth.depthmaps import Map
+from stormproof.datasets.depthmaps import Map
 
 OUTPUTS = ("metres", "inverse")
 _MEAN = np.array([0.485, 0.456, 0.406], np.float32)  # of ImageNet, which all such networks start from

@@ -24,7 +24,7 @@ import numpy as np
 from stormproof.core.errors import InvalidOption, MissingContext, UnknownName
 from stormproof.core.files import read_json
 from stormproof.core.sample import Bools, Floats, Sample
-from stormproof.depth.depthmaps import Map
+from stormproof.datasets.depthmaps import Map
 from stormproof.depth.sky import find_sky
 
 _KINDS = ("polygon", "class", "above", "sky")

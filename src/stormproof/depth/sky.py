@@ -8,8 +8,8 @@ import numpy.typing as npt
 from scipy.ndimage import gaussian_filter
 
 from stormproof.core.sample import Bools, Image
-from stormproof.depth.depthmaps import Map
-from stormproof.depth.planes import steepness
+from stormproof.datasets.depthmaps import Map
+from stormproof.depth.holes import steepness
 
 _BRIGHT = 100  # grey levels of the brightest channel
 _SMOOTH = 7.0  # grey levels per pixel that a cloud's rim may have
@@ -33,10 +33,7 @@ Parts = npt.NDArray[np.int32]
 
 
 def find_sky(
-    image: Image,
-    measured: Bools | None = None,
-    parallax: Map | None = None,
-    moved: Bools | None = None,
+    image: Image, measured: Bools | None = None, parallax: Map | None = None, moved: Bools | None = None
 ) -> Bools:
     """The pixels that look like sky. A guess by daylight; check it on your images.
 

@@ -16,11 +16,9 @@ import numpy.typing as npt
 
 from stormproof.core.errors import InvalidOption, InvalidTruth
 from stormproof.core.sample import Camera, Image
-from stormproof.depth.confidence import Estimate, certainty
-from stormproof.depth.depthmaps import Calibration, Map, depth_from_disparity
-from stormproof.depth.holes import above_ground, fill_around, find_ground, hidden_from
-from stormproof.depth.planes import fill_planes
-from stormproof.depth.refine import refine
+from stormproof.datasets.depthmaps import Calibration, Estimate, Map, depth_from_disparity
+from stormproof.depth.holes import above_ground, fill_around, fill_planes, find_ground, hidden_from
+from stormproof.depth.refine import certainty, refine
 from stormproof.depth.sky import find_sky
 
 _BLOCK = 5  # px

@@ -20,8 +20,7 @@ from stormproof.core.errors import InvalidImage, StoreError
 from stormproof.core.imagefile import read_image
 from stormproof.core.sample import Image, Prediction, Sample, Truth, as_rgb
 from stormproof.corruptions import apply, truth_under
-from stormproof.datasets.content import content_of, file_content
-from stormproof.datasets.copies import copy_of
+from stormproof.datasets.image_files import content_of, copy_of, file_content
 from stormproof.engine.guard import ModelTimeout, ask, check_prediction, describe, is_watched, trace_of
 from stormproof.engine.in_hand import write_in_hand
 from stormproof.engine.pair import Pair, forget_pair, pair_for

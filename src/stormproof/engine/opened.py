@@ -10,8 +10,7 @@ from stormproof import datasets, models
 from stormproof.core.errors import InvalidOption
 from stormproof.core.sample import Image, Prediction, Sample, Truth
 from stormproof.core.wrapper import Wrapper
-from stormproof.datasets.dataset import Dataset
-from stormproof.datasets.samples import SampleDataset
+from stormproof.datasets.dataset import Dataset, SampleDataset
 from stormproof.models.function import function_model
 from stormproof.models.model import Model, Precomputed
 

@@ -15,7 +15,7 @@ from stormproof.core.provenance import provenance
 from stormproof.corruptions import find
 from stormproof.corruptions.on_device import check_device, check_on_device
 from stormproof.corruptions.plugins import declaration, is_plugin, load_plugins
-from stormproof.datasets.copies import check_copies
+from stormproof.datasets.image_files import check_copies
 from stormproof.engine.chunk import missing_cells
 from stormproof.engine.conditions import conditions_for
 from stormproof.engine.config import Engine, RunConfig

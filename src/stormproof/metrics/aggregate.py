@@ -13,8 +13,9 @@ What the function is given depends on what it is an aggregate of:
 - "reference": two complete grids of scores, a run's and its reference's
 - "error reference": two complete grids of errors, likewise
 
-Where it raises `IncompleteGrid`, because it needs cells beyond these, there is no such aggregate. Scores may be
-arrays with an entry per replicate; a function that does not work on arrays is called for each replicate.
+Where it raises `IncompleteGrid`, because it needs cells beyond these, there is no such aggregate. Scores
+may be arrays with an entry per replicate; a function that does not work on arrays is called for each
+replicate.
 """
 
 from __future__ import annotations

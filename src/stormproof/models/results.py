@@ -24,6 +24,7 @@ from stormproof.core.files import list_files, locate, read_json
 from stormproof.core.imagefile import opened
 from stormproof.core.sample import Prediction
 from stormproof.core.spec import opens
+from stormproof.datasets.coco import category_ids, read_categories
 from stormproof.datasets.dataset import Dataset
 from stormproof.models.answers import label_map
 from stormproof.models.fingerprint import fingerprint
@@ -57,8 +58,7 @@ class Results:
         """Category numbers are the dataset's own, unless classes were given; ids are checked against it."""
         if self.classes:
             return replace(self, ids=frozenset(dataset.ids))
-        numbers = getattr(dataset, "category_ids", ()) or tuple(range(len(dataset.classes)))
-        return replace(self, numbers=numbers, ids=frozenset(dataset.ids))
+        return replace(self, numbers=category_ids(dataset), ids=frozenset(dataset.ids))
 
     def lookup(self, image_id: str, condition: Condition) -> Prediction:
         path = _of(condition, self.files, self.name)
@@ -142,8 +142,6 @@ def open_results(
 
 def _with_classes(results: Results, names: tuple[str, ...], annotations: str | None) -> Results:
     if annotations is not None:
-        from stormproof.datasets.coco import read_categories
-
         path = locate(annotations, error=ModelError)
         found = read_categories(read_json(path, error=ModelError), path)
         return replace(results, classes=tuple(found.values()), numbers=tuple(found))

@@ -26,7 +26,7 @@ from stormproof.core.sample import Image, Sample
 from stormproof.core.spec import Spec
 from stormproof.corruptions import apply, registered
 from stormproof.corruptions.units import physical
-from stormproof.datasets.copies import copy_of
+from stormproof.datasets.image_files import copy_of
 from stormproof.results.interval import NEW_IMAGES
 from stormproof.results.run import Run
 from stormproof.results.store.parts import read_part

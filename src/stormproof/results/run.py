@@ -276,7 +276,7 @@ def _reopen(record: RunRecord, data: str | Dataset | Iterable[Sample] | None) ->
 
 def _made(data: Any) -> Dataset:
     """A dataset object, one that `stormproof.open_dataset` returned, or samples made in Python."""
-    from stormproof.datasets.samples import SampleDataset
+    from stormproof.datasets.dataset import SampleDataset
 
     whole = getattr(data, "whole", data)
     return whole if hasattr(whole, "fingerprint") else SampleDataset.of(whole, classes=())

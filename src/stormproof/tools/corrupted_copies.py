@@ -17,7 +17,6 @@ from dataclasses import asdict, dataclass
 from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from stormproof import __version__
 from stormproof.core.condition import Condition
@@ -28,6 +27,7 @@ from stormproof.core.processes import spread
 from stormproof.core.sample import Image
 from stormproof.corruptions import corrupt_image, find
 from stormproof.corruptions.registry import recipe_versions
+from stormproof.datasets.image_files import condition_folder
 
 MANIFEST = "manifest.json"
 BATCH = 64  # images on a device at a time
@@ -95,11 +95,6 @@ def plan(
         outputs = tuple((str(c), _below(c, target, len(conditions))) for c in conditions)
         jobs.append(Job(image, own.as_posix(), outputs, destination, seed))
     return jobs
-
-
-def condition_folder(condition: Condition) -> str:
-    """The folder of a condition's copies."""
-    return quote(str(condition), safe="@[]=,+")
 
 
 def _below(condition: Condition, target: Path, count: int) -> str:

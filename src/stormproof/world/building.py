@@ -1,20 +1,84 @@
-"""Houses: walls with windows or shops, a roof, and some of cornice, chimney, balconies, awnings, porch."""
+"""Houses: walls with windows or shops, a roof, and some of cornice, chimney, balconies, awnings, porch.
+
+Meshes are of unit size, to be scaled to depth (x), width (y) and height (z); the front faces -x. FACADE's
+texture coordinates are metres along the wall, in x or in y, and metres above the ground.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from stormproof.world.classes import BUILDING
 from stormproof.world.dice import Dice
-from stormproof.world.districts import District
-from stormproof.world.light import Colour
-from stormproof.world.mesh import Mesh, Point
-from stormproof.world.models.houses import block, cuboid, roof
-from stormproof.world.palette import BOARDS, GLASSY, ROOFS, SHOPS, TRIMS, WALLS, varied
-from stormproof.world.planting import turned
+from stormproof.world.materials import (
+    BOARDS,
+    FACADE,
+    GLASSY,
+    MATTE,
+    ROOFS,
+    SHOPS,
+    TILES,
+    TRIMS,
+    WALLS,
+    Colour,
+    varied,
+)
+from stormproof.world.mesh import Corners, Mesh, Point, box, join, paint, quads, wrapped
+from stormproof.world.plan import District
 from stormproof.world.stage import Placement
-from stormproof.world.street import KERB, Street
+from stormproof.world.street import KERB, Street, turned
+
+WALL, TRIM, SHOP, ROOF, PANE = range(5)
+
+
+def _walls() -> Corners:
+    return box((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))[:8]
+
+
+@lru_cache(maxsize=1)
+def block() -> Mesh:
+    """Walls and a flat roof."""
+    walls = _walls()
+    roof = box((0, 0, 0), (1, 1, 1))[8:10]
+    return join([paint(walls, FACADE, WALL, texture=wrapped(walls)), paint(roof, MATTE, ROOF)])
+
+
+@lru_cache(maxsize=4)
+def roof(kind: int) -> Mesh:
+    """A roof to set on a block: ridge along y, ridge along x, hipped, or a parapet with a rim."""
+    e = 0.05
+    a, b = -e, 1 + e
+    if kind == 3:
+        return join([paint(box((a, a, 0), (b, b, 1)), MATTE, TRIM)])
+    if kind == 2:
+        points = [
+            [(a, a, 0), (a, b, 0), (0.5, 0.65, 1), (0.5, 0.35, 1)][::-1],
+            [(b, a, 0), (b, b, 0), (0.5, 0.65, 1), (0.5, 0.35, 1)],
+            [(a, a, 0), (b, a, 0), (0.5, 0.35, 1), (0.5, 0.35, 1)],
+            [(b, b, 0), (a, b, 0), (0.5, 0.65, 1), (0.5, 0.65, 1)],
+        ]
+        return paint(quads(points), TILES, ROOF)
+    slopes: list[list[Point]] = [
+        [(a, b, 0), (a, a, 0), (0.5, a, 1), (0.5, b, 1)],
+        [(b, a, 0), (b, b, 0), (0.5, b, 1), (0.5, a, 1)],
+    ]
+    gables: list[list[Point]] = [
+        [(0, 0, 0), (1, 0, 0), (0.5, 0, 1), (0.5, 0, 1)],
+        [(1, 1, 0), (0, 1, 0), (0.5, 1, 1), (0.5, 1, 1)],
+    ]
+    if kind == 1:
+        slopes = [[(y, x, z) for x, y, z in reversed(face)] for face in slopes]
+        gables = [[(y, x, z) for x, y, z in reversed(face)] for face in gables]
+    return join([paint(quads(slopes), TILES, ROOF), paint(quads(gables), MATTE, WALL)])
+
+
+@lru_cache(maxsize=1)
+def cuboid() -> Mesh:
+    """A plain box of unit size for cornices, balconies, awnings, steps and chimneys."""
+    return paint(box((0, 0, 0), (1, 1, 1)), MATTE, 0)
+
 
 GLASS_FRONT, BOARDED = 3, 4  # styles of FACADE
 FLAT = 3  # a roof without slopes
@@ -55,14 +119,9 @@ class House:
         """A mesh of unit size, scaled and set with its first corner at `corner` of the house."""
         (x, y, z), (hx, hy), (dx, dy, dz) = self.at, self.ahead, corner
         params = (
-            self.pitch,
-            self.storey,
-            *self.windows,
-            self.ground,
-            float(self.shop),
-            float(self.style),
+            self.pitch, self.storey, *self.windows, self.ground, float(self.shop), float(self.style),
             self.lit,
-        )
+        )  # fmt: skip
         colours = tint or (self.wall, self.trim, self.sign, self.tiles)
         place = (x + dx * hy + dy * hx, y - dx * hx + dy * hy, z + dz)
         return Placement(mesh, place, self.ahead, size, colours, params, BUILDING, seed=self.seed)

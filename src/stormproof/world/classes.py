@@ -10,21 +10,12 @@ from __future__ import annotations
 
 PERSON, BICYCLE, CAR, BUS, TRUCK, LIGHT, STOP = range(7)
 OBJECTS = ("person", "bicycle", "car", "bus", "truck", "traffic light", "stop sign")
+COCO_IDS = (1, 2, 3, 6, 8, 10, 13)  # COCO's own numbers of these classes
 
 SEMANTIC = (
-    "road",
-    "sidewalk",
-    "building",
-    "pole",
-    "traffic sign",
-    "vegetation",
-    "sky",
-    "person",
-    "car",
-    "truck",
-    "bus",
-    "bicycle",
-)
+    "road", "sidewalk", "building", "pole", "traffic sign", "vegetation", "sky", "person", "car", "truck",
+    "bus", "bicycle",
+)  # fmt: skip
 ROAD, SIDEWALK, BUILDING, POLE, SIGN, VEGETATION, SKY = range(7)
 VOID = 255
 

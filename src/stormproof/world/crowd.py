@@ -7,11 +7,10 @@ from math import sqrt
 
 from stormproof.world.classes import BICYCLE, PERSON, SEMANTIC_OF
 from stormproof.world.dice import Dice
-from stormproof.world.light import Colour
+from stormproof.world.materials import METALS, PAINTS, Colour, tone, tones
 from stormproof.world.models import people
-from stormproof.world.palette import METALS, PAINTS
 from stormproof.world.plan import Plan
-from stormproof.world.stage import Placement, tone, tones
+from stormproof.world.stage import Placement
 from stormproof.world.street import Street
 from stormproof.world.traffic import Spot, is_taken
 
@@ -28,30 +27,19 @@ SHOES = tones("1a1a1a 3a2c22 c8c4bc 5a5a5c 7a3028")
 def _dressed(dice: Dice) -> tuple[Colour, ...]:
     """Skin, hair, top, legs, shoes, bag, and the second colour of a pattern."""
     return (
-        dice.pick(SKINS),
-        dice.pick(HAIRS),
-        dice.pick(TOPS),
-        dice.pick(BOTTOMS),
-        dice.pick(SHOES),
-        dice.pick(TOPS),
-        dice.pick(TOPS),
-    )
+        dice.pick(SKINS), dice.pick(HAIRS), dice.pick(TOPS), dice.pick(BOTTOMS), dice.pick(SHOES),
+        dice.pick(TOPS), dice.pick(TOPS),
+    )  # fmt: skip
 
 
 def _person(dice: Dice, street: Street, s: float, t: float, ahead: tuple[float, float]) -> Placement:
     pattern = dice.integer(4) if dice.chance(0.35) else 0
     k = dice.between(0.95, 1.06)
     return Placement(
-        people.walker(dice.integer(people.WALKERS)),
-        street.foot(s, t),
-        ahead,
-        (k, k, dice.between(0.96, 1.05)),
-        _dressed(dice),
-        (float(pattern),),
-        SEMANTIC_OF[PERSON],
-        PERSON,
+        people.walker(dice.integer(people.WALKERS)), street.foot(s, t), ahead,
+        (k, k, dice.between(0.96, 1.05)), _dressed(dice), (float(pattern),), SEMANTIC_OF[PERSON], PERSON,
         seed=dice.integer(1 << 20),
-    )
+    )  # fmt: skip
 
 
 def _facing(dice: Dice, street: Street, s: float) -> tuple[float, float]:
@@ -109,16 +97,9 @@ def _bike(
 ) -> Placement:
     colours = (dice.pick(PAINTS), tone("1c1c1c"), dice.pick(METALS), tone("2a2420"), dice.pick(PAINTS))
     return Placement(
-        people.bicycle(dice.integer(people.BIKES)),
-        at,
-        ahead,
-        colours=colours,
-        semantic=SEMANTIC_OF[BICYCLE],
-        label=BICYCLE,
-        tilt=tilt,
-        seed=dice.integer(1 << 20),
-        group=group,
-    )
+        people.bicycle(dice.integer(people.BIKES)), at, ahead, colours=colours,
+        semantic=SEMANTIC_OF[BICYCLE], label=BICYCLE, tilt=tilt, seed=dice.integer(1 << 20), group=group,
+    )  # fmt: skip
 
 
 def cyclists(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
@@ -139,16 +120,9 @@ def cyclists(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
         at = street.point(s, t)
         yield _bike(dice, at, ahead, tilt, group)
         yield Placement(
-            people.rider(dice.integer(people.RIDERS)),
-            at,
-            ahead,
-            colours=_dressed(dice),
-            semantic=SEMANTIC_OF[PERSON],
-            label=PERSON,
-            tilt=tilt,
-            seed=dice.integer(1 << 20),
-            group=group,
-        )
+            people.rider(dice.integer(people.RIDERS)), at, ahead, colours=_dressed(dice),
+            semantic=SEMANTIC_OF[PERSON], label=PERSON, tilt=tilt, seed=dice.integer(1 << 20), group=group,
+        )  # fmt: skip
 
 
 def racks(dice: Dice, plan: Plan) -> Iterator[Placement]:

@@ -11,9 +11,9 @@ from typing import overload
 
 from stormproof.core.errors import InvalidOption
 from stormproof.core.sample import Sample, Truth
-from stormproof.core.spec import opens
 from stormproof.datasets.dataset import Dataset
 from stormproof.world import OBJECTS, SEMANTIC, SPLITS, VERSION, render
+from stormproof.world.classes import COCO_IDS
 from stormproof.world.samples import BASELINE, check_scene, render_truth, scene_id
 
 
@@ -67,6 +67,10 @@ class World:
         return OBJECTS
 
     @property
+    def category_ids(self) -> tuple[int, ...]:
+        return COCO_IDS
+
+    @property
     def semantic_classes(self) -> tuple[str, ...]:
         return SEMANTIC
 
@@ -80,14 +84,9 @@ class World:
 
     def __getitem__(self, index: int) -> Sample:
         return render(
-            self.seed,
-            self.split,
-            range(self.count)[index],
-            width=self.width,
-            height=self.height,
-            stereo=self.stereo,
-            baseline=self.baseline,
-        ).sample
+            self.seed, self.split, range(self.count)[index], width=self.width, height=self.height,
+            stereo=self.stereo, baseline=self.baseline,
+        ).sample  # fmt: skip
 
     def truth(self, index: int) -> Truth:
         return render_truth(
@@ -109,7 +108,6 @@ def parse_size(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-@opens("world")
 def open_world(
     main: str,
     *,

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from stormproof.core.kernels import kernel
+from stormproof.world.dice import band, chance, smooth, visible
 from stormproof.world.lettering import word
-from stormproof.world.noise import band, chance, smooth, visible
 
 # Columns of a building's parameters.
 PITCH, STOREY, WIDE, TALL, GROUND, SHOP, STYLE, LIT = range(8)
@@ -60,12 +60,9 @@ def _shop(u: float, z: float, params: Any, palette: Any, k: int, sharp: float, s
         keep = visible(0.12, sharp) * (1.0 if ink else 0.0) + (1.0 - visible(0.12, sharp)) * 0.25
         bright = 0.75 if r + g + b < 0.9 else 0.03
         return (
-            r + (bright - r) * keep,
-            g + (bright - g) * keep,
-            b + (bright - b) * keep,
-            0.0,
+            r + (bright - r) * keep, g + (bright - g) * keep, b + (bright - b) * keep, 0.0,
             0.25 * params[k, LIT] * keep,
-        )
+        )  # fmt: skip
     door = span * (0.38 + 0.3 * chance(int(unit), 5, seed))
     frame = (
         band(at, 0.0, 0.16, sharp)
@@ -79,12 +76,9 @@ def _shop(u: float, z: float, params: Any, palette: Any, k: int, sharp: float, s
     inside = 0.05 + 0.20 * smooth(at * 2.2, z * 2.2, mine) * chance(int(at * 1.5), int(z * 1.2), mine)
     glow = 0.5 * params[k, LIT] * (1.0 - frame)
     return (
-        r * 0.7 * frame + inside * (1.0 - frame),
-        g * 0.7 * frame + inside * 0.92 * (1.0 - frame),
-        b * 0.7 * frame + inside * 0.8 * (1.0 - frame),
-        1.0 - frame,
-        glow,
-    )
+        r * 0.7 * frame + inside * (1.0 - frame), g * 0.7 * frame + inside * 0.92 * (1.0 - frame),
+        b * 0.7 * frame + inside * 0.8 * (1.0 - frame), 1.0 - frame, glow,
+    )  # fmt: skip
 
 
 @kernel(allocates=False)

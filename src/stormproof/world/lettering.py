@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from stormproof.core.kernels import kernel
-from stormproof.world.light import Colour
-from stormproof.world.noise import chance, visible
+from stormproof.world.dice import chance, visible
+from stormproof.world.materials import Colour
 
 # Three by five dots a letter, one octal digit a row: A to Z, then 0 to 9.
 _ROWS = (
@@ -100,12 +100,9 @@ def sign(kind: int, u: float, v: float, seed: int, sharp: float) -> Colour:
     if abs(u) > 0.95 or abs(v) > 0.85:
         return white
     return _blend(
-        word((u + 0.85) / 1.7, (v + 0.6) / 1.2, 8, seed),
-        keep,
-        white,
-        blue if chance(8, 1, seed) < 0.5 else green,
-        0.3,
-    )
+        word((u + 0.85) / 1.7, (v + 0.6) / 1.2, 8, seed), keep, white,
+        blue if chance(8, 1, seed) < 0.5 else green, 0.3,
+    )  # fmt: skip
 
 
 @kernel(allocates=False)

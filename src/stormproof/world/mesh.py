@@ -72,12 +72,9 @@ def paint(
     texture = placed if texture is None else texture
     count = len(placed)
     return Mesh(
-        placed.astype(np.float32),
-        np.round(normals, 5).astype(np.float32),
-        texture.astype(np.float32),
-        np.full(count, material, np.uint8),
-        np.full(count, slot, np.uint8),
-    )
+        placed.astype(np.float32), np.round(normals, 5).astype(np.float32), texture.astype(np.float32),
+        np.full(count, material, np.uint8), np.full(count, slot, np.uint8),
+    )  # fmt: skip
 
 
 def wrapped(corners: Corners) -> Corners:
@@ -109,12 +106,9 @@ def moved(mesh: Mesh, by: Point, yaw: float = 0.0) -> Mesh:
 
     corners = np.round((rotate(mesh.corners) + np.array(by)) * GRID) / GRID
     return Mesh(
-        corners.astype(np.float32),
-        rotate(mesh.normals).astype(np.float32),
-        mesh.texture,
-        mesh.material,
+        corners.astype(np.float32), rotate(mesh.normals).astype(np.float32), mesh.texture, mesh.material,
         mesh.slot,
-    )
+    )  # fmt: skip
 
 
 def quads(points: Sequence[Sequence[Point]] | Corners) -> Corners:

@@ -1,18 +1,111 @@
-"""What lines the street beyond the pavement: buildings, gardens, hedges and fences."""
+"""What lines the street: trees, lamps and clutter at the kerb, plots behind the pavement, the skyline."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from stormproof.world.building import building
-from stormproof.world.classes import BUILDING, VEGETATION
+from stormproof.world.building import block, building
+from stormproof.world.classes import BUILDING, POLE, VEGETATION, VOID
 from stormproof.world.dice import Dice
+from stormproof.world.materials import (
+    BARKS,
+    GREENS,
+    METALS,
+    PAINTS,
+    ROOFS,
+    SHOPS,
+    TRIMS,
+    WALLS,
+    Colour,
+    tone,
+    varied,
+)
 from stormproof.world.models import furniture, plants
-from stormproof.world.palette import GREENS, METALS, TRIMS, WALLS
 from stormproof.world.plan import Plan
-from stormproof.world.planting import planted, spun
 from stormproof.world.stage import Placement
-from stormproof.world.street import KERB, Street
+from stormproof.world.street import KERB, Street, turned
+
+
+def grain(s: float) -> tuple[float, float]:
+    """How finely a tree's leaves need to be drawn s metres down the street."""
+    return plants.NEAR if s < 22 else plants.MIDDLE if s < 55 else plants.FAR
+
+
+def planted(dice: Dice, street: Street, s: float, t: float, size: float, green: Colour) -> Placement:
+    x, y, z = street.foot(s, t)
+    k = size * dice.between(0.75, 1.2)
+    tint = varied(dice, green, 0.8, 1.25)
+    return Placement(
+        plants.tree(dice.integer(plants.TREES), grain(s)), (x, y, z - 0.05), spun(dice), (k, k, k),
+        (tint, dice.pick(BARKS)), semantic=VEGETATION, seed=dice.integer(1 << 20),
+    )  # fmt: skip
+
+
+def spun(dice: Dice) -> tuple[float, float]:
+    """Any direction, by the rational points of the circle."""
+    q = dice.between(-1, 1)
+    c, s = (1 - q * q) / (1 + q * q), 2 * q / (1 + q * q)
+    return (s, c) if dice.chance(0.5) else (-s, -c)
+
+
+def _wires(dice: Dice, street: Street, side: int, row: float) -> Iterator[Placement]:
+    """Wooden poles every 28 m."""
+    for k in range(int(dice.between(4, 20)), 150, 28):
+        if not street.crosses(k, 2):
+            at, bark = street.foot(k, side * (row + 0.2)), dice.pick(BARKS)
+            yield Placement(furniture.utility_pole(), at, street.ahead(k), colours=(bark,), semantic=POLE)
+
+
+def _clutter(dice: Dice, street: Street, s: float, side: int, metal: Colour, paint: Colour) -> Placement:
+    """A bench, bin, bollard, planter, shelter or kiosk; what has a back turns it to the houses."""
+    profile, kind = street.side(side), dice.integer(7)
+    away = turned(street, s, side)
+    backed = kind in (furniture.BENCH, furniture.SHELTER)
+    reach = profile.pavement - 0.7 if backed and profile.pavement > 2.2 else 0.25
+    at = street.foot(s, side * (street.marks.half + profile.verge + reach))
+    if kind == furniture.SHELTER and profile.pavement < 3.0:
+        kind = furniture.BOLLARD
+    return Placement(
+        furniture.clutter(kind), at, (-away[1], away[0]) if backed else away,
+        colours=(dice.pick(PAINTS), metal, dice.pick(SHOPS), paint), semantic=VOID,
+        seed=dice.integer(1 << 20),
+    )  # fmt: skip
+
+
+def _billboard(dice: Dice, street: Street, side: int, metal: Colour) -> Placement:
+    profile, s = street.side(side), dice.between(20, 60)
+    at = street.foot(s, side * (street.marks.half + profile.verge + profile.pavement + 2.4))
+    colours, seed = (metal, metal, dice.pick(SHOPS)), dice.integer(1 << 20)
+    return Placement(furniture.billboard(), at, street.ahead(s), colours=colours, semantic=VOID, seed=seed)
+
+
+def kerbside(dice: Dice, plan: Plan, side: int) -> Iterator[Placement]:
+    """Trees, lamps and clutter between the road and the walkers."""
+    d, street = (plan.right if side > 0 else plan.left), plan.street
+    profile = street.side(side)
+    row = street.marks.half + (profile.verge * 0.5 if profile.verge else 0.55)
+    green, metal, paint, lamp = dice.pick(GREENS), dice.pick(METALS), dice.pick(PAINTS), dice.integer(3)
+    size, alike, species = dice.between(0.65, 1.0), dice.chance(0.5), dice.integer(plants.TREES)
+    if dice.chance(0.35) and side > 0:
+        yield from _wires(dice, street, side, row)
+    s = dice.between(2, 9)
+    while s < 130:
+        s += dice.between(3.5, 7.5)
+        if street.crosses(s, 3.0) or abs(s - street.marks.zebra) < 3:
+            continue
+        what = dice.unit() - d.trees * 0.8
+        if what < 0.0:
+            tree = planted(dice, street, s, side * row, size, green)
+            yield replace(tree, mesh=plants.tree(species, grain(s))) if alike else tree
+        elif what < 0.12:
+            at, colours = street.foot(s, side * row), (metal, tone("fff0c8"))
+            mesh, ahead = furniture.street_lamp(lamp), turned(street, s, -side)
+            yield Placement(mesh, at, ahead, colours=colours, semantic=POLE)
+        elif what < 0.22 and s < 70:
+            yield _clutter(dice, street, s, side, metal, paint)
+    if dice.chance(0.15) and profile.yard:
+        yield _billboard(dice, street, side, metal)
 
 
 def _boundary(dice: Dice, street: Street, side: int, s: float, long: float, at: float) -> Iterator[Placement]:
@@ -22,28 +115,18 @@ def _boundary(dice: Dice, street: Street, side: int, s: float, long: float, at: 
         foot = street.foot(s + long / 2, side * at)
         size = (dice.between(0.5, 0.9), long, dice.between(0.8, 1.7))
         yield Placement(
-            plants.hedge(),
-            foot,
-            street.ahead(s + long / 2),
-            size,
-            (dice.pick(GREENS),),
-            semantic=VEGETATION,
-            tilt=street.tilt(s),
-            seed=dice.integer(1 << 20),
-        )
+            plants.hedge(), foot, street.ahead(s + long / 2), size, (dice.pick(GREENS),),
+            semantic=VEGETATION, tilt=street.tilt(s), seed=dice.integer(1 << 20),
+        )  # fmt: skip
         return
     tints = (dice.pick(TRIMS if kind == 0 else METALS if kind == 1 else WALLS), dice.pick(METALS))
     for k in range(int(long / 2)):
         mid = s + 2 * k + 1
         x, y, z = street.point(mid, side * at)
         yield Placement(
-            furniture.fence(kind),
-            (x, y, z + KERB - 0.03),
-            street.ahead(mid),
-            colours=tints,
-            semantic=BUILDING,
-            tilt=street.tilt(mid),
-        )
+            furniture.fence(kind), (x, y, z + KERB - 0.03), street.ahead(mid), colours=tints,
+            semantic=BUILDING, tilt=street.tilt(mid),
+        )  # fmt: skip
 
 
 def _in_the_way(street: Street, start: float, end: float, margin: float) -> bool:
@@ -83,10 +166,58 @@ def plots(dice: Dice, plan: Plan, side: int) -> Iterator[Placement]:
             if profile.yard and front - kerb > 2 and s < 70:
                 at = street.foot(s + wide * dice.unit(), side * (front - dice.between(0.7, 1.3)))
                 yield Placement(
-                    plants.bush(dice.integer(plants.BUSHES)),
-                    at,
-                    spun(dice),
-                    colours=(dice.pick(GREENS),),
+                    plants.bush(dice.integer(plants.BUSHES)), at, spun(dice), colours=(dice.pick(GREENS),),
                     semantic=VEGETATION,
-                )
+                )  # fmt: skip
         s += wide + (dice.between(*d.gap) if dice.chance(d.gap_chance) else 0.0)
+
+
+def skyline(dice: Dice, plan: Plan) -> Iterator[Placement]:
+    """What closes the view: far blocks and belts of trees, and the houses of the cross street."""
+    street = plan.street
+    urban = max(plan.left.storeys[1], plan.right.storeys[1])
+    for _ in range(14):
+        s, t = dice.between(190, 420), dice.between(-1, 1)
+        wide, high = dice.between(14, 40), dice.between(5, 4.5 * urban + 8)
+        x, y, z = street.point(s, 0.0)
+        x += t * (s * 0.9)
+        params = (3.2, 3.3, 0.5, 0.5, 3.5, 0.0, float(dice.pick((0, 2))), 0.0)
+        yield Placement(
+            block(), (x, y, z - 2), (0.0, 1.0), (wide, 15.0, high),
+            (dice.pick(WALLS), dice.pick(TRIMS), dice.pick(SHOPS), dice.pick(ROOFS)), params, BUILDING,
+            seed=dice.integer(1 << 20),
+        )  # fmt: skip
+    for k in range(6):
+        s = 240 + 45 * k + dice.between(0, 30)
+        x, y, z = street.point(s, 0.0)
+        yield Placement(
+            plants.ridge(k % 2), (x + dice.between(-0.6, 0.6) * s, y, z - 2), (0.0, 1.0),
+            (dice.between(120, 260), 10.0, dice.between(7, 17)),
+            (varied(dice, dice.pick(GREENS), 0.75, 0.85),), semantic=VEGETATION, seed=dice.integer(1 << 20),
+        )  # fmt: skip
+    if street.marks.crossing < 500:
+        yield from _cross_street(dice, plan)
+
+
+def _cross_street(dice: Dice, plan: Plan) -> Iterator[Placement]:
+    """Houses on the far side of the cross street, beyond the corner plots."""
+    street, m = plan.street, plan.street.marks
+    for side in (-1, 1):
+        d = plan.right if side > 0 else plan.left
+        profile = street.side(side)
+        t = m.half + profile.verge + profile.pavement + 26
+        while t < 66:
+            wide = dice.between(9, 16)
+            floors = d.storeys[0] + dice.integer(d.storeys[1] - d.storeys[0] + 1)
+            x, y, z = street.point(m.crossing + m.crossing_half + profile.pavement + 1.0, side * t)
+            params = (
+                wide / 4, 3.1, 0.45, 0.55, 3.4, float(dice.chance(d.shops)), float(dice.pick(d.walls)), 0.0,
+            )  # fmt: skip
+            style_wall = dice.pick(WALLS)
+            yield Placement(
+                block(), (x - (wide if side < 0 else 0), y, z + KERB - 0.3), (0.0, 1.0),
+                (wide, 10.0, 3.1 * floors + 1),
+                (style_wall, dice.pick(TRIMS), dice.pick(SHOPS), dice.pick(ROOFS)), params, BUILDING,
+                seed=dice.integer(1 << 20),
+            )  # fmt: skip
+            t += wide + dice.between(0, 3)

@@ -1,22 +1,31 @@
-"""A scene is a pure function of (seed, split, index): the same place at every image size."""
+"""A scene is a pure function of (seed, split, index): the same place at every image size.
+
+Looking at it gives the image, and for every pixel what is seen there and how far away it is.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from stormproof.core.kernels import kernel
 from stormproof.core.randomness import Draw
-from stormproof.world import crowd, kerbside, roadside, signs, skyline, traffic
+from stormproof.core.sample import Camera, Image
+from stormproof.world import crowd, roadside, signs, traffic
+from stormproof.world.classes import SKY
 from stormproof.world.dice import Dice
 from stormproof.world.light import Shadows
-from stormproof.world.materials import LEAF
+from stormproof.world.materials import LEAF, tones
 from stormproof.world.mesh import Corners, Floats, Mesh
 from stormproof.world.plan import Plan, make_plan
-from stormproof.world.raster import drop, fill
-from stormproof.world.stage import Placement, Stage, assemble, tones
+from stormproof.world.raster import OFFSETS, cover, drop, fill, project
+from stormproof.world.shade import Sight, shade
+from stormproof.world.stage import Placement, Stage, assemble
 from stormproof.world.street import ground
 
 SLABS = tones("9a9690 a8a298 8a8884 b4aca0 7c7a78 a89888")
@@ -39,8 +48,8 @@ def furnish(draw: Draw, plan: Plan) -> list[Placement]:
     things, taken = list[Placement](), list[traffic.Spot]()
     for side, name in ((-1, "left"), (1, "right")):
         things += roadside.plots(Dice(draw, f"plots-{name}"), plan, side)
-        things += kerbside.kerbside(Dice(draw, f"kerb-{name}"), plan, side)
-    things += skyline.skyline(Dice(draw, "skyline"), plan)
+        things += roadside.kerbside(Dice(draw, f"kerb-{name}"), plan, side)
+    things += roadside.skyline(Dice(draw, "skyline"), plan)
     things += signs.junction(Dice(draw, "junction"), plan)
     things += signs.along(Dice(draw, "signs"), plan)
     vehicles = Dice(draw, "traffic")
@@ -60,15 +69,10 @@ def floor(draw: Draw, plan: Plan) -> list[Placement]:
     dice = Dice(draw, "ground")
     return [
         *ground(
-            plan.street,
-            dice.pick(SLABS),
-            dice.pick(KERBS),
-            dice.pick(FIELDS),
-            dice.pick(YARDS),
-            dice.between(0.3, 1.0),
-            dice.integer(1 << 20),
+            plan.street, dice.pick(SLABS), dice.pick(KERBS), dice.pick(FIELDS), dice.pick(YARDS),
+            dice.between(0.3, 1.0), dice.integer(1 << 20),
         )
-    ]
+    ]  # fmt: skip
 
 
 @lru_cache(maxsize=1024)
@@ -118,7 +122,7 @@ def _map(
 def cast(plan: Plan, stage: Stage) -> Shadows:
     """Sun maps, fine near the camera and coarse beyond, and a map from above."""
     lean = plan.light.lean
-    shade = plan.light.beam[0] > 0.0
+    sunny = plan.light.beam[0] > 0.0
     x = plan.street.point(plan.lens.s, plan.lens.t)[0]
     near, far, above = (
         (x - 20.0, -4.0, 17.0),
@@ -127,8 +131,8 @@ def cast(plan: Plan, stage: Stage) -> Shadows:
     )  # and cells per metre
     none = np.full((1, 1), -100.0, np.float32)
     return Shadows(
-        _map(stage, 640, 680, near, lean) if shade else none,
-        _map(stage, 560, 600, far, lean) if shade else none,
+        _map(stage, 640, 680, near, lean) if sunny else none,
+        _map(stage, 560, 600, far, lean) if sunny else none,
         _map(stage, 400, 290, above, (0.0, 0.0), LEAF),
         np.array([near, far, above]),
     )
@@ -159,10 +163,82 @@ def camera_at(plan: Plan, width: int, height: int, shift: float = 0.0) -> Corner
     eye = np.array([x, y, z + plan.street.ground(lens.t) + lens.height]) + shift * right
     return np.concatenate(
         [
-            eye,
-            right,
-            down,
-            forward,
+            eye, right, down, forward,
             [lens.focal * width, (width - 1) / 2, (height - 1) / 2, 1.0 / (lens.focal * width)],
         ]
+    )  # fmt: skip
+
+
+PLANES = np.array([(0.0, 0.0), *OFFSETS])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """One look at a scene, all maps H×W."""
+
+    depth: npt.NDArray[np.float32]  # metres along the optical axis, infinite for the sky
+    instance: npt.NDArray[np.int32]  # 0 for none
+    semantic: npt.NDArray[np.uint8]
+    # Per instance, pixels it would cover on a frame three times as wide and high.
+    whole: npt.NDArray[np.int64]
+    framed: npt.NDArray[np.int64]  # per instance, pixels it would cover in the frame with nothing before it
+    camera: Camera
+    image: Image | None  # none for a scene without shadows
+
+
+def _projected(
+    scene: Scene, camera: Corners, width: int, height: int
+) -> tuple[Corners, npt.NDArray[np.int32], int]:
+    corners = scene.stage.corners
+    screen = np.empty((2 * len(corners), 3, 3))
+    source = np.empty(2 * len(corners), np.int32)
+    window = np.array([-width, -height, 2 * width, 2 * height], np.float64)
+    return (
+        screen,
+        source,
+        project(
+            corners, scene.stage.two_sided, camera, window, screen, source, np.empty((3, 3)), np.empty((4, 3))
+        ),
     )
+
+
+@kernel(allocates=False)
+def _resolve(
+    winners: Any, nearness: Any, owner: Any, classes: Any, depth: Any, instance: Any, semantic: Any
+) -> None:
+    """What the winning triangle of every pixel says about it."""
+    height, width = winners.shape
+    for y in range(height):
+        for x in range(width):
+            hit = winners[y, x]
+            depth[y, x] = np.float32(1.0) / nearness[y, x] if hit >= 0 else np.float32(np.inf)
+            instance[y, x] = owner[hit] if hit >= 0 else 0
+            semantic[y, x] = classes[hit] if hit >= 0 else SKY
+
+
+def look(scene: Scene, width: int, height: int, *, shift: float = 0.0) -> View:
+    """See the scene from its camera, or from `shift` metres to the right of it.
+
+    A scene without shadows is measured, not painted.
+    """
+    camera, eye = camera_at(scene.plan, width, height, shift), camera_at(scene.plan, width, height)[:3]
+    screen, source, count = _projected(scene, camera, width, height)
+    planes = 1 if scene.shadows is None else len(PLANES)
+    nearness = np.zeros((planes, height, width), np.float32)
+    winners = np.full((planes, height, width), -1, np.int32)
+    fill(screen, count, PLANES, nearness, winners)
+    image = None
+    if scene.shadows is not None:
+        sight = Sight(
+            camera, eye, scene.stage.surfaces, scene.plan.light, scene.shadows, scene.plan.street.marks
+        )
+        image = shade(winners, nearness, source, PLANES, sight)
+    place = scene.stage.place[source[:count]]
+    owner = scene.stage.instance[place]
+    whole, framed = np.zeros((2, int(scene.stage.instance.max(initial=0)) + 1), np.int64)
+    stamp = np.zeros((3 * height, 3 * width), np.uint16)
+    cover(screen, count, owner, stamp, width, height, whole, framed)
+    depth, instance, semantic = (np.empty((height, width), kind) for kind in (np.float32, np.int32, np.uint8))
+    _resolve(winners[0], nearness[0], owner, scene.stage.semantic[place], depth, instance, semantic)
+    pinhole = Camera(float(camera[12]), float(camera[12]), float(camera[13]), float(camera[14]))
+    return View(depth, instance, semantic, whole, framed, pinhole, image)

@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stormproof.core.kernels import kernel
-from stormproof.world.appearance import appearance
 from stormproof.world.light import Light, Shadows, cloudy_sky, openness, shadow, sky
-from stormproof.world.looks import Marks
+from stormproof.world.looks import Marks, appearance
 from stormproof.world.materials import LEAF
-from stormproof.world.surfaces import MATERIAL, PLACE, SLOT, Surfaces
+from stormproof.world.stage import MATERIAL, PLACE, SLOT, Surfaces
 
 
 class Sight(NamedTuple):
@@ -44,13 +43,7 @@ def _mirrored(x: float, y: float, z: float, sunlit: float, light: Light) -> tupl
 
 
 @kernel(inline=True)
-def _surface(
-    t: int,
-    x: float,
-    y: float,
-    nearness: float,
-    sight: Sight,
-) -> tuple[float, float, float]:
+def _surface(t: int, x: float, y: float, nearness: float, sight: Sight) -> tuple[float, float, float]:
     """The light that triangle t sends along the ray through image position (x, y)."""
     camera, eye, surfaces, light, maps, marks = sight
     facts = surfaces.facts
@@ -133,12 +126,7 @@ def _alike(one: int, two: int, source: Any, facts: Any) -> bool:
 
 @kernel(inline=True)
 def _sample(
-    hit: int,
-    x: float,
-    y: float,
-    nearness: float,
-    source: Any,
-    sight: Sight,
+    hit: int, x: float, y: float, nearness: float, source: Any, sight: Sight
 ) -> tuple[float, float, float]:
     """Colour on the display's scale, 0 to 1, of what is seen at one image position."""
     camera, light = sight.camera, sight.light
@@ -178,26 +166,14 @@ def _edges(winners: Any, source: Any, facts: Any, work: Any) -> int:
 
 @kernel(allocates=False)
 def _paint(
-    work: Any,
-    count: int,
-    winners: Any,
-    nearness: Any,
-    source: Any,
-    offsets: Any,
-    sight: Sight,
-    out: Any,
+    work: Any, count: int, winners: Any, nearness: Any, source: Any, offsets: Any, sight: Sight, out: Any
 ) -> None:
     """Shade the samples in order; a pixel is the mean of its own."""
     r, g, b, n = 0.0, 0.0, 0.0, 0
     for i in range(count):
         k, y, x = work[i, 0], work[i, 1], work[i, 2]
         p, q, s = _sample(
-            winners[k, y, x],
-            x + offsets[k, 0],
-            y + offsets[k, 1],
-            nearness[k, y, x],
-            source,
-            sight,
+            winners[k, y, x], x + offsets[k, 0], y + offsets[k, 1], nearness[k, y, x], source, sight
         )
         r, g, b, n = r + p, g + q, b + s, n + 1
         if i + 1 == count or work[i + 1, 0] == 0:
@@ -207,13 +183,7 @@ def _paint(
             r, g, b, n = 0.0, 0.0, 0.0, 0
 
 
-def shade(
-    winners: Any,
-    nearness: Any,
-    source: Any,
-    offsets: Any,
-    sight: Sight,
-) -> Any:
+def shade(winners: Any, nearness: Any, source: Any, offsets: Any, sight: Sight) -> Any:
     """Paint the image: plane 0 holds the pixel centres; where other planes differ, all are mixed."""
     work = np.empty((winners.size, 3), np.int16)
     count = _edges(winners, source, sight.surfaces.facts, work)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from stormproof.world.classes import LIGHT, POLE, SEMANTIC_OF, SIGN, STOP
 from stormproof.world.dice import Dice
+from stormproof.world.materials import METALS, tone, tones
 from stormproof.world.models import furniture
-from stormproof.world.palette import METALS
 from stormproof.world.plan import Plan
-from stormproof.world.stage import Placement, tone, tones
+from stormproof.world.stage import Placement
 from stormproof.world.street import Street
 
 HEADS = tones("1c1e1e 2a2c28 22301f 4a4a48 c09a28")
@@ -20,12 +20,7 @@ def _post(
     street: Street, s: float, t: float, high: float, kind: int, tint: tuple[float, float, float]
 ) -> Placement:
     return Placement(
-        furniture.pole(kind),
-        street.foot(s, t),
-        street.ahead(s),
-        (1.0, 1.0, high),
-        (tint,),
-        semantic=POLE,
+        furniture.pole(kind), street.foot(s, t), street.ahead(s), (1.0, 1.0, high), (tint,), semantic=POLE
     )
 
 
@@ -43,16 +38,9 @@ def signpost(
     k = dice.between(0.9, 1.25)
     stop = kind == furniture.STOP
     yield Placement(
-        furniture.sign(kind),
-        at,
-        (hx, hy),
-        (k, 1.0, k),
-        (metal, tone("8a8c8c")),
-        (float(kind),),
-        SEMANTIC_OF[STOP] if stop else SIGN,
-        STOP if stop else -1,
-        seed=dice.integer(1 << 20),
-    )
+        furniture.sign(kind), at, (hx, hy), (k, 1.0, k), (metal, tone("8a8c8c")), (float(kind),),
+        SEMANTIC_OF[STOP] if stop else SIGN, STOP if stop else -1, seed=dice.integer(1 << 20),
+    )  # fmt: skip
 
 
 def _signal(
@@ -67,34 +55,20 @@ def _signal(
     high = dice.between(2.6, 3.2)
     yield _post(street, s, t, 6.0 if arm else high + 0.6, 2 if not arm else 3, metal)
     yield Placement(
-        furniture.traffic_light(lit),
-        (x - 0.35 * ax, y - 0.35 * ay, z + high),
-        (ax, ay),
-        colours=colours,
-        semantic=SEMANTIC_OF[LIGHT],
-        label=LIGHT,
-        seed=1,
-    )
+        furniture.traffic_light(lit), (x - 0.35 * ax, y - 0.35 * ay, z + high), (ax, ay), colours=colours,
+        semantic=SEMANTIC_OF[LIGHT], label=LIGHT, seed=1,
+    )  # fmt: skip
     if arm:
         inward = -1.0 if t > 0 else 1.0
         yield Placement(
-            furniture.signal_mast(),
-            (x, y, z + 5.8),
-            (inward * hx, inward * hy),
-            (arm, 1.0, 1.0),
-            (metal,),
+            furniture.signal_mast(), (x, y, z + 5.8), (inward * hx, inward * hy), (arm, 1.0, 1.0), (metal,),
             semantic=POLE,
-        )
+        )  # fmt: skip
         xx, yy, _ = street.point(s, t + inward * arm * 0.92)
         yield Placement(
-            furniture.traffic_light(lit),
-            (xx - 0.3 * ax, yy - 0.3 * ay, z + 5.45),
-            (ax, ay),
-            colours=colours,
-            semantic=SEMANTIC_OF[LIGHT],
-            label=LIGHT,
-            seed=2,
-        )
+            furniture.traffic_light(lit), (xx - 0.3 * ax, yy - 0.3 * ay, z + 5.45), (ax, ay),
+            colours=colours, semantic=SEMANTIC_OF[LIGHT], label=LIGHT, seed=2,
+        )  # fmt: skip
 
 
 def junction(dice: Dice, plan: Plan) -> Iterator[Placement]:
@@ -115,14 +89,9 @@ def junction(dice: Dice, plan: Plan) -> Iterator[Placement]:
                 if dice.chance(0.75):
                     edge = m.half + 0.45
                     yield from _signal(
-                        dice,
-                        street,
-                        s + (0.5 if backwards else 0.0),
-                        side * edge,
-                        lit,
-                        backwards=backwards,
-                        arm=arm if side > 0 and not backwards else 0.0,
-                    )
+                        dice, street, s + (0.5 if backwards else 0.0), side * edge, lit,
+                        backwards=backwards, arm=arm if side > 0 and not backwards else 0.0,
+                    )  # fmt: skip
         else:
             yield from signpost(dice, street, near - 1.0, m.half + 0.5, furniture.STOP, backwards=False)
             if dice.chance(0.7):
@@ -146,16 +115,9 @@ def along(dice: Dice, plan: Plan) -> Iterator[Placement]:
     """Signs here and there beside the road."""
     street, m = plan.street, plan.street.marks
     kinds = (
-        furniture.SPEED,
-        furniture.SPEED,
-        furniture.WARNING,
-        furniture.PARKING,
-        furniture.PARKING,
-        furniture.YIELD,
-        furniture.NO_ENTRY,
-        furniture.DIRECTION,
-        furniture.NAME,
-    )
+        furniture.SPEED, furniture.SPEED, furniture.WARNING, furniture.PARKING, furniture.PARKING,
+        furniture.YIELD, furniture.NO_ENTRY, furniture.DIRECTION, furniture.NAME,
+    )  # fmt: skip
     for _ in range(2 + dice.integer(5)):
         u = dice.unit()
         s, side = 4.0 + 40.0 * u * u, 1 if dice.chance(0.6) else -1

@@ -4,29 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from stormproof.core.kernels import kernel
 from stormproof.world.classes import VOID
-from stormproof.world.light import Colour
-from stormproof.world.materials import TWO_SIDED
+from stormproof.world.materials import TWO_SIDED, Colour
 from stormproof.world.mesh import Floats, Mesh
-from stormproof.world.surfaces import MATERIAL, PLACE, SLOT, Surfaces, gather
+
+# Columns of `Surfaces.facts`: one triangle's 32 numbers lie together, so that shading fetches them at once.
+_ORIGIN, _DUALS, _NORMALS, _TEXTURE, MATERIAL, SLOT, PLACE = 0, 3, 9, 18, 27, 28, 29
+
+
+class Surfaces(NamedTuple):
+    """Every triangle of a scene, and what the placements they belong to look like."""
+
+    facts: Any  # n×32: first corner, gradients of the others' weights, normals, texture, what it is
+    palette: Any  # placements×8×3
+    params: Any  # placements×8
+    seed: Any  # placements
+
+
+@kernel(allocates=False)
+def gather(corners: Any, normals: Any, texture: Any, facts: Any) -> None:
+    """Fill all columns of `facts` that follow from a triangle's shape.
+
+    The gradients turn a point on the triangle into the weights of its second and third corner.
+    """
+    for t in range(corners.shape[0]):
+        ax, ay, az = (
+            corners[t, 1, 0] - corners[t, 0, 0],
+            corners[t, 1, 1] - corners[t, 0, 1],
+            corners[t, 1, 2] - corners[t, 0, 2],
+        )
+        bx, by, bz = (
+            corners[t, 2, 0] - corners[t, 0, 0],
+            corners[t, 2, 1] - corners[t, 0, 1],
+            corners[t, 2, 2] - corners[t, 0, 2],
+        )
+        aa, ab, bb = ax * ax + ay * ay + az * az, ax * bx + ay * by + az * bz, bx * bx + by * by + bz * bz
+        det = aa * bb - ab * ab
+        det = 1.0 / det if det > 0.0 else 0.0
+        p, q, r = bb * det, ab * det, aa * det
+        facts[t, 0], facts[t, 1], facts[t, 2] = corners[t, 0, 0], corners[t, 0, 1], corners[t, 0, 2]
+        facts[t, 3], facts[t, 4], facts[t, 5] = p * ax - q * bx, p * ay - q * by, p * az - q * bz
+        facts[t, 6], facts[t, 7], facts[t, 8] = r * bx - q * ax, r * by - q * ay, r * bz - q * az
+        for k in range(3):
+            for axis in range(3):
+                facts[t, _NORMALS + 3 * k + axis] = normals[t, k, axis]
+                facts[t, _TEXTURE + 3 * k + axis] = texture[t, k, axis]
+
 
 SLOTS = 8
-
-
-def tone(code: str) -> Colour:
-    """Linear light of a colour written as six hexadecimal digits."""
-    red, green, blue = (int(code[k : k + 2], 16) / 255 for k in (0, 2, 4))
-    return red * red, green * green, blue * blue
-
-
-def tones(codes: str) -> tuple[Colour, ...]:
-    return tuple(tone(code) for code in codes.split())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,12 +142,6 @@ def assemble(placements: Sequence[Placement]) -> Stage:
     surfaces = Surfaces(facts, palette, params, np.array([p.seed for p in placements], np.int64))
     instance = np.where(labels >= 0, np.cumsum(labels >= 0), 0).astype(np.int32)
     return Stage(
-        solid[0],
-        material,
-        place,
-        surfaces,
-        np.isin(material, TWO_SIDED),
-        np.array([p.semantic for p in placements], np.uint8),
-        instance,
-        tuple(placements),
-    )
+        solid[0], material, place, surfaces, np.isin(material, TWO_SIDED),
+        np.array([p.semantic for p in placements], np.uint8), instance, tuple(placements),
+    )  # fmt: skip

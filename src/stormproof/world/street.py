@@ -13,9 +13,8 @@ from math import sqrt
 import numpy as np
 
 from stormproof.world.classes import ROAD, SIDEWALK, VEGETATION
-from stormproof.world.light import Colour
 from stormproof.world.looks import Marks
-from stormproof.world.materials import GRASS, GRAVEL, MATTE, PAVING
+from stormproof.world.materials import GRASS, GRAVEL, MATTE, PAVING, Colour
 from stormproof.world.materials import ROAD as ASPHALT
 from stormproof.world.mesh import Corners, Mesh, join, paint, quads
 from stormproof.world.stage import Placement
@@ -85,19 +84,18 @@ class Street:
         return abs(s - self.marks.crossing) < self.marks.crossing_half + margin
 
 
+def turned(street: Street, s: float, side: int) -> tuple[float, float]:
+    """Heading of something whose x axis points away from the street."""
+    hx, hy = street.ahead(s)
+    return (hx, hy) if side > 0 else (-hx, -hy)
+
+
 def _breaks(street: Street) -> list[float]:
     """Cuts along s: fine near the camera, and at the cross street's kerbs and corners."""
     cuts = [
-        -14.0,
-        -8.0,
-        -4.0,
-        *np.arange(0, 40, 2.0).tolist(),
-        *np.arange(40, 110, 5.0).tolist(),
-        *np.arange(110, 260, 15.0).tolist(),
-        300.0,
-        400.0,
-        600.0,
-    ]
+        -14.0, -8.0, -4.0, *np.arange(0, 40, 2.0).tolist(), *np.arange(40, 110, 5.0).tolist(),
+        *np.arange(110, 260, 15.0).tolist(), 300.0, 400.0, 600.0,
+    ]  # fmt: skip
     m = street.marks
     if m.crossing < FAR:
         near, far = m.crossing - m.crossing_half, m.crossing + m.crossing_half
@@ -148,16 +146,10 @@ def ground(
     left, right = street.left, street.right
     lanes = sorted(
         {
-            -EDGE,
-            -m.half - left.verge - left.pavement,
-            -m.half - left.verge,
-            -m.half,
-            m.half,
-            m.half + right.verge,
-            m.half + right.verge + right.pavement,
-            EDGE,
+            -EDGE, -m.half - left.verge - left.pavement, -m.half - left.verge, -m.half, m.half,
+            m.half + right.verge, m.half + right.verge + right.pavement, EDGE,
         }
-    )
+    )  # fmt: skip
     low = _grid(street, cuts, lanes)
     high = low + np.array([0.0, 0.0, KERB])
     s, t = np.array(cuts), np.array(lanes)

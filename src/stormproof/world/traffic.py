@@ -8,11 +8,10 @@ from math import sqrt
 
 from stormproof.world.classes import BUS, CAR, SEMANTIC_OF, TRUCK
 from stormproof.world.dice import Dice
-from stormproof.world.light import Colour
-from stormproof.world.models import lorries, vehicles
-from stormproof.world.palette import varied
+from stormproof.world.materials import Colour, tone, tones, varied
+from stormproof.world.models import vehicles
 from stormproof.world.plan import Plan
-from stormproof.world.stage import Placement, tone, tones
+from stormproof.world.stage import Placement
 from stormproof.world.street import Street
 
 BODIES = tones(
@@ -54,22 +53,16 @@ def vehicle(
     mesh = (
         vehicles.car(dice.integer(len(vehicles.CARS)))
         if label == CAR
-        else lorries.truck(dice.integer(lorries.TRUCKS))
+        else vehicles.truck(dice.integer(vehicles.TRUCKS))
         if label == TRUCK
-        else lorries.bus(dice.integer(lorries.BUSES))
+        else vehicles.bus(dice.integer(vehicles.BUSES))
     )
     k = dice.between(0.95, 1.05)
     return Placement(
-        mesh,
-        street.point(s, t),
-        (hx, hy),
-        (k, dice.between(0.94, 1.06), dice.between(0.96, 1.05)),
-        _coloured(dice, label),
-        semantic=SEMANTIC_OF[label],
-        label=label,
-        tilt=tilt,
+        mesh, street.point(s, t), (hx, hy), (k, dice.between(0.94, 1.06), dice.between(0.96, 1.05)),
+        _coloured(dice, label), semantic=SEMANTIC_OF[label], label=label, tilt=tilt,
         seed=dice.integer(1 << 20),
-    )
+    )  # fmt: skip
 
 
 def _kind(dice: Dice) -> int:
@@ -92,14 +85,9 @@ def moving(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
             at = s + long / 2
             if not street.crosses(at, 0.5 * long + 1.0) or dice.chance(0.35):
                 yield vehicle(
-                    dice,
-                    street,
-                    at,
-                    t + dice.between(-0.35, 0.35),
-                    label,
-                    backwards,
+                    dice, street, at, t + dice.between(-0.35, 0.35), label, backwards,
                     dice.between(-0.02, 0.02),
-                )
+                )  # fmt: skip
                 taken.append((s - 0.3, at + long / 2 + 0.3, t - 1.4, t + 1.4))
             s += long + 2.0 + dice.between(0, 1) * calm
 
@@ -123,14 +111,9 @@ def parked(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
             if free and not street.crosses(s, 9.0) and abs(s - m.zebra) > 6 and dice.chance(d.parked * full):
                 truck = dice.chance(0.05)
                 yield vehicle(
-                    dice,
-                    street,
-                    s,
-                    t + dice.between(-0.12, 0.12),
-                    TRUCK if truck else CAR,
-                    (side < 0) != dice.chance(0.08),
-                    dice.between(-0.03, 0.03),
-                )
+                    dice, street, s, t + dice.between(-0.12, 0.12), TRUCK if truck else CAR,
+                    (side < 0) != dice.chance(0.08), dice.between(-0.03, 0.03),
+                )  # fmt: skip
                 taken.append((s - 2.7, s + 2.7, t - 1.0, t + 1.0))
                 s += 4.0 if truck else 0.0
 

@@ -13,10 +13,13 @@ from urllib.parse import quote
 import numpy as np
 import pyarrow.dataset as ds
 
+from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption
 from stormproof.core.files import make_folder, whole_file, write_text
 from stormproof.core.imagefile import write_image
 from stormproof.core.masks import compress
+from stormproof.corruptions import find, truth_under
+from stormproof.datasets.coco import image_id, write_truth
 from stormproof.results.store.schema import DETECTION, SEMANTIC, label_map
 
 if TYPE_CHECKING:
@@ -81,6 +84,24 @@ def export_png(run: Run, conditions: Sequence[str], destination: Path, classes: 
     return written
 
 
+def export_truth(run: Run, destination: Path) -> dict[str, Path]:
+    """The truth of the images that were run as COCO annotations: a file for clean images, and one for each
+    condition that moves objects. Ids are those that `export_coco` uses."""
+    dataset, seed = run.dataset, run.record.seed
+    moved = [c for c in map(Condition.parse, run.record.conditions) if c.corruption
+             and find(c.corruption).moves_labels(c)]  # fmt: skip
+    written = {}
+    for condition in (Condition(), *moved):
+        truths = (
+            truth_under(dataset.truth(k), dataset.size(k), condition, seed=seed, image_id=dataset.ids[k])
+            for k in run.readable
+        )
+        path = destination / f"{folder_name(str(condition))}.json"
+        write_truth(path, dataset, run.readable, truths)
+        written[str(condition)] = path
+    return written
+
+
 def _inside(folder: Path, image: str) -> Path:
     """Where an image's map goes; ids may name folders, as those of nested datasets do."""
     path = folder / f"{image}.png"
@@ -99,7 +120,7 @@ def _rows(run: Run, condition: str, columns: Sequence[str]) -> Iterator[dict[str
 
 def _results(run: Run, condition: str, category_ids: Sequence[int] | None) -> Iterator[dict[str, Any]]:
     for row in _rows(run, condition, DETECTION):
-        image = _image_id(row["image"])
+        image = image_id(row["image"])
         masks = row["masks"] or [None] * len(row["boxes"])
         sides = row.get("sides") or [(x2 - x1, y2 - y1) for x1, y1, x2, y2 in row["boxes"]]
         for (x, y, _, _), (width, height), score, label, counts in zip(
@@ -114,15 +135,6 @@ def _results(run: Run, condition: str, category_ids: Sequence[int] | None) -> It
                 size = [row["height"], row["width"]]
                 result["segmentation"] = {"size": size, "counts": compress(counts, size)}
             yield result
-
-
-def _image_id(name: str) -> int | str:
-    """COCO's ids are numbers; a name with leading zeros, as KITTI's and VOC's are, is not one.
-
-    >>> _image_id("139"), _image_id("000139")
-    (139, '000139')
-    """
-    return int(name) if name.isdecimal() and str(int(name)) == name else name
 
 
 def _write_list(file: IO[bytes], entries: Iterator[dict[str, Any]]) -> None:

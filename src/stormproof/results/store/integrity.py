@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from stormproof.core.condition import corruption_of
 from stormproof.core.errors import StoreError, StormproofError, some
-from stormproof.datasets.content import content_of, has_files, stored_content
 from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.image_files import content_of, has_files, stored_content
 from stormproof.results.store.parts import DamagedPart, held_contents, part_path, read_part
 from stormproof.results.store.schema import DETECTION, KEY
 

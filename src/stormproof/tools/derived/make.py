@@ -10,28 +10,26 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from stormproof import __version__
 from stormproof.core.condition import Condition
-from stormproof.core.errors import InvalidOption, OutputError, StormproofError, UnknownName
+from stormproof.core.errors import InvalidOption, OutputError, StormproofError
 from stormproof.core.files import make_folder, read_text, sha256, write_json, write_text
 from stormproof.core.processes import spread
+from stormproof.core.sample import Context
 from stormproof.corruptions.registry import recipe_versions
-from stormproof.datasets import open_dataset
+from stormproof.datasets import WRITERS, find_writer, open_dataset
 from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.image_files import image_path
+from stormproof.datasets.writing import Destination, Record
 from stormproof.style.sources import check_style
 from stormproof.style.stylemap import StyleMap
-from stormproof.tools.derived.layout import Layout, Target
-from stormproof.tools.derived.maps import CAMVID, CITYSCAPES, IMAGES
-from stormproof.tools.derived.objects import COCO, VOC, YOLO
 from stormproof.tools.derived.version import PAPER_QUALITY, Version, make, style_of
-from stormproof.world.writers.format import Record
 
-LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in (COCO, YOLO, VOC, CITYSCAPES, CAMVID, IMAGES)}
 JOURNAL, MANIFEST, STYLES = "journal.jsonl", "manifest.json", "styles.json"
 
 
@@ -49,7 +47,7 @@ class Order:
 
     data: str
     parts: tuple[Part, ...]
-    layout: str
+    format: str
     split: str
     suffix: str
     seed: int
@@ -66,28 +64,29 @@ class Done:
     error: str = ""
 
 
-def choose_layout(dataset: Dataset, wanted: str | None, kind: str) -> str:
-    """The layout asked for, else the dataset's own where we write it, else the one that holds most of it."""
+def choose_format(dataset: Dataset, wanted: str | None, kind: str) -> str:
+    """The format asked for; otherwise the dataset's own if it has a writer, else the one that holds most."""
+    destination = _destination(dataset, Path())
     if wanted is not None:
-        if wanted not in LAYOUTS:
-            raise UnknownName("layout", wanted, LAYOUTS, f"Layouts: {', '.join(LAYOUTS)}.")
-        lacking = LAYOUTS[wanted].lacks(_target(dataset, Path(), "", "", 95))
+        lacking = find_writer(wanted).lacks(destination)
         if lacking:
             raise InvalidOption(f"{dataset.name} cannot be written as {wanted}: {lacking}.")
         return wanted
-    usable = [name for name in LAYOUTS if not LAYOUTS[name].lacks(_target(dataset, Path(), "", "", 95))]
+    usable = [name for name in WRITERS if not find_writer(name).lacks(destination)]
     return kind if kind in usable else usable[0]
 
 
-def _target(dataset: Dataset, root: Path, split: str, suffix: str, quality: int) -> Target:
+def _destination(
+    dataset: Dataset, root: Path, split: str = "", suffix: str = "", quality: int = 95
+) -> Destination:
     numbers = tuple(getattr(dataset, "category_ids", ()))
-    return Target(root, split, suffix, quality, dataset.classes, dataset.semantic_classes, numbers)
+    return Destination(root, split, suffix, quality, dataset.classes, dataset.semantic_classes, numbers)
 
 
-def target_of(order: Order, part: Part, out: Path) -> Target:
+def destination_of(order: Order, part: Part, out: Path) -> Destination:
+    """Where and how a part of an order is written."""
     quality = PAPER_QUALITY if any(version.paper for version in part.versions) else order.quality
-    root = out / part.folder if part.folder else out
-    return _target(_opened(order.data), root, order.split, order.suffix, quality)
+    return _destination(_opened(order.data), out / part.folder, order.split, order.suffix, quality)
 
 
 @lru_cache(maxsize=2)
@@ -113,19 +112,18 @@ def check_styles(order: Order) -> None:
 
 
 def make_image(order: Order, out: Path, index: int) -> Done:
-    """Write every version of one image. What is wrong with it is told, not raised."""
-    dataset = _opened(order.data)
+    """Write every version of one image. Errors of the image are returned, not raised."""
+    dataset, writer = _opened(order.data), find_writer(order.format)
     name = str(dataset.ids[index])
     try:
         sample = dataset[index]
         files = []
         for part in order.parts:
-            target = target_of(order, part, out)
+            destination = destination_of(order, part, out)
             for version in part.versions:
-                made = make(sample, version, dataset, order.seed)
-                path, record = LAYOUTS[order.layout].write(
-                    target, _stem(dataset, index, version, order), made
-                )
+                # Only the image changes: a pair with one corrupted image would be no stereo pair.
+                made = replace(make(sample, version, dataset, order.seed), context=Context())
+                path, record = writer.write(destination, _stem(dataset, index, version, order), made)
                 chosen = style_of(name, version, order.seed)
                 files.append({
                     "path": path.relative_to(out).as_posix(),
@@ -145,26 +143,26 @@ def make_image(order: Order, out: Path, index: int) -> Done:
 
 
 def _stem(dataset: Dataset, index: int, version: Version, order: Order) -> str:
-    """The file's name without extension: the content's, and the style's where one content has several."""
-    images = getattr(dataset, "images", None)
-    stem = str(dataset.ids[index]) if images is None else images[index].stem
-    if images is not None and _stems(order.data)[stem] > 1:
-        stem = str(dataset.ids[index])
-    stem = stem.replace("/", "_")
+    """The file name without extension: the image's, and the style's if one image has several versions."""
+    name = str(dataset.ids[index])
+    path = image_path(dataset, index)
+    unique = path is not None and _stems(order.data)[path.stem] == 1
+    stem = path.stem if path is not None and unique else name.replace("/", "_")
+    condition = Condition.parse(version.condition)
     part = next(p for p in order.parts if version in p.versions)
-    if len(part.versions) == 1:
+    if len(part.versions) == 1 or condition.is_clean:
         return stem
-    if Condition.parse(version.condition).is_clean:
-        return stem
-    chosen = style_of(str(dataset.ids[index]), version, order.seed)
+    chosen = style_of(name, version, order.seed)
     if chosen is None:
-        return f"{stem}-{Condition.parse(version.condition).corruption}"
+        return f"{stem}-{condition.corruption}"
     return f"{stem}-stylized-{PurePosixPath(chosen[0]).stem}"
 
 
 @lru_cache(maxsize=2)
 def _stems(data: str) -> Counter[str]:
-    return Counter(path.stem for path in getattr(_opened(data), "images", ()))
+    dataset = _opened(data)
+    paths = (image_path(dataset, index) for index in range(len(dataset)))
+    return Counter(path.stem for path in paths if path is not None)
 
 
 def make_dataset(
@@ -190,7 +188,7 @@ def make_dataset(
     files = [file for row in rows for file in row.files]
     for part in order.parts:
         records = [file["record"] for file in files if file["folder"] == part.folder]
-        LAYOUTS[order.layout].finish(target_of(order, part, out), records)
+        find_writer(order.format).finish(destination_of(order, part, out), records)
     _write_manifest(order, out, files, failed)
     _write_map(order, out, files)
     if not failed:

@@ -163,14 +163,9 @@ def _cone() -> Iterator[Mesh]:
     yield paint(box((-0.2, -0.2, 0), (0.2, 0.2, 0.04)), MATTE, 1)
     for k, slot in enumerate((0, 2, 0, 2, 0)):
         yield tube(
-            (0, 0, 0.04 + 0.13 * k),
-            (0, 0, 0.17 + 0.13 * k),
-            0.15 - 0.024 * k,
-            0.126 - 0.024 * k,
-            MATTE,
-            slot,
-            sides=8,
-        )
+            (0, 0, 0.04 + 0.13 * k), (0, 0, 0.17 + 0.13 * k), 0.15 - 0.024 * k, 0.126 - 0.024 * k, MATTE,
+            slot, sides=8,
+        )  # fmt: skip
 
 
 @lru_cache(maxsize=3)

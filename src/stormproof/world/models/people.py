@@ -57,16 +57,11 @@ def _arm(
     return [
         tube(elbow, shoulder, 0.042 * girth, 0.055 * girth, CLOTH, TOP, capped=False),
         tube(
-            hand,
-            elbow,
-            0.033 * girth,
-            0.042 * girth,
-            CLOTH if sleeve else MATTE,
-            TOP if sleeve else SKIN,
+            hand, elbow, 0.033 * girth, 0.042 * girth, CLOTH if sleeve else MATTE, TOP if sleeve else SKIN,
             capped=False,
         ),
         ball(hand, (0.035, 0.045, 0.05), MATTE, SKIN, sides=5, rings=3),
-    ]
+    ]  # fmt: skip
 
 
 def _head(neck: Point, size: float, long_hair: bool, hat: bool) -> list[Mesh]:
@@ -77,35 +72,21 @@ def _head(neck: Point, size: float, long_hair: bool, hat: bool) -> list[Mesh]:
         tube((x, y, z - 0.04), (x, y + 0.01, z + 0.1), 0.05, 0.048, MATTE, SKIN, sides=5, capped=False),
         ball(middle, (r * 0.86, r, r * 1.22), MATTE, SKIN),
         ball(
-            (x, y - 0.006, middle[2] + 0.012),
-            (r * 0.95, r * 1.07, r * 1.25),
-            MATTE,
-            HAIR,
-            bottom=0.25,
+            (x, y - 0.006, middle[2] + 0.012), (r * 0.95, r * 1.07, r * 1.25), MATTE, HAIR, bottom=0.25,
             rings=4,
         ),
         ball(
-            (x, y - 0.028, middle[2]),
-            (r * 0.92, r * 0.95, r * 1.15),
-            MATTE,
-            HAIR,
-            bottom=-0.5,
-            top=0.6,
+            (x, y - 0.028, middle[2]), (r * 0.92, r * 0.95, r * 1.15), MATTE, HAIR, bottom=-0.5, top=0.6,
             rings=3,
         ),
-    ]
+    ]  # fmt: skip
     if long_hair:
         parts.append(
             tube(
-                (x, y - 0.06, middle[2]),
-                (x, y - 0.085, z - 0.12),
-                r * 0.85,
-                r * 0.7,
-                MATTE,
-                HAIR,
+                (x, y - 0.06, middle[2]), (x, y - 0.085, z - 0.12), r * 0.85, r * 0.7, MATTE, HAIR,
                 flatness=0.6,
             )
-        )
+        )  # fmt: skip
     if hat:
         parts.append(
             ball((x, y, middle[2] + 0.035), (r * 1.1, r * 1.2, r * 1.2), MATTE, EXTRA, bottom=0.2, rings=3)
@@ -122,16 +103,10 @@ def _torso(hip: float, shoulder: float, girth: float, lean: float) -> list[Mesh]
         tube(b, c, 0.150 * girth, 0.190 * girth, CLOTH, TOP, sides=8, flatness=0.62, capped=False),
         ball(c, (0.195 * girth, 0.115 * girth, 0.07), CLOTH, TOP, rings=3),
         tube(
-            (0.0, 0.0, hip - 0.12),
-            (0.0, 0.0, hip + 0.02),
-            0.15 * girth,
-            0.165 * girth,
-            CLOTH,
-            LEGS,
-            sides=8,
-            flatness=0.66,
+            (0.0, 0.0, hip - 0.12), (0.0, 0.0, hip + 0.02), 0.15 * girth, 0.165 * girth, CLOTH, LEGS,
+            sides=8, flatness=0.66,
         ),
-    ]
+    ]  # fmt: skip
 
 
 def _walking(b: _Body, *, bare_legs: bool, sleeve: bool, long_hair: bool, hat: bool, bag: int) -> Mesh:
@@ -146,28 +121,17 @@ def _walking(b: _Body, *, bare_legs: bool, sleeve: bool, long_hair: bool, hat: b
             (side * 0.09 * b.girth, 0.0, hip), 0.43 * k, 0.42 * k, sign * swing, back, b.girth * k, bare_legs
         )
         parts += _arm(
-            (side * 0.20 * b.girth, b.lean, shoulder - 0.02),
-            0.29 * k,
-            0.27 * k,
-            -sign * swing * 0.9,
-            0.05,
-            k,
-            sleeve,
-        )
+            (side * 0.20 * b.girth, b.lean, shoulder - 0.02), 0.29 * k, 0.27 * k, -sign * swing * 0.9, 0.05,
+            k, sleeve,
+        )  # fmt: skip
     parts += _torso(hip, shoulder, b.girth * k, b.lean)
     if b.coat > 0:
         parts.append(
             tube(
-                (0, 0, hip - b.coat),
-                (0, 0, hip + 0.1),
-                0.19 * b.girth + 0.08 * b.coat,
-                0.155 * b.girth,
-                CLOTH,
-                TOP if b.coat > 0.3 else LEGS,
-                sides=8,
-                flatness=0.8,
+                (0, 0, hip - b.coat), (0, 0, hip + 0.1), 0.19 * b.girth + 0.08 * b.coat, 0.155 * b.girth,
+                CLOTH, TOP if b.coat > 0.3 else LEGS, sides=8, flatness=0.8,
             )
-        )
+        )  # fmt: skip
     parts += _head((0.0, b.lean + 0.01, shoulder + 0.05), k, long_hair, hat)
     if bag == 1:  # a rucksack
         parts.append(
@@ -191,21 +155,13 @@ def walker(kind: int) -> Mesh:
     standing = kind % 4 == 1
     dress = u[6] < 0.3
     body = _Body(
-        height,
-        (0.82 if child else 0.9) + 0.3 * u[1],
-        0.015 if standing else 0.06 + 0.04 * u[2],
-        u[3],
-        (0.25 + 0.3 * u[4]) if dress else 0.0,
-        0.02 + 0.05 * u[5],
-    )
+        height, (0.82 if child else 0.9) + 0.3 * u[1], 0.015 if standing else 0.06 + 0.04 * u[2], u[3],
+        (0.25 + 0.3 * u[4]) if dress else 0.0, 0.02 + 0.05 * u[5],
+    )  # fmt: skip
     return _walking(
-        body,
-        bare_legs=dress or u[7] < 0.2,
-        sleeve=u[8] < 0.65,
-        long_hair=u[9] < 0.45,
-        hat=u[10] < 0.2,
+        body, bare_legs=dress or u[7] < 0.2, sleeve=u[8] < 0.65, long_hair=u[9] < 0.45, hat=u[10] < 0.2,
         bag=int(u[11] * 4),
-    )
+    )  # fmt: skip
 
 
 def _ring(y: float, radius: float) -> Mesh:
@@ -232,18 +188,15 @@ def bicycle(kind: int) -> Mesh:
     t = 0.024
     joint = (0.0, -0.15, 0.55) if low else (0.0, -0.23, 0.82)
     parts = [
-        _ring(-y, r),
-        _ring(y, r),
-        tube(crank, seat, t, t, MATTE, 0, sides=4),
-        tube(crank, (0, 0.40, 0.76), t, t, MATTE, 0, sides=4),
-        tube(joint, head, t, t, MATTE, 0, sides=4),
+        _ring(-y, r), _ring(y, r), tube(crank, seat, t, t, MATTE, 0, sides=4),
+        tube(crank, (0, 0.40, 0.76), t, t, MATTE, 0, sides=4), tube(joint, head, t, t, MATTE, 0, sides=4),
         tube((0, -y, r), crank, t, t, MATTE, 0, sides=4),
         tube((0, -y, r), joint, t * 0.8, t * 0.8, MATTE, 0, sides=4),
         tube((0, y, r), bars, t, t, MATTE, 0, sides=4),
         tube((-0.27, 0.28, 1.02), (0.27, 0.28, 1.02), 0.018, 0.018, MATTE, 2, sides=4),
         paint(box((-0.07, -0.38, 0.88), (0.07, -0.12, 0.94)), MATTE, 3),
         tube((-0.03, -0.08, 0.30), (0.06, -0.08, 0.30), 0.09, 0.09, MATTE, 2, sides=8),
-    ]
+    ]  # fmt: skip
     if kind == 2:
         parts.append(paint(box((-0.17, 0.45, 0.82), (0.17, 0.72, 1.02)), MATTE, 4))
     return join(parts)
@@ -259,27 +212,18 @@ def rider(kind: int) -> Mesh:
     parts = [moved(m, (0, hip[1], 0)) for m in _torso(hip[2], hip[2] + 0.47, girth, lean)]
     for side, sign in ((-1, 1.0), (1, -1.0)):
         parts += _leg(
-            (side * 0.09, hip[1], hip[2] - 0.02),
-            0.42,
-            0.42,
-            0.12 + sign * up * 0.7,
-            0.14 + sign * up * 0.9,
-            girth,
-            u[2] < 0.3,
-        )
+            (side * 0.09, hip[1], hip[2] - 0.02), 0.42, 0.42, 0.12 + sign * up * 0.7,
+            0.14 + sign * up * 0.9, girth, u[2] < 0.3,
+        )  # fmt: skip
         shoulder = (side * 0.20 * girth, hip[1] + lean, hip[2] + 0.44)
         elbow = (side * 0.27, hip[1] + lean + 0.10, hip[2] + 0.20)
         parts.append(tube(elbow, shoulder, 0.042, 0.055, CLOTH, TOP))
         parts.append(
             tube(
-                (side * 0.25, 0.28, 1.04),
-                elbow,
-                0.033,
-                0.042,
-                CLOTH if u[3] < 0.6 else MATTE,
+                (side * 0.25, 0.28, 1.04), elbow, 0.033, 0.042, CLOTH if u[3] < 0.6 else MATTE,
                 TOP if u[3] < 0.6 else SKIN,
             )
-        )
+        )  # fmt: skip
     parts += _head((0.0, hip[1] + lean + 0.02, hip[2] + 0.52), 1.0, u[4] < 0.3, u[5] < 0.6)
     if kind % 3 == 0:
         parts.append(

@@ -83,14 +83,10 @@ def tree(kind: int, grain: tuple[float, float] = MIDDLE) -> Mesh:
         parts.append(tube(fork, centre, thick * 0.5, thick * 0.15, BARK, WOOD, sides=4))
         parts.append(
             _clumps(
-                draw,
-                f"lobe{k}",
-                centre,
-                (size, size, size * 0.8),
-                int((70 if young else 120) * many),
+                draw, f"lobe{k}", centre, (size, size, size * 0.8), int((70 if young else 120) * many),
                 (0.26 if young else 0.38) * large,
             )
-        )
+        )  # fmt: skip
     return join(parts)
 
 

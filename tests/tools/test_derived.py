@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -11,20 +12,19 @@ import pytest
 
 from stormproof.core.errors import InvalidOption, OutputError, UnknownName
 from stormproof.corruptions import apply
-from stormproof.datasets import open_dataset
+from stormproof.datasets import find_writer, open_dataset
 from stormproof.style.stylemap import StyleMap
 from stormproof.tools.corrupted_copies import check, read_manifest
 from stormproof.tools.derived.make import (
     JOURNAL,
-    LAYOUTS,
     MANIFEST,
     STYLES,
     Order,
     Part,
-    choose_layout,
+    choose_format,
+    destination_of,
     make_dataset,
     make_image,
-    target_of,
 )
 from stormproof.tools.derived.mixes import Mixed, torch_dataset, versions_of
 from stormproof.tools.derived.version import Version, again, join, style_of
@@ -38,7 +38,7 @@ def order(layout: str = "coco", *versions: Version, data: str = WORLD, suffix: s
 
 
 def reopened(made: Order, out: Path) -> object:
-    return open_dataset(str(LAYOUTS[made.layout].spec(target_of(made, made.parts[0], out))))
+    return open_dataset(str(find_writer(made.format).spec(destination_of(made, made.parts[0], out))))
 
 
 def test_a_stored_copy_is_what_a_run_sees(tmp_path: Path) -> None:
@@ -66,8 +66,8 @@ def test_a_stored_copy_is_what_a_run_sees(tmp_path: Path) -> None:
 def test_every_layout_reads_back(tmp_path: Path, layout: str) -> None:
     data = "cityscapes:" + str(tmp_path / "city") if layout == "cityscapes" else WORLD
     if layout == "cityscapes":
-        from stormproof.world.writers.export import Order as WorldOrder
-        from stormproof.world.writers.export import export
+        from stormproof.world.formats import Order as WorldOrder
+        from stormproof.world.formats import export
 
         export(WorldOrder("val", 3, "cityscapes", 96, 64), tmp_path / "city")
     made = order(layout, Version(PAINTED), data=data)
@@ -88,6 +88,40 @@ def test_every_layout_reads_back(tmp_path: Path, layout: str) -> None:
             assert np.array_equal(ours.semantic.labels, theirs.semantic.labels)
         if layout == "cityscapes":
             assert sorted(ours.instances.labels) == sorted(theirs.instances.labels)
+
+
+def test_the_street_as_cityscapes(tmp_path: Path) -> None:
+    """Signs and lights are no instances there, and stay what the semantic map says they are."""
+    made = order("cityscapes", Version())
+    assert make_dataset(made, tmp_path / "out") == (3, [])
+    source, stored = open_dataset(WORLD), reopened(made, tmp_path / "out")
+    for k in range(3):
+        ours, theirs = stored.truth(k), source.truth(k)
+        known = theirs.semantic.labels != theirs.semantic.ignore
+        names = np.array([*source.semantic_classes, ""])[np.minimum(theirs.semantic.labels, 12)]
+        found = np.array([*stored.semantic_classes, ""])[np.minimum(ours.semantic.labels, 19)]
+        assert (names == found)[known].all()
+        assert (ours.semantic.labels[~known] == ours.semantic.ignore).all()
+        counted = [i for i, label in enumerate(theirs.instances.labels)
+                   if source.classes[label] in stored.classes and not theirs.instances.ignore[i]]  # fmt: skip
+        whole = ~ours.instances.crowd
+        assert sorted(map(tuple, ours.instances.boxes[whole])) == sorted(
+            map(tuple, theirs.instances.boxes[counted])
+        )
+
+
+def test_an_archive_can_be_copied(tmp_path: Path) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (20, 30, 3), np.uint8)
+    PIL.Image.fromarray(pixels).save(tmp_path / "a.png")
+    (tmp_path / "a.json").write_text(json.dumps([{"bbox": [2, 3, 10, 8], "category": "dog", "area": 33.5}]))
+    with tarfile.open(tmp_path / "val.tar", "w") as archive:
+        for name in ("a.png", "a.json"):
+            archive.add(tmp_path / name, f"deep/{name}")
+    made = order("coco", Version(), data=f"tar:{tmp_path / 'val.tar'}")
+    assert make_dataset(made, tmp_path / "out") == (1, [])
+    stored = reopened(made, tmp_path / "out")
+    assert np.array_equal(stored[0].image, pixels)
+    assert stored.truth(0).instances.area.tolist() == [33.5]
 
 
 def test_a_stopped_run_goes_on_and_gives_the_same_files(tmp_path: Path) -> None:
@@ -245,14 +279,15 @@ def test_torch_dataset_on_the_fly() -> None:
     assert int(target["labels"].min()) >= 1
 
 
-def test_layouts_that_cannot_hold_a_dataset_are_refused() -> None:
+def test_formats_that_cannot_hold_a_dataset_are_refused() -> None:
     source = open_dataset(WORLD)
-    assert choose_layout(source, None, "world") == "coco"
-    assert choose_layout(source, None, "yolo") == "yolo"
+    assert choose_format(source, None, "world") == "coco"
+    assert choose_format(source, None, "yolo") == "yolo"
     with pytest.raises(UnknownName):
-        choose_layout(source, "cocoa", "world")
-    with pytest.raises(InvalidOption, match="no class of Cityscapes"):
-        choose_layout(source, "cityscapes", "world")
+        choose_format(source, "cocoa", "world")
+    assert choose_format(source, "cityscapes", "world") == "cityscapes"
+    with pytest.raises(InvalidOption, match="'person' is not a KITTI class"):
+        choose_format(source, "kitti", "world")
 
 
 def test_one_image_can_be_made_alone(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stormproof.depth.planes import fill_planes
+from stormproof.depth.holes import fill_planes
 from stormproof.depth.sky import find_sky
 from stormproof.depth.stereo import change, stereo_disparity
 

@@ -22,7 +22,7 @@ class WorldFormat(StrEnum):
     camvid = "camvid"
 
 
-@app.command()
+@app.command(rich_help_panel="Make data")
 def world(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="A new folder for the dataset.")],
     layout: Annotated[
@@ -53,7 +53,7 @@ def world(
         stormproof world --format kitti --stereo --count 200 --out kitti-like --workers 8
     """
     from stormproof.world.dataset import parse_size
-    from stormproof.world.writers.export import Order, check_destination, export
+    from stormproof.world.formats import Order, check_destination, export
 
     width, height = parse_size(size)
     order = Order(split, count, layout.value, width, height, seed, stereo, suffix=f".{images.value}")

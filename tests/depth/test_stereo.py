@@ -13,7 +13,7 @@ import pytest
 from stormproof.core.errors import InvalidOption, InvalidTruth, MissingContext
 from stormproof.core.imagefile import read_image
 from stormproof.core.sample import Camera, Context, Sample
-from stormproof.depth.depthmaps import depth_from_disparity, read_calibration, read_disparity
+from stormproof.datasets.depthmaps import depth_from_disparity, read_calibration, read_disparity
 from stormproof.depth.estimate import FromStereo
 from stormproof.depth.holes import above_ground, fill_around, find_ground, hidden_from
 from stormproof.depth.sky import find_sky

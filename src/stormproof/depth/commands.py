@@ -27,7 +27,7 @@ class Answer(StrEnum):
     metres = "metres"
 
 
-@app.command()
+@app.command(rich_help_panel="Make data")
 def depth(
     dataset: Opened,
     out: Annotated[Path, typer.Option("--out", "-o", help="A folder for the maps; made ones are kept.")],
@@ -69,7 +69,8 @@ def depth(
         stormproof depth coco:val.json,images=val2017 --from model --model midas.onnx --out depth
     """
     from stormproof.datasets import open_dataset
-    from stormproof.depth.cache import DepthFolder, make_depth
+    from stormproof.datasets.depthmaps import DepthFolder
+    from stormproof.depth.estimate import make_depth
     from stormproof.depth.priors import Priors, read_priors
 
     if not 0 <= min_confidence <= 1:
@@ -85,7 +86,7 @@ def depth(
     console.say(
         f"{out}: {made} depth maps made, {len(opened) - made} kept; open the dataset with depth={out}"
     )
-    unsure = [name for name in opened.ids if folder.sure(name) < min_confidence]
+    unsure = [name for name in opened.ids if folder.mean_confidence(name) < min_confidence]
     if unsure:
         console.note(
             f"The depth of {len(unsure)} of {len(opened)} images is mostly guessed: {some(unsure)}; "

@@ -1,4 +1,4 @@
-"""Depth and disparity maps and camera calibrations from files.
+"""Depth and disparity maps and camera calibrations in files, and folders of estimated depth.
 
 Depth is float32 metres: infinity is the sky, NaN a pixel whose depth nobody measured. Disparity is float32
 pixels, NaN likewise.
@@ -18,8 +18,8 @@ from urllib.parse import quote
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.core.errors import DatasetError
-from stormproof.core.files import read_text
+from stormproof.core.errors import DatasetError, OutputError
+from stormproof.core.files import make_folder, read_text, whole_file
 from stormproof.core.imagefile import opened
 from stormproof.core.sample import Camera
 
@@ -27,6 +27,7 @@ Map = npt.NDArray[np.float32]
 
 SUFFIXES = frozenset({".png", ".pfm", ".npy", ".pgm", ".tif", ".tiff"})
 CALIBRATION_SUFFIXES = frozenset({".txt", ".json"})
+JOURNAL = "keys.jsonl"  # of a folder of estimated depth: what each map was made from
 UNITS_16_BIT = 256.0  # KITTI and Cityscapes store 256 units per metre of depth or pixel of disparity
 
 
@@ -176,3 +177,75 @@ def _from_kitti(text: str) -> Calibration:
         right = [float(number) for number in right_row.split()]
         baseline = (left[3] - right[3]) / left[0]
     return Calibration(Camera(left[0], left[5], left[2], left[6], baseline))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimate:
+    """Estimated depth in metres, and the confidence of each pixel, from 0 to 1."""
+
+    depth: Map
+    confidence: Map
+
+    @property
+    def mean_confidence(self) -> float:
+        """About the share of the image whose depth was measured, or that lies close to such pixels."""
+        return float(self.confidence.mean())
+
+
+class DepthFolder:
+    """A folder of estimated depth: a map in metres as NPY file for each sample, its confidence beside it,
+    and a journal of what each map was made from."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = make_folder(folder)
+        self._keys: dict[str, str] = {}
+        self._confidences: dict[str, float] = {}
+        self._read_journal()
+
+    def path(self, sample_id: str) -> Path:
+        return self.folder / f"{stem_of(sample_id)}.npy"
+
+    def holds(self, sample_id: str, key: str) -> bool:
+        """Whether the sample's map exists and was made from what the key stands for."""
+        return self._keys.get(sample_id) == key and self.path(sample_id).is_file()
+
+    def confidence(self, sample_id: str) -> Map:
+        """The confidence of each pixel of the sample's map, from 0 to 1."""
+        with np.load(self._confidence_path(sample_id), allow_pickle=False) as stored:
+            return np.asarray(stored["percent"], np.float32) / np.float32(100)
+
+    def mean_confidence(self, sample_id: str) -> float:
+        """The mean confidence of the sample's map; NaN if the folder does not know it."""
+        return self._confidences.get(sample_id, float("nan"))
+
+    def write(self, sample_id: str, key: str, estimate: Estimate) -> None:
+        """Store a map and its confidence; each file appears whole or not at all."""
+        percent = np.rint(100 * estimate.confidence).astype(np.uint8)
+        with whole_file(self._confidence_path(sample_id), durable=False) as file:
+            np.savez_compressed(file, percent=percent)
+        with whole_file(self.path(sample_id), durable=False) as file:
+            np.save(file, estimate.depth.astype(np.float32, copy=False))
+        mean = estimate.mean_confidence
+        entry = {"id": sample_id, "key": key, "confidence": round(mean, 4)}
+        try:
+            with (self.folder / JOURNAL).open("a", encoding="utf-8") as journal:
+                journal.write(json.dumps(entry) + "\n")
+        except OSError as error:
+            raise OutputError(
+                f"Cannot write {self.folder / JOURNAL}: {error.strerror}; check the folder and its space."
+            ) from None
+        self._keys[sample_id], self._confidences[sample_id] = key, mean
+
+    def _confidence_path(self, sample_id: str) -> Path:
+        # The suffix is not one of depth maps: a dataset that opens the folder must not take it for one.
+        return self.folder / f"{stem_of(sample_id)}.confidence.npz"
+
+    def _read_journal(self) -> None:
+        path = self.folder / JOURNAL
+        for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
+            try:
+                entry = json.loads(line)
+                self._keys[entry["id"]] = entry["key"]
+                self._confidences[entry["id"]] = float(entry.get("confidence", "nan"))
+            except (ValueError, KeyError, TypeError):
+                continue  # a line cut short by a crash: its map is made again

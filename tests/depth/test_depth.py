@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from context.boxes import scene, thinned
+from depth.boxes import scene, thinned
 from stormproof import open_dataset
 from stormproof.core.errors import (
     InvalidOption,
@@ -21,10 +21,10 @@ from stormproof.core.errors import (
     UnknownName,
 )
 from stormproof.core.sample import Sample, SemanticMap, Truth
-from stormproof.depth.dense import densify
 from stormproof.depth.estimate import FromGiven, FromModel
 from stormproof.depth.monocular import DepthModel, scaled
 from stormproof.depth.priors import Region, read_priors
+from stormproof.depth.refine import densify
 from stormproof.depth.sky import find_sky
 
 

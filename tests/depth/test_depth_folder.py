@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from context.boxes import scene, thinned
-from stormproof import apply, open_dataset
+from depth.boxes import scene, thinned
+from stormproof import apply, datasets, open_dataset
 from stormproof.cli import app
 from stormproof.core.errors import (
     InvalidOption,
 )
 from stormproof.core.imagefile import write_image
 from stormproof.core.sample import Context, Sample
-from stormproof.depth.cache import DepthFolder, key_of, make_depth
-from stormproof.depth.confidence import Estimate
-from stormproof.depth.estimate import FromGiven
+from stormproof.datasets.depthmaps import DepthFolder, Estimate
+from stormproof.datasets.image_files import image_path
+from stormproof.depth.estimate import FromGiven, key_of, make_depth
 from stormproof.depth.priors import Priors, Region
 
 
@@ -32,21 +32,22 @@ def test_confidence_falls_with_the_distance_from_what_was_measured(tmp_path: Pat
     folder = DepthFolder(tmp_path)
     folder.write("a", "key", estimate)
     assert folder.confidence("a") == pytest.approx(estimate.confidence, abs=0.006)
-    assert DepthFolder(tmp_path).sure("a") == pytest.approx(estimate.sure, abs=1e-4)
+    assert DepthFolder(tmp_path).mean_confidence("a") == pytest.approx(estimate.mean_confidence, abs=1e-4)
 
 
 def test_a_dataset_leaves_out_what_depth_is_unsure_of(tmp_path: Path) -> None:
     image, depth = scene()
     folder = DepthFolder(tmp_path / "depth")
     (tmp_path / "images").mkdir()
-    for name, share in (("a", 1.0), ("b", 0.1)):
-        write_image(tmp_path / "images" / f"{name}.png", image)
+    for name, share in (("a", 0.1), ("b", 1.0)):
+        write_image(tmp_path / "images" / f"{name}.png", image if name == "b" else image // 2)
         folder.write(name, "key", Estimate(depth, np.full(depth.shape, share, np.float32)))
     spec = f"images:{tmp_path}/images,depth={tmp_path}/depth"
     assert len(open_dataset(spec)) == 2
     sure = open_dataset(f"{spec},min_confidence=0.5")
-    assert [*sure.ids] == ["a"]
-    assert sure[0].id == "a"
+    assert [*sure.ids] == ["b"]
+    assert sure[0].id == "b"
+    assert image_path(datasets.open_dataset(f"{spec},min_confidence=0.5"), 0) == tmp_path / "images" / "b.png"
     assert sure.fingerprint != open_dataset(spec).fingerprint
     with pytest.raises(InvalidOption, match="leaves no image"):
         open_dataset(f"{spec},min_confidence=1.1")

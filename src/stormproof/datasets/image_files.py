@@ -1,0 +1,123 @@
+"""The files behind the images of a dataset: their paths, their content in a few bytes, corrupted copies."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import quote
+
+from stormproof.core.condition import Condition
+from stormproof.core.errors import DatasetError, InvalidOption
+from stormproof.core.imagefile import IMAGE_SUFFIXES
+from stormproof.core.sample import Image
+from stormproof.datasets.dataset import Dataset
+
+
+def content_of(dataset: Dataset, index: int, image: Image) -> str:
+    """Size and digest of an image that has just been read: of its file, or of its pixels if it has none.
+
+    >>> import numpy as np
+    >>> content_of([], 0, np.zeros((2, 2, 3), np.uint8)).partition(":")[0]
+    '12'
+    """
+    stored = stored_content(dataset, index)
+    return _described(image.tobytes()) if stored is None else stored
+
+
+def stored_content(dataset: Dataset, index: int) -> str | None:
+    """Size and digest of an image's file as it is now; None if it has no file or the file is gone."""
+    source = _source(dataset, index)
+    try:
+        if isinstance(source, Path):
+            return file_content(source)
+        return None if source is None else _described(source.read())
+    except OSError:
+        return None
+
+
+def file_content(path: Path) -> str:
+    """Size and digest of a file."""
+    return _described(path.read_bytes())
+
+
+def image_path(dataset: Dataset, index: int) -> Path | None:
+    """The file of an image; None if there is none, or if it is a member of an archive."""
+    source = _source(dataset, index)
+    return source if isinstance(source, Path) else None
+
+
+def has_files(dataset: Dataset) -> bool:
+    """Whether images are files, so that their content is known without making them."""
+    return len(dataset) > 0 and _source(dataset, 0) is not None
+
+
+def _source(dataset: Dataset, index: int) -> Any:
+    """What an image is read from: a path, or a member of an archive."""
+    images = getattr(dataset, "images", None)
+    if images is None:
+        return None
+    found = images[dataset.ids[index]] if isinstance(images, Mapping) else images[index]
+    return found if isinstance(found, Path) or hasattr(found, "read") else None
+
+
+def _described(content: bytes) -> str:
+    return f"{len(content)}:{hashlib.blake2b(content, digest_size=8).hexdigest()}"
+
+
+def condition_folder(condition: Condition) -> str:
+    """The folder that `stormproof corrupt` gives the copies of a condition."""
+    return quote(str(condition), safe="@[]=,+")
+
+
+def check_copies(root: str, conditions: Iterable[Condition]) -> None:
+    """Refuse a folder of copies that lacks one of the conditions."""
+    if not Path(root).is_dir():
+        raise InvalidOption(f"{root} is not a folder; --copies takes one with a folder per condition.")
+    for condition in conditions:
+        if not condition.is_clean:
+            _find_folder(Path(root), condition)
+
+
+def copy_of(root: Path, dataset: Dataset, index: int, condition: Condition) -> Path:
+    """The copy of an image under a condition, `root/<condition>/<file>`; its suffix may differ."""
+    folder, own = _find_folder(root, condition), image_path(dataset, index)
+    name = PurePosixPath(dataset.ids[index])
+    known = [name.as_posix()] if own is None else [own.stem, own.name, name.as_posix()]
+    if own is not None:
+        above = getattr(dataset, "root", own.parent)
+        if own.is_relative_to(above):
+            known.insert(0, own.relative_to(above).with_suffix("").as_posix())
+    found = _listed(folder)
+    for stem in known:
+        if stem in found:
+            return found[stem]
+    raise DatasetError(folder, f"no copy of {dataset.ids[index]!r}; looked for {', '.join(known)}.")
+
+
+def _find_folder(root: Path, condition: Condition) -> Path:
+    """The folder of a condition's copies: named as `stormproof corrupt` does, or corruption/severity."""
+    text = str(condition)
+    names = [text, condition_folder(condition), quote(text, safe="@[]=,+\"' ")]
+    if condition.severity is not None and not condition.params:
+        pair = (condition.corruption, condition.severity)
+        names += [form.format(*pair) for form in ("{}/{}", "{}/severity_{}", "{}-{}", "{}_{}")]
+    for name in names:
+        if (root / name).is_dir():
+            return root / name
+    looked = ", ".join(dict.fromkeys(names))
+    raise DatasetError(root, f"has no folder of copies for {text}; looked for {looked}.")
+
+
+@lru_cache(maxsize=128)
+def _listed(folder: Path) -> dict[str, Path]:
+    """The images of a folder by path without suffix, by path, by name, and by name without suffix."""
+    images = sorted(path for path in folder.rglob("*") if path.suffix.lower() in IMAGE_SUFFIXES)
+    listed: dict[str, Path] = {}
+    for path in images:
+        below = path.relative_to(folder)
+        for key in (below.with_suffix("").as_posix(), below.as_posix(), path.name, path.stem):
+            listed.setdefault(key, path)
+    return listed
