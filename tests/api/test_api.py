@@ -149,7 +149,7 @@ def test_mistakes_are_said(scene: str, noise: sp.Run) -> None:
     for call, words in (
         (lambda: sp.open_dataset(scene, limit=0), "limit=0"),
         (lambda: sp.open_dataset([1, 2]), "not int"),
-        (lambda: sp.open_dataset(3), "is no dataset"),  # type: ignore[arg-type]
+        (lambda: sp.open_dataset(3), "is not a dataset"),  # type: ignore[arg-type]
         (lambda: noise.predictions("snow@1"), "was not run under snow@1"),
         (lambda: noise.score()["APP"], "Did you mean 'AP'"),
         (lambda: sp.corrupt(np.zeros((8, 8), np.uint8), "fog"), "names 5 conditions"),
