@@ -14,7 +14,7 @@ import pytest
 import stormproof as sp
 from engine.scenes import write_scene
 from stormproof.core.spec import local_object
-from stormproof.models.function import function_model
+from stormproof.models.python import function_model
 
 MODELS = Path(__file__).resolve().parents[1] / "scoring" / "scored_models.py"
 
@@ -141,7 +141,7 @@ def test_a_function_is_known_by_its_code() -> None:
     assert prints(made(0.3)) == prints(made(0.3)) != prints(made(0.4))
     assert prints(boxes) != prints(made(0.3))
     assert prints(boxes, classes=["a"]) != prints(boxes)
-    with pytest.raises(sp.StormproofError, match="is no model"):
+    with pytest.raises(sp.StormproofError, match="is not a model: it is not callable"):
         sp.open_model(3)  # type: ignore[arg-type]
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from stormproof.core.errors import InvalidOption, ModelError, UnknownName
 from stormproof.models import open_model
-from stormproof.models.onnx import _PROVIDERS
-from stormproof.models.onnxfile import confine
+from stormproof.models.onnx import _PROVIDERS, confine
 
 onnx = pytest.importorskip("onnx", reason="needs the extra 'onnx'")
 pytest.importorskip("onnxruntime", reason="needs the extra 'onnx'")
@@ -202,7 +201,7 @@ def test_classes_can_be_renamed(tmp_path: Path) -> None:
 def test_a_card_that_contradicts_the_graph(tmp_path: Path) -> None:
     path = echo(tmp_path / "net.onnx")
     (tmp_path / "net.yaml").write_text("input: {size: 64}\nclasses: dataset\n")
-    with pytest.raises(ModelError, match=r"the graph wants \(32, 32\)"):
+    with pytest.raises(ModelError, match=r"but the graph needs \(32, 32\)"):
         open_model(f"onnx:{path}")
     (tmp_path / "net.yaml").write_text("outputs: [scores]\nclasses: dataset\n")
     with pytest.raises(ModelError, match="not in the graph"):

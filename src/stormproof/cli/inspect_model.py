@@ -18,9 +18,8 @@ from stormproof.core.sample import Image, Prediction, Sample, as_rgb
 from stormproof.core.spec import Spec
 from stormproof.datasets import open_dataset
 from stormproof.models import open_model
-from stormproof.models.meeting import suspicions, taken_for
 from stormproof.models.model import Model
-from stormproof.models.probe import PROBES, Probe, probe
+from stormproof.models.sanity_checks import PROBES, Probe, check_predictions, describe_model, probe
 
 STREET = "world:val,count=3,size=768x480"
 _IMAGES = 3
@@ -41,10 +40,10 @@ def inspect_model(text: str, data: str | None) -> None:
     except StormproofError as error:
         console.warn(f"it cannot be run yet: {error}")
         return
-    console.say(f"taken for: {taken_for(model)}")
+    console.say(f"taken for: {describe_model(model)}")
     if isinstance(model, Model):
         said = model([sample.image for sample in samples])
-        for line in suspicions(model, said, [sample.image.shape[:2] for sample in samples]):
+        for line in check_predictions(model, said, [sample.image.shape[:2] for sample in samples]):
             console.warn(line)
         if data:
             _draw(samples, said, model.classes)

@@ -1,14 +1,14 @@
 """A model card: the small YAML file that says how to feed a network and how to read its outputs.
 
-Whatever the card leaves out is taken from the network's graph, then from what networks of its kind
-usually do. Unknown keys are errors.
+What the card leaves out is taken from the network's graph, then from the defaults of its decoder. Unknown
+keys are errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -24,10 +24,12 @@ from stormproof.core.errors import ModelError, UnknownName
 from stormproof.core.files import expand, read_yaml
 from stormproof.core.spec import keyword_options
 from stormproof.models.candidates import Limits
+from stormproof.models.classes import resolve_classes
 from stormproof.models.decoders import DECODERS
 from stormproof.models.geometry import Align, Interpolation, Resize, Rounding
 
 Triple = tuple[float, float, float]
+Schema = TypeVar("Schema", bound=BaseModel)
 
 
 class _Strict(BaseModel):
@@ -35,7 +37,7 @@ class _Strict(BaseModel):
 
 
 class InputCard(_Strict):
-    """What the network is fed. `mean` and `std` are in grey levels 0–255, in the order of `channels`."""
+    """The network's input. `mean` and `std` are in grey levels 0–255, in the order of `channels`."""
 
     size: tuple[int, int] | None = None  # height, width; short and long side where resize is 'shortest'
     layout: Literal["NCHW", "NHWC"] = "NCHW"
@@ -72,7 +74,7 @@ class InputCard(_Strict):
 
 
 class Card(_Strict):
-    """Everything about a network that its weights do not say."""
+    """Everything about a network that its weights do not say. Limits default to the decoder's."""
 
     name: str | None = None
     classes: str | list[str] | None = None
@@ -83,9 +85,9 @@ class Card(_Strict):
     options: dict[str, Any] = Field(default_factory=dict)
     label_offset: int = 0
     size_input: str | None = None
-    score: float = Field(default=0.01, ge=0, le=1)
+    score: float = Field(ge=0, le=1)
     iou: float | None = Field(default=None, ge=0, le=1)
-    keep: int = Field(default=100, ge=1)
+    keep: int = Field(ge=1)
 
     @field_validator("decoder")
     @classmethod
@@ -107,11 +109,12 @@ class Card(_Strict):
 
     @property
     def limits(self) -> Limits:
-        return Limits(self.score, self.keep, DECODERS[self.decoder].iou if self.iou is None else self.iou)
+        usual = DECODERS[self.decoder].limits
+        return Limits(self.score, self.keep, usual.iou if self.iou is None else self.iou)
 
 
 def _options_of(decoder: str) -> type[BaseModel]:
-    """The options of a decoder as a schema: its keyword-only parameters."""
+    """The options of a decoder, which are its keyword-only parameters, as a schema."""
     parameters = keyword_options(DECODERS[decoder].function).values()
     fields = {p.name: (p.annotation, p.default) for p in parameters}
     made: type[BaseModel] = create_model(f"options of {decoder}", __base__=_Strict, **fields)  # type: ignore[call-overload]
@@ -119,7 +122,7 @@ def _options_of(decoder: str) -> type[BaseModel]:
 
 
 def read_card(model: Path | None, card: str | None) -> tuple[dict[str, Any], Path | None]:
-    """The card given, else `model.yaml` beside `model.onnx`, else nothing; and where it was found."""
+    """The card given, else `model.yaml` beside `model.onnx`, else nothing; and its path."""
     path = expand(card, error=ModelError) if card is not None else model and model.with_suffix(".yaml")
     if path is None or (card is None and not path.is_file()):
         return {}, None
@@ -134,34 +137,93 @@ def read_card(model: Path | None, card: str | None) -> tuple[dict[str, Any], Pat
 def complete_card(
     guess: Mapping[str, Any], card: Mapping[str, Any], where: object, outputs: str = ""
 ) -> Card:
-    """What the card says over what was guessed, checked; `where` names the card in errors, `outputs` what the
-    network gives."""
+    """Merge the card over what was guessed over the decoder's defaults, and check the result.
+
+    Errors name the card by `where` and describe the network's `outputs`.
+    """
     merged = {**guess, **card}
     decoder = merged.get("decoder")
-    usual = DECODERS[decoder].usual if isinstance(decoder, str) and decoder in DECODERS else {}
     known = guess.get("input", {})
     given = card.get("input") or {}
     if not isinstance(given, Mapping):
         raise ModelError(f"{where}: input is {given!r:.60}; write input: with indented keys below it.")
+    if decoder is None:
+        raise ModelError(
+            f"{where}: the graph does not show how to read its outputs{' ' + outputs if outputs else ''}; "
+            f"write decoder: in a card, one of {', '.join(DECODERS)} (docs/models.md)."
+        )
+    usual: Mapping[str, Any] = {}
+    if isinstance(decoder, str) and decoder in DECODERS:
+        usual = DECODERS[decoder].usual
+        limits = DECODERS[decoder].limits
+        merged = {"score": limits.score, "keep": limits.keep, **merged}
     if {**known, **given}.get("dtype") in ("uint8", "int8"):  # such networks normalise inside
         usual = {key: value for key, value in usual.items() if key not in ("mean", "std")}
     if "size" in known and usual.get("resize") == "none":  # exported for one size, whatever is usual
         usual = {**usual, "resize": "stretch"}
     merged["input"] = {**usual, **known, **given}
-    if decoder is None:
-        raise ModelError(
-            f"{where}: how to read the outputs{' ' + outputs if outputs else ''} cannot be told "
-            f"from the graph; write decoder: in a card, one of {', '.join(DECODERS)} (docs/models.md)."
-        )
+    return checked(Card, merged, where)
+
+
+def checked(schema: type[Schema], values: Mapping[str, Any], where: object) -> Schema:
+    """`values` as a card, or part of one."""
     try:
-        return Card.model_validate(merged)
+        return schema.model_validate(values)
     except UnknownName as error:
         raise ModelError(f"{where}: {error}") from None
     except ValidationError as error:
-        raise ModelError(f"{where}: {_first(error)}") from None
+        lines = [
+            f"{'.'.join(map(str, e['loc'])) or 'card'}: {e['msg']}, not {e['input']!r:.60}"
+            for e in error.errors()
+        ]
+        raise ModelError(f"{where}: {'; '.join(lines[:3])}.") from None
 
 
-def _first(error: ValidationError) -> str:
-    details = error.errors()
-    lines = [f"{'.'.join(map(str, d['loc'])) or 'card'}: {d['msg']}, not {d['input']!r:.60}" for d in details]
-    return "; ".join(lines[:3]) + "."
+def assemble_card(
+    file: Path | None,
+    card: str | None,
+    guess: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    name: str,
+    outputs: str = "",
+) -> tuple[Card, tuple[str, ...]]:
+    """A network's card and class names: the spec's settings over the card file over what was guessed.
+
+    `card` names the card file; by default it lies beside the network's `file`. Errors call the network `name`
+    and describe its `outputs`.
+    """
+    given, place = read_card(file, card)
+    given |= {key: value for key, value in settings.items() if value is not None}
+    whole = complete_card(guess, given, place or file or name, outputs)
+    if whole.decoder == "efficientdet-rows" and whole.classes == "coco80":
+        raise ModelError(f"{name}: EfficientDet outputs COCO's own numbers, up to 90; write classes=coco91.")
+    # A card names text files relative to itself; a spec relative to the working directory.
+    near = place.parent if place and settings.get("classes") is None else None
+    return whole, _class_names(whole, near, name)
+
+
+def _class_names(card: Card, near: Path | None, name: str) -> tuple[str, ...]:
+    """The class names, some of them renamed by the card.
+
+    Several classes may get the same name: then they count as one.
+    """
+    names = resolve_classes(card.classes, near)
+    if names is None:
+        plane = ", such as [background, person] for a single plane" if card.decoder == "logits" else ""
+        raise ModelError(
+            f"{name}: the graph does not name its classes; add ,classes=coco80 (or coco91, voc21, "
+            f"cityscapes19, a text file) or write classes: in the card{plane}; classes=dataset means that "
+            "its labels index the dataset's classes."
+        )
+    for old in card.rename:
+        if old not in names:
+            raise UnknownName(f"class to rename in the card of {name}", old, names)
+    return tuple(card.rename.get(old, old) for old in names)
+
+
+def chosen_outputs(asked: Sequence[str] | None, known: Sequence[str]) -> Sequence[str]:
+    """The outputs that the card names, which the graph must have; all outputs if the card names none."""
+    missing = [name for name in asked or () if name not in known]
+    if missing:
+        raise ModelError(f"outputs: {missing} are not in the graph, which has {list(known)}.")
+    return asked or known

@@ -10,8 +10,8 @@ from stormproof import models
 from stormproof.core.errors import InvalidOption
 from stormproof.core.sample import Image, Prediction
 from stormproof.core.wrapper import Wrapper
-from stormproof.models.function import function_model
 from stormproof.models.model import Model, Precomputed
+from stormproof.models.python import function_model
 
 
 @dataclass(frozen=True, repr=False, eq=False)
