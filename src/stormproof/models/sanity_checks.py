@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -54,8 +54,11 @@ def probe(spec: Spec, image: Image) -> Probe:
         why = recognise(graph, card["input"].get("size"))[1]
     except ModelError as error:
         return Probe(graph, {"input": guess_input(graph)}, "", (), str(error))
-    usual = DECODERS[card["decoder"]].usual if "decoder" in card else {"std": 255}
+    decoder = DECODERS[card["decoder"]] if "decoder" in card else None
+    usual = decoder.usual if decoder else {"std": 255}
     card["input"] = {"size": (_USUAL_SIDE, _USUAL_SIDE), **usual, **card["input"]}
+    if decoder and decoder.task == "detection":
+        card |= {key: value for key, value in asdict(decoder.limits).items() if value is not None}
     if several_at_once(graph):
         return Probe(graph, card, why, (), several_at_once(graph))
     names = [tensor.name for tensor in graph.outputs]
@@ -123,6 +126,15 @@ def check_predictions(
         found.append("all boxes lie within 4 pixels: they are fractions; set options: {fractions: true}.")
     if len(boxes) < _ENOUGH:
         return found
+    reach = max(
+        (p.boxes[:, 2:].max(axis=0) / size[::-1]).max()
+        for p, size in zip(predictions, sizes, strict=True)
+        if len(p)
+    )
+    if reach < 0.3 and isinstance(model, Network) and model.card.decoder == "yolov10":
+        found.append(
+            "all boxes lie in the upper left corner: if they are cells of a map, set options: {scale: 4}."
+        )
     if len(model.classes) > 5 and len(np.unique(labels)) < _FEW:
         names = ", ".join(model.classes[i] for i in np.unique(labels) if i < len(model.classes))
         found.append(f"only {names} in {len(labels)} detections: check classes and label_offset in the card.")
