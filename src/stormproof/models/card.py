@@ -8,17 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    create_model,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, create_model, model_validator
 
 from stormproof.core.errors import ModelError, UnknownName
 from stormproof.core.files import expand, read_yaml
@@ -28,18 +20,21 @@ from stormproof.models.classes import resolve_classes
 from stormproof.models.decoders import DECODERS
 from stormproof.models.geometry import Align, Interpolation, Resize, Rounding
 
-Triple = tuple[float, float, float]
+
+def _repeated(count: int) -> BeforeValidator:
+    """One number stands for all."""
+    return BeforeValidator(lambda value: (value,) * count if isinstance(value, int | float) else value)
+
+
+Triple = Annotated[tuple[float, float, float], _repeated(3)]
+Pair = Annotated[tuple[int, int], _repeated(2)]
 Schema = TypeVar("Schema", bound=BaseModel)
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class InputCard(_Strict):
+class InputCard(BaseModel, extra="forbid", frozen=True):
     """The network's input. `mean` and `std` are in grey levels 0–255, in the order of `channels`."""
 
-    size: tuple[int, int] | None = None  # height, width; short and long side where resize is 'shortest'
+    size: Pair | None = None  # height, width; short and long side where resize is 'shortest'
     layout: Literal["NCHW", "NHWC"] = "NCHW"
     dtype: Literal["float32", "float16", "uint8", "int8"] = "float32"
     channels: Literal["RGB", "BGR"] = "RGB"
@@ -52,18 +47,8 @@ class InputCard(_Strict):
     mean: Triple = (0.0, 0.0, 0.0)
     std: Triple = (1.0, 1.0, 1.0)
 
-    @field_validator("mean", "std", mode="before")
-    @classmethod
-    def _three(cls, value: Any) -> Any:
-        return (value,) * 3 if isinstance(value, int | float) else value
-
-    @field_validator("size", mode="before")
-    @classmethod
-    def _square(cls, value: Any) -> Any:
-        return (value, value) if isinstance(value, int) else value
-
     @model_validator(mode="after")
-    def _size_known(self) -> InputCard:
+    def _check(self) -> InputCard:
         if self.size is None and self.resize != "none":
             raise ValueError(f"size is missing: write size: [height, width] for resize: {self.resize}")
         if self.size is not None and min(self.size) < 1:
@@ -73,7 +58,7 @@ class InputCard(_Strict):
         return self
 
 
-class Card(_Strict):
+class Card(BaseModel, extra="forbid", frozen=True):
     """Everything about a network that its weights do not say. Limits default to the decoder's."""
 
     name: str | None = None
@@ -89,21 +74,16 @@ class Card(_Strict):
     iou: float | None = Field(default=None, ge=0, le=1)
     keep: int = Field(ge=1)
 
-    @field_validator("decoder")
-    @classmethod
-    def _known(cls, value: str) -> str:
-        if value not in DECODERS:
-            raise UnknownName("decoder", value, DECODERS, f"Decoders: {', '.join(DECODERS)}.")
-        return value
-
     @model_validator(mode="after")
-    def _decoder_options(self) -> Card:
-        declared = _options_of(self.decoder)
-        known = [*declared.model_fields]
+    def _check(self) -> Card:
+        """A decoder's options are its keyword-only parameters."""
+        known = keyword_options(DECODERS[self.decoder].function)
         for key in self.options:
             if key not in known:
                 hint = f"It takes: {', '.join(known) or 'none'}."
                 raise UnknownName(f"option of decoder {self.decoder!r}", key, known, hint)
+        fields: dict[str, Any] = {name: (p.annotation, p.default) for name, p in known.items()}
+        declared = create_model(f"options of {self.decoder}", **fields)
         object.__setattr__(self, "options", declared(**self.options).model_dump(exclude_unset=True))
         return self
 
@@ -113,14 +93,6 @@ class Card(_Strict):
         return Limits(self.score, self.keep, usual.iou if self.iou is None else self.iou)
 
 
-def _options_of(decoder: str) -> type[BaseModel]:
-    """The options of a decoder, which are its keyword-only parameters, as a schema."""
-    parameters = keyword_options(DECODERS[decoder].function).values()
-    fields = {p.name: (p.annotation, p.default) for p in parameters}
-    made: type[BaseModel] = create_model(f"options of {decoder}", __base__=_Strict, **fields)  # type: ignore[call-overload]
-    return made
-
-
 def read_card(model: Path | None, card: str | None) -> tuple[dict[str, Any], Path | None]:
     """The card given, else `model.yaml` beside `model.onnx`, else nothing; and its path."""
     path = expand(card, error=ModelError) if card is not None else model and model.with_suffix(".yaml")
@@ -128,9 +100,8 @@ def read_card(model: Path | None, card: str | None) -> tuple[dict[str, Any], Pat
         return {}, None
     content = read_yaml(path, error=ModelError)
     if not isinstance(content, dict):
-        raise ModelError(
-            f"{path}: a model card is a YAML mapping, not {type(content).__name__}; see docs/models.md."
-        )
+        kind = type(content).__name__
+        raise ModelError(f"{path}: a model card is a YAML mapping, not {kind}; see docs/models.md.")
     return content, path
 
 
@@ -152,11 +123,11 @@ def complete_card(
             f"{where}: the graph does not show how to read its outputs{' ' + outputs if outputs else ''}; "
             f"write decoder: in a card, one of {', '.join(DECODERS)} (docs/models.md)."
         )
-    usual: Mapping[str, Any] = {}
-    if isinstance(decoder, str) and decoder in DECODERS:
-        usual = DECODERS[decoder].usual
-        limits = DECODERS[decoder].limits
-        merged = {"score": limits.score, "keep": limits.keep, **merged}
+    if str(decoder) not in DECODERS:
+        unknown = UnknownName("decoder", str(decoder), DECODERS, f"Decoders: {', '.join(DECODERS)}.")
+        raise ModelError(f"{where}: {unknown}")
+    usual, limits = DECODERS[decoder].usual, DECODERS[decoder].limits
+    merged = {"score": limits.score, "keep": limits.keep, **merged}
     if {**known, **given}.get("dtype") in ("uint8", "int8"):  # such networks normalise inside
         usual = {key: value for key, value in usual.items() if key not in ("mean", "std")}
     if "size" in known and usual.get("resize") == "none":  # exported for one size, whatever is usual
@@ -172,11 +143,9 @@ def checked(schema: type[Schema], values: Mapping[str, Any], where: object) -> S
     except UnknownName as error:
         raise ModelError(f"{where}: {error}") from None
     except ValidationError as error:
-        lines = [
-            f"{'.'.join(map(str, e['loc'])) or 'card'}: {e['msg']}, not {e['input']!r:.60}"
-            for e in error.errors()
-        ]
-        raise ModelError(f"{where}: {'; '.join(lines[:3])}.") from None
+        details = [(".".join(map(str, e["loc"])), e["msg"], e["input"]) for e in error.errors()[:3]]
+        lines = (f"{place or 'card'}: {message}, not {given!r:.60}" for place, message, given in details)
+        raise ModelError(f"{where}: {'; '.join(lines)}.") from None
 
 
 def assemble_card(

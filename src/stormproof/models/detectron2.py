@@ -18,7 +18,7 @@ from stormproof.models.classes import resolve_classes
 from stormproof.models.geometry import place, plan_fit
 from stormproof.models.model import PerImage, bgr, model_file
 from stormproof.models.predictions import as_array, label_map, read_mask
-from stormproof.models.torch import fill, load_checkpoint, state_dict
+from stormproof.models.torch import fill, load_checkpoint
 
 _INSTALL = "pip install 'git+https://github.com/facebookresearch/detectron2'"
 
@@ -41,7 +41,7 @@ def open_detectron2(
     config = _config(config_file, score, device)
     torch = framework("torch", extra="torch")
     net = framework("detectron2.modeling", install=_INSTALL).build_model(config)
-    fill(net, state_dict(load_checkpoint(torch, path)), path)
+    fill(net, load_checkpoint(torch, path), path)
     net.eval()
 
     def predict(image: Image) -> Prediction:

@@ -91,19 +91,16 @@ def _opener(deadline: _Deadline) -> urllib.request.OpenerDirector:
             deadline.watch(self.sock)
 
     class Secure(http.client.HTTPSConnection):
-        def connect(self) -> None:
-            super().connect()
-            deadline.watch(self.sock)
+        connect = Plain.connect
 
-    class PlainHandler(urllib.request.HTTPHandler):
+    class Handler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
         def http_open(self, req: Any) -> Any:
             return self.do_open(Plain, req)
 
-    class SecureHandler(urllib.request.HTTPSHandler):
         def https_open(self, req: Any) -> Any:
             return self.do_open(Secure, req)
 
-    return urllib.request.build_opener(_SameHost, PlainHandler, SecureHandler)
+    return urllib.request.build_opener(_SameHost, Handler)
 
 
 @dataclass(frozen=True, slots=True)

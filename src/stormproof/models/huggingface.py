@@ -7,8 +7,7 @@ read as safetensors, or as a state dict with weights_only=True.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -22,11 +21,10 @@ from stormproof.models.classes import resolve_classes
 from stormproof.models.model import PerImage
 from stormproof.models.predictions import as_array, label_map
 
-Task = Literal["detection", "instance", "semantic"]
 Reader = Callable[[Any, Any, tuple[int, int], float], Prediction]
 
 # The end of an architecture's name → the class that loads it, and its task.
-_ENDINGS: dict[str, tuple[str, Task]] = {
+_ENDINGS: dict[str, tuple[str, str]] = {
     "ForObjectDetection": ("AutoModelForObjectDetection", "detection"),
     "ForSemanticSegmentation": ("AutoModelForSemanticSegmentation", "semantic"),
     "ForUniversalSegmentation": ("AutoModelForUniversalSegmentation", "instance"),
@@ -56,7 +54,9 @@ def open_huggingface(
     where = {"local_files_only": not download, "revision": revision, "trust_remote_code": False}
     config = _load(transformers.AutoConfig, main, where, download)
     loader, usual = _architecture(config, main)
-    reader = _reader(task or usual)
+    task = task or usual
+    if task not in _READERS:
+        raise InvalidOption(f"task={task}: choose one of {', '.join(_READERS)}.")
     net = _load(getattr(transformers, loader), main, where, download).to(device).eval()
     processor = _load(transformers.AutoImageProcessor, main, where, download)
 
@@ -65,18 +65,19 @@ def open_huggingface(
         inputs = processor(images=image, return_tensors="pt", input_data_format="channels_last").to(device)
         with torch.inference_mode():
             outputs = net(**inputs)
-        return reader(processor, outputs, size, score)
+        return _READERS[task](processor, outputs, size, score)
 
     names = _names(config, classes, main)
-    semantic = (task or usual) == "semantic"
     folder = expand(main, error=ModelError)
+    local = folder.is_dir()
+    fetched = {} if local else {"name": main, "commit": getattr(config, "_commit_hash", None)}
     return PerImage(
-        name=folder.name if folder.is_dir() else main.replace("/", "--"),
+        name=folder.name if local else main.replace("/", "--"),
         predict=predict,
-        classes=() if semantic else names,
-        semantic_classes=names if semantic else (),
-        files=(folder,) if folder.is_dir() else (),
-        settings={"task": task or usual, "score": score, **_identity(main, config, folder)},
+        classes=() if task == "semantic" else names,
+        semantic_classes=names if task == "semantic" else (),
+        files=(folder,) if local else (),
+        settings={"task": task, "score": score, **fetched},
     )
 
 
@@ -104,7 +105,7 @@ def _load(kind: Any, main: str, where: dict[str, Any], download: bool) -> Any:
         raise ModelError(f"hf:{main} cannot be opened: {reason}.{fix}") from error
 
 
-def _architecture(config: Any, main: str) -> tuple[str, Task]:
+def _architecture(config: Any, main: str) -> tuple[str, str]:
     for name in config.architectures or ():
         for ending, found in _ENDINGS.items():
             if name.endswith(ending):
@@ -112,17 +113,6 @@ def _architecture(config: Any, main: str) -> tuple[str, Task]:
     raise ModelError(
         f"hf:{main} is {config.architectures}; its name must end in one of {', '.join(_ENDINGS)}."
     )
-
-
-def _identity(main: str, config: Any, folder: Path) -> dict[str, object]:
-    """The identity of a model that is not a folder: the commit its weights were fetched at."""
-    return {} if folder.is_dir() else {"name": main, "commit": getattr(config, "_commit_hash", None)}
-
-
-def _reader(task: str) -> Reader:
-    if task not in _READERS:
-        raise InvalidOption(f"task={task}: choose one of {', '.join(_READERS)}.")
-    return _READERS[task]
 
 
 def _detection(processor: Any, outputs: Any, size: tuple[int, int], score: float) -> Prediction:

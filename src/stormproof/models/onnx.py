@@ -6,7 +6,6 @@ A file is checked before a session opens it: weights may lie only in its own fol
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -60,10 +59,7 @@ def open_onnx(
 ) -> Network:
     """Open a model file; `card` defaults to the YAML file of the same name beside it, if there is one."""
     path = model_file(main, "an ONNX model")
-    runtime = framework("onnxruntime", extra="onnx")
-    checked = check_file(path)
-    session = _session(runtime, path, threads, device)
-    graph = _graph(session, checked.classes)
+    session, graph, weights = _load(path, threads, device)
     settings = {"decoder": decoder, "classes": classes, "score": score, "iou": iou, "keep": keep}
     whole, names = assemble_card(path, card, guess_card(graph), settings, path.name, describe_outputs(graph))
     _check_inputs(graph, whole, path)
@@ -72,7 +68,7 @@ def open_onnx(
         name=whole.name or path.stem,
         card=whole,
         forward=_forward(session, graph, whole),
-        files=(path, *checked.weights),
+        files=(path, *weights),
         names=names,
         batch=1 if fixed else batch,
         in_torch=device == "cuda",
@@ -81,13 +77,24 @@ def open_onnx(
 
 def probe_onnx(main: str) -> tuple[Graph, Forward]:
     """The network's inputs and outputs, and a function that runs it on one input, without a card."""
-    path = model_file(main, "an ONNX model")
-    runtime = framework("onnxruntime", extra="onnx")
-    checked = check_file(path)
-    session = _session(runtime, path, 1, "cpu")
-    graph = _graph(session, checked.classes)
+    session, graph, _ = _load(model_file(main, "an ONNX model"), 1, "cpu")
     main_input = image_input(graph).name
     return graph, lambda batch: session.run(None, {main_input: batch})
+
+
+def _load(path: Path, threads: int, device: str) -> tuple[Any, Graph, tuple[Path, ...]]:
+    """The session, its graph, and the files with weights outside the model."""
+    runtime = framework("onnxruntime", extra="onnx")
+    weights, classes = check_file(path)
+    session = _session(runtime, path, threads, device)
+
+    def read(node: Any) -> Tensor:
+        shape = tuple(side if isinstance(side, int) and side > 0 else None for side in node.shape)
+        return Tensor(node.name, shape, _DTYPES.get(node.type, node.type))
+
+    inputs, outputs = (tuple(map(read, nodes)) for nodes in (session.get_inputs(), session.get_outputs()))
+    metadata = dict(session.get_modelmeta().custom_metadata_map)
+    return session, Graph(inputs, outputs, metadata, classes), weights
 
 
 def _session(runtime: Any, path: Path, threads: int, device: str) -> Any:
@@ -97,25 +104,15 @@ def _session(runtime: Any, path: Path, threads: int, device: str) -> Any:
         raise InvalidOption(f"threads={threads}: at least 1 is needed.")
     options = runtime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    options.log_severity_level = 3  # errors only; a run prints its own progress
+    options.log_severity_level = 4  # errors are raised; nothing else may mix with a run's progress
     available = set(runtime.get_available_providers())
     if _PROVIDERS[device][0] not in available:
         raise InvalidOption(f"device={device}: this onnxruntime offers {', '.join(sorted(available))}.")
     try:
-        return runtime.InferenceSession(str(path), options, providers=_PROVIDERS[device])
+        quiet = {"enable_fallback": device != "cpu"}  # from the CPU it falls back to the CPU, with a banner
+        return runtime.InferenceSession(str(path), options, providers=_PROVIDERS[device], **quiet)
     except Exception as error:  # onnxruntime's exceptions have no common base class
         raise ModelError(f"{path}: onnxruntime cannot load it ({str(error).splitlines()[0]}).") from error
-
-
-def _graph(session: Any, classes: int | None) -> Graph:
-    def read(node: Any) -> Tensor:
-        shape = tuple(side if isinstance(side, int) and side > 0 else None for side in node.shape)
-        return Tensor(node.name, shape, _DTYPES.get(node.type, node.type))
-
-    metadata = dict(session.get_modelmeta().custom_metadata_map)
-    return Graph(
-        tuple(map(read, session.get_inputs())), tuple(map(read, session.get_outputs())), metadata, classes
-    )
 
 
 def _check_inputs(graph: Graph, card: Card, path: Path) -> None:
@@ -155,7 +152,12 @@ def _forward(session: Any, graph: Graph, card: Card) -> Forward:
         if card.size_input:
             feed[card.size_input] = np.array([[width, height]] * len(batch), np.int64)
         on_host = isinstance(batch, np.ndarray)
-        found = session.run(outputs, feed) if on_host else _run_on_device(session, outputs, feed)
+        try:
+            found = session.run(outputs, feed) if on_host else _run_on_device(session, outputs, feed)
+        except Exception as error:
+            if "onnxruntime" not in type(error).__module__:  # such as a timeout's
+                raise
+            raise ModelError(f"onnxruntime cannot run it ({' '.join(str(error).split())}).") from error
         return [value[None] for value in found] if bare else found
 
     return forward
@@ -180,16 +182,11 @@ def _run_on_device(session: Any, outputs: Sequence[str], feed: Mapping[str, Any]
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedFile:
-    """`weights` are files with weights outside the model; `classes` is the number that an ArgMax shows."""
+def check_file(path: Path) -> tuple[tuple[Path, ...], int | None]:
+    """The files with weights outside the model, and the number of classes, if a final ArgMax shows it.
 
-    weights: tuple[Path, ...]
-    classes: int | None
-
-
-def check_file(path: Path) -> CheckedFile:
-    """Parse the file without loading weights; refuse one that a session could not be trusted with."""
+    The file is parsed without its weights, and refused if a session could not be trusted with it.
+    """
     onnx = framework("onnx", extra="onnx")
     try:
         model = onnx.load(str(path), load_external_data=False)
@@ -201,9 +198,7 @@ def check_file(path: Path) -> CheckedFile:
         raise ModelError(f"{path} contains a name that is not UTF-8; export it again.")
     entries = (entry for tensor in tensors for entry in tensor.external_data)
     locations = {entry.value for entry in entries if entry.key == "location"}
-    return CheckedFile(
-        tuple(confine(path, location) for location in sorted(locations)), _arg_max_classes(onnx, model)
-    )
+    return tuple(confine(path, location) for location in sorted(locations)), _arg_max_classes(onnx, model)
 
 
 def confine(model: Path, location: str) -> Path:

@@ -21,7 +21,7 @@ from stormproof.core.spec import opens
 from stormproof.models.classes import resolve_classes
 from stormproof.models.model import PerImage, bgr, model_file
 from stormproof.models.predictions import Array, as_array, label_map, read_mask
-from stormproof.models.torch import fill, load_checkpoint, state_dict
+from stormproof.models.torch import fill, load_checkpoint
 
 
 @opens("mmdet")
@@ -102,7 +102,7 @@ def _fill(net: Any, path: Path, classes: str | None) -> tuple[str, ...]:
     The network's own names are not used: MMDetection sets them to COCO's when it loads no checkpoint.
     """
     checkpoint = _load(framework("torch", extra="torch"), path)
-    fill(net, state_dict(checkpoint), path)
+    fill(net, checkpoint, path)
     if classes is not None:
         return resolve_classes(classes, None) or ()
     meta = checkpoint.get("meta") or {}

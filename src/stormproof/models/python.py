@@ -54,14 +54,13 @@ def function_model(
     if not callable(function):
         raise InvalidOption(f"{type(function).__name__} is not a model: it is not callable.")
     own = getattr(function, "name", None) or getattr(function, "__name__", type(function).__name__)
-    known = tuple(classes) or tuple(getattr(function, "classes", ()))
-    maps = tuple(getattr(function, "semantic_classes", ())) or known
+    names = tuple(classes) or tuple(getattr(function, "classes", ()))
+    maps = tuple(getattr(function, "semantic_classes", ())) or names
     stated = getattr(function, "fingerprint", None)
     settings = {"own": stated} if stated is not None else {"code": code_identity(function)}
-    identity = fingerprint((), {**settings, "classes": [known, maps]})
-    return FunctionModel(
-        function, name or ("function" if own == "<lambda>" else str(own)), known, maps, identity
-    )
+    identity = fingerprint((), {**settings, "classes": [names, maps]})
+    called = name or ("function" if own == "<lambda>" else str(own))
+    return FunctionModel(function, called, names, maps, identity)
 
 
 def open_object(main: str) -> Model | Precomputed:
@@ -77,8 +76,10 @@ def is_python(kind: str) -> bool:
     """Whether the part before the colon names a script or an importable module."""
     if kind.endswith(".py") or "." in kind:
         return True
+    if str(Path.cwd()) not in sys.path and "" not in sys.path:
+        sys.path.append(str(Path.cwd()))  # last: never in place of an installed module
     try:
-        return _find_spec(kind) is not None
+        return importlib.util.find_spec(kind) is not None
     except (ImportError, ValueError):
         return False
 
@@ -109,22 +110,22 @@ def _script_model(function: Callable[[Sequence[Image]], Any], spec: Spec, module
     """
     stated = function.func if isinstance(function, partial) else function
     name, own = getattr(stated, "name", None), getattr(stated, "fingerprint", None)
-    classes = _names(getattr(stated, "classes", None) or getattr(module, "classes", None)) or ()
-    maps = _names(getattr(stated, "semantic_classes", None))
+    classes = _names(getattr(stated, "classes", None) or getattr(module, "classes", None))
+    maps = _names(getattr(stated, "semantic_classes", classes))
     file = inspect.getsourcefile(module)
     files = () if own is not None or file is None else (Path(file),)
     return FunctionModel(
         function,
         name if isinstance(name, str) else spec.main,
         classes,
-        classes if maps is None else maps,
+        maps,
         fingerprint(files, {"own": own, "at": spec.main, "options": dict(spec.options)}),
         takes_tensors=getattr(stated, "takes_tensors", None) is True,
     )
 
 
-def _names(found: object) -> tuple[str, ...] | None:
-    return tuple(map(str, found)) if isinstance(found, list | tuple) else None
+def _names(found: object) -> tuple[str, ...]:
+    return tuple(map(str, found)) if isinstance(found, list | tuple) else ()
 
 
 def _is_torch_module(found: object) -> bool:
@@ -142,8 +143,8 @@ def _load(spec: Spec) -> tuple[Any, Any]:
                 raise InvalidOption(f"{spec.kind} has no {spec.main!r}; it has {names}.")
             found = getattr(found, part)
         return module, found
-    _find_spec(spec.kind.partition(".")[0])
-    return importlib.import_module(spec.kind), load_attribute(f"{spec.kind}:{spec.main}")
+    found = load_attribute(f"{spec.kind}:{spec.main}")
+    return sys.modules[spec.kind], found
 
 
 def _run_script(path: Path) -> Any:
@@ -163,13 +164,6 @@ def _run_script(path: Path) -> Any:
         del sys.modules[name]
         raise InvalidOption(f"{path} cannot be run: {type(error).__name__}: {error}") from error
     return module
-
-
-def _find_spec(module: str) -> Any:
-    """Find a module, also in the working directory, though never in place of an installed one."""
-    if str(Path.cwd()) not in sys.path and "" not in sys.path:
-        sys.path.append(str(Path.cwd()))
-    return importlib.util.find_spec(module)
 
 
 def _makes_model(found: Any) -> bool:

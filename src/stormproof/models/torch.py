@@ -43,7 +43,7 @@ def open_torch(
     """Open a module; its card says how to feed it and read its outputs, which a module does not."""
     torch = framework("torch", extra="torch")
     torch.set_num_threads(threads)
-    built = module or (main if _is_attribute(main) else None)
+    built = module or (main if ":" in main and not Path(main).exists() else None)
     weights = None if built == main else model_file(main, "a torch model")
     net = load_script(torch, weights, device) if built is None else _build(torch, built, weights, device)
     settings = {"classes": classes, "decoder": decoder, "score": score}
@@ -58,10 +58,6 @@ def open_torch(
         batch=1 if whole.decoder == "torchvision" else batch,
         in_torch=True,
     )
-
-
-def _is_attribute(main: str) -> bool:
-    return ":" in main and not Path(main).exists()
 
 
 def load_script(torch: Any, path: Path | None, device: str) -> Any:
@@ -105,14 +101,14 @@ def _build(torch: Any, attribute: str, weights: Path | None, device: str) -> Any
     if not isinstance(net, torch.nn.Module):
         raise InvalidOption(f"{attribute} made {type(net).__name__}, not a torch.nn.Module.")
     if weights is not None:
-        fill(net, state_dict(load_checkpoint(torch, weights)), weights)
+        fill(net, load_checkpoint(torch, weights), weights)
     return net.to(device).eval()
 
 
-def fill(net: Any, weights: Mapping[str, Any], path: Path) -> None:
+def fill(net: Any, checkpoint: Mapping[str, Any], path: Path) -> None:
     """Load weights into a module; every name must match, so that none is left at random values."""
     try:
-        net.load_state_dict(weights, strict=True)
+        net.load_state_dict(state_dict(checkpoint), strict=True)
     except RuntimeError as error:
         lines = str(error).splitlines()
         raise ModelError(
@@ -158,13 +154,9 @@ def prepare_on_device(images: Sequence[Any], card: InputCard) -> Any:
 
 def flatten(answer: Any, names: Sequence[str] | None) -> list[Array]:
     """The tensors that a module returned, in the order of `names`, else as they come."""
-    if (
-        isinstance(answer, tuple | list)
-        and answer
-        and isinstance(answer[-1], list)
-        and isinstance(answer[0], Mapping)
-    ):
-        answer = answer[-1]  # scripted torchvision detectors return their losses first
+    match answer:
+        case [Mapping(), *_, list() as detections]:  # scripted torchvision detectors return losses first
+            answer = detections
     if isinstance(answer, list) and answer and isinstance(answer[0], Mapping):
         found = answer[0]
         return [as_array(found[key])[None] for key in _DETECTIONS if key in found]

@@ -75,9 +75,10 @@ def _build(
     """The module with its weights, and the file they came from."""
     if weights is not None:
         path = model_file(weights, "a state dict")
-        saved = state_dict(load_checkpoint(torch, path))
+        saved = load_checkpoint(torch, path)
         # Segmenters are trained with a second head, which the published weights contain.
-        head = {"aux_loss": True} if any(key.startswith("aux_classifier") for key in saved) else {}
+        second = any(key.startswith("aux_classifier") for key in state_dict(saved))
+        head = {"aux_loss": True} if second else {}
         net = vision.models.get_model(name, weights=None, weights_backbone=None, num_classes=count, **head)
         fill(net, saved, path)
         return net, path
