@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stormproof.core.errors import ModelError
-from stormproof.models.candidates import Candidates
+from stormproof.models.candidates import Candidates, Limits
 from stormproof.models.decoders import DECODERS, anchors, arrays, points, semantic, tables
 
 SIZE = (64, 96)  # height, width of the input
@@ -76,6 +76,7 @@ def test_yolov10_rows_are_final() -> None:
     rows = np.zeros((9, 6), np.float32)
     rows[3] = [*BOX, 0.6, LABEL]
     assert_found(tables.rows([rows], SIZE), 0.6)
+    assert_found(tables.rows([rows * [0.25, 0.25, 0.25, 0.25, 1, 1]], SIZE, scale=4), 0.6)
     assert DECODERS["yolov10"].limits.iou is None
 
 
@@ -178,6 +179,18 @@ def test_nanodet_distances(interleaved: bool) -> None:
     assert_found(points.nanodet(outputs, SIZE), 0.6)
 
 
+def test_picodet_has_four_levels_and_its_centres_at_half_cells() -> None:
+    levels = [len(arrays.grid(SIZE, stride)) for stride in (8, 16, 32, 64)]
+    kinds = [np.zeros((n, CLASSES), np.float32) for n in levels]
+    bins = [np.zeros((n, 32), np.float32) for n in levels]
+    kinds[1][8, LABEL] = 0.6  # stride 16, column 2, row 1: its centre is 40, 24
+    distances = [40 - BOX[0], 24 - BOX[1], BOX[2] - 40, BOX[3] - 24]
+    bins[1][8] = np.concatenate([one_bin(d / 16) for d in distances])
+    assert_found(points.picodet([*kinds, *bins], SIZE), 0.6)
+    with pytest.raises(arrays.Unreadable, match=r"strides \(8, 16, 32, 64\)"):
+        points.picodet([*kinds[:3], *bins[:3]], SIZE)
+
+
 def test_scrfd_tells_its_outputs_apart_by_shape() -> None:
     outputs = []
     for stride in (8, 16, 32):
@@ -260,6 +273,16 @@ def test_semantic_layouts() -> None:
     assert semantic.argmax([np.zeros((1, 4, 5), np.int64)], SIZE).shape == (4, 5)
     assert semantic.argmax([np.zeros((4, 5, 1), np.int64)], SIZE).shape == (4, 5)
     assert semantic.argmax([np.zeros((1, 5), np.int64)], SIZE).shape == (1, 5)
+
+
+@pytest.mark.parametrize(
+    ("decoder", "limits"),
+    [("yolox", (0.001, 300, 0.65)), ("yolov5", (0.001, 300, 0.65)), ("yolov8", (0.001, 300, 0.7)),
+     ("yolov10", (0.001, 300, None)), ("fastestdet", (0.001, 100, 0.45)), ("picodet", (0.025, 100, 0.6)),
+     ("nanodet", (0.01, 100, 0.6)), ("ssd", (0.01, 100, 0.6)), ("detr", (0.01, 100, None))],
+)  # fmt: skip
+def test_thresholds_are_those_of_the_networks_own_validation(decoder: str, limits: tuple) -> None:
+    assert DECODERS[decoder].limits == Limits(*limits)
 
 
 def test_every_decoder_says_what_it_wants() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from stormproof.core.sample import Prediction
 from stormproof.models import open_model
 from stormproof.models.candidates import Candidates, Limits, to_prediction
 from stormproof.models.card import assemble_card, complete_card
+from stormproof.models.decoders import DECODERS
 from stormproof.models.decoders.anchors import blazeface, boxes
 from stormproof.models.decoders.points import centernet
 from stormproof.models.decoders.semantic import logits
@@ -145,9 +147,35 @@ def test_blazeface_reads_boxes_around_anchors() -> None:
     assert guess_card(graph(*shapes, size=128))["decoder"] == "blazeface"
 
 
+SHAPES = [(0,), (1,), (6,), (4, 4), (5, 6), (85, 30), (30, 85), (3, 8, 8), (8, 8, 3), (2, 3, 4, 5), (0, 4)]
+NUMPYS_WORDS = re.compile(
+    r"ax[ei]s|gufunc|matmul|broadcast|index \d|out of (range|bounds)|reshape|concatenat|unpack|OpenCV"
+)
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.filterwarnings("error")
+def test_outputs_of_any_shape_are_read_or_refused_in_our_words(decoder: str) -> None:
+    dice = np.random.default_rng(4)
+    said = set()
+    for _ in range(300):
+        chosen = [SHAPES[i] for i in dice.integers(0, len(SHAPES), dice.integers(1, 5))]
+        scale = dice.choice([0.3, 100.0])
+        outputs = [dice.normal(0.5, scale, shape).astype(np.float32) for shape in chosen]
+        try:
+            network(decoder, ("cat", "dog"), outputs)([np.zeros((48, 64, 3), np.uint8)])
+        except ModelError as error:
+            said.add(str(error))
+    assert said
+    assert not [line for line in said if NUMPYS_WORDS.search(line)]
+
+
 def test_one_line_says_what_it_was_taken_for() -> None:
     line = describe_model(network("yolox", ("cat", "dog"), []))
     assert all(part in line for part in ("yolox", "64×64", "letterbox", "BGR", "2 classes (cat, dog)"))
+    assert "score ≥ 0.001, NMS at IoU 0.65, at most 300 boxes per image" in line
+    assert "score ≥ 0.2, no NMS" in describe_model(network("detr", ("cat",), [], score=0.2))
+    assert "score" not in describe_model(network("logits", ("cat", "dog"), []))
 
 
 def test_what_looks_wrong_is_said_with_its_cause() -> None:
@@ -161,5 +189,8 @@ def test_what_looks_wrong_is_said_with_its_cause() -> None:
     small = Prediction(many / 50, np.linspace(0.01, 1, 30), np.arange(30) % 9)
     assert "fractions" in check_predictions(net, [small], size)[0]
     assert "nothing was found" in check_predictions(net, [Prediction()], size)[0]
+    cells = network("yolov10", tuple(f"c{i}" for i in range(9)), [])
+    corner = Prediction(many * 2, np.linspace(0.01, 1, 30), np.arange(30) % 9)
+    assert "options: {scale: 4}" in check_predictions(cells, [corner, Prediction()], size * 2)[0]
     fine = Prediction(many, np.linspace(0.01, 1, 30), np.arange(30) % 9)
     assert check_predictions(net, [fine], size) == []
