@@ -14,13 +14,13 @@ from pathlib import Path
 import cv2
 import numpy as np
 from parts import write_part
+from stormproof.results.interval_tables import read_intervals
 
 from stormproof.core.condition import Condition
 from stormproof.core.sample import Image, Prediction, Sample
 from stormproof.corruptions import apply
 from stormproof.models import open_model
 from stormproof.models.builtin import builtins, training_record
-from stormproof.results.interval_tables import read_intervals
 from stormproof.results.store.seal import read_sealed
 from stormproof.results.tables import SCORES
 from stormproof.world import OBJECTS, render
