@@ -14,13 +14,13 @@ from pathlib import Path
 import cv2
 import numpy as np
 from parts import write_part
+from stormproof.results.interval_tables import read_intervals
 
 from stormproof.core.condition import Condition
 from stormproof.core.sample import Image, Prediction, Sample
 from stormproof.corruptions import apply
 from stormproof.models import open_model
-from stormproof.models.networks import builtins, story
-from stormproof.results.interval_tables import read_intervals
+from stormproof.models.builtin import builtins, training_record
 from stormproof.results.store.seal import read_sealed
 from stormproof.results.tables import SCORES
 from stormproof.world import OBJECTS, render
@@ -41,7 +41,7 @@ def table() -> str:
     head = "| model | task | parameters | file | training scenes | steps | clean score on `world:test` |"
     rows = [head, "|---|---|---|---|---|---|---|"]
     for name, network in builtins().items():
-        told = story(name)
+        told = training_record(name)
         scores = ", ".join(f"{measure} {100 * value:.1f}" for measure, value in network.clean.items())
         facts = (
             f"`builtin:{name}`", network.task, f"{network.parameters / 1e6:.2f} M",

@@ -91,10 +91,11 @@ class Scores(Exported):
 
 
 _STRIDES = {"strides": list(STRIDES)}
+_LIMITS = {"score": 0.01, "keep": 100}  # the thresholds of the scores in NAME.json
 # network → how its outputs leave the graph, and what its card says about reading them.
 WAYS: dict[str, tuple[type[Exported], dict[str, Any]]] = {
-    "grid": (Rows, {"decoder": "yolox", "options": _STRIDES, "classes": list(OBJECTS)}),
-    "masks": (MaskRows, {"decoder": "yolov5", "classes": list(OBJECTS)}),
+    "grid": (Rows, {"decoder": "yolox", "options": _STRIDES, "classes": list(OBJECTS), **_LIMITS}),
+    "masks": (MaskRows, {"decoder": "yolov5", "classes": list(OBJECTS), **_LIMITS}),
     "centre": (Peaks, {"decoder": "centernet", "classes": list(OBJECTS)}),
     "semantic": (Scores, {"decoder": "logits", "classes": list(SEMANTIC)}),
 }

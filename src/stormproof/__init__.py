@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from stormproof.corruptions import apply, corrupt_image
     from stormproof.corruptions.dropin import corrupt, get_corruption_names
     from stormproof.corruptions.on_device import corrupt_batch
-    from stormproof.engine.opened import open_dataset, open_model
+    from stormproof.datasets.opened import open_dataset
     from stormproof.engine.running import run
     from stormproof.metrics.published import published
+    from stormproof.models.opened import open_model
     from stormproof.results.run import Run
     from stormproof.results.scores import Scores
     from stormproof.tools.drawing import draw
@@ -29,7 +30,8 @@ __version__ = "0.1.0"
 _HOMES = {
     name: home
     for home, names in {
-        "engine.opened": ("open_dataset", "open_model"),
+        "datasets.opened": ("open_dataset",),
+        "models.opened": ("open_model",),
         "results.run": ("Run",),
         "results.scores": ("Scores",),
         "engine.running": ("run",),

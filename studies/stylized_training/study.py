@@ -21,7 +21,7 @@ from values import TRAININGS, Trained, Value, gain, mean, measured, pooled, seed
 
 import stormproof as sp
 from stormproof.corruptions.groups import MICHAELIS
-from stormproof.models.networks import FOLDER as PACKAGE
+from stormproof.models.builtin import FOLDER as PACKAGE
 from stormproof.results.interval import Interval, around, percentile
 
 HERE = Path(__file__).parent

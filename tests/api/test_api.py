@@ -14,7 +14,7 @@ import pytest
 import stormproof as sp
 from engine.scenes import write_scene
 from stormproof.core.spec import local_object
-from stormproof.models.function import function_model
+from stormproof.models.python import function_model
 
 MODELS = Path(__file__).resolve().parents[1] / "scoring" / "scored_models.py"
 
@@ -141,7 +141,7 @@ def test_a_function_is_known_by_its_code() -> None:
     assert prints(made(0.3)) == prints(made(0.3)) != prints(made(0.4))
     assert prints(boxes) != prints(made(0.3))
     assert prints(boxes, classes=["a"]) != prints(boxes)
-    with pytest.raises(sp.StormproofError, match="is no model"):
+    with pytest.raises(sp.StormproofError, match="is not a model: it is not callable"):
         sp.open_model(3)  # type: ignore[arg-type]
 
 
@@ -149,7 +149,7 @@ def test_mistakes_are_said(scene: str, noise: sp.Run) -> None:
     for call, words in (
         (lambda: sp.open_dataset(scene, limit=0), "limit=0"),
         (lambda: sp.open_dataset([1, 2]), "not int"),
-        (lambda: sp.open_dataset(3), "is no dataset"),  # type: ignore[arg-type]
+        (lambda: sp.open_dataset(3), "is not a dataset"),  # type: ignore[arg-type]
         (lambda: noise.predictions("snow@1"), "was not run under snow@1"),
         (lambda: noise.score()["APP"], "Did you mean 'AP'"),
         (lambda: sp.corrupt(np.zeros((8, 8), np.uint8), "fog"), "names 5 conditions"),

@@ -34,7 +34,7 @@ from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import fingerprint_of
 from stormproof.datasets.depthmaps import read_calibration
 from stormproof.models import open_model
-from stormproof.models.answers import read_answers
+from stormproof.models.predictions import read_predictions
 
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"{chr(98 + i)}: &{chr(98 + i)} [{','.join([f'*{chr(97 + i)}'] * 9)}]\n" for i in range(9)
@@ -93,9 +93,9 @@ def test_runs_that_wrap_and_fractions_of_labels() -> None:
     with pytest.raises(InvalidPrediction, match="whole numbers"):
         Prediction([[0, 0, 1, 1]], [0.5], [1.5])
     with pytest.raises(InvalidPrediction):
-        read_answers([{"boxes": [[0, 0, 1, 1]], "scores": [0.5], "labels": [0.5]}], [(4, 4)], "m")
+        read_predictions([{"boxes": [[0, 0, 1, 1]], "scores": [0.5], "labels": [0.5]}], [(4, 4)], "m")
     with pytest.raises(InvalidPrediction, match="NaN"):
-        read_answers([{"masks": [np.full((4, 4), np.nan)], "scores": [1], "labels": [0]}], [(4, 4)], "m")
+        read_predictions([{"masks": [np.full((4, 4), np.nan)], "scores": [1], "labels": [0]}], [(4, 4)], "m")
 
 
 @pytest.mark.parametrize("form", ["AVIF", "BLP", "EPS", "ICO"])
@@ -175,7 +175,7 @@ def dripping() -> Iterator[int]:
 
 
 def test_a_server_that_drips_is_not_waited_for(dripping: int) -> None:
-    with pytest.raises(ModelError, match="cannot be reached: no whole answer in time"):
+    with pytest.raises(ModelError, match="cannot be reached: no complete response in time"):
         open_model(f"http://127.0.0.1:{dripping}/,timeout=0.5,retries=0")
 
 

@@ -6,19 +6,16 @@ import csv
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from engine.conftest import Configure, all_rows
 from stormproof.cli import app
-from stormproof.core.sample import Prediction
 from stormproof.corruptions.presets import find_preset
 from stormproof.datasets import find_writer
 from stormproof.engine.run import run
 from stormproof.metrics.grid import Grid
 from stormproof.metrics.sequences import relative_curves, split
-from stormproof.models.enhance import enhanced
 from stormproof.results.aggregates import aggregates
 from stormproof.tools.derived.make import Order, Part, destination_of, make_dataset
 from stormproof.tools.derived.version import Version
@@ -107,23 +104,3 @@ def test_the_papers_benchmark_can_be_run() -> None:
     assert not preset.lacking
     assert len(preset.conditions()) == 61
     assert preset.metric == "mask AP"
-
-
-def test_style_as_an_enhancement() -> None:
-    seen: list[np.ndarray] = []
-
-    class Model:
-        name, classes, semantic_classes, fingerprint = "toy", (), (), "0"
-
-        def __call__(self, images: list[np.ndarray]) -> list[Prediction]:
-            seen.extend(images)
-            return [Prediction() for _ in images]
-
-    image = np.random.default_rng(0).integers(0, 256, (32, 40, 3), np.uint8)
-    model = enhanced(Model(), ["style"])
-    model([image, image])
-    assert seen[0].shape == image.shape
-    assert np.array_equal(seen[0], seen[1])
-    assert not np.array_equal(seen[0], image)
-    assert model.name == "toy+style"
-    assert model.fingerprint != enhanced(Model(), ["clahe"]).fingerprint

@@ -6,6 +6,7 @@ import random
 import socket
 import threading
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from stormproof.models import open_model
 from stormproof.models.card import complete_card, read_card
 from stormproof.models.endpoint import Client, Endpoint
 from stormproof.models.model import Precomputed
+from stormproof.models.sanity_checks import probe
 
 _IMAGE = np.zeros((24, 32, 3), np.uint8)
 
@@ -160,6 +162,41 @@ def _card(dice: random.Random, folder: Path) -> None:
     complete_card({"input": {"layout": "NCHW"}}, read_card(None, str(path))[0], path)
 
 
+@cache
+def _networks() -> tuple[bytes, ...]:
+    """A detector with class names and weights in another file, and a segmenter that ends in an ArgMax."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    def saved(nodes: Any, output: Any, *weights: Any) -> bytes:
+        image = helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, 16, 16])
+        graph = helper.make_graph(nodes, "net", [image], [output], initializer=weights)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        helper.set_model_props(model, {"names": "{0: 'cat', 1: 'dog'}", "imgsz": "[16, 16]"})
+        found: bytes = model.SerializeToString()
+        return found
+
+    boxes = numpy_helper.from_array(np.ones((1, 6, 6), np.float32), "boxes")
+    outside = onnx.TensorProto(name="zero", data_type=TensorProto.FLOAT, data_location=TensorProto.EXTERNAL)
+    for key, value in (("location", "weights.bin"), ("offset", "0"), ("length", "4")):
+        outside.external_data.add(key=key, value=value)
+    sum_up = helper.make_node("ReduceMean", ["image"], ["mean"], keepdims=0)
+    nodes = [sum_up, helper.make_node("Mul", ["mean", "zero"], ["none"])]
+    nodes.append(helper.make_node("Add", ["boxes", "none"], ["out"]))
+    table = helper.make_tensor_value_info("out", TensorProto.FLOAT, [1, 6, 6])
+    best = helper.make_node("ArgMax", ["image"], ["out"], axis=1, keepdims=0)
+    labels = helper.make_tensor_value_info("out", TensorProto.INT64, [1, 16, 16])
+    return saved(nodes, table, boxes, outside), saved([best], labels)
+
+
+def _onnx(dice: random.Random, folder: Path) -> None:
+    path = folder / "net.onnx"
+    path.write_bytes(flip(dice.choice(_networks()), dice))
+    (folder / "weights.bin").write_bytes(bytes(4))
+    quietly(lambda: probe(Spec("onnx", str(path)), _IMAGE))
+    open_model(f"onnx:{path},classes=dataset")([_IMAGE])
+
+
 _ANSWER = {"predictions": [{"boxes": [[1, 2, 3, 4]], "scores": [0.5], "labels": [0],
                             "masks": [{"size": [24, 32], "counts": "T33e000000la0"}]},
                            {"semantic": "iVBORw0KGgo="}]}  # fmt: skip
@@ -223,6 +260,6 @@ TARGETS: dict[str, Case] = {
     **{kind: dataset(kind) for kind in BUILDERS if kind != "world"},
     "cityscapes polygons": polygons, "context": context, "results": _results,
     "maps": _maps, "image": _image, "spec": _spec, "condition": _condition,
-    "run.yaml": _run_yaml, "card": _card, "http answer": _http_answer, "http wire": _http_wire,
+    "run.yaml": _run_yaml, "card": _card, "onnx": _onnx, "http answer": _http_answer, "http wire": _http_wire,
     "run folder": run_folder, "manifest": manifest, "requirements": requirements,
 }  # fmt: skip

@@ -11,8 +11,18 @@ from rich.console import Console
 
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.core.sample import RLE, Prediction
-from stormproof.models.classes import NO_CLASS, NO_PIXEL, class_table, match_classes, normalised
-from stormproof.models.vocabulary import ALIASES, COCO, COCO_IDS, VOCABULARIES, resolve_classes
+from stormproof.models.classes import (
+    ALIASES,
+    COCO,
+    COCO_IDS,
+    NO_CLASS,
+    NO_PIXEL,
+    VOCABULARIES,
+    class_table,
+    match_classes,
+    normalised,
+    resolve_classes,
+)
 from stormproof.world.classes import OBJECTS, SEMANTIC
 
 
@@ -104,7 +114,7 @@ def test_the_table_shows_what_did_not_match() -> None:
     console = Console(width=100, file=StringIO())
     console.print(class_table(match))
     text = console.file.getvalue()
-    assert "same thing" in text
+    assert "synonym" in text
     assert "always missed" in text
     assert "dropped" in text
     assert "Same name on both sides: 1" in text

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from stormproof.core.errors import ModelError
-from stormproof.models.candidates import Candidates
-from stormproof.models.decoders import DECODERS, anchors, arrays, points, queries, semantic, yolo
+from stormproof.models.candidates import Candidates, Limits
+from stormproof.models.decoders import DECODERS, anchors, arrays, points, semantic, tables
 
 SIZE = (64, 96)  # height, width of the input
 BOX = np.array([20.0, 10.0, 60.0, 42.0])  # centre 40, 26; 40 wide, 32 high
@@ -45,27 +45,27 @@ def test_yolox_decodes_the_grid() -> None:
     rows[:, 4:] = 0
     rows[at, :2], rows[at, 2:4] = CENTRE / 16 - cells[at], np.log(SIDES / 16)
     rows[at, 4], rows[at, 5 + LABEL] = 0.9, 0.8
-    assert_found(yolo.yolox([rows], SIZE), 0.72)
+    assert_found(tables.yolox([rows], SIZE), 0.72)
 
 
 def test_yolov5_multiplies_objectness() -> None:
     rows = np.zeros((30, 5 + CLASSES), np.float32)
     rows[7] = [*CENTRE, *SIDES, 0.5, 0, 0, 0.8, 0]
-    assert_found(yolo.yolov5([rows], SIZE), 0.4)
+    assert_found(tables.yolov5([rows], SIZE), 0.4)
 
 
 def test_yolov8_lies_on_its_side() -> None:
     rows = np.zeros((30, 4 + CLASSES), np.float32)
     rows[7] = [*CENTRE, *SIDES, 0, 0, 0.8, 0]
-    assert_found(yolo.yolov8([rows.T], SIZE), 0.8)
+    assert_found(tables.yolov8([rows.T], SIZE), 0.8)
 
 
-@pytest.mark.parametrize(("decoder", "objectness"), [(yolo.yolov5, [1.0]), (yolo.yolov8, [])])
+@pytest.mark.parametrize(("decoder", "objectness"), [(tables.yolov5, [1.0]), (tables.yolov8, [])])
 def test_mask_coefficients_follow_the_classes(decoder, objectness) -> None:
     prototypes = np.ones((3, 16, 24), np.float32)
     rows = np.zeros((5, 4 + len(objectness) + CLASSES + 3), np.float32)
     rows[2] = [*CENTRE, *SIDES, *objectness, 0, 0, 0.8, 0, 1, 2, 3]
-    table = rows.T if decoder is yolo.yolov8 else rows
+    table = rows.T if decoder is tables.yolov8 else rows
     found = decoder([table, prototypes], SIZE)
     assert found.scores.shape == (5, CLASSES)
     assert found.coefficients is not None
@@ -75,8 +75,9 @@ def test_mask_coefficients_follow_the_classes(decoder, objectness) -> None:
 def test_yolov10_rows_are_final() -> None:
     rows = np.zeros((9, 6), np.float32)
     rows[3] = [*BOX, 0.6, LABEL]
-    assert_found(yolo.rows([rows], SIZE), 0.6)
-    assert DECODERS["yolov10"].iou is None
+    assert_found(tables.rows([rows], SIZE), 0.6)
+    assert_found(tables.rows([rows * [0.25, 0.25, 0.25, 0.25, 1, 1]], SIZE, scale=4), 0.6)
+    assert DECODERS["yolov10"].limits.iou is None
 
 
 def test_postprocessed_reads_as_many_as_counted() -> None:
@@ -178,6 +179,18 @@ def test_nanodet_distances(interleaved: bool) -> None:
     assert_found(points.nanodet(outputs, SIZE), 0.6)
 
 
+def test_picodet_has_four_levels_and_its_centres_at_half_cells() -> None:
+    levels = [len(arrays.grid(SIZE, stride)) for stride in (8, 16, 32, 64)]
+    kinds = [np.zeros((n, CLASSES), np.float32) for n in levels]
+    bins = [np.zeros((n, 32), np.float32) for n in levels]
+    kinds[1][8, LABEL] = 0.6  # stride 16, column 2, row 1: its centre is 40, 24
+    distances = [40 - BOX[0], 24 - BOX[1], BOX[2] - 40, BOX[3] - 24]
+    bins[1][8] = np.concatenate([one_bin(d / 16) for d in distances])
+    assert_found(points.picodet([*kinds, *bins], SIZE), 0.6)
+    with pytest.raises(arrays.Unreadable, match=r"strides \(8, 16, 32, 64\)"):
+        points.picodet([*kinds[:3], *bins[:3]], SIZE)
+
+
 def test_scrfd_tells_its_outputs_apart_by_shape() -> None:
     outputs = []
     for stride in (8, 16, 32):
@@ -187,7 +200,7 @@ def test_scrfd_tells_its_outputs_apart_by_shape() -> None:
     outputs[1][at] = 0.9
     outputs[2][at] = np.array([32 - BOX[0], 16 - BOX[1], BOX[2] - 32, BOX[3] - 16]) / 8
     assert_found(points.scrfd(outputs, SIZE), 0.9, label=0)
-    with pytest.raises(ValueError, match="wanted for stride 64"):
+    with pytest.raises(ValueError, match="for stride 64"):
         points.scrfd(outputs, SIZE, strides=(8, 64))
 
 
@@ -228,7 +241,7 @@ def test_detr_ignores_the_last_class() -> None:
     logits[3, LABEL], logits[3, -1] = 8, 0
     boxes = np.full((5, 4), 0.1, np.float32)
     boxes[3] = [40 / 96, 26 / 64, 40 / 96, 32 / 64]
-    assert_found(queries.detr([logits, boxes], SIZE), np.exp(8) / (np.exp(8) + CLASSES))
+    assert_found(tables.detr([logits, boxes], SIZE), np.exp(8) / (np.exp(8) + CLASSES))
 
 
 def test_rtdetr_scores_are_independent() -> None:
@@ -236,21 +249,21 @@ def test_rtdetr_scores_are_independent() -> None:
     logits[3, LABEL] = 1
     boxes = np.full((5, 4), 0.1, np.float32)
     boxes[3] = [40 / 96, 26 / 64, 40 / 96, 32 / 64]
-    assert_found(queries.rtdetr([logits, boxes], SIZE), 1 / (1 + np.exp(-1)))
+    assert_found(tables.rtdetr([logits, boxes], SIZE), 1 / (1 + np.exp(-1)))
 
 
 def test_labelled_and_torchvision() -> None:
     labels, strength = np.array([1, LABEL]), np.array([0.2, 0.5])
     boxes = np.stack([BOX / 2, BOX])
-    assert_found(queries.labelled([labels, boxes, strength], SIZE), 0.5)
-    found = queries.torchvision([boxes, labels, strength, np.ones((2, 1, *SIZE))], SIZE)
+    assert_found(tables.labelled([labels, boxes, strength], SIZE), 0.5)
+    found = tables.torchvision([boxes, labels, strength, np.ones((2, 1, *SIZE))], SIZE)
     assert_found(found, 0.5)
     assert found.masks is not None
     assert found.masks.shape == (2, *SIZE)
 
 
 def test_torchvision_without_any_box() -> None:
-    found = queries.torchvision([np.zeros((0, 4)), np.zeros(0), np.zeros(0), np.zeros((0, 1, 8, 8))], SIZE)
+    found = tables.torchvision([np.zeros((0, 4)), np.zeros(0), np.zeros(0), np.zeros((0, 1, 8, 8))], SIZE)
     assert len(found.boxes) == 0
 
 
@@ -260,6 +273,16 @@ def test_semantic_layouts() -> None:
     assert semantic.argmax([np.zeros((1, 4, 5), np.int64)], SIZE).shape == (4, 5)
     assert semantic.argmax([np.zeros((4, 5, 1), np.int64)], SIZE).shape == (4, 5)
     assert semantic.argmax([np.zeros((1, 5), np.int64)], SIZE).shape == (1, 5)
+
+
+@pytest.mark.parametrize(
+    ("decoder", "limits"),
+    [("yolox", (0.001, 300, 0.65)), ("yolov5", (0.001, 300, 0.65)), ("yolov8", (0.001, 300, 0.7)),
+     ("yolov10", (0.001, 300, None)), ("fastestdet", (0.001, 100, 0.45)), ("picodet", (0.025, 100, 0.6)),
+     ("nanodet", (0.01, 100, 0.6)), ("ssd", (0.01, 100, 0.6)), ("detr", (0.01, 100, None))],
+)  # fmt: skip
+def test_thresholds_are_those_of_the_networks_own_validation(decoder: str, limits: tuple) -> None:
+    assert DECODERS[decoder].limits == Limits(*limits)
 
 
 def test_every_decoder_says_what_it_wants() -> None:

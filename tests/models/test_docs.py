@@ -11,8 +11,8 @@ import yaml
 
 from stormproof.models import ADAPTERS, open_model
 from stormproof.models.card import Card, InputCard, complete_card
+from stormproof.models.classes import VOCABULARIES
 from stormproof.models.decoders import DECODERS
-from stormproof.models.vocabulary import VOCABULARIES
 
 TEXT = (Path(__file__).parents[2] / "docs/models.md").read_text(encoding="utf-8")
 

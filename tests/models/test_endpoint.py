@@ -163,9 +163,9 @@ def test_redirects_stay_on_the_host(server: Server) -> None:
     ("answer", "error", "said"),
     [
         (lambda handler: handler.reply(200, b"{"), ModelError, "not JSON"),
-        (lambda handler: handler.reply(200, b"[]"), ModelError, "without a list 'predictions'"),
+        (lambda handler: handler.reply(200, b"[]"), ModelError, "sent no list 'predictions'"),
         (says([BOX]), InvalidPrediction, "1 predictions for 2 images"),
-        (says([BOX, 3]), InvalidPrediction, "answered with int"),
+        (says([BOX, 3]), InvalidPrediction, "returned int for an image"),
         (says([BOX, {"semantic": "!"}]), ModelError, "not a PNG in base64"),
     ],
 )
@@ -185,7 +185,7 @@ def test_tokens_come_from_the_environment(server: Server, monkeypatch) -> None:
 
 
 def test_addresses_that_are_none(server: Server) -> None:
-    with pytest.raises(InvalidOption, match="names no host"):
+    with pytest.raises(InvalidOption, match="has no host"):
         open_model("http:predict")
     with pytest.raises(InvalidOption, match="positive"):
         open_model(f"{server.url},timeout=0")

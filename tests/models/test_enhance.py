@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 import pytest
 
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.models import open_model
-from stormproof.models.enhance import STEPS, clahe, enhanced, nlm
+from stormproof.models.enhance import clahe, enhanced, nlm
 
 RNG = np.random.default_rng(0)
 DIM = np.clip(RNG.normal(60, 4, (64, 96, 3)), 0, 255).astype(np.uint8)
@@ -29,6 +30,32 @@ def test_nlm_removes_noise_and_keeps_edges() -> None:
     cleaned = nlm(noisy)
     assert np.abs(cleaned.astype(int) - clean).mean() < 0.7 * np.abs(noisy.astype(int) - clean).mean()
     assert np.abs(cleaned[:, 60:].reshape(-1, 3).mean(axis=0) - (200, 120, 40)).max() < 3  # channels in order
+
+
+def test_clahe_changes_the_luma_alone() -> None:
+    """By the formulas of ITU-R BT.601: with red and blue exchanged, both planes of colour would move."""
+    image = RNG.integers(60, 160, (64, 96, 3), dtype=np.uint8)
+    image[:, :48, 0] += 60
+    weights = np.array([0.299, 0.587, 0.114])
+    luma = np.round(image @ weights).astype(np.uint8)
+    lifted = cv2.createCLAHE(2.0, (8, 8)).apply(luma)
+    shown = clahe(image).astype(float)
+    inside = ((shown > 0) & (shown < 255)).all(axis=2)
+    assert np.abs(shown @ weights - lifted)[inside].mean() < 0.5
+    for channel in (0, 2):
+        before, after = image[..., channel] - image @ weights, shown[..., channel] - shown @ weights
+        assert np.abs(after - before)[inside].max() < 3
+
+
+def test_nlm_separates_luma_from_colour() -> None:
+    """As OpenCV does with BGR: means of CIELAB's L, and of its a and b, from the image as RGB."""
+    image = RNG.integers(90, 110, (40, 48, 3), dtype=np.uint8)
+    image[:, 24:] += np.array([90, 0, 30], np.uint8)
+    lab = cv2.cvtColor(image, cv2.COLOR_LRGB2Lab)
+    lightness = cv2.fastNlMeansDenoising(lab[..., 0], None, 3, 7, 21)
+    colour = cv2.fastNlMeansDenoising(np.ascontiguousarray(lab[..., 1:]), None, 3, 7, 21)
+    wanted = cv2.cvtColor(np.dstack([lightness, colour]), cv2.COLOR_Lab2LRGB)
+    assert np.array_equal(nlm(image), wanted)
 
 
 class Recorder:
@@ -62,7 +89,26 @@ def test_steps_run_in_order_and_name_the_model() -> None:
 def test_what_cannot_be_enhanced(tmp_path) -> None:
     with pytest.raises(UnknownName, match="Did you mean 'clahe'"):
         enhanced(Recorder(), ["clahee"])
+    with pytest.raises(UnknownName, match="Known: clahe, nlm"):
+        enhanced(Recorder(), ["sharpen"])
     (tmp_path / "clean.json").write_text("[]")
     with pytest.raises(InvalidOption, match="no image to enhance"):
         enhanced(open_model(f"results:{tmp_path}/clean.json"), ["nlm"])
-    assert list(STEPS) == ["clahe", "nlm", "style"]
+
+
+def test_other_packages_bring_enhancements(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By entry point, as `style` does; what an enhancement states of itself is part of the fingerprint."""
+    info = tmp_path / "brightener-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: brightener\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[stormproof.enhancements]\nbrighter = my_brightener:brighter\n")
+    (tmp_path / "my_brightener.py").write_text("def brighter(image):\n    return image + 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    model = Recorder()
+    bright = enhanced(model, ["brighter", "brighter"])
+    bright([DIM])
+    assert np.array_equal(model.seen[0], DIM + 2)
+    assert bright.name == "net+brighter+brighter"
+    first = bright.fingerprint
+    monkeypatch.setattr("my_brightener.brighter.fingerprint", "2", raising=False)
+    assert bright.fingerprint != first

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stormproof.core.errors import ModelError
 from stormproof.models.guess import Graph, Tensor, guess_card, several_at_once
@@ -64,6 +68,21 @@ CASES = {
         graph((416, 416), *[((1, n, c), F) for c in (80, 32) for n in (2704, 676, 169)]),
         "nanodet",
         "coco80",
+    ),
+    "picodet": (
+        graph((800, 608), *[((1, n, c), F) for c in (10, 32) for n in (7600, 1900, 475, 130)]),
+        "picodet",
+        None,
+    ),
+    "picodet, level by level": (
+        graph((320, 320), *[((1, n, c), F) for n in (1600, 400, 100, 25) for c in (80, 32)]),
+        "picodet",
+        "coco80",
+    ),
+    "centernet with finished boxes": (
+        graph((512, 512), *[((1, n, 128, 128), F) for n in (80, 2, 2)], ((1, 100, 6), F)),
+        "yolov10",
+        None,
     ),
     "fastestdet": (graph((352, 352), ((1, 85, 22, 22), F)), "fastestdet", "coco80"),
     "detr": (
@@ -144,6 +163,36 @@ def test_the_order_of_named_outputs() -> None:
     assert guess_card(CASES["rt-detr with sizes"][0])["size_input"] == "orig_target_sizes"
 
 
+def test_finished_boxes_are_taken_before_raw_maps() -> None:
+    assert guess_card(CASES["centernet with finished boxes"][0])["outputs"] == ["out3"]
+    raw = graph(S, ((1, 8400, 6), F), ((1, 1, 80, 80), F), ((1, 1, 40, 40), F))
+    assert guess_card(raw).get("decoder") != "yolov10"  # YOLOX of one class: a row per cell is not finished
+
+
+def test_names_as_paddle_writes_them() -> None:
+    outside = CASES["picodet"][0]
+    named = Graph(outside.inputs, outside.outputs, {"character": "text\ntitle"})
+    assert guess_card(named)["classes"] == ["text", "title"]
+
+
+sides = st.none() | st.sampled_from([1, 2, 3, 4, 6, 7, 16, 32, 64, 84, 85, 91, 336])
+shapes = st.lists(sides, max_size=5).map(tuple)
+literals = st.sampled_from(["[64, 64]", "64", "{0: 'a'}", "{0: 'a', 'b': 1}", "(", "[1]", "None", "['a']"])
+
+
+@given(
+    st.lists(shapes, min_size=1, max_size=2),
+    st.lists(st.tuples(shapes, st.sampled_from([F, N, "bool", "seq(tensor(float))"])), max_size=8),
+    st.dictionaries(st.sampled_from(["names", "imgsz", "mean", "std", "character", "task"]), literals),
+)
+def test_any_graph_is_guessed_or_refused(inputs, outputs, metadata) -> None:
+    names = ("logits", "pred_boxes", "labels", "dets", "out", "boxes", "scores", "a")
+    tensors = tuple(Tensor(name, *output) for name, output in zip(names, outputs, strict=False))
+    outside = Graph(tuple(Tensor(f"in{i}", shape, F) for i, shape in enumerate(inputs)), tensors, metadata)
+    with suppress(ModelError):
+        guess_card(outside)
+
+
 def test_a_column_for_nothing_is_left_out_where_the_classes_are_known() -> None:
     assert guess_card(CASES["ssd before its boxes are decoded"][0])["options"] == {"background": True}
     own = graph(
@@ -195,5 +244,5 @@ def test_what_cannot_be_told_stays_open() -> None:
     unsure = graph(S, ((1, 100, 4), F), ((1, 100, 7), F), names=["pred_boxes", "logits"])
     assert guess_card(unsure)["outputs"] == ["logits", "pred_boxes"]
     assert "decoder" not in guess_card(unsure)
-    with pytest.raises(ModelError, match="takes no image"):
+    with pytest.raises(ModelError, match="no input for an image"):
         guess_card(Graph((Tensor("x", (1, 7), F),), (Tensor("y", (1,), F),)))

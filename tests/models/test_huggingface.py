@@ -198,5 +198,5 @@ def test_classes_that_the_network_only_numbers(tmp_path: Path) -> None:
     assert found.semantic is not None
     assert found.semantic.shape == IMAGE.shape[:2]
     assert open_model(f"hf:{folder},classes=dataset").semantic_classes == ()
-    with pytest.raises(ModelError, match="has 3 classes, classes=voc20 names 20"):
+    with pytest.raises(ModelError, match="has 3 classes, but classes=voc20 names 20"):
         open_model(f"hf:{folder},classes=voc20")

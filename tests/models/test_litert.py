@@ -10,7 +10,7 @@ import pytest
 
 from stormproof.core.errors import ModelError
 from stormproof.models import open_model
-from stormproof.models.tflitefile import read_metadata
+from stormproof.models.litert import read_metadata
 
 litert = pytest.importorskip("ai_edge_litert.interpreter", reason="needs the extra 'litert'")
 from ai_edge_litert import schema_py_generated as schema  # noqa: E402

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from stormproof.core.errors import InvalidOption, ModelError, UnknownName
+from stormproof.core.spec import Spec
 from stormproof.models import open_model
-from stormproof.models.onnx import _PROVIDERS
-from stormproof.models.onnxfile import confine
+from stormproof.models.onnx import _PROVIDERS, confine
+from stormproof.models.sanity_checks import probe
 
 onnx = pytest.importorskip("onnx", reason="needs the extra 'onnx'")
 pytest.importorskip("onnxruntime", reason="needs the extra 'onnx'")
@@ -202,7 +203,7 @@ def test_classes_can_be_renamed(tmp_path: Path) -> None:
 def test_a_card_that_contradicts_the_graph(tmp_path: Path) -> None:
     path = echo(tmp_path / "net.onnx")
     (tmp_path / "net.yaml").write_text("input: {size: 64}\nclasses: dataset\n")
-    with pytest.raises(ModelError, match=r"the graph wants \(32, 32\)"):
+    with pytest.raises(ModelError, match=r"but the graph needs \(32, 32\)"):
         open_model(f"onnx:{path}")
     (tmp_path / "net.yaml").write_text("outputs: [scores]\nclasses: dataset\n")
     with pytest.raises(ModelError, match="not in the graph"):
@@ -293,3 +294,77 @@ def test_weights_hidden_in_a_subgraph_are_found(tmp_path: Path) -> None:
     path = save(tmp_path / "net.onnx", [node], [("x", FLOAT, shape)], [("out", FLOAT, shape)], weights)
     with pytest.raises(ModelError, match="outside its folder"):
         open_model(f"onnx:{path},classes=dataset")
+
+
+def refused(path: Path, content: bytes) -> list[str]:
+    """What is said of a file, by opening it and by looking at it; nothing but our own errors comes out."""
+    path.write_bytes(content)
+    lines = []
+    with pytest.raises(ModelError) as error:
+        open_model(f"onnx:{path},classes=dataset")
+    lines.append(str(error.value))
+    try:
+        lines.append(probe(Spec("onnx", str(path)), IMAGE).problem)
+    except ModelError as problem:
+        lines.append(str(problem))
+    assert not any("\n" in line for line in lines)
+    return lines
+
+
+def test_a_graph_without_outputs(tmp_path: Path) -> None:
+    path = save(
+        tmp_path / "a.onnx", [helper.make_node("Relu", ["x"], ["y"])], [("x", FLOAT, [1, 3, 8, 8])], []
+    )
+    assert all("has no outputs" in line for line in refused(path, path.read_bytes()))
+
+
+def test_an_argmax_without_inputs(tmp_path: Path) -> None:
+    inputs, outputs = [("x", FLOAT, [1, 3, 8, 8])], [("y", LONG, [1, 8, 8])]
+    path = save(tmp_path / "a.onnx", [helper.make_node("ArgMax", [], ["y"])], inputs, outputs)
+    assert all("onnxruntime cannot load it" in line for line in refused(path, path.read_bytes()))
+
+
+@pytest.mark.parametrize("name", [b"input-name", b"output-name", b"ReduceMean", b"a-class-name"])
+def test_names_that_are_not_text(tmp_path: Path, name: bytes) -> None:
+    shape = [1, 3, 32, 32]
+    node = helper.make_node("ReduceMean", ["input-name"], ["output-name"], keepdims=1, axes=[1])
+    sides = [("input-name", FLOAT, shape)], [("output-name", FLOAT, shape)]
+    path = save(tmp_path / "a.onnx", [node], *sides, metadata={"names": "['a-class-name']"})
+    content = path.read_bytes()
+    assert name in content
+    broken = content.replace(name, b"\xff" * len(name))
+    assert all("a name that is not UTF-8" in line for line in refused(path, broken))
+
+
+@pytest.mark.parametrize("location", ["../secret", "a\0b", "w" * 5000])
+def test_a_file_is_checked_before_a_session_opens_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, location: str
+) -> None:
+    """`inspect`, too, asks us first: no runtime sees where the weights are said to lie."""
+    path = external(tmp_path / "net.onnx", location)
+    monkeypatch.setattr("onnxruntime.InferenceSession", None)
+    lines = refused(path, path.read_bytes())
+    assert all("stores weights in" in line for line in lines)
+
+
+def test_outputs_that_are_no_tensors(tmp_path: Path) -> None:
+    shape = [1, 3, 8, 8]
+    path = save(
+        tmp_path / "a.onnx", [helper.make_node("SequenceConstruct", ["x"], ["y"])], [("x", FLOAT, shape)], []
+    )
+    model = onnx.load(str(path))
+    model.graph.output.append(helper.make_tensor_sequence_value_info("y", FLOAT, shape))
+    onnx.save(model, str(path))
+    with pytest.raises(ModelError, match="not a tensor"):
+        open_model(f"onnx:{path},classes=dataset,decoder=boxes")
+
+
+def test_a_network_that_fails_says_so_in_one_line(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Reshape", ["x", "shape"], ["out"])]
+    shape = constant("shape", np.array([1, 7, 32, 32], np.int64))
+    sides = [("x", FLOAT, [1, 3, "h", "w"])], [("out", FLOAT, [1, 7, 32, 32])]
+    path = save(tmp_path / "a.onnx", nodes, *sides, [shape])
+    (tmp_path / "a.yaml").write_text("input: {size: 32}\n")
+    with pytest.raises(ModelError, match="onnxruntime cannot run it") as error:
+        open_model(f"onnx:{path},classes=dataset,decoder=logits")([IMAGE])
+    assert "\n" not in str(error.value)

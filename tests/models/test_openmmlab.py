@@ -98,7 +98,7 @@ def test_mmdetection_never_opens_a_pickle(monkeypatch, tmp_path: Path) -> None:
 
     install(monkeypatch, mmdet={}, mmdet__apis=mmdet_apis(masks=False))
     torch.save({"state_dict": {"weight": torch.ones(1)}, "message_hub": Evil()}, tmp_path / "evil.pth")
-    with pytest.raises(ModelError, match="holds more than weights"):
+    with pytest.raises(ModelError, match="contains more than weights"):
         open_model(f"mmdet:{file(tmp_path, 'rtmdet.py')},weights={tmp_path}/evil.pth")
     assert not (tmp_path / "it ran").exists()
 

@@ -125,8 +125,15 @@ def test_an_array_is_a_semantic_map(tmp_path: Path, kind: str) -> None:
         ("np.full(image.shape[:2], 0.5)", InvalidPrediction, "fractions"),
         ("np.full(image.shape[:2], -1)", InvalidPrediction, "classes are 0"),
         ("np.full(image.shape[:2], np.nan)", InvalidPrediction, "nan"),
-        ("3", InvalidPrediction, "answered with int"),
-        ("{'box': []}", InvalidPrediction, "known are boxes"),
+        ("3", InvalidPrediction, "returned int for an image"),
+        ("{'boxes': [[0, 0, 1], [1]], 'scores': [1], 'labels': [0]}", InvalidPrediction, "read as numbers"),
+        ("{'boxes': [['a']], 'scores': [1], 'labels': [0]}", InvalidPrediction, "read as numbers"),
+        ("{'boxes': [0, 0, 1], 'scores': [], 'labels': []}", InvalidPrediction, "n×4 numbers"),
+        ("{'masks': 3, 'scores': [1], 'labels': [0]}", InvalidPrediction, "int as masks"),
+        ("{'masks': [{'size': [1, 1], 'counts': [1]}], 'scores': [1]}", InvalidPrediction, "RLE size"),
+        ("{'boxes': [[0, 0, 1, 1]], 'scores': 1.0, 'labels': 10**400}", InvalidPrediction, "labels that"),
+        ("[[1, 2], [3]]", InvalidPrediction, "read as numbers"),
+        ("{'box': []}", InvalidPrediction, "known keys are boxes"),
         ("{'boxes': [[0, 0, 1, 1]], 'scores': [], 'labels': [0]}", InvalidPrediction, "every box needs"),
         ("{'boxes': [[0, 0, 1, 1]], 'scores': [np.nan], 'labels': [0]}", InvalidPrediction, "Score 0 is nan"),
         ("{'boxes': [[0, 0, np.nan, 1]], 'scores': [1], 'labels': [0]}", InvalidPrediction, "Box 0"),
@@ -149,7 +156,7 @@ def test_code_that_cannot_be_used(tmp_path: Path) -> None:
     path = script(tmp_path, "number = 3\n")
     with pytest.raises(InvalidOption, match="it has number"):
         open_model(f"{path}:nmber")
-    with pytest.raises(InvalidOption, match="cannot be called"):
+    with pytest.raises(InvalidOption, match="it is not callable"):
         open_model(f"{path}:number")
     with pytest.raises(InvalidOption, match="ZeroDivisionError"):
         open_model(f"{script(tmp_path, '1 / 0', 'broken.py')}:f")

@@ -23,7 +23,7 @@ CARDS = Path(__file__).parent / "cards"
 DETECTORS = {
     "efficientdet_lite0_coco_qdq": (",classes=coco91", 47.4),
     "ssdlite_mobilenetv2_300_coco_w16": ("", 49.3),
-    "yolox_nano_416_coco": ("", 46.0),
+    "yolox_nano_416_coco": ("", 47.5),
     "nanodet_m_416_coco": ("", 42.2),
     "fastestdet_352_coco": ("", 33.0),
     "ssd_mobilenet_v1_300_coco_qdq": (",classes=coco91", 33.8),

@@ -117,7 +117,7 @@ def test_pickles_are_never_opened(tmp_path: Path, card: Path, code: str, how: st
         path.write_bytes(pickle.dumps(Evil(proof)))
     else:
         torch.save(Evil(proof), path)
-    with pytest.raises(ModelError, match=r"refused|not opened"):
+    with pytest.raises(ModelError, match=r"refused|more than weights"):
         open_model(f"torch:{path}{module.format(code=code)},card={card}")
     assert not proof.exists()
 
@@ -126,7 +126,7 @@ def test_answers_of_every_shape() -> None:
     one, two = torch.zeros(1, 2), torch.ones(1, 3)
     assert [a.shape for a in flatten((one, [two]), None)] == [(1, 2), (1, 3)]
     assert [a.shape for a in flatten({"b": two, "a": one}, ["a", "b"])] == [(1, 2), (1, 3)]
-    with pytest.raises(ModelError, match="not in the module's answer"):
+    with pytest.raises(ModelError, match="not among the module's"):
         flatten({"b": two}, ["a"])
     scripted = ({}, [{"boxes": torch.zeros(0, 4), "labels": torch.zeros(0), "scores": torch.zeros(0)}])
     assert [a.shape for a in flatten(scripted, None)] == [(1, 0, 4), (1, 0), (1, 0)]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from stormproof.corruptions.groups import BENCHMARK_15
-from stormproof.models.networks import find_builtin
+from stormproof.models.builtin import find_builtin
 from stormproof.results.interval import Interval
 
 FOLDER = Path(__file__).resolve().parents[2] / "studies" / "stylized_training"

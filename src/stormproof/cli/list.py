@@ -217,7 +217,7 @@ def _decoder_table(rows: list[dict[str, Any]]) -> Table:
 
 
 def _models() -> list[dict[str, Any]]:
-    from stormproof.models.networks import builtins
+    from stormproof.models.builtin import builtins
 
     return [
         {

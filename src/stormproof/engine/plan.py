@@ -23,10 +23,10 @@ from stormproof.engine.pair import Pair, forget_pair, open_pair
 from stormproof.engine.quota import Quota
 from stormproof.engine.rehearsal import first_look, rehearse, require_truth
 from stormproof.engine.work import Work
-from stormproof.models.classes import is_nothing, match_classes
+from stormproof.models.classes import is_background, match_classes
 from stormproof.models.fingerprint import fingerprint
-from stormproof.models.meeting import taken_for
 from stormproof.models.model import Precomputed
+from stormproof.models.sanity_checks import describe_model
 from stormproof.results.store.parts import held_cells, part_path
 from stormproof.results.store.record import RECORD, DatasetRecord, ModelRecord, RunRecord, read_record
 
@@ -114,7 +114,8 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
     turn, turns = config.share
     config = config.model_copy(update={"chunk": chunk})
     chunks = range(turn - 1, -(-images // chunk), turns)
-    return Plan(config, record, work, chunks, taken_for(pair.model), first_look(pair.model, pair.dataset))
+    described = describe_model(pair.model)
+    return Plan(config, record, work, chunks, described, first_look(pair.model, pair.dataset))
 
 
 def survey(plan: Plan) -> Survey:
@@ -154,7 +155,7 @@ def _require_common_classes(pair: Pair) -> None:
             "open its other truth (voc-seg: for voc:, panoptic: for coco:) or another dataset."
         )
     for theirs, ours in both:
-        if all(is_nothing(name) for name, label in match_classes(theirs, ours).pairs if label >= 0):
+        if all(is_background(name) for name, label in match_classes(theirs, ours).pairs if label >= 0):
             raise InvalidOption(
                 f"No class of {model.name} ({', '.join(theirs[:5])} …) is a class of {dataset.name} "
                 f"({', '.join(ours[:5])} …); rename the model's classes to the dataset's, in a card "

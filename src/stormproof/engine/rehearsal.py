@@ -10,9 +10,9 @@ from stormproof.core.sample import Sample
 from stormproof.corruptions import apply, find
 from stormproof.datasets.dataset import Dataset
 from stormproof.metrics.metric import measures
-from stormproof.models.meeting import suspicions
 from stormproof.models.model import Model, Precomputed
 from stormproof.models.network import Network
+from stormproof.models.sanity_checks import check_predictions
 
 _TRIES = 3  # images: the first may be the only one without depth
 
@@ -64,7 +64,7 @@ def first_look(model: Model | Precomputed, dataset: Dataset) -> tuple[str, ...]:
     except Exception:
         return ()
     sizes = [(sample.image.shape[0], sample.image.shape[1]) for sample in samples]
-    return tuple(suspicions(model, said, sizes)) if samples else ()
+    return tuple(check_predictions(model, said, sizes)) if samples else ()
 
 
 def _what_for(condition: Condition) -> tuple[object, ...]:

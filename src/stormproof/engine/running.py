@@ -13,15 +13,16 @@ from stormproof.core.errors import InvalidOption, counted
 from stormproof.core.sample import Image, Sample
 from stormproof.core.spec import named_object
 from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.opened import OpenedDataset, open_dataset
 from stormproof.engine.config import make_config
 from stormproof.engine.notebook import watch_here
-from stormproof.engine.opened import OpenedDataset, OpenedModel, open_dataset, open_model
 from stormproof.engine.pair import forget_pair
 from stormproof.engine.run import Summary
 from stormproof.engine.run import run as run_config
 from stormproof.engine.trackers import open_tracker
 from stormproof.engine.work import alike
 from stormproof.models.model import Model
+from stormproof.models.opened import OpenedModel, open_model
 from stormproof.results.run import Run
 
 if TYPE_CHECKING:

@@ -20,11 +20,11 @@ ADAPTERS = declared(__name__, Path(__file__).parent)
 def open_model(text: str) -> Model | Precomputed:
     """Open the model that a spec string names.
 
-    Kinds are the built-in adapters, then those other packages offer in the entry point group
+    Kinds are the built-in adapters, then those that other packages register in the entry point group
     `stormproof.models`; `package.module:attribute` and `path/to/script.py:function` name Python code.
     """
     if text.startswith(f"{OBJECT}:"):
-        from stormproof.models.function import open_object
+        from stormproof.models.python import open_object
 
         return open_object(text.removeprefix(f"{OBJECT}:"))
     known = with_plugins(ADAPTERS, "stormproof.models")
@@ -40,7 +40,7 @@ def open_model(text: str) -> Model | Precomputed:
     raise UnknownName("kind of model", spec.kind, known, hint)
 
 
-# What a bare file is opened with, by its suffix.
+# The spec of a file by its suffix.
 _FILES = {
     ".onnx": "onnx:{0}", ".tflite": "tflite:{0}", ".pt": "torch:{0}",
     ".pth": "torch:{0},module=package.module:factory",
@@ -49,17 +49,17 @@ _FILES = {
 
 
 def _refuse_bare_file(text: str) -> None:
-    """`x.onnx` and `yolo11n.pt` name a file and no kind; say which kind it most likely is."""
+    """`x.onnx` and `yolo11n.pt` name a file but no kind; the error suggests the likely one."""
     main, comma, rest = text.strip().partition(",")
     suffix = PurePath(main).suffix.lower()
     if suffix not in _FILES or ":" in main.removeprefix("C:"):
         return
     form = "ultralytics:{0},trust=true" if suffix == ".pt" and "yolo" in main.lower() else _FILES[suffix]
-    raise InvalidOption(f"{text!r} names a file, but not its kind; write {form.format(main)}{comma}{rest}")
+    raise InvalidOption(f"{text!r} names a file but not its kind; write {form.format(main)}{comma}{rest}")
 
 
 def _with_default(text: str, known: Mapping[str, Opener]) -> str:
-    """`hog` and `hog:,threshold=0` as `hog:people…`: the kind's own default where no main part is named."""
+    """The spec with the kind's default main part: `hog` and `hog:,margin=0` become `hog:people…`."""
     match = re.fullmatch(r"\s*(\w+)(?::(?=\s*(?:,|$)))?\s*(,.*)?", text)
     default = known[match[1]].default if match and match[1] in known else ""
     return f"{match[1]}:{default}{match[2] or ''}" if match and default else text

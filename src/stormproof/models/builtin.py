@@ -1,11 +1,24 @@
-"""Networks that come with the package: `builtin:street-centre[,threads=2,score=0.3]`."""
+"""Networks that come with the package: `builtin:street-centre[,threads=2,score=0.3]`.
+
+They were trained on the built-in street by `training/`. Each is three files in `networks/`: NAME.onnx, its
+card NAME.yaml, and NAME.json, the record of its training: settings, curve, the world's version and the score
+on clean images of `world:test`.
+"""
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stormproof.core.errors import UnknownName
 from stormproof.core.spec import opens
 from stormproof.models.network import Network
-from stormproof.models.networks import find_builtin
 from stormproof.models.onnx import open_onnx
+
+FOLDER = Path(__file__).with_name("networks")
+_TASKS = {"grid": "detection", "centre": "detection", "masks": "instance", "semantic": "semantic"}
 
 
 @opens("builtin")
@@ -22,3 +35,59 @@ def open_builtin(
     """Open a network by its name; everything else is as for any ONNX file."""
     path = find_builtin(main).path
     return open_onnx(str(path), threads=threads, batch=batch, device=device, score=score, iou=iou, keep=keep)
+
+
+@dataclass(frozen=True, slots=True)
+class Builtin:
+    """A network of the package, as its own files describe it."""
+
+    name: str
+    task: str  # detection, instance or semantic
+    training: str  # standard, stylized, combined …
+    parameters: int
+    bytes: int
+    world: int  # the version of the world it was trained on
+    clean: dict[str, float]  # measure → score on world:test
+    images: int  # of world:test, behind that score
+
+    @property
+    def path(self) -> Path:
+        return FOLDER / f"{self.name}.onnx"
+
+
+def builtins() -> dict[str, Builtin]:
+    """Every network of the package by name."""
+    return {path.stem: _read(path.stem) for path in sorted(FOLDER.glob("*.onnx"))}
+
+
+def find_builtin(name: str) -> Builtin:
+    """The network of that name.
+
+    >>> find_builtin("street-grid").task
+    'detection'
+    """
+    if not (FOLDER / f"{name}.onnx").is_file() or Path(name).name != name:
+        hint = "List them with 'stormproof list models'."
+        raise UnknownName("built-in network", name, builtins(), hint)
+    return _read(name)
+
+
+def training_record(name: str) -> dict[str, Any]:
+    """How a network was trained: the content of NAME.json."""
+    content: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    return content
+
+
+def _read(name: str) -> Builtin:
+    record = training_record(name)
+    training, clean = record["training"], record["clean"]
+    return Builtin(
+        name=name,
+        task=_TASKS[training["network"]],
+        training=training["kind"],
+        parameters=record["parameters"],
+        bytes=(FOLDER / f"{name}.onnx").stat().st_size,
+        world=record["world"],
+        clean=clean["scores"],
+        images=clean["images"],
+    )

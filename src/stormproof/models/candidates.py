@@ -1,4 +1,4 @@
-"""From what a decoder read out of a network to a prediction: threshold, suppress, carry back to the image."""
+"""From a decoder's candidates to a prediction: threshold, suppress, map back to the image."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from stormproof.models.geometry import Fit
 
 Array = npt.NDArray[Any]
 
-# Suppression takes time with the square of the boxes; nobody's hundred best lie beyond the best 3000.
+# Suppression takes quadratic time, and the boxes that stay are among the best 3000 candidates.
 _CONSIDERED = 3000
-_NO_LOGIT = 60.0  # e⁶⁰ to one: no network is as sure as that
+_NO_LOGIT = 60.0  # e⁶⁰ to one: no network is that certain
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
     """Boxes in input pixels, before thresholds.
 
-    `scores` are n×classes with no `labels`, or one per box with them. Masks cover the whole input, either
-    as n `masks` of probabilities or as `coefficients` (n×k) of k `prototypes` that give logits.
+    `scores` are n×classes without `labels`, or one per box with `labels`. Masks cover the whole input, either
+    as n `masks` of probabilities or as `coefficients` (n×k) of k `prototypes` of logits.
     """
 
     boxes: Array
@@ -40,27 +40,26 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Least score; most boxes per image; overlap from which the weaker of two boxes of a class goes, or
-    None where the network has seen to that itself."""
+    """The lowest score kept; the most boxes per image; the IoU above which the weaker of two boxes of a class
+    is suppressed, or None if the network suppresses boxes itself."""
 
-    score: float
-    keep: int
+    score: float = 0.01
+    keep: int = 100
     iou: float | None = None
 
 
 def to_prediction(
-    found: Candidates, fit: Fit, limits: Limits, *, offset: int = 0, nothing: Sequence[int] = ()
+    found: Candidates, fit: Fit, limits: Limits, *, offset: int = 0, background: Sequence[int] = ()
 ) -> Prediction:
-    """The best candidates, in image pixels; `offset` is added to labels, and those below 0 go.
+    """The best candidates, in image pixels.
 
-    So do those of `nothing`, the labels of background: before the best are taken, which they would fill.
-
-    Boxes suppress one another as the network gave them and are cut at the image's border afterwards, as
-    in the networks' own code: two boxes that reach into the padding may overlap less there than here.
+    `offset` is added to labels; labels below 0 and those of `background` are dropped before the best are
+    taken, since they would crowd out objects. Boxes are suppressed as the network outputs them and cut at
+    the image's border afterwards, as in the networks' own code.
     """
     rows, labels, scores = _above(found, limits.score)
     labels = labels + offset
-    real = _has_area(found.boxes[rows]) & (labels >= 0) & ~np.isin(labels, nothing)
+    real = _has_area(found.boxes[rows]) & (labels >= 0) & ~np.isin(labels, background)
     rows, labels, scores = rows[real], labels[real], scores[real]
     best = _best(scores)
     rows, labels, scores = rows[best], labels[best], scores[best]
@@ -80,7 +79,7 @@ def _has_area(boxes: Array) -> Bools:
 
 
 def _best(scores: Array) -> Ints:
-    """Positions of the best few thousand scores, best first; equal ones in their order."""
+    """Positions of the best few thousand scores, best first; equal scores keep their order."""
     among = np.arange(len(scores))
     if len(scores) > _CONSIDERED:
         among = np.flatnonzero(scores >= np.partition(scores, -_CONSIDERED)[-_CONSIDERED])
@@ -94,8 +93,8 @@ def _above(found: Candidates, least: float) -> tuple[Ints, Ints, Array]:
     if scores.size and (scores.max() > 1.001 or scores.min() < -0.001):
         fix = "set options: {logits: true} in its card, or choose another decoder"
         if scores.max() > _NO_LOGIT:
-            fix = "these are coordinates, as of the key points of a pose network, not scores"
-        raise ModelError(f"Scores run from {scores.min():.3g} to {scores.max():.3g}, not 0 to 1; {fix}.")
+            fix = "these are coordinates, such as the key points of a pose network, not scores"
+        raise ModelError(f"Scores range from {scores.min():.3g} to {scores.max():.3g}, not 0 to 1; {fix}.")
     scores = np.clip(scores, 0, 1)
     if found.labels is not None:
         rows = np.flatnonzero(scores >= least)
@@ -110,7 +109,7 @@ def _require_finite(*outputs: Array, what: str = "output is") -> None:
 
 
 def nms(boxes: Array, scores: Array, labels: Array, *, iou: float, keep: int) -> Ints:
-    """Greedy suppression within each class: the at most `keep` rows that stay, best first.
+    """Greedy suppression within each class: the rows that stay, at most `keep`, best first.
 
     >>> boxes = np.array([[0, 0, 10, 10], [1, 0, 11, 10], [1, 0, 11, 10]], float)
     >>> nms(boxes, np.array([0.9, 0.8, 0.7]), np.array([0, 0, 1]), iou=0.5, keep=100).tolist()
@@ -124,8 +123,8 @@ def nms(boxes: Array, scores: Array, labels: Array, *, iou: float, keep: int) ->
 
 @kernel
 def _suppress(boxes: Any, labels: Any, iou: float, keep: int) -> Any:
-    # A box is compared with those that stay only, and all is over once enough do: thousands of
-    # candidates cost less than a millisecond.
+    # A box is compared only with those that stay, until enough do: thousands of candidates take less than a
+    # millisecond.
     stay = np.empty(keep, np.int64)
     count = 0
     for i in range(len(boxes)):
@@ -157,7 +156,7 @@ def _masks(found: Candidates, rows: Ints, fit: Fit, boxes: Array) -> tuple[RLE, 
         return None
     _require_finite(planes, what="masks are")
     masks = [fit.plane_to_image(np.asarray(plane, np.float32)) > threshold for plane in planes]
-    if crop:  # prototypes are shared by all objects, so they are lit outside the box too
+    if crop:  # all objects share the prototypes, which therefore extend beyond the box
         masks = [mask & _inside(mask, box) for mask, box in zip(masks, boxes, strict=True)]
     return tuple(RLE.from_mask(mask) for mask in masks)
 
@@ -181,7 +180,7 @@ def to_semantic(plane: Array, fit: Fit) -> Prediction:
 
 
 def _arg_max(scores: Array, fit: Fit) -> Array:
-    """The best class of each image pixel; one resized plane at a time, so that memory stays flat."""
+    """The best class of each image pixel; planes are resized one at a time, which keeps memory low."""
     best = fit.plane_to_image(scores[0].astype(np.float32))
     labels = np.zeros(fit.image, np.uint8 if len(scores) <= 256 else np.uint16)
     for label, plane in enumerate(scores[1:], start=1):

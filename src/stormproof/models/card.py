@@ -1,43 +1,40 @@
 """A model card: the small YAML file that says how to feed a network and how to read its outputs.
 
-Whatever the card leaves out is taken from the network's graph, then from what networks of its kind
-usually do. Unknown keys are errors.
+What the card leaves out is taken from the network's graph, then from the defaults of its decoder. Unknown
+keys are errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    create_model,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, create_model, model_validator
 
 from stormproof.core.errors import ModelError, UnknownName
 from stormproof.core.files import expand, read_yaml
 from stormproof.core.spec import keyword_options
 from stormproof.models.candidates import Limits
+from stormproof.models.classes import resolve_classes
 from stormproof.models.decoders import DECODERS
 from stormproof.models.geometry import Align, Interpolation, Resize, Rounding
 
-Triple = tuple[float, float, float]
+
+def _repeated(count: int) -> BeforeValidator:
+    """One number stands for all."""
+    return BeforeValidator(lambda value: (value,) * count if isinstance(value, int | float) else value)
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+Triple = Annotated[tuple[float, float, float], _repeated(3)]
+Pair = Annotated[tuple[int, int], _repeated(2)]
+Schema = TypeVar("Schema", bound=BaseModel)
 
 
-class InputCard(_Strict):
-    """What the network is fed. `mean` and `std` are in grey levels 0–255, in the order of `channels`."""
+class InputCard(BaseModel, extra="forbid", frozen=True):
+    """The network's input. `mean` and `std` are in grey levels 0–255, in the order of `channels`."""
 
-    size: tuple[int, int] | None = None  # height, width; short and long side where resize is 'shortest'
+    size: Pair | None = None  # height, width; short and long side where resize is 'shortest'
     layout: Literal["NCHW", "NHWC"] = "NCHW"
     dtype: Literal["float32", "float16", "uint8", "int8"] = "float32"
     channels: Literal["RGB", "BGR"] = "RGB"
@@ -50,18 +47,8 @@ class InputCard(_Strict):
     mean: Triple = (0.0, 0.0, 0.0)
     std: Triple = (1.0, 1.0, 1.0)
 
-    @field_validator("mean", "std", mode="before")
-    @classmethod
-    def _three(cls, value: Any) -> Any:
-        return (value,) * 3 if isinstance(value, int | float) else value
-
-    @field_validator("size", mode="before")
-    @classmethod
-    def _square(cls, value: Any) -> Any:
-        return (value, value) if isinstance(value, int) else value
-
     @model_validator(mode="after")
-    def _size_known(self) -> InputCard:
+    def _check(self) -> InputCard:
         if self.size is None and self.resize != "none":
             raise ValueError(f"size is missing: write size: [height, width] for resize: {self.resize}")
         if self.size is not None and min(self.size) < 1:
@@ -71,8 +58,8 @@ class InputCard(_Strict):
         return self
 
 
-class Card(_Strict):
-    """Everything about a network that its weights do not say."""
+class Card(BaseModel, extra="forbid", frozen=True):
+    """Everything about a network that its weights do not say. Limits default to the decoder's."""
 
     name: str | None = None
     classes: str | list[str] | None = None
@@ -83,85 +70,129 @@ class Card(_Strict):
     options: dict[str, Any] = Field(default_factory=dict)
     label_offset: int = 0
     size_input: str | None = None
-    score: float = Field(default=0.01, ge=0, le=1)
+    score: float = Field(ge=0, le=1)
     iou: float | None = Field(default=None, ge=0, le=1)
-    keep: int = Field(default=100, ge=1)
-
-    @field_validator("decoder")
-    @classmethod
-    def _known(cls, value: str) -> str:
-        if value not in DECODERS:
-            raise UnknownName("decoder", value, DECODERS, f"Decoders: {', '.join(DECODERS)}.")
-        return value
+    keep: int = Field(ge=1)
 
     @model_validator(mode="after")
-    def _decoder_options(self) -> Card:
-        declared = _options_of(self.decoder)
-        known = [*declared.model_fields]
+    def _check(self) -> Card:
+        """A decoder's options are its keyword-only parameters."""
+        known = keyword_options(DECODERS[self.decoder].function)
         for key in self.options:
             if key not in known:
                 hint = f"It takes: {', '.join(known) or 'none'}."
                 raise UnknownName(f"option of decoder {self.decoder!r}", key, known, hint)
+        fields: dict[str, Any] = {name: (p.annotation, p.default) for name, p in known.items()}
+        declared = create_model(f"options of {self.decoder}", **fields)
         object.__setattr__(self, "options", declared(**self.options).model_dump(exclude_unset=True))
         return self
 
     @property
     def limits(self) -> Limits:
-        return Limits(self.score, self.keep, DECODERS[self.decoder].iou if self.iou is None else self.iou)
-
-
-def _options_of(decoder: str) -> type[BaseModel]:
-    """The options of a decoder as a schema: its keyword-only parameters."""
-    parameters = keyword_options(DECODERS[decoder].function).values()
-    fields = {p.name: (p.annotation, p.default) for p in parameters}
-    made: type[BaseModel] = create_model(f"options of {decoder}", __base__=_Strict, **fields)  # type: ignore[call-overload]
-    return made
+        usual = DECODERS[self.decoder].limits
+        return Limits(self.score, self.keep, usual.iou if self.iou is None else self.iou)
 
 
 def read_card(model: Path | None, card: str | None) -> tuple[dict[str, Any], Path | None]:
-    """The card given, else `model.yaml` beside `model.onnx`, else nothing; and where it was found."""
+    """The card given, else `model.yaml` beside `model.onnx`, else nothing; and its path."""
     path = expand(card, error=ModelError) if card is not None else model and model.with_suffix(".yaml")
     if path is None or (card is None and not path.is_file()):
         return {}, None
     content = read_yaml(path, error=ModelError)
     if not isinstance(content, dict):
-        raise ModelError(
-            f"{path}: a model card is a YAML mapping, not {type(content).__name__}; see docs/models.md."
-        )
+        kind = type(content).__name__
+        raise ModelError(f"{path}: a model card is a YAML mapping, not {kind}; see docs/models.md.")
     return content, path
 
 
 def complete_card(
     guess: Mapping[str, Any], card: Mapping[str, Any], where: object, outputs: str = ""
 ) -> Card:
-    """What the card says over what was guessed, checked; `where` names the card in errors, `outputs` what the
-    network gives."""
+    """Merge the card over what was guessed over the decoder's defaults, and check the result.
+
+    Errors name the card by `where` and describe the network's `outputs`.
+    """
     merged = {**guess, **card}
     decoder = merged.get("decoder")
-    usual = DECODERS[decoder].usual if isinstance(decoder, str) and decoder in DECODERS else {}
     known = guess.get("input", {})
     given = card.get("input") or {}
     if not isinstance(given, Mapping):
         raise ModelError(f"{where}: input is {given!r:.60}; write input: with indented keys below it.")
+    if decoder is None:
+        raise ModelError(
+            f"{where}: the graph does not show how to read its outputs{' ' + outputs if outputs else ''}; "
+            f"write decoder: in a card, one of {', '.join(DECODERS)} (docs/models.md)."
+        )
+    if str(decoder) not in DECODERS:
+        unknown = UnknownName("decoder", str(decoder), DECODERS, f"Decoders: {', '.join(DECODERS)}.")
+        raise ModelError(f"{where}: {unknown}")
+    usual, limits = DECODERS[decoder].usual, DECODERS[decoder].limits
+    merged = {"score": limits.score, "keep": limits.keep, **merged}
     if {**known, **given}.get("dtype") in ("uint8", "int8"):  # such networks normalise inside
         usual = {key: value for key, value in usual.items() if key not in ("mean", "std")}
     if "size" in known and usual.get("resize") == "none":  # exported for one size, whatever is usual
         usual = {**usual, "resize": "stretch"}
     merged["input"] = {**usual, **known, **given}
-    if decoder is None:
-        raise ModelError(
-            f"{where}: how to read the outputs{' ' + outputs if outputs else ''} cannot be told "
-            f"from the graph; write decoder: in a card, one of {', '.join(DECODERS)} (docs/models.md)."
-        )
+    return checked(Card, merged, where)
+
+
+def checked(schema: type[Schema], values: Mapping[str, Any], where: object) -> Schema:
+    """`values` as a card, or part of one."""
     try:
-        return Card.model_validate(merged)
+        return schema.model_validate(values)
     except UnknownName as error:
         raise ModelError(f"{where}: {error}") from None
     except ValidationError as error:
-        raise ModelError(f"{where}: {_first(error)}") from None
+        details = [(".".join(map(str, e["loc"])), e["msg"], e["input"]) for e in error.errors()[:3]]
+        lines = (f"{place or 'card'}: {message}, not {given!r:.60}" for place, message, given in details)
+        raise ModelError(f"{where}: {'; '.join(lines)}.") from None
 
 
-def _first(error: ValidationError) -> str:
-    details = error.errors()
-    lines = [f"{'.'.join(map(str, d['loc'])) or 'card'}: {d['msg']}, not {d['input']!r:.60}" for d in details]
-    return "; ".join(lines[:3]) + "."
+def assemble_card(
+    file: Path | None,
+    card: str | None,
+    guess: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    name: str,
+    outputs: str = "",
+) -> tuple[Card, tuple[str, ...]]:
+    """A network's card and class names: the spec's settings over the card file over what was guessed.
+
+    `card` names the card file; by default it lies beside the network's `file`. Errors call the network `name`
+    and describe its `outputs`.
+    """
+    given, place = read_card(file, card)
+    given |= {key: value for key, value in settings.items() if value is not None}
+    whole = complete_card(guess, given, place or file or name, outputs)
+    if whole.decoder == "efficientdet-rows" and whole.classes == "coco80":
+        raise ModelError(f"{name}: EfficientDet outputs COCO's own numbers, up to 90; write classes=coco91.")
+    # A card names text files relative to itself; a spec relative to the working directory.
+    near = place.parent if place and settings.get("classes") is None else None
+    return whole, _class_names(whole, near, name)
+
+
+def _class_names(card: Card, near: Path | None, name: str) -> tuple[str, ...]:
+    """The class names, some of them renamed by the card.
+
+    Several classes may get the same name: then they count as one.
+    """
+    names = resolve_classes(card.classes, near)
+    if names is None:
+        plane = ", such as [background, person] for a single plane" if card.decoder == "logits" else ""
+        raise ModelError(
+            f"{name}: the graph does not name its classes; add ,classes=coco80 (or coco91, voc21, "
+            f"cityscapes19, a text file) or write classes: in the card{plane}; classes=dataset means that "
+            "its labels index the dataset's classes."
+        )
+    for old in card.rename:
+        if old not in names:
+            raise UnknownName(f"class to rename in the card of {name}", old, names)
+    return tuple(card.rename.get(old, old) for old in names)
+
+
+def chosen_outputs(asked: Sequence[str] | None, known: Sequence[str]) -> Sequence[str]:
+    """The outputs that the card names, which the graph must have; all outputs if the card names none."""
+    missing = [name for name in asked or () if name not in known]
+    if missing:
+        raise ModelError(f"outputs: {missing} are not in the graph, which has {list(known)}.")
+    return asked or known

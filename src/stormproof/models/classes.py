@@ -1,9 +1,11 @@
-"""Which class of a model is which class of a dataset: by name, with a table of names that mean the same."""
+"""Class names: common vocabularies, synonyms, and which class of a model is which class of a dataset."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,21 +13,137 @@ import numpy.typing as npt
 from rich.table import Table
 from rich.text import Text
 
-from stormproof.core.errors import InvalidOption, UnknownName
+from stormproof.core.errors import InvalidOption, ModelError, UnknownName
+from stormproof.core.files import locate, read_text
 from stormproof.core.sample import Bools, Ints, Prediction
-from stormproof.models.vocabulary import ALIASES, NOTHING, normalised
+from stormproof.datasets import ade20k, bdd, camvid, cityscapes, kitti, voc
 
 NO_CLASS = -1
-NO_PIXEL = 255  # what a semantic map holds where the model saw a class that the dataset does not have
+NO_PIXEL = 255  # the value in a semantic map where the model predicts a class that the dataset lacks
+
+# COCO numbers its 80 classes from 1 to 90 and leaves these numbers out.
+_COCO_GAPS = frozenset({12, 26, 29, 30, 45, 66, 68, 69, 71, 83})
+
+COCO = (
+    "person", "bicycle", "car", "motorcycle", "airplane", "bus", "train", "truck", "boat", "traffic light",
+    "fire hydrant", "stop sign", "parking meter", "bench", "bird", "cat", "dog", "horse", "sheep", "cow",
+    "elephant", "bear", "zebra", "giraffe", "backpack", "umbrella", "handbag", "tie", "suitcase", "frisbee",
+    "skis", "snowboard", "sports ball", "kite", "baseball bat", "baseball glove", "skateboard", "surfboard",
+    "tennis racket", "bottle", "wine glass", "cup", "fork", "knife", "spoon", "bowl", "banana", "apple",
+    "sandwich", "orange", "broccoli", "carrot", "hot dog", "pizza", "donut", "cake", "chair", "couch",
+    "potted plant", "bed", "dining table", "toilet", "tv", "laptop", "mouse", "remote", "keyboard",
+    "cell phone", "microwave", "oven", "toaster", "sink", "refrigerator", "book", "clock", "vase",
+    "scissors", "teddy bear", "hair drier", "toothbrush",
+)  # fmt: skip
+COCO_IDS = tuple(number for number in range(1, 91) if number not in _COCO_GAPS)
+_BY_ID = dict(zip(COCO_IDS, COCO, strict=True))
+
+VOCABULARIES: dict[str, tuple[str, ...]] = {
+    "coco80": COCO,
+    # By COCO's own number minus one; the numbers that COCO leaves out have empty names.
+    "coco91": tuple(_BY_ID.get(number, "") for number in range(1, 91)),
+    "voc20": voc.CLASSES,
+    "voc21": ("background", *voc.CLASSES),
+    "cityscapes19": cityscapes.SEMANTIC_CLASSES,
+    "cityscapes8": cityscapes.CLASSES,
+    "kitti8": kitti.CLASSES,
+    "bdd10": bdd.CLASSES,
+    "camvid11": camvid.CLASSES,
+    "ade150": ade20k.CLASSES,
+    # The model's labels index the dataset's classes.
+    "dataset": (),
+}
+
+# Synonyms. A name may occur only once in the whole table.
+ALIASES: tuple[tuple[str, ...], ...] = (
+    ("airplane", "aeroplane", "aircraft", "plane"),
+    ("motorcycle", "motorbike", "motor"),
+    ("bicycle", "bike"),
+    ("person", "pedestrian", "people", "human"),
+    ("rider", "cyclist", "bicyclist"),
+    ("train", "tram"),
+    ("tv", "tv monitor", "tvmonitor", "television", "television receiver"),
+    ("couch", "sofa"),
+    ("dining table", "diningtable"),
+    ("potted plant", "pottedplant"),
+    ("cell phone", "mobile phone", "cellphone"),
+    ("hair drier", "hair dryer"),
+    ("donut", "doughnut"),
+    ("refrigerator", "fridge", "icebox"),
+    ("traffic light", "trafficlight", "traffic signal", "traffic lights"),
+    ("traffic sign", "trafficsign", "signsymbol", "sign symbol", "sign"),
+    ("vegetation", "tree"),
+    ("sidewalk", "pavement"),
+    ("pole", "column pole"),
+    ("remote", "remote control"),
+    ("ski", "skis"),
+)
+
+# Names that models use for the output that stands for no object.
+BACKGROUND = frozenset({"", "?", "???", "n/a", "na", "none", "background", "void", "no object"})
+# The vocabulary that a network with this many classes most likely uses.
+_BY_COUNT = {
+    80: "coco80", 90: "coco91", 91: "coco91", 20: "voc20", 21: "voc21", 19: "cityscapes19", 150: "ade150",
+}  # fmt: skip
+
+
+def normalised(name: str) -> str:
+    """A name as it is compared: in lower case, words separated by single spaces.
+
+    >>> normalised("Person_sitting"), normalised("traffic-light")
+    ('person sitting', 'traffic light')
+    """
+    return re.sub(r"[\s_\-]+", " ", name.strip().lower()).strip()
+
+
+_MEANING = {normalised(name): normalised(group[0]) for group in ALIASES for name in group}
+
+
+def canonical(name: str) -> str:
+    """The first of a group of synonyms; words may be run together, as in VOC."""
+    key = normalised(name)
+    return _MEANING.get(key, _MEANING.get(key.replace(" ", ""), key))
+
+
+def is_background(name: str) -> bool:
+    return normalised(name) in BACKGROUND
+
+
+def resolve_classes(value: str | list[str] | None, near: Path | None) -> tuple[str, ...] | None:
+    """Class names from a vocabulary's name, a list, or a text file (in the folder `near`), one per line."""
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return tuple(str(name) for name in value)
+    if value in VOCABULARIES:
+        return VOCABULARIES[value]
+    if "." not in value and "/" not in value:
+        hint = f"Vocabularies: {', '.join(VOCABULARIES)}; or name a text file with one class per line."
+        raise UnknownName("vocabulary", value, VOCABULARIES, hint)
+    path = locate(value, near, error=ModelError)
+    # An empty line is kept: it is an output without a name.
+    names = tuple(line.strip() for line in read_text(path, error=ModelError).splitlines())
+    if not any(names):
+        raise ModelError(f"{path} contains no class names; write one per line.")
+    return names
+
+
+def vocabulary_of_size(count: int) -> str | None:
+    """The vocabulary that a number of classes points to.
+
+    >>> vocabulary_of_size(80), vocabulary_of_size(7)
+    ('coco80', None)
+    """
+    return _BY_COUNT.get(count)
 
 
 @dataclass(frozen=True, slots=True)
 class ClassMatch:
-    """Model classes and the dataset classes they stand for.
+    """The model's classes and the dataset's classes they correspond to.
 
-    `labels[i]` is the dataset's label for the model's label i, or −1. `unmatched_model` are the model's
-    classes that the dataset lacks: what it says about them is dropped. `unmatched_dataset` are the
-    dataset's classes that the model cannot say: it misses every one of those objects.
+    `labels[i]` is the dataset's label for the model's label i, or −1. Predictions of `unmatched_model`
+    classes, which the dataset lacks, are dropped. Objects of `unmatched_dataset` classes, which the model
+    does not know, are always missed.
     """
 
     model: tuple[str, ...]
@@ -34,21 +152,21 @@ class ClassMatch:
 
     @property
     def pairs(self) -> tuple[tuple[str, int], ...]:
-        """The model's names, each with the dataset's label."""
+        """Each of the model's names with the dataset's label."""
         return tuple(zip(self.model, self.labels, strict=True))
 
     @property
     def unmatched_model(self) -> tuple[str, ...]:
-        return tuple(name for name, label in self.pairs if label == NO_CLASS and not is_nothing(name))
+        return tuple(name for name, label in self.pairs if label == NO_CLASS and not is_background(name))
 
     @property
     def unmatched_dataset(self) -> tuple[str, ...]:
-        met = {*self.labels}
-        return tuple(name for i, name in enumerate(self.dataset) if i not in met and not is_nothing(name))
+        known = {*self.labels}
+        return tuple(n for i, n in enumerate(self.dataset) if i not in known and not is_background(n))
 
     def apply(self, prediction: Prediction) -> Prediction:
-        """A prediction in the model's labels as one in the dataset's; objects of unmatched classes go."""
-        labels, kept = self._objects(prediction.labels)
+        """Translate a prediction to the dataset's labels; objects of unmatched classes are dropped."""
+        labels, kept = self._translate(prediction.labels)
         masks = prediction.masks
         if masks is not None:
             masks = tuple(mask for mask, keep in zip(masks, kept, strict=True) if keep)
@@ -64,10 +182,12 @@ class ClassMatch:
             prediction.sides[kept],
         )
 
-    def _objects(self, labels: Ints) -> tuple[Ints, Bools]:
+    def _translate(self, labels: Ints) -> tuple[Ints, Bools]:
         beyond = labels[(labels < 0) | (labels >= len(self.labels))]
         if beyond.size:
-            raise InvalidOption(f"The model gave label {beyond[0]}, but names {len(self.labels)} classes.")
+            raise InvalidOption(
+                f"The model predicted label {beyond[0]}, but it names only {len(self.labels)} classes."
+            )
         mapped = np.asarray(self.labels, np.int64)[labels] if len(labels) else labels
         return mapped, mapped != NO_CLASS
 
@@ -81,11 +201,11 @@ class ClassMatch:
 def match_classes(
     model: Sequence[str], dataset: Sequence[str], names: Mapping[str, str] | None = None
 ) -> ClassMatch:
-    """Pair classes by name: the same name first, then a name that means the same.
+    """Match classes by name: the same name first, then a synonym.
 
-    Case, spaces, hyphens and underscores make no difference. An empty `model` says that its labels are the
-    dataset's own. `names` (model's name → dataset's name) overrides everything else, so that several
-    of the model's classes can be one of the dataset's.
+    Case, spaces, hyphens and underscores make no difference. An empty `model` means that its labels index
+    the dataset's classes. `names` (model's name → dataset's name) overrides everything else, so that several
+    of the model's classes can be one class of the dataset.
 
     >>> match = match_classes(["background", "tvmonitor", "sofa"], ["couch", "tv", "bed"])
     >>> match.labels, match.unmatched_dataset
@@ -93,18 +213,18 @@ def match_classes(
     """
     if not model:
         return ClassMatch(tuple(dataset), tuple(dataset), tuple(range(len(dataset))))
-    said = _said(names or {}, model, dataset)
+    overrides = _overrides(names or {}, model, dataset)
     exact = {normalised(name): i for i, name in reversed([*enumerate(dataset)])}
     meaning = {canonical(name): i for i, name in reversed([*enumerate(dataset)])}
     labels = []
     for name in model:
         key = normalised(name)
-        found = said.get(key, exact.get(key, meaning.get(canonical(name), NO_CLASS)))
+        found = overrides.get(key, exact.get(key, meaning.get(canonical(name), NO_CLASS)))
         labels.append(NO_CLASS if name.strip() == "" else found)
     return ClassMatch(tuple(model), tuple(dataset), tuple(labels))
 
 
-def _said(names: Mapping[str, str], model: Sequence[str], dataset: Sequence[str]) -> dict[str, int]:
+def _overrides(names: Mapping[str, str], model: Sequence[str], dataset: Sequence[str]) -> dict[str, int]:
     ours = {normalised(name): i for i, name in enumerate(dataset)}
     theirs = {normalised(name) for name in model}
     found = {}
@@ -117,21 +237,8 @@ def _said(names: Mapping[str, str], model: Sequence[str], dataset: Sequence[str]
     return found
 
 
-_MEANING = {normalised(name): normalised(group[0]) for group in ALIASES for name in group}
-
-
-def canonical(name: str) -> str:
-    """The first of the names that mean the same; words may be run together, as in VOC."""
-    key = normalised(name)
-    return _MEANING.get(key, _MEANING.get(key.replace(" ", ""), key))
-
-
-def is_nothing(name: str) -> bool:
-    return normalised(name) in NOTHING
-
-
 def class_table(match: ClassMatch, title: str = "Classes") -> Table:
-    """What matched under another name and what did not match at all, for printing with rich."""
+    """The classes that matched under another name, and those that did not match, as a rich table."""
     table = Table("model", "dataset", "", title=title, title_justify="left")
     same = 0
     for name, label in match.pairs:
@@ -140,9 +247,9 @@ def class_table(match: ClassMatch, title: str = "Classes") -> Table:
         if normalised(name) == normalised(match.dataset[label]):
             same += 1
         else:
-            table.add_row(Text(name), Text(match.dataset[label]), "same thing")
+            table.add_row(Text(name), Text(match.dataset[label]), "synonym")
     for name in match.unmatched_dataset:
-        table.add_row("–", Text(name), Text("the model does not know it: always missed", "yellow"))
+        table.add_row("–", Text(name), Text("unknown to the model: always missed", "yellow"))
     for name in match.unmatched_model:
         table.add_row(Text(name), "–", Text("not in the dataset: dropped", "dim"))
     table.caption = f"Same name on both sides: {same}."

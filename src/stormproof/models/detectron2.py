@@ -14,12 +14,11 @@ from stormproof.core.errors import ModelError
 from stormproof.core.loading import framework
 from stormproof.core.sample import Image, Prediction
 from stormproof.core.spec import opens
-from stormproof.models.answers import as_array, label_map, read_mask
+from stormproof.models.classes import resolve_classes
 from stormproof.models.geometry import place, plan_fit
-from stormproof.models.loading import model_file
-from stormproof.models.perimage import PerImage, bgr
-from stormproof.models.torch import fill, load_checkpoint, state_dict
-from stormproof.models.vocabulary import resolve_classes
+from stormproof.models.model import PerImage, bgr, model_file
+from stormproof.models.predictions import as_array, label_map, read_mask
+from stormproof.models.torch import fill, load_checkpoint
 
 _INSTALL = "pip install 'git+https://github.com/facebookresearch/detectron2'"
 
@@ -42,13 +41,13 @@ def open_detectron2(
     config = _config(config_file, score, device)
     torch = framework("torch", extra="torch")
     net = framework("detectron2.modeling", install=_INSTALL).build_model(config)
-    fill(net, state_dict(load_checkpoint(torch, path)), path)
+    fill(net, load_checkpoint(torch, path), path)
     net.eval()
 
     def predict(image: Image) -> Prediction:
         size = (image.shape[0], image.shape[1])
         tensor = torch.from_numpy(_pixels(image, config.INPUT))
-        with torch.inference_mode():  # it scales boxes and masks back to height and width itself
+        with torch.inference_mode():  # Detectron2 scales boxes and masks back to height and width
             (answer,) = net([{"image": tensor, "height": size[0], "width": size[1]}])
         if semantic:
             return Prediction(semantic=label_map(as_array(answer["sem_seg"]).argmax(axis=0), main))
@@ -73,7 +72,7 @@ def open_detectron2(
 def _config(path: Path, score: float, device: str) -> Any:
     package = framework("detectron2.config", install=_INSTALL)
     config = package.get_cfg()
-    # Detectron2's own reader falls back to unsafe YAML, which can run code; this one does not.
+    # Detectron2's own reader falls back to unsafe YAML, which can run code; this call does not.
     loaded = package.CfgNode.load_yaml_with_base(str(path), allow_unsafe=False)
     config.merge_from_other_cfg(package.CfgNode(loaded))
     config.MODEL.WEIGHTS, config.MODEL.DEVICE = "", device
@@ -82,7 +81,7 @@ def _config(path: Path, score: float, device: str) -> Any:
 
 
 def _pixels(image: Image, settings: Any) -> Any:
-    """The image scaled to the config's test size (0: left as it is) by Pillow's means, channels first."""
+    """The image scaled to the config's test size (0: unscaled) as Pillow does, channels first."""
     size = settings.MIN_SIZE_TEST, settings.MAX_SIZE_TEST
     fit = plan_fit((image.shape[0], image.shape[1]), size, "shortest" if size[0] else "none")
     pixels = place(image, fit, 0, "antialias")

@@ -1,8 +1,8 @@
 """A model behind HTTP: `http://host:port/path` or `https://…`; the protocol is in docs/models.md.
 
-GET describes the model, POST predicts. A limit of time for a whole call, retries with growing pauses, a bound
-on the size of an answer, and no redirect to another host: a server can be slow, wrong or hostile, and the run
-goes on.
+GET describes the model, POST predicts. A server may be slow, wrong or hostile without stopping the run: a
+whole call has a time limit, retries wait longer each time, the size of a response is bounded, and redirects
+to another host are refused.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ from stormproof.core.errors import InvalidImage, InvalidOption, ModelError
 from stormproof.core.imagefile import opened
 from stormproof.core.sample import Image, Prediction
 from stormproof.core.spec import opens
-from stormproof.models.answers import read_answers
 from stormproof.models.fingerprint import fingerprint
+from stormproof.models.predictions import read_predictions
 
-_AGAIN = frozenset({429, 500, 502, 503, 504})  # answers that another try may change
-# A status line, a header, a chunk, its length or an address that is none: http.client has its own tree.
+_RETRIED = frozenset({429, 500, 502, 503, 504})
+# What a malformed status line, header, chunk, length or address raises: http.client has its own exceptions.
 _BROKEN = (OSError, http.client.HTTPException, ValueError, OverflowError)
-_PAUSE = 0.5  # seconds before the second try; doubled each time
+_PAUSE = 0.5  # seconds before the first retry; doubled each time
 
 
 class _SameHost(urllib.request.HTTPRedirectHandler):
-    """Follows redirects on one host only, so that images and tokens go nowhere else."""
+    """Follows redirects only within one host, so that images and tokens go nowhere else."""
 
     def redirect_request(self, req: Any, fp: Any, code: Any, msg: Any, headers: Any, newurl: str) -> Any:
         old, new = urlsplit(req.full_url), urlsplit(newurl)
         if (old.scheme, old.netloc) != (new.scheme, new.netloc):
             raise ModelError(
-                f"{req.full_url} redirects to {newurl}, another host; name that one if it is meant."
+                f"{req.full_url} redirects to {newurl}, another host; use that address if you trust it."
             )
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 class _Deadline:
-    """Ends the connections of one call when its time is up.
+    """Closes the connections of one call when its time is up.
 
-    A socket's own timeout starts again with every byte, so that a server that drips is never late.
+    A socket's own timeout restarts with every byte, so a server that sends bytes slowly would never time out.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -78,7 +78,7 @@ class _Deadline:
     def _end(self) -> None:
         self.passed = True
         for connection in self._open:
-            with contextlib.suppress(OSError):  # it may be closed already
+            with contextlib.suppress(OSError):  # already closed
                 connection.shutdown(socket.SHUT_RDWR)
 
 
@@ -91,24 +91,21 @@ def _opener(deadline: _Deadline) -> urllib.request.OpenerDirector:
             deadline.watch(self.sock)
 
     class Secure(http.client.HTTPSConnection):
-        def connect(self) -> None:
-            super().connect()
-            deadline.watch(self.sock)
+        connect = Plain.connect
 
-    class PlainHandler(urllib.request.HTTPHandler):
+    class Handler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
         def http_open(self, req: Any) -> Any:
             return self.do_open(Plain, req)
 
-    class SecureHandler(urllib.request.HTTPSHandler):
         def https_open(self, req: Any) -> Any:
             return self.do_open(Secure, req)
 
-    return urllib.request.build_opener(_SameHost, PlainHandler, SecureHandler)
+    return urllib.request.build_opener(_SameHost, Handler)
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Asks one address, patiently but not forever; `limit` is the most bytes an answer may have."""
+    """Requests to one address, with retries; `limit` is the largest response in bytes."""
 
     url: str
     timeout: float
@@ -117,13 +114,13 @@ class Client:
     token: str | None = None
 
     def ask(self, question: Mapping[str, object] | None = None) -> Any:
-        """The JSON answer to a POST of `question`, or to a GET without one."""
+        """The JSON response to a POST of `question`, or to a GET if there is none."""
         for attempt in range(self.retries + 1):
             with _Deadline(self.timeout) as deadline:
                 try:
                     return self._parse(self._once(question, deadline))
                 except urllib.error.HTTPError as error:
-                    if error.code not in _AGAIN or attempt == self.retries:
+                    if error.code not in _RETRIED or attempt == self.retries:
                         raise ModelError(
                             f"{self.url} answered {error.code} {error.reason}: {_body(error)}"
                         ) from None
@@ -131,7 +128,7 @@ class Client:
                     raise
                 except _BROKEN as error:
                     if attempt == self.retries:
-                        reason = "no whole answer in time" if deadline.passed else _reason(error)
+                        reason = "no complete response in time" if deadline.passed else _reason(error)
                         tries = f"{self.retries + 1} tries of {self.timeout:g} s"
                         raise ModelError(f"{self.url} cannot be reached: {reason} ({tries}).") from None
             time.sleep(_PAUSE * 2**attempt)
@@ -152,18 +149,18 @@ class Client:
             raise TimeoutError
         if len(content) > self.limit:
             fix = "raise it with limit_mb=…"
-            raise ModelError(f"{self.url} answered with more than {self.limit / 1e6:g} MB; {fix}.")
+            raise ModelError(f"{self.url} sent more than {self.limit / 1e6:g} MB; {fix}.")
         return content
 
     def _parse(self, content: bytes) -> Any:
         try:
             return json.loads(content)
         except (ValueError, RecursionError) as error:
-            raise ModelError(f"{self.url} answered with something that is not JSON: {error}.") from None
+            raise ModelError(f"{self.url} sent something that is not JSON: {error}.") from None
 
 
 def _body(error: urllib.error.HTTPError) -> str:
-    """The beginning of what came with an error."""
+    """The beginning of an error response."""
     try:
         return error.read(200).decode("utf-8", "replace").strip()
     except _BROKEN:
@@ -177,7 +174,7 @@ def _reason(error: Exception) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Endpoint:
-    """A model that answers over HTTP; it says itself what it is called and which weights it runs."""
+    """A model behind HTTP; the server states its name and the version of its weights."""
 
     client: Client
     name: str
@@ -187,16 +184,16 @@ class Endpoint:
 
     @property
     def fingerprint(self) -> str:
-        said = [self.name, self.version, self.classes, self.semantic_classes]
-        return fingerprint((), {"url": self.client.url, "model": said})
+        model = [self.name, self.version, self.classes, self.semantic_classes]
+        return fingerprint((), {"url": self.client.url, "model": model})
 
     def __call__(self, images: Sequence[Image]) -> list[Prediction]:
         answer = self.client.ask({"images": [{"png": _png(image)} for image in images]})
         found = answer.get("predictions") if isinstance(answer, Mapping) else None
         if not isinstance(found, list):
-            raise ModelError(f"{self.client.url} answered without a list 'predictions'.")
+            raise ModelError(f"{self.client.url} sent no list 'predictions'.")
         sizes = [(image.shape[0], image.shape[1]) for image in images]
-        return read_answers([_with_map(item, self.client.url) for item in found], sizes, self.name)
+        return read_predictions([_with_map(item, self.client.url) for item in found], sizes, self.name)
 
 
 @opens("http")
@@ -208,7 +205,7 @@ def open_http(
     limit_mb: float = 64.0,
     token_env: str | None = None,
 ) -> Endpoint:
-    """Ask an endpoint what it is; `token_env` names the environment variable with its bearer token."""
+    """Ask a server for its model; `token_env` names the environment variable with the bearer token."""
     return _open(f"http:{main}", timeout, retries, limit_mb, token_env)
 
 
@@ -231,24 +228,24 @@ def _open(url: str, timeout: float, retries: int, limit_mb: float, token_env: st
     except ValueError:
         named = False
     if not named:
-        raise InvalidOption(f"{url!r} names no host; write http://host:port/path.")
+        raise InvalidOption(f"{url!r} has no host; write http://host:port/path.")
     if timeout <= 0 or retries < 0 or limit_mb <= 0:
         raise InvalidOption(
-            f"timeout={timeout}, retries={retries}, limit_mb={limit_mb}: give positive numbers."
+            f"timeout={timeout}, retries={retries}, limit_mb={limit_mb}: they must be positive."
         )
     token = os.environ.get(token_env) if token_env else None
     if token_env and not token:
         raise InvalidOption(f"token_env={token_env}: that environment variable is not set.")
     client = Client(url, timeout, retries, int(limit_mb * 1e6), token)
-    said = client.ask()
-    if not isinstance(said, Mapping) or not isinstance(said.get("name"), str):
+    stated = client.ask()
+    if not isinstance(stated, Mapping) or not isinstance(stated.get("name"), str):
         raise ModelError(f"{url} answered GET without a 'name'; see docs/models.md for the protocol.")
-    names = [_names(said, key, url) for key in ("classes", "semantic_classes")]
-    return Endpoint(client, said["name"], names[0], names[1], str(said.get("version", "")))
+    names = [_names(stated, key, url) for key in ("classes", "semantic_classes")]
+    return Endpoint(client, stated["name"], names[0], names[1], str(stated.get("version", "")))
 
 
-def _names(said: Mapping[str, Any], key: str, url: str) -> tuple[str, ...]:
-    names = said.get(key) or []
+def _names(stated: Mapping[str, Any], key: str, url: str) -> tuple[str, ...]:
+    names = stated.get(key) or []
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ModelError(f"{url} answered GET with {key} {names!r:.80}; it must be a list of names.")
     return tuple(names)
@@ -263,7 +260,7 @@ def _png(image: Image) -> str:
 
 
 def _with_map(item: object, url: str) -> object:
-    """A prediction whose semantic map, if any, is decoded from a PNG in base64."""
+    """A prediction whose semantic map, if there is one, is decoded from a PNG in base64."""
     if not isinstance(item, Mapping) or not isinstance(item.get("semantic"), str):
         return item
     try:

@@ -1,4 +1,4 @@
-"""How an image is fitted into a network's input, and how what the network says is carried back.
+"""How an image is fitted into a network's input, and how outputs are mapped back to the image.
 
 Pixel centres lie at half integers: a box edge at x in the image lies at x·scale + offset in the input.
 """
@@ -34,7 +34,7 @@ class Fit:
     canvas: Size
     inner: Size
     offset: tuple[int, int] = (0, 0)
-    ratio: float | None = None  # where it was scaled by this, and its sides cut to whole pixels afterwards
+    ratio: float | None = None  # the exact scale, where sides were cut to whole pixels afterwards
 
     @property
     def scale(self) -> tuple[float, float]:
@@ -44,7 +44,7 @@ class Fit:
         return self.inner[0] / self.image[0], self.inner[1] / self.image[1]
 
     def boxes_to_image(self, boxes: npt.NDArray[Any]) -> Floats:
-        """Boxes in input pixels as boxes in image pixels, cut at the image's border.
+        """Boxes in input pixels converted to image pixels and cut at the image's border.
 
         >>> fit = plan_fit((100, 200), (50, 50), "letterbox", "top-left")
         >>> fit.boxes_to_image(np.array([[10.0, 10.0, 60.0, 20.0]])).tolist()
@@ -57,7 +57,7 @@ class Fit:
         return placed
 
     def plane_to_image(self, plane: npt.NDArray[Any], interpolation: str = "linear") -> npt.NDArray[Any]:
-        """An h×w plane that covers the whole input (at any resolution) as one of the image's size.
+        """An h×w plane that covers the whole input (at any resolution), resampled to the image's size.
 
         >>> fit = plan_fit((1, 4), (1, 2), "stretch")
         >>> fit.plane_to_image(np.array([[0.0, 1.0]], np.float32)).tolist()
@@ -65,7 +65,7 @@ class Fit:
         """
         size = (self.image[1], self.image[0])
         if interpolation == "linear" and self.inner == self.canvas:
-            # A warp rounds places to 1/32 of the plane's pixels, which the frameworks' own resizing does not.
+            # A warp rounds positions to 1/32 of a pixel; the frameworks' own resizing does not.
             return cv2.resize(plane, size, interpolation=cv2.INTER_LINEAR)
         ratio = np.array([plane.shape[0] / self.canvas[0], plane.shape[1] / self.canvas[1]])
         step = ratio * self.scale  # plane pixels per image pixel
@@ -85,12 +85,12 @@ def plan_fit(
     multiple: int = 1,
     rounding: Rounding = "nearest",
 ) -> Fit:
-    """Where an image of a size goes.
+    """Where an image of the given size goes.
 
     `stretch` fills the input; `letterbox` keeps proportions and pads; `shortest` scales the short side to
-    size[0] unless the long one would pass size[1]; `none` keeps the pixels. The last two round the input up
-    to a multiple of `multiple`. Fractions of sides are dropped where `rounding` is `down`: of both in a
-    letterbox, as YOLOX does, of the long one in `shortest`, as DETR does.
+    size[0] unless the long side would exceed size[1]; `none` keeps the pixels. The last two round the input
+    up to a multiple of `multiple`. With `rounding` `down`, sides are truncated to whole pixels: both sides in
+    a letterbox, as in YOLOX, the long side in `shortest`, as in DETR.
     """
     height, width = image
     if resize == "stretch":
@@ -114,9 +114,9 @@ def _scaled(image: Size, ratio: float) -> Size:
 
 
 def _cut(image: Size, size: Size) -> Size:
-    """A size with the short side size[0], the long one cut to whole pixels and at most size[1].
+    """A size with the short side size[0], the long side truncated to whole pixels and at most size[1].
 
-    Operation by operation as DETR computes it, so that both land on the same side of a whole number.
+    Operation by operation as DETR computes it, so that both round the same way.
 
     >>> _cut((640, 427), (160, 260)), _cut((100, 400), (160, 260))
     ((239, 160), (65, 260))
@@ -140,7 +140,7 @@ def place(image: Image, fit: Fit, pad: int, interpolation: str = "linear") -> Im
 
 
 def _resized(image: Image, size: Size, interpolation: str) -> Image:
-    """The image at a size; `antialias` is linear too, but averages where it shrinks, as Pillow does."""
+    """The image at a size; `antialias` is linear, but averages where it shrinks, as Pillow does."""
     if interpolation == "antialias":
         small = PIL.Image.fromarray(image).resize(size[::-1], PIL.Image.Resampling.BILINEAR)
         return np.asarray(small)

@@ -1,4 +1,4 @@
-"""What a network's graph tells about itself: layout, size and type of its input, its family by its outputs.
+"""What a network's graph shows: layout, size and type of its input, and its family by its outputs.
 
 Each family is recognised by the shapes and names that its exporters write. Nothing is guessed from pixels.
 """
@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stormproof.core.errors import ModelError
+from stormproof.models.classes import vocabulary_of_size
 from stormproof.models.decoders import IMAGENET
-from stormproof.models.vocabulary import of_count
 
 Shape = tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """An input or output of a graph; None stands for a length that varies."""
+    """An input or output of a graph; a side that varies is None."""
 
     name: str
     shape: Shape
@@ -28,7 +28,7 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """The outside of a network. `channels` is the number of classes where the graph's inside tells it."""
+    """A network's inputs and outputs. `channels` is the number of classes, if the graph's nodes show it."""
 
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
@@ -36,16 +36,21 @@ class Graph:
     channels: int | None = None
 
 
-def outputs_in_words(graph: Graph) -> str:
-    """The outputs as an error or a table names them."""
-    return ", ".join(
-        f"{tensor.name} {'×'.join('?' if side is None else str(side) for side in tensor.shape)}"
-        for tensor in graph.outputs
-    )
+def describe_shape(shape: Sequence[int | None]) -> str:
+    """
+    >>> describe_shape((1, 3, None))
+    '1×3×?'
+    """
+    return "×".join("?" if side is None else str(side) for side in shape) or "scalar"
+
+
+def describe_outputs(graph: Graph) -> str:
+    """The outputs as an error names them."""
+    return ", ".join(f"{tensor.name} {describe_shape(tensor.shape)}" for tensor in graph.outputs)
 
 
 def guess_card(graph: Graph) -> dict[str, Any]:
-    """As much of a card as the graph shows; keys it does not show are left out."""
+    """The part of a card that the graph shows."""
     known = guess_input(graph)
     outputs, _ = recognise(graph, known.get("size"))
     found = {**outputs, "input": {**outputs.get("input", {}), **known}}
@@ -61,17 +66,17 @@ def guess_card(graph: Graph) -> dict[str, Any]:
 
 
 def image_input(graph: Graph) -> Tensor:
-    """The input that takes the image: the first of four axes, or of three where a batch has no axis."""
+    """The input for the image: the first with four axes, else with three, where there is no batch axis."""
     for axes in (4, 3):
         found = next((tensor for tensor in graph.inputs if len(tensor.shape) == axes), None)
         if found is not None:
             return found
     shapes = {tensor.name: tensor.shape for tensor in graph.inputs}
-    raise ModelError(f"The network takes no image: its inputs are {shapes}.")
+    raise ModelError(f"The network has no input for an image: its inputs are {shapes}.")
 
 
 def several_at_once(graph: Graph) -> str:
-    """Why a network cannot be asked about one image, if it was exported for more; else nothing."""
+    """What is wrong with a network that was exported for more than one image at a time; else nothing."""
     shape = image_input(graph).shape
     fixed = len(shape) == 4 and shape[0] not in (None, 1)
     return f"it takes {shape[0]} images at once; export it for 1, or any number." if fixed else ""
@@ -86,22 +91,22 @@ def guess_input(graph: Graph) -> dict[str, Any]:
     if height and width:
         found["size"] = (height, width)
     elif "imgsz" in graph.metadata:
-        found["size"] = tuple(_literal(graph.metadata["imgsz"], "imgsz"))
+        found["size"] = tuple(_literal_list(graph.metadata["imgsz"], "imgsz"))
     for key in ("mean", "std"):  # as the maker wrote them into a .tflite file
-        values = _literal(graph.metadata.get(key, "[]"), key)
+        values = _literal_list(graph.metadata.get(key, "[]"), key)
         if len(values) in (1, 3):
             found[key] = tuple(values) if len(values) == 3 else values[0]
     return found
 
 
 def recognise(graph: Graph, size: Sequence[int] | None) -> tuple[dict[str, Any], str]:
-    """The decoder and the classes, and by what the outputs were recognised."""
-    shapes = [tensor.shape[1:] if len(tensor.shape) > 1 else tensor.shape for tensor in graph.outputs]
+    """The decoder and the classes, and how the outputs were recognised."""
+    if not graph.outputs:
+        raise ModelError("The network has no outputs; export it again.")
+    shapes = [t.shape[1:] if len(t.shape) > 1 else t.shape or (1,) for t in graph.outputs]
     names = [tensor.name for tensor in graph.outputs]
     if graph.metadata.get("task") == "pose" or "kpt_shape" in graph.metadata:
-        raise ModelError(
-            "This is a pose network: it finds key points, which are neither detected nor scored here."
-        )
+        raise ModelError("This is a pose network: it predicts key points, which Stormproof does not score.")
     for rule in _RULES:
         found = rule(graph, names, shapes, size)
         if found:
@@ -113,16 +118,16 @@ Shapes = Sequence[Shape]
 
 
 def _classes(count: int | None) -> dict[str, Any]:
-    vocabulary = of_count(count) if count else None
+    vocabulary = vocabulary_of_size(count) if count else None
     return {"classes": vocabulary} if vocabulary else {}
 
 
-# TensorFlow's object detection models, in the order that 'postprocessed' wants.
+# TensorFlow's object detection models, in the order that 'postprocessed' expects.
 _TF_OUTPUTS = ("detection_boxes", "detection_classes", "detection_scores", "num_detections")
 # DETR's two outputs as transformers, the networks' own authors and RF-DETR name them.
 _DETR_OUTPUTS = (("logits", "pred_boxes"), ("pred_logits", "pred_boxes"), ("labels", "dets"))
-# DETR by its number of logits. COCO's own numbers from 0 to 90 make 91, one more stands for nothing. The
-# networks of 91 (Deformable, Conditional, RF-DETR) are normalised as DETR is, those of 80 as RT-DETR.
+# DETR by its number of logits: COCO's own numbers from 0 to 90 are 91, one more is for "no object". Networks
+# with 91 (Deformable, Conditional, RF-DETR) are normalised as DETR is, those with 80 as RT-DETR.
 _DETR: dict[int, dict[str, Any]] = {
     80: {"decoder": "rtdetr", "classes": "coco80"},
     91: {"decoder": "rtdetr", "classes": "coco91", "label_offset": -1, "input": IMAGENET},
@@ -131,7 +136,7 @@ _DETR: dict[int, dict[str, Any]] = {
 
 
 def _by_names(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
-    """Names that exporters give their outputs: transformers, RT-DETR or TensorFlow."""
+    """Output names of a known exporter: transformers, RT-DETR or TensorFlow."""
     for logits, boxes in _DETR_OUTPUTS:
         if {logits, boxes} <= {*names} and shapes[names.index(boxes)][-1] == 4:
             count = shapes[names.index(logits)][-1]
@@ -144,16 +149,25 @@ def _by_names(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict
     return {}
 
 
+def _finished(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
+    """Finished boxes, N×6 of x1 y1 x2 y2, score and class, beside raw maps, which are not needed."""
+    cells = sum(_cells(size, (8, 16, 32)))
+    tables = [i for i, s in enumerate(shapes) if s[1:] == (6,) and s[0] not in (cells, 3 * cells)]
+    maps = [i for i, shape in enumerate(shapes) if len(shape) > 2]
+    both = len(tables) == 1 and maps and len(maps) == len(shapes) - 1
+    return {"decoder": "yolov10", "outputs": [names[tables[0]]]} if both else {}
+
+
 def _semantic(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
-    """One map of whole numbers as large as the input, one stack of score planes, or single planes alike."""
+    """One map of whole numbers as large as the input, one stack of score planes, or equal single planes."""
     if len(shapes) == 1 and graph.outputs[0].dtype.startswith(("int", "uint")) and len(shapes[0]) in (2, 3):
         return {"decoder": "argmax", **_classes(graph.channels)}
     shape = shapes[0]
     named = names[0] in ("out", "logits")
-    alike = len({*shapes}) == 1 and size and shape == (1, *size)  # U²-Net's, the first fused of the others
+    alike = len({*shapes}) == 1 and size and shape == (1, *size)  # U²-Net: the first is fused from the others
     if not (named or alike or len(shapes) == 1) or len(shape) != 3:
         return {}
-    if not size:  # exported for any size: only a name tells scores from other maps
+    if not size:  # exported for any size: only its name tells a map of scores from others
         planes = named and shape[0] is not None and shape[1] is None and shape[2] is None
         return {"decoder": "logits", "outputs": [names[0]], **_classes(shape[0])} if planes else {}
     if shape[0] and size[0] == 16 * (shape[1] or 0) and shape[0] - 5 in (80, 20):
@@ -164,7 +178,7 @@ def _semantic(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict
 
 
 def _faces(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
-    """BlazeFace: n×16 of a box and six key points with n×1 logits, as many as there are anchors."""
+    """BlazeFace: n×16 of a box and six key points, and n×1 logits, one row per anchor."""
     rows = next((shape[0] for shape in shapes if shape[1:] == (16,)), None)
     if len(shapes) != 2 or not rows or (rows, 1) not in shapes or not size:
         return {}
@@ -179,7 +193,7 @@ def _faces(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[st
 
 
 def _faces_by_distance(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
-    """SCRFD: scores, distances and perhaps five key points for strides 8, 16, 32, two rows per cell."""
+    """SCRFD: scores, distances and optionally five key points for strides 8, 16, 32, two rows per cell."""
     rows = [2 * cells for cells in _cells(size, (8, 16, 32))]
     widths = [1, 4, 10][: len(shapes) // 3]
     same = sorted(map(str, shapes)) == sorted(str((n, width)) for width in widths for n in rows)
@@ -187,7 +201,7 @@ def _faces_by_distance(graph: Graph, names: list[str], shapes: Shapes, size: Any
 
 
 def _heat(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
-    """CenterNet: planes of heat for each class, with two of sides and two of offsets on the same grid."""
+    """CenterNet: a heat map per class, two planes of sides and two of offsets on the same grid."""
     if len(shapes) not in (2, 3) or any(len(shape) != 3 for shape in shapes) or not size:
         return {}
     for axis in (0, 2):
@@ -200,15 +214,15 @@ def _heat(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str
 
 
 def _post_processed(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
-    """Boxes, classes, scores and a count, as TensorFlow's post-processing gives them."""
+    """Boxes, classes, scores and a count: TensorFlow's post-processing."""
     ranks = [len([side for side in shape if side != 1]) for shape in shapes]
     four = len(shapes) == 4 and shapes[0][-1:] == (4,) and ranks[1] == ranks[2] == 1 and ranks[3] == 0
     return {"decoder": "postprocessed"} if four else {}
 
 
 def _pairs(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
-    """n×4 boxes with n×classes scores; TensorFlow's are fractions y1 x1 y2 x2, or offsets from anchors where
-    they are named encodings; others are pixels x1 y1 x2 y2."""
+    """n×4 boxes and n×classes scores. TensorFlow's boxes are fractions y1 x1 y2 x2, or offsets from anchors
+    if they are named encodings; others are pixels x1 y1 x2 y2."""
     if len(shapes) != 2:
         return {}
     first = next((i for i, shape in enumerate(shapes) if shape[-1] == 4 and len(shape) in (2, 3)), None)
@@ -218,22 +232,23 @@ def _pairs(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[st
     tensorflow = guess_input(graph)["layout"] == "NHWC" or any("Postprocessor" in name for name in names)
     if tensorflow and any("box_encodings" in name for name in names):
         raw, known = {"decoder": "ssd-raw", **order}, _classes((shapes[1 - first][-1] or 1) - 1)
-        return {**raw, **known, "options": {"background": True}} if known else raw  # a column for nothing
+        return {**raw, **known, "options": {"background": True}} if known else raw  # one column is background
     return {"decoder": "ssd" if tensorflow else "boxes", **order, **_classes(shapes[1 - first][-1])}
 
 
 def _levels(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
-    """NanoDet: for every stride one output of classes and one of distances, as long as the grid."""
-    cells = _cells(size, (8, 16, 32))
-    if len(shapes) != 6 or not cells or any(len(shape) != 2 for shape in shapes):
-        return {}
-    if sorted(shape[0] or 0 for shape in shapes) != sorted([*cells, *cells]):
-        return {}
-    return {"decoder": "nanodet", **_classes(shapes[0][1])}
+    """NanoDet (strides 8, 16, 32) or PicoDet (8, 16, 32, 64): for every stride one output of class scores and
+    one of distances, 4×bins, as long as the grid."""
+    for decoder, strides in (("nanodet", (8, 16, 32)), ("picodet", (8, 16, 32, 64))):
+        lengths = sorted([*_cells(size, strides)] * 2)
+        if lengths and all(len(s) == 2 for s in shapes) and sorted(s[0] or 0 for s in shapes) == lengths:
+            return {"decoder": decoder, **_classes(shapes[0][1])}
+    return {}
 
 
 def _table(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
-    """One table of boxes; how many rows it has for the input's size tells the family. Masks in a second."""
+    """One table of boxes: the number of rows for this input size tells the family. A second output holds
+    prototypes of masks."""
     shape, masks = shapes[0], len(shapes[1]) == 3 if len(shapes) == 2 else False
     if len(shape) != 2 or len(shapes) > 1 + masks:
         return {}
@@ -253,17 +268,17 @@ def _table(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[st
 
 
 def _torchvision(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
-    """Boxes of varying number, whole-number labels, scores, perhaps masks: no axis for the batch."""
+    """A varying number of boxes, integer labels, scores, optionally masks; no batch axis."""
     tensors = graph.outputs
     if len(tensors) not in (3, 4) or tensors[0].shape[-1:] != (4,) or len(tensors[0].shape) != 2:
         return {}
     return {"decoder": "torchvision", "label_offset": -1} if tensors[1].dtype.startswith("int") else {}
 
 
-# In the order in which they are asked: the first that knows the outputs decides.
+# The first rule that recognises the outputs decides.
 _RULES = (
-    _by_names, _faces, _faces_by_distance, _heat, _semantic, _post_processed, _pairs, _levels, _table,
-    _torchvision,
+    _by_names, _finished, _faces, _faces_by_distance, _heat, _semantic, _post_processed, _pairs, _levels,
+    _table, _torchvision,
 )  # fmt: skip
 
 
@@ -272,16 +287,19 @@ def _cells(size: Any, strides: Iterable[int]) -> list[int]:
 
 
 def _metadata_classes(metadata: Mapping[str, str]) -> list[str]:
-    """Class names as Ultralytics writes them: a Python dict {0: 'person', …} as a string."""
+    """Class names in the file: Ultralytics writes a Python dict {0: 'person', …}, PaddleOCR lines of text."""
     if "names" not in metadata:
-        return []
-    names = _literal(metadata["names"], "names")
-    values = [names[key] for key in sorted(names)] if isinstance(names, dict) else names
-    return [str(value) for value in values] if isinstance(values, list) else []
+        return metadata.get("character", "").splitlines()
+    return [str(name) for name in _literal_list(metadata["names"], "names")]
 
 
-def _literal(text: str, key: str) -> Any:
+def _literal_list(text: str, key: str) -> list[Any]:
+    """A list that the file's metadata holds as text; of a dict, its values in the order of its keys."""
     try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        raise ModelError(f"The network's metadata {key} is {text!r:.60}, which cannot be read.") from None
+        found = ast.literal_eval(text)
+        values = [found[key] for key in sorted(found)] if isinstance(found, dict) else found
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        values = None
+    if not isinstance(values, list | tuple):
+        raise ModelError(f"The network's metadata {key} is {text!r:.60}, which cannot be read.")
+    return [*values]

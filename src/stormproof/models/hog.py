@@ -1,7 +1,7 @@
 """OpenCV's built-in pedestrian detector, `hog:people` or `hog:daimler`: no weights to fetch, no framework.
 
-Histograms of oriented gradients and a linear classifier (Dalal and Triggs 2005); a baseline from before
-neural networks, and a model that works anywhere.
+Histograms of oriented gradients and a linear classifier (Dalal and Triggs 2005): a baseline from before
+neural networks that runs anywhere.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from stormproof.core.sample import Image, Prediction
 from stormproof.core.spec import opens
 from stormproof.models.candidates import nms
 from stormproof.models.decoders.arrays import sigmoid
-from stormproof.models.perimage import PerImage, bgr
+from stormproof.models.model import PerImage, bgr
 
 # The window's width and height in pixels, and the classifier's weights.
 _DETECTORS: dict[str, tuple[tuple[int, int], Any]] = {
@@ -30,7 +30,7 @@ _IOU, _KEEP = 0.5, 100
 def open_hog(main: str, *, margin: float = 0.0, step: int = 8, scale: float = 1.05) -> PerImage:
     """Upright people. Scores are the classifier's margins through a sigmoid, so 0.5 is its boundary.
 
-    `margin` is the least margin kept, `step` the window's stride in pixels, `scale` the ratio between the
+    `margin` is the lowest margin kept, `step` the window's stride in pixels, `scale` the ratio between the
     sizes searched.
     """
     if main not in _DETECTORS:
@@ -41,7 +41,7 @@ def open_hog(main: str, *, margin: float = 0.0, step: int = 8, scale: float = 1.
 
     def predict(image: Image) -> Prediction:
         if image.shape[1] < window[0] or image.shape[0] < window[1]:
-            return Prediction()  # OpenCV refuses images smaller than its window
+            return Prediction()  # OpenCV rejects images smaller than its window
         found, margins = descriptor.detectMultiScale(
             bgr(image), hitThreshold=margin, winStride=(step, step), scale=scale, groupThreshold=0
         )
@@ -52,11 +52,11 @@ def open_hog(main: str, *, margin: float = 0.0, step: int = 8, scale: float = 1.
 
 
 def _prediction(found: Any, margins: Any, image: Image) -> Prediction:
-    """Windows x y w h with their margins as boxes, the overlapping ones suppressed."""
+    """Windows x y w h with their margins as boxes; overlapping ones are suppressed."""
     height, width = image.shape[:2]
     boxes = np.clip(np.hstack([found[:, :2], found[:, :2] + found[:, 2:]]), 0, [width, height, width, height])
     scores = sigmoid(np.asarray(margins, np.float64))
-    # OpenCV searches sizes in parallel and lists them as they finish; here their order is made one again.
+    # OpenCV searches sizes in parallel and lists them as they finish; this restores a fixed order.
     order = np.lexsort((*boxes.T[::-1], -scores))
     boxes, scores, labels = boxes[order], scores[order], np.zeros(len(order), np.int64)
     stay = nms(boxes, scores, labels, iou=_IOU, keep=_KEEP)

@@ -1,14 +1,13 @@
 """Hugging Face transformers: `hf:path_or_name[,task=detection|instance|semantic]`.
 
-Files are looked for on this machine only, unless `download=true`. No code from a repository is run, and
-weights are read as safetensors, or as a state dict with weights_only=True.
+Only files on this machine are used, unless `download=true`. No code from a repository is run; weights are
+read as safetensors, or as a state dict with weights_only=True.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -18,15 +17,14 @@ from stormproof.core.loading import framework
 from stormproof.core.masks import mask_boxes
 from stormproof.core.sample import RLE, Image, Prediction
 from stormproof.core.spec import opens
-from stormproof.models.answers import as_array, label_map
-from stormproof.models.perimage import PerImage
-from stormproof.models.vocabulary import resolve_classes
+from stormproof.models.classes import resolve_classes
+from stormproof.models.model import PerImage
+from stormproof.models.predictions import as_array, label_map
 
-Task = Literal["detection", "instance", "semantic"]
 Reader = Callable[[Any, Any, tuple[int, int], float], Prediction]
 
-# What an architecture's name ends in → the class that loads it, and the task it is there for.
-_ENDINGS: dict[str, tuple[str, Task]] = {
+# The end of an architecture's name → the class that loads it, and its task.
+_ENDINGS: dict[str, tuple[str, str]] = {
     "ForObjectDetection": ("AutoModelForObjectDetection", "detection"),
     "ForSemanticSegmentation": ("AutoModelForSemanticSegmentation", "semantic"),
     "ForUniversalSegmentation": ("AutoModelForUniversalSegmentation", "instance"),
@@ -48,7 +46,7 @@ def open_huggingface(
 ) -> PerImage:
     """Open a folder that `save_pretrained` wrote, or a model in the local cache (or the hub) by name.
 
-    `task` chooses for models that do several, as Mask2Former does; by default the architecture decides.
+    `task` chooses for models with several, such as Mask2Former; by default the architecture decides.
     `classes` (a vocabulary or a text file) names the labels of a model that calls them LABEL_0, LABEL_1 ….
     """
     torch, transformers = framework("torch", extra="hf"), framework("transformers", extra="hf")
@@ -56,7 +54,9 @@ def open_huggingface(
     where = {"local_files_only": not download, "revision": revision, "trust_remote_code": False}
     config = _load(transformers.AutoConfig, main, where, download)
     loader, usual = _architecture(config, main)
-    reader = _reader(task or usual)
+    task = task or usual
+    if task not in _READERS:
+        raise InvalidOption(f"task={task}: choose one of {', '.join(_READERS)}.")
     net = _load(getattr(transformers, loader), main, where, download).to(device).eval()
     processor = _load(transformers.AutoImageProcessor, main, where, download)
 
@@ -65,18 +65,19 @@ def open_huggingface(
         inputs = processor(images=image, return_tensors="pt", input_data_format="channels_last").to(device)
         with torch.inference_mode():
             outputs = net(**inputs)
-        return reader(processor, outputs, size, score)
+        return _READERS[task](processor, outputs, size, score)
 
     names = _names(config, classes, main)
-    semantic = (task or usual) == "semantic"
     folder = expand(main, error=ModelError)
+    local = folder.is_dir()
+    fetched = {} if local else {"name": main, "commit": getattr(config, "_commit_hash", None)}
     return PerImage(
-        name=folder.name if folder.is_dir() else main.replace("/", "--"),
+        name=folder.name if local else main.replace("/", "--"),
         predict=predict,
-        classes=() if semantic else names,
-        semantic_classes=names if semantic else (),
-        files=(folder,) if folder.is_dir() else (),
-        settings={"task": task or usual, "score": score, **_identity(main, config, folder)},
+        classes=() if task == "semantic" else names,
+        semantic_classes=names if task == "semantic" else (),
+        files=(folder,) if local else (),
+        settings={"task": task, "score": score, **fetched},
     )
 
 
@@ -91,20 +92,20 @@ def _names(config: Any, classes: str | None, main: str) -> tuple[str, ...]:
             )
         return own
     if given and len(given) != len(own):
-        raise ModelError(f"hf:{main} has {len(own)} classes, classes={classes} names {len(given)}.")
+        raise ModelError(f"hf:{main} has {len(own)} classes, but classes={classes} names {len(given)}.")
     return given
 
 
 def _load(kind: Any, main: str, where: dict[str, Any], download: bool) -> Any:
     try:
         return kind.from_pretrained(main, **where)
-    except Exception as error:  # a missing file, a broken one and a hostile one each raise their own kind
-        fix = "" if download else " Files are looked for on this machine only; download=true fetches them."
+    except Exception as error:  # missing, broken and hostile files each raise their own kind
+        fix = "" if download else " Only files on this machine are used; download=true fetches others."
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         raise ModelError(f"hf:{main} cannot be opened: {reason}.{fix}") from error
 
 
-def _architecture(config: Any, main: str) -> tuple[str, Task]:
+def _architecture(config: Any, main: str) -> tuple[str, str]:
     for name in config.architectures or ():
         for ending, found in _ENDINGS.items():
             if name.endswith(ending):
@@ -112,17 +113,6 @@ def _architecture(config: Any, main: str) -> tuple[str, Task]:
     raise ModelError(
         f"hf:{main} is {config.architectures}; its name must end in one of {', '.join(_ENDINGS)}."
     )
-
-
-def _identity(main: str, config: Any, folder: Path) -> dict[str, object]:
-    """What identifies the weights of a model that is not a folder: the commit they were fetched at."""
-    return {} if folder.is_dir() else {"name": main, "commit": getattr(config, "_commit_hash", None)}
-
-
-def _reader(task: str) -> Reader:
-    if task not in _READERS:
-        raise InvalidOption(f"task={task}: choose one of {', '.join(_READERS)}.")
-    return _READERS[task]
 
 
 def _detection(processor: Any, outputs: Any, size: tuple[int, int], score: float) -> Prediction:
@@ -133,7 +123,7 @@ def _detection(processor: Any, outputs: Any, size: tuple[int, int], score: float
 
 
 def _instance(processor: Any, outputs: Any, size: tuple[int, int], score: float) -> Prediction:
-    """Every query's own mask; the default, one map of objects that do not overlap, would lose some."""
+    """Every query's own mask; transformers' default, one map without overlaps, would lose some objects."""
     (found,) = processor.post_process_instance_segmentation(
         outputs, threshold=score, target_sizes=[size], return_binary_maps=True
     )

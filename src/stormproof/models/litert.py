@@ -1,8 +1,16 @@
-"""LiteRT (TensorFlow Lite) models: `tflite:model.tflite[,card=card.yaml,classes=coco91]`."""
+"""LiteRT (TensorFlow Lite) models: `tflite:model.tflite[,card=card.yaml,classes=coco91]`.
+
+The file may contain class names and normalisation: the names as a text file in a ZIP archive appended to the
+network, the normalisation as a flat buffer among the network's own, laid out by TensorFlow's
+`metadata_schema.fbs`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +19,16 @@ import numpy as np
 from stormproof.core.errors import ModelError
 from stormproof.core.loading import framework
 from stormproof.core.spec import opens
-from stormproof.models.guess import Graph, Tensor, guess_card, outputs_in_words
-from stormproof.models.loading import model_file
-from stormproof.models.network import Array, Forward, Network, assemble_card, chosen_outputs
-from stormproof.models.tflitefile import read_metadata
+from stormproof.models.card import assemble_card, chosen_outputs
+from stormproof.models.guess import Graph, Tensor, describe_outputs, guess_card
+from stormproof.models.model import model_file
+from stormproof.models.network import Array, Forward, Network
+
+_LONGEST = 1 << 20  # bytes; a longer text is not a list of class names
+# Fields of metadata_schema.fbs by their number in their table.
+_SUBGRAPHS, _INPUTS, _PROCESS_UNITS = 3, 2, 4
+_UNIT_KIND, _UNIT, _NORMALIZATION = 0, 1, 1
+_MEAN, _STD = 0, 1
 
 
 @opens("tflite")
@@ -27,12 +41,12 @@ def open_tflite(
     threads: int = 1,
     score: float | None = None,
 ) -> Network:
-    """Open a model file; as with ONNX, a card fills in what the graph does not tell."""
+    """Open a model file; as with ONNX, a card states what the graph does not show."""
     path = model_file(main, "a LiteRT model")
     interpreter = _interpreter(path, threads)
     settings = {"classes": classes, "decoder": decoder, "score": score}
     graph = _graph(interpreter, path)
-    whole, names = assemble_card(path, card, guess_card(graph), settings, path.name, outputs_in_words(graph))
+    whole, names = assemble_card(path, card, guess_card(graph), settings, path.name, describe_outputs(graph))
     return Network(
         name=whole.name or path.stem,
         card=whole,
@@ -43,7 +57,7 @@ def open_tflite(
 
 
 def probe_tflite(main: str) -> tuple[Graph, Forward]:
-    """The outside of a network, and a way to run it on one input, before anything is known of its card."""
+    """The network's inputs and outputs, and a function that runs it on one input, without a card."""
     path = model_file(main, "a LiteRT model")
     interpreter = _interpreter(path, 1)
     return _graph(interpreter, path), _forward(interpreter, None)
@@ -69,7 +83,7 @@ def _graph(interpreter: Any, path: Path) -> Graph:
 
 
 def _forward(interpreter: Any, outputs: Sequence[str] | None) -> Forward:
-    """Run the interpreter, for all outputs unless some are named; quantised ones become real numbers."""
+    """Run the interpreter; without `outputs`, all are returned. Quantised outputs become real numbers."""
     (first, *_) = interpreter.get_input_details()
     details = {detail["name"]: detail for detail in interpreter.get_output_details()}
     wanted = [details[name] for name in chosen_outputs(outputs, list(details))]
@@ -88,3 +102,77 @@ def _real(value: Array, detail: Any) -> Array:
         return value
     real: Array = (value.astype(np.float32) - zero) * np.float32(scale)
     return real
+
+
+def read_metadata(path: Path) -> dict[str, str]:
+    """`names`, `mean` and `std` (in grey levels) as Python literals, as far as the file contains them."""
+    names = _names(path)
+    found = {"names": repr(names)} if names else {}
+    try:
+        numbers = _normalisation(path.read_bytes())
+    except (struct.error, IndexError, TypeError, ValueError):  # damaged metadata is ignored
+        numbers = {}
+    return {**found, **{key: repr(value) for key, value in numbers.items()}}
+
+
+def _names(path: Path) -> list[str]:
+    """The lines of the text file in the archive, if there is exactly one."""
+    if not zipfile.is_zipfile(path):
+        return []
+    try:
+        with zipfile.ZipFile(path) as archive:
+            texts = [m for m in archive.infolist() if m.filename.endswith(".txt") and m.file_size < _LONGEST]
+            lines = archive.read(texts[0]).decode("utf-8", "replace").splitlines() if len(texts) == 1 else []
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError):  # damaged or encrypted
+        return []
+    return [line.strip() for line in lines]
+
+
+def _normalisation(content: bytes) -> dict[str, list[float]]:
+    """Mean and std of the first input."""
+    schema = framework("ai_edge_litert.schema_py_generated", extra="litert")
+    tables = framework("flatbuffers.table", extra="litert")
+    model = schema.Model.GetRootAs(content)
+    entries = [model.Metadata(i) for i in range(model.MetadataLength())]
+    wanted = next((entry for entry in entries if entry.Name() == b"TFLITE_METADATA"), None)
+    if wanted is None:
+        return {}
+    described = model.Buffers(wanted.Buffer()).DataAsNumpy().tobytes()
+    root = tables.Table(described, struct.unpack_from("<I", described)[0])
+    for subgraph in _children(root, _SUBGRAPHS):
+        for tensor in _children(subgraph, _INPUTS):
+            for unit in _children(tensor, _PROCESS_UNITS):
+                if _byte(unit, _UNIT_KIND) == _NORMALIZATION:
+                    options = _follow(unit, _UNIT)
+                    return {"mean": _floats(options, _MEAN), "std": _floats(options, _STD)}
+            return {}
+    return {}
+
+
+def _slot(table: Any, field: int) -> int:
+    """The position of a field in its table's bytes; 0 where it was left out."""
+    offset = table.Offset(4 + 2 * field)
+    return int(table.Pos + offset) if offset else 0
+
+
+def _children(table: Any, field: int) -> Iterator[Any]:
+    if _slot(table, field):
+        offset = table.Offset(4 + 2 * field)
+        start = table.Vector(offset)
+        for i in range(table.VectorLen(offset)):
+            yield type(table)(table.Bytes, table.Indirect(start + 4 * i))
+
+
+def _follow(table: Any, field: int) -> Any:
+    return type(table)(table.Bytes, table.Indirect(_slot(table, field)))
+
+
+def _byte(table: Any, field: int) -> int:
+    where = _slot(table, field)
+    return table.Bytes[where] if where else 0
+
+
+def _floats(table: Any, field: int) -> list[float]:
+    offset = table.Offset(4 + 2 * field)
+    count = table.VectorLen(offset) if offset else 0
+    return [*struct.unpack_from(f"<{count}f", table.Bytes, table.Vector(offset))] if count else []

@@ -1,22 +1,30 @@
-"""What a model is to Stormproof: a callable from images to predictions, or predictions made beforehand."""
+"""What a model is: a callable from images to predictions, or a table of precomputed predictions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Protocol, Self, runtime_checkable
 
+import numpy as np
+
 from stormproof.core.condition import Condition
-from stormproof.core.sample import Image, Prediction
+from stormproof.core.errors import ModelError
+from stormproof.core.files import locate
+from stormproof.core.sample import Image, Prediction, as_rgb
 from stormproof.core.wrapper import Described
 from stormproof.datasets.dataset import Dataset
+from stormproof.models.fingerprint import fingerprint
 
 
 @runtime_checkable
 class Model(Described, Protocol):
-    """Anything with these members; adapters make one from a framework's model or a bare function.
+    """Anything with these members; adapters make one from a framework's model or a plain function.
 
-    Without class names, labels already index the dataset's classes. `fingerprint` is a hash of weights and
-    settings: equal fingerprints mean equal predictions.
+    A model without class names predicts labels that index the dataset's classes. `fingerprint` is a hash of
+    weights and settings: equal fingerprints mean equal predictions.
     """
 
     def __call__(self, images: Sequence[Image]) -> list[Prediction]:
@@ -29,7 +37,7 @@ class Precomputed(Described, Protocol):
     """Predictions that were made elsewhere and are looked up: no image file is ever opened.
 
     Tell it from a `Model` by `isinstance(model, Precomputed)`. Call `bind` once with the dataset, then
-    `lookup` for every image id and condition; `conditions` says beforehand which ones are there.
+    `lookup` for every image id and condition.
     """
 
     @property
@@ -42,5 +50,43 @@ class Precomputed(Described, Protocol):
         ...
 
     def lookup(self, image_id: str, condition: Condition) -> Prediction:
-        """What was predicted for an image; an image without any detection has an empty prediction."""
+        """The prediction for an image; it is empty where nothing was detected."""
         ...
+
+
+@dataclass(frozen=True, eq=False)
+class PerImage:
+    """A model that predicts one image at a time, whatever framework is behind it.
+
+    `predict` takes one H×W×3 RGB image. `files` and `settings` make the fingerprint. Images are not batched,
+    because most frameworks pad an image to the largest of its batch, and then its prediction depends on its
+    neighbours.
+    """
+
+    name: str
+    predict: Callable[[Image], Prediction]
+    classes: tuple[str, ...] = ()
+    semantic_classes: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        names = {"classes": self.classes, "semantic_classes": self.semantic_classes}
+        return fingerprint(self.files, {**self.settings, **names})
+
+    def __call__(self, images: Sequence[Image]) -> list[Prediction]:
+        return [self.predict(as_rgb(image)) for image in images]
+
+
+def bgr(image: Image) -> Image:
+    """The image with its channels reversed, as OpenCV and the frameworks built on it expect it."""
+    return np.ascontiguousarray(image[..., ::-1])
+
+
+def model_file(text: str, purpose: str) -> Path:
+    """The file `text`, which must exist; if it does not, the error suggests the nearest name."""
+    path = locate(text, error=ModelError)
+    if not path.is_file():
+        raise ModelError(f"{path} is not a regular file; {purpose} is expected there.")
+    return path

@@ -1,36 +1,39 @@
-"""ONNX models through ONNX Runtime: `onnx:model.onnx[,card=card.yaml,classes=coco80,…]`."""
+"""ONNX models through ONNX Runtime: `onnx:model.onnx[,card=card.yaml,classes=coco80,…]`.
+
+A file is checked before a session opens it: weights may lie only in its own folder, and names must be text.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 import numpy as np
 
 from stormproof.core.errors import InvalidOption, ModelError
+from stormproof.core.files import is_file
 from stormproof.core.loading import framework
 from stormproof.core.spec import opens
-from stormproof.models.card import Card
+from stormproof.models.card import Card, assemble_card, chosen_outputs
 from stormproof.models.guess import (
     Graph,
     Tensor,
+    describe_outputs,
     guess_card,
     guess_input,
     image_input,
-    outputs_in_words,
     several_at_once,
 )
-from stormproof.models.loading import model_file
-from stormproof.models.network import Array, Forward, Network, assemble_card, chosen_outputs
-from stormproof.models.onnxfile import inspect_onnx
+from stormproof.models.model import model_file
+from stormproof.models.network import Array, Forward, Network
 
 _DTYPES = {
     "tensor(float)": "float32", "tensor(float16)": "float16", "tensor(double)": "float64",
     "tensor(uint8)": "uint8", "tensor(int8)": "int8", "tensor(int64)": "int64", "tensor(int32)": "int32",
     "tensor(bool)": "bool",
 }  # fmt: skip
-# transformers' DETR may ask which pixels belong to the image; one that is alone in its batch fills it.
+# transformers' DETR may ask which pixels belong to the image: all of them, since it is alone in its batch.
 _MASK = "pixel_mask"
 _PROVIDERS = {
     "cpu": ["CPUExecutionProvider"],
@@ -56,19 +59,16 @@ def open_onnx(
 ) -> Network:
     """Open a model file; `card` defaults to the YAML file of the same name beside it, if there is one."""
     path = model_file(main, "an ONNX model")
-    runtime = framework("onnxruntime", extra="onnx")
-    inside = inspect_onnx(path)
-    session = _session(runtime, path, threads, device)
-    graph = _graph(session, inside.classes)
+    session, graph, weights = _load(path, threads, device)
     settings = {"decoder": decoder, "classes": classes, "score": score, "iou": iou, "keep": keep}
-    whole, names = assemble_card(path, card, guess_card(graph), settings, path.name, outputs_in_words(graph))
+    whole, names = assemble_card(path, card, guess_card(graph), settings, path.name, describe_outputs(graph))
     _check_inputs(graph, whole, path)
     fixed = image_input(graph).shape[0] == 1
     return Network(
         name=whole.name or path.stem,
         card=whole,
         forward=_forward(session, graph, whole),
-        files=(path, *inside.files),
+        files=(path, *weights),
         names=names,
         batch=1 if fixed else batch,
         in_torch=device == "cuda",
@@ -76,12 +76,25 @@ def open_onnx(
 
 
 def probe_onnx(main: str) -> tuple[Graph, Forward]:
-    """The outside of a network, and a way to run it on one input, before anything is known of its card."""
-    path = model_file(main, "an ONNX model")
-    session = _session(framework("onnxruntime", extra="onnx"), path, 1, "cpu")
-    graph = _graph(session, inspect_onnx(path).classes)
+    """The network's inputs and outputs, and a function that runs it on one input, without a card."""
+    session, graph, _ = _load(model_file(main, "an ONNX model"), 1, "cpu")
     main_input = image_input(graph).name
     return graph, lambda batch: session.run(None, {main_input: batch})
+
+
+def _load(path: Path, threads: int, device: str) -> tuple[Any, Graph, tuple[Path, ...]]:
+    """The session, its graph, and the files with weights outside the model."""
+    runtime = framework("onnxruntime", extra="onnx")
+    weights, classes = check_file(path)
+    session = _session(runtime, path, threads, device)
+
+    def read(node: Any) -> Tensor:
+        shape = tuple(side if isinstance(side, int) and side > 0 else None for side in node.shape)
+        return Tensor(node.name, shape, _DTYPES.get(node.type, node.type))
+
+    inputs, outputs = (tuple(map(read, nodes)) for nodes in (session.get_inputs(), session.get_outputs()))
+    metadata = dict(session.get_modelmeta().custom_metadata_map)
+    return session, Graph(inputs, outputs, metadata, classes), weights
 
 
 def _session(runtime: Any, path: Path, threads: int, device: str) -> Any:
@@ -91,49 +104,44 @@ def _session(runtime: Any, path: Path, threads: int, device: str) -> Any:
         raise InvalidOption(f"threads={threads}: at least 1 is needed.")
     options = runtime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    options.log_severity_level = 3  # errors only; a run prints its own progress
+    options.log_severity_level = 4  # errors are raised; nothing else may mix with a run's progress
     available = set(runtime.get_available_providers())
     if _PROVIDERS[device][0] not in available:
         raise InvalidOption(f"device={device}: this onnxruntime offers {', '.join(sorted(available))}.")
     try:
-        return runtime.InferenceSession(str(path), options, providers=_PROVIDERS[device])
-    except Exception as error:  # onnxruntime's exceptions have no common root of their own
+        quiet = {"enable_fallback": device != "cpu"}  # from the CPU it falls back to the CPU, with a banner
+        return runtime.InferenceSession(str(path), options, providers=_PROVIDERS[device], **quiet)
+    except Exception as error:  # onnxruntime's exceptions have no common base class
         raise ModelError(f"{path}: onnxruntime cannot load it ({str(error).splitlines()[0]}).") from error
 
 
-def _graph(session: Any, classes: int | None) -> Graph:
-    def read(node: Any) -> Tensor:
-        shape = tuple(side if isinstance(side, int) and side > 0 else None for side in node.shape)
-        return Tensor(node.name, shape, _DTYPES.get(node.type, node.type))
-
-    metadata = dict(session.get_modelmeta().custom_metadata_map)
-    return Graph(
-        tuple(map(read, session.get_inputs())), tuple(map(read, session.get_outputs())), metadata, classes
-    )
-
-
 def _check_inputs(graph: Graph, card: Card, path: Path) -> None:
-    """Refuses, before the first image, what would fail with every one."""
+    """Refuse, before the first image, what would fail with every image."""
     main, known = image_input(graph), guess_input(graph)
     others = [t.name for t in graph.inputs if t.name not in (main.name, card.size_input, _MASK)]
     if others:
-        raise ModelError(f"{path}: besides the image it wants inputs {others}; export it without them.")
+        raise ModelError(f"{path}: besides the image it needs inputs {others}; export it without them.")
     if several_at_once(graph):
         raise ModelError(f"{path}: {several_at_once(graph)}")
     for key in ("layout", "dtype", "size"):
-        said = getattr(card.input, key)
-        if key in known and said != known[key]:
-            raise ModelError(f"{path}: the card says {key} {said}, the graph wants {known[key]}.")
+        stated = getattr(card.input, key)
+        if key in known and stated != known[key]:
+            raise ModelError(f"{path}: the card says {key} {stated}, but the graph needs {known[key]}.")
 
 
 def _forward(session: Any, graph: Graph, card: Card) -> Forward:
     """Run the session; outputs come in the order of the card, else of the graph, always with a batch axis."""
     outputs = chosen_outputs(card.outputs, [tensor.name for tensor in graph.outputs])
+    for tensor in graph.outputs:
+        if tensor.name in outputs and "(" in tensor.dtype and not tensor.dtype.startswith("tensor("):
+            raise ModelError(
+                f"Output {tensor.name} is {tensor.dtype}, not a tensor; list others in the card."
+            )
     main = image_input(graph)
     mask = next((tensor for tensor in graph.inputs if tensor.name == _MASK), None)
     unbatched = len(main.shape) == 3
-    # torchvision's exports return one image's boxes without an axis for the batch.
-    bare = [unbatched or card.decoder == "torchvision" for _ in outputs]
+    # torchvision's exports return the boxes of one image without a batch axis.
+    bare = unbatched or card.decoder == "torchvision"
 
     def forward(batch: Any) -> Sequence[Array]:
         feed = {main.name: batch[0] if unbatched else batch}
@@ -144,14 +152,19 @@ def _forward(session: Any, graph: Graph, card: Card) -> Forward:
         if card.size_input:
             feed[card.size_input] = np.array([[width, height]] * len(batch), np.int64)
         on_host = isinstance(batch, np.ndarray)
-        found = session.run(outputs, feed) if on_host else _run_on_device(session, outputs, feed)
-        return [value[None] if alone else value for value, alone in zip(found, bare, strict=True)]
+        try:
+            found = session.run(outputs, feed) if on_host else _run_on_device(session, outputs, feed)
+        except Exception as error:
+            if "onnxruntime" not in type(error).__module__:  # such as a timeout's
+                raise
+            raise ModelError(f"onnxruntime cannot run it ({' '.join(str(error).split())}).") from error
+        return [value[None] for value in found] if bare else found
 
     return forward
 
 
 def _run_on_device(session: Any, outputs: Sequence[str], feed: Mapping[str, Any]) -> list[Array]:
-    """Run on torch tensors where they are; only what the network answers comes back to the host."""
+    """Run on torch tensors where they are; only the outputs are copied to the host."""
     binding = session.io_binding()
     for name, value in feed.items():
         if isinstance(value, np.ndarray):
@@ -167,3 +180,98 @@ def _run_on_device(session: Any, outputs: Sequence[str], feed: Mapping[str, Any]
     session.run_with_iobinding(binding)
     found: list[Array] = binding.copy_outputs_to_cpu()
     return found
+
+
+def check_file(path: Path) -> tuple[tuple[Path, ...], int | None]:
+    """The files with weights outside the model, and the number of classes, if a final ArgMax shows it.
+
+    The file is parsed without its weights, and refused if a session could not be trusted with it.
+    """
+    onnx = framework("onnx", extra="onnx")
+    try:
+        model = onnx.load(str(path), load_external_data=False)
+    except Exception as error:  # protobuf's DecodeError cannot be imported without protobuf
+        raise ModelError(f"{path} is not an ONNX model ({error}).") from None
+    parts = [part for top in _top_parts(model) for part in _nested(top)]
+    tensors = [tensor for part in parts for tensor in _tensors(part)]
+    if not all(isinstance(text, str) for text in _texts(model, parts, tensors)):  # protobuf returns bytes
+        raise ModelError(f"{path} contains a name that is not UTF-8; export it again.")
+    entries = (entry for tensor in tensors for entry in tensor.external_data)
+    locations = {entry.value for entry in entries if entry.key == "location"}
+    return tuple(confine(path, location) for location in sorted(locations)), _arg_max_classes(onnx, model)
+
+
+def confine(model: Path, location: str) -> Path:
+    """The file of external weights at `location`, which must lie in the model's folder.
+
+    A model file may come from anywhere; it must not be able to read, say, a key from the home folder into
+    its weights. Links count as the file they lead to, but model and weights may be links into one folder.
+    """
+    posix, windows = PurePosixPath(location), PureWindowsPath(location)
+    absolute = posix.is_absolute() or windows.is_absolute() or windows.drive
+    if absolute or ".." in {*posix.parts, *windows.parts} or not location or "\0" in location:
+        raise ModelError(f"{model} stores weights in {location!r}, outside its folder; this is refused.")
+    target = (model.parent / posix).resolve()
+    homes = (model.parent.resolve(), model.resolve().parent)
+    if not any(target.is_relative_to(home) for home in homes):
+        raise ModelError(f"{model} stores weights in {location!r}, a link that leads outside to {target}.")
+    if not is_file(target):
+        raise ModelError(f"{model} stores weights in {location!r}, which is missing; copy it there.")
+    return target
+
+
+def _top_parts(model: Any) -> Iterator[Any]:
+    """The main graph, functions, and graphs of training."""
+    yield from (model.graph, *model.functions)
+    for training in model.training_info:
+        yield from (training.initialization, training.algorithm)
+
+
+def _nested(part: Any) -> Iterator[Any]:
+    """A graph or function, and the graphs inside its nodes."""
+    yield part
+    for node in part.node:
+        for attribute in node.attribute:
+            for graph in (*((attribute.g,) if attribute.HasField("g") else ()), *attribute.graphs):
+                yield from _nested(graph)
+
+
+def _tensors(part: Any) -> Iterator[Any]:
+    """The weights and constants of a graph or function."""
+    sparse = [*getattr(part, "sparse_initializer", ())]
+    yield from getattr(part, "initializer", ())
+    for node in part.node:
+        for attribute in node.attribute:
+            yield from (attribute.t, *attribute.tensors)
+            sparse += [attribute.sparse_tensor, *attribute.sparse_tensors]
+    for tensor in sparse:
+        yield from (tensor.values, tensor.indices)
+
+
+def _texts(model: Any, parts: Sequence[Any], tensors: Sequence[Any]) -> Iterator[object]:
+    """Every text that a session reads."""
+    for entry in (*model.metadata_props, *(entry for tensor in tensors for entry in tensor.external_data)):
+        yield from (entry.key, entry.value)
+    yield from (tensor.name for tensor in tensors)
+    for part in parts:
+        yield part.name
+        for value in (*part.input, *part.output):
+            yield value if isinstance(value, str | bytes) else value.name
+        for node in part.node:
+            yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+
+
+def _arg_max_classes(onnx: Any, model: Any) -> int | None:
+    """The number of classes that a final ArgMax chooses from."""
+    outputs = {value.name for value in model.graph.output}
+    last = next((n for n in model.graph.node if n.op_type == "ArgMax" and outputs & {*n.output}), None)
+    if last is None or not last.input:
+        return None
+    try:
+        graph = onnx.shape_inference.infer_shapes(model).graph
+    except Exception:  # an odd graph: the user must state the classes
+        return None
+    shapes = {value.name: value.type.tensor_type.shape.dim for value in graph.value_info}
+    axis = next((a.i for a in last.attribute if a.name == "axis"), 0)
+    sides = shapes.get(last.input[0], ())
+    return sides[axis].dim_value or None if -len(sides) <= axis < len(sides) else None

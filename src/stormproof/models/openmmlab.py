@@ -1,7 +1,7 @@
 """MMDetection and MMSegmentation: `mmdet:config.py,weights=checkpoint.pth`, `mmseg:config.py,weights=…`.
 
-The config is Python code and is run, as OpenMMLab does; the checkpoint is read with weights_only=True, and
-the training log in it, if any, is not opened. Both toolboxes take BGR arrays.
+The config is Python code and is run, as OpenMMLab does; the checkpoint is read with weights_only=True, and a
+training log in it is not opened. Both toolboxes take BGR arrays.
 """
 
 from __future__ import annotations
@@ -18,18 +18,17 @@ from stormproof.core.loading import framework
 from stormproof.core.masks import mask_boxes
 from stormproof.core.sample import RLE, Image, Prediction
 from stormproof.core.spec import opens
-from stormproof.models.answers import Array, as_array, label_map, read_mask
-from stormproof.models.loading import model_file
-from stormproof.models.perimage import PerImage, bgr
-from stormproof.models.torch import fill, load_checkpoint, state_dict
-from stormproof.models.vocabulary import resolve_classes
+from stormproof.models.classes import resolve_classes
+from stormproof.models.model import PerImage, bgr, model_file
+from stormproof.models.predictions import Array, as_array, label_map, read_mask
+from stormproof.models.torch import fill, load_checkpoint
 
 
 @opens("mmdet")
 def open_mmdet(
     main: str, *, weights: str, classes: str | None = None, score: float = 0.01, device: str = "cpu"
 ) -> PerImage:
-    """A detector or instance segmenter; `classes` are needed where the checkpoint does not name them."""
+    """A detector or instance segmenter; `classes` is needed if the checkpoint does not name them."""
     package = framework("mmdet.apis", install="pip install mmdet mmengine mmcv")
     config, path = model_file(main, "a config"), model_file(weights, "a checkpoint")
     net = package.init_detector(str(config), checkpoint=None, device=device)
@@ -65,14 +64,14 @@ def open_mmseg(main: str, *, weights: str, classes: str | None = None, device: s
 
 
 def _filled(boxes: Array, masks: Sequence[RLE]) -> Array:
-    """Boxes, of the masks where a network gives none: SOLO's are all zeros."""
+    """Boxes; empty ones are replaced by those of the masks, since SOLO's boxes are all zeros."""
     empty = np.any(boxes[:, 2:] <= boxes[:, :2], axis=1, keepdims=True)
     around = mask_boxes(masks).astype(boxes.dtype)
     return np.where(empty, around, boxes)
 
 
 class _Ignored:
-    """Stands in a checkpoint for what is not opened; takes anything and keeps nothing."""
+    """Replaces an object of a checkpoint that is not opened; accepts anything and keeps nothing."""
 
     def __init__(self, *args: object) -> None: ...
 
@@ -82,7 +81,7 @@ class _Ignored:
         return 0
 
 
-# What the log of a training run is made of, in the checkpoints that mmengine writes beside the weights.
+# The types in a training log, which mmengine writes into checkpoints beside the weights.
 _LOG = (
     "mmengine.logging.history_buffer.HistoryBuffer", "builtins.getattr", "numpy.ndarray", "numpy.dtype",
     "numpy._core.multiarray._reconstruct", "numpy.core.multiarray._reconstruct",
@@ -91,24 +90,24 @@ _LOG = (
 
 
 def _load(torch: Any, path: Path) -> Mapping[str, Any]:
-    """A checkpoint; where it names the parts of a log, they become nothing instead of being called."""
+    """A checkpoint; the parts of a training log in it are replaced instead of being constructed."""
     allow = getattr(torch.serialization, "safe_globals", None)  # torch 2.5
     with allow([(_Ignored, name) for name in _LOG]) if allow else nullcontext():
         return load_checkpoint(torch, path)
 
 
 def _fill(net: Any, path: Path, classes: str | None) -> tuple[str, ...]:
-    """Load a checkpoint into the network; the class names are as said, else as the checkpoint has them.
+    """Load a checkpoint into the network; return the class names, given or from the checkpoint.
 
-    Names on the network are not read: without a checkpoint of its own, MMDetection sets COCO's there.
+    The network's own names are not used: MMDetection sets them to COCO's when it loads no checkpoint.
     """
     checkpoint = _load(framework("torch", extra="torch"), path)
-    fill(net, state_dict(checkpoint), path)
+    fill(net, checkpoint, path)
     if classes is not None:
         return resolve_classes(classes, None) or ()
     meta = checkpoint.get("meta") or {}
     about = meta.get("dataset_meta") or meta
     names = tuple(about.get("classes") or about.get("CLASSES") or ())
     if not names:
-        raise ModelError(f"{path} names no classes; add ,classes=coco80 or a text file of one per line.")
+        raise ModelError(f"{path} names no classes; add ,classes=coco80 or a text file with one per line.")
     return names

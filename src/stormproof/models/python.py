@@ -1,6 +1,6 @@
-"""Python code as a model: `package.module:attribute` or `path/to/script.py:function`.
+"""Python code as a model: `package.module:attribute`, `path/to/script.py:function`, or a function in memory.
 
-A function of images is a model as it is; a class, or a function that needs no arguments, makes one.
+A function of images is a model as it is; a class, or a function that takes no images, makes one.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,73 +17,125 @@ from typing import Any
 from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.files import locate
 from stormproof.core.loading import load_attribute
-from stormproof.core.sample import Image
-from stormproof.core.spec import Spec, read_options
-from stormproof.models.fingerprint import fingerprint
-from stormproof.models.function import FunctionModel
+from stormproof.core.sample import Image, Prediction
+from stormproof.core.spec import OBJECT, Spec, local_object, read_options
+from stormproof.models.fingerprint import code_identity, fingerprint
 from stormproof.models.model import Model, Precomputed
+from stormproof.models.predictions import read_predictions
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionModel:
+    """A function from images to predictions in any form that `read_predictions` accepts."""
+
+    function: Callable[[Sequence[Image]], Any]
+    name: str
+    classes: tuple[str, ...]
+    semantic_classes: tuple[str, ...]
+    fingerprint: str
+    takes_tensors: bool = False  # whether images may be tensors on a device
+
+    def __call__(self, images: Sequence[Image]) -> list[Prediction]:
+        sizes = [(image.shape[0], image.shape[1]) for image in images]
+        return read_predictions(self.function(images), sizes, self.name)
+
+
+def function_model(
+    function: Callable[[Sequence[Image]], Any], *, name: str | None = None, classes: Sequence[str] = ()
+) -> FunctionModel:
+    """Wrap a function; `name`, `classes`, `semantic_classes` and `fingerprint` may be its attributes.
+
+    Without a fingerprint of its own, the function is identified by its code and the numbers, strings and
+    arrays the code refers to. Weights inside other objects are not seen: state a fingerprint if they change.
+    """
+    if _is_torch_module(function):
+        fix = "give a function that feeds it and returns boxes, scores and labels"
+        raise InvalidOption(f"{type(function).__name__} is a torch module; {fix}.")
+    if not callable(function):
+        raise InvalidOption(f"{type(function).__name__} is not a model: it is not callable.")
+    own = getattr(function, "name", None) or getattr(function, "__name__", type(function).__name__)
+    names = tuple(classes) or tuple(getattr(function, "classes", ()))
+    maps = tuple(getattr(function, "semantic_classes", ())) or names
+    stated = getattr(function, "fingerprint", None)
+    settings = {"own": stated} if stated is not None else {"code": code_identity(function)}
+    identity = fingerprint((), {**settings, "classes": [names, maps]})
+    called = name or ("function" if own == "<lambda>" else str(own))
+    return FunctionModel(function, called, names, maps, identity)
+
+
+def open_object(main: str) -> Model | Precomputed:
+    """A model that a Python program passed to `stormproof.run`, while that run lasts."""
+    found: Model | Precomputed | None = local_object(main)
+    if found is None:
+        fix = "put the function in a file and name it file.py:function"
+        raise ModelError(f"The model {OBJECT}:{main} exists only in the process that made it; {fix}.")
+    return found
 
 
 def is_python(kind: str) -> bool:
-    """Whether the part before the colon names a script or a module that can be imported."""
+    """Whether the part before the colon names a script or an importable module."""
     if kind.endswith(".py") or "." in kind:
         return True
+    if str(Path.cwd()) not in sys.path and "" not in sys.path:
+        sys.path.append(str(Path.cwd()))  # last: never in place of an installed module
     try:
-        return _find_spec(kind) is not None
+        return importlib.util.find_spec(kind) is not None
     except (ImportError, ValueError):
         return False
 
 
 def open_python(spec: Spec) -> Model | Precomputed:
-    """The model that Python code is or makes; options go to its keyword-only parameters."""
+    """The model that an attribute of Python code is or makes; options go to its keyword-only parameters."""
     module, found = _load(spec)
     if isinstance(found, type) or _makes_model(found):
         found = found(**_options(found, spec))
     elif spec.options:
         found = partial(found, **_options(found, spec))
-    if hasattr(found, "state_dict") and hasattr(found, "forward"):
+    if _is_torch_module(found):
         at = f"torch:{spec.kind}:{spec.main}"
-        raise InvalidOption(
-            f"{spec} is a torch module; open it as {at}, with a card that says how to feed it."
-        )
+        raise InvalidOption(f"{spec} is a torch module; open it as {at}, with a card.")
     if isinstance(found, Model | Precomputed):
         return found
     if not callable(found):
-        raise InvalidOption(f"{spec} is {type(found).__name__}, which cannot be called with images.")
-    return _described(found, spec, module)
+        raise InvalidOption(f"{spec} is {type(found).__name__}, not a model: it is not callable.")
+    return _script_model(found, spec, module)
 
 
-def _described(function: Callable[[Sequence[Image]], Any], spec: Spec, module: Any) -> FunctionModel:
-    """A function with whatever it says about itself in attributes, or those of the one that options go to.
+def _script_model(function: Callable[[Sequence[Image]], Any], spec: Spec, module: Any) -> FunctionModel:
+    """A function of a module, described by its attributes.
 
-    They are `name`, `classes` (else its module's), `semantic_classes` (else its classes), `fingerprint` and
-    `takes_tensors`. Without a stated fingerprint, that of its source file and options is used: if the weights
-    live elsewhere and may change, state one.
+    They are `name`, `classes` (default: the module's), `semantic_classes` (default: the classes),
+    `fingerprint` and `takes_tensors`. Without a fingerprint, the source file and the options identify the
+    model: weights that live elsewhere and may change need one.
     """
     stated = function.func if isinstance(function, partial) else function
     name, own = getattr(stated, "name", None), getattr(stated, "fingerprint", None)
-    classes = _names(getattr(stated, "classes", None) or getattr(module, "classes", None)) or ()
-    maps = _names(getattr(stated, "semantic_classes", None))
+    classes = _names(getattr(stated, "classes", None) or getattr(module, "classes", None))
+    maps = _names(getattr(stated, "semantic_classes", classes))
     file = inspect.getsourcefile(module)
     files = () if own is not None or file is None else (Path(file),)
     return FunctionModel(
         function,
         name if isinstance(name, str) else spec.main,
         classes,
-        classes if maps is None else maps,
+        maps,
         fingerprint(files, {"own": own, "at": spec.main, "options": dict(spec.options)}),
         takes_tensors=getattr(stated, "takes_tensors", None) is True,
     )
 
 
-def _names(found: object) -> tuple[str, ...] | None:
-    return tuple(map(str, found)) if isinstance(found, list | tuple) else None
+def _names(found: object) -> tuple[str, ...]:
+    return tuple(map(str, found)) if isinstance(found, list | tuple) else ()
+
+
+def _is_torch_module(found: object) -> bool:
+    return hasattr(found, "state_dict") and hasattr(found, "forward")
 
 
 def _load(spec: Spec) -> tuple[Any, Any]:
-    """The module and the object in it."""
+    """The module, and the object in it."""
     if spec.kind.endswith(".py"):
-        module = _script(locate(spec.kind, error=ModelError))
+        module = _run_script(locate(spec.kind, error=ModelError))
         found: Any = module
         for part in spec.main.split("."):
             if not hasattr(found, part):
@@ -90,12 +143,12 @@ def _load(spec: Spec) -> tuple[Any, Any]:
                 raise InvalidOption(f"{spec.kind} has no {spec.main!r}; it has {names}.")
             found = getattr(found, part)
         return module, found
-    _find_spec(spec.kind.partition(".")[0])
-    return importlib.import_module(spec.kind), load_attribute(f"{spec.kind}:{spec.main}")
+    found = load_attribute(f"{spec.kind}:{spec.main}")
+    return sys.modules[spec.kind], found
 
 
-def _script(path: Path) -> Any:
-    """Run a script file as a module; files beside it can be imported, as when Python runs it."""
+def _run_script(path: Path) -> Any:
+    """Run a script file as a module; it can import the files beside it, as when Python runs it."""
     name = f"stormproof_script_{path.stem}"
     found = importlib.util.spec_from_file_location(name, path)
     assert found is not None
@@ -113,15 +166,8 @@ def _script(path: Path) -> Any:
     return module
 
 
-def _find_spec(module: str) -> Any:
-    """Find a module, in the working directory too, though never in place of an installed one."""
-    if str(Path.cwd()) not in sys.path and "" not in sys.path:
-        sys.path.append(str(Path.cwd()))
-    return importlib.util.find_spec(module)
-
-
 def _makes_model(found: Any) -> bool:
-    """Whether a function takes no images: then it is there to make the model."""
+    """Whether a function has no positional parameter: then it does not take images but makes the model."""
     if not inspect.isroutine(found):
         return False
     try:

@@ -4,113 +4,38 @@
     results:folder                       clean.json, fog@3.json, …; or clean/ID.png, fog@3/ID.png, …
     results:folder (ID.png in it)        semantic maps for the clean images
 
-No image file is needed, and no framework.
+No image file and no framework is needed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, Self
 from urllib.parse import unquote
 
 import numpy as np
+import numpy.typing as npt
 
 from stormproof.core.condition import CLEAN, Condition
-from stormproof.core.errors import InvalidCondition, InvalidPrediction, ModelError
+from stormproof.core.errors import InvalidCondition, InvalidPrediction, InvalidTruth, ModelError
 from stormproof.core.files import list_files, locate, read_json
 from stormproof.core.imagefile import opened
-from stormproof.core.sample import Prediction
+from stormproof.core.masks import mask_boxes, segmentation_mask
+from stormproof.core.sample import RLE, Floats, Ints, Prediction
 from stormproof.core.spec import opens
+from stormproof.datasets.annotations import is_coco_box, is_number
 from stormproof.datasets.coco import category_ids, read_categories
 from stormproof.datasets.dataset import Dataset
-from stormproof.models.answers import label_map
+from stormproof.models.classes import COCO_IDS, VOCABULARIES, resolve_classes
 from stormproof.models.fingerprint import fingerprint
-from stormproof.models.resulttable import ResultTable, read_table
-from stormproof.models.vocabulary import COCO_IDS, VOCABULARIES, resolve_classes
+from stormproof.models.predictions import label_map
 
 _MAPS = frozenset({".png"})
-
-
-@dataclass(frozen=True, eq=False)
-class Results:
-    """COCO results by condition. Until `bind` or `classes` says otherwise, labels are category numbers."""
-
-    name: str
-    files: Mapping[Condition, Path]
-    classes: tuple[str, ...] = ()
-    numbers: tuple[int, ...] = ()  # category_id of each label
-    ids: frozenset[str] | None = None
-
-    semantic_classes: tuple[str, ...] = ()
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        return tuple(self.files)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        return fingerprint(self.files.values(), {"classes": self.classes, "numbers": self.numbers})
-
-    def bind(self, dataset: Dataset) -> Self:
-        """Category numbers are the dataset's own, unless classes were given; ids are checked against it."""
-        if self.classes:
-            return replace(self, ids=frozenset(dataset.ids))
-        return replace(self, numbers=category_ids(dataset), ids=frozenset(dataset.ids))
-
-    def lookup(self, image_id: str, condition: Condition) -> Prediction:
-        path = _of(condition, self.files, self.name)
-        if condition not in self._tables:
-            self._tables[condition] = read_table(path, self.numbers, self.ids)
-        return self._tables[condition].prediction(image_id)
-
-    @cached_property
-    def _tables(self) -> dict[Condition, ResultTable]:
-        """Each file is read once: a run asks for one image under every condition before the next image."""
-        return {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: self.__dict__[name] for name in self.__dataclass_fields__ if name in self.__dict__}
-
-
-@dataclass(frozen=True, eq=False)
-class SemanticResults:
-    """Semantic maps as PNG files, by condition and image id; values index `semantic_classes`, or where
-    there are none, the dataset's."""
-
-    name: str
-    folders: Mapping[Condition, Path]
-    semantic_classes: tuple[str, ...] = ()
-
-    classes: tuple[str, ...] = field(default=())
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        return tuple(self.folders)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        return fingerprint(self.folders.values(), {"classes": self.semantic_classes})
-
-    def bind(self, dataset: Dataset) -> Self:
-        return self
-
-    def lookup(self, image_id: str, condition: Condition) -> Prediction:
-        folder = _of(condition, self.folders, self.name)
-        path = folder / f"{image_id}.png"
-        if not path.resolve().is_relative_to(folder.resolve()):
-            raise InvalidPrediction(f"Image id {image_id!r} leads out of {folder}.")
-        if not path.is_file():
-            raise InvalidPrediction(
-                f"{path} is missing: no semantic map for image {image_id!r} under {condition}."
-            )
-        with opened(path) as image:
-            plane = np.array(image)
-        if plane.ndim != 2:
-            raise InvalidPrediction(f"{path} must be a PNG of class numbers: palette, 8-bit or 16-bit grey.")
-        return Prediction(semantic=label_map(plane, str(path)))
+_ALMOST_ONE = 1 + 1e-6  # as in a Prediction
 
 
 @opens("results")
@@ -119,9 +44,9 @@ def open_results(
 ) -> Results | SemanticResults:
     """Open a results file or folder.
 
-    `annotations` is a COCO file whose categories the results use; `classes` a vocabulary or text file: then
-    category numbers count from 1 (COCO's own for coco80), and values of semantic maps from 0. Without
-    either, both are the dataset's.
+    `annotations` is a COCO file whose categories the results use. `classes` is a vocabulary or text file:
+    then category numbers count from 1 (coco80: COCO's own numbers), and values of semantic maps from 0.
+    Without either, both are the dataset's.
     """
     path = locate(main, error=ModelError)
     name = path.stem if path.is_file() else path.name
@@ -131,13 +56,13 @@ def open_results(
     tables = {_condition(file): file for file in sorted(path.glob("*.json"))}
     if tables:
         return _with_classes(Results(name, tables), names, annotations)
-    inner = [entry for entry in sorted(path.iterdir()) if entry.is_dir() and list_files(entry, _MAPS)]
-    named = {_condition(entry): entry for entry in inner if _is_condition(entry.name)}
+    folders = [entry for entry in sorted(path.iterdir()) if entry.is_dir() and list_files(entry, _MAPS)]
+    named = {_condition(entry): entry for entry in folders if _is_condition(entry.name)}
     if named:
         return SemanticResults(name, named, names)
     if list_files(path, _MAPS):
         return SemanticResults(name, {CLEAN: path}, names)
-    raise ModelError(f"{path} holds neither results such as clean.json nor maps such as clean/ID.png.")
+    raise ModelError(f"{path} contains neither results such as clean.json nor maps such as clean/ID.png.")
 
 
 def _with_classes(results: Results, names: tuple[str, ...], annotations: str | None) -> Results:
@@ -160,15 +85,240 @@ def _is_condition(text: str) -> bool:
 
 
 def _condition(path: Path) -> Condition:
-    text = unquote(path.name.removesuffix(".json"))  # as `stormproof export` writes a slash in a name
+    text = unquote(path.name.removesuffix(".json"))  # `stormproof export` quotes a slash in a name
     try:
         return Condition.parse(text)
     except InvalidCondition as error:
         raise ModelError(f"{path} is not named after a condition, such as clean or fog@3: {error}") from None
 
 
-def _of(condition: Condition, found: Mapping[Condition, Path], name: str) -> Path:
-    if condition not in found:
-        there = ", ".join(map(str, found))
-        raise InvalidPrediction(f"{name} holds no predictions for {condition}; it has {there}.")
-    return found[condition]
+def _path_of(condition: Condition, paths: Mapping[Condition, Path], name: str) -> Path:
+    if condition not in paths:
+        known = ", ".join(map(str, paths))
+        raise InvalidPrediction(f"{name} contains no predictions for {condition}; it has {known}.")
+    return paths[condition]
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """COCO results by condition. Until `bind` or `classes` says otherwise, labels are category numbers."""
+
+    name: str
+    files: Mapping[Condition, Path]
+    classes: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()  # category_id of each label
+    ids: frozenset[str] | None = None
+    semantic_classes: tuple[str, ...] = ()
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        return tuple(self.files)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return fingerprint(self.files.values(), {"classes": self.classes, "numbers": self.numbers})
+
+    def bind(self, dataset: Dataset) -> Self:
+        """Category numbers are the dataset's, unless classes were given; ids are checked against it."""
+        if self.classes:
+            return replace(self, ids=frozenset(dataset.ids))
+        return replace(self, numbers=category_ids(dataset), ids=frozenset(dataset.ids))
+
+    def lookup(self, image_id: str, condition: Condition) -> Prediction:
+        path = _path_of(condition, self.files, self.name)
+        if condition not in self._tables:
+            self._tables[condition] = _read_table(path, self.numbers, self.ids)
+        return self._tables[condition].prediction(image_id)
+
+    @cached_property
+    def _tables(self) -> dict[Condition, _Table]:
+        """Each file is read once: a run asks for one image under every condition before the next image."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__ if name in self.__dict__}
+
+
+@dataclass(frozen=True, eq=False)
+class SemanticResults:
+    """Semantic maps as PNG files, by condition and image id.
+
+    Their values index `semantic_classes`, or the dataset's if there are none.
+    """
+
+    name: str
+    folders: Mapping[Condition, Path]
+    semantic_classes: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        return tuple(self.folders)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return fingerprint(self.folders.values(), {"classes": self.semantic_classes})
+
+    def bind(self, dataset: Dataset) -> Self:
+        return self
+
+    def lookup(self, image_id: str, condition: Condition) -> Prediction:
+        folder = _path_of(condition, self.folders, self.name)
+        path = folder / f"{image_id}.png"
+        if not path.resolve().is_relative_to(folder.resolve()):
+            raise InvalidPrediction(f"Image id {image_id!r} leads out of {folder}.")
+        if not path.is_file():
+            raise InvalidPrediction(
+                f"{path} is missing: no semantic map for image {image_id!r} under {condition}."
+            )
+        with opened(path) as image:
+            plane = np.array(image)
+        if plane.ndim != 2:
+            raise InvalidPrediction(f"{path} must be a PNG of class numbers: palette, 8-bit or 16-bit grey.")
+        return Prediction(semantic=label_map(plane, str(path)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """The rows of one COCO results file as columns; the rows of an image are adjacent, in the file's order.
+
+    Seventy files of half a million boxes do not fit in most machines' memory, so the columns are
+    memory-mapped unnamed files.
+    """
+
+    path: Path
+    spans: Mapping[str, tuple[int, int]]  # first and end row of each image
+    boxes: Floats  # x y width height, as stated
+    scores: Floats
+    labels: Ints
+    masks: _Masks | None
+
+    def prediction(self, image: str) -> Prediction:
+        """The prediction for an image; empty where the file does not name it."""
+        if image not in self.spans:
+            return Prediction()
+        rows = slice(*self.spans[image])
+        box, masks = np.array(self.boxes[rows]), None if self.masks is None else self.masks.of(rows)
+        corners = np.hstack([box[:, :2], box[:, :2] + box[:, 2:]])
+        labels = np.array(self.labels[rows])
+        try:
+            return Prediction(corners, np.array(self.scores[rows]), labels, masks, sides=box[:, 2:])
+        except InvalidPrediction as error:
+            raise ModelError(f"{self.path}, image {image!r}: {error}") from None
+
+
+@dataclass(frozen=True, eq=False)
+class _Masks:
+    """Run lengths one after another; `ends` bounds those of each row."""
+
+    runs: npt.NDArray[np.uint32]
+    ends: Ints
+    sizes: Ints
+
+    @classmethod
+    def pack(cls, masks: Sequence[RLE]) -> Self:
+        ends = np.concatenate([[0], np.cumsum([len(mask.counts) for mask in masks])]).astype(np.int64)
+        runs = np.concatenate([mask.counts for mask in masks]) if masks else np.zeros(0, np.uint32)
+        return cls(_map_to_disk(runs), ends, np.array([mask.size for mask in masks], np.int64))
+
+    def of(self, rows: slice) -> tuple[RLE, ...]:
+        return tuple(
+            RLE(
+                (int(self.sizes[i, 0]), int(self.sizes[i, 1])),
+                np.array(self.runs[self.ends[i] : self.ends[i + 1]]),
+            )
+            for i in range(rows.start, rows.stop)
+        )
+
+
+def _map_to_disk(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same numbers in an unnamed file, which disappears when they are no longer needed."""
+    if not column.size:
+        return column
+    with TemporaryFile() as file:
+        column.tofile(file)
+        return np.memmap(file, column.dtype, "r", shape=column.shape)
+
+
+def _read_table(path: Path, numbers: Sequence[int], ids: frozenset[str] | None) -> _Table:
+    """Read and check a COCO results file.
+
+    `numbers` are the category ids of the labels (none: category ids are the labels), `ids` the image ids.
+    """
+    content = read_json(path, error=ModelError)
+    rows = content.get("annotations") if isinstance(content, Mapping) else content
+    if not isinstance(rows, list):
+        raise ModelError(f"{path} is not COCO results: a list of {{image_id, category_id, bbox, score}}.")
+    labels = {number: label for label, number in enumerate(numbers)}
+    for i, row in enumerate(rows):
+        problem = _problem(row, labels, ids)
+        if problem:
+            raise ModelError(f"{path}, result {i}: {problem}")
+    images = [str(row["image_id"]) for row in rows]
+    place = {image: k for k, image in enumerate(dict.fromkeys(images))}
+    owners = np.array([place[image] for image in images], np.int64)
+    order = np.argsort(owners, kind="stable")
+    starts = np.searchsorted(owners[order], np.arange(len(place) + 1))
+    rows = [rows[i] for i in order.tolist()]
+    masks = _read_masks(rows, path)
+    if masks is not None and not all("bbox" in row for row in rows):
+        corners = mask_boxes(masks)
+        boxes = np.hstack([corners[:, :2], corners[:, 2:] - corners[:, :2]])
+    else:
+        boxes = np.array([row["bbox"] for row in rows], np.float64).reshape(-1, 4)
+    found = [labels.get(row["category_id"], row["category_id"]) for row in rows]
+    return _Table(
+        path,
+        {image: (int(starts[k]), int(starts[k + 1])) for image, k in place.items()},
+        _map_to_disk(boxes),
+        _map_to_disk(np.array([row["score"] for row in rows], np.float64)),
+        _map_to_disk(np.array(found, np.int64)),
+        None if masks is None else _Masks.pack(masks),
+    )
+
+
+def _problem(row: object, labels: Mapping[Any, int], ids: frozenset[str] | None) -> str:
+    """What is wrong with one result, if anything."""
+    if not isinstance(row, Mapping):
+        return f"is {row!r:.60}, not an object."
+    missing = [key for key in ("image_id", "category_id", "score") if key not in row]
+    if missing or not ({"bbox", "segmentation"} & {*row}):
+        return f"lacks {', '.join(missing) or 'bbox or segmentation'}."
+    category, image, score, box = row["category_id"], row["image_id"], row["score"], row.get("bbox")
+    if not is_number(category) or category != int(category) or abs(category) >= 1 << 31:
+        return f"category_id {category!r:.60} is not a whole number."
+    if labels and category not in labels:
+        return f"category_id {category!r} is not one of the dataset's ({min(labels)} to {max(labels)})."
+    if not isinstance(image, int | str) or len(str(image)) > 1000:
+        return f"image_id {image!r:.60} is neither a whole number nor a string."
+    if ids is not None and str(image) not in ids:
+        return f"image_id {image!r} is not in the dataset."
+    if not is_number(score) or not 0 <= score <= _ALMOST_ONE:
+        return f"score {score!r:.60} must lie in [0, 1]."
+    if "bbox" in row and not is_coco_box(box):
+        return f"bbox {box!r:.80} must be x, y, width, height, finite, with width and height ≥ 0."
+    return ""
+
+
+def _read_masks(rows: Sequence[Mapping[str, Any]], path: Path) -> tuple[RLE, ...] | None:
+    """The masks, if every row has one."""
+    lacking = [row for row in rows if "segmentation" not in row]
+    if lacking or not rows:
+        if any("bbox" not in row for row in rows):
+            image = lacking[0]["image_id"]
+            raise ModelError(f"{path}, image {image!r}: some results have no bbox, others no segmentation.")
+        return None
+    masks = []
+    for row in rows:
+        try:
+            masks.append(segmentation_mask(row["segmentation"], *_mask_size(row["segmentation"])))
+        except InvalidTruth as error:
+            raise ModelError(f"{path}, image {row['image_id']!r}: {error}") from None
+    return tuple(masks)
+
+
+def _mask_size(segmentation: object) -> tuple[int, int]:
+    size = segmentation.get("size") if isinstance(segmentation, Mapping) else None
+    if isinstance(size, list) and [*map(type, size)] == [int, int] and 0 < min(size) <= max(size) < 1 << 20:
+        return size[0], size[1]
+    raise InvalidTruth("segmentation must be run lengths with a size, as in COCO results.")

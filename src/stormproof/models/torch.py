@@ -2,7 +2,7 @@
 
     torch:model.pt,card=card.yaml                      TorchScript (torch.jit.load)
     torch:weights.pth,module=package.module:factory    a state dict, loaded with weights_only=True
-    torch:package.module:factory                       a module with its weights in it
+    torch:package.module:factory                       a module that contains its weights
 
 Weights are never unpickled: a pickle can run any code when it is opened.
 """
@@ -19,10 +19,10 @@ import numpy as np
 from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.loading import framework, load_attribute
 from stormproof.core.spec import opens
-from stormproof.models.answers import as_array
-from stormproof.models.card import Card, InputCard
-from stormproof.models.loading import model_file
-from stormproof.models.network import Array, Forward, Network, assemble_card
+from stormproof.models.card import Card, InputCard, assemble_card
+from stormproof.models.model import model_file
+from stormproof.models.network import Array, Forward, Network
+from stormproof.models.predictions import as_array
 
 _DETECTIONS = ("boxes", "labels", "scores", "masks")
 
@@ -40,10 +40,10 @@ def open_torch(
     device: str = "cpu",
     score: float | None = None,
 ) -> Network:
-    """Open a module; its card says how it is fed and read, since a module does not."""
+    """Open a module; its card says how to feed it and read its outputs, which a module does not."""
     torch = framework("torch", extra="torch")
     torch.set_num_threads(threads)
-    built = module or (main if _is_attribute(main) else None)
+    built = module or (main if ":" in main and not Path(main).exists() else None)
     weights = None if built == main else model_file(main, "a torch model")
     net = load_script(torch, weights, device) if built is None else _build(torch, built, weights, device)
     settings = {"classes": classes, "decoder": decoder, "score": score}
@@ -60,23 +60,19 @@ def open_torch(
     )
 
 
-def _is_attribute(main: str) -> bool:
-    return ":" in main and not Path(main).exists()
-
-
 def load_script(torch: Any, path: Path | None, device: str) -> Any:
-    """A TorchScript module; its own reader builds tensors and code of TorchScript only."""
+    """A TorchScript module; torch's reader builds only tensors and TorchScript code."""
     try:
         return torch.jit.load(str(path), map_location=device).eval()
     except RuntimeError as error:
         raise ModelError(
-            f"{path} is not TorchScript ({str(error).splitlines()[0]:.120}). For a state dict add "
-            ",module=package.module:factory; a pickled module is refused, as opening it can run any code."
+            f"{path} is not TorchScript ({str(error).splitlines()[0]:.120}). For a state dict, add "
+            ",module=package.module:factory; a pickled module is refused, since opening it can run any code."
         ) from None
 
 
 def load_checkpoint(torch: Any, path: Path, device: str = "cpu") -> Mapping[str, Any]:
-    """What a file of tensors and plain containers holds; one with anything else in it is not opened."""
+    """The content of a file of tensors and plain containers; a file with anything else is not opened."""
     if path.suffix == ".safetensors":
         found: Mapping[str, Any] = framework("safetensors.torch", extra="hf").load_file(
             str(path), device=device
@@ -84,16 +80,16 @@ def load_checkpoint(torch: Any, path: Path, device: str = "cpu") -> Mapping[str,
         return found
     try:
         found = torch.load(str(path), map_location=device, weights_only=True)
-    except Exception as error:  # torch raises UnpicklingError, RuntimeError or EOFError, by what is wrong
+    except Exception as error:  # UnpicklingError, RuntimeError or EOFError
         fix = "save it again with torch.save(model.state_dict(), path)"
-        raise ModelError(f"{path} holds more than weights, or is broken; it is not opened. {fix}.") from error
+        raise ModelError(f"{path} contains more than weights, or is broken; {fix}.") from error
     if not isinstance(found, Mapping):
-        raise ModelError(f"{path} holds {type(found).__name__}, not a state dict.")
+        raise ModelError(f"{path} contains {type(found).__name__}, not a state dict.")
     return found
 
 
 def state_dict(checkpoint: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The weights in a checkpoint, which may be kept under a key of their own."""
+    """The weights in a checkpoint, which may be under a key of their own."""
     keys = ("state_dict", "model", "model_state_dict")
     return next((checkpoint[key] for key in keys if isinstance(checkpoint.get(key), Mapping)), checkpoint)
 
@@ -105,14 +101,14 @@ def _build(torch: Any, attribute: str, weights: Path | None, device: str) -> Any
     if not isinstance(net, torch.nn.Module):
         raise InvalidOption(f"{attribute} made {type(net).__name__}, not a torch.nn.Module.")
     if weights is not None:
-        fill(net, state_dict(load_checkpoint(torch, weights)), weights)
+        fill(net, load_checkpoint(torch, weights), weights)
     return net.to(device).eval()
 
 
-def fill(net: Any, weights: Mapping[str, Any], path: Path) -> None:
-    """Load weights into a module; a wrong name is an error, never left at random values."""
+def fill(net: Any, checkpoint: Mapping[str, Any], path: Path) -> None:
+    """Load weights into a module; every name must match, so that none is left at random values."""
     try:
-        net.load_state_dict(weights, strict=True)
+        net.load_state_dict(state_dict(checkpoint), strict=True)
     except RuntimeError as error:
         lines = str(error).splitlines()
         raise ModelError(
@@ -143,7 +139,7 @@ def module_forward(torch: Any, net: Any, card: Card, device: str) -> Forward:
 
 
 def prepare_on_device(images: Sequence[Any], card: InputCard) -> Any:
-    """Tensors H×W×3 as the network wants them, where they are; value by value what `prepare` gives."""
+    """H×W×3 tensors as the network expects them, on their device; the same values as from `prepare`."""
     torch = framework("torch", extra="torch")
     pixels = torch.stack(list(images))
     if card.channels == "BGR":
@@ -157,21 +153,17 @@ def prepare_on_device(images: Sequence[Any], card: InputCard) -> Any:
 
 
 def flatten(answer: Any, names: Sequence[str] | None) -> list[Array]:
-    """The tensors of a module's answer in order: of `names`, else as they come."""
-    if (
-        isinstance(answer, tuple | list)
-        and answer
-        and isinstance(answer[-1], list)
-        and isinstance(answer[0], Mapping)
-    ):
-        answer = answer[-1]  # scripted torchvision detectors return their losses first
+    """The tensors that a module returned, in the order of `names`, else as they come."""
+    match answer:
+        case [Mapping(), *_, list() as detections]:  # scripted torchvision detectors return losses first
+            answer = detections
     if isinstance(answer, list) and answer and isinstance(answer[0], Mapping):
         found = answer[0]
         return [as_array(found[key])[None] for key in _DETECTIONS if key in found]
     if isinstance(answer, Mapping):
         missing = [name for name in names or () if name not in answer]
         if missing:
-            raise ModelError(f"outputs: {missing} are not in the module's answer, which has {list(answer)}.")
+            raise ModelError(f"outputs: {missing} are not among the module's, which are {list(answer)}.")
         return [as_array(answer[name]) for name in names or answer]
     if isinstance(answer, tuple | list):
         return [array for part in answer for array in flatten(part, None)]

@@ -9,12 +9,12 @@ from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.core.loading import framework
 from stormproof.core.spec import opens
 from stormproof.models.card import complete_card
-from stormproof.models.loading import model_file
+from stormproof.models.classes import resolve_classes
+from stormproof.models.model import model_file
 from stormproof.models.network import Network
 from stormproof.models.torch import fill, load_checkpoint, module_forward, state_dict
-from stormproof.models.vocabulary import resolve_classes
 
-# By task: the card, the classes of the published weights, and how many outputs a class list stands for.
+# By task: the card, the classes of the published weights, and the outputs beyond the class list.
 _TASKS: dict[str, tuple[dict[str, Any], str, int]] = {
     "detection": ({"decoder": "torchvision", "label_offset": -1}, "coco91", 1),
     "segmentation": (
@@ -38,8 +38,8 @@ def open_torchvision(
 ) -> Network:
     """Build a model by torchvision's name for it; `weights` is a state dict on disk.
 
-    Without weights, `download=true` fetches torchvision's own. `classes` names those of your weights,
-    without background for detectors; the published ones know COCO's or VOC's.
+    Without weights, `download=true` fetches torchvision's own. `classes` names the classes of your weights,
+    without background for detectors; the published weights have COCO's or VOC's.
     """
     torch, vision = framework("torch", extra="torchvision"), framework("torchvision", extra="torchvision")
     torch.set_num_threads(threads)
@@ -66,7 +66,7 @@ def _task(vision: Any, name: str) -> str:
         if name in models:
             return task
     everything = [model for models in known.values() for model in models]
-    raise UnknownName("torchvision model", name, everything, "Detection and segmentation models are read.")
+    raise UnknownName("torchvision model", name, everything, "It must be a detector or a segmenter.")
 
 
 def _build(
@@ -75,9 +75,10 @@ def _build(
     """The module with its weights, and the file they came from."""
     if weights is not None:
         path = model_file(weights, "a state dict")
-        saved = state_dict(load_checkpoint(torch, path))
-        # Segmenters are trained with a second head, which the published weights keep.
-        head = {"aux_loss": True} if any(key.startswith("aux_classifier") for key in saved) else {}
+        saved = load_checkpoint(torch, path)
+        # Segmenters are trained with a second head, which the published weights contain.
+        second = any(key.startswith("aux_classifier") for key in state_dict(saved))
+        head = {"aux_loss": True} if second else {}
         net = vision.models.get_model(name, weights=None, weights_backbone=None, num_classes=count, **head)
         fill(net, saved, path)
         return net, path

@@ -1,7 +1,7 @@
 """Ultralytics' YOLO models, `ultralytics:yolo11n.pt,trust=true`, where the user has that package.
 
-It is licensed under the AGPL and never a dependency of Stormproof. Its `.pt` files are pickles, which
-can run any code when opened; exported to ONNX, the same model needs neither the package nor trust.
+The package is licensed under the AGPL and never a dependency of Stormproof. Its `.pt` files are pickles,
+which can run any code when opened; exported to ONNX, the same model needs neither the package nor trust.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from stormproof.core.errors import ModelError
 from stormproof.core.loading import framework
 from stormproof.core.sample import Image, Prediction
 from stormproof.core.spec import opens
-from stormproof.models.answers import as_array, read_mask
-from stormproof.models.loading import model_file
-from stormproof.models.perimage import PerImage, bgr
+from stormproof.models.model import PerImage, bgr, model_file
+from stormproof.models.predictions import as_array, read_mask
 
 _INSTALL = "pip install ultralytics  (AGPL-3.0; not part of Stormproof)"
 
@@ -27,32 +26,33 @@ def open_ultralytics(
     main: str,
     *,
     trust: bool = False,
-    score: float = 0.01,
+    score: float = 0.001,
     iou: float = 0.7,
-    keep: int = 100,
+    keep: int = 300,
     device: str = "cpu",
 ) -> PerImage:
-    """Open a weights file; a `.pt` only with trust=true, which says that its maker may run code here."""
-    path = model_file(
-        main, "an Ultralytics model"
-    )  # checked first: the package would download what is missing
+    """Open a weights file; a `.pt` needs trust=true, since its author can run code here.
+
+    Thresholds default to those of Ultralytics' own validation.
+    """
+    path = model_file(main, "an Ultralytics model")  # the package would download a missing file
     if path.suffix == ".pt" and not trust:
         raise ModelError(
             f"{path} is a pickle, which can run any code when opened. Export it (yolo export format=onnx) "
-            f"and use onnx:{path.with_suffix('.onnx')}, or add ,trust=true if you trust whoever made it."
+            f"and use onnx:{path.with_suffix('.onnx')}, or add ,trust=true if you trust its author."
         )
     if re.search(r"yolov[35][^u]*\.pt$", path.name):
         raise ModelError(
-            f"Ultralytics does not open {path.name} but fetches its successor {path.stem}u.pt by that name; "
-            "rename the file."
+            f"Ultralytics would not open {path.name} but download its successor {path.stem}u.pt; rename the "
+            "file."
         )
-    # Without it the package looks for updates and reports its use; only network adapters use the network.
+    # Otherwise the package checks for updates and reports its use.
     os.environ.setdefault("YOLO_OFFLINE", "true")
     net = framework("ultralytics", install=_INSTALL).YOLO(str(path))
     limits = {"conf": score, "iou": iou, "max_det": keep}
 
     def predict(image: Image) -> Prediction:
-        # With retina_masks, masks come in the image's own pixels.
+        # With retina_masks, masks have the image's size.
         (result,) = net.predict(bgr(image), device=device, retina_masks=True, verbose=False, **limits)
         size = (image.shape[0], image.shape[1])
         masks = (

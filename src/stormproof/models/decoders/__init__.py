@@ -1,6 +1,6 @@
 """Decoders: pure functions from a network's outputs for one image to candidates in input pixels.
 
-Adding one means writing a function (outputs, input size, *, options) and one row here.
+To add one, write a function (outputs, input size, *, options) and one entry here.
 """
 
 from __future__ import annotations
@@ -9,17 +9,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from stormproof.models.decoders import anchors, points, queries, semantic, yolo
+from stormproof.models.candidates import Limits
+from stormproof.models.decoders import anchors, points, semantic, tables
 
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """A decoder, the outputs it wants in order, and what is usual for its networks: from which overlap on
-    boxes are suppressed (None: no need), and the input. A card can change both."""
+    """A decoder, the outputs it expects in order, and the defaults for its networks, which a card can change:
+    thresholds and the input."""
 
     function: Callable[..., Any]
     wants: tuple[str, ...]
-    iou: float | None = None
+    limits: Limits = field(default_factory=Limits)
     task: Literal["detection", "semantic"] = "detection"
     usual: Mapping[str, Any] = field(default_factory=dict)
 
@@ -39,61 +40,70 @@ CENTERNET = {
 SCRFD = {
     "mean": 127.5, "std": 128, "resize": "letterbox", "align": "top-left", "pad": 0, "rounding": "down",
 }  # fmt: skip
-PILLOW = {"interpolation": "antialias", "rounding": "down"}  # how DETR's code and all its kin resize
+PILLOW = {"interpolation": "antialias", "rounding": "down"}  # how DETR's code and its relatives resize
+PICODET = {**IMAGENET, "interpolation": "cubic"}
 _HEADS = ("boxes", "scores")
+_MASKED = ("rows", "prototypes?")
+_TOP_LEFT = {**LETTERBOX, "align": "top-left", "rounding": "down"}
+# The thresholds that each YOLO's own validation uses.
+_YOLOV5, _YOLOV8, _YOLOV10 = (Limits(0.001, 300, iou) for iou in (0.65, 0.7, None))
 
 DECODERS: dict[str, Decoder] = {
-    "yolox": Decoder(
-        yolo.yolox,
-        ("rows",),
-        0.65,
-        usual={"channels": "BGR", **LETTERBOX, "align": "top-left", "rounding": "down"},
-    ),
-    "yolov5": Decoder(yolo.yolov5, ("rows", "prototypes?"), 0.65, usual={**UNIT, **LETTERBOX}),
-    "yolov8": Decoder(yolo.yolov8, ("columns", "prototypes?"), 0.7, usual={**UNIT, **LETTERBOX}),
-    "yolov10": Decoder(yolo.rows, ("rows", "prototypes?"), usual={**UNIT, **LETTERBOX}),
+    "yolox": Decoder(tables.yolox, ("rows",), _YOLOV5, usual={"channels": "BGR", **_TOP_LEFT}),
+    "yolov5": Decoder(tables.yolov5, _MASKED, _YOLOV5, usual={**UNIT, **LETTERBOX}),
+    "yolov8": Decoder(tables.yolov8, ("columns", "prototypes?"), _YOLOV8, usual={**UNIT, **LETTERBOX}),
+    "yolov10": Decoder(tables.rows, _MASKED, _YOLOV10, usual={**UNIT, **LETTERBOX}),
     "postprocessed": Decoder(
         anchors.postprocessed, ("boxes", "classes", "scores", "count?"), usual=SYMMETRIC
     ),
-    "ssd": Decoder(anchors.ssd, _HEADS, 0.6, usual=SYMMETRIC),
-    "ssd-raw": Decoder(anchors.ssd_raw, ("offsets", "scores"), 0.6, usual=SYMMETRIC),
-    "boxes": Decoder(anchors.boxes, _HEADS, 0.45, usual=UNIT),
+    "ssd": Decoder(anchors.ssd, _HEADS, Limits(iou=0.6), usual=SYMMETRIC),
+    "ssd-raw": Decoder(anchors.ssd_raw, ("offsets", "scores"), Limits(iou=0.6), usual=SYMMETRIC),
+    "boxes": Decoder(anchors.boxes, _HEADS, Limits(iou=0.45), usual=UNIT),
     "efficientdet": Decoder(
         anchors.efficientdet,
         _HEADS,
-        0.5,
+        Limits(iou=0.5),
         usual={**IMAGENET, "resize": "letterbox", "align": "top-left", "pad": 0},
     ),
     "efficientdet-rows": Decoder(anchors.efficientdet_rows, ("rows",)),
     "blazeface": Decoder(
-        anchors.blazeface, ("rows", "logits"), 0.3, usual={**SYMMETRIC, "resize": "letterbox", "pad": 0}
+        anchors.blazeface,
+        ("rows", "logits"),
+        Limits(iou=0.3),
+        usual={**SYMMETRIC, "resize": "letterbox", "pad": 0},
     ),
-    "scrfd": Decoder(points.scrfd, ("scores and distances per stride",), 0.4, usual=SCRFD),
-    "nanodet": Decoder(points.nanodet, ("classes and distances per stride",), 0.6, usual=NANODET),
-    "nanodet-plus": Decoder(points.nanodet_plus, ("rows",), 0.6, usual=NANODET),
-    "fastestdet": Decoder(points.fastestdet, ("map",), 0.45, usual={"channels": "BGR", **UNIT}),
+    "scrfd": Decoder(points.scrfd, ("scores and distances per stride",), Limits(iou=0.4), usual=SCRFD),
+    "nanodet": Decoder(points.nanodet, ("classes and distances per stride",), Limits(iou=0.6), usual=NANODET),
+    "nanodet-plus": Decoder(points.nanodet_plus, ("rows",), Limits(iou=0.6), usual=NANODET),
+    "picodet": Decoder(
+        points.picodet, ("classes and distances per stride",), Limits(0.025, iou=0.6), usual=PICODET
+    ),
+    "fastestdet": Decoder(
+        points.fastestdet, ("map",), Limits(0.001, iou=0.45), usual={"channels": "BGR", **UNIT}
+    ),
     "centernet": Decoder(points.centernet, ("heat", "sides", "offsets?"), usual=CENTERNET),
-    "detr": Decoder(queries.detr, ("logits", "boxes"), usual={**IMAGENET, **PILLOW}),
-    "rtdetr": Decoder(queries.rtdetr, ("logits", "boxes"), usual={**UNIT, **PILLOW}),
-    "labelled": Decoder(queries.labelled, ("labels", "boxes", "scores"), usual={**UNIT, **PILLOW}),
+    "detr": Decoder(tables.detr, ("logits", "boxes"), usual={**IMAGENET, **PILLOW}),
+    "rtdetr": Decoder(tables.rtdetr, ("logits", "boxes"), usual={**UNIT, **PILLOW}),
+    "labelled": Decoder(tables.labelled, ("labels", "boxes", "scores"), usual={**UNIT, **PILLOW}),
     "torchvision": Decoder(
-        queries.torchvision, ("boxes", "labels", "scores", "masks?"), usual={**UNIT, "resize": "none"}
+        tables.torchvision, ("boxes", "labels", "scores", "masks?"), usual={**UNIT, "resize": "none"}
     ),
     "logits": Decoder(semantic.logits, ("scores",), task="semantic", usual=IMAGENET),
     "argmax": Decoder(semantic.argmax, ("map",), task="semantic", usual=IMAGENET),
 }
 
-# What an option of a decoder says, whichever decoder takes it; the defaults stand in their signatures.
+# What each option means, in every decoder that has it; the defaults are in the signatures.
 OPTIONS: dict[str, str] = {
     "strides": "input pixels per cell of each feature map",
     "logits": "scores have not been through a sigmoid yet",
-    "background": "the first column of scores stands for nothing and is left out",
+    "background": "the first column of scores means no object and is left out",
     "fractions": "boxes are fractions of the input, not pixels",
     "layers": "feature maps with anchors, from stride 16 on",
     "scales": "sides of the smallest and largest anchor, as fractions of the input",
     "anchor_scale": "side of an anchor in strides",
     "each": "anchors per cell and layer",
-    "classes": "number of classes, where the table's width does not tell it",
+    "scale": "input pixels per unit of the boxes; 4 if they are in cells of CenterNet's maps",
+    "classes": "number of classes, if the width of the table does not show it",
     "peaks": "most objects read from the heat map",
     "channels_last": "planes of scores lie along the last axis",
     "probabilities": "a single plane holds probabilities, cut at ½",

@@ -1,4 +1,4 @@
-"""SSD and EfficientDet: boxes from anchors, raw or already decoded, with or without suppression inside."""
+"""SSD, EfficientDet and BlazeFace: boxes from anchors, raw or decoded, with or without suppression inside."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ import numpy as np
 
 from stormproof.core.errors import ModelError
 from stormproof.models.candidates import Candidates
-from stormproof.models.decoders.arrays import Array, centred, flat, grid, grids, in_pixels, sigmoid
+from stormproof.models.decoders.arrays import (
+    Array,
+    Unreadable,
+    centred,
+    flat,
+    grid,
+    grids,
+    in_pixels,
+    sigmoid,
+)
 from stormproof.models.geometry import Size
 
 _YXYX = [1, 0, 3, 2]
@@ -26,16 +35,16 @@ def postprocessed(outputs: Sequence[Array], size: Size) -> Candidates:
 def ssd(
     outputs: Sequence[Array], size: Size, *, logits: bool = False, background: bool = False
 ) -> Candidates:
-    """SSD with its boxes decoded (y1 x1 y2 x2 as fractions) and n×classes scores.
+    """SSD with decoded boxes (y1 x1 y2 x2 as fractions) and n×classes scores.
 
-    With `background`, the first column of scores stands for nothing and is left out.
+    With `background`, the first column of scores means no object and is left out.
     """
     corners, scores = flat(outputs[0], 4)[:, _YXYX], flat(outputs[1])
     turned = np.any(corners[:, 2:] < corners[:, :2], axis=1)
-    if turned.mean() > 0.1:  # decoded boxes have sides by construction
+    if turned.sum() > 0.1 * len(turned):  # decoded boxes have positive sides by construction
         raise ModelError(
-            f"{turned.sum()} of {len(turned)} boxes end before they begin: these are offsets from anchors, "
-            "not boxes; set decoder: ssd-raw in the card."
+            f"{turned.sum()} of {len(turned)} boxes have negative sides: these are offsets from anchors, not "
+            "boxes; set decoder: ssd-raw in the card."
         )
     scores = scores[:, 1:] if background else scores
     return Candidates(in_pixels(corners, size), sigmoid(scores) if logits else scores)
@@ -50,12 +59,12 @@ def ssd_raw(
     layers: int = 6,
     scales: tuple[float, float] = (0.2, 0.95),
 ) -> Candidates:
-    """SSD's raw heads: n×4 of dy dx log h log w relative to anchors, times 10 10 5 5, and n×classes scores,
-    as TensorFlow's networks and MediaPipe's give them. With `background`, as in `ssd`."""
+    """SSD's raw heads, as in TensorFlow's and MediaPipe's networks: n×4 of dy dx log h log w relative to
+    anchors, times 10 10 5 5, and n×classes scores. `background` is as in `ssd`."""
     offsets, scores = flat(outputs[0], 4) / (10, 10, 5, 5), flat(outputs[1])
     anchors = ssd_anchors(size, layers, scales)
     if len(anchors) != len(offsets):
-        raise ValueError(f"{len(offsets)} rows for {len(anchors)} anchors of {layers} layers")
+        raise Unreadable(f"{len(offsets)} rows for {len(anchors)} anchors of {layers} layers")
     middle = anchors[:, :2] + anchors[:, 2:] * offsets[:, [1, 0]]
     sides = anchors[:, 2:] * np.exp(offsets[:, [3, 2]])
     scores = scores[:, 1:] if background else scores
@@ -89,7 +98,7 @@ def ssd_anchors(size: Size, layers: int, scales: tuple[float, float]) -> Array:
 def boxes(
     outputs: Sequence[Array], size: Size, *, logits: bool = False, fractions: bool = False
 ) -> Candidates:
-    """Anything that gives n×4 boxes x1 y1 x2 y2, in input pixels or fractions, and n×classes scores."""
+    """Any n×4 boxes x1 y1 x2 y2, in input pixels or fractions, and n×classes scores."""
     corners, scores = flat(outputs[0], 4), flat(outputs[1])
     if not fractions and len(corners) > 9 and np.abs(corners).max() < 4:
         raise ModelError(
@@ -127,13 +136,13 @@ def blazeface(
     outputs: Sequence[Array], size: Size, *, strides: tuple[int, ...] = (8, 16, 16, 16), each: int = 2
 ) -> Candidates:
     """BlazeFace (MediaPipe): n×16 of a box around an anchor's centre in input pixels and six key points,
-    which are left out, and n×1 logits. Layers of one stride share their cells, `each` anchors per layer."""
+    which are ignored, and n×1 logits. Layers of one stride share their cells, `each` anchors per layer."""
     rows, scores = flat(outputs[0]), sigmoid(np.clip(flat(outputs[1]), -100, 100))
     layers = {stride: each * strides.count(stride) for stride in strides}
     centres = [np.repeat((grid(size, s) + 0.5) * s, count, axis=0) for s, count in layers.items()]
     anchors = np.concatenate(centres)
     if len(anchors) != len(rows):
-        raise ValueError(f"{len(rows)} rows for {len(anchors)} anchors of strides {strides}, {each} each")
+        raise Unreadable(f"{len(rows)} rows for {len(anchors)} anchors of strides {strides}, {each} each")
     return Candidates(centred(np.hstack([rows[:, :2] + anchors, rows[:, 2:4]])), scores)
 
 

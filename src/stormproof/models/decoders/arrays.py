@@ -1,4 +1,4 @@
-"""The little arithmetic that several decoders share."""
+"""Arithmetic that several decoders share, and the error for outputs they cannot read."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ import numpy.typing as npt
 from stormproof.models.geometry import Size
 
 Array = npt.NDArray[Any]
+
+
+class Unreadable(ValueError):
+    """A decoder's own words about outputs that do not fit it."""
 
 
 def sigmoid(x: Array) -> Array:
@@ -41,7 +45,7 @@ def centred(boxes: Array) -> Array:
 
 
 def in_pixels(boxes: Array, size: Size) -> Array:
-    """Boxes x1 y1 x2 y2 given as fractions of the input, in its pixels."""
+    """Boxes x1 y1 x2 y2 as fractions of the input, converted to its pixels."""
     height, width = size
     scaled: Array = boxes * np.array([width, height, width, height], boxes.dtype)
     return scaled
@@ -55,14 +59,14 @@ def grid(size: Size, stride: int) -> Array:
 
 
 def grids(size: Size, strides: Sequence[int]) -> tuple[Array, Array]:
-    """Cells of several feature maps one after another, and the stride of each cell (n×1)."""
+    """The cells of several feature maps one after another, and the stride of each cell (n×1)."""
     cells = [grid(size, stride) for stride in strides]
     steps = np.repeat(np.asarray(strides, np.float32), [len(level) for level in cells])
     return np.concatenate(cells), steps[:, None]
 
 
 def flat(output: Array, columns: int | None = None) -> Array:
-    """An output of one image as n×columns, whatever axes of length one it carries.
+    """An output of one image as n×columns, whatever axes of length one it has.
 
     >>> flat(np.zeros((1917, 1, 4)), 4).shape
     (1917, 4)

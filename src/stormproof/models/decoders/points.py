@@ -1,4 +1,4 @@
-"""Detectors without anchors: a feature map's cells say where objects are and how far their edges lie."""
+"""Detectors without anchors: each cell of a feature map predicts an object and the distances of its edges."""
 
 from __future__ import annotations
 
@@ -8,27 +8,34 @@ import cv2
 import numpy as np
 
 from stormproof.models.candidates import Candidates
-from stormproof.models.decoders.arrays import Array, centred, flat, grid, grids, sigmoid, softmax
+from stormproof.models.decoders.arrays import Array, Unreadable, centred, flat, grid, grids, sigmoid, softmax
 from stormproof.models.geometry import Size
 
 
 def nanodet(outputs: Sequence[Array], size: Size, *, strides: tuple[int, ...] = (8, 16, 32)) -> Candidates:
-    """NanoDet: class probabilities of every level, then the distances of every level, 4×bins each.
+    """NanoDet: class probabilities and distances, 4×bins, of every level; cell centres lie at
+    (i + ½)·stride − ½."""
+    return _from_levels(outputs, size, strides, shift=-0.5)
 
-    Levels are told apart by their length, so both orders of outputs (all classes first, or level by
-    level) are read alike. Cell centres lie at (i + ½)·stride − ½.
-    """
+
+def picodet(
+    outputs: Sequence[Array], size: Size, *, strides: tuple[int, ...] = (8, 16, 32, 64)
+) -> Candidates:
+    """PicoDet: outputs as NanoDet's, with four levels; cell centres lie at (i + ½)·stride."""
+    return _from_levels(outputs, size, strides, shift=0.0)
+
+
+def _from_levels(
+    outputs: Sequence[Array], size: Size, strides: tuple[int, ...], *, shift: float
+) -> Candidates:
+    """Levels are told apart by their length, so all classes may come first, or level by level."""
     levels = [flat(output) for output in outputs]
     pairs = [[level for level in levels if len(level) == len(grid(size, stride))] for stride in strides]
     if any(len(pair) != 2 for pair in pairs):
-        raise ValueError(
-            f"two outputs per stride {strides} are wanted, got {[level.shape for level in levels]}"
-        )
-    scores = np.concatenate([pair[0] for pair in pairs])
+        raise Unreadable(f"it needs two outputs for each of the strides {strides}")
+    scores, distances = (np.concatenate([pair[k] for pair in pairs]) for k in range(2))
     cells, steps = grids(size, strides)
-    return Candidates(
-        _from_distances((cells + 0.5) * steps - 0.5, np.concatenate([p[1] for p in pairs]), steps), scores
-    )
+    return Candidates(_from_distances((cells + 0.5) * steps + shift, distances, steps), scores)
 
 
 def nanodet_plus(
@@ -43,7 +50,7 @@ def nanodet_plus(
 def scrfd(
     outputs: Sequence[Array], size: Size, *, strides: tuple[int, ...] = (8, 16, 32), each: int = 2
 ) -> Candidates:
-    """SCRFD: n×1 scores, n×4 distances left, up, right, down in strides, and n×10 key points (left out) of
+    """SCRFD: n×1 scores, n×4 distances left, up, right, down in strides, and n×10 key points (ignored) of
     every level, told apart by their shape; `each` rows per cell, anchored at its corner."""
     tables = {output.shape: flat(output) for output in map(flat, outputs)}
     scores, boxes = [], []
@@ -51,7 +58,7 @@ def scrfd(
         middle = np.repeat(grid(size, stride) * stride, each, axis=0)
         wanted = [(len(middle), width) for width in (1, 4)]
         if any(shape not in tables for shape in wanted):
-            raise ValueError(f"outputs {wanted} are wanted for stride {stride}, got {[*tables]}")
+            raise Unreadable(f"it needs outputs {wanted} for stride {stride}")
         distance = tables[wanted[1]] * stride
         scores.append(tables[wanted[0]])
         boxes.append(np.hstack([middle - distance[:, :2], middle + distance[:, 2:]]))
@@ -59,7 +66,7 @@ def scrfd(
 
 
 def _from_distances(middle: Array, bins: Array, steps: Array) -> Array:
-    """Boxes from distances left, up, right, down, each the expectation over bins, in strides."""
+    """Boxes from distances left, up, right, down in strides, each the expectation over bins."""
     shares = softmax(bins.reshape(len(bins), 4, -1))
     distance = shares @ np.arange(shares.shape[-1], dtype=np.float32) * steps
     return np.hstack([middle - distance[:, :2], middle + distance[:, 2:]])
@@ -68,7 +75,7 @@ def _from_distances(middle: Array, bins: Array, steps: Array) -> Array:
 def fastestdet(outputs: Sequence[Array], size: Size) -> Candidates:
     """FastestDet: (5+classes)×h×w of objectness, tanh offsets, sigmoid sides and class probabilities.
 
-    The score is objectness^0.6 · class^0.4, as its authors combine them.
+    The score is objectness^0.6 · class^0.4, as in its authors' code.
     """
     output = outputs[0]
     channels, height, width = output.shape
@@ -82,14 +89,14 @@ def fastestdet(outputs: Sequence[Array], size: Size) -> Candidates:
 
 
 def _planes_first(output: Array) -> Array:
-    """h×w×planes, as networks exported from TensorFlow give them, as planes×h×w."""
+    """h×w×planes, as in exports from TensorFlow, converted to planes×h×w."""
     return output.transpose(2, 0, 1)
 
 
 def centernet(outputs: Sequence[Array], size: Size, *, logits: bool = True, peaks: int = 100) -> Candidates:
     """CenterNet: classes×h×w heat map, 2×h×w sides and 2×h×w offsets, in cells; the peaks are objects.
 
-    A cell is a peak where no neighbour is hotter, which takes the place of suppression.
+    A cell is a peak if no neighbour is hotter; this replaces suppression.
     """
     outputs = [_planes_first(output) for output in outputs] if outputs[1].shape[0] != 2 else outputs
     heat = sigmoid(outputs[0]) if logits else outputs[0]

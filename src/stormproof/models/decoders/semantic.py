@@ -1,4 +1,4 @@
-"""Semantic segmentation: a plane of classes, or a plane of scores for each class."""
+"""Semantic segmentation: a map of classes, or a plane of scores for each class."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def logits(
 ) -> Array:
     """Scores c×h×w (or h×w×c), at any resolution; they are resized before the best class is taken.
 
-    One plane alone tells foreground from background: above 0, or above ½ where it holds `probabilities`.
+    A single plane separates foreground from background: above 0, or above ½ if it holds `probabilities`.
     """
     scores = outputs[0].transpose(2, 0, 1) if channels_last else outputs[0]
     if len(scores) > 1:
@@ -23,7 +23,7 @@ def logits(
         return scores - 0.5
     if scores.min() >= 0 and scores.max() <= 1:
         raise ModelError(
-            "The one plane of scores lies within 0 to 1, as probabilities do: set "
+            "The single plane of scores lies within 0 to 1, so it holds probabilities: set "
             "options: {probabilities: true} in the card."
         )
     return scores

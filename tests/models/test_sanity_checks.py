@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +12,15 @@ from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.sample import Prediction
 from stormproof.models import open_model
 from stormproof.models.candidates import Candidates, Limits, to_prediction
-from stormproof.models.card import complete_card
+from stormproof.models.card import assemble_card, complete_card
+from stormproof.models.decoders import DECODERS
 from stormproof.models.decoders.anchors import blazeface, boxes
 from stormproof.models.decoders.points import centernet
 from stormproof.models.decoders.semantic import logits
 from stormproof.models.geometry import plan_fit
-from stormproof.models.guess import Graph, Tensor, guess_card, outputs_in_words
-from stormproof.models.meeting import suspicions, taken_for
-from stormproof.models.network import Network, assemble_card
+from stormproof.models.guess import Graph, Tensor, describe_outputs, guess_card
+from stormproof.models.network import Network
+from stormproof.models.sanity_checks import check_predictions, describe_model
 
 INPUT = {"size": (64, 64)}
 
@@ -44,7 +46,7 @@ def test_background_does_not_fill_the_places_of_objects() -> None:
     corners = np.array([[i, 0, i + 1.0, 9] for i in range(50)])
     scores = np.tile([0.9, 0.2], (50, 1))  # background is likelier everywhere
     fit = plan_fit((64, 64), (64, 64), "stretch")
-    kept = to_prediction(Candidates(corners, scores), fit, Limits(0.01, 10, 0.5), nothing=[0])
+    kept = to_prediction(Candidates(corners, scores), fit, Limits(0.01, 10, 0.5), background=[0])
     assert kept.labels.tolist() == [1] * 10
     said = network("boxes", ("background", "cat"), [corners * 1.2, scores], keep=10)(
         [np.zeros((64, 64, 3), np.uint8)]
@@ -86,7 +88,7 @@ def test_centernet_is_known_by_its_planes_in_either_layout() -> None:
 def test_unknown_outputs_are_named() -> None:
     strange = graph(("a", (1, 3, 5, 7)), ("b", (1, 9)))
     with pytest.raises(ModelError, match="a 1×3×5×7, b 1×9"):
-        complete_card(guess_card(strange), {}, "net.onnx", outputs_in_words(strange))
+        complete_card(guess_card(strange), {}, "net.onnx", describe_outputs(strange))
 
 
 def test_a_pose_network_is_called_one() -> None:
@@ -145,9 +147,35 @@ def test_blazeface_reads_boxes_around_anchors() -> None:
     assert guess_card(graph(*shapes, size=128))["decoder"] == "blazeface"
 
 
+SHAPES = [(0,), (1,), (6,), (4, 4), (5, 6), (85, 30), (30, 85), (3, 8, 8), (8, 8, 3), (2, 3, 4, 5), (0, 4)]
+NUMPYS_WORDS = re.compile(
+    r"ax[ei]s|gufunc|matmul|broadcast|index \d|out of (range|bounds)|reshape|concatenat|unpack|OpenCV"
+)
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.filterwarnings("error")
+def test_outputs_of_any_shape_are_read_or_refused_in_our_words(decoder: str) -> None:
+    dice = np.random.default_rng(4)
+    said = set()
+    for _ in range(300):
+        chosen = [SHAPES[i] for i in dice.integers(0, len(SHAPES), dice.integers(1, 5))]
+        scale = dice.choice([0.3, 100.0])
+        outputs = [dice.normal(0.5, scale, shape).astype(np.float32) for shape in chosen]
+        try:
+            network(decoder, ("cat", "dog"), outputs)([np.zeros((48, 64, 3), np.uint8)])
+        except ModelError as error:
+            said.add(str(error))
+    assert said
+    assert not [line for line in said if NUMPYS_WORDS.search(line)]
+
+
 def test_one_line_says_what_it_was_taken_for() -> None:
-    line = taken_for(network("yolox", ("cat", "dog"), []))
+    line = describe_model(network("yolox", ("cat", "dog"), []))
     assert all(part in line for part in ("yolox", "64×64", "letterbox", "BGR", "2 classes (cat, dog)"))
+    assert "score ≥ 0.001, NMS at IoU 0.65, at most 300 boxes per image" in line
+    assert "score ≥ 0.2, no NMS" in describe_model(network("detr", ("cat",), [], score=0.2))
+    assert "score" not in describe_model(network("logits", ("cat", "dog"), []))
 
 
 def test_what_looks_wrong_is_said_with_its_cause() -> None:
@@ -155,11 +183,14 @@ def test_what_looks_wrong_is_said_with_its_cause() -> None:
     size = [(480, 640)]
     many = np.tile([10.0, 10, 50, 50], (30, 1))
     said = Prediction(many, np.full(30, 0.6), np.full(30, 4))
-    lines = " ".join(suspicions(net, [said], size))
+    lines = " ".join(check_predictions(net, [said], size))
     assert "only c4" in lines
     assert "threshold" in lines
     small = Prediction(many / 50, np.linspace(0.01, 1, 30), np.arange(30) % 9)
-    assert "fractions" in suspicions(net, [small], size)[0]
-    assert "nothing was found" in suspicions(net, [Prediction()], size)[0]
+    assert "fractions" in check_predictions(net, [small], size)[0]
+    assert "nothing was found" in check_predictions(net, [Prediction()], size)[0]
+    cells = network("yolov10", tuple(f"c{i}" for i in range(9)), [])
+    corner = Prediction(many * 2, np.linspace(0.01, 1, 30), np.arange(30) % 9)
+    assert "options: {scale: 4}" in check_predictions(cells, [corner, Prediction()], size * 2)[0]
     fine = Prediction(many, np.linspace(0.01, 1, 30), np.arange(30) % 9)
-    assert suspicions(net, [fine], size) == []
+    assert check_predictions(net, [fine], size) == []

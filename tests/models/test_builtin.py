@@ -14,7 +14,7 @@ from stormproof.core.boxes import iou
 from stormproof.core.errors import UnknownName
 from stormproof.core.sample import Sample
 from stormproof.models import open_model
-from stormproof.models.networks import Builtin, builtins, find_builtin, story
+from stormproof.models.builtin import Builtin, builtins, find_builtin, training_record
 from stormproof.world import OBJECTS, SEMANTIC, VERSION, render
 
 NETWORKS = builtins()
@@ -106,8 +106,8 @@ def test_an_unknown_network_names_the_nearest() -> None:
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_the_story_of_a_training_is_kept(name: str) -> None:
-    told = story(name)
+def test_the_record_of_a_training_is_kept(name: str) -> None:
+    told = training_record(name)
     assert told["training"]["name"] == name
     assert told["training"]["seed"] in (0, 1)
     assert len(told["curve"]) > 5

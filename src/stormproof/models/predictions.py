@@ -1,0 +1,123 @@
+"""Predictions from what models return: dicts of arrays or tensors, or a bare label map.
+
+The engine checks, for every model, that masks and maps have their image's size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stormproof.core.errors import InvalidPrediction, InvalidTruth
+from stormproof.core.masks import mask_boxes, segmentation_mask
+from stormproof.core.sample import RLE, Prediction
+
+Array = npt.NDArray[Any]
+_KEYS = ("boxes", "scores", "labels", "masks", "semantic")
+_EXPECTED = f"a Prediction, a dict with some of {', '.join(_KEYS)}, or an H×W array of classes"
+
+
+def read_predictions(returned: object, sizes: Sequence[tuple[int, int]], name: str) -> list[Prediction]:
+    """One prediction per image from what the model `name` returned; `sizes` are (height, width)."""
+    if isinstance(returned, Mapping | Prediction | str) or not hasattr(returned, "__len__"):
+        raise InvalidPrediction(
+            f"{name} returned {_type(returned)} for {len(sizes)} images; return a list with {_EXPECTED} for "
+            "each image."
+        )
+    items = list(returned)  # type: ignore[call-overload]
+    if len(items) != len(sizes):
+        raise InvalidPrediction(
+            f"{name} returned {len(items)} predictions for {len(sizes)} images; return one per image."
+        )
+    return [_read_prediction(item, size, name) for item, size in zip(items, sizes, strict=True)]
+
+
+def _read_prediction(item: object, size: tuple[int, int], name: str) -> Prediction:
+    if isinstance(item, Prediction):
+        return item
+    if not isinstance(item, Mapping):
+        plane = _numbers(item, name, "a prediction")
+        if plane.ndim == 2:
+            return Prediction(semantic=label_map(plane, name))
+        raise InvalidPrediction(f"{name} returned {_type(item)} for an image; return {_EXPECTED}.")
+    unknown = [key for key in item if key not in _KEYS]
+    if unknown:
+        raise InvalidPrediction(f"{name} returned the keys {unknown}; known keys are {', '.join(_KEYS)}.")
+    raw = item.get("semantic")
+    semantic = None if raw is None else label_map(_numbers(raw, name, "semantic"), name)
+    masks = None if item.get("masks") is None else _masks(item["masks"], size, name)
+    boxes = _numbers(item["boxes"], name, "boxes") if "boxes" in item else mask_boxes(masks or ())
+    scores, labels = (_numbers(item.get(key, ()), name, key) for key in ("scores", "labels"))
+    counts = {"boxes": boxes.size // 4, "scores": scores.size, "labels": labels.size}
+    if len({*counts.values()}) > 1:
+        raise InvalidPrediction(f"{name} returned {counts}; every box needs a score and a label.")
+    return Prediction(boxes, scores, labels, masks, semantic)
+
+
+def _masks(value: Any, size: tuple[int, int], name: str) -> tuple[RLE, ...]:
+    try:
+        return tuple(read_mask(mask, size) for mask in value)
+    except InvalidTruth as error:
+        raise InvalidPrediction(f"{name} returned a mask that cannot be read: {error}") from None
+    except TypeError:
+        raise InvalidPrediction(f"{name} returned {_type(value)} as masks; return one per box.") from None
+
+
+def _numbers(value: object, name: str, what: str) -> Array:
+    """An array of numbers; lists of uneven length and strings are refused."""
+    try:
+        values = as_array(value)
+        if values.dtype.kind in "biuf":
+            return values
+    except (ValueError, TypeError, OverflowError):
+        pass
+    raise InvalidPrediction(f"{name} returned {what} that cannot be read as numbers ({value!r:.60}).")
+
+
+def as_array(value: object) -> Array:
+    """A NumPy array from lists, arrays, and tensors on any device."""
+    for step in ("detach", "cpu", "numpy"):
+        method = getattr(value, step, None)
+        if callable(method):
+            value = method()
+    return np.asarray(value)
+
+
+def label_map(plane: Array, name: str) -> Array:
+    """An H×W array of whole numbers as a semantic map."""
+    if plane.ndim != 2 or plane.dtype.kind not in "biuf":
+        raise InvalidPrediction(
+            f"{name} returned a semantic map of {plane.dtype} and shape {plane.shape}; expected H×W numbers."
+        )
+    if plane.size and (not np.isfinite(plane).all() or plane.min() < 0 or plane.max() > 65535):
+        raise InvalidPrediction(
+            f"{name} returned a semantic map of {plane.min()} to {plane.max()}; classes are 0 to 65535."
+        )
+    if plane.dtype.kind == "f" and (plane != np.floor(plane)).any():
+        raise InvalidPrediction(
+            f"{name} returned a semantic map of fractions; take the arg-max over classes first."
+        )
+    return plane.astype(np.uint8 if plane.size == 0 or plane.max() < 256 else np.uint16)
+
+
+def read_mask(mask: object, size: tuple[int, int]) -> RLE:
+    """A mask from an H×W array (or 1×H×W, also of probabilities), from COCO run lengths, or from an RLE."""
+    if isinstance(mask, RLE):
+        return mask
+    if isinstance(mask, Mapping):
+        return segmentation_mask(mask, *size)
+    plane = _numbers(mask, "The model", "a mask")
+    plane = plane[0] if plane.ndim == 3 and len(plane) == 1 else plane
+    if plane.ndim != 2:
+        raise InvalidPrediction(f"A mask has shape {plane.shape}; it must be H×W.")
+    if not np.isfinite(plane).all():
+        raise InvalidPrediction("A mask contains NaN or infinity; its values must be 0 to 1.")
+    return RLE.from_mask(plane > 0.5)
+
+
+def _type(value: object) -> str:
+    shape = getattr(value, "shape", None)
+    return type(value).__name__ + (f" of shape {tuple(shape)}" if shape is not None else "")

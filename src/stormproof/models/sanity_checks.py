@@ -1,0 +1,156 @@
+"""A first look at a model: what its file shows, how it will be run, what looks wrong in its predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from stormproof.core.errors import ModelError, StormproofError
+from stormproof.core.sample import Image, Prediction
+from stormproof.core.spec import Spec
+from stormproof.models.card import InputCard, checked
+from stormproof.models.decoders import DECODERS
+from stormproof.models.guess import Graph, guess_card, guess_input, recognise, several_at_once
+from stormproof.models.litert import probe_tflite
+from stormproof.models.model import Model, Precomputed
+from stormproof.models.network import Array, Forward, Network, plan_input, prepare
+from stormproof.models.onnx import probe_onnx
+
+PROBES: dict[str, Callable[[str], tuple[Graph, Forward]]] = {"onnx": probe_onnx, "tflite": probe_tflite}
+_USUAL_SIDE = 640
+_FEW = 3  # predicted classes, out of many known ones, that are suspiciously few
+_ENOUGH = 20  # detections needed to judge
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One output on one image."""
+
+    name: str
+    shape: tuple[int, ...]
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """`card` is the part of a card that could be guessed, `why` how; `problem` is why it was not run."""
+
+    graph: Graph
+    card: dict[str, Any]
+    why: str
+    outputs: tuple[Output, ...]
+    problem: str = ""
+
+
+def probe(spec: Spec, image: Image) -> Probe:
+    """What a network file shows of itself, and its outputs on an image fed in its family's usual way."""
+    graph, run = PROBES[spec.kind](spec.main)
+    try:
+        card = guess_card(graph)
+        why = recognise(graph, card["input"].get("size"))[1]
+    except ModelError as error:
+        return Probe(graph, {"input": guess_input(graph)}, "", (), str(error))
+    decoder = DECODERS[card["decoder"]] if "decoder" in card else None
+    usual = decoder.usual if decoder else {"std": 255}
+    card["input"] = {"size": (_USUAL_SIDE, _USUAL_SIDE), **usual, **card["input"]}
+    if decoder and decoder.task == "detection":
+        card |= {key: value for key, value in asdict(decoder.limits).items() if value is not None}
+    if several_at_once(graph):
+        return Probe(graph, card, why, (), several_at_once(graph))
+    names = [tensor.name for tensor in graph.outputs]
+    try:
+        fed = checked(InputCard, card["input"], "input")
+        values = run(prepare(image, plan_input(image, fed), fed)[None])
+        outputs = tuple(_output(name, value) for name, value in zip(names, values, strict=True))
+    except StormproofError as error:
+        return Probe(graph, card, why, (), str(error))
+    except Exception as error:  # each runtime has exceptions of its own
+        return Probe(graph, card, why, (), f"it cannot be run: {str(error).splitlines()[0]}")
+    return Probe(graph, card, why, outputs)
+
+
+def _output(name: str, value: Array) -> Output:
+    numbers = np.asarray(value, np.float64)
+    low, high = (float(numbers.min()), float(numbers.max())) if numbers.size else (0.0, 0.0)
+    return Output(name, numbers.shape, low, high)
+
+
+def describe_model(model: Model | Precomputed) -> str:
+    """One line: input, decoder, thresholds and classes, as far as the model states them."""
+    parts = [*_describe_network(model)] if isinstance(model, Network) else []
+    names = (*model.classes, *(n for n in model.semantic_classes if n not in model.classes))
+    shown = ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
+    noun = "class" if len(names) == 1 else "classes"
+    parts.append(f"{len(names)} {noun} ({shown})" if names else "the dataset's classes")
+    return f"{model.name}: {'; '.join(parts)}"
+
+
+def _describe_network(model: Network) -> tuple[str, ...]:
+    card, fed = model.card, model.card.input
+    size = f"{fed.size[1]}×{fed.size[0]}" if fed.size else "any size"
+    numbers = f"(x − {_short(fed.mean)}) / {_short(fed.std)}"
+    if fed.dtype in ("uint8", "int8"):
+        numbers = fed.dtype
+    elif fed.mean == (0, 0, 0) and fed.std == (1, 1, 1):
+        numbers = "0 to 255"
+    given = f"{size} {fed.layout}, {fed.resize}", f"{fed.channels} {numbers}"
+    if DECODERS[card.decoder].task == "semantic":
+        return (f"decoder {card.decoder}", *given)
+    limits = card.limits
+    nms = "no NMS" if limits.iou is None else f"NMS at IoU {limits.iou:g}"
+    thresholds = f"score ≥ {limits.score:g}, {nms}, at most {limits.keep} boxes per image"
+    return (f"decoder {card.decoder}", thresholds, *given)
+
+
+def _short(values: Sequence[float]) -> str:
+    return f"{values[0]:g}" if len({*values}) == 1 else "[" + " ".join(f"{v:g}" for v in values) + "]"
+
+
+def check_predictions(
+    model: Model | Precomputed, predictions: Sequence[Prediction], sizes: Sequence[tuple[int, int]]
+) -> list[str]:
+    """What looks wrong in predictions for a few ordinary images, each with the likely cause."""
+    found = _check_maps(predictions)
+    if not model.classes and any(p.semantic is not None for p in predictions):
+        return found
+    boxes = np.concatenate([np.zeros((0, 4)), *(p.boxes for p in predictions)])
+    scores = np.concatenate([np.zeros(0), *(p.scores for p in predictions)])
+    labels = np.concatenate([np.zeros(0, np.int64), *(p.labels for p in predictions)])
+    if not len(boxes):
+        return [*found, "nothing was found in any of these images: check mean, std and channels in the card."]
+    if boxes.max() <= 4 and min(min(size) for size in sizes) > 32:
+        found.append("all boxes lie within 4 pixels: they are fractions; set options: {fractions: true}.")
+    if len(boxes) < _ENOUGH:
+        return found
+    reach = max(
+        (p.boxes[:, 2:].max(axis=0) / size[::-1]).max()
+        for p, size in zip(predictions, sizes, strict=True)
+        if len(p)
+    )
+    if reach < 0.3 and isinstance(model, Network) and model.card.decoder == "yolov10":
+        found.append(
+            "all boxes lie in the upper left corner: if they are cells of a map, set options: {scale: 4}."
+        )
+    if len(model.classes) > 5 and len(np.unique(labels)) < _FEW:
+        names = ", ".join(model.classes[i] for i in np.unique(labels) if i < len(model.classes))
+        found.append(f"only {names} in {len(labels)} detections: check classes and label_offset in the card.")
+    if scores.min() >= 0.2:
+        found.append(
+            f"no score is below {scores.min():.2f}: the network discards low scores, which AP needs too; "
+            "export it with a threshold near 0."
+        )
+    if scores.max() < 0.1:
+        found.append(f"no score is above {scores.max():.2f}: check mean, std and channels in the card.")
+    return found
+
+
+def _check_maps(predictions: Sequence[Prediction]) -> list[str]:
+    maps = [p.semantic for p in predictions if p.semantic is not None]
+    values = {int(v) for plane in maps for v in np.unique(plane)}
+    if maps and len(values) == 1:
+        return [f"every pixel is class {values.pop()}: check mean, std and channels in the card."]
+    return []
