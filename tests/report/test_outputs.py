@@ -12,9 +12,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from engine.scenes import write_scene
 from report.conftest import toy_scores
 from report.hostile import MARKDOWN, SCRIPT
+from scoring.conftest import MODELS
 from stormproof.cli import app
+from stormproof.engine.config import make_config
+from stormproof.engine.run import run
 from stormproof.report.comparison import change_table, image_table, ranks, verdict
 from stormproof.report.elements import Axis
 from stormproof.report.figures import write_figures
@@ -119,6 +123,32 @@ def test_the_commands(runs: dict[str, Path], tmp_path: Path) -> None:
     done = call("figures", str(runs["boxes"]), str(runs["masks"]), *grouped, *where)
     assert done.exit_code == 0
     assert (tmp_path / "figures" / "corruptions.svg").exists()
+
+
+def test_every_source_makes_a_page(runs: dict[str, Path], tmp_path: Path) -> None:
+    """A folder of runs, a submission, a paper's table, and all of them in one page."""
+    entry = tmp_path / "boxes.json"
+    assert call("submit", str(runs["boxes"]), "--out", str(entry)).exit_code == 0
+    folder = str(runs["boxes"].parent)
+    for sources in ([folder], [str(entry)], ["published:liu"], [folder, str(entry), "published:liu"]):
+        out = tmp_path / "page.html"
+        assert call("report", *sources, "--images", "0", "--out", str(out)).exit_code == 0
+        assert all(call("show", source).exit_code == 0 for source in sources)
+    assert call("compare", str(entry), str(runs["boxes"])).exit_code == 0
+
+
+def test_a_model_that_finds_nothing_has_a_page(tmp_path: Path) -> None:
+    """When the clean score is 0, one needs the page most."""
+    scene = write_scene(tmp_path / "scene", images=2)
+    words = {"model": f"{MODELS}:corner_boxes", "data": scene, "conditions": ["fog"], "engine": "local"}
+    run(make_config({**words, "out": str(tmp_path / "run")}))
+    out = tmp_path / "page.html"
+    assert call("report", str(tmp_path / "run"), "--out", str(out)).exit_code == 0
+    said = "scores 0.00 AP on clean images, so there is nothing left to lose"
+    assert said in out.read_text()
+    assert said in call("show", str(tmp_path / "run")).output
+    assert call("compare", str(tmp_path / "run"), str(tmp_path / "run"), "--interval").exit_code == 0
+    assert call("figures", str(tmp_path / "run"), "--out", str(tmp_path / "figures")).exit_code == 0
 
 
 def test_wrong_words_are_refused(runs: dict[str, Path]) -> None:
