@@ -14,6 +14,7 @@ from make_results import RESULTS, ROOT, RUNS, Run
 
 from stormproof.report.leaderboard.submission import Submission, SubmittedDataset, as_json
 from stormproof.report.leaderboard.submit import submission_of
+from stormproof.results.run import Run as Opened
 
 NOTE = "A small network on a few dozen photographs: enough to see the machinery work, too few to rank models."
 PHOTOGRAPHS = re.compile(r"(?:all )?\d+ (?:at hand )?of (?P<dataset>.+)")
@@ -21,7 +22,7 @@ PHOTOGRAPHS = re.compile(r"(?:all )?\d+ (?:at hand )?of (?P<dataset>.+)")
 
 def entry_of(run: Run) -> Submission:
     """A run's entry, under the names of the page, with the command that repeats it."""
-    made = submission_of(ROOT / "runs" / "results" / run.name, note=NOTE)
+    made = submission_of(Opened(ROOT / "runs" / "results" / run.name), note=NOTE)
     name = PHOTOGRAPHS.fullmatch(run.photographs)
     assert name is not None, run.photographs
     dataset = SubmittedDataset(
@@ -36,7 +37,7 @@ def entry_of(run: Run) -> Submission:
 
 def main() -> None:
     for run in RUNS:
-        if (ROOT / "runs" / "results" / run.name / "scores.json").exists():
+        if (ROOT / "runs" / "results" / run.name / "run.json").exists():
             (RESULTS / f"{run.name}.json").write_text(as_json(entry_of(run)), encoding="utf-8")
         else:
             print(f"{run.name} was not run here; its entry stays as it is")

@@ -49,8 +49,8 @@ def site(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pa
     from stormproof.report.leaderboard.submit import submission_of
     from stormproof.report.make import Options, make_report, write_page
     from stormproof.report.page import page
-    from stormproof.report.sources import run_subject
-    from stormproof.results.images import read_images
+    from stormproof.report.sources import run_scores
+    from stormproof.results.run import Run
 
     folder = tmp_path_factory.mktemp("site")
     scene = write_scene(folder / "scene", images=8, size=(96, 128))
@@ -63,15 +63,14 @@ def site(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pa
         runs.append(folder / name)
     rename_model(runs[0], SCRIPT)
     make_report([str(path) for path in runs], folder / "report.html", Options(images=3, measure="AP"))
-    pair = [run_subject(path) for path in runs]
-    errors = (read_images(runs[0]), read_images(runs[1]))
-    compared = compare_view(pair[0], pair[1], measure="AP", errors=errors)
+    first, second = (run_scores(Run(path), interval=True) for path in runs)
+    compared = compare_view(first, second, measure="AP")
     write_page(folder / "compare.html", compared, page(compared))
-    entries = [submission_of(path, measure="AP", note=SCRIPT) for path in runs]
+    entries = [submission_of(Run(path), measure="AP", note=SCRIPT) for path in runs]
     build_site([*entries, *list(published_submissions())[:12]], folder / "board")
-    first = next(p for p in sorted((folder / "board" / "models").glob("script*.html")))
+    entry = next(p for p in sorted((folder / "board" / "models").glob("script*.html")))
     return {"report": folder / "report.html", "compare": folder / "compare.html",
-            "board": folder / "board" / "index.html", "entry": first}  # fmt: skip
+            "board": folder / "board" / "index.html", "entry": entry}  # fmt: skip
 
 
 class Visit:

@@ -15,8 +15,7 @@ from scoring.conftest import MODELS
 from stormproof.core.condition import SEVERITIES
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
-from stormproof.report.subject import Subject
-from stormproof.results.aggregates import aggregates, grid_of
+from stormproof.results.scores import Scores
 
 MakeRun = Callable[..., Path]
 
@@ -52,12 +51,18 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return found
 
 
-def subject(name: str = "net", measure: str = "AP", **more: Any) -> Subject:
-    """A subject made by hand: fog falls from the clean score by 0.02 a severity, snow by 0.06."""
-    clean = more.pop("clean", 0.4)
-    scores = {"clean": clean}
-    scores |= {f"fog@{s}": clean - 0.02 * s for s in SEVERITIES}
-    scores |= {f"snow@{s}": clean - 0.06 * s for s in SEVERITIES}
-    totals = aggregates(measure, grid_of(scores, tuple(scores)))
-    made = Subject(name, name, "toy", 500, measure, {measure: scores}, {measure: totals})
-    return replace(made, **more)
+def toy_scores(name: str = "net", measure: str = "AP", *, clean: float = 0.4, **more: Any) -> Scores:
+    """Scores made by hand: fog falls from the clean score by 0.02 a severity, snow by 0.06."""
+    cells = {"clean": clean}
+    cells |= {f"fog@{s}": clean - 0.02 * s for s in SEVERITIES}
+    cells |= {f"snow@{s}": clean - 0.06 * s for s in SEVERITIES}
+    return replace(Scores(name, "toy", 500, {measure: cells}, tuple(cells)), **more)
+
+
+def weather_scores(name: str = "net", clean: float = 0.4) -> Scores:
+    """The same over a whole suite, so that its mean is mPC: frost falls like fog, brightness not at all."""
+    made = toy_scores(name, clean=clean)
+    cells = {**made.cells["AP"]}
+    cells |= {f"frost@{s}": clean - 0.02 * s for s in SEVERITIES}
+    cells |= {f"brightness@{s}": clean for s in SEVERITIES}
+    return replace(made, cells={"AP": cells}, conditions=tuple(cells))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from stormproof.results.store.record import RunRecord
+from stormproof.results.store.seal import with_digest
 
 SCRIPT = "<script>alert(1)</script>"
 TEMPLATE = "</template></script><img src=x onerror=alert(1)>"
@@ -35,9 +36,9 @@ def rename_model(run: Path, name: str) -> None:
 
 
 def rewrite(run: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Change the record of a run as if it had been made so: without the digest that guards it."""
+    """Change the record of a run as if it had been made so."""
     path = run / "run.json"
     content = json.loads(path.read_text())
     change(content)
     kept = {key: value for key, value in content.items() if key in RunRecord.model_fields}
-    path.write_text(json.dumps(kept | {"sealed": False}))
+    path.write_text(json.dumps(with_digest(kept)))

@@ -28,6 +28,7 @@ from stormproof.report.leaderboard.submission import (
 )
 from stormproof.report.leaderboard.submit import submission_of
 from stormproof.report.leaderboard.verify import verify
+from stormproof.results.run import Run
 from stormproof.results.store.record import read_record
 
 Change = Callable[[dict[str, Any]], None]
@@ -152,7 +153,7 @@ def test_what_is_no_submission_is_refused(tmp_path: Path, text: str) -> None:
 def with_holes() -> Submission:
     entry = papers()[0]
     grid = {text: value for text, value in entry.grid.items() if text != "snow@5"}
-    kept = derive(entry.measure, grid, entry.conditions, {}, None)
+    kept = derive(entry.measure, grid, entry.conditions, None)
     return entry.model_copy(update={"grid": grid, **kept})
 
 
@@ -204,7 +205,7 @@ def test_hostile_names_make_harmless_pages(tmp_path: Path) -> None:
 
 def test_a_run_is_submitted_and_verified(runs: dict[str, Path], tmp_path: Path) -> None:
     run = runs["masks"]
-    entry = submission_of(run)
+    entry = submission_of(Run(run))
     assert (entry.task, entry.measure, entry.badge) == ("instance segmentation", "mask AP", "self-reported")
     assert entry.predictions
     assert entry.provenance.keys() <= {"created", "stormproof", "python", "packages", "decoder"}

@@ -12,16 +12,21 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from report.conftest import subject
+from engine.scenes import write_scene
+from report.conftest import toy_scores
 from report.hostile import MARKDOWN, SCRIPT
+from scoring.conftest import MODELS
 from stormproof.cli import app
+from stormproof.engine.config import make_config
+from stormproof.engine.run import run
 from stormproof.report.comparison import change_table, image_table, ranks, verdict
 from stormproof.report.elements import Axis
 from stormproof.report.figures import write_figures
 from stormproof.report.places import around, beside
-from stormproof.report.sources import published_subjects, run_subject
+from stormproof.report.sources import published_scores, run_scores
 from stormproof.report.view import make_view
-from stormproof.results.images import ImageErrors, read_images
+from stormproof.results.run import Run
+from stormproof.results.scores import ImageErrors
 
 
 def call(*words: str) -> Any:
@@ -29,7 +34,7 @@ def call(*words: str) -> Any:
 
 
 def test_every_kind_of_figure_is_drawn_twice_the_same(tmp_path: Path) -> None:
-    view = make_view([replace(subject(MARKDOWN), tags={"a": "1"}), subject("b", clean=0.5)])
+    view = make_view([replace(toy_scores(MARKDOWN), tags={"a": "1"}), toy_scores("b", clean=0.5)])
     first = write_figures(view, tmp_path / "one", formats=("svg",))
     second = write_figures(view, tmp_path / "two", formats=("svg",))
     assert [p.name for p in first] == [p.name for p in second]
@@ -39,7 +44,7 @@ def test_every_kind_of_figure_is_drawn_twice_the_same(tmp_path: Path) -> None:
 
 
 def test_papers_figures_are_drawn(tmp_path: Path) -> None:
-    some = published_subjects("pezzementi")[:3]
+    some = published_scores("pezzementi")[:3]
     names = {path.name for path in write_figures(make_view(some), tmp_path, formats=("png",))}
     assert "prediction.png" in names
     assert any(name.startswith("weights-") for name in names)
@@ -47,19 +52,16 @@ def test_papers_figures_are_drawn(tmp_path: Path) -> None:
 
 def test_detection_rates_are_drawn_with_their_marks(tmp_path: Path) -> None:
     curve = {"fppi": [0.1, 1.0], "rate": [0.2, 0.6], "marks_fppi": [0.1], "marks_rate": [0.2]}
-    made = subject(roc={"clean": curve, "fog@5": curve})
-    view = make_view([replace(made, scores={**made.scores, "ADR": {"clean": 0.5, "fog@5": 0.4}})])
+    made = toy_scores(roc={"clean": curve, "fog@5": curve})
+    view = make_view([replace(made, cells={**made.cells, "ADR": {"clean": 0.5, "fog@5": 0.4}})])
     names = {path.stem for path in write_figures(view, tmp_path, formats=("svg",))}
     assert {name for name in names if name.startswith("roc")} == {"roc-clean", "roc-fog-5"}
 
 
 def test_comparison_counts_what_got_better_and_worse() -> None:
-    before, after = subject("old"), subject("new", clean=0.5)
-    worse = {**after.scores["AP"], **{f"snow@{s}": 0.1 for s in range(1, 6)}}
-    means = {"fog": 0.44, "snow": 0.1}
-    changed = replace(
-        after, scores={"AP": worse}, aggregates={"AP": {**after.aggregates["AP"], "by_corruption": means}}
-    )
+    before, after = toy_scores("old"), toy_scores("new", clean=0.5)
+    worse = {**after.cells["AP"], **{f"snow@{s}": 0.1 for s in range(1, 6)}}
+    changed = replace(after, cells={"AP": worse})
     assert verdict(before, changed, "AP") == (
         "From old to new, AP changes by +10.0 points on clean images and by -1.0 under corruption: "
         "1 of 2 corruptions got better (most fog), 1 worse (most snow)."
@@ -73,7 +75,7 @@ def test_comparison_counts_what_got_better_and_worse() -> None:
 def test_images_that_changed_most_come_first() -> None:
     first = ImageErrors(("a", "b"), {"clean": np.array([0.1, 0.2]), "fog@1": np.array([0.1, 0.2])})
     second = ImageErrors(("a", "b"), {"clean": np.array([0.1, 0.3]), "fog@1": np.array([0.1, math.nan])})
-    rows = image_table(subject("x"), subject("y"), first, second).rows
+    rows = image_table(toy_scores("x"), toy_scores("y"), first, second).rows
     assert rows[0][0] == "b"
     assert rows[0][1] == pytest.approx(10.0)  # over the one condition where both are known
     assert rows[1][1] == 0.0
@@ -94,12 +96,12 @@ def test_a_radar_is_closed() -> None:
 
 
 def test_runs_keep_how_far_pixels_moved(runs: dict[str, Path]) -> None:
-    found = run_subject(runs["boxes"])
+    found = run_scores(Run(runs["boxes"]))
     assert found.quality["clean"]["rmse"] == 0
     assert found.quality["gaussian_noise@1"]["rmse"] < found.quality["gaussian_noise@5"]["rmse"]
     assert found.quality["gaussian_noise@1"]["snr"] > found.quality["gaussian_noise@5"]["snr"]
-    run_subject(runs["maps"])  # scores it, if nobody has
-    errors = read_images(runs["maps"])
+    errors = run_scores(Run(runs["maps"])).image_errors
+    assert errors is not None
     assert len(errors.ids) == 3
     assert ((errors.by_condition["clean"] >= 0) & (errors.by_condition["clean"] <= 1)).all()
 
@@ -123,6 +125,32 @@ def test_the_commands(runs: dict[str, Path], tmp_path: Path) -> None:
     assert (tmp_path / "figures" / "corruptions.svg").exists()
 
 
+def test_every_source_makes_a_page(runs: dict[str, Path], tmp_path: Path) -> None:
+    """A folder of runs, a submission, a paper's table, and all of them in one page."""
+    entry = tmp_path / "boxes.json"
+    assert call("submit", str(runs["boxes"]), "--out", str(entry)).exit_code == 0
+    folder = str(runs["boxes"].parent)
+    for sources in ([folder], [str(entry)], ["published:liu"], [folder, str(entry), "published:liu"]):
+        out = tmp_path / "page.html"
+        assert call("report", *sources, "--images", "0", "--out", str(out)).exit_code == 0
+        assert all(call("show", source).exit_code == 0 for source in sources)
+    assert call("compare", str(entry), str(runs["boxes"])).exit_code == 0
+
+
+def test_a_model_that_finds_nothing_has_a_page(tmp_path: Path) -> None:
+    """When the clean score is 0, one needs the page most."""
+    scene = write_scene(tmp_path / "scene", images=2)
+    words = {"model": f"{MODELS}:corner_boxes", "data": scene, "conditions": ["fog"], "engine": "local"}
+    run(make_config({**words, "out": str(tmp_path / "run")}))
+    out = tmp_path / "page.html"
+    assert call("report", str(tmp_path / "run"), "--out", str(out)).exit_code == 0
+    said = "scores 0.00 AP on clean images, so there is nothing left to lose"
+    assert said in out.read_text()
+    assert said in call("show", str(tmp_path / "run")).output
+    assert call("compare", str(tmp_path / "run"), str(tmp_path / "run"), "--interval").exit_code == 0
+    assert call("figures", str(tmp_path / "run"), "--out", str(tmp_path / "figures")).exit_code == 0
+
+
 def test_wrong_words_are_refused(runs: dict[str, Path]) -> None:
     for words in (("--images", "-1"), ("--budget", "0"), ("--measure", "AP51"), ("--reference", "nobody")):
         done = CliRunner().invoke(app, ["report", str(runs["boxes"]), *words])
@@ -130,10 +158,8 @@ def test_wrong_words_are_refused(runs: dict[str, Path]) -> None:
         assert words[1] in str(done.exception)
 
 
-def test_intervals_are_shown_where_they_are_known(runs: dict[str, Path], tmp_path: Path) -> None:
-    words = ("score", str(runs["masks"]), "--interval", "--replicates", "20")
-    assert call(*words).exit_code == 0
-    summary = make_view([run_subject(runs["masks"])], measure="AP").summary
+def test_intervals_are_shown_where_they_are_known(runs: dict[str, Path]) -> None:
+    summary = make_view([run_scores(Run(runs["masks"]), interval=True)], measure="AP").summary
     line = dict(zip(summary.columns, summary.rows[0], strict=True))
     assert line["± P"] > 0  # type: ignore[operator]
     done = call("compare", str(runs["boxes"]), str(runs["masks"]), "--measure", "AP", "--interval")

@@ -6,17 +6,23 @@ import base64
 import gzip
 import json
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from report.conftest import subject
-from report.hostile import CONTROL, MARKDOWN, SCRIPT, TEMPLATE, rewrite
+from engine.scenes import write_scene
+from report.conftest import toy_scores
+from report.hostile import CONTROL, MARKDOWN, SCRIPT, TEMPLATE
+from scoring.conftest import MODELS
 from stormproof.core.text import plain
+from stormproof.engine.config import make_config
+from stormproof.engine.run import run
 from stormproof.report.make import Options, make_report
 from stormproof.report.page import page
 from stormproof.report.view import make_view
+from stormproof.results.run import Run
 
 
 class Elements(HTMLParser):
@@ -70,7 +76,7 @@ def test_hostile_names_are_text(written: str) -> None:
 
 def test_names_of_every_kind_come_through() -> None:
     for name in (SCRIPT, TEMPLATE, MARKDOWN, CONTROL):
-        text = page(make_view([subject(name, tags={name: name}), subject("other")]))
+        text = page(make_view([toy_scores(name, tags={name: name}), toy_scores("other")]))
         assert plain(name) in Elements(text).words
         assert not any("onerror" in attrs for _, attrs in Elements(text).found)
         inside = [json.loads(gzip.decompress(base64.b64decode(blob))) for blob in blobs(text)]
@@ -78,7 +84,7 @@ def test_names_of_every_kind_come_through() -> None:
 
 
 def test_specifications_hold_no_names() -> None:
-    first, second = (page(make_view([subject(name)])) for name in ("one", SCRIPT))
+    first, second = (page(make_view([toy_scores(name)])) for name in ("one", SCRIPT))
     specs = [
         [json.loads(gzip.decompress(base64.b64decode(b))).get("spec") for b in blobs(t)]
         for t in (first, second)
@@ -111,15 +117,19 @@ def test_a_small_budget_drops_images_with_a_notice(runs: dict[str, Path], tmp_pa
     assert "left out or lack conditions" not in whole.read_text()
 
 
-def test_without_the_dataset_there_are_words(runs: dict[str, Path], tmp_path: Path) -> None:
-    copy = tmp_path / "moved"
-    copy.mkdir()
-    for name in ("run.json", "scores.json", "images.parquet"):
-        (copy / name).write_bytes((runs["masks"] / name).read_bytes())
-    rewrite(copy, lambda content: content["dataset"].update(spec="coco:gone.json,images=gone"))
+@pytest.mark.parametrize("interval", [True, False])
+def test_without_the_dataset_there_are_words(tmp_path: Path, interval: bool) -> None:
+    scene = write_scene(tmp_path / "scene", images=2)
+    words = {"model": f"{MODELS}:contrast_boxes", "data": scene, "conditions": ["fog@3"], "engine": "local"}
+    run(make_config({**words, "out": str(tmp_path / "run")}))
+    Run(tmp_path / "run").score(interval=interval)
+    shutil.rmtree(tmp_path / "scene")
     out = tmp_path / "report.html"
-    make_report([str(copy)], out, Options())
-    assert "Images are not shown" in out.read_text()
+    make_report([str(tmp_path / "run")], out, Options())
+    page = out.read_text()
+    assert "The dataset is not here: these are kept scores" in page
+    assert "Images are not shown" in page
+    assert ("Intervals need the dataset" in page) != interval
 
 
 def test_label_maps_are_painted(runs: dict[str, Path], tmp_path: Path) -> None:

@@ -7,16 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from report.conftest import subject
+from report.conftest import toy_scores, weather_scores
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.report.elements import Axis, View
 from stormproof.report.grouping import grouped
 from stormproof.report.page import as_json
 from stormproof.report.places import beside
-from stormproof.report.subject import Subject
 from stormproof.report.view import make_view
-from stormproof.results.aggregates import aggregates, grid_of
-from stormproof.results.sets import ConditionSet
+from stormproof.results.scores import Scores
 
 
 def rows_of(view: View, figure: str) -> list[dict[str, object]]:
@@ -25,7 +23,7 @@ def rows_of(view: View, figure: str) -> list[dict[str, object]]:
 
 def test_the_sentence_says_what_hurts_most_least_and_where_half_is_lost() -> None:
     # fog keeps 0.34 of 0.4 on average, snow 0.22; snow@4 is 0.16, below half.
-    assert make_view([subject()]).sentences[0] == (
+    assert make_view([toy_scores()]).sentences[0] == (
         "net keeps 70 % of its clean AP under corruption (40.0 clean, 28.0 on average): "
         "snow hurts most (55 % left), fog least (85 % left). It falls below half of its clean score "
         "under snow from severity 4."
@@ -33,19 +31,19 @@ def test_the_sentence_says_what_hurts_most_least_and_where_half_is_lost() -> Non
 
 
 def test_the_summary_has_the_papers_numbers() -> None:
-    view = make_view([subject()])
+    # fog and frost keep 0.34 of 0.4, snow 0.22, brightness all of it
+    view = make_view([weather_scores()])
     line = dict(zip(view.summary.columns, view.summary.rows[0], strict=True))
-    assert (line["P"], line["conditions"], line["images"]) == (40.0, 10, 500)
-    assert line["mPC"] == pytest.approx(28.0)
-    assert line["rPC"] == pytest.approx(70.0)
+    assert (line["P"], line["conditions"], line["images"]) == (40.0, 20, 500)
+    assert line["mPC"] == pytest.approx((34 + 34 + 22 + 40) / 4)
+    assert line["rPC"] == pytest.approx(100 * 32.5 / 40)
+    assert "mPC: mean under corruption, over weather" in view.summary.note
 
 
-def under_severity_3(name: str = "net", clean: float = 0.4) -> Subject:
-    """A run of two conditions that are no suite, as `score` keeps it."""
-    scores = {"clean": clean, "fog@3": clean - 0.1, "snow@3": clean - 0.2}
-    found = {"AP": aggregates("AP", grid_of(scores, tuple(scores)), named=False)}
-    sets = [(ConditionSet("", ("fog@3", "snow@3"), 2), found)]
-    return replace(subject(name), scores={"AP": scores}, aggregates=found, sets=sets)
+def under_severity_3(name: str = "net", clean: float = 0.4) -> Scores:
+    """A run under two conditions that are no suite."""
+    cells = {"clean": clean, "fog@3": clean - 0.1, "snow@3": clean - 0.2}
+    return toy_scores(name, cells={"AP": cells}, conditions=tuple(cells))
 
 
 def test_conditions_of_no_suite_have_a_mean_that_is_not_called_mpc() -> None:
@@ -60,34 +58,34 @@ def test_conditions_of_no_suite_have_a_mean_that_is_not_called_mpc() -> None:
 
 
 def test_a_suite_and_other_conditions_keep_columns_of_their_own() -> None:
-    view = make_view([subject(), under_severity_3("other")])
+    view = make_view([weather_scores(), under_severity_3("other")])
     lines = {str(row[0]): dict(zip(view.summary.columns, row, strict=True)) for row in view.summary.rows}
-    assert lines["net"]["mPC"] == pytest.approx(28.0)
+    assert lines["net"]["mPC"] == pytest.approx(32.5)
     assert lines["net"]["mean over 2 conditions"] is None
     assert lines["other"]["mPC"] is None
     assert "complete runs" not in view.sentences[0]  # means over different conditions are not ranked
 
 
 def test_several_sets_of_conditions_have_a_line_each() -> None:
-    whole = subject()
-    fog, rest = (ConditionSet(name, tuple(f"{name}@{s}" for s in range(1, 6)), 5) for name in ("fog", "snow"))
-    sets = [(fog, {"AP": {"mPC": 0.34}}), (rest, {"AP": {"mean": 0.22}})]
-    table = next(t for t in make_view([replace(whole, sets=sets)]).tables() if t.id == "sets")
-    assert [row[:2] for row in table.rows] == [("net", "fog (5 conditions)"), ("net", "snow (5 conditions)")]
-    assert [row[4] for row in table.rows] == [pytest.approx(85.0), pytest.approx(55.0)]
+    whole = weather_scores()
+    cells = {**whole.cells["AP"], "contrast@3": 0.2}
+    view = make_view([replace(whole, cells={"AP": cells}, conditions=tuple(cells))])
+    table = next(t for t in view.tables() if t.id == "sets")
+    assert [row[:2] for row in table.rows] == [("net", "weather (20 conditions)"), ("net", "1 condition")]
+    assert [row[4] for row in table.rows] == [pytest.approx(81.25), pytest.approx(50.0)]
 
 
 def test_every_severity_has_its_detection_rate_curve() -> None:
     curve = {"fppi": [0.1, 1.0], "rate": [0.2, 0.6], "marks_fppi": [0.1], "marks_rate": [0.2]}
     texts = ("clean", "fog@1", "fog@5")
-    made = subject(roc=dict.fromkeys(texts, curve))
-    scored = {**made.scores, "ADR": dict.fromkeys(texts, 0.5)}
-    rows = rows_of(make_view([replace(made, scores=scored)]), "roc")
+    made = toy_scores(roc=dict.fromkeys(texts, curve))
+    cells = {**made.cells, "ADR": dict.fromkeys(texts, 0.5)}
+    rows = rows_of(make_view([replace(made, cells=cells)]), "roc")
     assert list(dict.fromkeys(row["pick"] for row in rows)) == [("clean", ""), ("fog", "5"), ("fog", "1")]
 
 
 def test_the_grid_is_there_absolute_and_relative() -> None:
-    cells = {(*r["pick"], r["y"], r["x"]): r["v"] for r in rows_of(make_view([subject()]), "grid")}  # type: ignore[misc]
+    cells = {(*r["pick"], r["y"], r["x"]): r["v"] for r in rows_of(make_view([toy_scores()]), "grid")}  # type: ignore[misc]
     assert cells["net", "absolute", "snow", "5"] == pytest.approx(10.0)
     assert cells["net", "relative to clean", "snow", "5"] == pytest.approx(25.0)
     assert len(cells) == 20
@@ -110,16 +108,16 @@ def test_labels_keep_off_each_other_or_are_left_out() -> None:
 
 
 def test_curves_begin_at_the_clean_score() -> None:
-    rows = rows_of(make_view([subject()]), "corruptions")
+    rows = rows_of(make_view([toy_scores()]), "corruptions")
     fog = {r["x"]: r["y"] for r in rows if r["panel"] == "fog"}
     assert fog[0.0] == 40.0
     assert fog[5.0] == pytest.approx(30.0)
 
 
 def test_an_incomplete_run_has_no_mean() -> None:
-    whole = subject()
-    scores = {text: value for text, value in whole.scores["AP"].items() if text != "snow@5"}
-    broken = replace(whole, scores={"AP": scores}, aggregates={}, missing=("snow@5 (3 of 500 images)",))
+    whole = toy_scores()
+    cells = {text: value for text, value in whole.cells["AP"].items() if text != "snow@5"}
+    broken = replace(whole, cells={"AP": cells}, missing=("snow@5 (3 of 500 images)",))
     view = make_view([broken])
     line = dict(zip(view.summary.columns, view.summary.rows[0], strict=True))
     assert line["mPC"] is None
@@ -129,14 +127,14 @@ def test_an_incomplete_run_has_no_mean() -> None:
 
 
 def test_equal_names_are_told_apart() -> None:
-    first, second = subject(), subject()
+    first, second = toy_scores(), toy_scores()
     view = make_view([first, replace(second, dataset="other")])
     assert [row[0] for row in view.summary.rows] == ["net on toy", "net on other"]
     assert any("different images" in notice for notice in view.notices)
 
 
 def test_runs_without_the_measure_are_named() -> None:
-    view = make_view([subject(), subject("map", "mIoU")], measure="AP")
+    view = make_view([toy_scores(), toy_scores("map", "mIoU")], measure="AP")
     assert any("No AP of map" in notice for notice in view.notices)
     assert {r["pick"][0] for r in rows_of(view, "grid")} == {"net (AP)", "map (mIoU)"}  # type: ignore[index]
     assert any(said.startswith("map keeps 70 % of its clean mIoU") for said in view.sentences)
@@ -144,9 +142,9 @@ def test_runs_without_the_measure_are_named() -> None:
 
 def test_tags_average_the_runs_that_share_them() -> None:
     tagged = [
-        replace(subject("a", clean=0.4), tags={"backbone": "r50"}),
-        replace(subject("b", clean=0.6), tags={"backbone": "r50"}),
-        replace(subject("c", clean=0.8), tags={"backbone": "r101"}),
+        replace(toy_scores("a", clean=0.4), tags={"backbone": "r50"}),
+        replace(toy_scores("b", clean=0.6), tags={"backbone": "r50"}),
+        replace(toy_scores("c", clean=0.8), tags={"backbone": "r101"}),
     ]
     view = make_view(tagged)
     assert view.tags == ("backbone",)
@@ -164,7 +162,7 @@ def test_rmse_and_arrows() -> None:
     quality = {
         f"{name}@{s}": {"rmse": 10.0 * s, "snr": 20.0 - s} for name in ("fog", "snow") for s in range(1, 6)
     }
-    view = make_view([subject("a", quality=quality), subject("b", quality=quality, clean=0.8)])
+    view = make_view([toy_scores("a", quality=quality), toy_scores("b", quality=quality, clean=0.8)])
     fog = next(r for r in rows_of(view, "rmse") if r["label"] == "fog")
     assert fog["x"] == 30.0
     assert fog["y"] == pytest.approx(85.0)
@@ -173,19 +171,19 @@ def test_rmse_and_arrows() -> None:
 
 
 def test_no_quality_no_section() -> None:
-    assert not rows_of(make_view([subject()]), "rmse")
+    assert not rows_of(make_view([toy_scores()]), "rmse")
 
 
 def test_alpha_sequences_by_size_mode_and_space() -> None:
     sizes = ("AP", "APs", "APm", "APl")
 
-    def styled(name: str, drop: float) -> object:
+    def styled(name: str, drop: float) -> Scores:
         texts = {f"style[alpha={a},on=objects,space=feature]": 0.4 - drop * a for a in (0.5, 1)}
         texts |= {"style[alpha=0.5,on=objects,space=pixel]": 0.39}
-        scores = {m: {"clean": 0.4, **texts} for m in sizes}
-        return replace(subject(name), scores=scores, aggregates={})
+        cells = {m: {"clean": 0.4, **texts} for m in sizes}
+        return toy_scores(name, cells=cells, conditions=("clean", *texts))
 
-    view = make_view([styled("a", 0.1), styled("b", 0.2)])  # type: ignore[list-item]
+    view = make_view([styled("a", 0.1), styled("b", 0.2)])
     rows = rows_of(view, "alpha")
     picked = {(*r["pick"], r["panel"], r["series"], r["x"]): r["y"] for r in rows}  # type: ignore[misc]
     assert picked["boxes", "relative", "objects", "feature", "rAP", "a", 1.0] == pytest.approx(75.0)
@@ -199,15 +197,15 @@ def test_alpha_sequences_by_size_mode_and_space() -> None:
 
 def test_unknown_measure_and_reference_are_named() -> None:
     with pytest.raises(UnknownName, match="AP51"):
-        make_view([subject()], measure="AP51")
+        make_view([toy_scores()], measure="AP51")
     with pytest.raises(UnknownName, match="nobody"):
-        make_view([subject()], reference="nobody")
+        make_view([toy_scores()], reference="nobody")
     with pytest.raises(InvalidOption, match="at least one run"):
         make_view([])
 
 
 def test_the_json_is_for_machines() -> None:
-    content = json.loads(as_json(make_view([subject()])))
+    content = json.loads(as_json(make_view([toy_scores()])))
     assert content["version"] == 1
     assert content["summary"]["rows"][0][2] == 40.0
     assert {section["id"] for section in content["sections"]} >= {"grid", "curves"}

@@ -76,8 +76,10 @@ def _cell(shown: float, value: float, clean: float) -> Text:
 
 def bar(value: float, clean: float) -> Text:
     """What is left of the clean score, as a bar and in per cent."""
-    if math.isnan(value) or not clean > 0:
+    if math.isnan(value):
         return Text("incomplete")
+    if not clean > 0:
+        return Text("–")
     part = value / clean
     return Text(
         f"{'█' * round(_WIDTH * min(part, 1)):<{_WIDTH}} {100 * part:.0f} %", style=_shade(value, clean)

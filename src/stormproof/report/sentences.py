@@ -26,12 +26,14 @@ def sentence(subject: Scores, measure: str) -> str:
         )
     if mean is None and subject.corrupted:
         return _range(subject, measure)
-    if not measures()[measure].higher or mean is None or not math.isfinite(clean) or clean <= 0:
+    if not measures()[measure].higher or mean is None or not math.isfinite(clean):
         return _error_sentence(subject, measure)
     means = subject.total(measure, "by_corruption") or {}
     if scaled(measure, clean) < _LEAST:
-        points = f"{scaled(measure, clean):.2f} {measure}"
-        return f"{subject.name} scores {points} on clean images, too little to lose."
+        return (
+            f"{subject.name} scores {scaled(measure, clean):.2f} {measure} on clean images, so there is nothing "
+            "left to lose under corruption. Check its classes, boxes and preprocessing: 'stormproof inspect'."
+        )
     if not means:
         return f"{subject.name} scores {scaled(measure, clean):.1f} {measure} on clean images."
     worst, best = min(means, key=lambda n: means[n]), max(means, key=lambda n: means[n])

@@ -30,8 +30,18 @@ def scores_of(source: str, data: str | None = None, *, interval: bool = False) -
 
 
 def run_scores(run: Run, *, interval: bool = False) -> Scores:
-    """A run's scores, complete or partial, with its estimate where it is one."""
-    return replace(run.score(partial=True, interval=interval), estimate=read_estimate(run))
+    """A run's scores, complete or partial, with its estimate where it is one.
+
+    Kept scores without intervals are better than none where the dataset is not here to make intervals from.
+    """
+    try:
+        scores = run.score(partial=True, interval=interval)
+    except InvalidOption:
+        if not interval:
+            raise
+        scores = run.score(partial=True)
+        scores = replace(scores, notices=(*scores.notices, "Intervals need the dataset, so there are none."))
+    return replace(scores, estimate=read_estimate(run))
 
 
 def published_scores(name: str) -> list[Scores]:

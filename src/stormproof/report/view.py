@@ -32,7 +32,7 @@ def make_view(
     """The view of one or more runs, compared by one measure (by default the first run's headline)."""
     if not subjects:
         raise InvalidOption("A report needs at least one run.")
-    named = disambiguate_names(subjects)
+    named = [_visible(scores) for scores in disambiguate_names(subjects)]
     chosen = _measure(named, measure)
     shown = [s for s in named if chosen in s.cells or chosen in s.aggregates]
     others = [s for s in named if s not in shown]
@@ -50,6 +50,13 @@ def make_view(
         notices=_notices(named, chosen),
         tags=common_tags(shown),
     )
+
+
+def _visible(scores: Scores) -> Scores:
+    """The same scores under names that are one visible line each, whoever made them."""
+    tags = {plain(key): plain(value) for key, value in scores.tags.items()}
+    model, dataset, label = map(plain, (scores.model, scores.dataset, scores.label))
+    return replace(scores, model=model, dataset=dataset, label=label, tags=tags)
 
 
 def _sentences(subjects: Sequence[Scores], measure: str) -> tuple[str, ...]:

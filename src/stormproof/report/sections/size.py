@@ -22,6 +22,8 @@ def against_size(asked: Asked) -> Section | None:
     arrows = len(measured) == 2 and measured[0].dataset == measured[1].dataset
     subjects = measured[:1] if arrows else measured
     rows = [row for s in subjects for row in _by_corruption(s, asked.measure)]
+    if not rows:
+        return None
     note = ""
     if arrows:
         after = {row["label"]: row for row in _by_corruption(measured[1], asked.measure)}
@@ -64,8 +66,8 @@ def _by_corruption(subject: Scores, measure: str) -> list[Row]:
     for name, levels in all_levels(subject.corrupted).items():
         errors = [subject.quality.get(str(c), {}).get("rmse", math.nan) for c in levels]
         scores = [subject.score(measure, str(c)) for c in levels]
-        if all(map(math.isfinite, (*errors, *scores))):
-            left = share(fmean(scores), subject.score(measure))
+        left = share(fmean(scores), subject.score(measure))
+        if all(map(math.isfinite, (*errors, left))):
             rows.append(
                 {
                     "x": fmean(errors),
@@ -95,5 +97,5 @@ def _by_snr(subject: Scores, measure: str) -> list[Row]:
         if len(levels) > 1
         for c in levels
         if math.isfinite(snr := subject.quality.get(str(c), {}).get("snr", math.nan))
-        and math.isfinite(score := subject.score(measure, str(c)))
+        and math.isfinite(share(score := subject.score(measure, str(c)), subject.score(measure)))
     ]
