@@ -29,7 +29,7 @@ from stormproof.core.errors import StormproofError
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
 
-SCORED = Path(__file__).parent / "scoring" / "scored_models.py"
+SCORED = Path(__file__).parent / "results" / "scored_models.py"
 _KEPT = ("scores.json", "intervals.json", "estimate.json", "images.parquet")
 
 

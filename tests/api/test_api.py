@@ -16,7 +16,7 @@ from engine.scenes import write_scene
 from stormproof.core.spec import local_object
 from stormproof.models.function import function_model
 
-MODELS = Path(__file__).resolve().parents[1] / "scoring" / "scored_models.py"
+MODELS = Path(__file__).resolve().parents[1] / "results" / "scored_models.py"
 
 
 PLACES = [(x, y) for x in range(0, 21, 4) for y in range(0, 21, 4)]

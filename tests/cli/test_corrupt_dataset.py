@@ -17,7 +17,7 @@ from stormproof.engine.config import make_config
 from stormproof.engine.run import run
 from stormproof.results.score import score_run
 
-MODELS = Path(__file__).parents[1] / "scoring" / "scored_models.py"
+MODELS = Path(__file__).parents[1] / "results" / "scored_models.py"
 MOVED = "geometric_distortion@5[delta=0.5]"  # far more than any severity, as the images are tiny
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from scoring.conftest import Make
+from results.conftest import Make
 from stormproof.cli import app
 from stormproof.core.errors import IncompleteGrid, InvalidOption, StormproofError
 from stormproof.core.sample import RLE
@@ -48,7 +48,7 @@ def photos(run: Path) -> list[tuple[str, np.ndarray]]:  # type: ignore[type-arg]
 
 
 def test_boxes_and_masks_score_as_by_hand(make: Make) -> None:
-    from scoring.scored_models import contrast_masks
+    from results.scored_models import contrast_masks
 
     run = make("contrast_masks")
     scores = score_run(run)
@@ -75,7 +75,7 @@ def test_conditions_are_read_in_groups_alike(make: Make, monkeypatch: pytest.Mon
 
 
 def test_label_maps_score_as_by_hand(make: Make) -> None:
-    from scoring.scored_models import thresholds
+    from results.scored_models import thresholds
 
     run = make("thresholds", "street")
     scores = score_run(run)
@@ -146,7 +146,7 @@ def test_a_reference_is_compared_cell_by_cell(make: Make) -> None:
 
 
 def test_boxes_without_masks_on_some_images_are_masks_that_meet_nothing(make: Make) -> None:
-    from scoring.scored_models import contrast_masks, some_masks
+    from results.scored_models import contrast_masks, some_masks
 
     run = make("some_masks", conditions=["clean"])
     scores = score_run(run).by_measure

@@ -20,7 +20,7 @@ from stormproof.datasets import open_dataset
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
 
-SCORED = MODELS.parents[1] / "scoring" / "scored_models.py"
+SCORED = MODELS.parents[1] / "results" / "scored_models.py"
 
 
 def export(*arguments: object) -> Result:

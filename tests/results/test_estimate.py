@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from confidence.crowds import crowded_set
+from metrics.crowds import crowded_set
 from stormproof.core.condition import Condition
 from stormproof.engine.quota import Quota
 from stormproof.metrics.cocomatching import match_boxes

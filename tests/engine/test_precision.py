@@ -11,7 +11,7 @@ import pytest
 
 from engine.conftest import all_bytes
 from engine.scenes import write_scene, write_street
-from scoring.conftest import MODELS
+from results.conftest import MODELS
 from stormproof.core.condition import Condition
 from stormproof.core.errors import IncompleteGrid, InvalidOption
 from stormproof.engine.config import make_config

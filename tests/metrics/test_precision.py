@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from confidence.crowds import crowded_set, repeated
+from metrics.crowds import crowded_set, repeated
 from metrics.oracle import coco_evaluation, twelve
 from metrics.scenes import scenes
 from stormproof.metrics.coco import box_scores, mask_scores

@@ -17,7 +17,7 @@ from stormproof.results.score import score_run
 from typer.testing import CliRunner
 
 from engine.scenes import write_scene
-from scoring.conftest import MODELS, Make
+from results.conftest import MODELS, Make
 from stormproof.cli import app
 from stormproof.core.errors import StormproofError
 from stormproof.core.sample import Instances, Sample, Truth
@@ -35,7 +35,7 @@ from stormproof.results.truths import Truths
 
 def test_people_are_scored_at_fixed_sensitivities(tmp_path: Path) -> None:
     from engine.scenes import write_scene
-    from scoring.conftest import MODELS
+    from results.conftest import MODELS
     from stormproof.engine.config import make_config
     from stormproof.engine.run import run as run_engine
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from confidence.crowds import crowded_set, repeated
+from metrics.crowds import crowded_set, repeated
 from engine.scenes import write_scene, write_street
-from scoring.conftest import MODELS
+from results.conftest import MODELS
 from stormproof.cli import app
 from stormproof.core.errors import InvalidOption
 from stormproof.engine.config import make_config
