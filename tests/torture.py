@@ -52,7 +52,7 @@ def make_kept(folder: Path) -> list[Path]:
     from stormproof.results.intervals import intervals
     from stormproof.results.partial import estimate_run
     from stormproof.results.resample import resample
-    from stormproof.results.score import score_run
+    from stormproof.results.run import Run
 
     scene, street = write_scene(folder / "scene", images=6), write_street(folder / "street", images=4)
     (folder / "scene" / "images" / "003.png").write_bytes(b"no image")
@@ -65,7 +65,7 @@ def make_kept(folder: Path) -> list[Path]:
         execute(plan, executor_for(plan.config, plan))
         place = folder / name
         if quota is None:
-            tables.save(place, intervals(score_run(place), resample(place, replicates=20)))
+            tables.save(place, intervals(Run(place).score(), resample(place, replicates=20)))
         else:
             estimate_run(place, replicates=20)
         reported(place)  # which keeps the scores
@@ -85,10 +85,10 @@ def reported(folder: Path) -> str:
 
 def scored(folder: Path) -> str:
     """Every number that follows from a run, as one string."""
-    from stormproof.results.score import score_run
+    from stormproof.results.run import Run
     from stormproof.results.tables import as_json
 
-    return as_json(score_run(folder))
+    return as_json(Run(folder).score())
 
 
 def flips(count: int, seed: int, folder: Path, *, kept: bool = False) -> Iterator[tuple[str, str]]:

@@ -119,7 +119,7 @@ def test_what_is_made_here_runs_here_only(scene: str, tmp_path: Path) -> None:
     later = sp.Run(tmp_path / "run")
     with pytest.raises(sp.StormproofError, match="made in Python; give it again with data="):
         later.score()
-    assert repr(later.score(data=samples).all.by_measure) == repr(run.score().all.by_measure)
+    assert repr(later.score(data=samples).all.cells) == repr(run.score().all.cells)
     with pytest.raises(sp.StormproofError, match="is not the dataset of this run"):
         sp.Run(tmp_path / "run").score(data=samples[:2])
 

@@ -23,7 +23,7 @@ from stormproof.results.intervals import differences, intervals
 from stormproof.results.measures import people
 from stormproof.results.rates import average_rates, fix_thresholds, judge
 from stormproof.results.resample import resample
-from stormproof.results.score import score_run
+from stormproof.results.run import Run
 from stormproof.results.truths import only
 from stormproof.results.weights import poisson_weights
 
@@ -35,12 +35,12 @@ def ones(ids, *, replicates, seed):
 @pytest.mark.parametrize(("model", "on"), [("contrast_masks", "scene"), ("other_names", "street")])
 def test_weights_of_one_give_the_scores_of_a_run(make, monkeypatch, model, on):
     run = make(model, on)
-    scores = score_run(run)
+    scores = Run(run).score()
     monkeypatch.setattr(room, "poisson_weights", ones)
     found = resample(run)
-    assert {"scene": {"AP", "APs", "E", "mask AP"}, "street": {"mIoU"}}[on] <= {*found.by_measure}
-    for measure, cells in found.by_measure.items():
-        expected = scores.by_measure[measure]
+    assert {"scene": {"AP", "APs", "E", "mask AP"}, "street": {"mIoU"}}[on] <= {*found.cells}
+    for measure, cells in found.cells.items():
+        expected = scores.cells[measure]
         assert {text: v[0] for text, v in cells.items()} == pytest.approx(expected, abs=1e-12, nan_ok=True)
         totals = flat(scores.aggregates[measure])
         spread = {name: v[0] for name, v in aggregated(measure, cells).items()}
@@ -53,7 +53,7 @@ def test_weights_of_one_give_the_scores_of_a_run(make, monkeypatch, model, on):
 
 def test_intervals_stand_around_the_scores(make):
     run = make("contrast_boxes")
-    scores, found = score_run(run), resample(run)
+    scores, found = Run(run).score(), resample(run)
     said = intervals(scores, found)
     mean = said.aggregates["AP"]["mean"]
     assert mean.low < scores.aggregates["AP"]["mean"] == mean.estimate < mean.high
@@ -66,7 +66,7 @@ def test_intervals_stand_around_the_scores(make):
 
 def test_intervals_are_of_the_suite_that_the_scores_are_of(make):
     run = make("contrast_boxes", name="noise-and-fog", conditions=["noise,fog@3"])
-    scores = score_run(run)
+    scores = Run(run).score()
     mpc = intervals(scores, resample(run)).aggregates["AP"]["mPC"]
     assert mpc.low < scores.aggregates["AP"]["mPC"] == mpc.estimate < mpc.high
 
@@ -76,9 +76,9 @@ def test_cd_and_rcd_beside_a_reference(make, monkeypatch):
         make(model, "street", name=f"{model}-noise", conditions=["noise"])
         for model in ("thresholds", "other_names")
     )
-    scores = score_run(run, reference=other)
+    scores = Run(run).score(reference=other)
     monkeypatch.setattr(room, "poisson_weights", ones)
-    said = intervals(scores, resample(run), (score_run(other), resample(other)))
+    said = intervals(scores, resample(run), (Run(other).score(), resample(other)))
     found = said.aggregates["mIoU"]
     assert {"CD/shot_noise", "mCD", "rCD/gaussian_noise", "mrCD", "delta_P", "delta_mPC"} <= {*found}
     assert all(abs(interval.bias) < 1e-12 for interval in found.values() if not np.isnan(interval.bias))
@@ -86,7 +86,7 @@ def test_cd_and_rcd_beside_a_reference(make, monkeypatch):
 
 def test_a_run_does_not_differ_from_itself_and_pairs_keep_their_correlation(make):
     run = make("contrast_boxes")
-    known = score_run(run), resample(run)
+    known = Run(run).score(), resample(run)
     found = differences(known, known)["AP"]
     assert found["mPC"].interval.se == 0
     assert found["mPC"].holm == 1
@@ -96,7 +96,7 @@ def test_a_run_does_not_differ_from_itself_and_pairs_keep_their_correlation(make
 def test_pairs_need_the_same_images(make):
     boxes, maps = make("contrast_boxes"), make("other_names", "street")
     with pytest.raises(InvalidOption, match="same images"):
-        differences((score_run(boxes), resample(boxes)), (score_run(maps), resample(maps)))
+        differences((Run(boxes).score(), resample(boxes)), (Run(maps).score(), resample(maps)))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -145,13 +145,13 @@ def with_holes(tmp_path_factory):
 @pytest.mark.parametrize("model", ["contrast_masks", "thresholds"])
 def test_an_image_that_could_not_be_read_counts_nowhere(with_holes, monkeypatch, model):
     run = with_holes[model]
-    scores = score_run(run)
+    scores = Run(run).score()
     spread = intervals(scores, resample(run))
     assert (spread.images, len(spread.left_out)) == (7, 1)
     assert spread.as_dict()["left_out"] == list(spread.left_out)
     monkeypatch.setattr(room, "poisson_weights", ones)
-    for measure, cells in resample(run).by_measure.items():
-        expected = scores.by_measure[measure]
+    for measure, cells in resample(run).cells.items():
+        expected = scores.cells[measure]
         assert {text: v[0] for text, v in cells.items()} == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
@@ -163,7 +163,7 @@ def test_the_weight_of_an_image_that_could_not_be_read_changes_nothing(with_hole
         monkeypatch.setattr(
             room, "poisson_weights", lambda ids, *, replicates, seed, weights=weights: weights
         )
-        found.append(resample(with_holes["contrast_masks"]).by_measure)
+        found.append(resample(with_holes["contrast_masks"]).cells)
     for measure, cells in found[0].items():
         for text, values in cells.items():
             assert np.array_equal(values, found[1][measure][text], equal_nan=True), (measure, text)
@@ -171,7 +171,7 @@ def test_the_weight_of_an_image_that_could_not_be_read_changes_nothing(with_hole
 
 def test_pairs_leave_the_same_images_out(with_holes):
     run = with_holes["contrast_masks"]
-    scores, holes = score_run(run), resample(run)
+    scores, holes = Run(run).score(), resample(run)
     assert differences((scores, holes), (scores, holes))["AP"]["mPC"].interval.se == 0
     whole = replace(holes, left_out=())
     with pytest.raises(InvalidOption, match=r"1 image could be read in one run and not in the other \(4\)"):

@@ -89,8 +89,8 @@ def test_ids_are_unique(tmp_path):
 
 def test_an_interval_decides(run):
     known = known_of(run)
-    replicates = known[1].by_measure["AP"]["fog@3"]
-    value, se = known[0].by_measure["AP"]["fog@3"], float(np.std(replicates, ddof=1))
+    replicates = known[1].cells["AP"]["fog@3"]
+    value, se = known[0].cells["AP"]["fog@3"], float(np.std(replicates, ddof=1))
     row = {"id": "R", "metric": "AP", "condition": "fog@3"}
     cases = {Outcome.PASS: value - 3 * se, Outcome.FAIL: value + 3 * se, Outcome.INCONCLUSIVE: value + se}
     for outcome, threshold in cases.items():
@@ -107,7 +107,7 @@ def test_aggregates_losses_and_drops(run):
     total = known[0].aggregates["AP"]
     assert rpc.interval.estimate == pytest.approx(total["mean"] / total["P"])
     loss = judge(parse({"id": "B", "metric": "AP", "condition": "fog@3", "at_most_loss": 0.9}, "r"), known)
-    cells = known[0].by_measure["AP"]
+    cells = known[0].cells["AP"]
     assert loss.interval.estimate == pytest.approx(cells["clean"] - cells["fog@3"])
     same = judge(parse({"id": "C", "metric": "mPC", "at_most_drop": 0.01}, "r"), known, known)
     assert same.outcome is Outcome.PASS

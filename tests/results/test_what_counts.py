@@ -28,6 +28,8 @@ from stormproof.engine.run import run as run_it
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.models.classes import NO_CLASS, match_classes
 from stormproof.results.people import open_people
+from stormproof.results.resample import box_replicates
+from stormproof.results.run import Run
 from stormproof.results.sets import mean_name, sets_of
 from stormproof.results.tables import flat_numbers
 from stormproof.results.truths import Truths
@@ -44,9 +46,9 @@ def test_people_are_scored_at_fixed_sensitivities(tmp_path: Path) -> None:
     file.write_text(file.read_text().replace('"cat"', '"person"'))
     settings = {"model": f"{MODELS}:contrast_boxes", "data": spec, "out": str(tmp_path / "run")}
     run_engine(make_config({**settings, "conditions": ["fog@5"], "engine": "local"}))
-    scores = score_run(tmp_path / "run")
-    assert {"ADR", "FPPI"} <= set(scores.by_measure)
-    assert 0 <= scores.by_measure["ADR"]["fog@5"] <= 1
+    scores = Run(tmp_path / "run").score()
+    assert {"ADR", "FPPI"} <= set(scores.cells)
+    assert 0 <= scores.cells["ADR"]["fog@5"] <= 1
 
 
 def test_a_class_the_dataset_lacks_is_a_wrong_name_not_a_miss() -> None:
@@ -76,23 +78,23 @@ def test_people_who_leave_the_image_stop_no_scoring(tmp_path: Path) -> None:
     run_it(
         make_config({"model": model, "data": spec, "out": str(out), "conditions": asked, "engine": "local"})
     )
-    rates = score_run(out).by_measure["ADR"]
+    rates = Run(out).score().cells["ADR"]
     assert np.isfinite(rates["clean"])
     assert np.isnan(rates.get("geometric_distortion[delta=-0.3]", np.nan))
 
 
 def test_mpc_is_of_a_suite_whatever_else_was_run(make: Make) -> None:
     run = make("contrast_boxes", name="suite", conditions=["noise"])
-    alone = score_run(run)
+    alone = Run(run).score()
     assert alone.over == "noise"
     make("contrast_boxes", name="suite", conditions=["fog@3", "snow@1"])
-    more = score_run(run)
+    more = Run(run).score()
     assert more.aggregates["AP"]["mPC"] == alone.aggregates["AP"]["mPC"]
-    noise = [value for text, value in more.by_measure["AP"].items() if "noise" in text]
+    noise = [value for text, value in more.cells["AP"].items() if "noise" in text]
     assert more.aggregates["AP"]["mPC"] == pytest.approx(np.mean(noise))
     assert [each.words for each, _ in more.sets] == ["noise (15 conditions)", "2 conditions"]
     assert more.sets[1][1]["AP"]["mean"] == pytest.approx(
-        (more.by_measure["AP"]["fog@3"] + more.by_measure["AP"]["snow@1"]) / 2
+        (more.cells["AP"]["fog@3"] + more.cells["AP"]["snow@1"]) / 2
     )
     shown = CliRunner().invoke(app, ["score", str(run), "--measure", "AP50"]).output
     assert "AP50 over noise (15 conditions): P" in shown
@@ -105,25 +107,25 @@ def test_mpc_is_of_a_suite_whatever_else_was_run(make: Make) -> None:
 
 def test_scores_are_over_the_classes_in_common(make: Make) -> None:
     run = make("cat_boxes", name="cats", conditions=["clean"])
-    found = score_run(run)
+    found = Run(run).score()
     assert found.classes == ("cat",)
-    assert found.by_measure["AP50"]["clean"] == score_run(run, classes="cat").by_measure["AP50"]["clean"]
-    every = score_run(run, classes="all")
-    assert every.by_measure["AP50"]["clean"] == pytest.approx(found.by_measure["AP50"]["clean"] / 2)
-    assert found.by_measure["AP"]["clean"] == pytest.approx(every.per_class["AP"]["clean"]["cat"])
-    assert found.by_measure["AP"]["clean"] > 0
+    assert found.cells["AP50"]["clean"] == Run(run).score(classes="cat").cells["AP50"]["clean"]
+    every = Run(run).score(classes="all")
+    assert every.cells["AP50"]["clean"] == pytest.approx(found.cells["AP50"]["clean"] / 2)
+    assert found.cells["AP"]["clean"] == pytest.approx(every.per_class["AP"]["clean"]["cat"])
+    assert found.cells["AP"]["clean"] > 0
     shown = CliRunner().invoke(app, ["score", str(run)]).output
     assert "Means are over 1 of the dataset's 2 classes: cat." in shown
     with pytest.raises(StormproofError, match="Unknown class of the dataset 'cow'"):
-        score_run(run, classes="cow")
+        Run(run).score(classes="cow")
 
 
 def test_maps_are_over_the_chosen_classes(make: Make) -> None:
     run = make("thresholds", "street")
-    every, some = score_run(run), score_run(run, classes=["dark", "bright"])
+    every, some = Run(run).score(), Run(run).score(classes=["dark", "bright"])
     iou = every.per_class["IoU"]["fog@3"]
-    assert some.by_measure["mIoU"]["fog@3"] == pytest.approx((iou["dark"] + iou["bright"]) / 2)
-    assert some.by_measure["pixel accuracy"] == every.by_measure["pixel accuracy"]
+    assert some.cells["mIoU"]["fog@3"] == pytest.approx((iou["dark"] + iou["bright"]) / 2)
+    assert some.cells["pixel accuracy"] == every.cells["pixel accuracy"]
 
 
 def test_part_of_a_benchmark_has_no_mpc() -> None:
@@ -169,6 +171,6 @@ def test_people_in_images_that_cannot_be_read_are_nobody(tmp_path: Path) -> None
     (tmp_path / "people" / "images" / "002.png").write_bytes(b"no image")
     settings = {"model": f"{MODELS}:contrast_boxes", "data": spec, "out": str(tmp_path / "run")}
     run_it(make_config({**settings, "conditions": ["fog@1"], "engine": "local"}))
-    scores, people = score_run(tmp_path / "run"), open_people(tmp_path / "run")
+    scores, people = Run(tmp_path / "run").score(), open_people(tmp_path / "run")
     assert len(people.truth("clean").ids) == 5
-    assert people.rates("fog@1").adr == scores.by_measure["ADR"]["fog@1"]
+    assert people.rates("fog@1").adr == scores.cells["ADR"]["fog@1"]

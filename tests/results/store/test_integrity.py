@@ -21,7 +21,7 @@ from stormproof.core.errors import InvalidOption, RunError, StoreError
 from stormproof.core.imagefile import read_image, write_image
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
-from stormproof.results.score import score_run
+from stormproof.results.run import Run
 from stormproof.results.store.integrity import check_run, unverified
 from stormproof.results.store.merge import merge
 from stormproof.results.store.parts import held_rows, part_path, read_failures, writing_part
@@ -85,11 +85,11 @@ def test_a_part_over_its_neighbour_is_refused(made: Path) -> None:
     with pytest.raises(
         StoreError, match=r"part-000002.parquet is damaged: it holds image 2.* rm .*000002"
     ) as error:
-        score_run(made)
+        Run(made).score()
     part_path(made, 2).unlink()  # as the message says
     assert "run --config" in str(error.value)
     again(made)
-    score_run(made)
+    Run(made).score()
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_rows_that_do_not_belong_are_refused(made: Path, change: dict[str, list[
                 )
             part.add(row)
     with pytest.raises(StoreError) as error:
-        score_run(made)
+        Run(made).score()
     assert words in str(error.value)
     shown = CliRunner().invoke(app, ["verify", str(made)])
     assert shown.exit_code == 1
@@ -134,7 +134,7 @@ def test_a_label_out_of_range_is_refused(made: Path) -> None:
                 row.set_column(at, row.schema.field(at), pa.array([[0, 1, 77]], row.schema.field(at).type))
             )
     with pytest.raises(StoreError, match="label is out of range"):
-        score_run(made)
+        Run(made).score()
     shown = CliRunner().invoke(app, ["verify", str(made)])
     assert "a label is out of range (there are 2 classes)" in shown.stderr
 
@@ -151,7 +151,7 @@ def test_a_changed_record_is_refused_and_written_anew(made: Path) -> None:
     record, before = json.loads(path.read_text()), torture.scored(made)
     path.write_text(json.dumps(record | {"images": 5}))
     with pytest.raises(StoreError, match=r"run.json is damaged: .* rm .*run.json && stormproof run --config"):
-        score_run(made)
+        Run(made).score()
     path.unlink()
     again(made)
     assert torture.scored(made) == before
@@ -171,17 +171,17 @@ def test_runs_of_earlier_versions_still_score(made: Path) -> None:
     assert "cannot be verified" in unverified(read_record(made))
     again(made, conditions=["fog@2", "contrast@1"])  # and they grow
     assert not read_record(made).sealed
-    assert set(score_run(made).by_measure["AP"]) == {"clean", "fog@2", "contrast@1"}
+    assert set(Run(made).score().cells["AP"]) == {"clean", "fog@2", "contrast@1"}
 
 
 def test_other_pixels_are_refused(made: Path, tmp_path: Path) -> None:
     image = tmp_path / "scene" / "images" / "001.png"
     write_image(image, 255 - read_image(image))
-    for act in (lambda: score_run(made), lambda: again(made, conditions=["fog@3"])):
+    for act in (lambda: Run(made).score(), lambda: again(made, conditions=["fog@3"])):
         with pytest.raises(StoreError, match=r"was run on other pixels: 2 of instances changed"):
             act()
     image.unlink()  # images that are not here cannot be compared, and scores need none
-    score_run(made)
+    Run(made).score()
 
 
 def test_images_exchanged_during_a_run_are_named(made: Path, tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_code_that_a_record_names_is_not_run(
     record["dataset"]["spec"] = "trap.inner:data"
     (made / "run.json").write_text(json.dumps(record | {"digest": json_digest(record)}))
     with pytest.raises(InvalidOption, match=r"run only if you name it: --data trap.inner:data"):
-        score_run(made)
+        Run(made).score()
     assert not (tmp_path / "sprung").exists()
 
 
@@ -239,7 +239,7 @@ def test_an_unreadable_image_is_left_out_of_every_condition(made: Path, tmp_path
     (tmp_path / "scene" / "images" / "004.png").write_bytes(b"no image")
     folder = tmp_path / "holes"
     again(made, out=str(folder))
-    few = score_run(folder)
+    few = Run(folder).score()
     assert few.missing == ()
     assert "mean" in few.aggregates["AP"]
     shown = CliRunner().invoke(app, ["score", str(folder)])
@@ -262,4 +262,4 @@ def test_a_run_that_never_worked_gives_its_folder_back(made: Path, tmp_path: Pat
         "def find(images):\n    return [{'boxes': [], 'scores': [], 'labels': []} for _ in images]\n"
     )
     again(made, model=f"{script}:find", out=out)
-    assert np.isfinite(score_run(tmp_path / "mine").by_measure["AP"]["clean"])
+    assert np.isfinite(Run(tmp_path / "mine").score().cells["AP"]["clean"])
