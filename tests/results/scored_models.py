@@ -63,3 +63,8 @@ def cat_boxes(images: Sequence[Image]) -> list[Prediction]:
 
 
 cat_boxes.classes = ("cat",)  # type: ignore[attr-defined]
+
+
+def three_classes(images: Sequence[Image]) -> list[Prediction]:
+    """The same boxes of three classes."""
+    return [Prediction(said.boxes, said.scores, np.arange(30) % 3) for said in contrast_boxes(images)]
