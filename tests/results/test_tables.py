@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
+import json
+import math
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from stormproof.results.models import models_table
-from stormproof.results.score import Scores
 
-from stormproof.metrics.metric import Measure, measured, measures
-from stormproof.results.aggregates import aggregates, grid_of
-from stormproof.results.tables import as_csv, flat_numbers, grid_table, summary_table
+from stormproof.core.condition import grid
+from stormproof.corruptions.groups import BENCHMARK_15
+from stormproof.metrics.metric import Measure, measures, metric
+from stormproof.metrics.object_error import MatchingRule
+from stormproof.results.scores import ScoreOptions, Scores
+from stormproof.results.tables import (
+    as_csv,
+    as_dict,
+    document,
+    flat_numbers,
+    grid_table,
+    models_table,
+    several,
+    summary_table,
+)
 from stormproof.results.truths import Truths
 
 CONDITIONS = ("clean", *(f"psf_blur@{s}" for s in (1, 2, 3)), *(f"fog@{s}" for s in range(1, 6)))
 VALUES = {text: 0.8 if text.startswith("psf") else 0.4 for text in CONDITIONS} | {"clean": 0.9}
+SUITE = ("clean", *map(str, grid(BENCHMARK_15)))
 
 
-def scores(missing: tuple[str, ...] = ()) -> Scores:
-    named = SimpleNamespace(name="net"), SimpleNamespace(name="set")
-    record: Any = SimpleNamespace(model=named[0], dataset=named[1], images=3, metric="AP")
+def scores(missing: tuple[str, ...] = (), **more: Any) -> Scores:
     held = {text: value for text, value in VALUES.items() if text not in missing}
-    found = {} if missing else {"AP": aggregates("AP", grid_of(held, CONDITIONS))}
-    return Scores(record, {"AP": held}, {}, found, missing)
+    return Scores("net", "set", 3, {"AP": held}, CONDITIONS, missing=missing, **more)
 
 
 def columns(table: Any) -> dict[str, list[str]]:
@@ -37,6 +47,10 @@ def test_the_mean_of_a_row_is_over_its_own_severities() -> None:
     }  # fmt: skip
     assert shown["4"] == ["", "–", "40.0"]
     assert columns(summary_table(scores())) == {
+        "measure": ["AP"], "P": ["90.0"], "mean over 8 conditions": ["55.0"]
+    }  # fmt: skip
+    suite = Scores("net", "set", 3, {"AP": {text: 0.6 for text in SUITE} | {"clean": 0.9}}, SUITE)
+    assert columns(summary_table(suite)) == {
         "measure": ["AP"], "P": ["90.0"], "mPC": ["60.0"], "rPC": ["66.7"]
     }  # fmt: skip
 
@@ -50,21 +64,40 @@ def test_a_partial_grid_has_no_means() -> None:
 
 
 def test_several_models_show_the_mean_of_conditions_that_have_no_name() -> None:
-    suite, some = scores(), scores()
-    for one in (suite, some):
-        one.record.conditions = CONDITIONS
+    suite = Scores("net", "set", 3, {"AP": {text: 0.6 for text in SUITE}}, SUITE)
     assert "mean" not in columns(models_table({"suite": suite}))
-    some.aggregates["AP"] = aggregates("AP", grid_of(VALUES, CONDITIONS), named=False)
-    shown = columns(models_table({"suite": suite, "some": some}))
+    shown = columns(models_table({"suite": suite, "some": scores()}))
     assert (shown["mPC"], shown["mean"]) == (["60.0", ""], ["", "55.0"])
+    assert shown["conditions"] == ["76", "9"]
 
 
 def test_trackers_and_spreadsheets_get_numbers_by_name() -> None:
     flat = flat_numbers(scores())
     assert flat["AP/fog@3"] == 0.4
-    assert flat["AP/mPC"] == pytest.approx(0.6)
+    assert flat["AP/mean"] == pytest.approx(0.55)
     assert "AP/by_corruption" not in flat
-    assert as_csv(scores()).splitlines()[1:3] == ["clean,,,,AP,0.9", "psf_blur@1,psf_blur,1,,AP,0.8"]
+    lines = as_csv(scores()).splitlines()
+    assert lines[1:3] == ["clean,,,,AP,0.9", "psf_blur@1,psf_blur,1,,AP,0.8"]
+    two = several({"a": scores(), "b,c": scores()}, wants_json=False).splitlines()
+    assert two[0] == "run," + lines[0]
+    assert two[1] == "a," + lines[1]
+    assert two[len(lines)] == '"b,c",' + lines[1]
+
+
+def test_what_is_no_number_is_null_or_nothing() -> None:
+    holes = Scores("net", "set", 3, {"AP": {"clean": math.nan, "fog@1": 0.5}}, ("clean", "fog@1"))
+    assert json.loads(document(as_dict(holes)))["scores"]["AP"] == {"clean": None, "fog@1": 0.5}
+    assert as_csv(holes).splitlines()[1] == "clean,,,,AP,"
+
+
+def test_options_are_named_wherever_scores_are_printed() -> None:
+    asked = ScoreOptions(("person", "car"), MatchingRule(min_score=0.5), ("clean", "fog@1"))
+    words = "classes: person, car; conditions: clean, fog@1; min score: 0.5"
+    assert asked.words == words
+    assert words in str(summary_table(scores(options=asked)).title)
+    assert as_dict(scores(options=asked))["options"]["min_score"] == 0.5
+    assert ScoreOptions().words == ""
+    assert "classes" not in str(summary_table(scores()).title)
 
 
 @pytest.mark.parametrize(
@@ -90,6 +123,8 @@ def test_measures_are_listed_by_section() -> None:
     order = ["AP", "VOC07 AP50", "mask AP", "mIoU", "E", "ADR", "FPPI", "flaws CBWO"]
     assert sorted(order, key=names.index) == order
     with pytest.raises(ValueError, match="two measures are called 'AP'"):
-        measured("boxes", Measure("AP", "again", section="boxes"))
-    with pytest.raises(ValueError, match="in one of the sections"):
-        measured("boxes", Measure("new", "nowhere", section="attic"))
+        metric("boxes", Measure("AP", "again", section="boxes"))(lambda objects, weights: None)
+    with pytest.raises(ValueError, match="lists its measures in one of"):
+        metric("boxes", Measure("new", "nowhere", section="attic"))
+    with pytest.raises(ValueError, match="reads one of"):
+        metric("sounds", Measure("new", "of sounds", section="boxes"))

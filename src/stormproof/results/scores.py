@@ -61,12 +61,12 @@ class ScoreOptions:
     def words(self) -> str:
         """The options that are not the usual ones; empty if all are.
 
-        >>> ScoreOptions(("person",)).words
-        "classes: ['person']"
+        >>> ScoreOptions(("person", "car"), MatchingRule(min_score=0.5)).words
+        'classes: person, car; min score: 0.5'
         """
         usual = ScoreOptions().as_dict()
-        return ", ".join(
-            f"{name.replace('_', ' ')}: {value}"
+        return "; ".join(
+            f"{name.replace('_', ' ')}: {', '.join(value) if isinstance(value, list) else value}"
             for name, value in self.as_dict().items()
             if value != usual[name]
         )
