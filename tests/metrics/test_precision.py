@@ -35,6 +35,34 @@ def test_weights_of_one_give_the_scores_whatever_else_is_weighed_with_them(scene
         assert np.array_equal(scored.per_class["AP"][1], scored.per_class["AP"][9], equal_nan=True)
 
 
+@settings(max_examples=60, deadline=None)
+@given(scenes())
+def test_the_score_itself_does_not_depend_on_its_replicates(scene):
+    """To the last bit: scores with and without intervals are one number."""
+    truth, found = scene
+    images = len(truth.ids)
+    drawn = np.random.default_rng(len(found)).poisson(1, (40, images)).astype(np.uint8)
+    weights = np.concatenate([np.ones((1, images), np.uint8), drawn])
+    cell = Objects(truth, found, person=0, scored_masks=True)
+    cell = Objects(truth, found, person=0, scored_masks=True, clean=cell.people)
+    alone, together = cell.scored(weights[:1]), cell.scored(weights)
+    for one, many in ((alone.numbers, together.numbers), (alone.per_class, together.per_class)):
+        for name in one:
+            assert np.array_equal(one[name][0], many[name][0], equal_nan=True), name
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_score_of_a_dense_set_does_not_depend_on_its_replicates(seed):
+    rng = np.random.default_rng(seed)
+    truth, found = crowded_set(37, rng)
+    weights = np.concatenate([np.ones((1, 37)), rng.poisson(1, (19, 37))]).astype(np.uint8)
+    cell = Objects(truth, found)
+    alone, together = cell.scored(weights[:1]), cell.scored(weights)
+    for one, many in ((alone.numbers, together.numbers), (alone.per_class, together.per_class)):
+        for name in one:
+            assert np.array_equal(one[name][0], many[name][0], equal_nan=True), name
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_weight_is_a_number_of_copies(seed):
     rng = np.random.default_rng(seed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -172,7 +171,7 @@ def test_weights_belong_to_images() -> None:
 
 
 @pytest.fixture(scope="module")
-def with_holes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+def with_holes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Runs of which one image could not be read, on boxes with masks and on label maps."""
     made = {}
     for model, write in (("contrast_masks", write_scene), ("thresholds", write_street)):
@@ -183,7 +182,7 @@ def with_holes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, P
                     "conditions": ["fog,gaussian_noise"], "engine": "local"}  # fmt: skip
         run_it(make_config(settings))
         made[model] = folder / "run"
-    yield made
+    return made
 
 
 @pytest.mark.usefixtures("ones")

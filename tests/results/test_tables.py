@@ -49,7 +49,7 @@ def test_the_mean_of_a_row_is_over_its_own_severities() -> None:
     assert columns(summary_table(scores())) == {
         "measure": ["AP"], "P": ["90.0"], "mean over 8 conditions": ["55.0"]
     }  # fmt: skip
-    suite = Scores("net", "set", 3, {"AP": {text: 0.6 for text in SUITE} | {"clean": 0.9}}, SUITE)
+    suite = Scores("net", "set", 3, {"AP": dict.fromkeys(SUITE, 0.6) | {"clean": 0.9}}, SUITE)
     assert columns(summary_table(suite)) == {
         "measure": ["AP"], "P": ["90.0"], "mPC": ["60.0"], "rPC": ["66.7"]
     }  # fmt: skip
@@ -64,7 +64,7 @@ def test_a_partial_grid_has_no_means() -> None:
 
 
 def test_several_models_show_the_mean_of_conditions_that_have_no_name() -> None:
-    suite = Scores("net", "set", 3, {"AP": {text: 0.6 for text in SUITE}}, SUITE)
+    suite = Scores("net", "set", 3, {"AP": dict.fromkeys(SUITE, 0.6)}, SUITE)
     assert "mean" not in columns(models_table({"suite": suite}))
     shown = columns(models_table({"suite": suite, "some": scores()}))
     assert (shown["mPC"], shown["mean"]) == (["60.0", ""], ["", "55.0"])

@@ -8,10 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stormproof.results.classes import narrowed
-from stormproof.results.measures import score_boxes
-from stormproof.results.resample import box_replicates
-from stormproof.results.score import score_run
 from typer.testing import CliRunner
 
 from engine.scenes import write_scene
@@ -23,8 +19,8 @@ from stormproof.corruptions.presets import PRESETS
 from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run as run_it
-from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.metrics.cells import Objects
+from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.models.classes import NO_CLASS, match_classes
 from stormproof.results.people import open_people
 from stormproof.results.run import Run

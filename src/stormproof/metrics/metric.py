@@ -170,7 +170,15 @@ def weighted_ratios(
 ) -> dict[str, Floats]:
     """Σ weight · above / Σ weight · below over images, by replicate, for several (above, below) of images."""
     table = np.stack([np.asarray(side, np.float64) for pair in columns.values() for side in pair], axis=1)
-    sums = weights.astype(np.float64) @ table
-    # To the last bit, the score itself may not depend on how many replicates are asked for with it.
-    sums[(weights == 1).all(axis=1)] = table.sum(axis=0)
+    sums = weighted_sums(weights, table)
     return {name: ratio(sums[:, 2 * k], sums[:, 2 * k + 1]) for k, name in enumerate(columns)}
+
+
+def weighted_sums(weights: Weights, table: Floats) -> Floats:
+    """Σ weight · value over images, by replicate and column of an images × columns table.
+
+    A row of ones gives the same to the last bit, whatever other rows are asked for with it.
+    """
+    sums: Floats = weights.astype(np.float64) @ table
+    sums[(weights == 1).all(axis=1)] = table.sum(axis=0)
+    return sums

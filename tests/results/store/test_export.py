@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import PIL.Image
 import pytest
-from stormproof.results.score import score_run
 from typer.testing import CliRunner, Result
 
 from engine.conftest import MODELS
