@@ -111,9 +111,9 @@ def test_results_and_truth_can_be_scored_together(kind: str, tmp_path: Path) -> 
     scored.accumulate()
     scored.summarize()
     assert scored.stats[0] == pytest.approx(1.0)
-    assert scored.stats[0] == pytest.approx(score_run(folder).by_measure["AP"]["clean"])
+    assert scored.stats[0] == pytest.approx(Run(folder).score().cells["AP"]["clean"])
     again = made(tmp_path, f"results:{tmp_path / 'results'}", data, "again")
-    assert score_run(again).by_measure["AP"]["clean"] == pytest.approx(1.0)
+    assert Run(again).score().cells["AP"]["clean"] == pytest.approx(1.0)
 
 
 def test_maps_are_a_model_again_in_the_models_own_classes(tmp_path: Path) -> None:
