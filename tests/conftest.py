@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, settings
 
 from stormproof.corruptions.plugins import is_plugin
 from stormproof.corruptions.registry import registry
+from stormproof.metrics import metric as metric_module
+from stormproof.metrics.metric import INPUTS, metrics_of
 
 settings.register_profile(
     "repeatable", derandomize=True, deadline=None, suppress_health_check=list(HealthCheck)
@@ -29,7 +31,9 @@ def shared() -> Path:
 
 @pytest.fixture(autouse=True)
 def no_plugin_stays() -> Iterator[None]:
-    """What a test registers goes with it: others list every corruption there is."""
+    """What a test declares goes with it: others list every corruption and every measure there is."""
+    measured = metrics_of(*INPUTS)
     yield
     for name in [name for name, found in registry().items() if is_plugin(found)]:
         del registry()[name]
+    metric_module._DECLARED[:] = measured

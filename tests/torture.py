@@ -29,8 +29,8 @@ from stormproof.core.errors import StormproofError
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
 
-SCORED = Path(__file__).parent / "scoring" / "scored_models.py"
-_KEPT = ("scores.json", "intervals.json", "estimate.json", "images.parquet")
+SCORED = Path(__file__).parent / "results" / "scored_models.py"
+_REPLICATES = 20
 
 
 def make_runs(folder: Path) -> list[Path]:
@@ -48,11 +48,8 @@ def make_kept(folder: Path) -> list[Path]:
     """Small runs with all that is kept for a report: scores, intervals, an estimate, an unreadable image."""
     from stormproof.engine.plan import make_plan
     from stormproof.engine.run import execute, executor_for
-    from stormproof.results import tables
-    from stormproof.results.intervals import intervals
-    from stormproof.results.partial import estimate_run
-    from stormproof.results.resample import resample
-    from stormproof.results.score import score_run
+    from stormproof.results.estimate import estimate_run
+    from stormproof.results.run import Run
 
     scene, street = write_scene(folder / "scene", images=6), write_street(folder / "street", images=4)
     (folder / "scene" / "images" / "003.png").write_bytes(b"no image")
@@ -62,33 +59,33 @@ def make_kept(folder: Path) -> list[Path]:
         settings = {"model": model, "data": data, "conditions": ["fog@2", "contrast@2"],
                     "engine": "local", "chunk": 2, "out": str(folder / name)}  # fmt: skip
         plan = make_plan(make_config(settings), quota=quota)
-        execute(plan, executor_for(plan.config, plan))
-        place = folder / name
-        if quota is None:
-            tables.save(place, intervals(score_run(place), resample(place, replicates=20)))
-        else:
-            estimate_run(place, replicates=20)
-        reported(place)  # which keeps the scores
+        execute(plan, executor_for(plan.config, len(plan.chunks)))
+        if quota is not None:
+            estimate_run(Run(folder / name), replicates=_REPLICATES)
+        reported(folder / name)  # which keeps the scores
     return [folder / name for name in ("boxes", "maps", "part")]
 
 
 def reported(folder: Path) -> str:
     """Every number that a report reads of a run, as one string."""
-    from stormproof.report.sources import run_subject
-    from stormproof.results.images import read_images
-    from stormproof.results.store.parts import read_failures
+    from stormproof.results.estimate import read_estimate
+    from stormproof.results.run import Run
+    from stormproof.results.tables import as_dict, document
 
-    subject, errors = run_subject(folder), read_images(folder)
+    run = Run(folder)
+    scores = run.score(partial=True, replicates=_REPLICATES)
+    errors = scores.image_errors
+    assert errors is not None
     by_image = {text: values.tolist() for text, values in errors.by_condition.items()}
-    return repr((subject, errors.ids, by_image, read_failures(folder)))
+    return repr((document(as_dict(scores)), errors.ids, by_image, run.failures, read_estimate(run)))
 
 
 def scored(folder: Path) -> str:
     """Every number that follows from a run, as one string."""
-    from stormproof.results.score import score_run
-    from stormproof.results.tables import as_json
+    from stormproof.results.run import Run
+    from stormproof.results.tables import as_dict, document
 
-    return as_json(score_run(folder))
+    return document(as_dict(Run(folder).score()))
 
 
 def flips(count: int, seed: int, folder: Path, *, kept: bool = False) -> Iterator[tuple[str, str]]:
@@ -119,7 +116,7 @@ def flips(count: int, seed: int, folder: Path, *, kept: bool = False) -> Iterato
 
 
 def _is_kept(path: Path) -> bool:
-    return path.name in _KEPT or path.parent.name == "failures"
+    return path.name == "estimate.json" or path.parent.name in ("scores", "failures")
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from engine.scenes import write_scene
 from stormproof.core.spec import local_object
 from stormproof.models.python import function_model
 
-MODELS = Path(__file__).resolve().parents[1] / "scoring" / "scored_models.py"
+MODELS = Path(__file__).resolve().parents[1] / "results" / "scored_models.py"
 
 
 PLACES = [(x, y) for x in range(0, 21, 4) for y in range(0, 21, 4)]
@@ -119,7 +119,7 @@ def test_what_is_made_here_runs_here_only(scene: str, tmp_path: Path) -> None:
     later = sp.Run(tmp_path / "run")
     with pytest.raises(sp.StormproofError, match="made in Python; give it again with data="):
         later.score()
-    assert repr(later.score(data=samples).all.by_measure) == repr(run.score().all.by_measure)
+    assert repr(later.score(data=samples).all.cells) == repr(run.score().all.cells)
     with pytest.raises(sp.StormproofError, match="is not the dataset of this run"):
         sp.Run(tmp_path / "run").score(data=samples[:2])
 

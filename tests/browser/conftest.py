@@ -12,7 +12,7 @@ import pytest
 
 from engine.scenes import write_scene
 from report.hostile import SCRIPT, rename_classes, rename_model
-from scoring.conftest import MODELS
+from results.conftest import MODELS
 
 ASKED = "STORMPROOF_BROWSER"  # set by make test-browser
 AXE = Path(__file__).resolve().parents[2] / ".browser" / "node_modules" / "axe-core" / "axe.min.js"

@@ -15,9 +15,9 @@ from stormproof.corruptions import apply, truth_under
 from stormproof.datasets import open_dataset
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
-from stormproof.results.score import score_run
+from stormproof.results.run import Run
 
-MODELS = Path(__file__).parents[1] / "scoring" / "scored_models.py"
+MODELS = Path(__file__).parents[1] / "results" / "scored_models.py"
 MOVED = "geometric_distortion@5[delta=0.5]"  # far more than any severity, as the images are tiny
 
 
@@ -33,7 +33,7 @@ def scores(out: Path, data: str, *conditions: str) -> dict[str, dict[str, float]
     asked = ["clean", *conditions]
     run(make_config({"model": f"{MODELS}:contrast_masks", "data": data, "conditions": asked,
                      "out": str(out), "engine": "local"}))  # fmt: skip
-    table = score_run(out).by_measure
+    table = Run(out).score().cells
     return {text: {name: table[name][text] for name in table} for text in asked}
 
 
@@ -73,7 +73,7 @@ def test_copies_serve_a_run_of_the_original(tmp_path: Path) -> None:
                 "engine": "local"}  # fmt: skip
     run(make_config({**settings, "out": str(tmp_path / "made")}))
     run(make_config({**settings, "out": str(tmp_path / "read"), "copies": str(tmp_path / "copies")}))
-    made, read = (score_run(tmp_path / name).by_measure for name in ("made", "read"))
+    made, read = (Run(tmp_path / name).score().cells for name in ("made", "read"))
     assert made["AP"] == read["AP"]
 
 

@@ -18,7 +18,7 @@ from stormproof.core.sample import Image, Prediction
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
 
-MODELS = Path(__file__).parents[1] / "scoring" / "scored_models.py"
+MODELS = Path(__file__).parents[1] / "results" / "scored_models.py"
 
 
 NEAR, FAR = 2.0, 40.0  # metres to the left and the right half of every toy scene

@@ -22,7 +22,7 @@ from stormproof.corruptions import corrupt_image
 from stormproof.datasets import open_dataset
 from stormproof.engine.many import entries
 from stormproof.engine.run import run
-from stormproof.results.score import score_run
+from stormproof.results.run import Run
 from stormproof.results.store.record import read_record
 
 
@@ -150,8 +150,8 @@ def darker(image, *, amount):
 _SCORE = """
 import sys
 from pathlib import Path
-from stormproof.results.score import score_run
-print(sorted(score_run(Path(sys.argv[1])).by_measure["AP"]))
+from stormproof.results.run import Run
+print(sorted(Run(Path(sys.argv[1])).score().cells["AP"]))
 """
 
 
@@ -173,7 +173,7 @@ def test_own_corruptions_run_and_are_scored_without_their_code(configure: Config
 def test_a_file_that_is_no_plugin_is_refused(configure: Configure, tmp_path: Path) -> None:
     (tmp_path / "empty.py").write_text("x = 1\n")
     (tmp_path / "broken.py").write_text("\n1 / 0\n")
-    for name, words in (("empty.py", "registers no corruption"), ("broken.py", "line 2: ZeroDivisionError"),
+    for name, words in (("empty.py", "declares no corruption and no metric"), ("broken.py", "line 2: ZeroDivisionError"),
                         ("none.py", "no such file")):  # fmt: skip
         with pytest.raises(InvalidOption, match=words):
             run(configure(plugin=[str(tmp_path / name)]))
@@ -191,7 +191,7 @@ def test_copies_are_read_instead_of_made(configure: Configure, tmp_path: Path, s
     read = configure(out="read", limit=4, copies=str(tmp_path / "copies"))
     run(made)
     run(read)
-    assert score_run(Path(made.out)).per_class == score_run(Path(read.out)).per_class
+    assert Run(Path(made.out)).score().per_class == Run(Path(read.out)).score().per_class
     with pytest.raises(StoreError, match="the folder of copies was"):
         run(configure(out="read", limit=4))
     with pytest.raises(Exception, match=r"has no folder of copies for snow@1"):

@@ -29,14 +29,14 @@ def _runs() -> dict[str, dict[str, bytes]]:
 def run_folder(dice: random.Random, folder: Path) -> None:
     """A run's parts, failures, run.json and run.yaml, one of them changed, through all that read a folder."""
     from stormproof.report.sources import subjects_of
-    from stormproof.results.score import score_run
+    from stormproof.results.run import Run
     from stormproof.results.store.integrity import problems
     from stormproof.results.store.record import read_record
 
     files = _runs()[dice.choice([*_runs()])]
     name = dice.choice([*files])
     lay({**files, name: mutate(name, files[name], dice)}, folder)
-    quietly(lambda: score_run(folder))
+    quietly(lambda: Run(folder).score())
     quietly(lambda: list(problems(folder, read_record(folder), deep=True)))
     quietly(lambda: subjects_of(str(folder)))
 

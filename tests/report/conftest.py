@@ -11,7 +11,7 @@ import pytest
 
 from engine.scenes import write_scene, write_street
 from report.hostile import SCRIPT, rename_classes, rename_model
-from scoring.conftest import MODELS
+from results.conftest import MODELS
 from stormproof.core.condition import SEVERITIES
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from report.hostile import CONTROL, SCRIPT
-from scoring.conftest import MODELS
+from results.conftest import MODELS
 from stormproof.cli import app
 from stormproof.core.errors import InvalidOption
 from stormproof.report.leaderboard.published import published_submissions

@@ -1,3 +1,3 @@
 """Runs to study."""
 
-from scoring.conftest import make as make
+from results.conftest import make as make

@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from stormproof.cli import app, console
-from stormproof.cli.options import Against, AsJson, Data, Replicates, Requirements, Run
+from stormproof.cli.options import Against, AsJson, Data, Plugins, Replicates, Requirements, Run
 from stormproof.cli.outcome import say_scored_on
 
 _STYLES = {"pass": "green", "fail": "bold red", "inconclusive": "yellow"}
@@ -29,6 +29,7 @@ def check(
     ] = None,
     replicates: Replicates = 200,
     as_json: AsJson = False,
+    plugin: Plugins = None,
 ) -> None:
     """Check requirements against a run: pass, fail, or inconclusive where the interval holds the threshold.
 
@@ -42,11 +43,13 @@ def check(
         stormproof check runs/new --require requirements.yaml --against runs/old --junit verdicts.xml
     """
     from stormproof.core.files import write_text
+    from stormproof.corruptions.plugins import load_plugins
     from stormproof.results.requirements import read_requirements
     from stormproof.results.run import Run as OpenRun
     from stormproof.results.verdicts import check_run, exit_code, markdown
     from stormproof.results.verdicts import junit as as_junit
 
+    load_plugins(plugin or ())
     asked = read_requirements(require)
     opened = OpenRun(run, data=data)
     beside = None if against is None else OpenRun(against, data=data)

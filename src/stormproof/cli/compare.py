@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stormproof.cli import app, console
-from stormproof.cli.options import Data, Measure
+from stormproof.cli.options import Data, Measure, Plugins
 from stormproof.core.errors import InvalidOption
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def compare(
     measure: Measure = None,
     data: Data = None,
     interval: Annotated[bool, typer.Option("--interval", help="Add 95 % intervals of the changes.")] = False,
+    plugin: Plugins = None,
 ) -> None:
     """Compare two runs: what got better or worse, by corruption, class and image; which ranks changed.
 
@@ -36,10 +37,12 @@ def compare(
 
         stormproof compare runs/before runs/after --measure AP50 --interval --out compare.html
     """
+    from stormproof.corruptions.plugins import load_plugins
     from stormproof.report.comparison import compare_view
     from stormproof.report.make import write_page
     from stormproof.report.page import page
 
+    load_plugins(plugin or ())
     a, b = (_one(source, data, interval=interval) for source in (first, second))
     view = compare_view(a, b, measure=measure)
     for line in (view.sentences[0], *view.notices):

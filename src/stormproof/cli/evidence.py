@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from stormproof.cli import app, console
-from stormproof.cli.options import Against, Data, Replicates, Requirements, Run
+from stormproof.cli.options import Against, Data, Plugins, Replicates, Requirements, Run
 from stormproof.core.errors import counted
 
 
@@ -23,6 +23,7 @@ def evidence(
         int, typer.Option(help="Images, chosen by seed, whose corrupted pixels are hashed.", min=0)
     ] = 20,
     replicates: Replicates = 200,
+    plugin: Plugins = None,
 ) -> None:
     """Write evidence of a test: an in-toto Statement v1 with a test-result predicate, unsigned.
 
@@ -36,11 +37,13 @@ def evidence(
         cosign attest-blob --statement evidence.json --bundle evidence.sigstore.json model.onnx
     """
     from stormproof.core.files import write_json
+    from stormproof.corruptions.plugins import load_plugins
     from stormproof.results.evidence import statement
     from stormproof.results.requirements import read_requirements
     from stormproof.results.run import Run as OpenRun
     from stormproof.results.verdicts import check_run
 
+    load_plugins(plugin or ())
     asked, opened = read_requirements(require), OpenRun(run, data=data)
     beside = None if against is None else OpenRun(against, data=data)
     verdicts = check_run(opened, asked, against=beside, replicates=replicates)

@@ -97,6 +97,10 @@ Measure = Annotated[
 Reference = Annotated[str | None, typer.Option(help="The run that CD, rCD and gains refer to.")]
 Requirements = Annotated[Path, typer.Option(help="A requirements.yaml.")]
 Against = Annotated[Path | None, typer.Option(help="A baseline run, for at_most_drop.")]
+Plugins = Annotated[
+    list[str] | None,
+    typer.Option("--plugin", help="A Python file with corruptions or metrics of your own; repeatable."),
+]
 Replicates = Annotated[int, typer.Option(help="Bootstrap replicates.", min=2)]
 
 # Of datasets, and of what is made of them.

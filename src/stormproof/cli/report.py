@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from stormproof.cli import app, console
-from stormproof.cli.options import Data, Measure, Reference, Subjects
+from stormproof.cli.options import Data, Measure, Plugins, Reference, Subjects
 from stormproof.core.errors import InvalidOption
 
 
@@ -27,6 +27,7 @@ def report(
     budget: Annotated[
         float, typer.Option(help="MB that the page may take; images beyond are left out.")
     ] = 15.0,
+    plugin: Plugins = None,
 ) -> None:
     """Write one self-contained web page about one or more runs.
 
@@ -42,12 +43,14 @@ def report(
 
         stormproof report published:kamann/cityscapes --out kamann.html
     """
+    from stormproof.corruptions.plugins import load_plugins
     from stormproof.report.make import Options, make_report
 
     if images < 0:
         raise InvalidOption(f"--images {images}: it must be at least 0.")
     if budget <= 0:
         raise InvalidOption(f"--budget {budget:g}: give megabytes above 0.")
+    load_plugins(plugin or ())
     options = Options(measure, reference, data, images, budget)
     with console.err.status("") as status:
         written = make_report(runs, out, options, lambda words: status.update(words.replace("[", r"\[")))

@@ -16,6 +16,7 @@ from stormproof.cli.options import (
     Suite,
     complete_benchmarks,
     complete_datasets,
+    complete_measures,
     complete_models,
 )
 from stormproof.cli.outcome import require_success, stoppable
@@ -79,12 +80,20 @@ def run(
         float | None,
         typer.Option(help="Estimate the corrupted mean to within ± this many points, from part of it."),
     ] = None,
+    measure: Annotated[
+        str | None,
+        typer.Option(
+            help="What tables print first, and what --precision is about. Default: the benchmark's, or AP, "
+            "mask AP or mIoU.",
+            autocompletion=complete_measures,
+        ),
+    ] = None,
     tag: Annotated[
         list[str] | None, typer.Option(help="key=value, for grouping reports; repeatable.")
     ] = None,
     track: Annotated[list[str] | None, typer.Option(help="mlflow, wandb or tensorboard; repeatable.")] = None,
     plugin: Annotated[
-        list[str] | None, typer.Option(help="A Python file with corruptions of your own; repeatable.")
+        list[str] | None, typer.Option(help="A Python file with corruptions or metrics of your own; repeatable.")
     ] = None,
     copies: Annotated[
         str | None, typer.Option(help="Read corrupted images from DIR/<condition>/<file>.")
@@ -130,7 +139,7 @@ def run(
         "benchmark": benchmark, "root": root, "enhance": enhance, "seed": seed, "limit": limit,
         "workers": workers, "batch": batch, "chunk": chunk, "engine": engine, "address": address,
         "gpus": gpus, "slurm": _pairs("--slurm", slurm), "shard": shard, "timeout": timeout,
-        "precision": precision,
+        "precision": precision, "measure": measure,
         "tags": _pairs("--tag", tag), "track": track, "plugin": plugin, "copies": copies,
         "expect": _pairs("--expect", expect), "device": device,
     }  # fmt: skip

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stormproof.cli import app, console
-from stormproof.cli.options import AsJson, Data, Replicates, Runs, complete_measures, complete_tables
+from stormproof.cli.options import AsJson, Data, Plugins, Replicates, Runs, complete_measures, complete_tables
 from stormproof.cli.outcome import left_out
 from stormproof.core.errors import InvalidOption, StormproofError, UnknownName, some
 from stormproof.core.processes import keep_memory
@@ -67,9 +67,7 @@ def score(
         str | None, typer.Option(help="The tag that --table groups runs by, set by run --tag.")
     ] = None,
     track: Annotated[list[str] | None, typer.Option(help="mlflow, wandb or tensorboard; repeatable.")] = None,
-    plugin: Annotated[
-        list[str] | None, typer.Option(help="The file of a corruption of your own that moves labels.")
-    ] = None,
+    plugin: Plugins = None,
 ) -> None:
     """Score a run with every measure that fits its task, and keep the scores in its folder.
 

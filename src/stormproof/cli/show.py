@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stormproof.cli import app, console
-from stormproof.cli.options import Data
+from stormproof.cli.options import Data, Plugins
 
 if TYPE_CHECKING:
     from stormproof.results.scores import Scores
@@ -24,6 +24,7 @@ def show(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder, a submission or published:….")],
     measure: Annotated[str | None, typer.Option(help="What to show. Default: the run's headline.")] = None,
     data: Data = None,
+    plugin: Plugins = None,
 ) -> None:
     """Show a run: what hurts most first, with a bar for what is left of the clean score.
 
@@ -33,9 +34,11 @@ def show(
 
         stormproof show runs/yolox --measure AP50
     """
+    from stormproof.corruptions.plugins import load_plugins
     from stormproof.report.sources import scores_of
     from stormproof.report.view import make_view
 
+    load_plugins(plugin or ())
     for subject in scores_of(run, data):
         view = make_view([subject], measure=measure)
         chosen = measure or subject.headline

@@ -1,4 +1,4 @@
-"""Corruptions from plugins: Python files that the user names, and installed packages.
+"""Corruptions and metrics from plugins: Python files that the user names, and installed packages.
 
 A file is code, so it runs only when it is named: `--plugin mine.py`. A run records a plugin's declaration as
 data, which is all that scoring needs unless the truth moves with the pixels.
@@ -20,12 +20,12 @@ from stormproof.corruptions.registry import Corruption, free, registered, regist
 
 
 def load_plugins(files: Iterable[str]) -> None:
-    """Run each file once; its corruptions can then be named like any other."""
+    """Run each file once; its corruptions and measures can then be named like any other."""
     for text in files:
         path = locate(text, error=InvalidOption).resolve()
         if path.suffix != ".py":
             raise InvalidOption(
-                f"The plugin {text} is not a Python file; give a .py file that uses @corruption."
+                f"The plugin {text} is not a Python file; give a .py file that uses @corruption or @metric."
             )
         _load(path, path.stat().st_mtime_ns)
 
@@ -45,10 +45,10 @@ def _load(path: Path, modified: int) -> None:
         line = next((f.lineno for f in inspect.trace()[::-1] if f.filename == str(path)), "?")
         what = f"{type(error).__name__}: {error}"
         raise InvalidOption(f"The plugin {path} failed in line {line}: {what}") from error
-    if not registered().keys() - before and not _own(name):
-        raise InvalidOption(
-            f"The plugin {path} registers no corruption; decorate a function with @corruption(…)."
-        )
+    declares = any("declares" in getattr(value, "__dict__", {}) for value in vars(module).values())
+    if not registered().keys() - before and not _own(name) and not declares:
+        fix = "decorate a function with @corruption(…) or @metric(…)"
+        raise InvalidOption(f"The plugin {path} declares no corruption and no metric; {fix}.")
 
 
 def _own(module: str) -> list[str]:

@@ -84,6 +84,7 @@ class RunConfig(BaseModel):
     shard: str = "1/1"
     timeout: Annotated[float | None, Field(gt=0)] = None
     precision: Annotated[float, Field(ge=0, lt=50)] = 0.0  # percentage points of mPC; 0: the full grid
+    measure: str | None = None  # what tables print first and --precision is about; none: as usual
     tags: Annotated[dict[str, str], BeforeValidator(_strings)] = {}
     track: Strings = ()
     plugin: Strings = ()

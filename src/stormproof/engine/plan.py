@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stormproof.core.condition import Condition
-from stormproof.core.errors import InvalidOption
+from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.core.processes import one_thread
 from stormproof.core.provenance import provenance
 from stormproof.corruptions import find
@@ -23,6 +23,7 @@ from stormproof.engine.pair import Pair, forget_pair, open_pair
 from stormproof.engine.quota import Quota
 from stormproof.engine.rehearsal import first_look, rehearse, require_truth
 from stormproof.engine.work import Work
+from stormproof.metrics.metric import measures
 from stormproof.models.classes import is_background, match_classes
 from stormproof.models.fingerprint import fingerprint
 from stormproof.models.model import Precomputed
@@ -90,8 +91,8 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
             check_copies(config.copies, conditions)
         else:
             rehearse(pair.dataset, conditions, images=images, seed=config.seed)
-    if config.preset is not None:
-        require_truth(pair.dataset, config.preset.metric, images=images)
+    if (measure := headline(config)) is not None:
+        require_truth(pair.dataset, measure, images=images)
     out = Path(config.out).absolute()
     # A batch on a device is of one condition, so a part holds enough images for one.
     fewest = config.batch if config.device is not None else 1
@@ -116,6 +117,15 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
     chunks = range(turn - 1, -(-images // chunk), turns)
     described = describe_model(pair.model)
     return Plan(config, record, work, chunks, described, first_look(pair.model, pair.dataset))
+
+
+def headline(config: RunConfig) -> str | None:
+    """The measure that a run is about: the one asked for, or the benchmark's."""
+    if config.measure is None:
+        return config.preset.metric if config.preset is not None else None
+    if config.measure not in measures():
+        raise UnknownName("measure", config.measure, measures(), f"There are {', '.join(measures())}.")
+    return config.measure
 
 
 def survey(plan: Plan) -> Survey:
@@ -205,6 +215,6 @@ def _record(
         copies=None if config.copies is None else str(Path(config.copies).expanduser().absolute()),
         declared={name: declaration(find(name)) for name in names if is_plugin(find(name))},
         expect=config.expect,
-        benchmark=config.benchmark, metric=config.preset.metric if config.preset else None,
+        benchmark=config.benchmark, metric=headline(config),
         tags=config.tags, provenance=provenance(config.device),
     )  # fmt: skip

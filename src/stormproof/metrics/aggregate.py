@@ -54,13 +54,21 @@ class Aggregate:
         except (TypeError, ValueError):
             if not lengths:
                 raise
-        return _stacked([self.function(*(g.replicate(r) for g in grids)) for r in range(lengths.pop())])
+        return _stacked([self._alone(grids, row) for row in range(lengths.pop())])
+
+    def _alone(self, grids: tuple[Grid, ...], row: int) -> Value:
+        """Its value for one replicate; None where that lacks a cell, as a replicate of few images may."""
+        try:
+            return self.function(*(grid.replicate(row) for grid in grids))
+        except IncompleteGrid:
+            return None
 
 
 def _stacked(rows: list[Value]) -> Value:
-    if isinstance(rows[0], Mapping):
-        return {name: _stacked([row[name] for row in rows]) for name in rows[0]}
-    return np.array(rows, np.float64)
+    names = next((list(row) for row in rows if isinstance(row, Mapping)), None)
+    if names is None:
+        return np.array([np.nan if row is None else row for row in rows], np.float64)
+    return {name: _stacked([None if row is None else row.get(name) for row in rows]) for name in names}
 
 
 _DECLARED: list[Aggregate] = []

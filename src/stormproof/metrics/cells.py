@@ -87,7 +87,9 @@ class Objects:
     def repeated(self, times: Ints) -> Objects:
         """The same with every image as often as `times` says, under names of its own."""
         several = self.of_images(np.repeat(np.arange(len(times)), np.asarray(times, np.int64)))
-        ids = tuple(f"{name}#{k}" for k, name in enumerate(several.truth.ids))
+        width = len(str(len(several.truth.ids)))
+        # Digits alone: scores that tie go by the numbers of images, where their names are numbers.
+        ids = tuple(f"{name}{k:0{width}}" for k, name in enumerate(several.truth.ids))
         return replace(several, truth=replace(several.truth, ids=ids))
 
     @property

@@ -16,12 +16,17 @@ What a metric reads, and when it is called:
 
 A metric that cannot be weighted is declared with `weighted=False`. It gets no weights and returns plain
 numbers by measure; its spread comes from repeating images as often as a replicate weighs them.
+
+Metrics of other packages are found by the entry point group `stormproof.metrics`, those of a file that the
+user names by `--plugin FILE`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import entry_points
 from typing import Any
 
 import numpy as np
@@ -98,16 +103,23 @@ def metric(given: str, *measures: Measure, weighted: bool = True) -> Callable[[F
     """Declare a function as the metric of some measures; `given` is one of `INPUTS`."""
     if given not in INPUTS or any(measure.section not in SECTIONS for measure in measures):
         raise ValueError(f"a metric reads one of {INPUTS} and lists its measures in one of {SECTIONS}")
-    taken = {measure.name for other in _DECLARED for measure in other.measures}
-    for measure in measures:
-        if measure.name in taken:
-            raise ValueError(f"two measures are called {measure.name!r}")
 
     def register(function: Function) -> Function:
-        _DECLARED.append(Metric(given, function, measures, weighted))
+        others = [each for each in _DECLARED if not _is_same(each.function, function)]
+        taken = {measure.name for other in others for measure in other.measures}
+        for measure in measures:
+            if measure.name in taken:
+                raise ValueError(f"two measures are called {measure.name!r}")
+        _DECLARED[:] = [*others, Metric(given, function, measures, weighted)]
+        function.__dict__["declares"] = "metric"  # so that a plugin's file is seen to declare something
         return function
 
     return register
+
+
+def _is_same(one: Function, other: Function) -> bool:
+    """Whether it is one function, declared again: its file was changed, or a notebook's cell run twice."""
+    return (one.__module__, one.__qualname__) == (other.__module__, other.__qualname__)
 
 
 def measures() -> dict[str, Measure]:
@@ -124,7 +136,14 @@ def metrics_of(*given: str) -> list[Metric]:
 def _declared() -> list[Metric]:
     """In an order that does not depend on who imported what first."""
     load_package("stormproof.metrics")
+    _load_entry_points()
     return sorted(_DECLARED, key=lambda declared: declared.function.__module__)
+
+
+@cache
+def _load_entry_points() -> None:
+    for entry in entry_points(group="stormproof.metrics"):
+        entry.load()
 
 
 def ratio(above: Any, below: Any, least: float = 0.0) -> Any:
@@ -151,5 +170,15 @@ def weighted_ratios(
 ) -> dict[str, Floats]:
     """Σ weight · above / Σ weight · below over images, by replicate, for several (above, below) of images."""
     table = np.stack([np.asarray(side, np.float64) for pair in columns.values() for side in pair], axis=1)
-    sums = weights.astype(np.float64) @ table
+    sums = weighted_sums(weights, table)
     return {name: ratio(sums[:, 2 * k], sums[:, 2 * k + 1]) for k, name in enumerate(columns)}
+
+
+def weighted_sums(weights: Weights, table: Floats) -> Floats:
+    """Σ weight · value over images, by replicate and column of an images × columns table.
+
+    A row of ones gives the same to the last bit, whatever other rows are asked for with it.
+    """
+    sums: Floats = weights.astype(np.float64) @ table
+    sums[(weights == 1).all(axis=1)] = table.sum(axis=0)
+    return sums

@@ -20,7 +20,7 @@ from stormproof.core.boxes import Overlap, iou, overlap
 from stormproof.core.errors import InvalidOption
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Bools, Floats, Ints
-from stormproof.metrics.metric import Measure, Scored, Weights, metric, ratio, weighted_ratios
+from stormproof.metrics.metric import Measure, Scored, Weights, metric, ratio, weighted_ratios, weighted_sums
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class ObjectErrors:
             np.bincount(cell, values, minlength=images * classes).reshape(images, classes)
             for values in (self.errors, np.ones(len(cell)))
         )
-        found: Floats = ratio(weights.astype(np.float64) @ sums, weights.astype(np.float64) @ counts)
+        found: Floats = ratio(weighted_sums(weights, sums), weighted_sums(weights, counts))
         return found
 
     def _per_image(self, chosen: Bools) -> Floats:

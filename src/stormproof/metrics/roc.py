@@ -80,15 +80,15 @@ class People:
 
         10⁻³ false positives per image need a thousand images to be seen.
         """
-        held: tuple[int, Floats] | None = self.__dict__.get("_sensitivities")
-        if held is None or held[0] != id(weights):  # every condition of a run asks with the same weights
+        held: tuple[Weights, Floats] | None = self.__dict__.get("_sensitivities")
+        if held is None or held[0] is not weights:  # every condition of a run asks with the same weights
             out = np.full((len(weights), len(IOUS), len(REFERENCE_FPPI)), np.inf)
             images = weights.sum(axis=1, dtype=np.float64)
             for k, (image, score, verdict) in enumerate(self.verdicts):
                 _thresholds(
                     image, score, verdict == FALSE, weights, images, np.array(REFERENCE_FPPI), out[:, k]
                 )
-            self.__dict__["_sensitivities"] = held = (id(weights), out)
+            self.__dict__["_sensitivities"] = held = (weights, out)
         return held[1]
 
     def of_images(self, chosen: Ints) -> People:
@@ -188,10 +188,13 @@ def _people(objects: Objects, weights: Weights) -> Scored:
     return Scored({"ADR": rates.mean(axis=(1, 2)), "FPPI": fppi.mean(axis=(1, 2))})
 
 
-def drawn(people: People, clean: People) -> dict[str, list[float]]:
-    """The curve at IoU 0.5 in few points, and where the sensitivities of the clean images lead on it."""
-    curve, once = roc(people.truth, people.found), np.ones((1, len(people.truth.ids)))
-    rates, fppi = (found[0, IOUS.index(0.5)] for found in people.rates(once, clean.sensitivities(once)))
+def drawn(people: People, clean: People, weights: Weights) -> dict[str, list[float]]:
+    """The curve at IoU 0.5 in few points, and where the sensitivities of the clean images lead on it.
+
+    Of the first row of weights, which are ones.
+    """
+    curve, thresholds = roc(people.truth, people.found), clean.sensitivities(weights)
+    rates, fppi = (found[0, IOUS.index(0.5)] for found in people.rates(weights[:1], thresholds[:1]))
     spread = np.unique(np.linspace(0, len(curve.fppi) - 1, min(_POINTS, len(curve.fppi))).round().astype(int))
     return {
         "fppi": curve.fppi[spread].tolist(), "rate": curve.detection_rate[spread].tolist(),

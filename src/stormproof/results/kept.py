@@ -8,11 +8,8 @@ scores/KEY-200.parquet             every cell in 200 bootstrap replicates, and t
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import math
-from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import stormproof
-from stormproof.core.errors import OutputError, StoreError
+from stormproof.core.errors import StoreError
 from stormproof.core.files import make_folder, whole_file
 from stormproof.core.text import finite, plain
-from stormproof.metrics.metric import metrics_of
+from stormproof.metrics.metric import INPUTS, metrics_of
+from stormproof.models.function import function_model
 from stormproof.results.interval import Interval
 from stormproof.results.run import Run
 from stormproof.results.scores import ImageErrors, Replicates, ScoreOptions, Scores
@@ -40,33 +38,33 @@ def scores_key(run: Run, options: ScoreOptions) -> str:
         "version": [VERSION, stormproof.__version__],
         "run": run.digest,
         "options": options.as_dict(),
-        "metrics": _plugins(),
+        "code": _foreign_code(options),
     }
     return hashlib.blake2b(json.dumps(decides, sort_keys=True).encode(), digest_size=12).hexdigest()
 
 
-def _plugins() -> list[str]:
-    """Metrics from elsewhere, by their source."""
-    found = [each.function for each in metrics_of("maps", "boxes", "masks", "people")]
-    outside = [function for function in found if not function.__module__.startswith("stormproof.")]
-    return sorted(f"{function.__qualname__}: {inspect.getsource(function)}" for function in outside)
+def _foreign_code(options: ScoreOptions) -> list[str]:
+    """Fingerprints of what is not Stormproof's own: metrics of plugins, and a user's measure of overlap."""
+    functions = [*(each.function for each in metrics_of(*INPUTS)), options.rule.overlap]
+    foreign = [each for each in functions if not each.__module__.startswith("stormproof.")]
+    return [f"{each.__qualname__} {function_model(each).fingerprint}" for each in foreign]
 
 
 def save_scores(run: Run, key: str, scores: Scores) -> None:
-    """Keep scores; in a folder that cannot be written to, they are not kept."""
-    with suppress(OutputError):  # someone else's run: its scores can be read all the same
-        folder = make_folder(run.folder / FOLDER)
-        content = {
-            "key": key, "options": scores.options.as_dict(), "cells": scores.cells,
-            "per_class": scores.per_class, "classes": list(scores.classes), "missing": list(scores.missing),
-            "quality": scores.quality, "roc": scores.roc, "lost": scores.lost,
-        }  # fmt: skip
-        if scores.image_errors is not None:
-            _save_table(folder / f"{key}-images.parquet", _image_table(scores.image_errors))
-        if scores.replicates is not None:
-            path = folder / f"{key}-{scores.replicates.count}.parquet"
-            _save_table(path, _replicate_table(scores.replicates))
-        write_sealed(folder / f"{key}.json", finite(content))
+    """Keep scores in the run folder."""
+    folder = make_folder(run.folder / FOLDER)
+    content = {
+        "key": key, "options": scores.options.as_dict(), "cells": scores.cells,
+        "per_class": scores.per_class, "classes": list(scores.classes), "missing": list(scores.missing),
+        "quality": scores.quality, "roc": scores.roc, "lost": scores.lost,
+        "image_errors": scores.image_errors is not None,
+    }  # fmt: skip
+    if scores.image_errors is not None:
+        _save_table(folder / f"{key}-images.parquet", _image_table(scores.image_errors))
+    if scores.replicates is not None:
+        path = folder / f"{key}-{scores.replicates.count}.parquet"
+        _save_table(path, _replicate_table(scores.replicates))
+    write_sealed(folder / f"{key}.json", finite(content))
 
 
 def load_scores(run: Run, key: str, options: ScoreOptions, replicates: int) -> Scores | None:
@@ -78,9 +76,12 @@ def load_scores(run: Run, key: str, options: ScoreOptions, replicates: int) -> S
         drawn = _load_table(folder / f"{key}-{replicates}.parquet") if replicates else None
     except (StoreError, OSError, pa.ArrowException):
         return None
-    if content.get("key") != key or (replicates and drawn is None):
+    lacking = (content.get("image_errors") and images is None) or (replicates and drawn is None)
+    if content.get("key") != key or lacking:
         return None
-    found = _numbers({name: content.get(name) for name in ("cells", "per_class", "quality", "roc", "lost")})
+    found = _numbers({name: content[name] for name in ("cells", "per_class", "quality", "roc", "lost")})
+    for one in (one for several in found["lost"].values() for one in several):
+        one["after"] = math.inf if math.isnan(one["after"]) else one["after"]  # never found again
     record = run.record
     return Scores(
         plain(record.model.name), plain(record.dataset.name), len(run.readable), found["cells"],
@@ -91,11 +92,6 @@ def load_scores(run: Run, key: str, options: ScoreOptions, replicates: int) -> S
         tuple(run.unreadable.values()), options,
         tags={plain(k): plain(v) for k, v in record.tags.items()}, record=record, folder=run.folder,
     )  # fmt: skip
-
-
-def without_folder(scores: Scores) -> Scores:
-    """The same scores as numbers alone."""
-    return replace(scores, folder=None, record=None)
 
 
 def _save_table(path: Path, table: pa.Table) -> None:
@@ -114,7 +110,7 @@ def _image_table(errors: ImageErrors) -> pa.Table:
         {
             "image": pa.array([*errors.ids] * len(texts)).dictionary_encode(),
             "condition": pa.array([text for text in texts for _ in errors.ids]).dictionary_encode(),
-            "error": np.concatenate([errors.by_condition[text] for text in texts]).astype(np.float32),
+            "error": np.concatenate([errors.by_condition[text] for text in texts]),
         }
     )
 
@@ -123,7 +119,7 @@ def _image_errors(table: pa.Table) -> ImageErrors:
     names = table["image"].to_pylist()
     texts = list(dict.fromkeys(table["condition"].to_pylist()))
     ids = tuple(names[: len(names) // max(1, len(texts))])
-    values = np.asarray(table["error"]).astype(np.float64).reshape(len(texts), len(ids))
+    values = np.asarray(table["error"]).reshape(len(texts), len(ids))
     return ImageErrors(ids, dict(zip(texts, values, strict=True)))
 
 

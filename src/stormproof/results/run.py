@@ -141,6 +141,7 @@ class Run:
         if not self.parts:
             raise StoreError(f"{self.folder} holds no predictions yet; run it first.")
         check_parts(self)
+        self.dataset  # noqa: B018  another dataset than the run's is refused, even where images are copies
         check_images(self)
 
     def require_complete(self, doing: str) -> None:
@@ -221,6 +222,10 @@ class Run:
         return f"<run {self.folder}: {self.name}, {grid}>"
 
 
+class DatasetGone(InvalidOption):
+    """The dataset of a run is not where it was; what was kept can be read all the same."""
+
+
 class IncompleteRun(IncompleteGrid):
     """Conditions of a run lack images; says how to finish it, and what failed if anything did."""
 
@@ -251,9 +256,9 @@ def _reopen(record: RunRecord, data: str | Dataset | Iterable[Sample] | None) ->
     kind = Spec.parse(record.dataset.spec).kind
     if data is None and kind == OBJECT:
         name = record.dataset.name
-        raise InvalidOption(f"The dataset {name} of this run was made in Python; give it again with data=.")
+        raise DatasetGone(f"The dataset {name} of this run was made in Python; give it again with data=.")
     if data is None and "." in kind:
-        raise InvalidOption(
+        raise DatasetGone(
             f"The dataset of this run is Python code ({record.dataset.spec}), which runs only if you name "
             f"it: --data {shlex.quote(record.dataset.spec)}"
         )
@@ -263,7 +268,8 @@ def _reopen(record: RunRecord, data: str | Dataset | Iterable[Sample] | None) ->
     except DatasetError as error:
         if data is not None:
             raise
-        raise InvalidOption(
+        gone = not Path(Spec.parse(record.dataset.spec).main).exists()
+        raise (DatasetGone if gone else InvalidOption)(
             f"{error} Say where the dataset is now with --data{_elsewhere(record)}."
         ) from error
     if dataset.fingerprint != record.dataset.fingerprint:

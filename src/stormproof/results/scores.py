@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.condition import Condition
-from stormproof.core.errors import IncompleteGrid, InvalidOption, UnknownName, some
+from stormproof.core.errors import IncompleteGrid, InvalidOption, UnknownName, counted, some
 from stormproof.core.loading import framework
 from stormproof.core.sample import Floats
 from stormproof.metrics.coco import MASKS
@@ -61,12 +61,12 @@ class ScoreOptions:
     def words(self) -> str:
         """The options that are not the usual ones; empty if all are.
 
-        >>> ScoreOptions(("person",)).words
-        "classes: ['person']"
+        >>> ScoreOptions(("person", "car"), MatchingRule(min_score=0.5)).words
+        'classes: person, car; min score: 0.5'
         """
         usual = ScoreOptions().as_dict()
-        return ", ".join(
-            f"{name.replace('_', ' ')}: {value}"
+        return "; ".join(
+            f"{name.replace('_', ' ')}: {', '.join(value) if isinstance(value, list) else value}"
             for name, value in self.as_dict().items()
             if value != usual[name]
         )
@@ -249,7 +249,8 @@ class Scores:
         if self.reference is not None and self.reference.replicates is not None:
             theirs = self.reference.replicates.cells.get(measure)
         chosen = self.over if over is None else over
-        return {**cells, **flat(_totals(measure, cells, theirs, chosen))}
+        totals = flat(_totals(measure, cells, theirs, chosen))
+        return {**cells, **{name: drawn for name, drawn in totals.items() if np.ndim(drawn)}}  # not counts
 
     def values(self, measure: str, over: ConditionSet | None = None) -> dict[str, float]:
         """Every cell and, under flat names, every aggregate of a measure: what `spread` is the spread of."""
@@ -437,8 +438,8 @@ def require_same_images(a: Scores, b: Scores) -> None:
     odd = sorted({*a.left_out} ^ {*b.left_out})
     if odd:
         raise InvalidOption(
-            f"{some(odd)} could be read in one run and not in the other; they must be the same images. Each "
-            "run's own command tries the images it lacks again."
+            f"{counted(len(odd), 'image')} could be read in one run and not in the other ({some(odd)}); they "
+            "must be the same images. Each run's own command tries the images it lacks again."
         )
 
 

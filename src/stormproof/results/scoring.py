@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stormproof.core.errors import InvalidOption, StormproofError
+from stormproof.core.errors import InvalidOption, OutputError
 from stormproof.core.sample import Floats
 from stormproof.core.text import plain
 from stormproof.corruptions.plugins import declare
@@ -22,7 +22,7 @@ from stormproof.models.classes import match_classes
 from stormproof.results import rows
 from stormproof.results.interval import Interval, around
 from stormproof.results.kept import load_scores, save_scores, scores_key
-from stormproof.results.run import IncompleteRun, Run, missing_words
+from stormproof.results.run import DatasetGone, IncompleteRun, Run, missing_words
 from stormproof.results.scores import ImageErrors, Replicates, ScoreOptions, Scores
 from stormproof.results.truths import (
     Asked,
@@ -35,35 +35,38 @@ from stormproof.results.truths import (
 from stormproof.results.weights import poisson_weights
 
 _LOST = 3  # images kept of each condition
+_GONE = "The dataset is not here: these are kept scores, and its images could not be checked."
 Cell = Objects | Maps
 
 
 def score(run: Run, options: ScoreOptions, *, partial: bool, replicates: int) -> Scores:
     """The scores of a run: those kept under the same key, or made now and kept.
 
-    Kept scores are used only while the run, its dataset and its images are what they were.
+    Kept scores are used only while the run, its dataset and its images are what they were; where the dataset
+    is gone, with a notice.
     """
     declare(run.record.declared)
-    key = scores_key(run, options)
+    gone: DatasetGone | None = None
     try:
-        run.dataset  # noqa: B018  opened here: without it there is nothing to check or score
-    except StormproofError:
-        kept = load_scores(run, key, options, replicates)
-        if kept is None:
-            raise
-        notice = "The dataset is not here: these are kept scores, and its images could not be checked."
-        return replace(kept, notices=(*kept.notices, notice))
-    run.check()
+        run.check()
+    except DatasetGone as error:
+        gone = error
     asked = options.conditions or run.conditions
     complete = [text for text in asked if text not in run.missing]
     if len(complete) < len(asked) and not (partial and complete):
         raise IncompleteRun(run, "score")
+    key = scores_key(run, options)
     kept = load_scores(run, key, options, replicates)
+    if gone is not None and kept is None:
+        raise gone
     if kept is not None:
-        return kept
+        return kept if gone is None else replace(kept, notices=(_GONE,))
     check_classes(options.classes, run.dataset.classes, run.dataset.semantic_classes)
     made = _make(run, options, complete, replicates)
-    save_scores(run, key, made)
+    try:
+        save_scores(run, key, made)
+    except OutputError as error:  # someone else's run: its scores can be read all the same
+        return replace(made, notices=(f"Not kept: {error}",))
     return made
 
 
@@ -89,7 +92,7 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
         found.errors["objects"][text] = cell.errors.per_image
         clean = cell.people if text == "clean" else clean
         if cell.people and clean and cell.people.shown and clean.shown:
-            found.roc[text] = drawn(cell.people, clean)
+            found.roc[text] = drawn(cell.people, clean, weights)
             if text != "clean" and np.array_equal(cell.people.truth.boxes, clean.truth.boxes):
                 worst = worst_people(clean, cell.people, count=_LOST)
                 found.lost[text] = [asdict(one) for one in worst]
@@ -198,7 +201,7 @@ def _replicates(
     for text, each in scored.items():
         for kind, values in each.per_class.items():
             per_class.setdefault(kind, {})[text] = {
-                name: around(float(values[0, k]), values[1:, k], images=often.get(name))
+                plain(name): around(float(values[0, k]), values[1:, k], images=often.get(name))
                 for k, name in enumerate(_names(kind, classes))
             }
     return Replicates(cells, per_class)

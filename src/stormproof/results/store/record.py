@@ -96,6 +96,8 @@ def read_record(run: Path) -> RunRecord:
     except FileNotFoundError:
         fix = "'stormproof run' makes one"
         raise StoreError(f"{run} is not a run folder: it has no {RECORD}; {fix}.") from None
+    except StoreError:
+        raise  # of another version
     except (ValueError, RecursionError, OSError) as error:  # pydantic's and JSON's are ValueErrors
         reason = str(error).splitlines()[0]
         raise StoreError(

@@ -38,11 +38,13 @@ def seal(file: IO[bytes]) -> None:
 def is_sealed(path: Path) -> bool:
     """Whether a file has a seal that fits its content. An unchanged file is read once."""
     status = path.stat()
-    return _state(str(path.absolute()), status.st_ino, status.st_mtime_ns, status.st_size)
+    # The time of change as well: that of modification can be set back.
+    times = (status.st_mtime_ns, status.st_ctime_ns)
+    return _state(str(path.absolute()), status.st_ino, times, status.st_size)
 
 
 @lru_cache(maxsize=1 << 16)
-def _state(path: str, inode: int, modified: int, size: int) -> bool:
+def _state(path: str, inode: int, times: tuple[int, int], size: int) -> bool:
     if size < _SEAL + _END:
         return False
     with Path(path).open("rb") as file:

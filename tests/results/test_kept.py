@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from stormproof.results.gathering import Boxes, Spool, joined
 
 from engine.fake_models import brightness_boxes
 from engine.scenes import write_scene
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
-from stormproof.results.gathering import Boxes, Spool, joined
 from stormproof.results.kept import kept_scores
 from stormproof.results.tables import SCORES
 

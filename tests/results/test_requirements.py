@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -14,17 +15,17 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from scoring.conftest import MODELS
+from results.conftest import MODELS
 from stormproof.cli import app
 from stormproof.core.errors import InvalidOption, StormproofError
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run as run_it
-from stormproof.results.documents import assert_requirements
-from stormproof.results.pixels import pixel_manifest, sampled
+from stormproof.results.evidence import pixel_manifest, sampled
 from stormproof.results.requirements import parse, read_requirements
+from stormproof.results.run import Run
+from stormproof.results.scores import Scores
 from stormproof.results.store.record import read_record
-from stormproof.results.store.reopen import dataset_of
-from stormproof.results.verdicts import Outcome, exit_code, judge, known_of
+from stormproof.results.verdicts import Outcome, assert_requirements, check_run, exit_code, judge
 
 RUNNER = CliRunner()
 
@@ -32,6 +33,11 @@ RUNNER = CliRunner()
 @pytest.fixture(scope="module")
 def run(make) -> Path:
     return make("contrast_boxes", name="required")
+
+
+@pytest.fixture(scope="module")
+def scores(run: Path) -> Scores:
+    return Run(run).score(interval=True)
 
 
 def write(folder: Path, *rows: dict[str, object]) -> Path:
@@ -87,36 +93,37 @@ def test_ids_are_unique(tmp_path):
         read_requirements(write(tmp_path, PASS, PASS))
 
 
-def test_an_interval_decides(run):
-    known = known_of(run)
-    replicates = known[1].by_measure["AP"]["fog@3"]
-    value, se = known[0].by_measure["AP"]["fog@3"], float(np.std(replicates, ddof=1))
+def test_an_interval_decides(scores):
+    replicates = scores.spread("AP")["fog@3"]
+    value, se = scores.cells["AP"]["fog@3"], float(np.std(replicates, ddof=1))
     row = {"id": "R", "metric": "AP", "condition": "fog@3"}
     cases = {Outcome.PASS: value - 3 * se, Outcome.FAIL: value + 3 * se, Outcome.INCONCLUSIVE: value + se}
     for outcome, threshold in cases.items():
         if not 0 < threshold < 1:
             continue
-        verdict = judge(parse({**row, "at_least": threshold}, "r"), known)
+        verdict = judge(parse({**row, "at_least": threshold}, "r"), scores)
         assert verdict.outcome is outcome
         assert verdict.margin == pytest.approx(value - threshold)
 
 
-def test_aggregates_losses_and_drops(run):
-    known = known_of(run)
-    rpc = judge(parse({"id": "A", "metric": "rPC", "at_least": 0.01}, "r"), known)
-    total = known[0].aggregates["AP"]
+def test_aggregates_losses_and_drops(run, scores):
+    rpc = judge(parse({"id": "A", "metric": "rPC", "at_least": 0.01}, "r"), scores)
+    total = scores.aggregates["AP"]
     assert rpc.interval.estimate == pytest.approx(total["mean"] / total["P"])
-    loss = judge(parse({"id": "B", "metric": "AP", "condition": "fog@3", "at_most_loss": 0.9}, "r"), known)
-    cells = known[0].by_measure["AP"]
+    loss = judge(parse({"id": "B", "metric": "AP", "condition": "fog@3", "at_most_loss": 0.9}, "r"), scores)
+    cells = scores.cells["AP"]
     assert loss.interval.estimate == pytest.approx(cells["clean"] - cells["fog@3"])
-    same = judge(parse({"id": "C", "metric": "mPC", "at_most_drop": 0.01}, "r"), known, known)
+    same = judge(parse({"id": "C", "metric": "mPC", "at_most_drop": 0.01}, "r"), scores, scores)
     assert same.outcome is Outcome.PASS
     assert same.interval.estimate == 0
-    count = len(known[1].record.conditions) - 1  # of no suite, so it is no mPC
+    count = len(scores.conditions) - 1  # of no suite, so it is no mPC
     assert same.requirement.text == f"mean over {count} conditions at most drop 0.01"
     assert rpc.text.startswith(f"mean over {count} conditions, relative to P, at least 0.01: ")
-    error = judge(parse({"id": "D", "metric": "mCE", "at_most": 0.99}, "r"), known)
-    assert error.interval.estimate == pytest.approx(known[0].aggregates["E"]["mean"])
+    error = judge(parse({"id": "D", "metric": "mCE", "at_most": 0.99}, "r"), scores)
+    assert error.interval.estimate == pytest.approx(scores.aggregates["E"]["mean"])
+    assert error.requirement.text == f"mean over {count} conditions at most 0.99"
+    (verdict,) = check_run(Run(run), [parse({"id": "E", "metric": "P", "at_least": 0.001}, "r")])
+    assert verdict.interval == scores.interval("P", "AP")
 
 
 @pytest.mark.parametrize(
@@ -125,7 +132,7 @@ def test_aggregates_losses_and_drops(run):
         ({"id": "R", "metric": "AP", "condition": "snow@3", "at_least": 0.1}, "snow@3 was not run"),
         ({"id": "R", "metric": "rPC", "suite": "imagenet-c", "at_least": 0.1}, "were not run"),
         ({"id": "R", "metric": "mIoU", "condition": "clean", "at_least": 0.1}, "the run has no mIoU"),
-        ({"id": "R", "metric": "AR100", "condition": "clean", "at_least": 0.1}, "has no interval"),
+        ({"id": "R", "metric": "APl", "condition": "clean", "at_least": 0.1}, "has no value in this run"),
         ({"id": "R", "metric": "mPC", "at_most_drop": 0.1}, "--against"),
     ],
 )
@@ -168,12 +175,10 @@ def test_the_gate(run, tmp_path, monkeypatch):
 
 
 def test_inconclusive_alone_is_3():
-    class Said:
-        def __init__(self, outcome):
-            self.outcome = outcome
-
-    assert exit_code([Said(Outcome.PASS), Said(Outcome.INCONCLUSIVE)]) == 3
-    assert exit_code([Said(Outcome.FAIL), Said(Outcome.INCONCLUSIVE)]) == 1
+    passed, failed, unclear = (SimpleNamespace(outcome=outcome) for outcome in Outcome)
+    assert exit_code([passed, unclear]) == 3
+    assert exit_code([failed, unclear]) == 1
+    assert exit_code([passed]) == 0
 
 
 def test_evidence_is_an_in_toto_statement(run, tmp_path):
@@ -201,34 +206,31 @@ def test_evidence_is_an_in_toto_statement(run, tmp_path):
 
 
 def test_the_hashed_images_are_a_sample_by_identity(run):
-    record = read_record(run)
-    dataset = dataset_of(record)
-    three, five = (sampled(record, dataset, range(8), count) for count in (3, 5))
+    opened = Run(run)
+    three, five = (sampled(opened, count) for count in (3, 5))
     assert three == sorted(three)
     assert {*three} < {*five}
-    assert sampled(record.model_copy(update={"seed": 1}), dataset, range(8), 3) != three
-    whole = pixel_manifest(run, record, dataset, images=8)
-    part = pixel_manifest(run, record, dataset, images=2)
+    whole, part = (pixel_manifest(opened, images=count) for count in (8, 2))
     assert part["read"] == whole["read"]
     for text, hashes in part["given"]["found"].items():
         assert len(hashes) == 2
         assert hashes.items() <= whole["given"]["found"][text].items()
     clean, fog = (whole["given"]["found"][text] for text in ("clean", "fog@3"))
     assert len({*clean.values(), *fog.values()}) == 16
+    opened.record = opened.record.model_copy(update={"seed": 1})
+    assert sampled(opened, 3) != three
 
 
 def test_copies_are_hashed_as_they_are(run, tmp_path):
     """A run of copies was shown those, whatever the conditions' recipes would have made."""
-    record = read_record(run)
-    dataset = dataset_of(record)
+    opened = Run(run)
     grey = np.full((48, 64, 3), 77, np.uint8)
-    for text in record.conditions:
+    for text in opened.conditions:
         (tmp_path / text).mkdir()
         for i in range(8):
             PIL.Image.fromarray(grey).save(tmp_path / text / f"{i:03d}.png")
-    found = pixel_manifest(run, record.model_copy(update={"copies": str(tmp_path)}), dataset)["given"][
-        "found"
-    ]
+    opened.record = opened.record.model_copy(update={"copies": str(tmp_path)})
+    found = pixel_manifest(opened)["given"]["found"]
     assert {*found["fog@3"].values()} == {hashlib.sha256(b"(48, 64, 3)" + grey.tobytes()).hexdigest()}
     assert len({*found["clean"].values()}) == 8
 
@@ -259,8 +261,9 @@ def test_score_says_intervals_and_marks_estimates(run, tmp_path):
     result = RUNNER.invoke(app, ["score", str(run), "--interval"])
     assert result.exit_code == 0, result.output
     assert "±" in result.stdout
-    kept = json.loads((run / "intervals.json").read_text())
-    assert kept["aggregates"]["AP"]["mean"]["low"] < kept["aggregates"]["AP"]["mean"]["high"]
+    printed = json.loads(RUNNER.invoke(app, ["score", str(run), "--interval", "--json"]).stdout)
+    mean = printed["intervals"]["aggregates"]["AP"]["mean"]
+    assert mean["low"] < printed["aggregates"]["AP"]["mean"] < mean["high"]
     data = write_scene(tmp_path / "scene", images=40)
     config = {"model": f"{MODELS}:contrast_boxes", "data": data, "out": str(tmp_path / "part"),
               "conditions": ["fog,contrast"], "engine": "local"}  # fmt: skip
@@ -272,6 +275,6 @@ def test_score_says_intervals_and_marks_estimates(run, tmp_path):
     assert "mean over" in made.stdout
     scored = RUNNER.invoke(app, ["score", str(tmp_path / "part")])
     assert "ESTIMATE" in scored.stdout
-    assert not (tmp_path / "part" / "scores.json").exists()
+    assert not (tmp_path / "part" / "scores").exists()
     run_it(make_config(config))
     assert "ESTIMATE" not in RUNNER.invoke(app, ["score", str(tmp_path / "part")]).stdout

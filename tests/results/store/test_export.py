@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import PIL.Image
 import pytest
-from stormproof.results.score import score_run
 from typer.testing import CliRunner, Result
 
 from engine.conftest import MODELS
@@ -19,8 +18,9 @@ from stormproof.core.errors import IncompleteGrid, InvalidOption
 from stormproof.datasets import open_dataset
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
+from stormproof.results.run import Run
 
-SCORED = MODELS.parents[1] / "scoring" / "scored_models.py"
+SCORED = MODELS.parents[1] / "results" / "scored_models.py"
 
 
 def export(*arguments: object) -> Result:
@@ -57,7 +57,7 @@ def test_names_of_digits_keep_their_zeros(tmp_path: Path) -> None:
     rows = json.loads((tmp_path / "results" / "clean.json").read_text())
     assert {row["image_id"] for row in rows} == {"000000", "000007"}
     again = made(tmp_path, f"results:{tmp_path / 'results'}", scene, "again")
-    assert score_run(again).by_measure["E"] == pytest.approx(score_run(first).by_measure["E"])
+    assert Run(again).score().cells["E"] == pytest.approx(Run(first).score().cells["E"])
 
 
 def test_images_without_labels_keep_the_models_numbers(photos: str, tmp_path: Path) -> None:
@@ -111,9 +111,9 @@ def test_results_and_truth_can_be_scored_together(kind: str, tmp_path: Path) -> 
     scored.accumulate()
     scored.summarize()
     assert scored.stats[0] == pytest.approx(1.0)
-    assert scored.stats[0] == pytest.approx(score_run(folder).by_measure["AP"]["clean"])
+    assert scored.stats[0] == pytest.approx(Run(folder).score().cells["AP"]["clean"])
     again = made(tmp_path, f"results:{tmp_path / 'results'}", data, "again")
-    assert score_run(again).by_measure["AP"]["clean"] == pytest.approx(1.0)
+    assert Run(again).score().cells["AP"]["clean"] == pytest.approx(1.0)
 
 
 def test_maps_are_a_model_again_in_the_models_own_classes(tmp_path: Path) -> None:
@@ -123,8 +123,8 @@ def test_maps_are_a_model_again_in_the_models_own_classes(tmp_path: Path) -> Non
     assert (tmp_path / "maps, all" / "classes.txt").read_text() == "bright\nghost\ndark\ngrey\n"
     model = shown.stdout.split("as a model: ")[1].strip()
     again = made(tmp_path, model, street, "again")
-    assert score_run(again).by_measure == score_run(first).by_measure
-    assert score_run(first).by_measure["mIoU"]["clean"] == 1.0
+    assert Run(again).score().cells == Run(first).score().cells
+    assert Run(first).score().cells["mIoU"]["clean"] == 1.0
 
 
 def test_maps_of_nested_images_are_found_again(photos: str, tmp_path: Path) -> None:
@@ -144,8 +144,8 @@ def test_conditions_of_any_text_are_a_model_again(tmp_path: Path) -> None:
     first = made(tmp_path, f"{MODELS}:brightness_boxes", scene, conditions=[",".join(texts)])
     export(first, "--out", tmp_path / "results")
     again = made(tmp_path, f"results:{tmp_path / 'results'}", scene, "again")
-    assert score_run(again).by_measure["E"] == pytest.approx(score_run(first).by_measure["E"])
-    assert {str(Condition.parse(text)) for text in texts} < {*score_run(again).by_measure["E"]}
+    assert Run(again).score().cells["E"] == pytest.approx(Run(first).score().cells["E"])
+    assert {str(Condition.parse(text)) for text in texts} < {*Run(again).score().cells["E"]}
 
 
 def test_the_wrong_format_writes_nothing(tmp_path: Path) -> None:

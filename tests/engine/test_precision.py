@@ -11,16 +11,17 @@ import pytest
 
 from engine.conftest import all_bytes
 from engine.scenes import write_scene, write_street
-from scoring.conftest import MODELS
+from results.conftest import MODELS
 from stormproof.core.condition import Condition
 from stormproof.core.errors import IncompleteGrid, InvalidOption
 from stormproof.engine.config import make_config
 from stormproof.engine.plan import make_plan
+from stormproof.engine.precision import run_to_precision
 from stormproof.engine.quota import Quota
 from stormproof.engine.run import execute, executor_for
 from stormproof.engine.run import run as run_it
-from stormproof.results.partial import estimate_run, run_to_precision
-from stormproof.results.score import score_run
+from stormproof.results.estimate import estimate_run
+from stormproof.results.run import Run
 from stormproof.results.store.parts import held_cells, part_paths
 from stormproof.results.store.record import read_record
 
@@ -36,7 +37,7 @@ def settings(data: str, out: Path, **more):
 
 
 def do(plan):
-    return execute(plan, executor_for(plan.config, plan))
+    return execute(plan, executor_for(plan.config, len(plan.chunks)))
 
 
 def cells_of(run: Path) -> Counter[str]:
@@ -66,7 +67,7 @@ def test_an_estimate_is_marked_extendable_and_near_the_full_grid(data, tmp_path)
     assert kept["estimate"] is True
     assert kept["mpc"]["estimate"] == found.mpc.estimate
     with pytest.raises(IncompleteGrid, match="it is an estimate"):
-        score_run(part)
+        Run(part).score()
 
     again, _ = run_to_precision(settings(data, part, precision=5.0), do)
     assert not again.done  # nothing was left to do
@@ -76,19 +77,19 @@ def test_an_estimate_is_marked_extendable_and_near_the_full_grid(data, tmp_path)
     whole = tmp_path / "whole"
     run_it(settings(data, whole))
     assert all_bytes(part) == all_bytes(whole)
-    true = score_run(whole).aggregates["AP"]["mean"]
+    true = Run(whole).score().aggregates["AP"]["mean"]
     assert found.mpc.low <= true <= found.mpc.high
-    assert estimate_run(whole).mpc.estimate == pytest.approx(true, abs=1e-12)
-    assert estimate_run(whole).mpc.half_width == 0
+    assert estimate_run(Run(whole)).mpc.estimate == pytest.approx(true, abs=1e-12)
+    assert estimate_run(Run(whole)).mpc.half_width == 0
 
 
 def test_it_grows_until_the_precision_is_reached(data, tmp_path):
     loose = run_to_precision(settings(data, tmp_path / "run", precision=8.0), do)[1]
-    tight = run_to_precision(settings(data, tmp_path / "run", precision=2.0), do)[1]
+    tight = run_to_precision(settings(data, tmp_path / "run", precision=1.5), do)[1]
     assert loose is not None
     if tight is not None:  # else the grid became full, which is as precise as can be
         assert loose.shares < tight.shares
-        assert 100 * tight.mpc.half_width <= 2
+        assert 100 * tight.mpc.half_width <= 1.5
 
 
 def test_label_maps_are_estimated_too(tmp_path):
@@ -100,7 +101,7 @@ def test_label_maps_are_estimated_too(tmp_path):
     _, found = run_to_precision(config, do)
     assert found is not None
     run_it(config.model_copy(update={"precision": 0.0}))
-    true = score_run(tmp_path / "run").aggregates["mIoU"]["mean"]
+    true = Run(tmp_path / "run").score().aggregates["mIoU"]["mean"]
     assert found.mpc.estimate == pytest.approx(true, abs=0.04)
 
 
@@ -113,8 +114,8 @@ def test_an_image_that_cannot_be_read_is_left_out_of_the_estimate(tmp_path):
     assert found is not None
     assert found.images == 39
     run_it(config.model_copy(update={"precision": 0.0}))
-    true = score_run(tmp_path / "run").aggregates["AP"]["mean"]
-    assert estimate_run(tmp_path / "run").mpc.estimate == pytest.approx(true, abs=1e-12)
+    true = Run(tmp_path / "run").score().aggregates["AP"]["mean"]
+    assert estimate_run(Run(tmp_path / "run")).mpc.estimate == pytest.approx(true, abs=1e-12)
     assert found.mpc.low <= true <= found.mpc.high
 
 

@@ -7,34 +7,37 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from confidence.crowds import crowded_set
+from metrics.crowds import crowded_set
 from stormproof.core.condition import Condition
 from stormproof.engine.quota import Quota
-from stormproof.metrics.cocomatching import match_boxes
-from stormproof.results.estimate import Boxes, estimate, next_share, score
+from stormproof.metrics.cells import Objects
+from stormproof.metrics.metric import measures, metrics_of
+from stormproof.results.estimate import Cell, Estimate, estimate, next_share, score
 from stormproof.results.interval import Interval
-from stormproof.results.partial import coefficients
+from stormproof.results.sets import sets_of
 
 IMAGES, SIZE = 200, 8
 CONDITIONS = tuple(f"{name}@{s}" for name in ("fog", "snow", "contrast") for s in range(1, 6))
+AP = measures()["AP"]
+METRIC = next(each for each in metrics_of("boxes") if AP in each.measures)
 
 
 @pytest.fixture(scope="module")
-def cells() -> dict[str, Boxes]:
+def cells() -> dict[str, Cell]:
     """Detections that become fewer and less sure with severity, some earlier than others, image by image."""
     rng = np.random.default_rng(3)
     truth, found = crowded_set(IMAGES, rng)
     hard = rng.choice([0.0, 1.0], IMAGES)[found.image]
     luck, doubt = rng.random(len(hard)), rng.normal(0, 1, len(hard))
 
-    def under(severity: int) -> Boxes:
+    def under(severity: int) -> Cell:
         kept = luck > hard * (0.4 + 0.12 * severity)
         unsure = np.clip(found.scores + (0.1 + 0.1 * severity * hard) * doubt, 0, 1)
         some = replace(
             found, image=found.image[kept], boxes=found.boxes[kept], scores=unsure[kept],
             labels=found.labels[kept], sides=found.sides[kept],
         )  # fmt: skip
-        return Boxes(match_boxes(truth, some))
+        return Cell(Objects(truth, some), METRIC, AP)
 
     return {"clean": under(0)} | {text: under(int(text[-1])) for text in CONDITIONS}
 
@@ -44,16 +47,16 @@ def shares_of(size: int, seed: int) -> dict[str, np.ndarray]:
     return {t: np.array([i for i in range(IMAGES) if quota.wants(i, t)]) for t in CONDITIONS}
 
 
-def estimated(cells: dict[str, Boxes], size: int, seed: int):
+def estimated(cells: dict[str, Cell], size: int, seed: int) -> Estimate:
     weights = np.random.default_rng(seed).poisson(1, (30, IMAGES))
     corrupted = {text: cells[text] for text in CONDITIONS}
     return estimate(
         cells["clean"], corrupted, shares_of(size, seed),
-        images=IMAGES, weights=weights, coefficients=coefficients(CONDITIONS),
+        over=sets_of(CONDITIONS)[0], images=IMAGES, weights=weights,
     )  # fmt: skip
 
 
-def test_most_of_the_bias_of_few_images_is_taken_off_and_the_interval_holds(cells: dict[str, Boxes]) -> None:
+def test_most_of_the_bias_of_few_images_is_taken_off_and_the_interval_holds(cells: dict[str, Cell]) -> None:
     every, one = np.arange(IMAGES), np.ones((1, IMAGES))
     plain, errors, covered = [], [], []
     for seed in range(12):
@@ -71,7 +74,7 @@ def test_most_of_the_bias_of_few_images_is_taken_off_and_the_interval_holds(cell
     assert np.mean(covered) > 0.8  # of 36 that are not independent
 
 
-def test_the_whole_set_needs_no_correction(cells: dict[str, Boxes]) -> None:
+def test_the_whole_set_needs_no_correction(cells: dict[str, Cell]) -> None:
     every, one = np.arange(IMAGES), np.ones((1, IMAGES))
     found = estimated(cells, IMAGES, seed=0)
     for name in ("fog", "snow", "contrast"):
@@ -81,7 +84,7 @@ def test_the_whole_set_needs_no_correction(cells: dict[str, Boxes]) -> None:
     assert found.inferences == 1
 
 
-def test_a_tighter_interval_needs_a_larger_share(cells: dict[str, Boxes]) -> None:
+def test_a_tighter_interval_needs_a_larger_share(cells: dict[str, Cell]) -> None:
     few, more = (estimated(cells, size, seed=1) for size in (SIZE, 3 * SIZE))
     assert more.mpc.half_width < few.mpc.half_width
     wanted = few.mpc.half_width / 2

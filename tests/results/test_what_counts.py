@@ -5,19 +5,13 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
-from stormproof.results.classes import narrowed
-from stormproof.results.measures import score_boxes
-from stormproof.results.resample import box_replicates
-from stormproof.results.score import score_run
 from typer.testing import CliRunner
 
 from engine.scenes import write_scene
-from scoring.conftest import MODELS, Make
+from results.conftest import MODELS, Make
 from stormproof.cli import app
 from stormproof.core.errors import StormproofError
 from stormproof.core.sample import Instances, Sample, Truth
@@ -25,28 +19,31 @@ from stormproof.corruptions.presets import PRESETS
 from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run as run_it
+from stormproof.metrics.cells import Objects
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.models.classes import NO_CLASS, match_classes
 from stormproof.results.people import open_people
-from stormproof.results.sets import mean_name, sets_of
+from stormproof.results.run import Run
+from stormproof.results.scores import Scores
+from stormproof.results.sets import sets_of
 from stormproof.results.tables import flat_numbers
-from stormproof.results.truths import Truths
+from stormproof.results.truths import Truths, narrowed
+
+
+def numbers(truth: DetectionTruth, found: Detections) -> dict[str, float]:
+    scored = Objects(truth, found).scored(np.ones((1, len(truth.ids))))
+    return {name: float(values[0]) for name, values in scored.numbers.items()}
 
 
 def test_people_are_scored_at_fixed_sensitivities(tmp_path: Path) -> None:
-    from engine.scenes import write_scene
-    from scoring.conftest import MODELS
-    from stormproof.engine.config import make_config
-    from stormproof.engine.run import run as run_engine
-
     spec = write_scene(tmp_path / "people", images=6)
     file = tmp_path / "people" / "instances.json"
     file.write_text(file.read_text().replace('"cat"', '"person"'))
     settings = {"model": f"{MODELS}:contrast_boxes", "data": spec, "out": str(tmp_path / "run")}
-    run_engine(make_config({**settings, "conditions": ["fog@5"], "engine": "local"}))
-    scores = score_run(tmp_path / "run")
-    assert {"ADR", "FPPI"} <= set(scores.by_measure)
-    assert 0 <= scores.by_measure["ADR"]["fog@5"] <= 1
+    run_it(make_config({**settings, "conditions": ["fog@5"], "engine": "local"}))
+    scores = Run(tmp_path / "run").score()
+    assert {"ADR", "FPPI"} <= set(scores.cells)
+    assert 0 <= scores.cells["ADR"]["fog@5"] <= 1
 
 
 def test_a_class_the_dataset_lacks_is_a_wrong_name_not_a_miss() -> None:
@@ -54,9 +51,9 @@ def test_a_class_the_dataset_lacks_is_a_wrong_name_not_a_miss() -> None:
     boxes = np.array([[10.0, 10, 30, 30]])
     truth = DetectionTruth.of([("a", Instances(boxes, np.array([0])))], ("cat", "dog"))
     one, score = np.array([0]), np.array([0.9])
-    right = score_boxes(truth, Detections(one, boxes, score, np.array([0]))).numbers
-    strange = score_boxes(truth, Detections(one, boxes, score, np.array([2]))).numbers
-    wrong = score_boxes(truth, Detections(one, boxes, score, np.array([1]))).numbers
+    right = numbers(truth, Detections(one, boxes, score, np.array([0])))
+    strange = numbers(truth, Detections(one, boxes, score, np.array([2])))
+    wrong = numbers(truth, Detections(one, boxes, score, np.array([1])))
     assert right["AP"] == pytest.approx(1)
     assert strange["AP"] == 0
     flaws = [name for name in strange if name.startswith(("flaws", "E"))]
@@ -76,27 +73,27 @@ def test_people_who_leave_the_image_stop_no_scoring(tmp_path: Path) -> None:
     run_it(
         make_config({"model": model, "data": spec, "out": str(out), "conditions": asked, "engine": "local"})
     )
-    rates = score_run(out).by_measure["ADR"]
+    rates = Run(out).score().cells["ADR"]
     assert np.isfinite(rates["clean"])
     assert np.isnan(rates.get("geometric_distortion[delta=-0.3]", np.nan))
 
 
 def test_mpc_is_of_a_suite_whatever_else_was_run(make: Make) -> None:
     run = make("contrast_boxes", name="suite", conditions=["noise"])
-    alone = score_run(run)
-    assert alone.over == "noise"
+    alone = Run(run).score()
+    assert alone.over.name == "noise"
     make("contrast_boxes", name="suite", conditions=["fog@3", "snow@1"])
-    more = score_run(run)
+    more = Run(run).score()
     assert more.aggregates["AP"]["mPC"] == alone.aggregates["AP"]["mPC"]
-    noise = [value for text, value in more.by_measure["AP"].items() if "noise" in text]
+    noise = [value for text, value in more.cells["AP"].items() if "noise" in text]
     assert more.aggregates["AP"]["mPC"] == pytest.approx(np.mean(noise))
-    assert [each.words for each, _ in more.sets] == ["noise (15 conditions)", "2 conditions"]
-    assert more.sets[1][1]["AP"]["mean"] == pytest.approx(
-        (more.by_measure["AP"]["fog@3"] + more.by_measure["AP"]["snow@1"]) / 2
+    assert [each.words for each in more.sets] == ["noise (15 conditions)", "2 conditions"]
+    assert more.totals("AP", more.sets[1])["mean"] == pytest.approx(
+        (more.cells["AP"]["fog@3"] + more.cells["AP"]["snow@1"]) / 2
     )
     shown = CliRunner().invoke(app, ["score", str(run), "--measure", "AP50"]).output
     assert "AP50 over noise (15 conditions): P" in shown
-    assert "AP50 over 2 conditions beside: P" in shown
+    assert "AP50 over the other 2 conditions: P" in shown
     assert "AP50 by corruption and severity" in shown
     assert "┃ group" in shown
     with pytest.raises(StormproofError, match="Unknown measure of this run 'AP5O'"):
@@ -105,34 +102,35 @@ def test_mpc_is_of_a_suite_whatever_else_was_run(make: Make) -> None:
 
 def test_scores_are_over_the_classes_in_common(make: Make) -> None:
     run = make("cat_boxes", name="cats", conditions=["clean"])
-    found = score_run(run)
+    found = Run(run).score()
     assert found.classes == ("cat",)
-    assert found.by_measure["AP50"]["clean"] == score_run(run, classes="cat").by_measure["AP50"]["clean"]
-    every = score_run(run, classes="all")
-    assert every.by_measure["AP50"]["clean"] == pytest.approx(found.by_measure["AP50"]["clean"] / 2)
-    assert found.by_measure["AP"]["clean"] == pytest.approx(every.per_class["AP"]["clean"]["cat"])
-    assert found.by_measure["AP"]["clean"] > 0
+    assert found.cells["AP50"]["clean"] == Run(run).score(classes="cat").cells["AP50"]["clean"]
+    every = Run(run).score(classes="all")
+    assert every.cells["AP50"]["clean"] == pytest.approx(found.cells["AP50"]["clean"] / 2)
+    assert found.cells["AP"]["clean"] == pytest.approx(every.per_class["AP"]["clean"]["cat"])
+    assert found.cells["AP"]["clean"] > 0
     shown = CliRunner().invoke(app, ["score", str(run)]).output
     assert "Means are over 1 of the dataset's 2 classes: cat." in shown
     with pytest.raises(StormproofError, match="Unknown class of the dataset 'cow'"):
-        score_run(run, classes="cow")
+        Run(run).score(classes="cow")
 
 
 def test_maps_are_over_the_chosen_classes(make: Make) -> None:
     run = make("thresholds", "street")
-    every, some = score_run(run), score_run(run, classes=["dark", "bright"])
+    every, some = Run(run).score(), Run(run).score(classes=["dark", "bright"])
     iou = every.per_class["IoU"]["fog@3"]
-    assert some.by_measure["mIoU"]["fog@3"] == pytest.approx((iou["dark"] + iou["bright"]) / 2)
-    assert some.by_measure["pixel accuracy"] == every.by_measure["pixel accuracy"]
+    assert some.cells["mIoU"]["fog@3"] == pytest.approx((iou["dark"] + iou["bright"]) / 2)
+    assert some.cells["pixel accuracy"] == every.cells["pixel accuracy"]
 
 
 def test_part_of_a_benchmark_has_no_mpc() -> None:
     (some,) = sets_of(("clean", "fog@1", "fog@2"), "coco-c")
     assert (some.name, some.whole) == ("coco-c", False)
-    assert mean_name(("clean", "fog@1", "fog@2"), "coco-c") == "mean over 2 conditions"
+    assert some.mean_name == "mean over 2 conditions"
     every = tuple(map(str, PRESETS["coco-c"].conditions()))
-    assert mean_name(every, "coco-c") == "mPC"
-    assert mean_name((*every, "speckle_noise@1"), "coco-c") == "mean over 76 conditions"
+    assert [each.mean_name for each in sets_of(every, "coco-c")] == ["mPC"]
+    more = sets_of((*every, "speckle_noise@1"), "coco-c")
+    assert [each.mean_name for each in more] == ["mPC", "mean over 1 condition"]
 
 
 def test_chosen_classes_are_numbered_anew() -> None:
@@ -143,8 +141,10 @@ def test_chosen_classes_are_numbered_anew() -> None:
 
 
 def test_trackers_get_finite_numbers_only() -> None:
-    cells = {"AP": {"clean": 0.5, "fog@1": math.nan}}
-    scores: Any = SimpleNamespace(by_measure=cells, aggregates={"AP": {"mPC": math.inf, "P": 0.5}})
+    scores = Scores(
+        "net", "set", 3, {"AP": {"clean": 0.5, "fog@1": math.nan}, "FPPI": {"clean": math.inf}},
+        ("clean", "fog@1"),
+    )  # fmt: skip
     assert flat_numbers(scores) == {"AP/clean": 0.5, "AP/P": 0.5}
 
 
@@ -158,8 +158,7 @@ def test_choosing_classes_keeps_the_sides_that_a_file_states() -> None:
         sides=np.array([[7.8, 10.0]]),
     )  # fmt: skip
     assert truth.sides.tolist() == [[13, 10]]
-    assert score_boxes(truth, found).numbers["AP"] == pytest.approx(0.3)  # IoU 0.5, 0.55 and 0.6
-    assert box_replicates(truth, found, np.ones((1, 1), np.uint8)).numbers["AP"] == pytest.approx([0.3])
+    assert numbers(truth, found)["AP"] == pytest.approx(0.3)  # IoU 0.5, 0.55 and 0.6
 
 
 def test_people_in_images_that_cannot_be_read_are_nobody(tmp_path: Path) -> None:
@@ -169,6 +168,7 @@ def test_people_in_images_that_cannot_be_read_are_nobody(tmp_path: Path) -> None
     (tmp_path / "people" / "images" / "002.png").write_bytes(b"no image")
     settings = {"model": f"{MODELS}:contrast_boxes", "data": spec, "out": str(tmp_path / "run")}
     run_it(make_config({**settings, "conditions": ["fog@1"], "engine": "local"}))
-    scores, people = score_run(tmp_path / "run"), open_people(tmp_path / "run")
-    assert len(people.truth("clean").ids) == 5
-    assert people.rates("fog@1").adr == scores.by_measure["ADR"]["fog@1"]
+    run = Run(tmp_path / "run")
+    scores, people = run.score(), open_people(run)
+    assert len(people.found["clean"].truth.ids) == 5
+    assert people.adr("fog@1") == scores.cells["ADR"]["fog@1"]

@@ -28,6 +28,7 @@ from stormproof.results.store.parts import (
 )
 from stormproof.results.store.record import DatasetRecord, ModelRecord, RunRecord, claim, read_record
 from stormproof.results.store.schema import Row, elements, prediction_of, table_of
+from stormproof.results.store.seal import seal
 
 SIZE = (4, 6)
 FOG, CLEAN = Condition.parse("fog@3"), Condition()
@@ -140,7 +141,9 @@ def test_a_part_of_another_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="belongs to another run"):
         check_part(path, "yours")
     pq.write_table(table_of([row(0, FOG, detection(1))]), path)
-    with pytest.raises(StoreError, match="has schema none, this version reads 1"):
+    with path.open("r+b") as file:
+        seal(file)
+    with pytest.raises(StoreError, match="has schema none, this version reads 2"):
         check_part(path, "mine")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,14 @@ def test_replicates_that_mostly_have_no_value_say_nothing() -> None:
     assert np.isnan(percentile(0.5, np.array([0.4, np.nan, np.nan])).high)
 
 
+def test_a_single_image_has_no_spread() -> None:
+    """Its score is the same in every replicate that has it: no standard error of 0 is claimed."""
+    found = around(0.5, np.full(20, 0.5), images=1)
+    assert found.estimate == 0.5
+    assert np.isnan([found.low, found.high, found.se, found.bias]).all()
+    assert around(0.5, np.full(20, 0.5), images=2).se == 0
+
+
 def test_holm_steps_down_and_never_falls() -> None:
     assert holm({"a": 0.01, "b": 0.04, "c": 0.03}) == pytest.approx({"a": 0.03, "b": 0.06, "c": 0.06})
 
@@ -58,8 +65,6 @@ def test_a_verdict_needs_the_whole_interval(
     monkeypatch: pytest.MonkeyPatch, asked: dict[str, float], outcome: Outcome
 ) -> None:
     monkeypatch.setattr(verdicts, "_asked", lambda *_: Interval(0.5, 0.4, 0.6, 0.05))
-    known: Any = (None, SimpleNamespace(record=None))
-    assert (
-        verdicts.judge(parse({"id": "R", "metric": "AP", "condition": "fog@3", **asked}, "r"), known).outcome
-        is outcome
-    )
+    scores: Any = None  # which are not looked at
+    row = {"id": "R", "metric": "AP", "condition": "fog@3", **asked}
+    assert verdicts.judge(parse(row, "r"), scores).outcome is outcome

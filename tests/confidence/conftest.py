@@ -1,3 +1,0 @@
-"""Runs to resample."""
-
-from scoring.conftest import make as make

@@ -1,0 +1,128 @@
+"""Weighted average precision: ones are the scores, twos are copies, and pycocotools is the judge."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from metrics.crowds import crowded_set, repeated
+from metrics.oracle import coco_evaluation, twelve
+from metrics.scenes import scenes
+from stormproof.metrics.cells import Objects
+from stormproof.metrics.coco import box_numbers, coco_scored, mask_numbers
+from stormproof.metrics.cocomatching import match_boxes, match_masks
+from stormproof.metrics.voc import voc_numbers
+
+
+def weighted(matches, weights):
+    scored = coco_scored(matches, np.atleast_2d(weights))
+    return {name: values[0] for name, values in scored.numbers.items()}, scored.per_class["AP"][0]
+
+
+@settings(max_examples=150, deadline=None)
+@given(scenes())
+def test_weights_of_one_give_the_scores_whatever_else_is_weighed_with_them(scene):
+    truth, found = scene
+    rows = np.ones((11, len(truth.ids)))  # more than are added up side by side
+    rows[::2] = np.arange(len(truth.ids))
+    for match, numbers in ((match_boxes, box_numbers), (match_masks, mask_numbers)):
+        scored = coco_scored(match(truth, found), rows)
+        for name, value in numbers(truth, found).items():
+            assert scored.numbers[name][1::2] == pytest.approx(np.full(5, value), abs=1e-12, nan_ok=True), (
+                name
+            )
+        assert np.array_equal(scored.per_class["AP"][1], scored.per_class["AP"][9], equal_nan=True)
+
+
+@settings(max_examples=60, deadline=None)
+@given(scenes())
+def test_the_score_itself_does_not_depend_on_its_replicates(scene):
+    """To the last bit: scores with and without intervals are one number."""
+    truth, found = scene
+    images = len(truth.ids)
+    drawn = np.random.default_rng(len(found)).poisson(1, (40, images)).astype(np.uint8)
+    weights = np.concatenate([np.ones((1, images), np.uint8), drawn])
+    cell = Objects(truth, found, person=0, scored_masks=True)
+    cell = Objects(truth, found, person=0, scored_masks=True, clean=cell.people)
+    alone, together = cell.scored(weights[:1]), cell.scored(weights)
+    for one, many in ((alone.numbers, together.numbers), (alone.per_class, together.per_class)):
+        for name in one:
+            assert np.array_equal(one[name][0], many[name][0], equal_nan=True), name
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_score_of_a_dense_set_does_not_depend_on_its_replicates(seed):
+    rng = np.random.default_rng(seed)
+    truth, found = crowded_set(37, rng)
+    weights = np.concatenate([np.ones((1, 37)), rng.poisson(1, (19, 37))]).astype(np.uint8)
+    cell = Objects(truth, found)
+    alone, together = cell.scored(weights[:1]), cell.scored(weights)
+    for one, many in ((alone.numbers, together.numbers), (alone.per_class, together.per_class)):
+        for name in one:
+            assert np.array_equal(one[name][0], many[name][0], equal_nan=True), name
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_weight_is_a_number_of_copies(seed):
+    rng = np.random.default_rng(seed)
+    truth, found = crowded_set(12, rng)
+    matches = match_boxes(truth, found)
+    doubled = np.ones(12, int)
+    doubled[seed] = 2
+    for times in (doubled, rng.poisson(1, 12)):
+        expected = twelve(coco_evaluation(*repeated(truth, found, times), "bbox"))
+        numbers, _ = weighted(matches, times)
+        for name, value in expected.items():
+            assert numbers[name] == pytest.approx(value, abs=1e-12), (name, times)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_weight_is_a_number_of_copies_by_every_metric(seed):
+    """Of boxes and people: VOC's AP, object errors, flaws and detection rates as of a set with the copies."""
+    rng = np.random.default_rng(seed)
+    truth, found = crowded_set(12, rng)
+    times = rng.poisson(1.5, 12)
+    cell = Objects(truth, found, person=0)
+    cell = Objects(truth, found, person=0, clean=cell.people)
+    wide_truth, wide_found = repeated(truth, found, times)
+    wide = Objects(wide_truth, wide_found, person=0)
+    wide = Objects(wide_truth, wide_found, person=0, clean=wide.people)
+    once = np.ones((1, len(wide_truth.ids)))
+    weighed, copied = cell.scored(times[None]), wide.scored(once)
+    again = cell.repeated(times).scored(once)
+    assert {"AP", "AR1", "VOC07 AP50", "E", "flaws PMD", "images MD", "ADR", "FPPI"} <= {*weighed.numbers}
+    for name in weighed.numbers:
+        assert weighed.numbers[name] == pytest.approx(copied.numbers[name], abs=1e-12, nan_ok=True), name
+        assert again.numbers[name] == pytest.approx(copied.numbers[name], abs=1e-12, nan_ok=True), name
+    for name in weighed.per_class:
+        assert weighed.per_class[name] == pytest.approx(copied.per_class[name], abs=1e-12, nan_ok=True), name
+
+
+@settings(max_examples=80, deadline=None)
+@given(scenes())
+def test_some_images_are_weights_of_zero_and_one(scene):
+    truth, found = scene
+    cell = Objects(truth, found)
+    chosen = np.arange(0, len(truth.ids), 2)
+    mask = np.isin(np.arange(len(truth.ids)), chosen).astype(int)
+    few = cell.of_images(chosen).scored(np.ones((1, len(chosen))))
+    many = cell.scored(mask[None])
+    for name in few.numbers:
+        assert few.numbers[name] == pytest.approx(many.numbers[name], abs=1e-12, nan_ok=True), name
+    for name in few.per_class:
+        assert few.per_class[name] == pytest.approx(many.per_class[name], abs=1e-12, nan_ok=True), name
+
+
+def test_matches_of_some_images_are_weights_of_zero_and_one():
+    truth, found = crowded_set(10, np.random.default_rng(9))
+    chosen = np.array([1, 4, 7])
+    mask = np.isin(np.arange(10), chosen).astype(int)
+    some = Objects(truth, found).of_images(chosen)
+    few, by_class = weighted(some.boxes, np.ones(3))
+    many, their_classes = weighted(match_boxes(truth, found), mask)
+    assert few == pytest.approx(many)
+    assert by_class == pytest.approx(their_classes, nan_ok=True)
+    assert voc_numbers(some.truth, some.found)["VOC07 AP50"] == pytest.approx(
+        Objects(truth, found).scored(mask[None]).numbers["VOC07 AP50"][0]
+    )

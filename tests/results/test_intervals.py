@@ -1,0 +1,252 @@
+"""Intervals of runs: weights of ones are the scores in every measure, every class and every aggregate."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from engine.scenes import write_scene, write_street
+from metrics.crowds import crowded_set, repeated
+from results.conftest import MODELS, Make
+from stormproof.cli import app
+from stormproof.core.errors import InvalidOption
+from stormproof.engine.config import make_config
+from stormproof.engine.run import run as run_it
+from stormproof.metrics.cells import Objects
+from stormproof.metrics.records import Detections
+from stormproof.results import scoring
+from stormproof.results.aggregates import flat
+from stormproof.results.run import Run
+from stormproof.results.scores import Scores
+from stormproof.results.tables import as_dict
+from stormproof.results.weights import poisson_weights
+
+
+@pytest.fixture
+def ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every replicate is the set itself."""
+    monkeypatch.setattr(
+        scoring, "poisson_weights", lambda ids, *, replicates: np.ones((replicates, len(ids)), np.uint8)
+    )
+
+
+def anew(run: Path, **options: object) -> Scores:
+    """Scores that nothing kept before can be the source of, and that are not kept for others."""
+    shutil.rmtree(run / "scores", ignore_errors=True)
+    found = Run(run).score(**options)  # type: ignore[arg-type]
+    shutil.rmtree(run / "scores", ignore_errors=True)
+    return found
+
+
+@pytest.mark.usefixtures("ones")
+@pytest.mark.parametrize(("model", "on"), [("contrast_masks", "scene"), ("other_names", "street")])
+def test_weights_of_one_give_the_scores_of_a_run(make: Make, model: str, on: str) -> None:
+    scores = anew(make(model, on), replicates=2)
+    assert scores.replicates is not None
+    wanted = {"scene": {"AP", "APs", "AR1", "E", "VOC07 AP50", "flaws PMD", "mask AP"}, "street": {"mIoU"}}
+    assert wanted[on] <= {*scores.replicates.cells}
+    assert {*scores.replicates.cells} == {*scores.cells}
+    for measure, cells in scores.replicates.cells.items():
+        expected = scores.cells[measure]
+        assert {text: v[0] for text, v in cells.items()} == pytest.approx(expected, abs=1e-12, nan_ok=True)
+        totals, spread = flat(scores.aggregates[measure]), scores.spread(measure)
+        one = {name: spread[name][0] for name in totals}
+        assert one == pytest.approx(totals, abs=1e-12, nan_ok=True)
+    assert {*scores.replicates.per_class} == {*scores.per_class}
+    for measure, by_condition in scores.replicates.per_class.items():
+        for text, by_class in by_condition.items():
+            values = {name: interval.estimate for name, interval in by_class.items()}
+            assert values == pytest.approx(scores.per_class[measure][text], abs=1e-12, nan_ok=True)
+            spread = [interval.se for interval in by_class.values() if not np.isnan(interval.se)]
+            assert spread == pytest.approx(np.zeros(len(spread)), abs=1e-12)
+
+
+def test_intervals_stand_around_the_scores(make: Make) -> None:
+    run = make("contrast_boxes")
+    scores = Run(run).score(interval=True)
+    mean = scores.interval("mean", "AP")
+    assert mean.low < scores.aggregates["AP"]["mean"] == mean.estimate < mean.high
+    conditions = {*scores.conditions}
+    assert {*scores.intervals("AP")} - conditions == {*flat(scores.aggregates["AP"])}
+    assert "CE/fog" in scores.intervals("E")
+    said = as_dict(scores)["intervals"]
+    assert "8 images are few" in said["warning"]
+    assert said["aggregates"]["AP"]["mean"]["estimate"] == mean.estimate
+    assert said["cells"]["AP"]["fog@3"]["low"] == scores.interval("fog@3", "AP").low
+    assert (said["images"], said["replicates"]) == (8, 200)
+
+
+def test_every_measure_of_a_run_has_an_interval(make: Make) -> None:
+    """VOC's AP, recalls, counts of flaws and errors among them, not COCO's AP alone."""
+    scores = Run(make("contrast_masks")).score(interval=True)
+    known = [name for name in scores if not np.isnan(scores.score(name, "fog@3"))]
+    assert {"AP", "AR100", "VOC07 AP50", "VOC10 AP50", "mask AR1", "E", "flaws MD", "images PMD"} <= {*known}
+    for name in known:
+        interval = scores.interval("fog@3", name)
+        assert interval.low <= interval.estimate <= interval.high, name
+
+
+def test_intervals_are_of_the_suite_that_the_scores_are_of(make: Make) -> None:
+    run = make("contrast_boxes", name="noise-and-fog", conditions=["noise,fog@3"])
+    scores = Run(run).score(interval=True)
+    mpc = scores.interval("mPC")
+    assert mpc.low < scores.aggregates["AP"]["mPC"] == mpc.estimate == scores.mpc < mpc.high
+
+
+@pytest.mark.usefixtures("ones")
+def test_cd_and_rcd_beside_a_reference(make: Make) -> None:
+    run, other = (
+        make(model, "street", name=f"{model}-noise", conditions=["noise"])
+        for model in ("thresholds", "other_names")
+    )
+    shutil.rmtree(other / "scores", ignore_errors=True)
+    found = anew(run, replicates=2, reference=other).intervals("mIoU")
+    shutil.rmtree(other / "scores")
+    assert {"CD/shot_noise", "mCD", "rCD/gaussian_noise", "mrCD", "delta_P", "delta_mPC"} <= {*found}
+    assert all(abs(interval.bias) < 1e-12 for interval in found.values() if not np.isnan(interval.bias))
+
+
+def test_a_run_does_not_differ_from_itself_and_pairs_keep_their_correlation(make: Make) -> None:
+    scores = Run(make("contrast_boxes", name="noise-and-fog", conditions=["noise,fog@3"])).score(
+        interval=True
+    )
+    found = (scores - scores)["AP"]
+    assert found["mPC"].interval.se == 0
+    assert found["mPC"].holm == 1
+    assert {"P", "rPC", "by_corruption/shot_noise", "fog@3"} <= {*found}
+
+
+def test_differences_are_of_what_both_have_and_are_corrected_together(make: Make) -> None:
+    run, other = Run(make("contrast_boxes")), Run(make("cat_boxes", name="cats-too"))
+    mine, theirs = (each.score(interval=True) for each in (run, other))
+    found = (mine - theirs)["AP"]
+    for text in ("clean", "fog@3", "mean"):
+        value = found[text].interval.estimate
+        assert value == pytest.approx(mine.values("AP")[text] - theirs.values("AP")[text])
+    assert all(each.holm >= each.p for each in found.values() if not np.isnan(each.p))
+
+
+def test_pairs_need_the_same_images_and_as_many_replicates(make: Make) -> None:
+    boxes, maps = Run(make("contrast_boxes")), Run(make("other_names", "street"))
+    with pytest.raises(InvalidOption, match="same images"):
+        boxes.score(interval=True) - maps.score(interval=True)
+    with pytest.raises(InvalidOption, match="resample both alike"):
+        boxes.score(interval=True) - boxes.score(replicates=20)
+    with pytest.raises(InvalidOption, match="interval=True"):
+        boxes.score() - boxes.score()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_detection_rates_of_copies(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    truth, clean = crowded_set(14, rng)
+    weaker = np.round(clean.scores * rng.random(len(clean)), 2)
+    worse = Detections(clean.image, clean.boxes, weaker, clean.labels)
+    times = rng.poisson(1.5, 14)
+
+    def rates(truth, clean, worse, weights):  # type: ignore[no-untyped-def]
+        before = Objects(truth, clean, person=0).people
+        return Objects(truth, worse, person=0, clean=before).scored(weights).numbers
+
+    weighed = rates(truth, clean, worse, times[None].astype(np.uint8))
+    wide, wide_clean = repeated(truth, clean, times)
+    _, wide_worse = repeated(truth, worse, times)
+    copied = rates(wide, wide_clean, wide_worse, np.ones((1, len(wide.ids))))
+    for name in ("ADR", "FPPI"):
+        assert weighed[name] == pytest.approx(copied[name], abs=1e-12)
+
+
+def test_weights_belong_to_images() -> None:
+    many = poisson_weights([f"{i}" for i in range(300)], replicates=100, seed=3)
+    few = poisson_weights(["7", "299"], replicates=40, seed=3)
+    assert (few == many[:40, [7, 299]]).all()
+    assert many.mean() == pytest.approx(1, abs=0.02)
+    assert many.var() == pytest.approx(1, abs=0.05)
+    assert (poisson_weights(["7"], replicates=40, seed=4) != few[:, :1]).any()
+
+
+@pytest.fixture(scope="module")
+def with_holes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Runs of which one image could not be read, on boxes with masks and on label maps."""
+    made = {}
+    for model, write in (("contrast_masks", write_scene), ("thresholds", write_street)):
+        folder = tmp_path_factory.mktemp(model)
+        data = write(folder / "data", images=8)
+        (folder / "data" / "images" / "003.png").write_bytes(b"no image")
+        settings = {"model": f"{MODELS}:{model}", "data": data, "out": str(folder / "run"),
+                    "conditions": ["fog,gaussian_noise"], "engine": "local"}  # fmt: skip
+        run_it(make_config(settings))
+        made[model] = folder / "run"
+    return made
+
+
+@pytest.mark.usefixtures("ones")
+@pytest.mark.parametrize("model", ["contrast_masks", "thresholds"])
+def test_an_image_that_could_not_be_read_counts_nowhere(with_holes: dict[str, Path], model: str) -> None:
+    scores = anew(with_holes[model], replicates=2)
+    said = as_dict(scores)["intervals"]
+    assert (scores.images, len(scores.left_out)) == (7, 1) == (said["images"], len(said["left_out"]))
+    assert scores.replicates is not None
+    for measure, cells in scores.replicates.cells.items():
+        expected = scores.cells[measure]
+        assert {text: v[0] for text, v in cells.items()} == pytest.approx(expected, abs=1e-12, nan_ok=True)
+
+
+def test_an_image_that_could_not_be_read_has_no_weight(
+    with_holes: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name draws none, so it can change none: the others keep the weights of their own names."""
+    asked: list[tuple[str, ...]] = []
+
+    def noted(ids: tuple[str, ...], *, replicates: int) -> np.ndarray:
+        asked.append(tuple(ids))
+        return poisson_weights(ids, replicates=replicates)
+
+    monkeypatch.setattr(scoring, "poisson_weights", noted)
+    for model in ("contrast_masks", "thresholds"):
+        run = Run(with_holes[model])
+        anew(run.folder, replicates=20)
+        assert asked.pop() == tuple(name for i, name in enumerate(run.dataset.ids) if i != 3)
+
+
+def test_pairs_leave_the_same_images_out(with_holes: dict[str, Path]) -> None:
+    holes = Run(with_holes["contrast_masks"]).score(interval=True)
+    assert (holes - holes)["AP"]["mean"].interval.se == 0
+    whole = replace(holes, left_out=())
+    with pytest.raises(InvalidOption, match=r"1 image could be read in one run and not in the other \(4\)"):
+        holes - whole
+
+
+def test_left_out_images_are_said(with_holes: dict[str, Path]) -> None:
+    shown = CliRunner().invoke(app, ["score", str(with_holes["contrast_masks"]), "--interval"])
+    assert shown.exit_code == 0, shown.output
+    assert "7 images, 1 unreadable left out" in " ".join(shown.stdout.split())
+    assert "1 image could not be read and is left out" in shown.stderr
+
+
+def test_a_class_of_one_image_has_no_interval(tmp_path: Path) -> None:
+    """Its replicates are all alike: a spread of nothing would be claimed where nothing is known."""
+    import json
+
+    data = write_scene(tmp_path / "scene", images=8)
+    file = tmp_path / "scene" / "instances.json"
+    content = json.loads(file.read_text())
+    content["categories"].append({"id": 3, "name": "owl"})
+    content["annotations"][3] |= {"category_id": 3}
+    file.write_text(json.dumps(content))
+    settings = {"model": f"{MODELS}:three_classes", "data": data, "out": str(tmp_path / "run"),
+                "conditions": ["fog@1"], "engine": "local"}  # fmt: skip
+    run_it(make_config(settings))
+    scores = Run(tmp_path / "run").score(interval=True)
+    assert scores.replicates is not None
+    for measure in ("AP", "VOC07 AP50", "E"):
+        found = scores.replicates.per_class[measure]["clean"]
+        assert {*found} == {"cat", "dog", "owl"}
+        assert np.isnan([found["owl"].low, found["owl"].high, found["owl"].se]).all(), measure
+        assert not np.isnan([found["cat"].se, found["dog"].se]).any(), measure
+        assert found["owl"].estimate == scores.per_class[measure]["clean"]["owl"]

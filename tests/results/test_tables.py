@@ -1,0 +1,130 @@
+"""Tables of scores made by hand, and what counts as a person."""
+
+from __future__ import annotations
+
+import json
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from stormproof.core.condition import grid
+from stormproof.corruptions.groups import BENCHMARK_15
+from stormproof.metrics.metric import Measure, measures, metric
+from stormproof.metrics.object_error import MatchingRule
+from stormproof.results.scores import ScoreOptions, Scores
+from stormproof.results.tables import (
+    as_csv,
+    as_dict,
+    document,
+    flat_numbers,
+    grid_table,
+    models_table,
+    several,
+    summary_table,
+)
+from stormproof.results.truths import Truths
+
+CONDITIONS = ("clean", *(f"psf_blur@{s}" for s in (1, 2, 3)), *(f"fog@{s}" for s in range(1, 6)))
+VALUES = {text: 0.8 if text.startswith("psf") else 0.4 for text in CONDITIONS} | {"clean": 0.9}
+SUITE = ("clean", *map(str, grid(BENCHMARK_15)))
+
+
+def scores(missing: tuple[str, ...] = (), **more: Any) -> Scores:
+    held = {text: value for text, value in VALUES.items() if text not in missing}
+    return Scores("net", "set", 3, {"AP": held}, CONDITIONS, missing=missing, **more)
+
+
+def columns(table: Any) -> dict[str, list[str]]:
+    return {str(column.header): [str(cell) for cell in column.cells] for column in table.columns}
+
+
+def test_the_mean_of_a_row_is_over_its_own_severities() -> None:
+    shown = columns(grid_table(scores()))
+    assert dict(zip(shown["corruption"], shown["mean"], strict=True)) == {
+        "clean": "90.0", "psf_blur": "80.0", "fog": "40.0"
+    }  # fmt: skip
+    assert shown["4"] == ["", "–", "40.0"]
+    assert columns(summary_table(scores())) == {
+        "measure": ["AP"], "P": ["90.0"], "mean over 8 conditions": ["55.0"]
+    }  # fmt: skip
+    suite = Scores("net", "set", 3, {"AP": dict.fromkeys(SUITE, 0.6) | {"clean": 0.9}}, SUITE)
+    assert columns(summary_table(suite)) == {
+        "measure": ["AP"], "P": ["90.0"], "mPC": ["60.0"], "rPC": ["66.7"]
+    }  # fmt: skip
+
+
+def test_a_partial_grid_has_no_means() -> None:
+    shown = columns(grid_table(scores(missing=("fog@2",))))
+    assert dict(zip(shown["corruption"], shown["mean"], strict=True)) == {
+        "clean": "90.0", "psf_blur": "", "fog": ""
+    }  # fmt: skip
+    assert shown["2"] == ["", "80.0", "–"]
+
+
+def test_several_models_show_the_mean_of_conditions_that_have_no_name() -> None:
+    suite = Scores("net", "set", 3, {"AP": dict.fromkeys(SUITE, 0.6)}, SUITE)
+    assert "mean" not in columns(models_table({"suite": suite}))
+    shown = columns(models_table({"suite": suite, "some": scores()}))
+    assert (shown["mPC"], shown["mean"]) == (["60.0", ""], ["", "55.0"])
+    assert shown["conditions"] == ["76", "9"]
+
+
+def test_trackers_and_spreadsheets_get_numbers_by_name() -> None:
+    flat = flat_numbers(scores())
+    assert flat["AP/fog@3"] == 0.4
+    assert flat["AP/mean"] == pytest.approx(0.55)
+    assert "AP/by_corruption" not in flat
+    lines = as_csv(scores()).splitlines()
+    assert lines[1:3] == ["clean,,,,AP,0.9", "psf_blur@1,psf_blur,1,,AP,0.8"]
+    two = several({"a": scores(), "b,c": scores()}, wants_json=False).splitlines()
+    assert two[0] == "run," + lines[0]
+    assert two[1] == "a," + lines[1]
+    assert two[len(lines)] == '"b,c",' + lines[1]
+
+
+def test_what_is_no_number_is_null_or_nothing() -> None:
+    holes = Scores("net", "set", 3, {"AP": {"clean": math.nan, "fog@1": 0.5}}, ("clean", "fog@1"))
+    assert json.loads(document(as_dict(holes)))["scores"]["AP"] == {"clean": None, "fog@1": 0.5}
+    assert as_csv(holes).splitlines()[1] == "clean,,,,AP,"
+
+
+def test_options_are_named_wherever_scores_are_printed() -> None:
+    asked = ScoreOptions(("person", "car"), MatchingRule(min_score=0.5), ("clean", "fog@1"))
+    words = "classes: person, car; conditions: clean, fog@1; min score: 0.5"
+    assert asked.words == words
+    assert words in str(summary_table(scores(options=asked)).title)
+    assert as_dict(scores(options=asked))["options"]["min_score"] == 0.5
+    assert ScoreOptions().words == ""
+    assert "classes" not in str(summary_table(scores()).title)
+
+
+@pytest.mark.parametrize(
+    ("classes", "label"),
+    [
+        (("car", "person"), 1),
+        (("Pedestrian", "Car"), 0),
+        (("PERSON",), 0),
+        (("rider", "people", "man", "cyclist"), None),
+        (("person sitting", "persons"), None),
+        ((), None),
+    ],
+)
+def test_people_are_the_classes_called_person_or_pedestrian(
+    classes: tuple[str, ...], label: int | None
+) -> None:
+    dataset: Any = SimpleNamespace(classes=classes)
+    assert Truths(dataset, 0, 0).person == label
+
+
+def test_measures_are_listed_by_section() -> None:
+    names = list(measures())
+    order = ["AP", "VOC07 AP50", "mask AP", "mIoU", "E", "ADR", "FPPI", "flaws CBWO"]
+    assert sorted(order, key=names.index) == order
+    with pytest.raises(ValueError, match="two measures are called 'AP'"):
+        metric("boxes", Measure("AP", "again", section="boxes"))(lambda objects, weights: None)
+    with pytest.raises(ValueError, match="lists its measures in one of"):
+        metric("boxes", Measure("new", "nowhere", section="attic"))
+    with pytest.raises(ValueError, match="reads one of"):
+        metric("sounds", Measure("new", "of sounds", section="boxes"))
