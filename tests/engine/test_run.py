@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from stormproof.results.store.completeness import missing_images
 
 from engine.conftest import Configure, all_bytes, all_rows
 from engine.scenes import write_scene
@@ -15,7 +16,6 @@ from stormproof.corruptions import corrupt_image
 from stormproof.datasets import open_dataset
 from stormproof.engine.plan import make_plan, survey
 from stormproof.engine.run import run
-from stormproof.results.store.completeness import missing_images
 from stormproof.results.store.parts import read_failures
 from stormproof.results.store.record import read_record
 
