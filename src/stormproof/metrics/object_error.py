@@ -132,7 +132,7 @@ class ObjectErrors:
             np.bincount(cell, values, minlength=images * classes).reshape(images, classes)
             for values in (self.errors, np.ones(len(cell)))
         )
-        found: Floats = ratio(weighted_sums(weights, sums), weighted_sums(weights, counts))
+        found: Floats = ratio(weighted_sums(weights, sums), weighted_sums(weights, counts.astype(float)))
         return found
 
     def _per_image(self, chosen: Bools) -> Floats:

@@ -22,7 +22,7 @@ from stormproof.core.errors import StoreError
 from stormproof.core.files import make_folder, whole_file
 from stormproof.core.text import finite, plain
 from stormproof.metrics.metric import INPUTS, metrics_of
-from stormproof.models.function import function_model
+from stormproof.models.python import function_model
 from stormproof.results.interval import Interval
 from stormproof.results.run import Run
 from stormproof.results.scores import ImageErrors, Replicates, ScoreOptions, Scores
