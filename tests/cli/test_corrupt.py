@@ -166,7 +166,7 @@ def test_missing_sources_and_empty_folders(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     run = stormproof("corrupt", tmp_path / "empty", tmp_path / "out", "-c", "fog")
     assert run.returncode == 2
-    assert "holds no images" in run.stderr
+    assert "contains no images" in run.stderr
 
 
 @pytest.mark.skipif(

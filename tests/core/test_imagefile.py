@@ -126,7 +126,7 @@ def test_nvjpeg_is_opt_in_and_part_of_what_a_dataset_is(
     assert [other[i].image.shape for i in range(3)] == [plain[i].image.shape for i in range(3)]
     assert [int(other[i].image.mean() - plain[i].image.mean()) for i in range(3)] == [1, 1, 0]
     assert plain.fingerprint != other.fingerprint
-    with pytest.raises(InvalidOption, match="nvJPEG does not turn images"):
+    with pytest.raises(InvalidOption, match="nvJPEG cannot rotate images"):
         open_dataset(f"images:{tmp_path},decode=nvjpeg,exif=apply")
 
 

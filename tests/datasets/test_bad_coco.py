@@ -52,7 +52,7 @@ COCO_CHANGES: dict[str, tuple[Change, list[str]]] = {
     "negative box": (annotation(0, bbox=[2, 3, -10, 8]), ["annotation 1", "[2, 3, -10, 8]"]),
     "nan box": (annotation(2, bbox=[2, 3, float("nan"), 8]), ["annotation 5", "nan"]),
     "short box": (annotation(0, bbox=[2, 3]), ["annotation 1", "bbox [2, 3]"]),
-    "no box": (lambda content: content["annotations"][0].pop("bbox"), ["annotation 1", "lacks bbox"]),
+    "no box": (lambda content: content["annotations"][0].pop("bbox"), ["annotation 1", "has no bbox"]),
     "negative area": (annotation(0, area=-1), ["annotation 1", "area -1"]),
     "wrong rle size": (runs(1, size=[10, 10]), ["annotation 2", "[10, 10]", "[24, 32]"]),
     "rle that does not add up": (runs(1, counts=[0, 5]), ["annotation 2", "add up to 5", "768"]),

@@ -49,13 +49,13 @@ def test_label_map_with_unknown_ids(build: Build, tmp_path: Path, trees: ModuleT
         trees.save(tmp_path / kind / path, trees.label_map(0, value))
         text = complaint(spec)
         assert Path(path).name in text
-        assert f"384 pixels hold unknown class ids [{value}]" in text
+        assert f"384 pixels have unknown class ids [{value}]" in text
 
 
 def test_label_map_of_colours(build: Build, tmp_path: Path, trees: ModuleType) -> None:
     spec = build("camvid")
     trees.save(tmp_path / "tree/testannot/0001TP_008550.png", trees.make_image())
-    assert "0001TP_008550.png: holds colours (mode RGB)" in complaint(spec)
+    assert "0001TP_008550.png: contains colours (mode RGB)" in complaint(spec)
 
 
 def test_label_map_of_another_size(build: Build, tmp_path: Path, trees: ModuleType) -> None:
@@ -177,7 +177,7 @@ def test_yolo_yaml(build: Build, tmp_path: Path, yaml: str, expected: str) -> No
 def test_yolo_boxes_and_polygons_mixed(build: Build, tmp_path: Path) -> None:
     spec = build("yolo")
     (tmp_path / "tree/labels/val/b.txt").write_text("0 0.1 0.1 0.5 0.1 0.5 0.5\n")
-    assert "b.txt, object 0: boxes and polygons are mixed" in complaint(spec)
+    assert "b.txt, object 0: this set mixes boxes and polygons" in complaint(spec)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_folders_and_splits_that_are_not_there(build: Build, tmp_path: Path) -> 
     assert "choose a split: test" in complaint(f"camvid:{tmp_path}/cv")
     assert "no such file or folder; did you mean" in complaint(build("coco", "co").replace("photos", "photo"))
     (tmp_path / "empty").mkdir()
-    assert "holds no images" in complaint(f"images:{tmp_path}/empty")
+    assert "contains no images" in complaint(f"images:{tmp_path}/empty")
     assert "XML annotations" in complaint(f"voc:{tmp_path}/empty")
 
 

@@ -118,7 +118,7 @@ def test_datasets_by_module_and_attribute(photos: Path, monkeypatch: pytest.Monk
         open_dataset("a_package.module:make,wher=x")
     with pytest.raises(UnknownName):
         open_dataset("a_package.module:ready,where=x")
-    with pytest.raises(InvalidOption, match="int, which lacks name, ids"):
+    with pytest.raises(InvalidOption, match="int has no name, ids"):
         open_dataset("a_package.module:nonsense")
     with pytest.raises(InvalidOption, match="path"):
         open_dataset("a_package.module:picky")

@@ -6,7 +6,7 @@ import numpy as np
 
 from stormproof.depth.holes import fill_planes
 from stormproof.depth.sky import find_sky
-from stormproof.depth.stereo import change, stereo_disparity
+from stormproof.depth.stereo import photometric_change, stereo_disparity
 
 SIZE = (100, 160)
 UNKNOWN = np.full(SIZE, np.nan, np.float32)
@@ -113,8 +113,8 @@ def test_a_match_must_look_alike() -> None:
     texture = np.random.default_rng(0).integers(0, 256, (40, 120, 3), dtype=np.uint8)
     left, right = texture[:, :-10], texture[:, 10:]
     disparity = np.full((40, 110), 10, np.float32)
-    assert change(left, right, disparity)[4:-4, 16:-4].max() <= 1
-    assert np.median(change(left, right, disparity - 10)) > 30
+    assert photometric_change(left, right, disparity)[4:-4, 16:-4].max() <= 1
+    assert np.median(photometric_change(left, right, disparity - 10)) > 30
 
 
 def test_an_object_at_the_edge_takes_nothing_from_the_sky() -> None:

@@ -17,7 +17,7 @@ from stormproof.datasets.depthmaps import depth_from_disparity, read_calibration
 from stormproof.depth.estimate import FromStereo
 from stormproof.depth.holes import above_ground, fill_around, find_ground, hidden_from
 from stormproof.depth.sky import find_sky
-from stormproof.depth.stereo import Matching, agree, stereo_depth, stereo_disparity
+from stormproof.depth.stereo import Matching, cross_check, stereo_depth, stereo_disparity
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,9 @@ def test_grey_pairs_work() -> None:
 def test_the_views_must_agree() -> None:
     left = np.array([[3, 3, 3, 3, 3, 3, 3, 3]], np.float32)
     right = np.array([[3, 3, 9, 3, 3, 3, 3, 3]], np.float32)
-    assert np.isnan(agree(left, right)).tolist() == [[True, True, True, False, False, True, False, False]]
+    assert np.isnan(cross_check(left, right)).tolist() == [
+        [True, True, True, False, False, True, False, False]
+    ]
 
 
 def test_what_one_camera_cannot_see_lies_behind() -> None:
@@ -224,7 +226,7 @@ def test_what_is_missing_is_named() -> None:
         FromStereo()(Sample("a", image))
     with pytest.raises(MissingContext, match="calib=FOLDER"):
         FromStereo()(Sample("a", image, context=Context(right=image)))
-    with pytest.raises(InvalidTruth, match="one size"):
+    with pytest.raises(InvalidTruth, match="same size"):
         stereo_disparity(image, image[:5])
     with pytest.raises(InvalidOption, match="at least 1"):
         Matching(0)
@@ -232,7 +234,7 @@ def test_what_is_missing_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("left", "right", "said"),
-    [((20, 30, 3), (20, 30, 1), "channels alike"), ((1, 1, 3), (1, 1, 3), "too small to match")],
+    [((20, 30, 3), (20, 30, 1), "same size and channels"), ((1, 1, 3), (1, 1, 3), "too small to match")],
 )
 def test_pairs_that_cannot_be_matched(left: tuple[int, ...], right: tuple[int, ...], said: str) -> None:
     with pytest.raises(InvalidTruth, match=said):

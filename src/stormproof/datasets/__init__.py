@@ -49,9 +49,8 @@ def find_writer(name: str) -> Writer:
 def open_dataset(text: str) -> Dataset:
     """Open the dataset that a spec string names.
 
-    Kinds are the built-in readers, then those other packages offer in the entry point group
-    `stormproof.datasets`; `package.module:attribute` names a dataset, or a function that makes one.
-    Every kind also takes the options of `with_pixel_rules` (exif, alpha, bits, decode) and of
+    `kinds` lists the kinds; `package.module:attribute` names a dataset in Python, or a function that makes
+    one. Every kind also takes the options of `with_pixel_rules` (exif, alpha, bits, decode) and of
     `attach_context` (depth, disparity, calib, right and so on).
     """
     from stormproof.datasets.context import attach_context
@@ -68,7 +67,7 @@ def open_dataset(text: str) -> Dataset:
         raise DatasetError(f"{text!r:.200}", f"cannot be opened: {error.strerror or error}.") from error
     if lacking(dataset):
         kind, members = type(dataset).__name__, ", ".join(lacking(dataset))
-        raise InvalidOption(f"{text!r} is a {kind}, which lacks {members} of a Dataset.")
+        raise InvalidOption(f"{text!r} is not a dataset: {kind} has no {members}.")
     if pixels.options:
         dataset = with_pixel_rules(dataset, **read_options(with_pixel_rules, pixels))
     if context.options:
@@ -77,7 +76,7 @@ def open_dataset(text: str) -> Dataset:
 
 
 def _find_opener(spec: Spec) -> Callable[..., Any]:
-    """The function that opens a kind, given the main part and options."""
+    """The function that opens a kind of dataset."""
     if spec.kind == OBJECT:
         from stormproof.datasets.dataset import open_object
 
@@ -91,7 +90,7 @@ def _find_opener(spec: Spec) -> Callable[..., Any]:
 
 
 def _attribute_opener(found: Any) -> Callable[..., Any]:
-    """An opener for a dataset, or a function or class that makes one; the main part has named it already."""
+    """An opener for a dataset object, or for a function or class that makes one; it ignores `main`."""
     if not callable(found) or (not isinstance(found, type) and not lacking(found)):
         return lambda main: found
 
@@ -107,6 +106,6 @@ def _attribute_opener(found: Any) -> Callable[..., Any]:
 
 
 def lacking(dataset: object) -> list[str]:
-    """The members of a Dataset that an object lacks; none is evaluated, since a fingerprint takes time."""
+    """The members of a Dataset that an object does not have. None is evaluated: a fingerprint takes time."""
     nothing = object()
     return [name for name in _MEMBERS if inspect.getattr_static(dataset, name, nothing) is nothing]

@@ -1,4 +1,4 @@
-"""ADE20K scene parsing: 150 classes, grey PNGs in which 0 means no truth."""
+"""ADE20K scene parsing: 150 classes, grey PNGs in which 0 means unlabelled."""
 
 from __future__ import annotations
 

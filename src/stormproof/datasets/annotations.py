@@ -17,12 +17,12 @@ _PLAIN = re.compile(r"\w[\w.-]*", re.ASCII)  # a file name without folders
 
 
 def list_images(root: Path) -> list[Path]:
-    """All image files below `root`, in one fixed order."""
+    """All image files below `root`, in a fixed order."""
     return list_files(root, IMAGE_SUFFIXES)
 
 
 def by_stem(paths: Iterable[Path], endings: Sequence[str] = ()) -> dict[str, Path]:
-    """Files by name without suffix (and without the first of `endings` that fits); a name may occur once.
+    """Files by stem, without the first of `endings` that matches; two files with one stem are an error.
 
     >>> by_stem([Path("d/a_depth.png")], ["_depth"])["a"].name
     'a_depth.png'
@@ -32,7 +32,7 @@ def by_stem(paths: Iterable[Path], endings: Sequence[str] = ()) -> dict[str, Pat
         ending = next((e for e in endings if path.stem.endswith(e)), "")
         key = path.stem.removesuffix(ending)
         if key in found:
-            raise DatasetError(path, f"is a second file for {key!r}, beside {found[key]}; keep one.")
+            raise DatasetError(path, f"is a second file for {key!r}; the first is {found[key]}; keep one.")
         found[key] = path
     return found
 
@@ -40,20 +40,20 @@ def by_stem(paths: Iterable[Path], endings: Sequence[str] = ()) -> dict[str, Pat
 def paired(
     images: Mapping[str, Path], labels: Mapping[str, Path], where: Path
 ) -> tuple[tuple[str, ...], tuple[Path, ...], tuple[Path, ...]]:
-    """Names in order, with their images and label files; one without the other is an error."""
+    """Sorted names with their images and label files; an image without labels is an error, or the reverse."""
     problems = [DatasetError(images[name], "has no label file.") for name in images.keys() - labels.keys()]
     problems += [DatasetError(labels[name], "has no image.") for name in labels.keys() - images.keys()]
     raise_all(sorted(problems, key=str))
     if not images:
-        raise DatasetError(where, "holds no images.")
+        raise DatasetError(where, "contains no images.")
     names = tuple(sorted(images))
     return names, tuple(images[name] for name in names), tuple(labels[name] for name in names)
 
 
-def listed(
+def split_files(
     names: Sequence[str], files: Mapping[str, Path], expected: Path, split: str | None
 ) -> tuple[Path, ...]:
-    """The file of every name in a split; `expected` shows in errors what a missing one is called."""
+    """The annotation files of a split; errors name missing files after the pattern of `expected`."""
     problems = [
         DatasetError(
             f"{expected.parent}/{name}{expected.suffix}", "no such annotation file.", f"split {split}"
@@ -66,8 +66,8 @@ def listed(
 
 
 def read_split(path: Path) -> tuple[str, ...]:
-    """The names in a split file: the first word of each line; further words (labels) are not read."""
-    return distinct((line.split()[0] for line in read_lines(path)), path, "image")
+    """The names in a split file: the first word of each line."""
+    return unique_names((line.split()[0] for line in read_lines(path)), path, "image")
 
 
 def split_folder(root: Path, split: str) -> Path:
@@ -78,7 +78,7 @@ def split_folder(root: Path, split: str) -> Path:
 
 
 def split_name(root: Path, split: str | None) -> str:
-    """What a dataset in a folder is called, or one split of it."""
+    """The name of a dataset in a folder, or of one of its splits."""
     return f"{root.name}-{split}" if split else root.name
 
 
@@ -90,8 +90,8 @@ def unknown_split(split: str, found: Iterable[str], where: Path) -> DatasetError
     return DatasetError(where, f"no split {split!r}.{guess} {listing}")
 
 
-def distinct(names: Iterable[str], file: object, kind: str) -> tuple[str, ...]:
-    """The names as a tuple, each of which may occur once: `kind` is what they name."""
+def unique_names(names: Iterable[str], file: object, kind: str) -> tuple[str, ...]:
+    """The names as a tuple; a name that occurs twice is an error. `kind` says what they name."""
     names, seen = tuple(names), set[str]()
     problems = []
     for name in names:
@@ -103,7 +103,7 @@ def distinct(names: Iterable[str], file: object, kind: str) -> tuple[str, ...]:
 
 
 def class_names(names: Iterable[object], file: object) -> tuple[str, ...]:
-    return distinct((str(name).strip() for name in names), file, "class name")
+    return unique_names((str(name).strip() for name in names), file, "class name")
 
 
 def read_classes(path: Path) -> tuple[str, ...]:
@@ -112,14 +112,14 @@ def read_classes(path: Path) -> tuple[str, ...]:
 
 
 def raise_all(problems: Sequence[DatasetError]) -> None:
-    """Raise the first problem, carrying the rest; nothing happens when there is none."""
+    """Raise the first problem, if there is one; it carries the others."""
     if problems:
         first = problems[0]
         raise DatasetError(first.file, first.problem, first.record, tuple(problems[1:]))
 
 
 def expect_list(record: object, key: str, file: object) -> list[Any]:
-    """`record[key]`, which must be a list of objects, as every JSON annotation file has some."""
+    """`record[key]`, which must be a list."""
     value = record.get(key) if isinstance(record, Mapping) else None
     if not isinstance(value, list):
         raise DatasetError(file, f"has no list {key!r}; is this the right kind of annotation file?")
@@ -127,36 +127,36 @@ def expect_list(record: object, key: str, file: object) -> list[Any]:
 
 
 def required(record: object, key: str, file: object, where: str) -> Any:
-    """`record[key]`, which the format says must be there."""
+    """`record[key]`, which the format requires."""
     if not isinstance(record, Mapping) or key not in record:
-        raise DatasetError(file, f"lacks {key!r}.", where)
+        raise DatasetError(file, f"has no {key!r}.", where)
     return record[key]
 
 
 def is_number(value: object) -> bool:
-    """Whether a value from JSON is a number that a coordinate can be: not a truth value, NaN or 10⁴⁰⁰."""
+    """Whether a JSON value can be a coordinate: a number, but not a boolean, NaN or 10⁴⁰⁰."""
     return type(value) in (int, float) and -1e15 < value < 1e15  # type: ignore[operator]
 
 
 def are_corners(box: Sequence[float]) -> bool:
-    """Whether x1 y1 x2 y2 are finite and in order."""
+    """Whether x1, y1, x2, y2 are finite, with x1 ≤ x2 and y1 ≤ y2."""
     return all(map(isfinite, box)) and box[2] >= box[0] and box[3] >= box[1]
 
 
 def is_coco_box(box: object) -> bool:
-    """Whether a value from JSON is x, y, width, height."""
+    """Whether a JSON value is a box x, y, width, height."""
     if not isinstance(box, list) or len(box) != 4:
         return False
     return all(map(is_number, box)) and min(box[2:]) >= 0
 
 
-def unless_whole(flag: object) -> float:
-    """0 for an object that a file calls whole; else NaN, as the file does not say how much is missing."""
+def flagged_fraction(flag: object) -> float:
+    """The fraction that a flag such as `occluded` stands for: 0 if it is false, else unknown (NaN)."""
     return 0.0 if flag is False else nan
 
 
 def identifier(record: object, key: str, file: object, where: str) -> int | str:
-    """`record[key]`, which must be a whole number or a string, as ids are."""
+    """`record[key]`, an id: a whole number or a string."""
     value = required(record, key, file, where)
     if type(value) is not str and not (type(value) is int and abs(value) < 1 << 63):
         raise DatasetError(file, f"{key} {value!r:.60} must be a whole number or a string.", where)
@@ -164,8 +164,8 @@ def identifier(record: object, key: str, file: object, where: str) -> int | str:
 
 
 def checked_size(height: object, width: object, file: object, where: str = "") -> tuple[int, int]:
-    """The height and width that a file states for an image; more pixels than any image file may have are
-    refused, since masks of that size would be made."""
+    """The height and width that a file states for an image. Too many pixels are refused, since masks of that
+    size would be allocated."""
     if type(height) is not int or type(width) is not int or min(height, width) < 1:
         problem = f"height and width are {(height, width)!r:.80}; they must be whole numbers > 0."
         raise DatasetError(file, problem, where)
@@ -177,11 +177,11 @@ def checked_size(height: object, width: object, file: object, where: str = "") -
 
 
 def file_name(record: object, file: object, where: str, key: str = "file_name") -> Path:
-    """The path that a record gives, below some folder; one that leads out of the folder is refused."""
+    """The relative path in a record; a path that leads out of the folder is refused."""
     name = required(record, key, file, where)
     path = Path(name) if isinstance(name, str) and name and "\0" not in name else None
     if path is not None and _PLAIN.fullmatch(name):
-        return path  # as nearly all, without taking the path apart
+        return path  # nearly all are plain names; this is faster
     if path is None or path.is_absolute() or ".." in path.parts:
         raise DatasetError(file, f"{key} {name!r} must be a path below the images folder.", where)
     return path

@@ -16,14 +16,14 @@ from stormproof.core.spec import opens
 from stormproof.datasets.annotations import (
     are_corners,
     by_stem,
-    distinct,
     expect_list,
     file_name,
+    flagged_fraction,
     list_images,
     paired,
     raise_all,
     split_folder,
-    unless_whole,
+    unique_names,
 )
 from stormproof.datasets.cityscapes import SEMANTIC_CLASSES
 from stormproof.datasets.dataset import FileDataset
@@ -33,7 +33,7 @@ CLASSES = (
     "pedestrian", "rider", "car", "truck", "bus", "train", "motorcycle", "bicycle", "traffic light",
     "traffic sign",
 )  # fmt: skip
-# Names of the 2018 release, and those that the benchmark excuses, by the class they would count as.
+# Names of the 2018 release; and categories that the benchmark excuses, with the class they would count as.
 RENAMED = {"person": "pedestrian", "bike": "bicycle", "motor": "motorcycle"}
 EXCUSED = {"other person": "pedestrian", "other vehicle": "car", "trailer": "truck"}
 
@@ -42,19 +42,19 @@ EXCUSED = {"other person": "pedestrian", "other vehicle": "car", "trailer": "tru
 def open_bdd(main: str, *, images: str | None = None) -> FileDataset:
     """Boxes from `det_val.json` or `bdd100k_labels_images_val.json`; `images` is the folder of its images.
 
-    Labels without a box (lanes, drivable areas) are not objects and are left out.
+    Labels without a box (lanes, drivable areas) are skipped.
     """
     path = locate(main)
     content = read_json(path)
     frames = content if isinstance(content, list) else expect_list(content, "frames", path)
     names = [file_name(frame, path, f"frame {i}", "name") for i, frame in enumerate(frames)]
-    raise_all([problem for i, frame in enumerate(frames) for problem in _strange(frame, path, f"frame {i}")])
+    raise_all([error for i, frame in enumerate(frames) for error in _malformed(frame, path, f"frame {i}")])
     raise_all([problem for frame in frames for problem in _problems(frame, path)])
     directory = folder(locate(images, path.parent), "images") if images else path.parent
     return FileDataset(
         name=path.stem,
         root=path.parent,
-        ids=distinct((name.stem for name in names), path, "frame"),
+        ids=unique_names((name.stem for name in names), path, "frame"),
         images=tuple(directory / name for name in names),
         labels=BddBoxes(tuple(tuple(_boxed(frame)) for frame in frames)),
         sources=(path,),
@@ -84,8 +84,8 @@ def open_bdd_segmentation(main: str, *, split: str = "val") -> FileDataset:
     )
 
 
-def _strange(frame: Mapping[str, Any], path: Path, where: str) -> Iterator[DatasetError]:
-    """What is not even built as a frame is."""
+def _malformed(frame: Mapping[str, Any], path: Path, where: str) -> Iterator[DatasetError]:
+    """Errors in the structure of a frame."""
     labels = frame.get("labels")
     if labels is not None and not isinstance(labels, list):
         yield DatasetError(path, f"labels is {labels!r:.60}, not a list.", where)
@@ -94,7 +94,7 @@ def _strange(frame: Mapping[str, Any], path: Path, where: str) -> Iterator[Datas
         attributes = label.get("attributes") if isinstance(label, Mapping) else None
         if not isinstance(label, Mapping) or not isinstance(attributes, Mapping | None):
             yield DatasetError(
-                path, f"is {label!r:.60}; it and its attributes must be objects.", f"{where}, label {i}"
+                path, f"is {label!r:.60}; a label and its attributes must be objects.", f"{where}, label {i}"
             )
 
 
@@ -127,7 +127,7 @@ def _corners(label: Mapping[str, Any]) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class BddBoxes:
-    """The boxed labels of each frame."""
+    """The labels of each frame that have boxes."""
 
     frames: tuple[tuple[Mapping[str, Any], ...], ...]
 
@@ -143,7 +143,7 @@ class BddBoxes:
                 labels=np.array([CLASSES.index(_class(label)) for label in labels], np.int64),
                 crowd=np.array([bool(a.get("crowd")) for a in attributes], np.bool_),
                 ignore=np.array([label["category"] in EXCUSED for label in labels], np.bool_),
-                occlusion=np.array([unless_whole(a.get("occluded")) for a in attributes]),
-                truncation=np.array([unless_whole(a.get("truncated")) for a in attributes]),
+                occlusion=np.array([flagged_fraction(a.get("occluded")) for a in attributes]),
+                truncation=np.array([flagged_fraction(a.get("truncated")) for a in attributes]),
             )
         )

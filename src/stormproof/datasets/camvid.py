@@ -1,4 +1,4 @@
-"""CamVid street scenes: 11 classes and a void, in the SegNet layout or as an images/labels pair."""
+"""CamVid street scenes: 11 classes and a void, in the SegNet layout or in folders `images` and `labels`."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _classes(root: Path) -> tuple[tuple[str, ...], int]:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DatasetError(
-            path, f"must hold 'classes' (names by number) and 'ignore_index': {error}."
+            path, f"must contain 'classes' (names by number) and 'ignore_index': {error}."
         ) from None
     if [number for number, _ in numbered] != list(range(len(numbered))):
         raise DatasetError(
@@ -93,7 +93,7 @@ def _classes(root: Path) -> tuple[tuple[str, ...], int]:
 
 
 def _void(destination: Destination) -> int:
-    """CamVid's own classes end with the void; other sets of classes use 255."""
+    """The value of unlabelled pixels: CamVid's own for its own classes, else 255."""
     return VOID if destination.semantic_classes == CLASSES else IGNORE
 
 

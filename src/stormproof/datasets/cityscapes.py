@@ -80,9 +80,9 @@ INSTANCE_IDS, POLYGONS, LABEL_IDS, TRAIN_IDS = (
 def open_cityscapes(
     main: str, *, split: str = "val", annotations: str = "gtFine", excuse_caravans: bool = False
 ) -> FileDataset:
-    """Open a Cityscapes folder: 19 semantic classes, and 8 classes of instances where ids or polygons exist.
+    """Open a Cityscapes folder: 19 semantic classes, and 8 instance classes if there are ids or polygons.
 
-    `annotations=gtCoarse` reads the coarse set. Caravans and trailers are no objects, as in the converter
+    `annotations=gtCoarse` reads the coarse set. Caravans and trailers are skipped, as by the converter
     behind the published detection numbers; with `excuse_caravans=true` they excuse detections of any class.
     """
     root = locate(main)
@@ -118,7 +118,7 @@ def _annotation_files(root: Path, annotations: str) -> dict[str, Path]:
             if path.name.endswith(ending):
                 found.setdefault(path.name.removesuffix(ending), path)
     if not found:
-        raise DatasetError(root, f"holds no *_{annotations}_{INSTANCE_IDS}, …{POLYGONS} or …{LABEL_IDS}.")
+        raise DatasetError(root, f"contains no *_{annotations}_{INSTANCE_IDS}, …{POLYGONS} or …{LABEL_IDS}.")
     return found
 
 
@@ -128,7 +128,7 @@ def _expected_image(place: Path, name: str) -> Path:
 
 @dataclass(frozen=True)
 class CityscapesLabels:
-    """One annotation file per frame, of whichever kind is there."""
+    """One annotation file per frame, of any kind."""
 
     files: tuple[Path, ...]
     excuse_caravans: bool = False
@@ -150,15 +150,15 @@ class CityscapesLabels:
 
 
 def _semantic(numbers: npt.NDArray[np.int32], file: Path) -> SemanticMap:
-    """Train ids from label ids, or from instance ids: label × 1000 + count."""
+    """Train ids from label ids, or from instance ids, which are label × 1000 + count."""
     return semantic_map(_label_ids(numbers), {label.id: label.train_id for label in LABELS}, file)
 
 
 def _instances(numbers: npt.NDArray[np.int32], excuse_caravans: bool) -> Instances:
-    """Objects from instance ids; a countable class without a count is a group, which is a crowd.
+    """Objects from instance ids; an instance class without a count is a group, that is a crowd.
 
-    Caravans and trailers are not classes of the benchmark. Where they are to excuse detections of any class,
-    each becomes one ignored object of every class.
+    Caravans and trailers are not classes of the benchmark. To excuse detections of any class, each becomes
+    one ignored object of every class.
     """
     ids, labels, masks, crowd, ignore = [], [], [], [], []
     for number, mask in masks_by_id(numbers).items():
@@ -181,7 +181,7 @@ def _instances(numbers: npt.NDArray[np.int32], excuse_caravans: bool) -> Instanc
 
 
 def draw_polygons(file: Path) -> npt.NDArray[np.int32]:
-    """The map of instance ids that a polygon file describes: later polygons cover earlier ones."""
+    """The map of instance ids that a polygon file describes; later polygons cover earlier ones."""
     content = read_json(file)
     height, width = _polygon_size(content, file)
     canvas = PIL.Image.new("I", (width, height), 0)
@@ -204,7 +204,7 @@ def draw_polygons(file: Path) -> npt.NDArray[np.int32]:
 
 
 def _polygon_label(name: str, file: Path, i: int) -> tuple[Label, bool]:
-    """The label, and whether it is that of a group: 'persongroup' is a group of persons."""
+    """The label, and whether the name denotes a group, as 'persongroup' does."""
     group = name not in BY_NAME and name.endswith("group")
     known = BY_NAME.get(name.removesuffix("group") if group else name)
     if known is None:
@@ -255,7 +255,7 @@ def _write(destination: Destination, name: str, sample: Sample) -> tuple[Path, R
         destination.write_text(f"camera/{below}", f"{frame}_camera.json", content)
         if context.depth is not None:
             disparity = np.float32(camera.fx * camera.baseline) / context.depth
-            coded = np.minimum(disparity * 256 + 1, 65535)  # 0 would be "no measurement"
+            coded = np.minimum(disparity * 256 + 1, 65535)  # 0 means "no measurement"
             destination.write_map(f"disparity/{below}", f"{frame}_disparity", coded.astype(np.uint16))
     return path, {}
 

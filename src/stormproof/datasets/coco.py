@@ -22,7 +22,6 @@ from stormproof.core.spec import Spec, opens
 from stormproof.datasets.annotations import (
     checked_size,
     class_names,
-    distinct,
     expect_list,
     file_name,
     identifier,
@@ -30,13 +29,14 @@ from stormproof.datasets.annotations import (
     is_number,
     raise_all,
     required,
+    unique_names,
 )
 from stormproof.datasets.dataset import Dataset, FileDataset
 from stormproof.datasets.image_files import image_path
 from stormproof.datasets.writing import Destination, Record, Writer
 
 _NUMBERS: set[type] = {int, float}
-# Of an annotation, its id, image_id, category_id, bbox and area, where nothing can be wrong with them.
+# The types that a sound annotation has: its own, and those of id, image_id, category_id, bbox and area.
 _KINDS: tuple[set[type], ...] = ({dict}, {int}, {int, str}, {int, str}, {list}, _NUMBERS)
 
 
@@ -44,7 +44,7 @@ _KINDS: tuple[set[type], ...] = ({dict}, {int}, {int, str}, {int, str}, {list}, 
 def open_coco(main: str, *, images: str | None = None, masks: bool = True) -> FileDataset:
     """Open `instances_*.json`; `images` is the folder of its images, `masks=false` reads boxes only.
 
-    Truth needs no image files: without an images folder everything but indexing works.
+    Truth needs no image files: without an images folder, everything but indexing works.
     """
     path = locate(main)
     content = read_json(path)
@@ -56,7 +56,7 @@ def open_coco(main: str, *, images: str | None = None, masks: bool = True) -> Fi
     return FileDataset(
         name=path.stem,
         root=path.parent,
-        ids=distinct(map(str, numbers), path, "image id"),
+        ids=unique_names(map(str, numbers), path, "image id"),
         images=tuple(directory / _image_file(record, path) for record in records),
         labels=index_annotations(annotations, records, [*categories], path, masks=masks),
         sources=(path,),
@@ -67,14 +67,14 @@ def open_coco(main: str, *, images: str | None = None, masks: bool = True) -> Fi
 
 
 def _image_file(record: Mapping[str, Any], path: Path) -> Path:
-    """The image's file; ground truth made only for scoring may name none, and then no file is found."""
+    """The image's file. Ground truth made only for scoring may not name it; then the path does not exist."""
     if "file_name" not in record:
         return Path(str(record["id"]))
     return file_name(record, path, f"image {record['id']}")
 
 
 def read_categories(content: object, path: Path) -> dict[int, str]:
-    """Names by category id, in the order of ids, which is the order of labels."""
+    """Class names by category id, sorted by id, which is the order of labels."""
     found: dict[int, str] = {}
     for record in expect_list(content, "categories", path):
         number = required(record, "id", path, "a category")
@@ -87,7 +87,7 @@ def read_categories(content: object, path: Path) -> dict[int, str]:
 
 
 def image_folder(path: Path, images: str | None) -> Path:
-    """Where the images are: as given, else the usual places around the annotation file."""
+    """The folder of images: as given, else one of the usual places around the annotation file."""
     if images is not None:
         return folder(locate(images, path.parent), "images")
     split = path.stem.rpartition("_")[2]
@@ -98,11 +98,11 @@ def image_folder(path: Path, images: str | None) -> Path:
 
 @dataclass(frozen=True, eq=False)
 class Annotations:
-    """All annotations of a file as columns, sorted by image; masks are built when an image is asked for."""
+    """All annotations of a file as columns, sorted by image; masks are decoded per image, on demand."""
 
     path: Path
     sizes: tuple[tuple[int, int] | None, ...]
-    first: Ints  # where each image's rows begin, and one entry more: where the last one's end
+    first: Ints  # the first row of each image, and the number of rows
     ids: Ints
     boxes: Floats
     sides: Floats  # widths and heights as the file states them
@@ -128,7 +128,7 @@ class Annotations:
         return Truth(instances)
 
     def every_object(self) -> tuple[Ints, Instances] | None:
-        """All rows at once, each with its image's number; None where there are masks to be made."""
+        """All objects with the index of the image of each; None if there are masks to decode."""
         if self.segmentations is not None:
             return None
         owners = np.repeat(np.arange(len(self.sizes)), np.diff(self.first))
@@ -141,7 +141,7 @@ class Annotations:
         assert self.segmentations is not None
         size, where = self.sizes[index], f"annotation {self.ids[row]}"
         if size is None:
-            raise DatasetError(self.path, "has a mask, but its image no height and width; add them.", where)
+            raise DatasetError(self.path, "has a mask, but its image states no height and width.", where)
         try:
             return segmentation_mask(self.segmentations[row], *size)
         except InvalidTruth as error:
@@ -151,7 +151,7 @@ class Annotations:
 def index_annotations(
     annotations: list[Any], images: list[Any], categories: Sequence[int], path: Path, *, masks: bool
 ) -> Annotations:
-    """Check every annotation and turn the file's rows into columns."""
+    """Check every annotation and turn the rows of the file into columns."""
     place = {record["id"]: i for i, record in enumerate(images)}
     label = {category: i for i, category in enumerate(categories)}
     raise_all(_problems(annotations, place, label, path))
@@ -176,7 +176,7 @@ def index_annotations(
 def _problems(
     annotations: list[Any], images: Mapping[Any, int], labels: Mapping[Any, int], path: Path
 ) -> list[DatasetError]:
-    """Everything wrong with the annotations, except with their masks."""
+    """All errors of the annotations, except for those of masks."""
     if _all_sound(annotations, images, labels):
         return []
     found: list[DatasetError] = []
@@ -191,7 +191,7 @@ def _problems(
 
 
 def _all_sound(annotations: list[Any], images: Mapping[Any, int], labels: Mapping[Any, int]) -> bool:
-    """Whether no annotation has a problem, asked of all at once: one by one takes a million rows seconds."""
+    """Whether no annotation has an error; checking all at once saves seconds for a million rows."""
     try:
         ids, owners, categories, boxes = (
             [row[key] for row in annotations] for key in ("id", "image_id", "category_id", "bbox")
@@ -221,7 +221,7 @@ def _row_problems(
     needed = ("id", "image_id", "category_id", "bbox")
     missing = [key for key in needed if not isinstance(row, Mapping) or key not in row]
     if missing:
-        yield f"lacks {', '.join(missing)}."
+        yield f"has no {', '.join(missing)}."
         return
     if type(row["id"]) is not int or abs(row["id"]) >= 1 << 63:
         yield f"id {row['id']!r:.60} is not a whole number."
@@ -251,11 +251,11 @@ def _size(record: Mapping[str, Any], path: Path) -> tuple[int, int] | None:
 
 
 def _segmentations(rows: list[Any], path: Path) -> tuple[Any, ...] | None:
-    """What each mask is made from, compactly; None if the file has no masks at all."""
+    """The segmentation of each row, compactly; None if the file has none."""
     lacking = [row for row in rows if not row.get("segmentation")]
     if len(lacking) == len(rows):
         return None
-    problem = "has no segmentation; others have one; add it, or read boxes only with masks=false."
+    problem = "has no segmentation, but others have; add it, or read boxes only with masks=false."
     problems = [DatasetError(path, problem, f"annotation {row['id']}") for row in lacking]
     kept: list[Any] = []
     for row in rows:
@@ -269,7 +269,7 @@ def _segmentations(rows: list[Any], path: Path) -> tuple[Any, ...] | None:
 
 
 def _fill_area(stated: Floats, sides: Floats, masks: tuple[RLE, ...] | None) -> Floats:
-    """The stated areas; where there is none, the mask's, or else the box's."""
+    """The stated areas; where there is none, that of the mask, or else of the box."""
     if not np.isnan(stated).any():
         return stated
     own = sides.prod(axis=1) if masks is None else np.array([mask.area for mask in masks], np.float64)

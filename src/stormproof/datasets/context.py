@@ -1,4 +1,4 @@
-"""Context beside a dataset: folders of depth maps, disparities, calibrations and right-hand images."""
+"""Context from files beside a dataset: depth maps, disparities, calibrations and right-hand images."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from stormproof.datasets.depthmaps import (
     stem_of,
 )
 
-# What formats add to a frame's name to tell its files apart.
+# What formats append to the name of a frame in its various files.
 _ENDINGS = ("_leftImg8bit", "_rightImg8bit", "_disparity", "_camera", "_depth", "_disp")
 _Files = tuple[Path, ...] | None
 
@@ -47,15 +47,15 @@ def attach_context(
     right: str | None = None,
     min_confidence: float | None = None,
 ) -> Dataset:
-    """`dataset` with context from files, found by sample id or image name in the folders given.
+    """The dataset with context from files, which are found by sample id or image name in the folders given.
 
-    `depth` holds depth maps (`depth_scale` units per metre), `disparity` disparities (`disparity_scale`
-    units per pixel), which with `calib` become depth; `right` holds the stereo partner's images. Each may
-    also be one file, for all samples. `fill_depth=true` gives pixels of unknown depth the nearest known one.
+    `depth` contains depth maps (`depth_scale` units per metre), `disparity` disparities (`disparity_scale`
+    units per pixel), from which `calib` makes depth, and `right` the right-hand images. Each may also be one
+    file for all samples. `fill_depth=true` gives pixels of unknown depth the nearest known depth.
     `min_confidence` leaves out samples to whose depth 'stormproof depth' gave a lower mean confidence.
     """
     if depth is not None and disparity is not None and calib is not None:
-        raise InvalidOption("depth and disparity with calib both give depth; leave one of them out.")
+        raise InvalidOption("depth, and disparity with calib, both give depth; use one of them.")
     if depth_scale is not None and depth is None:
         raise InvalidOption(f"depth_scale={depth_scale} needs depth=FOLDER.")
     if disparity_scale is not None and disparity is None:
@@ -89,7 +89,7 @@ def _confident(dataset: Dataset, depth: str | None, least: float | None) -> tupl
 
 
 def _companions(dataset: Dataset, text: str | None, suffixes: Iterable[str], noun: str) -> _Files:
-    """One file of a kind per sample."""
+    """The file of each sample in a folder, or the same file for all."""
     if text is None:
         return None
     place = locate(text, getattr(dataset, "root", None))
@@ -100,7 +100,7 @@ def _companions(dataset: Dataset, text: str | None, suffixes: Iterable[str], nou
     names = [_names(name, images[i] if images else None) for i, name in enumerate(dataset.ids)]
     matches = [next((found[name] for name in each if name in found), None) for each in names]
     problems = [
-        DatasetError(place, f"no {noun} for it; looked for {', '.join(each)}.", f"sample {each[0]!r}")
+        DatasetError(place, f"no {noun} found; looked for {', '.join(each)}.", f"sample {each[0]!r}")
         for each, match in zip(names, matches, strict=True)
         if match is None
     ]
@@ -109,7 +109,7 @@ def _companions(dataset: Dataset, text: str | None, suffixes: Iterable[str], nou
 
 
 def _names(name: str, image: Path | None) -> list[str]:
-    """What a sample's companion files may be called, without suffix."""
+    """The stems that the files of a sample may have."""
     stem = PurePosixPath(name).name
     candidates = [stem_of(name), name, stem]
     if image is not None:
@@ -121,7 +121,7 @@ def _names(name: str, image: Path | None) -> list[str]:
 
 @dataclass(frozen=True)
 class ContextFiles:
-    """The files beside each sample, by kind, and how to read them."""
+    """The context files of all samples, and how to read them."""
 
     depth: _Files = None
     disparity: _Files = None
@@ -132,7 +132,7 @@ class ContextFiles:
     fill_depth: bool = False
 
     def read(self, index: int, context: Context) -> Context:
-        """`context` with what the files add to it."""
+        """The context of a sample, with what its files add."""
         calibration = None if self.calibration is None else read_calibration(self.calibration[index])
         if calibration is not None:
             context = replace(context, camera=calibration.camera)
@@ -154,7 +154,7 @@ class ContextFiles:
             return context
         if calibration.camera.baseline is None:
             file = self.calibration[index] if self.calibration else ""
-            raise DatasetError(file, "has no baseline, which depth from disparity needs.")
+            raise DatasetError(file, "has no baseline, which is needed to compute depth from disparity.")
         return replace(context, depth=depth_from_disparity(disparity, calibration))
 
     def paths(self) -> list[Path]:
@@ -164,7 +164,7 @@ class ContextFiles:
 
 @dataclass(frozen=True, eq=False)
 class DatasetWithContext(Wrapper):
-    """Another dataset, each of whose samples gains context."""
+    """A dataset whose samples get context from files; `kept` are the indices of the samples it keeps."""
 
     dataset: Dataset
     files: ContextFiles
@@ -176,26 +176,26 @@ class DatasetWithContext(Wrapper):
 
     @cached_property
     def ids(self) -> Sequence[str]:
-        return [self.dataset.ids[i] for i in self.kept] if self._some else self.dataset.ids
+        return [self.dataset.ids[i] for i in self.kept] if self._is_subset else self.dataset.ids
 
     @cached_property
     def images(self) -> Any:
-        """The images' files, by index as `ids`, or by id if the dataset has them so; None if it has none."""
+        """The image files, as the dataset lists them: by index or by id; None if there are none."""
         images = getattr(self.dataset, "images", None)
         if images is None or isinstance(images, Mapping):
             return images
-        return tuple(images[i] for i in self.kept) if self._some else images
+        return tuple(images[i] for i in self.kept) if self._is_subset else images
 
     @property
-    def _some(self) -> bool:
+    def _is_subset(self) -> bool:
         return len(self.kept) < len(self.dataset)
 
     @cached_property
     def fingerprint(self) -> str:
-        """The dataset's own, and the context's file names and sizes: depth decides how haze looks."""
+        """The dataset's own, with the names and sizes of the context files: depth decides how haze looks."""
         files = [[path.name, path.stat().st_size] for path in self.files.paths()]
         options = [self.files.depth_scale, self.files.disparity_scale, self.files.fill_depth]
-        if self._some:
+        if self._is_subset:
             options.append(list(self.kept))  # type: ignore[arg-type]
         return fingerprint_of(json.dumps([self.dataset.fingerprint, files, options]).encode(), ())
 
@@ -221,5 +221,5 @@ class DatasetWithContext(Wrapper):
         for kind, array in arrays.items():
             files: _Files = getattr(self.files, kind)
             if array is not None and files is not None and array.shape[:2] != size:
-                problem = f"is {array.shape[:2]} (height, width), the image {size}; resize it to the image."
+                problem = f"is {array.shape[:2]} (height, width), but the image is {size}; resize it."
                 raise DatasetError(files[index], problem, f"sample {sample.id!r}")

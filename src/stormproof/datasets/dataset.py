@@ -40,11 +40,11 @@ class Dataset(Described, Protocol):
 
 
 class Labels(Protocol):
-    """What a format must know of each image; everything else is the same for all formats."""
+    """What a format knows about each image; everything else is the same for all formats."""
 
     def truth(self, index: int) -> Truth: ...
     def size(self, index: int) -> tuple[int, int] | None:
-        """Height and width, or None if only the image file tells."""
+        """Height and width, or None if only the image file knows."""
         ...
 
 
@@ -61,11 +61,11 @@ class NoLabels:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FileDataset:
-    """Images on disk, decoded one at a time when asked for.
+    """Image files, each decoded when it is indexed.
 
-    `sources` are the annotation files; their bytes, the class names and the ids make the fingerprint.
+    `sources` are the annotation files; the fingerprint covers their bytes, the class names and the ids.
     `variant` names the options that change the truth read from the same files. `category_ids` are the
-    numbers by which the format's own files know the classes, for writing results in that format.
+    numbers of the classes in the format's own files, for writing results in that format.
     """
 
     name: str
@@ -94,7 +94,7 @@ class FileDataset:
         return self.labels.truth(range(len(self))[index])
 
     def every_object(self) -> tuple[Ints, Instances] | None:
-        """The objects of all images at once, each with its image's number; None if that saves nothing."""
+        """The objects of all images, with the index of the image of each; None if that would be no faster."""
         every = getattr(self.labels, "every_object", None)
         return None if every is None else every()
 
@@ -109,7 +109,7 @@ class FileDataset:
         image = read_image(path, rules=self.rules)
         stated, stored = self.labels.size(index), (image.shape[0], image.shape[1])
         if stated is not None and stated != stored:
-            problem = f"the image is {stored} (height, width), its annotation says {stated}."
+            problem = f"the image is {stored} (height, width), but its annotation says {stated}."
             raise DatasetError(path, problem, record)
         return image
 
@@ -125,13 +125,13 @@ class FileDataset:
 
 
 def fingerprint_of(identity: bytes, sources: Iterable[Path]) -> str:
-    """32 hexadecimal digits over `identity` and the names and bytes of the annotation files."""
+    """A hash, in 32 hexadecimal digits, of `identity` and the names and bytes of the annotation files."""
     total = hashlib.blake2b(identity, digest_size=16)
     for path in sources:
         try:
             with path.open("rb") as file:
                 content = hashlib.file_digest(file, "blake2b").digest()
-        except (OSError, ValueError) as error:  # a name that no file system takes
+        except (OSError, ValueError) as error:  # an invalid file name
             raise DatasetError(path, f"cannot be read: {getattr(error, 'strerror', error)}.") from None
         total.update(os.fsencode(path.name) + b"\0" + content)
     return total.hexdigest()
@@ -148,7 +148,7 @@ def with_pixel_rules(
     bits: int | None = None,
     decode: str | None = None,
 ) -> Dataset:
-    """`dataset` with its image files read by declared rules; docs/datasets.md says what each does."""
+    """The dataset, with rules for reading its image files; docs/datasets.md explains them."""
     given = {"exif": exif, "alpha": alpha, "bits": bits, "decode": decode}
     rules = {name: value for name, value in given.items() if value is not None}
     for name, value in rules.items():
@@ -156,13 +156,13 @@ def with_pixel_rules(
             raise InvalidOption(f"{name}={value}: choose one of {', '.join(map(str, _CHOICES[name]))}.")
     if not _takes_rules(dataset):
         raise InvalidOption(
-            f"{', '.join(rules)}: {dataset.name} has no image files to be read by such rules."
+            f"{', '.join(rules)}: {dataset.name} has no image files, so these options do not apply."
         )
     if decode == "nvjpeg":
         require_nvjpeg()
         if exif == "apply":
-            raise InvalidOption("exif=apply: nvJPEG does not turn images; leave decode=nvjpeg out.")
-    ruled: Dataset = _ruled(dataset, PixelRules(**rules))  # type: ignore[arg-type]  # checked above
+            raise InvalidOption("exif=apply: nvJPEG cannot rotate images; drop decode=nvjpeg.")
+    ruled: Dataset = _with_rules(dataset, PixelRules(**rules))  # type: ignore[arg-type]  # checked above
     return ruled
 
 
@@ -170,8 +170,8 @@ def _takes_rules(value: object) -> bool:
     return is_dataclass(value) and "rules" in {field.name for field in fields(value)}
 
 
-def _ruled(dataset: Any, rules: PixelRules) -> Any:
-    """A copy with the rules, in its labels too where they look at image files."""
+def _with_rules(dataset: Any, rules: PixelRules) -> Any:
+    """A copy of the dataset with the rules, also in its labels if these read image files."""
     labels: Any = getattr(dataset, "labels", None)
     inner = {"labels": replace(labels, rules=rules)} if _takes_rules(labels) else {}
     return replace(dataset, rules=rules, **inner)
@@ -179,7 +179,7 @@ def _ruled(dataset: Any, rules: PixelRules) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class SampleDataset:
-    """Samples in memory; their pixels and truth make the fingerprint."""
+    """Samples in memory; the fingerprint covers their pixels and truth."""
 
     name: str
     samples: tuple[Sample, ...]
@@ -195,12 +195,12 @@ class SampleDataset:
         classes: Sequence[str] = (),
         semantic_classes: Sequence[str] = (),
     ) -> SampleDataset:
-        """A dataset of samples; class names are those given, else those the first sample knows."""
+        """A dataset of samples; without class names, those of the first sample are used."""
         held = tuple(samples)
         for sample in held:
             if not isinstance(sample, Sample):
                 raise InvalidOption(
-                    f"A dataset holds samples, not {type(sample).__name__}; make Sample(id, image)."
+                    f"A dataset consists of samples, not {type(sample).__name__}; use Sample(id, image)."
                 )
         first = held[0] if held else None
         known = tuple(classes) or (first.classes if first else ())
@@ -208,7 +208,7 @@ class SampleDataset:
         held = tuple(replace(s, classes=known, semantic_classes=known_maps) for s in held)
         twice = [name for name, count in Counter(s.id for s in held).items() if count > 1]
         if twice:
-            raise InvalidOption(f"Two samples are called {twice[0]!r}; give each image one id.")
+            raise InvalidOption(f"Two samples have the id {twice[0]!r}; ids must be unique.")
         return cls(name, held, known, known_maps)
 
     @property
@@ -249,8 +249,9 @@ class SampleDataset:
 
 
 def open_object(main: str) -> Dataset:
-    """A dataset that a Python program gave to `stormproof.run`, while that runs."""
+    """A dataset object that this process passed to `stormproof.run`, while that runs."""
     found: Dataset | None = local_object(main)
     if found is None:
-        raise DatasetError(f"{OBJECT}:{main}", "was made in Python, in another process; give it again.")
+        problem = "was made in Python by another process; pass the dataset again."
+        raise DatasetError(f"{OBJECT}:{main}", problem)
     return found

@@ -1,7 +1,6 @@
 """Depth and disparity maps and camera calibrations in files, and folders of estimated depth.
 
-Depth is float32 metres: infinity is the sky, NaN a pixel whose depth nobody measured. Disparity is float32
-pixels, NaN likewise.
+Depth is float32 metres: infinity is the sky, NaN is unknown. Disparity is float32 pixels; NaN is unknown.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ UNITS_16_BIT = 256.0  # KITTI and Cityscapes store 256 units per metre of depth 
 
 @dataclass(frozen=True)
 class Calibration:
-    """A camera, and the pixels to add to a disparity before triangulating (Middlebury's `doffs`)."""
+    """A camera, and the offset in pixels that is added to disparities before triangulating (`doffs`)."""
 
     camera: Camera
     offset: float = 0.0
 
 
 def stem_of(sample_id: str) -> str:
-    """A sample's id as the name of its map's file, which no other id shares.
+    """The stem of the file that stores a sample's map; different ids have different stems.
 
     >>> stem_of("aachen/000001")
     'aachen%2F000001'
@@ -49,10 +48,10 @@ def stem_of(sample_id: str) -> str:
 
 
 def read_depth(path: Path, scale: float | None = None) -> Map:
-    """Depth in metres; `scale` is how many stored units make a metre.
+    """Read depth in metres; `scale` is the number of stored units per metre.
 
-    Without it, 16-bit files have 256 units per metre, as KITTI writes them, and floating-point files
-    (PFM, NPY, TIFF) hold metres. In a file of integers 0 means unknown.
+    By default, 16-bit files have 256 units per metre, as in KITTI, and floating-point files (PFM, NPY, TIFF)
+    contain metres. In a file of integers, 0 means unknown.
     """
     stored, known = _read(path)
     depth = stored / np.float32(_scale(scale, stored, path))
@@ -60,10 +59,10 @@ def read_depth(path: Path, scale: float | None = None) -> Map:
 
 
 def read_disparity(path: Path, scale: float | None = None) -> Map:
-    """Disparity in pixels; `scale` is how many stored units make a pixel.
+    """Read disparity in pixels; `scale` is the number of stored units per pixel.
 
-    Without it, 16-bit files have 256 units per pixel, 8-bit and floating-point files one. In a file of
-    integers 0 means unknown, in one of floats infinity does.
+    By default, 16-bit files have 256 units per pixel, 8-bit and floating-point files one. In a file of
+    integers, 0 means unknown; in a file of floats, infinity does.
     """
     stored, known = _read(path)
     disparity = stored / np.float32(_scale(scale, stored, path))
@@ -73,7 +72,7 @@ def read_disparity(path: Path, scale: float | None = None) -> Map:
 
 
 def depth_from_disparity(disparity: Map, calibration: Calibration) -> Map:
-    """Depth = focal length × baseline / (disparity + offset); no disparity is infinitely far.
+    """Depth = focal length × baseline / (disparity + offset); a disparity of 0 is infinitely far.
 
     >>> camera = Camera(fx=700, fy=700, cx=0, cy=0, baseline=0.5)
     >>> depth_from_disparity(np.array([[35.0, 0.0]], np.float32), Calibration(camera)).tolist()
@@ -88,7 +87,7 @@ def depth_from_disparity(disparity: Map, calibration: Calibration) -> Map:
 
 
 def fill_unknown(depth: Map) -> Map:
-    """Every unknown pixel takes the depth of the nearest known one; a map without any stays as it is."""
+    """Give unknown pixels the depth of the nearest known one; a map without known pixels is unchanged."""
     from scipy.ndimage import distance_transform_edt
 
     unknown = np.isnan(depth)
@@ -100,11 +99,11 @@ def fill_unknown(depth: Map) -> Map:
 
 
 def _read(path: Path) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    """The numbers in a file, and which of them mean anything."""
+    """The numbers in a file, and which of them are known."""
     stored = _read_npy(path) if path.suffix.lower() == ".npy" else _read_image(path)
     if stored.ndim != 2 or stored.dtype.kind not in "uif":
         raise DatasetError(
-            path, f"holds {stored.dtype} {stored.shape}; a depth or disparity map is H×W numbers."
+            path, f"contains {stored.dtype} {stored.shape}; a depth or disparity map is H×W numbers."
         )
     known = ~np.isnan(stored) if stored.dtype.kind == "f" else stored > 0
     return stored, known
@@ -131,7 +130,7 @@ def _scale(scale: float | None, stored: npt.NDArray[Any], path: Path) -> float:
 
 
 def read_calibration(path: Path) -> Calibration:
-    """A KITTI or Middlebury text file, a Cityscapes camera JSON, or JSON with fx, fy, cx, cy."""
+    """Read a KITTI or Middlebury text file, a Cityscapes camera JSON, or JSON with fx, fy, cx, cy."""
     text = read_text(path)
     try:
         if path.suffix.lower() == ".json":
@@ -141,7 +140,7 @@ def read_calibration(path: Path) -> Calibration:
         KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError
     ) as error:  # fmt: skip
         known = "KITTI, Middlebury, Cityscapes, or JSON with fx, fy, cx, cy"
-        raise DatasetError(path, f"is not a calibration ({error!r:.80}); known are {known}.") from None
+        raise DatasetError(path, f"is not a calibration ({error!r:.80}); known formats: {known}.") from None
 
 
 def _from_json(content: Mapping[str, Any]) -> Calibration:

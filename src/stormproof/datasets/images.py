@@ -1,4 +1,4 @@
-"""A plain folder of images, with no truth: enough to corrupt, to predict and to compare predictions."""
+"""A folder of images without truth: enough to corrupt, to predict and to compare predictions."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from stormproof.core.files import folder, locate
 from stormproof.core.imagefile import IMAGE_SUFFIXES
 from stormproof.core.sample import Sample
 from stormproof.core.spec import Spec, opens
-from stormproof.datasets.annotations import distinct, list_images
+from stormproof.datasets.annotations import list_images, unique_names
 from stormproof.datasets.dataset import FileDataset
 from stormproof.datasets.writing import Destination, Record, Writer, drops_maps, drops_objects
 
 
 @opens("images")
 def open_images(main: str) -> FileDataset:
-    """Every image below a folder, or one file; its id is its path in the folder, without the suffix."""
+    """Every image below a folder, or one image; ids are paths below the folder, without suffix."""
     place = locate(main)
     root = place.parent if place.is_file() else folder(place, "images")
     found = [place] if place.is_file() else list_images(root)
     if not found:
-        raise DatasetError(root, f"holds no images ({', '.join(sorted(IMAGE_SUFFIXES))}).")
-    ids = distinct((path.relative_to(root).with_suffix("").as_posix() for path in found), root, "image id")
+        raise DatasetError(root, f"contains no images ({', '.join(sorted(IMAGE_SUFFIXES))}).")
+    names = (path.relative_to(root).with_suffix("").as_posix() for path in found)
+    ids = unique_names(names, root, "image id")
     return FileDataset(
         name=place.stem if place.is_file() else root.name, root=root, ids=ids, images=tuple(found)
     )

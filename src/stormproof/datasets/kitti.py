@@ -22,8 +22,8 @@ from stormproof.datasets.annotations import (
     are_corners,
     by_stem,
     list_images,
-    listed,
     read_split,
+    split_files,
     split_name,
     unknown_split,
 )
@@ -33,20 +33,20 @@ from stormproof.datasets.writing import Destination, Record, Writer, lacks_objec
 CLASSES = ("Car", "Van", "Truck", "Pedestrian", "Person_sitting", "Cyclist", "Tram", "Misc")
 DONT_CARE = "DontCare"
 
-# KITTI grades occlusion: visible, partly, largely, unknown. The fractions are the middle of each grade.
+# KITTI grades occlusion: visible, partly, largely, unknown. Each grade stands for one fraction.
 OCCLUSION = {-1: np.nan, 0: 0.0, 1: 1 / 3, 2: 2 / 3, 3: np.nan}
 
 
 @opens("kitti")
 def open_kitti(main: str, *, split: str | None = None) -> FileDataset:
-    """Open a KITTI object folder; `split` names a list in ImageSets, without it every image is read."""
+    """Open a KITTI object folder; `split` names a list in ImageSets; without it, every image is read."""
     root = locate(main)
     root = root / "training" if (root / "training" / "label_2").is_dir() else root
     labels = by_stem(list_files(first_folder([root / "label_2", root / "labels"], "label files"), {".txt"}))
     ids = _ids(root, split) or tuple(sorted(labels))
-    files = listed(ids, labels, root / "label_2" / "id.txt", split)
+    files = split_files(ids, labels, root / "label_2" / "id.txt", split)
     if not ids:
-        raise DatasetError(root / "label_2", "holds no label files.")
+        raise DatasetError(root / "label_2", "contains no label files.")
     directory = next((p for p in (root / "image_2", root / "images") if p.is_dir()), root / "image_2")
     images = by_stem(list_images(directory)) if directory.is_dir() else {}
     return FileDataset(
@@ -104,14 +104,14 @@ class _Row:
 
 
 def _rows(line: str, file: Path, number: int) -> list[_Row]:
-    """One line: type, truncation, occlusion, angle, box x1 y1 x2 y2, and 3-D fields that are not used.
+    """One line: type, truncation, occlusion, angle, box x1 y1 x2 y2, and 3-D fields, which are not used.
 
     A DontCare region excuses detections of any class, so it becomes one ignored object of every class.
     """
     where, fields = f"line {number}", line.split()
     name = fields[0]
     if name not in (*CLASSES, DONT_CARE):
-        problem = f"unknown type {name!r}; KITTI knows {', '.join(CLASSES)} and {DONT_CARE}."
+        problem = f"unknown type {name!r}; KITTI has {', '.join(CLASSES)} and {DONT_CARE}."
         raise DatasetError(file, problem, where)
     try:
         truncation, occlusion, _, x1, y1, x2, y2 = map(float, fields[1:8])

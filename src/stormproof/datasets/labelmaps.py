@@ -19,54 +19,54 @@ _INDEX_MODES = {"L", "P", "1", "I;16", "I;16B", "I"}
 
 
 def read_label_map(source: Path | bytes, name: str | None = None) -> npt.NDArray[np.int32]:
-    """The numbers stored in a grey, palette or 16-bit label file (or its bytes, called `name` in errors)."""
+    """The numbers in a grey, palette or 16-bit label file, or in its bytes (`name` names it in errors)."""
     path = name or str(source)
     if isinstance(source, Path) and not is_file(source):
         raise DatasetError(path, "no such label map.")
     with opened(source, name) as image:
         if image.mode not in _INDEX_MODES:
-            fix = "this reader wants class numbers in a grey or palette PNG"
-            raise DatasetError(path, f"holds colours (mode {image.mode}), not class numbers; {fix}.")
+            fix = "save class numbers as a grey or palette PNG"
+            raise DatasetError(path, f"contains colours (mode {image.mode}), not class numbers; {fix}.")
         return np.array(image, dtype=np.int32)
 
 
-def semantic_map(numbers: npt.NDArray[np.int32], becomes: Mapping[int, int], file: object) -> SemanticMap:
-    """Class indices for a file's numbers; a number that `becomes` does not know is an error, not a guess."""
+def semantic_map(numbers: npt.NDArray[np.int32], index_of: Mapping[int, int], file: object) -> SemanticMap:
+    """Class indices for the numbers in a file, by `index_of`; an unknown number is an error."""
     seen = np.unique(numbers)
-    unknown = [int(number) for number in seen if int(number) not in becomes]
+    unknown = [int(number) for number in seen if int(number) not in index_of]
     if unknown:
         pixels = int(np.isin(numbers, unknown).sum())
-        known = _ranges(becomes)
-        raise DatasetError(file, f"{pixels} pixels hold unknown class ids {unknown[:10]}; known are {known}.")
+        known = _ranges(index_of)
+        raise DatasetError(file, f"{pixels} pixels have unknown class ids {unknown[:10]}; known: {known}.")
     lowest = int(seen[0])
     table = np.full(int(seen[-1]) - lowest + 1, IGNORE, np.uint8)
     for number in seen:
-        table[int(number) - lowest] = becomes[int(number)]
+        table[int(number) - lowest] = index_of[int(number)]
     return SemanticMap(table[numbers - lowest], ignore=IGNORE)
 
 
 @dataclass(frozen=True)
 class LabelMaps:
-    """One label file per image; `becomes` maps its numbers to class indices."""
+    """One label file per image; `index_of` maps its numbers to class indices."""
 
     files: tuple[Path, ...]
-    becomes: Mapping[int, int]
+    index_of: Mapping[int, int]
 
     def truth(self, index: int) -> Truth:
         file = self.files[index]
-        return Truth(semantic=semantic_map(read_label_map(file), self.becomes, file))
+        return Truth(semantic=semantic_map(read_label_map(file), self.index_of, file))
 
     def size(self, index: int) -> tuple[int, int] | None:
         return image_size(self.files[index])
 
 
 def identity_table(classes: Sequence[str], *ignored: int) -> dict[int, int]:
-    """Numbers 0 … n−1 stand for themselves, the ignored ones for no truth."""
+    """Numbers 0 … n−1 map to themselves, the ignored ones to IGNORE."""
     return {**{i: i for i in range(len(classes))}, **dict.fromkeys(ignored, IGNORE)}
 
 
 def _ranges(numbers: Mapping[int, int]) -> str:
-    """The known numbers, briefly.
+    """Numbers as ranges.
 
     >>> _ranges({0: 0, 1: 1, 2: 2, 255: 255})
     '0–2, 255'

@@ -1,4 +1,4 @@
-"""What a dataset holds, and everything that is wrong with it."""
+"""What a dataset contains, and everything that is wrong with it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Problem:
 
 @dataclass
 class Survey:
-    """Counts over the images that were looked at."""
+    """Counts over the images that were inspected."""
 
     name: str
     images: int
@@ -35,15 +35,15 @@ class Survey:
     semantic_classes: tuple[str, ...]
     looked_at: int = 0
     missing_files: int = 0
-    labels: Counter[str] = field(default_factory=Counter)  # kind of label → images that carry it
-    context: Counter[str] = field(default_factory=Counter)  # kind of context → images that carry it
+    labels: Counter[str] = field(default_factory=Counter)  # kind of label → images that have it
+    context: Counter[str] = field(default_factory=Counter)  # kind of context → images that have it
     sizes: Counter[tuple[int, int]] = field(default_factory=Counter)
     objects: Counter[str] = field(default_factory=Counter)  # class → objects that count
     pixels: Counter[str] = field(default_factory=Counter)  # semantic class → pixels
     excused: int = 0  # crowds and ignored regions
-    outside: int = 0  # boxes that reach beyond their image, as some datasets mean them to
+    outside: int = 0  # boxes that reach beyond their image, as some datasets intend
     problems: list[Problem] = field(default_factory=list)
-    ids: set[str] = field(default_factory=set)  # those looked at
+    ids: set[str] = field(default_factory=set)  # of the inspected images
 
     def summary(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
@@ -66,7 +66,7 @@ class Survey:
 
 
 def survey(dataset: Dataset, indices: Iterable[int], *, step: Callable[[], object] = lambda: None) -> Survey:
-    """Look at the truth and size of some images; pixels are not decoded."""
+    """Inspect the truth and size of some images, without decoding pixels."""
     found = _begin(dataset)
     for index in indices:
         with _noting(found, dataset.ids[index]):
@@ -76,7 +76,7 @@ def survey(dataset: Dataset, indices: Iterable[int], *, step: Callable[[], objec
 
 
 def check(dataset: Dataset, *, step: Callable[[], object] = lambda: None) -> Survey:
-    """Open every image with its truth and context, and note every problem."""
+    """Read every image with its truth and context, and note every problem."""
     found = _begin(dataset)
     for index, name in enumerate(dataset.ids):
         with _noting(found, name):
@@ -101,7 +101,7 @@ def evenly_spread(count: int, most: int) -> list[int]:
 
 
 def problems_of(error: StormproofError) -> list[Problem]:
-    """An error and the others that were found together with it."""
+    """The problems that an error reports."""
     if not isinstance(error, DatasetError):
         return [Problem("", str(error))]
     return [Problem(each.where, each.problem) for each in (error, *error.others)]
@@ -114,14 +114,14 @@ def _begin(dataset: Dataset) -> Survey:
 
 
 def _image_files(dataset: Dataset) -> Sequence[Path]:
-    """The files of a dataset that keeps its images as such, in the order of ids."""
+    """The image files of a dataset, in the order of ids."""
     images = getattr(dataset, "images", ())
     return images if isinstance(images, tuple) else ()
 
 
 @contextmanager
 def _noting(found: Survey, name: str) -> Iterator[None]:
-    """Turns an error about one image into a problem, so that the next image is still looked at."""
+    """Turn an error about one image into a problem, so that the other images are still inspected."""
     found.looked_at += 1
     if name in found.ids:
         found.problems.append(Problem(f"sample {name!r}", "the id occurs twice."))
@@ -154,7 +154,7 @@ def _add_instances(found: Survey, instances: Instances, size: tuple[int, int]) -
         found.objects[found.classes[label]] += 1
     height, width = size
     low, high = instances.boxes[:, :2], instances.boxes[:, 2:]
-    # A pixel of slack: formats that count from 1, or round, touch the edge from outside.
+    # A pixel of tolerance: formats that count from 1, or round, may exceed the edge by one.
     found.outside += int(((low < -1).any(axis=1) | (high > [width + 1, height + 1]).any(axis=1)).sum())
 
 

@@ -1,7 +1,7 @@
-"""Tar archives as WebDataset lays them out: members that share a name up to the first dot are one sample.
+"""Tar archives in WebDataset's layout: members whose names agree up to the first dot are one sample.
 
 `key.jpg` (or .png …) is the image, `key.json` its objects in COCO's terms, `key.semantic.png` its label map.
-Nothing is ever unpacked: members are read in place, and any that could do harm when unpacked is refused.
+Nothing is unpacked: members are read in place, and members that could do harm if unpacked are refused.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Member:
         except OSError as error:
             raise DatasetError(self.archive, f"cannot be read: {error.strerror}.", self.name) from None
         if len(content) != self.size:
-            raise DatasetError(self.archive, "is cut short.", self.name)
+            raise DatasetError(self.archive, "is truncated.", self.name)
         return content
 
     def __str__(self) -> str:
@@ -58,8 +58,8 @@ class Member:
 def open_tar(main: str, *, classes: str | None = None, semantic_classes: str | None = None) -> TarDataset:
     """Open one archive, a pattern (`val-*.tar`) or a range (`val-{0000..0009}.tar`).
 
-    `classes` and `semantic_classes` are text files of one name per line. Without the first, the classes
-    are the category names that occur, in alphabetical order.
+    `classes` and `semantic_classes` are text files of one name per line. By default, the classes are
+    the category names that occur, in alphabetical order.
     """
     archives = _archives(main)
     samples: dict[str, dict[str, Member]] = {}
@@ -71,14 +71,14 @@ def open_tar(main: str, *, classes: str | None = None, semantic_classes: str | N
             samples[key][ending] = member
     images = {key: _image(key, parts) for key, parts in samples.items()}
     if not images:
-        raise DatasetError(archives[0], "holds no members.")
+        raise DatasetError(archives[0], "contains no members.")
     labels = {key: parts["json"] for key, parts in samples.items() if "json" in parts}
     maps = {key: parts[e] for key, parts in samples.items() for e in _SEMANTIC if e in parts}
     beside = archives[0].parent
     names = read_classes(locate(classes, beside)) if classes else _categories_seen(labels)
     areas = read_classes(locate(semantic_classes, beside)) if semantic_classes else ()
     if maps and not areas:
-        problem = "holds label maps; name their classes with semantic_classes=FILE, one per line."
+        problem = "contains label maps; name their classes with semantic_classes=FILE, one per line."
         raise DatasetError(archives[0], problem)
     return TarDataset(archives[0].stem, tuple(samples), images, labels, maps, names, areas)
 
@@ -170,7 +170,7 @@ def _archives(main: str) -> list[Path]:
 def _members(archive: Path) -> Iterator[Member]:
     """The files in an archive; members that point outside it, or at another member, are refused."""
     try:
-        with tarfile.open(archive, "r:") as tar:  # uncompressed only: members are read at their place
+        with tarfile.open(archive, "r:") as tar:  # uncompressed only: members are read in place
             for entry in tar:
                 if entry.isdir():
                     continue
@@ -185,7 +185,7 @@ def _refuse_harm(entry: tarfile.TarInfo, archive: Path) -> None:
     path = PurePosixPath(entry.name)
     if path.is_absolute() or ".." in path.parts or "\\" in entry.name:
         raise DatasetError(
-            archive, "its name leads out of the archive; such members are refused.", entry.name
+            archive, "has a name that leads out of the archive; such members are refused.", entry.name
         )
     if not entry.isreg() or entry.issparse():
         raise DatasetError(
@@ -197,7 +197,7 @@ def _refuse_harm(entry: tarfile.TarInfo, archive: Path) -> None:
 
 
 def _split(member: Member) -> tuple[str, str]:
-    """A member's sample key and ending: everything before, and after, the first dot of the file name."""
+    """The sample key and ending of a member: what precedes and follows the first dot of the file name."""
     path = PurePosixPath(member.name)
     stem, dot, ending = path.name.partition(".")
     if not dot or not stem:
@@ -220,7 +220,7 @@ def _annotations(member: Member) -> list[Any]:
     content = parse_json(member.read(), member)
     rows = content.get("annotations") if isinstance(content, dict) else content
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise DatasetError(member, "must be a list of objects, or hold one as 'annotations'.")
+        raise DatasetError(member, "must be a list of objects, or contain one as 'annotations'.")
     return rows
 
 

@@ -22,14 +22,14 @@ from stormproof.core.spec import Spec, opens
 from stormproof.datasets.annotations import (
     are_corners,
     by_stem,
+    flagged_fraction,
     list_images,
-    listed,
     raise_all,
     read_classes,
     read_split,
+    split_files,
     split_name,
     unknown_split,
-    unless_whole,
 )
 from stormproof.datasets.dataset import FileDataset
 from stormproof.datasets.labelmaps import IGNORE, LabelMaps, identity_table
@@ -45,15 +45,15 @@ CLASSES = (
 
 @opens("voc")
 def open_voc(main: str, *, split: str | None = None, classes: str | None = None) -> FileDataset:
-    """Boxes of a VOC folder; `split` names a list in ImageSets/Main, without it every XML file is read.
+    """Boxes of a VOC folder; `split` names a list in ImageSets/Main; without it, every XML file is read.
 
-    `classes` is a text file of one class name per line, for data in VOC's format with classes of its own.
+    `classes` is a text file of one class name per line, for data in VOC's format with other classes.
     """
     root = _root(locate(main))
     annotations = by_stem(list_files(folder(root / "Annotations", "XML annotations"), {".xml"}))
     ids = _ids(root, "Main", split, annotations)
     names = read_classes(locate(classes, root)) if classes else CLASSES
-    files = listed(ids, annotations, root / "Annotations" / "id.xml", split)
+    files = split_files(ids, annotations, root / "Annotations" / "id.xml", split)
     return FileDataset(
         name=split_name(root, split),
         root=root,
@@ -74,7 +74,7 @@ def open_voc_segmentation(
     maps = by_stem(list_files(folder(root / labels, "palette PNGs"), {".png"}))
     ids = _ids(root, "Segmentation", split, maps)
     names = ("background", *CLASSES)
-    files = listed(ids, maps, root / labels / "id.png", split)
+    files = split_files(ids, maps, root / labels / "id.png", split)
     return FileDataset(
         name=split_name(root, split),
         root=root,
@@ -93,18 +93,18 @@ def _root(path: Path) -> Path:
         if len(years) == 1:
             return years[0]
         if years:
-            raise DatasetError(path, f"holds several years; open one, as {years[0]}.")
+            raise DatasetError(path, f"contains several years; open one of them, such as {years[0]}.")
     return path
 
 
 def _ids(root: Path, purpose: str, split: str | None, found: dict[str, Path]) -> tuple[str, ...]:
     if split is None:
         if not found:
-            raise DatasetError(root, "holds no annotations.")
+            raise DatasetError(root, "contains no annotations.")
         return tuple(sorted(found))
     listing = root / "ImageSets" / purpose / f"{split}.txt"
     if not listing.is_file():
-        # Main also lists every class's own images, as car_val; those are splits, but not worth naming.
+        # Main also lists the images of each class, as in car_val.txt; these need not be suggested.
         names = [f.stem for f in listing.parent.glob("*.txt") if f.stem.rpartition("_")[0] not in CLASSES]
         raise unknown_split(split, names, listing.parent)
     return read_split(listing)
@@ -116,7 +116,7 @@ def _images(root: Path, ids: tuple[str, ...]) -> tuple[Path, ...]:
     return tuple(found.get(name, directory / f"{name}.jpg") for name in ids)
 
 
-# A width or height; some tools write 0 for one they did not look up.
+# A width or height; some tools write 0 if they do not know it.
 _SIDE = re.compile(r"0{0,9}[1-9]\d{0,8}", re.ASCII)
 
 
@@ -146,8 +146,8 @@ class VocBoxes:
             boxes=np.array([_box(found) for found in objects]).reshape(-1, 4),
             labels=np.array([self.classes.index(_class(found)) for found in objects], np.int64),
             ignore=np.array([_flag(found, "difficult") is True for found in objects], np.bool_),
-            occlusion=np.array([unless_whole(_flag(found, "occluded")) for found in objects]),
-            truncation=np.array([unless_whole(_flag(found, "truncated")) for found in objects]),
+            occlusion=np.array([flagged_fraction(_flag(found, "occluded")) for found in objects]),
+            truncation=np.array([flagged_fraction(_flag(found, "truncated")) for found in objects]),
         ))  # fmt: skip
 
     def _problems(self, found: Element) -> Iterator[str]:
@@ -164,7 +164,7 @@ def _class(found: Element) -> str:
 
 
 def _corners(found: Element) -> tuple[float, float, float, float]:
-    """xmin, ymin, xmax, ymax as written; what is missing or no number is NaN."""
+    """xmin, ymin, xmax, ymax as written; NaN if missing or not a number."""
 
     def number(key: str) -> float:
         try:
@@ -176,7 +176,7 @@ def _corners(found: Element) -> tuple[float, float, float, float]:
 
 
 def _box(found: Element) -> tuple[float, float, float, float]:
-    """Corners as pixel edges: VOC counts pixels from 1 and means the last one to belong to the box."""
+    """Corners as pixel edges: VOC counts pixels from 1, and the last one belongs to the box."""
     x1, y1, x2, y2 = _corners(found)
     return x1 - 1, y1 - 1, x2, y2
 
@@ -191,14 +191,14 @@ def _flag(found: Element, key: str) -> bool | None:
 # ROOT/SPLIT/collected/AnnotationsPositiveNegative/*.xml.
 PEOPLE = ("person",)
 NREC_IMAGES, NREC_ANNOTATIONS = "ImagesPositiveNegative", "AnnotationsPositiveNegative"
-PARTS = ("person-part", "person_part", "personpart")  # heavily occluded: excuses detections, is not demanded
+PARTS = ("person-part", "person_part", "personpart")  # heavily occluded: ignored
 
 
 @opens("nrec")
 def open_nrec(main: str, *, split: str = "test") -> FileDataset:
     """People of one split: train, val or test. Parts of people are ignored regions, as in the benchmark.
 
-    An image without a file of labels shows nobody.
+    An image without a label file shows nobody.
     """
     root = locate(main)
     place = root / split / "collected"

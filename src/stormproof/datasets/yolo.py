@@ -22,7 +22,7 @@ from stormproof.core.imagefile import AS_STORED, PixelRules, image_size
 from stormproof.core.masks import polygon_mask
 from stormproof.core.sample import RLE, Instances, Sample, Truth
 from stormproof.core.spec import Spec, opens
-from stormproof.datasets.annotations import class_names, distinct, list_images, unknown_split
+from stormproof.datasets.annotations import class_names, list_images, unique_names, unknown_split
 from stormproof.datasets.dataset import FileDataset
 from stormproof.datasets.writing import Destination, Record, Writer, objects_of
 
@@ -31,15 +31,15 @@ Row = tuple[int, tuple[float, ...]]  # a class and its numbers: 4 for a box, 6 o
 
 @opens("yolo")
 def open_yolo(main: str, *, split: str = "val") -> FileDataset:
-    """Open a `data.yaml`; labels lie in a `labels` folder that mirrors `images`.
+    """Open a `data.yaml`; labels are in a `labels` folder that mirrors `images`.
 
-    An image without a label file has no objects, as YOLO means it.
+    An image without a label file has no objects, by YOLO's convention.
     """
     path = locate(main)
     path = path / "data.yaml" if path.is_dir() else path
     content = read_yaml(path)
     if not isinstance(content, dict):
-        raise DatasetError(path, "must hold 'names' and the splits 'train', 'val' or 'test'.")
+        raise DatasetError(path, "must contain 'names' and the splits 'train', 'val' or 'test'.")
     classes = _classes(content.get("names"), path)
     root = _root(path, content.get("path"))
     images = _images(content, split, root, path)
@@ -49,7 +49,7 @@ def open_yolo(main: str, *, split: str = "val") -> FileDataset:
     return FileDataset(
         name=f"{path.parent.name if path.stem == 'data' else path.stem}-{split}",
         root=root,
-        ids=distinct((image.stem for image in images), path, "image id"),
+        ids=unique_names((image.stem for image in images), path, "image id"),
         images=images,
         labels=YoloObjects(images, rows, polygons),
         sources=(path, *(text for text in texts if text.is_file())),
@@ -69,7 +69,7 @@ def _classes(names: Any, path: Path) -> tuple[str, ...]:
 
 
 def _root(path: Path, stated: object) -> Path:
-    """The folder that splits are relative to: as stated, or, if that is not here, the YAML file's own."""
+    """The folder that splits are relative to: as stated if it exists, else the folder of the YAML file."""
     if not stated:
         return path.parent
     given = expand(str(stated))
@@ -90,18 +90,18 @@ def _images(content: dict[str, Any], split: str, root: Path, path: Path) -> tupl
 
 def _images_at(place: str, root: Path, path: Path) -> list[Path]:
     """The images of a folder, or those that a text file lists."""
-    # Exports often say ../train/images although the folder lies beside the YAML file.
+    # Exports often say ../train/images although the folder is beside the YAML file.
     options = [expand(root / place), expand(root / place.removeprefix("../"))]
     where = next((option for option in options if option.exists()), None)
     if where is None:
         raise DatasetError(path, f"{place!r} is not below {root}; correct 'path' or the split.")
     if where.is_dir():
         return list_images(where)
-    return [expand(root / line) for line in read_lines(where)]  # an absolute path stays what it is
+    return [expand(root / line) for line in read_lines(where)]  # absolute paths are kept
 
 
 def label_file(image: Path) -> Path:
-    """Where an image's labels are: the last `images` in its path becomes `labels`; else beside it.
+    """The label file of an image: the last `images` in its path becomes `labels`; otherwise it is beside it.
 
     >>> label_file(Path("set/images/val/a.jpg")).as_posix()
     'set/labels/val/a.txt'
@@ -139,7 +139,7 @@ def _row(line: str, classes: int, text: Path, where: str) -> Row:
 
 
 def _is_segmentation(rows: Sequence[tuple[Row, ...]], texts: Sequence[Path]) -> bool:
-    """Whether the set holds polygons; boxes and polygons in one set would leave some objects without mask."""
+    """Whether the set contains polygons; boxes among them are an error, since they have no masks."""
     first: bool | None = None
     for file_rows, text in zip(rows, texts, strict=True):
         for i, (_, values) in enumerate(file_rows):
@@ -147,14 +147,14 @@ def _is_segmentation(rows: Sequence[tuple[Row, ...]], texts: Sequence[Path]) -> 
             if first is None:
                 first = polygon
             if polygon != first:
-                problem = "boxes and polygons are mixed in this set; give every object a polygon, or none."
+                problem = "this set mixes boxes and polygons; give every object a polygon, or none."
                 raise DatasetError(text, problem, f"object {i}")
     return bool(first)
 
 
 @dataclass(frozen=True)
 class YoloObjects:
-    """The rows of each image's text file; pixels follow from the image's size."""
+    """The rows of each image's text file; coordinates are scaled by the image's size."""
 
     images: tuple[Path, ...]
     rows: tuple[tuple[Row, ...], ...]

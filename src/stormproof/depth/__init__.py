@@ -1,1 +1,1 @@
-"""Where depth, disparity and cameras come from."""
+"""Depth estimation: from stereo pairs, depth networks, or incomplete depth maps."""

@@ -30,35 +30,35 @@ class Answer(StrEnum):
 @app.command(rich_help_panel="Make data")
 def depth(
     dataset: Opened,
-    out: Annotated[Path, typer.Option("--out", "-o", help="A folder for the maps; made ones are kept.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="A folder for the maps; existing maps are kept.")],
     origin: Annotated[
         Origin,
-        typer.Option("--from", help="A stereo pair, a depth network, or the dataset's own map with gaps."),
+        typer.Option("--from", help="Stereo pairs, a depth network, or the dataset's own maps with gaps."),
     ] = Origin.stereo,
     max_disparity: Annotated[
-        int | None, typer.Option(help="Stereo: pixels to search; a fifth of the width when not given.")
+        int | None, typer.Option(help="Stereo: search range in pixels; a fifth of the width by default.")
     ] = None,
     model: Annotated[Path | None, typer.Option(help="Network: its ONNX file.")] = None,
     model_output: Annotated[
-        Answer, typer.Option(help="Network: what it answers, metres or inverse depth without a scale.")
+        Answer, typer.Option(help="Network: its output, metres or inverse depth without a scale.")
     ] = Answer.inverse,
-    nearest: Annotated[float, typer.Option(help="Network without a scale: metres to the nearest.")] = 2.0,
-    farthest: Annotated[float, typer.Option(help="Network without a scale: metres to the farthest.")] = 100.0,
+    nearest: Annotated[float, typer.Option(help="Network without a scale: smallest depth, metres.")] = 2.0,
+    farthest: Annotated[float, typer.Option(help="Network without a scale: largest depth, metres.")] = 100.0,
     priors: Annotated[
-        Path | None, typer.Option(help="JSON with regions of known depth: the hood, the sky.")
+        Path | None, typer.Option(help="A JSON file of regions with known depth, such as the hood.")
     ] = None,
     sky: Annotated[
-        bool, typer.Option("--sky/--no-sky", help="Find the sky in the image; it is infinitely far.")
+        bool, typer.Option("--sky/--no-sky", help="Find the sky in the image and make it infinitely far.")
     ] = True,
     min_confidence: Annotated[
-        float, typer.Option(help="Name the images whose depth is less sure than this, from 0 to 1.")
+        float, typer.Option(help="List the images whose mean confidence is lower than this, from 0 to 1.")
     ] = 0.3,
 ) -> None:
     """Compute dense depth for every image of a dataset, for haze and defocus.
 
-    Maps are NPY files in metres, named by sample id, each with its confidence beside it. Run again, only
-    images whose pixels, context or options have changed are made anew. Use the folder as the dataset's
-    depth option; min_confidence=0.3 beside it leaves out images whose depth is mostly guessed.
+    Maps are NPY files in metres, named by sample id, each with its confidence beside it. Run again, the
+    command recomputes only images whose pixels, context or options have changed. Open the dataset with
+    depth=FOLDER; adding min_confidence=0.3 leaves out images whose depth is mostly guessed.
 
     Examples:
 
@@ -90,7 +90,7 @@ def depth(
     if unsure:
         console.note(
             f"The depth of {len(unsure)} of {len(opened)} images is mostly guessed: {some(unsure)}; "
-            f"look at them, or leave them out with depth={out},min_confidence={min_confidence:g}"
+            f"check them, or leave them out with depth={out},min_confidence={min_confidence:g}"
         )
 
 
@@ -108,9 +108,9 @@ def _estimator(
     from stormproof.depth.stereo import Matching
 
     if (model is not None) != (origin is Origin.model):
-        raise InvalidOption("--model FILE.onnx and --from model go together.")
+        raise InvalidOption("Give --model FILE.onnx together with --from model.")
     if max_disparity is not None and origin is not Origin.stereo:
-        raise InvalidOption(f"--max-disparity {max_disparity} goes with --from stereo.")
+        raise InvalidOption(f"--max-disparity {max_disparity} needs --from stereo.")
     if model is not None:
         return FromModel(DepthModel(model, output, nearest, farthest), sky)
     return FromStereo(Matching(max_disparity), sky) if origin is Origin.stereo else FromGiven(sky)

@@ -1,4 +1,4 @@
-"""Depth for a sample from what there is: a stereo pair, a network, or a map with gaps."""
+"""Depth for a sample: from a stereo pair, by a network, or from a map with gaps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from stormproof.depth.stereo import Matching, stereo_depth
 
 
 class Estimator(Protocol):
-    """A way to depth. `identity` names everything but the sample that its answer depends on."""
+    """A way to estimate depth. `identity` describes what the result depends on, apart from the sample."""
 
     @property
     def identity(self) -> str: ...
@@ -55,7 +55,7 @@ class FromStereo:
 
 @dataclass(frozen=True, slots=True)
 class FromModel:
-    """Depth from a network; depths the sample has anchor its scale."""
+    """Depth from a network; known depths of the sample fix its scale."""
 
     model: DepthModel
     sky: bool = True
@@ -69,14 +69,14 @@ class FromModel:
         given = sample.context.depth
         if self.sky:
             depth = np.where(_sky(sample), np.float32(np.inf), depth)
-        # A network answers everywhere and is sure of nothing but what anchors it.
+        # A network answers everywhere; only the known depths are certain.
         sure = np.full(depth.shape, 0.5, np.float32)
         return Estimate(depth, sure if given is None else np.where(np.isnan(given), sure, 1))
 
 
 @dataclass(frozen=True, slots=True)
 class FromGiven:
-    """The sample's own depth with its gaps filled along the image."""
+    """The sample's own depth, with gaps filled along the edges of the image."""
 
     sky: bool = True
 
@@ -98,13 +98,13 @@ class FromGiven:
 
 
 def _sky(sample: Sample) -> Bools:
-    """The sky as the image shows it, where no depth was measured."""
+    """The sky in the image, where no depth was measured."""
     given = sample.context.depth
     return find_sky(sample.image, None if given is None else np.isfinite(given))
 
 
 def key_of(sample: Sample, estimator: Estimator, priors: Priors, semantic_classes: Sequence[str] = ()) -> str:
-    """A hash of everything a sample's depth is made from: pixels, context, method and priors."""
+    """A hash of everything that determines a sample's depth: pixels, context, method and priors."""
     context = sample.context
     arrays: list[npt.NDArray[Any] | None] = [sample.image, context.right, context.depth]
     if any(region.semantic_class for region in priors.regions) and sample.truth.semantic is not None:
@@ -126,7 +126,7 @@ def make_depth(
     priors: Priors = Priors(),  # noqa: B008
     semantic_classes: Sequence[str] = (),
 ) -> bool:
-    """Make a sample's depth map unless it is there already; says whether it was made."""
+    """Compute a sample's depth map unless the folder has it; returns whether it was computed."""
     key = key_of(sample, estimator, priors, semantic_classes)
     if folder.holds(sample.id, key):
         return False

@@ -16,25 +16,25 @@ import numpy.typing as npt
 from stormproof.core.sample import Bools, Image
 from stormproof.datasets.depthmaps import Map
 
-_LOWER, _HIGHEST = 0.6, 0.2  # shares of the height: where ground is looked for, and the highest horizon
-_SEEN, _ENOUGH = 0.3, 0.5  # shares of those pixels that must be known, and of these that must be ground
-_SUNK = 0.5  # of the ground's disparity; what has less would be a hole in the street
+_LOWER, _HIGHEST = 0.6, 0.2  # of the height: where the search for ground begins, and the highest horizon
+_SEEN, _ENOUGH = 0.3, 0.5  # of these pixels that must be known, and of the known ones that must be ground
+_SUNK = 0.5  # of the ground's disparity; anything less would be a hole in the street
 _DIRECTIONS = ((0, 1), (1, 0), (1, 1), (1, -1), (2, 1), (2, -1), (1, 2), (1, -2))  # and their opposites
-_EVEN = 3.0  # grey levels per pixel that a surface without edges may have
-_HOLE = 1 / 4000  # share of the image; smaller holes are filled well enough by what surrounds them
-_KNOWN = 24  # sure pixels that a plane takes
-_MOST = 1000  # and as many are enough
-_NEAR, _SHARE = 1.0, 0.6  # px off the plane that a sure pixel may lie, and the share that must
-_SPREAD = 4.0  # px; the standard deviation of the sure pixels across their narrow side
-_BEYOND = 1.25  # times the nearest and the farthest sure pixel, that a plane reaches
+_EVEN = 3.0  # largest gradient, in grey levels per pixel, of a surface without edges
+_HOLE = 1 / 4000  # fraction of the image; smaller holes are filled well enough from their surroundings
+_KNOWN = 24  # reliable pixels needed for a plane
+_MOST = 1000  # pixels used at most
+_NEAR, _SHARE = 1.0, 0.6  # px between a pixel and its plane, and the fraction of pixels that must be so close
+_SPREAD = 4.0  # px; standard deviation of the reliable pixels in their narrow direction
+_BEYOND = 1.25  # factor by which a plane may exceed the nearest and the farthest reliable pixel
 _ROUNDS = 8
 
 
 def fill_around(disparity: Map, hidden: Bools) -> Map:
-    """Every NaN from the first known values in sixteen directions.
+    """Fill every NaN from the first known values in sixteen directions.
 
-    What one camera does not see (`hidden`) lies behind what hides it, so it takes the farther of its two
-    neighbours in the row. Elsewhere the matcher failed on a surface, which goes on as around it: the median.
+    Pixels that one camera does not see (`hidden`) lie behind what hides them, so they take the farther of
+    their two neighbours in the row. Elsewhere the matcher failed on a surface, which continues: the median.
     """
     holes = np.isnan(disparity)
     if not holes.any():
@@ -43,7 +43,7 @@ def fill_around(disparity: Map, hidden: Bools) -> Map:
         return np.zeros_like(disparity)
     seen = np.stack([_first_known(disparity, dy, dx)[holes] for dy, dx in _both_ways()])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # holes that no direction leads out of, below
+        warnings.simplefilter("ignore", RuntimeWarning)  # holes without any known value, see below
         around = np.nanmedian(seen, axis=0)
     behind = np.fmin(*(seen[k] for k, (dy, _) in enumerate(_both_ways()) if dy == 0))
     values = np.where(hidden[holes] & ~np.isnan(behind), behind, around)
@@ -53,9 +53,9 @@ def fill_around(disparity: Map, hidden: Bools) -> Map:
 
 
 def hidden_from(right: Map, left: Map) -> Bools:
-    """The pixels of the left image that no pixel of the right one matches, by the right one's disparities.
+    """The pixels of the left image that no pixel of the right image matches, by the right disparities.
 
-    Those before the first known pixel of their row lie outside the right image, not behind something.
+    Pixels before the first known one of their row lie outside the right image; nothing hides them.
     """
     height, width = right.shape
     rows, columns = np.nonzero(~np.isnan(right))
@@ -68,10 +68,10 @@ def hidden_from(right: Map, left: Map) -> Bools:
 
 
 def find_ground(disparity: Map) -> Map:
-    """A flat ground's disparity in each row, −∞ where there is none, or not so low in the image.
+    """The disparity of flat ground in each row; −∞ in upper rows, and everywhere if there is no ground.
 
     A street's disparity grows row by row along a line that starts at the horizon. Every known pixel of the
-    lower rows votes for the lines it lies on (after Labayrade 2002); the line of half of them is ground.
+    lower rows votes for the lines it lies on (after Labayrade 2002); a line with half of the votes is ground.
     """
     height = len(disparity)
     none = np.full(height, -np.inf, np.float32)
@@ -97,7 +97,7 @@ def find_ground(disparity: Map) -> Map:
 
 
 def above_ground(disparity: Map, ground: Map) -> Map:
-    """Without what lies far below the ground: paving repeats itself, and matchers fall for it."""
+    """Remove disparities far below the ground, which repetitive paving causes."""
     with np.errstate(invalid="ignore"):
         below = disparity < np.float32(_SUNK) * ground[:, None]
     return np.where(below, np.float32(np.nan), disparity).astype(np.float32)
@@ -108,7 +108,7 @@ def _both_ways() -> list[tuple[int, int]]:
 
 
 def _first_known(field: Map, dy: int, dx: int) -> Map:
-    """For each pixel the nearest known value at (−dy, −dx) times some number of steps; NaN if none."""
+    """For each pixel, the nearest known value in direction (−dy, −dx); NaN if there is none."""
     if dy == 0:
         return _along(field.T, dx).T
     if abs(dx) > abs(dy):
@@ -133,7 +133,7 @@ def _along(field: Map, step: int, slope: int = 0) -> Map:
 
 
 def fill_planes(disparity: Map, image: Image) -> Map:
-    """`disparity` with the holes (NaN) of even parts of the image filled where what is known is a plane."""
+    """Fill the holes (NaN) of even parts of the image whose known pixels lie on a plane."""
     count, parts = cv2.connectedComponents((steepness(image) < _EVEN).astype(np.uint8), connectivity=4)
     known = ~np.isnan(disparity)
     holes, sure = (np.bincount(parts[kind], minlength=count) for kind in (~known, known))
@@ -149,7 +149,7 @@ def fill_planes(disparity: Map, image: Image) -> Map:
 
 
 def steepness(image: Image) -> Map:
-    """Grey levels per pixel in the channel where they change most."""
+    """The gradient in grey levels per pixel, in the channel where it is largest."""
     soft = cv2.GaussianBlur(image, (0, 0), 1.0).reshape(*image.shape[:2], -1)
     axes = ((1, 0), (0, 1))
     across, down = (cv2.Sobel(soft, cv2.CV_32F, *axis, ksize=3, scale=1 / 8) for axis in axes)
@@ -157,13 +157,13 @@ def steepness(image: Image) -> Map:
 
 
 def _plane(disparity: Map, known: Bools, holes: Bools) -> npt.NDArray[np.float64] | None:
-    """The disparity in the holes of the plane through the known pixels; None if they lie on none."""
+    """The disparity in the holes, by the plane through the known pixels; None if they do not lie on one."""
     places = np.argwhere(known)[:: max(int(known.sum()) // _MOST, 1)]
     values = disparity[tuple(places.T)].astype(np.float64)
     centre = places.mean(axis=0)
     weight = np.ones(len(values))
     design = np.column_stack((places - centre, np.ones(len(values))))
-    for _ in range(_ROUNDS):  # reweighted to least absolute errors: mismatches do not turn the plane
+    for _ in range(_ROUNDS):  # reweighting towards least absolute errors: mismatches do not tilt the plane
         root = np.sqrt(weight)[:, None]
         plane, *_ = np.linalg.lstsq(design * root, values * root[:, 0], rcond=None)
         weight = 1 / np.maximum(np.abs(design @ plane - values), 0.25)

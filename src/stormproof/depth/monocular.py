@@ -1,8 +1,8 @@
 """Depth from one image by a network in an ONNX file.
 
-Networks answer in one of two ways. `metres` is depth itself. `inverse` is inverse depth up to an unknown
-scale and shift (MiDaS, Depth Anything): it is fitted to known depths where the sample has some, and
-stretched between a nearest and a farthest distance otherwise.
+The output of a network is either depth in metres (`metres`), or inverse depth up to an unknown scale and
+shift (`inverse`; MiDaS, Depth Anything). Inverse depth is fitted to the known depths of a sample, or else
+stretched between a smallest and a largest depth.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from stormproof.core.sample import Image
 from stormproof.datasets.depthmaps import Map
 
 OUTPUTS = ("metres", "inverse")
-_MEAN = np.array([0.485, 0.456, 0.406], np.float32)  # of ImageNet, which all such networks start from
+_MEAN = np.array([0.485, 0.456, 0.406], np.float32)  # of ImageNet, on which all such networks are pretrained
 _SPREAD = np.array([0.229, 0.224, 0.225], np.float32)
-_LONG, _STEP = 518, 14  # where the network leaves the size open: long side, and a multiple transformers want
-_ENOUGH = 50  # known depths that make a fit
-_FARTHEST = 10000.0  # metres a fit may give
+_LONG, _STEP = 518, 14  # if the network accepts any size: long side, and a multiple for transformers
+_ENOUGH = 50  # known depths needed for a fit
+_FARTHEST = 10000.0  # largest depth of a fit, in metres
 
 
 @dataclass(frozen=True, slots=True)
 class DepthModel:
-    """A depth network: its file, how it answers, and metres for answers without a scale."""
+    """A depth network: its file, the kind of its output, and the depth range for outputs without a scale."""
 
     path: Path
     output: str = "inverse"
@@ -40,22 +40,22 @@ class DepthModel:
 
     def __post_init__(self) -> None:
         if self.output not in OUTPUTS:
-            raise InvalidOption(f"output={self.output!r} of a depth model: it is {' or '.join(OUTPUTS)}.")
+            raise InvalidOption(f"output={self.output!r} of a depth model: choose {' or '.join(OUTPUTS)}.")
         if not 0 < self.nearest < self.farthest:
             raise InvalidOption(
                 f"nearest={self.nearest:g} m must be above 0 and below farthest={self.farthest:g} m."
             )
         if not self.path.is_file():
-            raise InvalidOption(f"{self.path} does not exist; name a depth network's ONNX file.")
+            raise InvalidOption(f"{self.path} does not exist; give the ONNX file of a depth network.")
 
     @property
     def identity(self) -> str:
-        """What its answers depend on."""
+        """Everything that its output depends on."""
         content = _content(str(self.path), self.path.stat().st_mtime_ns)
         return f"{content}:{self.output}:{self.nearest!r}:{self.farthest!r}"
 
     def depth(self, image: Image, known: Map | None = None) -> Map:
-        """Depth in metres for every pixel; `known` (NaN elsewhere) anchors answers without a scale."""
+        """Depth in metres for every pixel; `known` (NaN elsewhere) fixes the scale of inverse depth."""
         answer = _answer(_session(str(self.path), self.path.stat().st_mtime_ns), image, self.path)
         if self.output == "metres":
             return _positive(answer, self.path)
@@ -63,7 +63,7 @@ class DepthModel:
 
 
 def scaled(inverse: Map, known: Map | None, *, nearest: float, farthest: float) -> Map:
-    """Metres from inverse depth of unknown scale and shift."""
+    """Depth in metres from inverse depth of unknown scale and shift."""
     usable = None if known is None else np.isfinite(known) & (known > 0)
     if known is not None and usable is not None and usable.sum() >= _ENOUGH:
         design = np.stack((inverse[usable], np.ones(usable.sum(), np.float32)), axis=1).astype(np.float64)
@@ -87,12 +87,12 @@ def _session(path: str, stamp: int) -> Any:
     onnxruntime = framework("onnxruntime", extra="onnx")
     try:
         return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime has no public root of its exceptions
+    except Exception as error:  # the exceptions of onnxruntime have no public base class
         raise ModelError(f"{path} cannot be read as an ONNX network: {error}.") from None
 
 
 def _answer(session: Any, image: Image, path: Path) -> Map:
-    """The network's map, brought to the image's size."""
+    """The output of the network, resized to the image."""
     entry = session.get_inputs()[0]
     if len(entry.shape) != 4:
         raise ModelError(f"{path} takes {entry.shape}; a depth network takes one image as 1×3×H×W.")
@@ -103,13 +103,13 @@ def _answer(session: Any, image: Image, path: Path) -> Map:
     batch = ((small - _MEAN) / _SPREAD).transpose(2, 0, 1)[None]
     found = np.squeeze(np.asarray(session.run(None, {entry.name: np.ascontiguousarray(batch)})[0]))
     if found.ndim != 2 or not np.isfinite(found).all():
-        raise ModelError(f"{path} answers {found.shape}; a depth network answers one finite H×W map.")
+        raise ModelError(f"{path} outputs {found.shape}; a depth network outputs one finite H×W map.")
     resized = cv2.resize(found.astype(np.float32), (width, height), interpolation=cv2.INTER_LINEAR)
     return np.asarray(resized, np.float32)
 
 
 def _input_size(shape: list[Any], size: tuple[int, int]) -> tuple[int, int]:
-    """What the network wants; where it takes any size, one of the image's proportions."""
+    """The network's input size; if it accepts any, one with the image's proportions."""
     if isinstance(shape[2], int) and isinstance(shape[3], int):
         return shape[2], shape[3]
     scale = _LONG / max(size)
@@ -119,6 +119,6 @@ def _input_size(shape: list[Any], size: tuple[int, int]) -> tuple[int, int]:
 
 def _positive(depth: Map, path: Path) -> Map:
     if (depth <= 0).any():
-        fix = "if it answers inverse depth, say so with --model-output inverse"
-        raise ModelError(f"{path} answers depths down to {depth.min():g} m; {fix}.")
+        fix = "if its output is inverse depth, use --model-output inverse"
+        raise ModelError(f"{path} outputs depths down to {depth.min():g} m; {fix}.")
     return depth

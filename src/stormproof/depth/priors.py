@@ -1,4 +1,4 @@
-"""What is known beforehand: the vehicle's hood, the sky, and other regions of fixed depth.
+"""Regions of known depth: the vehicle's hood, the sky and others.
 
 A file of priors is JSON, a list of regions that hold for every image of a dataset:
 
@@ -7,9 +7,8 @@ A file of priors is JSON, a list of regions that hold for every image of a datas
      {"above": 170, "depth": "inf"},
      {"sky": "found", "depth": "inf"}]
 
-A region is a polygon of x, y pixels, a class of the semantic map, all rows above one, or the sky as it is
-found in the image; its depth is in metres, or "inf" for what is infinitely far. Later regions lie over
-earlier ones.
+A region is a polygon of x, y pixels, a class of the semantic map, all rows above one, or the sky found in
+the image; its depth is in metres, or "inf" for infinitely far. Later regions override earlier ones.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _KINDS = ("polygon", "class", "above", "sky")
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A part of the image whose depth, in metres, is known; exactly one of the four ways says which."""
+    """A part of the image with a known depth in metres, given in exactly one of four ways."""
 
     depth: float
     polygon: tuple[tuple[float, float], ...] = ()
@@ -53,7 +52,7 @@ class Region:
 
     def _of_class(self, sample: Sample, semantic_classes: Sequence[str]) -> Bools:
         if sample.truth.semantic is None:
-            fix = "give it as a polygon or as rows above one"
+            fix = "give the region as a polygon or as rows above one"
             raise MissingContext(
                 f"Sample {sample.id!r} has no semantic map to find {self.semantic_class!r} in; {fix}."
             )
@@ -69,7 +68,7 @@ def _inside(corners: Floats, size: tuple[int, int]) -> Bools:
     y, x = np.arange(size[0]) + 0.5, np.arange(size[1]) + 0.5
     inside = np.zeros(size, np.bool_)
     for (x1, y1), (x2, y2) in zip(corners, np.roll(corners, -1, axis=0), strict=True):
-        rows = np.flatnonzero((y1 <= y) != (y2 <= y))  # that the edge passes; each pixel left of it turns
+        rows = np.flatnonzero((y1 <= y) != (y2 <= y))  # that the edge crosses; pixels left of it change
         crossing = x1 + (y[rows] - y1) * (x2 - x1) / (y2 - y1)
         inside[rows] ^= x < crossing[:, None]
     return inside
@@ -77,12 +76,12 @@ def _inside(corners: Floats, size: tuple[int, int]) -> Bools:
 
 @dataclass(frozen=True, slots=True)
 class Priors:
-    """Regions of known depth, laid over estimates."""
+    """Regions whose known depth replaces estimates."""
 
     regions: tuple[Region, ...] = ()
 
     def over(self, depth: Map, sample: Sample, semantic_classes: Sequence[str] = ()) -> Map:
-        """`depth` with every region's own in place."""
+        """The depth map, with the known depth in every region."""
         if not self.regions:
             return depth
         depth = depth.copy()
@@ -92,10 +91,10 @@ class Priors:
 
 
 def read_priors(path: Path) -> Priors:
-    """The regions a JSON file lists."""
+    """Read the regions that a JSON file lists."""
     content = read_json(path, error=InvalidOption)
     if not isinstance(content, list):
-        raise InvalidOption(f"{path}: priors are a list of regions, not {type(content).__name__}.")
+        raise InvalidOption(f"{path}: priors must be a list of regions, not {type(content).__name__}.")
     return Priors(tuple(_region(entry, f"{path}, region {i}") for i, entry in enumerate(content)))
 
 
@@ -110,7 +109,7 @@ def _region(entry: Any, where: str) -> Region:
         fix = 'depth is metres or "inf", a polygon a list of [x, y], above a row'
         raise InvalidOption(f"{where}: cannot read {entry!r:.80}; {fix}.") from None
     if not depth > 0 or ("polygon" in entry and len(corners) < 3):
-        raise InvalidOption(f"{where}: depth must be above 0, a polygon have three corners or more.")
+        raise InvalidOption(f"{where}: depth must be above 0, and a polygon needs at least three corners.")
     if entry.get("sky", "found") != "found":
         raise InvalidOption(f'{where}: write "sky": "found", not {entry["sky"]!r}.')
     return Region(depth, corners, str(entry.get("class", "")), above, "sky" in entry)

@@ -1,9 +1,9 @@
-"""Depth for every pixel that keeps to the image's edges: a smoother with confidences, and sparse depth.
+"""Dense depth whose edges follow the image: a smoother with confidences, and completion of sparse depth.
 
-Where the image is even, values spread; where it has an edge, they stop. Pixels that count little take
-what pixels that count much send them, so holes fill from their own side of an edge. The smoother solves
-a weighted least-squares problem one line at a time (Min et al. 2014), as the bilateral solver of
-Pezzementi et al. does in a grid.
+Values spread where the image is even and stop at its edges. Pixels of low confidence take the values of
+pixels of high confidence, so holes are filled from their own side of an edge. The smoother solves a
+weighted least-squares problem line by line (Min et al. 2014); the bilateral solver of Pezzementi et al.
+does so in a grid.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from stormproof.datasets.depthmaps import Map, fill_unknown
 
 _PASSES = 3
 _FADE = 16.0  # px over which the confidence of a filled pixel falls to a third
-_SPREAD = 400.0  # lines of a laser lie up to ten pixels apart: far enough to bridge them
-_REACH = 20.0  # px over which a gap takes its nearest neighbour's depth rather than the surroundings
+_SPREAD = 400.0  # bridges the gaps of up to ten pixels between the lines of a laser
+_REACH = 20.0  # px within which a gap takes the depth of its nearest neighbour, not of its surroundings
 _COARSE = 8  # the surroundings are averaged in an image this many times smaller
-_FILLED = np.float32(0.01)  # how much a filled pixel counts beside a measured one
+_FILLED = np.float32(0.01)  # weight of a filled pixel, relative to a measured one
 
 
 @kernel
 def _smooth_lines(values: Any, links: Any, strength: Any) -> None:
-    """Along each row solve (1 + A)·u = values in place, A coupling neighbours by strength·links."""
+    """Solve (1 + A)·u = values along each row, in place; A couples neighbours by strength·links."""
     height, width, depth = values.shape
     slope = np.empty(width, np.float32)
     for y in range(height):
@@ -49,7 +49,7 @@ def _smooth_lines(values: Any, links: Any, strength: Any) -> None:
 
 
 def _links(image: Image, contrast: float) -> tuple[Map, Map]:
-    """How freely values pass to the next pixel, right and below: 1 on even ground, 0 over an edge."""
+    """How freely values pass to the next pixel, right and down: 1 if the image is even, 0 at an edge."""
     levels = image.astype(np.int16).reshape(*image.shape[:2], -1)
     down = np.abs(np.diff(levels, axis=0, append=levels[-1:])).max(axis=2)
     across = np.abs(np.diff(levels, axis=1, append=levels[:, -1:])).max(axis=2)
@@ -58,7 +58,7 @@ def _links(image: Image, contrast: float) -> tuple[Map, Map]:
 
 
 def _jumps(field: Map, jump: float, axis: int) -> Map:
-    """1 where the field is smooth along an axis, a half where it steps by `jump`, 0 at a cliff."""
+    """1 where the field is smooth along an axis, 1/2 where it steps by `jump`, 0 at a large step."""
     step = np.diff(field, axis=axis, append=np.take(field, [-1], axis=axis))
     return (1 / (1 + (step / np.float32(jump)) ** 2)).astype(np.float32)
 
@@ -72,7 +72,7 @@ def refine(
     contrast: float = 3.0,
     jump: float = math.inf,
 ) -> Map:
-    """`field` smoothed along the image, each pixel counting by its confidence (0 is a hole).
+    """Smooth the field along the image; each pixel is weighted by its confidence (0 is a hole).
 
     `strength` is how far values spread (its square root, in pixels); `contrast` the step in grey levels
     at which spreading drops to a third; `jump` the step of the field itself at which it drops to half.
@@ -95,13 +95,13 @@ def refine(
 
 
 def densify(depth: Map, image: Image) -> Map:
-    """Depth for every pixel from depth for some (NaN is unknown), its edges where the image has them.
+    """Dense depth from sparse depth (NaN is unknown), with edges where the image has them.
 
-    Inverse depth is what spreads: on a plane it changes evenly over the image, and the sky is 0.
+    Inverse depth is interpolated: it is linear in the image on a plane, and 0 in the sky.
     """
     known = ~np.isnan(depth)
     if not known.any():
-        raise InvalidTruth("The depth map holds no known pixel; there is nothing to spread.")
+        raise InvalidTruth("The depth map has no known pixel, so its gaps cannot be filled.")
     if known.all():
         return depth
     near = _first_guess(depth, known)
@@ -112,10 +112,10 @@ def densify(depth: Map, image: Image) -> Map:
 
 
 def _first_guess(depth: Map, known: Bools) -> Map:
-    """Inverse depth: a small gap's is its nearest neighbour's, a large one's that of the surroundings.
+    """Inverse depth: in small gaps that of the nearest neighbour, in large ones that of the surroundings.
 
-    A laser sees nothing above its highest line. What is up there is rarely the car below it: the
-    surroundings' root mean square depth leans to the far side.
+    A laser sees nothing above its highest line, where there is rarely the car below it; the root mean square
+    depth of the surroundings leans to the far side.
     """
     with np.errstate(divide="ignore"):
         nearest = np.float32(1) / fill_unknown(depth)
@@ -127,7 +127,7 @@ def _first_guess(depth: Map, known: Bools) -> Map:
 def _surroundings(depth: Map, known: Bools) -> Map:
     """Inverse of the root mean square depth within about a sixteenth of the width.
 
-    What is infinitely far has inverse depth 0 and counts by its share.
+    Infinitely far pixels have inverse depth 0 and are weighted by their share.
     """
     height, width = depth.shape
     small = (max(width // _COARSE, 1), max(height // _COARSE, 1))
@@ -139,7 +139,7 @@ def _surroundings(depth: Map, known: Bools) -> Map:
     total, near, weight = (
         cv2.GaussianBlur(part, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE) for part in coarse
     )
-    # Far from every measurement all vanish; a little of the overall mean keeps the ratios defined.
+    # Far from all measurements the sums vanish; a little of the overall mean keeps the ratios defined.
     mean, share = squares.sum() / max(int(finite.sum()), 1), finite.sum() / max(int(known.sum()), 1)
     ratio = (total + 1e-6 * mean) / (near + 1e-6)
     inverse = (near + 1e-6 * share) / (weight + 1e-6) / np.sqrt(np.maximum(ratio, 1e-6))
@@ -148,7 +148,7 @@ def _surroundings(depth: Map, known: Bools) -> Map:
 
 
 def certainty(measured: Bools) -> Map:
-    """Confidence: 1 at measured pixels, and at others half of it or less, by their distance from these."""
+    """Confidence: 1 at measured pixels, elsewhere at most 1/2, falling with the distance from these."""
     if not measured.any():
         return np.zeros(measured.shape, np.float32)
     distance = cv2.distanceTransform((~measured).astype(np.uint8), cv2.DIST_L2, 5)

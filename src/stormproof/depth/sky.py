@@ -1,4 +1,4 @@
-"""The sky as the image shows it: bright, smooth, not reddish, and joined to the upper edge."""
+"""Finding the sky in an image: bright, smooth, not reddish, and connected to the upper edge."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from stormproof.datasets.depthmaps import Map
 from stormproof.depth.holes import steepness
 
 _BRIGHT = 100  # grey levels of the brightest channel
-_SMOOTH = 7.0  # grey levels per pixel that a cloud's rim may have
-_STRAY = 0.005  # share of the sky that measurements may hit: wires, leaves, birds
-_DISTANT = 1.5  # px of parallax; clouds are matched, too, and have less than this
-_SEEN = 0.1  # share of a region that must be seen to be distant, if it may be a wall
-_AROUND, _SHARE = 9, 0.3  # px a side of what is nearby, and the share of it that tells
-_SPECK, _PANEL = 0.003, 0.03  # shares of the image: too small to judge, and small enough for a panel
-_TEXTURE, _TELLING = 1.0, 0.15  # grey levels a pixel across that make texture; the share of it that tells
-_REDDER, _GLOW = 12, 70  # grey levels by which red may exceed blue: clouds, not brick; an evening, not paint
-_BLUER, _PAINT = 5, 0.35  # grey levels from red to green to blue in a blue sky; with less red it is paint
-_BARRIER = np.array((255, 0, 255), np.uint8)  # a colour unlike the sky's
-_BINS = 32  # of a colour channel
-_ROUNDS = 3  # in which sky makes sky of its neighbours
-_CROWN, _BESIDE = 61, 0.02  # px a side of what is beside the sky, and the share of it that is sky
-_WITHIN, _OFF = 1.5, 6.0  # standard deviations and grey levels off the sky's colour nearby
-_ALIKE = 0.8  # share of a region that has the sky's colours
-_FEW = 0.05  # pixels of a colour, after smoothing over colours, that are none
+_SMOOTH = 7.0  # largest gradient of a cloud's rim, in grey levels per pixel
+_STRAY = 0.005  # fraction of the sky that may have measured depth: wires, leaves, birds
+_DISTANT = 1.5  # px of parallax; clouds are matched too, and have less than this
+_SEEN = 0.1  # fraction of a region that must be distant, unless it may be a wall
+_AROUND, _SHARE = 9, 0.3  # px: size of a neighbourhood, and the fraction of it that decides
+_SPECK, _PANEL = 0.003, 0.03  # fractions of the image: too small to judge, and small enough for a panel
+_TEXTURE, _TELLING = 1.0, 0.15  # grey levels per pixel that count as texture; the fraction of it that decides
+_REDDER, _GLOW = 12, 70  # grey levels by which red may exceed blue: in clouds, in evening light
+_BLUER, _PAINT = 5, 0.35  # grey levels between red, green and blue in a blue sky; paint has less red
+_BARRIER = np.array((255, 0, 255), np.uint8)  # a colour that the sky never has
+_BINS = 32  # bins per colour channel
+_ROUNDS = 3  # of growing the sky over similar neighbours
+_CROWN, _BESIDE = 61, 0.02  # px: size of a neighbourhood, and the fraction of it that must be sky
+_WITHIN, _OFF = 1.5, 6.0  # standard deviations and grey levels around the colour of the sky nearby
+_ALIKE = 0.8  # fraction of a region that must have the sky's colours
+_FEW = 0.05  # pixels of a colour, after smoothing over colours, that count as none
 
 Parts = npt.NDArray[np.int32]
 
@@ -35,12 +35,12 @@ Parts = npt.NDArray[np.int32]
 def find_sky(
     image: Image, measured: Bools | None = None, parallax: Map | None = None, moved: Bools | None = None
 ) -> Bools:
-    """The pixels that look like sky. A guess by daylight; check it on your images.
+    """The pixels that look like sky. It assumes daylight; check it on your images.
 
-    A region in which some depths were measured (by a laser, say) is a wall, however bright. Where the
-    `parallax` of a stereo pair is known (NaN is not), pixels among near ones are none of it, and what is
-    distant may have any colour. Regions end where something has `moved` from one view to the other: a pale
-    truck that runs into a pale sky does not do so in both. What has moved is sky if it goes on from it.
+    A region with measured depths (`measured`, by a laser for example) is a wall, however bright. If the
+    `parallax` of a stereo pair is given (NaN is unknown), pixels among near ones are excluded, and distant
+    pixels may have any colour. Regions end where something has `moved` between the two views: a pale truck
+    that merges with a pale sky does not do so in both. Pixels that moved are sky if they continue it.
     """
     grey = image.ndim == 2 or image.shape[2] == 1
     rgb = np.asarray(cv2.cvtColor(image, cv2.COLOR_GRAY2RGB) if grey else image, np.uint8)
@@ -49,7 +49,7 @@ def find_sky(
     slopes = [cv2.Sobel(value, cv2.CV_32F, *axis, ksize=3, scale=1 / 8) for axis in ((1, 0), (0, 1))]
     smooth = np.hypot(*slopes) < _SMOOTH
     red, green, blue = (soft[..., channel].astype(np.int16) for channel in range(3))
-    # A purple wall has too little green. What stays in place between two views may glow as an evening does.
+    # A purple wall has too little green. Pixels that do not move between views may glow as at dusk.
     redder = np.int16(_REDDER) if moved is None else np.where(moved, _REDDER, _GLOW).astype(np.int16)
     likely = smooth & (value > _BRIGHT) & (red <= np.minimum(green, blue) + redder)
     if parallax is None:
@@ -58,19 +58,19 @@ def find_sky(
         sky = _from_above(parts, hit <= _STRAY)
     else:
         distant = _mostly(parallax <= _DISTANT)
-        # On an even sky the matcher carries in what is beside it; only matches of some texture tell.
+        # In an even sky the matcher copies values from beside it; only matches with some texture count.
         textured = np.abs(slopes[0]) > _TEXTURE
         solid = _mostly((parallax > _DISTANT) & textured, _TELLING) & ~distant
         likely = (likely | (smooth & distant)) & ~solid
         still = likely if moved is None else likely & ~moved
         azure = (blue > green + _BLUER) & (green > red + _BLUER) & (red > _PAINT * blue)
         sky, walls = _judged(still, distant, azure)
-        # A white post may be no brighter than a blue sky: what has moved ends at edges in any channel.
+        # A white post may be as bright as a blue sky: moved pixels end at edges in any channel.
         likely &= still | (steepness(rgb) < _SMOOTH)
         sky = _flooded(soft, sky, walls, likely)
         for _ in range(_ROUNDS):
             sky = _of_its_colour(rgb, sky, likely)
-    # The rim was left out for its slope: grow back over it, but only onto pixels as bright as sky.
+    # The rim was excluded by its gradient: grow back over it, but only onto pixels as bright as the sky.
     grown = cv2.dilate(sky.astype(np.uint8), np.ones((5, 5), np.uint8)).astype(bool)
     found: Bools = sky | (grown & (value > _local_level(value, sky)))
     return found
@@ -79,8 +79,8 @@ def find_sky(
 def _judged(still: Bools, distant: Bools, azure: Bools) -> tuple[Bools, Bools]:
     """The regions that are sky, and those that are walls; specks are neither.
 
-    A region without distant matches is a wall if it hangs below the horizon, or if it is no larger than a
-    panel. Where all would be walls, a panel as blue as the sky is the sky, seen between houses.
+    A region without distant matches is a wall if it reaches below the horizon, or if it is no larger than a
+    panel. If all regions would be walls, a panel as blue as the sky is the sky between houses.
     """
     parts, count = _regions(still)
     size = np.bincount(parts.ravel(), minlength=count) / parts.size
@@ -102,7 +102,7 @@ def _regions(kind: Bools) -> tuple[Parts, int]:
 
 
 def _share(parts: Parts, kind: Bools, count: int) -> npt.NDArray[np.float64]:
-    """The share of each region's pixels that is of a kind."""
+    """The fraction of each region's pixels for which `kind` is true."""
     share: npt.NDArray[np.float64] = np.bincount(parts[kind], minlength=count) / np.maximum(
         np.bincount(parts.ravel(), minlength=count), 1
     )
@@ -116,8 +116,8 @@ def _from_above(parts: Parts, chosen: Bools) -> Bools:
 
 
 def _flooded(image: Image, sky: Bools, walls: Bools, likely: Bools) -> Bools:
-    """The sky with the likely pixels that are joined to it, more smoothly than to a wall (watershed)."""
-    painted = np.where(likely[..., None], image, _BARRIER).astype(np.uint8)  # crossed last, and then undone
+    """The sky, with the likely pixels that connect to it more smoothly than to a wall (watershed)."""
+    painted = np.where(likely[..., None], image, _BARRIER).astype(np.uint8)  # flooded last, and removed below
     markers = cv2.watershed(painted, np.where(sky, 1, np.where(walls, 2, 0)).astype(np.int32))
     parts, count = _regions(sky | (likely & (markers == 1)))
     joined = _share(parts, sky, count) > 0
@@ -127,9 +127,9 @@ def _flooded(image: Image, sky: Bools, walls: Bools, likely: Bools) -> Bools:
 
 
 def _of_its_colour(image: Image, sky: Bools, likely: Bools) -> Bools:
-    """The sky with what has its colours: pixels beside it, as between leaves, and regions from above.
+    """The sky, with pixels beside it (as between leaves) and regions at the upper edge that have its colours.
 
-    A colour is the sky's if more of the sky has it than of all else above the horizon.
+    A colour is the sky's if it is more frequent in the sky than elsewhere above the horizon.
     """
     bins = (image // (256 // _BINS)).astype(np.int32)
     colour = (bins[..., 0] * _BINS + bins[..., 1]) * _BINS + bins[..., 2]
@@ -141,7 +141,7 @@ def _of_its_colour(image: Image, sky: Bools, likely: Bools) -> Bools:
 
 
 def _as_beside(image: Image, sky: Bools) -> Bools:
-    """Pixels beside the sky that differ little from it there; a pale post differs from a blue sky."""
+    """Pixels beside the sky that differ little from the sky there; a pale post differs from a blue sky."""
     weight = _around(sky.astype(np.float32))
     level, kept = image.astype(np.float32), sky[..., None].astype(np.float32)
     share = np.maximum(weight, 1e-6)[..., None]
@@ -152,30 +152,30 @@ def _as_beside(image: Image, sky: Bools) -> Bools:
 
 
 def _around(field: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """The mean over what is as near as leaves of one crown."""
+    """The mean over a neighbourhood as large as the crown of a tree."""
     return np.asarray(cv2.blur(field, (_CROWN, _CROWN)), np.float32)
 
 
 def _upper(shape: tuple[int, ...]) -> Bools:
-    """The upper half of an image, above the horizon of a camera held level."""
+    """The upper half of an image, which is above the horizon of a level camera."""
     return np.broadcast_to((np.arange(shape[0]) < shape[0] // 2)[:, None], shape)
 
 
 def _how_many(colour: npt.NDArray[np.int32], kind: Bools) -> npt.NDArray[np.float32]:
-    """For each pixel, about how many pixels of a kind have its colour."""
+    """For each pixel, the approximate number of pixels with its colour for which `kind` is true."""
     counts = np.bincount(colour[kind], minlength=_BINS**3).reshape(_BINS, _BINS, _BINS)
     smoothed: npt.NDArray[np.float32] = gaussian_filter(counts.astype(np.float32), 1.0)
     return smoothed.ravel()[colour]
 
 
 def _mostly(kind: Bools, share: float = _SHARE) -> Bools:
-    """Where a good share of the pixels nearby is of a kind."""
+    """Where `kind` is true for a sufficient fraction of the pixels nearby."""
     near: Bools = cv2.blur(kind.astype(np.float32), (_AROUND, _AROUND)) > share
     return near
 
 
 def _local_level(value: Image, sky: Bools) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
-    """Nine tenths of the sky's mean brightness nearby; out of reach where there is no sky."""
+    """Nine tenths of the mean brightness of the sky nearby; infinite where there is none."""
     weight = cv2.blur(sky.astype(np.float32), (15, 15))
     light = cv2.blur(np.where(sky, value, 0).astype(np.float32), (15, 15))
     return np.where(weight > 0, 0.9 * light / np.maximum(weight, 1e-6), np.inf).astype(np.float32)

@@ -1,9 +1,9 @@
 """Depth from a rectified stereo pair: semi-global matching, checked both ways, filled and refined.
 
-OpenCV's matcher leaves holes where the two views disagree and pulls edges off the image's. Here both
-views are matched; pixels on which they disagree are dropped; the sky is found; holes are filled by what
-surrounds them, what only one camera sees by what lies behind; and a smoother guided by the image lays the
-edges where the image has them.
+OpenCV's matcher leaves holes where the two views disagree, and its edges differ from those of the image.
+Here both views are matched, and pixels on which they disagree are dropped; the sky is found; holes are
+filled from their surroundings, and pixels that only one camera sees from behind; and a smoother guided by
+the image moves edges to those of the image.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from stormproof.depth.refine import certainty, refine
 from stormproof.depth.sky import find_sky
 
 _BLOCK = 5  # px
-_SMALLEST = 8  # px a side of an image that can be matched
+_SMALLEST = 8  # px; smallest side of an image that can be matched
 _TOLERANCE = 1.0  # px by which the two views may disagree
-_JUMP = 0.5  # px a neighbour may differ by and still half belong to the same surface
-_FILLED = np.float32(0.03)  # how much a filled pixel counts beside a matched one
-_RIM = np.float32(0.05)  # and one beside a step, where the matcher's blocks straddle two surfaces
-_LEAST = 1 / 16  # px; the matcher counts no finer, and less is infinitely far
+_JUMP = 0.5  # px between neighbours at which smoothing drops to half
+_FILLED = np.float32(0.03)  # weight of a filled pixel, relative to a matched one
+_RIM = np.float32(0.05)  # weight of a pixel beside a step, where the matcher's blocks straddle two surfaces
+_LEAST = 1 / 16  # px; the resolution of the matcher; less is infinitely far
 _CHANGE = 6  # grey levels between the two views that noise and exposure do not explain
-_UNLIKE = 20  # grey levels between a pixel and its match that make it a mistake
-_STEP = 2.0  # px of disparity that make a step
+_UNLIKE = 20  # grey levels between a pixel and its match above which the match is wrong
+_STEP = 2.0  # px of disparity that count as a step
 
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """How far to search, in pixels; None takes a fifth of the image's width."""
+    """The search range in pixels; None means a fifth of the image's width."""
 
     max_disparity: int | None = None
 
     def __post_init__(self) -> None:
         if self.max_disparity is not None and self.max_disparity < 1:
-            raise InvalidOption(f"max_disparity={self.max_disparity}: it is a number of pixels, at least 1.")
+            raise InvalidOption(f"max_disparity={self.max_disparity}: give a number of pixels, at least 1.")
 
     def reach(self, width: int) -> int:
-        """The search range, a multiple of 16 as the matcher wants it."""
+        """The search range, a multiple of 16 as the matcher requires."""
         wanted = self.max_disparity or width / 5
         return max(int(np.ceil(wanted / 16)) * 16, 16)
 
@@ -57,7 +57,7 @@ def stereo_depth(
     *,
     sky: bool = True,
 ) -> Estimate:
-    """Dense depth in metres of the left image; infinity where there is no parallax, and in a sky found."""
+    """Dense depth of the left image in metres; infinite in the sky and where there is no parallax."""
     if camera.baseline is None:
         raise InvalidTruth("Depth from stereo needs the camera's baseline; add it to the calibration.")
     disparity, confidence = stereo_disparity(left, right, matching, offset=camera.offset, sky=sky)
@@ -72,32 +72,32 @@ def stereo_disparity(
     offset: float = 0.0,
     sky: bool = False,
 ) -> tuple[Map, Map]:
-    """Dense disparity in pixels of the left image of a rectified pair, and how sure it is, from 0 to 1.
+    """Dense disparity of the left image of a rectified pair in pixels, and its confidence from 0 to 1.
 
-    `offset` is what calibrations add to disparities: −offset is infinitely far.
+    Calibrations add `offset` to disparities: −offset is infinitely far.
     """
     if left.shape != right.shape:
         raise InvalidTruth(
-            f"The left image is {left.shape}, the right {right.shape}; both need one size and channels alike."
+            f"The left image is {left.shape}, the right {right.shape}; both need the same size and channels."
         )
     if min(left.shape[:2]) < _SMALLEST:
         raise InvalidTruth(
-            f"A pair of {left.shape[:2]} is too small to match; it takes {_SMALLEST} pixels a side."
+            f"A pair of {left.shape[:2]} is too small to match; it needs {_SMALLEST} pixels a side."
         )
     reach = matching.reach(left.shape[1])
     ours, theirs = match(left, right, reach), _match_right(left, right, reach)
-    agreed = agree(ours, theirs)
-    agreed = np.where(change(left, right, agreed) > _UNLIKE, np.float32(np.nan), agreed)
+    agreed = cross_check(ours, theirs)
+    agreed = np.where(photometric_change(left, right, agreed) > _UNLIKE, np.float32(np.nan), agreed)
     ground = find_ground(agreed)
     checked = above_ground(agreed, ground)
     sure = ~np.isnan(checked)
     above = np.zeros(sure.shape, np.bool_)
     if sky:
         moved = (
-            change(left, right, np.full_like(checked, -offset)) > _CHANGE
-        )  # what is infinitely far has not
+            photometric_change(left, right, np.full_like(checked, -offset)) > _CHANGE
+        )  # infinitely far pixels have not
         above = find_sky(left, parallax=checked + np.float32(offset), moved=moved)
-    # What is no sky takes nothing from it: a crown at the image's edge is not as far as the sky beside it.
+    # Holes outside the sky are not filled from it: a tree at the image's edge is nearer than the sky.
     checked = np.where(above, np.float32(np.nan), checked)
     filled = fill_around(fill_planes(checked, left), hidden_from(theirs, checked))
     filled, checked = (np.where(above, np.float32(-offset), field) for field in (filled, checked))
@@ -112,7 +112,7 @@ def stereo_disparity(
 
 
 def match(left: Image, right: Image, reach: int) -> Map:
-    """Plain semi-global matching, the left edge included; NaN where it finds nothing."""
+    """Plain semi-global matching, including the left edge; NaN where there is no match."""
     channels = 1 if left.ndim == 2 else left.shape[2]
     matcher = cv2.StereoSGBM.create(
         minDisparity=0,
@@ -133,12 +133,12 @@ def match(left: Image, right: Image, reach: int) -> Map:
 
 
 def _match_right(left: Image, right: Image, reach: int) -> Map:
-    """The same for the right image: mirrored, the right camera is the left one of a pair."""
+    """The same for the right image: in mirrored images, the right camera is the left one."""
     mirrored = match(np.ascontiguousarray(right[:, ::-1]), np.ascontiguousarray(left[:, ::-1]), reach)
     return np.ascontiguousarray(mirrored[:, ::-1])
 
 
-def agree(left: Map, right: Map) -> Map:
+def cross_check(left: Map, right: Map) -> Map:
     """The left disparities that the right view confirms; NaN elsewhere."""
     height, width = left.shape
     columns = np.arange(width) - np.nan_to_num(left, nan=0.0)
@@ -150,8 +150,8 @@ def agree(left: Map, right: Map) -> Map:
     return np.where(inside & same, left, np.float32(np.nan)).astype(np.float32)
 
 
-def change(left: Image, right: Image, disparity: Map) -> npt.NDArray[np.int16]:
-    """Grey levels by which each pixel differs from the one that its disparity says is the same."""
+def photometric_change(left: Image, right: Image, disparity: Map) -> npt.NDArray[np.int16]:
+    """Grey levels between each pixel and its match by the disparity."""
     rows, columns = (np.ascontiguousarray(axis, np.float32) for axis in np.indices(disparity.shape))
     views = [cv2.GaussianBlur(view, (0, 0), 1.0) for view in (left, right)]
     places = (columns - np.nan_to_num(disparity)).astype(np.float32)

@@ -1,8 +1,7 @@
 """Corrupted copies of image files: a tree of images in, a tree of images and a manifest out.
 
-Nobody needs such copies to run Stormproof, which corrupts on the fly; they are for other tools. The
-manifest names every output with the SHA-256 of its file and of its pixels, so that two people can
-prove they tested the same images.
+Stormproof itself corrupts on the fly; the copies are for other tools. The manifest lists every output with
+the SHA-256 of its file and of its pixels, so that two people can prove that they tested the same images.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ BATCH = 64  # images on a device at a time
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One source image and the files to make of it."""
+    """One source image and the files to be made from it."""
 
     source: Path
     image_id: str
@@ -46,7 +45,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """One output file as the manifest records it."""
+    """One output file, as listed in the manifest."""
 
     path: str
     source: str
@@ -64,24 +63,24 @@ class Failure:
 
 
 def find_images(source: Path) -> list[Path]:
-    """The image files of a folder tree in a stable order; a file is a tree of one."""
+    """The image files below a folder in a stable order; or the one file given."""
     if source.is_file():
         return [source]
     if not source.is_dir():
         raise InvalidOption(f"{source} does not exist; give an image or a folder of images.")
     found = sorted(p for p in source.rglob("*") if p.suffix.lower() in IMAGE_SUFFIXES and p.is_file())
     if not found:
-        raise InvalidOption(f"{source} holds no images ({', '.join(sorted(IMAGE_SUFFIXES))}).")
+        raise InvalidOption(f"{source} contains no images ({', '.join(sorted(IMAGE_SUFFIXES))}).")
     return found
 
 
 def plan(
     source: Path, destination: Path, conditions: Sequence[Condition], *, suffix: str, seed: int
 ) -> list[Job]:
-    """What will be made of what. Several conditions get a folder each; one mirrors the source tree."""
+    """The files to be made from each image. Several conditions get a folder each; one mirrors the tree."""
     for condition in conditions:
         if condition.corruption is not None:
-            find(condition.corruption).check_alone(condition)  # a mistake here must not wait for a worker
+            find(condition.corruption).check_alone(condition)  # errors must not wait for a worker
     root = source.parent if source.is_file() else source
     images = find_images(source)
     taken = Counter(image.relative_to(root).with_suffix("") for image in images)
@@ -102,7 +101,7 @@ def _below(condition: Condition, target: Path, count: int) -> str:
 
 
 def claim(destination: Path, *, overwrite: bool) -> None:
-    """Make the destination folder, refusing one that already holds something."""
+    """Create the destination folder; a folder that is not empty is refused."""
     try:
         if destination.exists() and not destination.is_dir():
             raise OutputError(f"{destination} is a file; give a folder.")
@@ -136,13 +135,13 @@ def _write(job: Job, corrupted: Image, condition: str, path: str) -> Copy:
 
 
 def make_all(jobs: Sequence[Job], *, workers: int) -> Iterator[list[Copy] | Failure]:
-    """Every job's result as it is finished; the pixels do not depend on `workers`."""
+    """The result of every job as it finishes; the pixels do not depend on `workers`."""
     return spread(make, jobs, workers=workers)
 
 
 def make_all_on_device(jobs: Sequence[Job], *, workers: int, device: str) -> Iterator[list[Copy] | Failure]:
-    """The same files, corrupted on a device in batches; threads read and write the files around it."""
-    from stormproof.corruptions.on_device import corrupt_images  # torch is loaded for it alone
+    """The same files, corrupted in batches on a device; threads read and write them."""
+    from stormproof.corruptions.on_device import corrupt_images  # loads torch
 
     queue = iter(jobs)
     with ThreadPoolExecutor(workers) as threads:
@@ -176,7 +175,7 @@ def _read(job: Job) -> Image | Failure:
 
 
 def write_manifest(destination: Path, seed: int, copies: Iterable[Copy], failures: Iterable[Failure]) -> None:
-    """Record what was made, sorted, so that equal runs give equal manifests."""
+    """List what was made, sorted, so that equal runs give equal manifests."""
     files = sorted(copies, key=lambda copy: copy.path)
     record = {
         "stormproof": __version__,
@@ -185,12 +184,12 @@ def write_manifest(destination: Path, seed: int, copies: Iterable[Copy], failure
         "files": [asdict(copy) for copy in files],
         "failed": [asdict(failure) for failure in sorted(failures, key=lambda failure: failure.source)],
     }
-    # In ASCII: names may hold bytes that UTF-8 cannot encode.
+    # In ASCII: names may contain bytes that UTF-8 cannot encode.
     write_text(destination / MANIFEST, json.dumps(record, indent=1) + "\n")
 
 
 def read_manifest(destination: Path) -> list[Copy]:
-    """The files a manifest lists."""
+    """Read the files that a manifest lists."""
     path = destination / MANIFEST
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
@@ -207,7 +206,7 @@ def read_manifest(destination: Path) -> list[Copy]:
 
 
 def check(destination: Path, copy: Copy) -> str | None:
-    """What is wrong with one output, or None."""
+    """What is wrong with one output; None if nothing is."""
     path = destination / copy.path
     if Path(copy.path).is_absolute() or ".." in Path(copy.path).parts:
         return f"{copy.path}: points outside the folder"

@@ -1,4 +1,4 @@
-"""The built-in street: rendered scenes whose truth is exact because it comes with the geometry."""
+"""The built-in street: rendered scenes whose truth is exact, because it comes from the geometry."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def block() -> Mesh:
 
 @lru_cache(maxsize=4)
 def roof(kind: int) -> Mesh:
-    """A roof to set on a block: ridge along y, ridge along x, hipped, or a parapet with a rim."""
+    """A roof for a block: ridge along y, ridge along x, hipped, or a parapet."""
     e = 0.05
     a, b = -e, 1 + e
     if kind == 3:
@@ -86,7 +86,7 @@ FLAT = 3  # a roof without slopes
 
 @dataclass(frozen=True, slots=True)
 class House:
-    """A building's place and measures in metres; x leads away from the street, y along its front."""
+    """The position and size of a building in metres; x points away from the street, y along its front."""
 
     at: Point
     ahead: tuple[float, float]
@@ -112,11 +112,11 @@ class House:
 
     @property
     def pitch(self) -> float:
-        """From one window to the next."""
+        """The distance from one window to the next."""
         return self.wide / self.columns
 
     def part(self, mesh: Mesh, corner: Point, size: Point, *tint: Colour) -> Placement:
-        """A mesh of unit size, scaled and set with its first corner at `corner` of the house."""
+        """A mesh of unit size, scaled, with its first corner at `corner` of the house."""
         (x, y, z), (hx, hy), (dx, dy, dz) = self.at, self.ahead, corner
         params = (
             self.pitch, self.storey, *self.windows, self.ground, float(self.shop), float(self.style),
@@ -154,7 +154,7 @@ def _colours_of(style: int) -> tuple[Colour, ...]:
 
 
 def _top(dice: Dice, kind: int, h: House) -> Iterator[Placement]:
-    """A roof with a chimney, or a cornice and perhaps a hut for the lift."""
+    """A roof with a chimney, or a cornice and perhaps a lift housing."""
     if kind == FLAT:
         yield h.part(cuboid(), (-0.18, -0.02, h.high - 0.3), (0.4, h.wide + 0.04, 0.6), h.trim)
         if dice.chance(0.5):
@@ -191,9 +191,7 @@ def building(
     """One house on the plot from s to s + wide, its front `front` metres from the street's middle."""
     h = _design(dice, d, street, s, wide, side, front, lit)
     yield h.part(block(), (0, 0, 0), (h.deep, h.wide, h.high))
-    yield h.part(
-        cuboid(), (0, 0, -2.5), (h.deep, h.wide, 2.5), h.wall
-    )  # a foundation, where the street falls
+    yield h.part(cuboid(), (0, 0, -2.5), (h.deep, h.wide, 2.5), h.wall)  # a foundation, for sloping streets
     yield from _top(dice, dice.pick(d.roofs), h)
     if not h.shop and h.floors >= 2 and h.style != GLASS_FRONT and dice.chance(0.35):
         yield from _balconies(dice, h)

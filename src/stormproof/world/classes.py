@@ -1,16 +1,16 @@
-"""What is told apart.
+"""The classes of the street.
 
-Objects carry names of COCO, so that detectors trained there need no translation; a cyclist is a person
-and a bicycle, as in COCO. Semantic classes carry names of Cityscapes. Traffic lights count as traffic
-signs and lawns as vegetation there, fences and walls as buildings; bins, benches and other clutter have
-no class and are ignored.
+Objects have COCO's class names, so that detectors trained on COCO can be used directly; a cyclist is a person
+and a bicycle, as in COCO. Semantic classes have Cityscapes' names. Traffic lights count as traffic signs,
+lawns as vegetation, fences and walls as buildings; bins, benches and other clutter have no class and are
+ignored.
 """
 
 from __future__ import annotations
 
 PERSON, BICYCLE, CAR, BUS, TRUCK, LIGHT, STOP = range(7)
 OBJECTS = ("person", "bicycle", "car", "bus", "truck", "traffic light", "stop sign")
-COCO_IDS = (1, 2, 3, 6, 8, 10, 13)  # COCO's own numbers of these classes
+COCO_IDS = (1, 2, 3, 6, 8, 10, 13)  # COCO's category ids of these classes
 
 SEMANTIC = (
     "road", "sidewalk", "building", "pole", "traffic sign", "vegetation", "sky", "person", "car", "truck",

@@ -1,4 +1,4 @@
-"""`stormproof world`: street scenes with perfect truth, written as a dataset."""
+"""`stormproof world`: scenes of the built-in street, written as a dataset."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class WorldFormat(StrEnum):
 def world(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="A new folder for the dataset.")],
     layout: Annotated[
-        WorldFormat, typer.Option("--format", "-f", help="Whose layout to follow.")
+        WorldFormat, typer.Option("--format", "-f", help="Format of the dataset.")
     ] = WorldFormat.coco,
     split: Annotated[str, typer.Option(help="train (unbounded), val (200 scenes) or test (500).")] = "val",
     count: Annotated[
-        int, typer.Option("--count", "-n", help="How many scenes, from the split's first on.")
+        int, typer.Option("--count", "-n", help="Number of scenes, from the first of the split on.")
     ] = 50,
     size: Annotated[str, typer.Option(help="Width x height in pixels.")] = "512x320",
     seed: Annotated[int, typer.Option(help="Another seed gives another world.")] = 0,
@@ -39,10 +39,10 @@ def world(
     workers: Workers = 0,
     overwrite: Annotated[bool, typer.Option(help="Replace a folder that is not empty.")] = False,
 ) -> None:
-    """Write built-in street scenes with perfect truth, laid out as a public dataset.
+    """Write scenes of the built-in street, with exact truth, in the format of a public dataset.
 
-    The files depend on the seed, the split, the size and the format: not on the number of workers or
-    the machine. DIR appears when it is complete.
+    The files depend on the seed, the split, the size and the format, not on the number of workers or the
+    machine. DIR appears when it is complete.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""People on foot, people on bicycles, and bicycles left standing."""
+"""People on foot, people on bicycles, and parked bicycles."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _person(dice: Dice, street: Street, s: float, t: float, ahead: tuple[float, 
 
 
 def _facing(dice: Dice, street: Street, s: float) -> tuple[float, float]:
-    """Mostly up or down the street, a little off."""
+    """A heading mostly up or down the street."""
     hx, hy = street.ahead(s)
     q = dice.between(-0.35, 0.35) if dice.chance(0.8) else dice.between(-1, 1)
     c, n = (1 - q * q) / (1 + q * q), 2 * q / (1 + q * q)
@@ -77,7 +77,7 @@ def walkers(dice: Dice, plan: Plan) -> Iterator[Placement]:
 
 
 def crossers(dice: Dice, plan: Plan) -> Iterator[Placement]:
-    """People on the crossings, and now and then one elsewhere in the road."""
+    """People on the crossings, and occasionally elsewhere on the road."""
     street, m = plan.street, plan.street.marks
     spots = [m.zebra] if m.zebra < 500 else []
     if m.crossing < 500:
@@ -126,7 +126,7 @@ def cyclists(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
 
 
 def racks(dice: Dice, plan: Plan) -> Iterator[Placement]:
-    """Bicycles left at the kerb, in twos and threes, mostly across the pavement."""
+    """Bicycles parked at the kerb in small groups, mostly across the pavement."""
     street, m = plan.street, plan.street.marks
     for side in (-1, 1):
         if not dice.chance(0.22):

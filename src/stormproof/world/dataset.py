@@ -18,7 +18,7 @@ from stormproof.world.samples import BASELINE, check_scene, render_truth, scene_
 
 
 class _Ids(Sequence[str]):
-    """The ids of a split, made when asked for: the training split has two thousand million."""
+    """The ids of a split, computed on demand: the training split has 2³¹."""
 
     def __init__(self, split: str, count: int) -> None:
         self._split, self._count = split, count
@@ -44,7 +44,7 @@ class _Ids(Sequence[str]):
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Scenes of one split at one size; every sample carries boxes, masks, maps, depth and camera."""
+    """Scenes of one split at one size; every sample has boxes, masks, maps, depth and a camera."""
 
     split: str
     count: int
@@ -94,7 +94,7 @@ class World:
         )
 
     def size(self, index: int) -> tuple[int, int]:
-        range(self.count)[index]  # an index beyond the split is an error here too
+        range(self.count)[index]  # raises IndexError for an index beyond the split
         return self.height, self.width
 
 
@@ -117,7 +117,7 @@ def open_world(
     stereo: bool = False,
     baseline: float = BASELINE,
 ) -> Dataset:
-    """Open a split: train (as many as there are integers, unless `count` says fewer), val (200), test (500).
+    """Open a split: train (2³¹ scenes, or the first `count`), val (200 scenes) or test (500).
 
     `stereo` adds the right-hand image, `baseline` metres away, and the true disparity.
     """

@@ -18,7 +18,7 @@ Item = TypeVar("Item")
 
 
 class Dice:
-    """Numbers from one stream of a draw, handed out one by one.
+    """Random numbers from one stream of a draw, one by one.
 
     >>> Dice(Draw.keyed(0, "world", "val", 0), "trees").integer(6) in range(6)
     True
@@ -57,7 +57,7 @@ _TILE = Draw.keyed(0, "world-noise").uniforms("tile", _SIDE * _SIDE).astype(np.f
 
 @kernel(allocates=False)
 def chance(x: int, y: int, seed: int) -> float:
-    """A number in [0, 1) that belongs to a cell of the integer grid."""
+    """The random number in [0, 1) of a cell of the integer grid."""
     return float(_TILE[(x + 37 * seed) & (_SIDE - 1), (y + 101 * seed + (seed >> 7)) & (_SIDE - 1)])
 
 
@@ -76,7 +76,7 @@ def smooth(u: float, v: float, seed: int) -> float:
 
 @kernel(allocates=False)
 def visible(size: float, sharp: float) -> float:
-    """How much of a pattern with features of `size` metres survives at `sharp` pixels per metre: 1 to 0."""
+    """How visible a pattern with features of `size` metres is at `sharp` pixels per metre, from 1 to 0."""
     return min(1.0, max(0.0, size * sharp - 0.7))
 
 

@@ -1,4 +1,4 @@
-"""Walls: storeys of windows, brick or plaster or panels between them, shops on the ground floor."""
+"""Facades: storeys of windows in brick, plaster or panels, and shops on the ground floor."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _shop(u: float, z: float, params: Any, palette: Any, k: int, sharp: float, s
 
 @kernel(allocates=False)
 def facade(u: float, z: float, params: Any, palette: Any, k: int, sharp: float, seed: int) -> Look:
-    """The wall at u metres along and z metres up."""
+    """The facade at u metres along and z metres up."""
     if params[k, SHOP] > 0.5 and z < params[k, GROUND]:
         return _shop(u, z, params, palette, k, sharp, seed)
     storey = math.floor((z - params[k, GROUND]) / params[k, STOREY])
@@ -91,7 +91,7 @@ def facade(u: float, z: float, params: Any, palette: Any, k: int, sharp: float, 
     a, c = u - column * params[k, PITCH], z - params[k, GROUND] - storey * params[k, STOREY]
     wide, tall = params[k, WIDE] * params[k, PITCH], params[k, TALL] * params[k, STOREY]
     x0, z0 = 0.5 * (params[k, PITCH] - wide), 0.45 * (params[k, STOREY] - tall) + 0.1
-    if storey < 0:  # a plain ground floor has its door somewhere among the windows
+    if storey < 0:  # a ground floor without shops has doors among its windows
         z0, tall = 0.9, params[k, GROUND] - 1.5
         c = z
         if chance(int(column), 9, seed) < 0.3:
@@ -99,7 +99,7 @@ def facade(u: float, z: float, params: Any, palette: Any, k: int, sharp: float, 
     opening = band(a, x0, x0 + wide, sharp) * band(c, z0, z0 + tall, sharp)
     border = band(a, x0 - 0.10, x0 + wide + 0.10, sharp) * band(c, z0 - 0.12, z0 + tall + 0.06, sharp)
     tone = _wall(u, z, params, k, sharp, seed)
-    if params[k, STYLE] != 3.0 and visible(0.1, sharp) > 0.0:  # a soffit's shadow under each lintel
+    if params[k, STYLE] != 3.0 and visible(0.1, sharp) > 0.0:  # the shadow under each lintel
         opening_top = band(c, z0 + tall - 0.12, z0 + tall, sharp)
     else:
         opening_top = 0.0

@@ -1,6 +1,6 @@
-"""The street on disk: scenes told in the words of each format, written by the format's own writer.
+"""The street on disk: scenes in the classes of each format, written by the format's own writer.
 
-Scenes are written in several processes; the files are the same however many there are.
+The files do not depend on the number of processes.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ def _rides(scene: Rendered) -> Bools:
 
 
 def _renamed(objects: Instances, names: list[str], classes: tuple[str, ...]) -> Instances:
-    """The objects whose names are among the classes, labelled accordingly."""
+    """The objects whose names are among the classes, with the labels of these classes."""
     kept = np.array([k for k, name in enumerate(names) if name in classes], np.int64)
     labels = np.array([classes.index(names[k]) for k in kept], np.int64)
     return replace(select(objects, kept), labels=labels)
 
 
 def _semantic(scene: Rendered, names: Mapping[str, str], classes: tuple[str, ...]) -> SemanticMap:
-    """The semantic map in other classes, which may have other names."""
+    """The semantic map in other classes; `names` translates class names."""
     assert scene.sample.truth.semantic is not None
     table = np.full(VOID + 1, VOID, np.uint8)
     table[: len(SEMANTIC)] = [classes.index(names.get(name, name)) for name in SEMANTIC]
@@ -66,7 +66,7 @@ def _as_coco(scene: Rendered, index: int) -> Sample:
 
 
 def _as_voc(scene: Rendered, index: int) -> Sample:
-    """VOC knows persons, bicycles, cars and buses; everything else is background there."""
+    """VOC has persons, bicycles, cars and buses; everything else is background."""
     return replace(scene.sample, truth=Truth(_renamed(_objects(scene), _names(scene), voc.CLASSES)))
 
 
@@ -94,7 +94,7 @@ def _as_camvid(scene: Rendered, index: int) -> Sample:
 
 
 def _as_kitti(scene: Rendered) -> tuple[Sample, tuple[Solid, ...]]:
-    """A rider and the bicycle are one Cyclist, buses are Misc; bicycles alone, traffic lights and signs carry
+    """A rider and the bicycle are one Cyclist, buses are Misc; bicycles alone, traffic lights and signs have
     no label. Also returns the box in space of each object."""
     objects, rides = _objects(scene), _rides(scene)
     bicycles = {group: k for k, group in enumerate(scene.groups)
@@ -116,14 +116,14 @@ def _as_kitti(scene: Rendered) -> tuple[Sample, tuple[Solid, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How scenes are stored in a format: the names of files and classes, and the scene in these classes."""
+    """How scenes are stored in a format: names of files and classes, and the conversion to these classes."""
 
-    name: str  # of an image, by {split}, {index}, {thousands} and {rest}
+    name: str  # of image files; a template
     sample: Callable[[Rendered, int], Sample]
     classes: tuple[str, ...] = ()
     semantic_classes: tuple[str, ...] = ()
     category_ids: tuple[int, ...] = ()
-    split: str = "{split}"  # what the format's own files call a split
+    split: str = "{split}"  # the name of a split; a template
 
 
 FORMATS: Mapping[str, Format] = {
@@ -141,7 +141,7 @@ FORMATS: Mapping[str, Format] = {
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What to write: scenes 0 … count-1 of a split, at a size, in a format."""
+    """What to write: scenes 0 … count − 1 of a split, at a size, in a format."""
 
     split: str
     count: int
@@ -189,7 +189,7 @@ def _write(order: Order, root: Path, index: int) -> tuple[int, Record]:
 
 
 def check_destination(out: Path, *, overwrite: bool) -> None:
-    """Refuse a folder that holds something, a file, and a place where nothing may be written."""
+    """Refuse a folder that is not empty, a file, and a place that is not writable."""
     if out.is_dir():
         if any(out.iterdir()) and not overwrite:
             raise OutputError(f"{out} is not empty; choose another folder, or add --overwrite to replace it.")
@@ -214,7 +214,7 @@ def export(
     """
     order.check()
     if workers < 0:
-        raise InvalidOption(f"Workers {workers}: give 0 for one per core, or how many processes to use.")
+        raise InvalidOption(f"Workers {workers}: give a number of processes, or 0 for one per core.")
     workers = min(worker_count(workers), max(1, order.count // 4))
     try:
         check_destination(out, overwrite=overwrite)

@@ -1,4 +1,4 @@
-"""Painted plates: road signs, shop names and posters, drawn by coordinates that run from -1 to 1."""
+"""Road signs, shop names and posters, drawn in coordinates from -1 to 1."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stormproof.core.kernels import kernel
 from stormproof.world.dice import chance, visible
 from stormproof.world.materials import Colour
 
-# Three by five dots a letter, one octal digit a row: A to Z, then 0 to 9.
+# Three by five dots per letter, one octal digit per row: A to Z, then 0 to 9.
 _ROWS = (
     "25755 65656 34443 65556 74647 74644 34553 55755 72227 11152 55655 44447 57755 57775 25552 65644 25563 "
     "65655 34216 72222 55557 55552 55775 55255 55222 71247 75557 26227 71747 71717 55711 74717 74757 71111 "
@@ -22,7 +22,7 @@ _STOP = (18, 19, 14, 15)
 
 @kernel(allocates=False)
 def letter(glyph: int, u: float, v: float) -> bool:
-    """Whether (u, v) in the unit square, v up, lies on a letter's ink."""
+    """Whether (u, v) in the unit square, v up, is part of a letter."""
     if u < 0.0 or u >= 1.0 or v < 0.0 or v >= 1.0:
         return False
     row, column = 4 - int(v * 5.0), int(u * 3.0)
@@ -31,7 +31,7 @@ def letter(glyph: int, u: float, v: float) -> bool:
 
 @kernel(allocates=False)
 def word(u: float, v: float, count: int, seed: int) -> bool:
-    """Ink of a made-up word of `count` letters that fills the unit square."""
+    """Whether (u, v) is part of a random word of `count` letters that fills the unit square."""
     at = u * count
     k = math.floor(at)
     if k < 0 or k >= count:
@@ -93,7 +93,7 @@ def sign(kind: int, u: float, v: float, seed: int, sharp: float) -> Colour:
         return _blend(ink or arrow, keep, white, ground, 0.25)
     if kind == 6:  # no entry
         return white if abs(u) < 0.7 and abs(v) < 0.17 else red
-    if kind == 7:  # crossing for people
+    if kind == 7:  # pedestrian crossing
         inside = v > -0.5 and abs(u) < (0.55 - v) * 0.6
         figure = inside and abs(u - 0.1 * v) < 0.09 + 0.06 * (1 if v < -0.1 else 0) and v < 0.35
         return black if figure else (white if inside else blue)
@@ -110,7 +110,7 @@ def poster(u: float, v: float, seed: int, one: Colour, two: Colour, sharp: float
     """A board or lorry side in metres: a ground colour, a stripe or panel, a line of lettering."""
     draw = chance(1, 1, seed)
     style = 0 if draw < 0.4 else 1 if draw < 0.48 else 2 if draw < 0.65 else 3
-    grey = 0.5 * chance(2, 4, seed)  # of the lettering, which is rarely gaudy
+    grey = 0.5 * chance(2, 4, seed)  # of the lettering, which is rarely colourful
     third = (
         grey + 0.25 * chance(2, 1, seed),
         grey + 0.2 * chance(2, 2, seed),

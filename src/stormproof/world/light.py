@@ -1,7 +1,7 @@
-"""Sun, sky and shadow: the hour of the day, what falls on a surface, and what the sky looks like.
+"""Sun, sky and shadow: the time of day, the light on a surface, and the look of the sky.
 
-Colours are linear light; an image's grey level is the square root of it, because a square root is the
-same on every machine and a power is not.
+Colours are linear light; an image's grey level is its square root, because square roots are the same
+on every machine and powers are not.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from stormproof.world.materials import Colour, tone
 
 
 class Light(NamedTuple):
-    """The hour of the day. Directions are unit vectors in the world: x right, y ahead, z up."""
+    """The light at a time of day. Directions are unit vectors in the world: x right, y ahead, z up."""
 
     sun: Colour  # direction towards the sun
-    lean: tuple[float, float]  # how far its rays slide over the ground per metre of height
-    beam: Colour  # what the sun gives to a surface that faces it
+    lean: tuple[float, float]  # horizontal metres of its rays per metre of height
+    beam: Colour  # light of the sun on a surface that faces it
     zenith: Colour
     horizon: Colour
-    ambient: Colour  # what the whole sky gives to a surface that faces up
-    bounce: Colour  # what the ground gives to a surface that faces down
-    clouds: float  # how much of the sky they cover, 0 to 1
-    glow: float  # how strongly lamps and lit windows shine
+    ambient: Colour  # light of the whole sky on a surface that faces up
+    bounce: Colour  # light of the ground on a surface that faces down
+    clouds: float  # fraction of the sky that they cover
+    glow: float  # brightness of lamps and lit windows
     exposure: float
     seed: int
 
 
 class Shadows(NamedTuple):
-    """Heights the sun's rays and the vertical meet first, on square cells of the ground.
+    """Height of the first surface that the sun's rays, or vertical rays, hit, on square cells of the ground.
 
-    `near` and `far` are sun maps, `above` looks straight down. `frames` holds for each of the three the
-    ground position (x, y) of its first cell and how many cells there are to a metre.
+    `near` and `far` are sun maps, `above` looks straight down. For each of the three, `frames` has the ground
+    position (x, y) of its first cell and the number of cells per metre.
     """
 
     near: Any
@@ -86,7 +86,7 @@ def cloudy_sky(dx: float, dy: float, dz: float, light: Light) -> Colour:
 
 @kernel(inline=True)
 def _blocked(heights: Any, u: float, v: float, z: float) -> float:
-    """How much of the four cells around (u, v) rises above z, weighed by nearness."""
+    """The fraction of the four cells around (u, v) that rise above z, weighted by proximity."""
     i, j = math.floor(v), math.floor(u)
     if i < 0 or j < 0 or i + 1 >= heights.shape[0] or j + 1 >= heights.shape[1]:
         return -1.0
@@ -101,7 +101,7 @@ def _blocked(heights: Any, u: float, v: float, z: float) -> float:
 def shadow(
     x: float, y: float, z: float, nx: float, ny: float, nz: float, light: Light, maps: Shadows
 ) -> float:
-    """The fraction of the sun that something hides from a surface with the given normal."""
+    """The fraction of the sun that is hidden from a surface with the given normal."""
     lx, ly = light.lean
     frames = maps.frames
     off = 0.09
@@ -118,7 +118,7 @@ def shadow(
 
 @kernel(inline=True)
 def openness(x: float, y: float, z: float, nx: float, ny: float, maps: Shadows) -> float:
-    """How much of the sky a place sees past its neighbours: 1 in the open, less under and beside things."""
+    """The fraction of the sky that is visible from a place: 1 in the open, less under and beside objects."""
     above, frames = maps.above, maps.frames
     rows, columns = above.shape
     closed = 0.0
@@ -126,7 +126,7 @@ def openness(x: float, y: float, z: float, nx: float, ny: float, maps: Shadows) 
     for k in range(6):
         reach, steep = (
             (1.2, 2.2) if k < 3 else (-5.2, 0.5)
-        )  # cells, and how fast what is higher closes the sky
+        )  # cells, and how strongly higher cells hide the sky
         ox, oy = (
             (0.0, reach)
             if k % 3 == 0
@@ -150,8 +150,8 @@ def _scaled(code: str, k: float) -> Colour:
     return r * k, g * k, b * k
 
 
-# hour: the sun's height per metre of ground; beam, zenith, horizon, ambient and bounce, each as colour
-# and strength; the share of clouds.
+# Time of day: the sun's height per metre of ground; beam, zenith, horizon, ambient and bounce, each as
+# colour and strength; the range of cloud cover.
 # fmt: off
 _HOURS = {
     "noon": ((1.0, 2.2), "fff4e2", 2.3, "5a8fd0", 0.75, "c4d8ee", 0.95, "b4cbea", 0.75,
@@ -172,10 +172,10 @@ _WHEN = ("noon", "noon", "morning", "morning", "golden", "overcast", "overcast",
 
 
 def make_light(dice: Dice) -> Light:
-    """An hour of the day, a place of the sun, some clouds."""
+    """A time of day, a position of the sun, some clouds."""
     hour = dice.pick(_WHEN)
     rise, beam, bk, zenith, zk, horizon, hk, ambient, ak, bounce, gk, clouds = _HOURS[hour]
-    # The sun stands anywhere around, at a height of `rise` per metre of ground.
+    # The sun may stand in any direction, at a height of `rise` per metre of ground.
     x, y = dice.between(-1, 1), dice.between(-1, 1)
     flat = sqrt(x * x + y * y) + 1e-3
     up = dice.between(*rise)

@@ -1,7 +1,8 @@
-"""What each material looks like at a place on it, before any light falls there.
+"""The look of each material at a point, without light.
 
-A look takes a place on the surface and how sharply it is seen there, in pixels per metre, and gives a
-factor or a colour. Patterns finer than a pixel fade to their mean, so that distant surfaces do not sparkle.
+The functions take a point on the surface and the resolution at which it is seen, in pixels per metre, and
+return a factor or a colour. Patterns finer than a pixel fade to their mean, so that distant surfaces do not
+flicker.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from stormproof.world.stage import Surfaces
 
 
 class Marks(NamedTuple):
-    """What is painted on the road; lengths in metres, t to the right of the middle, s along the street."""
+    """Road markings; lengths in metres, t to the right of the middle, s along the street."""
 
     half: float  # half the carriageway
     middle: float  # where the opposite directions meet
@@ -43,22 +44,22 @@ class Marks(NamedTuple):
     left: int  # lanes on the left of `middle`
     right: int
     centre: int  # 0 dashed, 1 solid, 2 double, 3 none
-    edge: float  # 1 when a line runs along the kerb
+    edge: float  # 1 if a line runs along the kerb
     parking: float  # width of the parking strips, 0 for none
-    crossing: float  # s of the cross street's middle, far away when there is none
+    crossing: float  # s of the cross street's middle, far away if there is none
     crossing_half: float
-    zebra: float  # s of a crossing for people, far away when there is none
-    stripes: float  # 1 when crossings are striped, 0 when they are two thin lines
+    zebra: float  # s of a pedestrian crossing, far away if there is none
+    stripes: float  # 1 if crossings are striped, 0 if they are two thin lines
     tint: float  # brightness of the asphalt
-    worn: float  # how much of the paint has gone, 0 to 1
-    yellow: float  # 1 when the middle line is yellow
+    worn: float  # fraction of the paint that is worn off
+    yellow: float  # 1 if the middle line is yellow
     bike: float  # width of bicycle lanes, 0 for none
     seed: int
 
 
 @kernel(allocates=False)
 def _zebra(s: float, t: float, at: float, reach: float, m: Marks, ds: float, dt: float) -> float:
-    """A crossing for people over a road: `s` runs along that road, `t` across it."""
+    """A pedestrian crossing of a road: `s` runs along that road, `t` across it."""
     if abs(s - at) > 2.5 or abs(t) > reach:
         return 0.0
     if m.stripes > 0.5:
@@ -69,7 +70,7 @@ def _zebra(s: float, t: float, at: float, reach: float, m: Marks, ds: float, dt:
 
 @kernel(allocates=False)
 def _lines(s: float, t: float, m: Marks, ds: float, dt: float) -> tuple[float, float]:
-    """Lines along the road: paint coverage, and how much of it is the middle line."""
+    """Lines along the road: paint coverage of all lines, and of the middle line."""
     dash = band(s - 9.0 * math.floor(s * (1.0 / 9.0)), 0.0, 3.5, ds)
     paint = 0.0
     for k in range(1, m.right):
@@ -211,7 +212,7 @@ def appearance(
     sharp: float,
     along: float,
 ) -> Look:
-    """A surface's own colour, gloss and glow.
+    """The colour, gloss and glow of a surface.
 
     `sharp` is pixels per metre, `along` the same in the viewing direction on the ground.
     """

@@ -1,7 +1,7 @@
-"""What surfaces are made of, and the colours that streets have.
+"""Materials, and the colours of things in a street.
 
-Materials are numbers, because the shading loop switches on them. Colours are muted, and shared between
-kinds of things.
+Materials are numbers, because the shading loop switches on them. Colours are muted, and different kinds of
+things share them, so that colours alone do not identify objects.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from stormproof.world.dice import Dice
 
 MATTE = 0  # one colour, faintly mottled
 PAINT = 1  # glossy: mirrors a little of the sky
-GLASS = 2  # mirrors much of the sky over a dark inside
+GLASS = 2  # mirrors much of the sky, with a dark inside
 ROAD = 3  # asphalt with marks, in street coordinates
 PAVING = 4  # slabs, in street coordinates
 GRASS = 5
-FACADE = 6  # walls with storeys of windows, perhaps a shop below
+FACADE = 6  # walls with storeys of windows, and perhaps a shop
 LEAF = 7
 BARK = 8
 TILES = 9  # roofs
-LAMP = 10  # shines by itself
-SIGN = 11  # a painted plate: what it says is in the placement's parameters
+LAMP = 10  # emits light
+SIGN = 11  # a traffic sign: its kind is in the placement's parameters
 CLOTH = 12  # clothing: plain, striped or checked
 BOARD = 13  # advertising, lorry sides: bands and blocks of colour
 GRAVEL = 14  # yards, squares and bare earth
@@ -57,7 +57,7 @@ BARKS = tones("5a4a3c 6e6256 4a3c30 7a7064")
 
 
 def varied(dice: Dice, colour: Colour, low: float, high: float) -> Colour:
-    """The colour with each channel scaled by its own factor, as no two things are painted alike."""
+    """The colour with each channel scaled by a random factor."""
     return (
         colour[0] * dice.between(low, high),
         colour[1] * dice.between(low, high),

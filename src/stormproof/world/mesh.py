@@ -1,8 +1,8 @@
 """Shapes: triangles with normals, texture coordinates, a material and a colour slot.
 
 A model's x points right, y ahead, z up, in metres, with the ground at z = 0. Corners run anticlockwise
-seen from outside. Sines and cosines are rounded when a shape is made, so that a last-digit difference
-between mathematical libraries cannot reach an image.
+seen from outside. Sines and cosines are rounded when a shape is made, so that differences in the last digit
+between math libraries do not change an image.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def paint(
     normals: Corners | None = None,
     texture: Corners | None = None,
 ) -> Mesh:
-    """A mesh of one material; flat normals and the positions as texture unless given."""
+    """A mesh of one material; by default with flat normals, and positions as texture coordinates."""
     placed = np.round(corners * GRID) / GRID
     normals = flat_normals(placed) if normals is None else normals
     texture = placed if texture is None else texture
@@ -142,7 +142,7 @@ def loft(rings: Corners) -> Corners:
 
 
 def _frame(axis: Corners) -> tuple[Corners, Corners]:
-    """Two unit vectors that complete `axis` to a right-handed frame."""
+    """Two unit vectors that form a right-handed frame with `axis`."""
     helper = np.array([1.0, 0.0, 0.0]) if abs(axis[0]) < 0.8 else np.array([0.0, 1.0, 0.0])
     u = unit(np.cross(helper, axis))
     return u, np.cross(axis, u)
@@ -192,9 +192,9 @@ def ball(
     top: float = 1.0,
     bottom: float = -1.0,
 ) -> Mesh:
-    """An ellipsoid, smoothly shaded; `top` and `bottom` in [-1, 1] cut it level."""
+    """An ellipsoid, smoothly shaded; `top` and `bottom` in [-1, 1] cut it horizontally."""
     levels = [bottom + (top - bottom) * k / rings for k in range(rings + 1)]
-    # Crowd the levels towards the poles, where the outline turns fastest.
+    # Place more levels near the poles, where the outline turns fastest.
     levels = [1.5 * z - 0.5 * z * z * z for z in levels]
     around = circle(sides)
     sphere = np.array(

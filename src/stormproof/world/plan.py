@@ -1,4 +1,4 @@
-"""What kind of place a scene is: the district, the street's course, the camera and the hour."""
+"""The plan of a scene: district, course of the street, camera and time of day."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stormproof.world.street import FAR, Side, Street
 
 @dataclass(frozen=True, slots=True)
 class District:
-    """Ranges a kind of neighbourhood draws from; lengths in metres, chances from 0 to 1."""
+    """A kind of neighbourhood: ranges for its streets; lengths in metres, chances from 0 to 1."""
 
     lanes: tuple[int, ...]  # lanes per direction
     pavement: tuple[float, float]
@@ -23,16 +23,16 @@ class District:
     frontage: tuple[float, float]
     gap: tuple[float, float]
     gap_chance: float
-    roofs: tuple[int, ...]  # as in models.houses.roof
+    roofs: tuple[int, ...]  # as in building.roof
     walls: tuple[int, ...]  # styles of FACADE
     shops: float
     trees: float  # per slot along the kerb
-    parked: float  # share of the kerb
+    parked: float  # fraction of the kerb
     people: float
     empty: float  # chance that a plot has trees instead of a building
 
 
-# One line a district, in the order of the fields.
+# One entry per district, in the order of the fields.
 # fmt: off
 DISTRICTS = {
     "centre": District((1, 1, 2), (2.5, 5.0), 0.05, 0.0, (0.0, 0.5), (3, 6), (9, 22), (0.0, 0.3), 0.1,
@@ -55,7 +55,7 @@ DISTRICTS = {
 
 @dataclass(frozen=True, slots=True)
 class Lens:
-    """The camera: where it stands (s, t, metres above ground), where it looks, focal length per width."""
+    """The camera: position (s, t, metres above ground), direction, and focal length per image width."""
 
     s: float
     t: float
@@ -131,7 +131,7 @@ def _lens(dice: Dice, m: Marks, street: Street) -> Lens:
 
 
 def make_plan(dice: Dice) -> Plan:
-    """Decide the place, the view and the hour."""
+    """Draw the place, the view and the time of day."""
     names = tuple(DISTRICTS)
     left = DISTRICTS[dice.pick(names)]
     right = left if dice.chance(0.6) else DISTRICTS[dice.pick(names)]

@@ -1,10 +1,10 @@
-"""From triangles in the world to which triangle each pixel sees.
+"""Rasterisation: the triangle that each pixel shows.
 
 One rasteriser serves three views: the camera (nearest wins), the sun (highest along its rays wins) and
-straight down (highest wins). All three hand over screen triangles whose third coordinate is affine on
-the screen and larger where the surface should win: 1/depth for the camera, height for the other two.
-A pixel's centre lies at whole numbers, and an edge shared by two triangles is computed from the same
-two points in the same order, so neither a gap nor a double hit can open along it.
+straight down (highest wins). All three pass screen triangles whose third coordinate is affine on the screen
+and larger where the surface should win: 1/depth for the camera, height for the other two. Pixel centres lie
+at whole numbers. An edge shared by two triangles is computed from the same two points in the same order, so
+that it has neither gaps nor pixels that are hit twice.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from stormproof.world.materials import LEAF
 
 NEAR = 0.25  # metres; surfaces nearer to the camera are cut away
 
-# Where the extra colour samples of a pixel lie, relative to its centre.
+# The extra colour samples of a pixel, relative to its centre.
 OFFSETS = ((0.36, 0.20), (-0.20, -0.36))
 
 
@@ -34,7 +34,7 @@ def _faces_away(view: Any) -> bool:
 
 @kernel(allocates=False)
 def _clip(view: Any, cut: Any) -> int:
-    """Keep what lies beyond NEAR; a triangle becomes three or four corners in `cut`."""
+    """Cut a triangle at NEAR; the part beyond has three or four corners, in `cut`."""
     count = 0
     for k in range(3):
         n = (k + 1) % 3
@@ -69,9 +69,9 @@ def _emit(cut: Any, b: int, c: int, window: Any, out: Any, count: int) -> int:
 def project(
     corners: Any, two_sided: Any, camera: Any, window: Any, out: Any, source: Any, view: Any, cut: Any
 ) -> int:
-    """Perspective: triangles in the world to (x, y, 1/depth) in pixels; returns how many there are.
+    """Perspective: project triangles in the world to (x, y, 1/depth) in pixels; returns their number.
 
-    `camera` holds its position [0:3], the directions right, down and forward [3:12], the focal length
+    `camera` has its position [0:3], the directions right, down and forward [3:12], the focal length
     in pixels [12], the principal point [13:15] and the focal length's reciprocal [15]. Triangles that
     face away are left out, those that reach behind the camera are cut at NEAR.
     """
@@ -116,11 +116,11 @@ def drop(
     material: Any,
     left_out: int,
 ) -> int:
-    """Parallel rays onto the ground: triangles to (column, row, height), with `scale` cells to a metre.
+    """Project triangles along parallel rays to (column, row, height), with `scale` cells per metre.
 
-    A point slides down along the ray by (lean_x, lean_y) metres per metre of height; no lean is
-    straight down. (x0, y0) is the ground position of the map's first cell. Only what faces the source
-    of the rays is kept, and leaves, which face both ways; one material can be left out.
+    A ray moves by (lean_x, lean_y) metres per metre of height; without lean it is vertical. (x0, y0) is the
+    ground position of the map's first cell. Only triangles that face the source of the rays are kept, and
+    leaves, which face both ways; one material can be left out.
     """
     count = 0
     for t in range(corners.shape[0]):
@@ -159,8 +159,8 @@ def _by_height(screen: Any, t: int) -> tuple[int, int, int]:
 def fill(screen: Any, count: int, offsets: Any, nearness: Any, winner: Any) -> None:
     """For every cell of every plane, the largest third coordinate and the position in `screen` it came from.
 
-    A plane's row of `offsets` is where in the pixel its samples lie, relative to the centre. The earlier
-    triangle keeps a tie.
+    A row of `offsets` is the position of a plane's samples relative to the pixel centre. In a tie the earlier
+    triangle wins.
     """
     planes, height, width = nearness.shape
     for t in range(count):
@@ -171,7 +171,7 @@ def fill(screen: Any, count: int, offsets: Any, nearness: Any, winner: Any) -> N
         det = (xb - xa) * (yc - ya) - (xc - xa) * (yb - ya)
         if yc < -1.0 or ya > height or max(xa, xb, xc) < -1.0 or min(xa, xb, xc) > width or det == 0.0:
             continue
-        # A level edge gives an infinite slope below, which no row between its ends reads.
+        # A horizontal edge gives an infinite slope below, but there is no row between its ends.
         scale = 1.0 / det
         wx = ((wb - wa) * (yc - ya) - (wc - wa) * (yb - ya)) * scale
         wy = ((xb - xa) * (wc - wa) - (xc - xa) * (wb - wa)) * scale
@@ -199,7 +199,7 @@ def cover(
     """Count the pixels each instance would cover with nothing in front of it.
 
     `owner` is the instance of each screen triangle (0: none), contiguous per instance. `stamp` is a
-    canvas of zeros that extends the frame by the margins on every side; `whole` counts on all of it,
+    canvas of zeros that extends the frame by the margins on every side; `whole` counts pixels on all of it,
     `framed` inside the frame.
     """
     height, width = stamp.shape

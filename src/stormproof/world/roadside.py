@@ -1,4 +1,4 @@
-"""What lines the street: trees, lamps and clutter at the kerb, plots behind the pavement, the skyline."""
+"""The roadside: trees, lamps and clutter at the kerb, plots behind the pavement, and the skyline."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from stormproof.world.street import KERB, Street, turned
 
 
 def grain(s: float) -> tuple[float, float]:
-    """How finely a tree's leaves need to be drawn s metres down the street."""
+    """The level of detail of a tree s metres down the street."""
     return plants.NEAR if s < 22 else plants.MIDDLE if s < 55 else plants.FAR
 
 
@@ -43,7 +43,7 @@ def planted(dice: Dice, street: Street, s: float, t: float, size: float, green: 
 
 
 def spun(dice: Dice) -> tuple[float, float]:
-    """Any direction, by the rational points of the circle."""
+    """A random direction, from rational points of the circle."""
     q = dice.between(-1, 1)
     c, s = (1 - q * q) / (1 + q * q), 2 * q / (1 + q * q)
     return (s, c) if dice.chance(0.5) else (-s, -c)
@@ -58,7 +58,7 @@ def _wires(dice: Dice, street: Street, side: int, row: float) -> Iterator[Placem
 
 
 def _clutter(dice: Dice, street: Street, s: float, side: int, metal: Colour, paint: Colour) -> Placement:
-    """A bench, bin, bollard, planter, shelter or kiosk; what has a back turns it to the houses."""
+    """A bench, bin, bollard, planter, shelter or kiosk; benches and shelters face the road."""
     profile, kind = street.side(side), dice.integer(7)
     away = turned(street, s, side)
     backed = kind in (furniture.BENCH, furniture.SHELTER)
@@ -130,13 +130,13 @@ def _boundary(dice: Dice, street: Street, side: int, s: float, long: float, at: 
 
 
 def _in_the_way(street: Street, start: float, end: float, margin: float) -> bool:
-    """Whether a plot would stand on the cross street or its pavement."""
+    """Whether a plot would overlap the cross street or its pavement."""
     middle = street.marks.crossing
     return street.crosses(start, margin) or street.crosses(end, margin) or start < middle < end
 
 
 def plots(dice: Dice, plan: Plan, side: int) -> Iterator[Placement]:
-    """Buildings and gardens along one side, out to where the street fades from sight."""
+    """Buildings and gardens along one side, as far as they can be seen."""
     d, street = (plan.right if side > 0 else plan.left), plan.street
     profile = street.right if side > 0 else street.left
     kerb = street.marks.half + profile.verge + profile.pavement
@@ -173,7 +173,7 @@ def plots(dice: Dice, plan: Plan, side: int) -> Iterator[Placement]:
 
 
 def skyline(dice: Dice, plan: Plan) -> Iterator[Placement]:
-    """What closes the view: far blocks and belts of trees, and the houses of the cross street."""
+    """The background: distant blocks and belts of trees, and the houses of the cross street."""
     street = plan.street
     urban = max(plan.left.storeys[1], plan.right.storeys[1])
     for _ in range(14):

@@ -20,7 +20,7 @@ from stormproof.world.stage import Placement
 
 @dataclass(frozen=True, slots=True)
 class Solid:
-    """An upright box: height, width, length; the middle of its bottom; its turn about the vertical axis.
+    """An upright box in camera coordinates: size, centre of its bottom, and turn about the vertical axis.
 
     As in KITTI, `turn` is 0 for an object that heads along the camera's x axis, growing clockwise
     seen from above.
@@ -34,13 +34,13 @@ class Solid:
 
     @property
     def alpha(self) -> float:
-        """The angle it is seen under: its turn less the direction it lies in."""
+        """The viewing angle: its turn minus the direction in which it is seen."""
         angle = self.turn - atan2(self.at[0], self.at[2])
         return (angle + 3.141592653589793) % 6.283185307179586 - 3.141592653589793
 
 
 def solids(scene: Scene, placements: Sequence[Placement]) -> tuple[Solid, ...]:
-    """The box of each placement; small rolls and pitches of the camera are part of its position only."""
+    """The box of each placement; small rolls and pitches of the camera affect its position only."""
     camera = camera_at(scene.plan, 2, 2)
     eye, right, down, forward = (camera[k : k + 3].tolist() for k in (0, 3, 6, 9))
     out = []
@@ -65,21 +65,21 @@ def solids(scene: Scene, placements: Sequence[Placement]) -> tuple[Solid, ...]:
     return tuple(out)
 
 
-# How many scenes each split has. A scene's random numbers are keyed by its split's name, so no two
-# splits share one.
+# The number of scenes in each split. Random numbers are keyed by the split's name, so no two splits share a
+# scene.
 SPLITS: Mapping[str, int] = {"train": 2**31, "val": 200, "test": 500}
 
 VERSION = 1  # raised whenever a change to the renderer changes an image
 
 MIN_SIDE, MAX_SIDE = 32, 4096  # pixels
-FEW = 12  # visible pixels under which an object is marked `ignore`
-BASELINE = 0.54  # metres between stereo partners, as on KITTI's car
+FEW = 12  # objects with fewer visible pixels are marked `ignore`
+BASELINE = 0.54  # metres between the two cameras, as in KITTI
 PANOPTIC_BASE = 1000  # panoptic id = (semantic class + 1) × 1000 + the object's number, which is 0 for stuff
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rendered:
-    """A sample, and what only some formats on disk have a place for."""
+    """A sample, and further truth that only some formats can store."""
 
     sample: Sample
     instance: npt.NDArray[np.int32]  # per pixel: 0, or 1 + position in the sample's instances
@@ -92,11 +92,11 @@ def scene_id(split: str, index: int) -> str:
 
 
 def check_scene(split: str, index: int, width: int, height: int, baseline: float) -> None:
-    """Refuse what no scene can have, once, at the boundary."""
+    """Refuse invalid options of a scene."""
     if split not in SPLITS:
         raise UnknownName("split of the world", split, SPLITS, f"Splits: {', '.join(SPLITS)}.")
     if not 0 <= index < SPLITS[split]:
-        raise InvalidOption(f"Scene {index} of split {split!r}: it has scenes 0 to {SPLITS[split] - 1}.")
+        raise InvalidOption(f"Scene {index} of split {split!r}: give 0 to {SPLITS[split] - 1}.")
     if not (MIN_SIDE <= width <= MAX_SIDE and MIN_SIDE <= height <= MAX_SIDE):
         raise InvalidOption(
             f"Size {width}x{height}: each side must be {MIN_SIDE} to {MAX_SIDE} pixels, for example 512x320."
@@ -180,7 +180,7 @@ def render(
     stereo: bool = False,
     baseline: float = BASELINE,
 ) -> Rendered:
-    """The scene's image and everything that is true about it.
+    """Render a scene: the image and all truth about it.
 
     >>> render(0, "val", 0, width=64, height=48).sample.image.shape
     (48, 64, 3)
@@ -204,7 +204,7 @@ def render(
 
 
 def render_truth(seed: int, split: str, index: int, *, width: int, height: int) -> Truth:
-    """The truth alone, without painting the image."""
+    """The truth alone, without rendering the image."""
     check_scene(split, index, width, height, BASELINE)
     scene = compose(seed, split, index, shadows=False)
     return _seen(scene, look(scene, width, height))[0]

@@ -1,6 +1,6 @@
 """A scene is a pure function of (seed, split, index): the same place at every image size.
 
-Looking at it gives the image, and for every pixel what is seen there and how far away it is.
+A view of it is the image, and for every pixel the object seen there and its distance.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FIELDS = tones("56683c 626f42 4c5e38 70724c 666844 5c6440")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scene:
-    """A furnished street and its shadows, ready to be looked at."""
+    """A furnished street and its shadows, ready to be viewed."""
 
     plan: Plan
     stage: Stage
@@ -44,7 +44,7 @@ class Scene:
 
 
 def furnish(draw: Draw, plan: Plan) -> list[Placement]:
-    """Everything that stands, moves or grows in the scene."""
+    """All objects of the scene."""
     things, taken = list[Placement](), list[traffic.Spot]()
     for side, name in ((-1, "left"), (1, "right")):
         things += roadside.plots(Dice(draw, f"plots-{name}"), plan, side)
@@ -77,20 +77,20 @@ def floor(draw: Draw, plan: Plan) -> list[Placement]:
 
 @lru_cache(maxsize=1024)
 def extent(mesh: Mesh) -> tuple[list[float], list[float]]:
-    """A mesh's least and greatest coordinates."""
+    """The smallest and largest coordinates of a mesh."""
     corners = mesh.corners.reshape(-1, 3)
     return corners.min(axis=0).tolist(), corners.max(axis=0).tolist()
 
 
 @lru_cache(maxsize=1024)
 def _reach(mesh: Mesh) -> float:
-    """How far a mesh extends from its own origin, on its longest axis."""
+    """How far a mesh extends from its origin, along any axis."""
     low, high = extent(mesh)
     return max(-min(low), max(high))
 
 
 def in_sight(things: list[Placement], plan: Plan) -> list[Placement]:
-    """Those that may be seen or may throw a shadow into the image; the rule knows nothing of its size."""
+    """The placements that may be visible or cast a shadow into the image, at any image size."""
     camera = camera_at(plan, 2, 2).tolist()
     (ex, ey), (rx, ry), (fx, fy) = camera[0:2], camera[3:5], camera[9:11]
     slope = 0.5 / plan.lens.focal
@@ -111,7 +111,7 @@ def _map(
     lean: tuple[float, float],
     left_out: int = -1,
 ) -> Floats:
-    """Height of what a family of parallel rays meets first, on a grid of the ground."""
+    """Height of the first surface that parallel rays hit, on a grid of the ground."""
     flat = np.empty((len(stage.corners) + 1, 3, 3))
     count = drop(stage.corners, *lean, *frame, flat, stage.material, left_out)
     heights = np.full((1, rows, columns), -100.0, np.float32)
@@ -139,7 +139,7 @@ def cast(plan: Plan, stage: Stage) -> Shadows:
 
 
 def compose(seed: int, split: str, index: int, *, shadows: bool = True) -> Scene:
-    """The scene with this identity; without shadows when only its geometry is wanted."""
+    """The scene with this identity; without shadows if only its geometry is needed."""
     draw = Draw.keyed(seed, "world", split, index)
     plan = make_plan(Dice(draw, "plan"))
     stage = assemble(floor(draw, plan) + in_sight(furnish(draw, plan), plan))
@@ -174,14 +174,14 @@ PLANES = np.array([(0.0, 0.0), *OFFSETS])
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """One look at a scene, all maps H×W."""
+    """One view of a scene; all maps are H×W."""
 
     depth: npt.NDArray[np.float32]  # metres along the optical axis, infinite for the sky
     instance: npt.NDArray[np.int32]  # 0 for none
     semantic: npt.NDArray[np.uint8]
     # Per instance, pixels it would cover on a frame three times as wide and high.
     whole: npt.NDArray[np.int64]
-    framed: npt.NDArray[np.int64]  # per instance, pixels it would cover in the frame with nothing before it
+    framed: npt.NDArray[np.int64]  # per instance, pixels it would cover if nothing were in front of it
     camera: Camera
     image: Image | None  # none for a scene without shadows
 
@@ -206,7 +206,7 @@ def _projected(
 def _resolve(
     winners: Any, nearness: Any, owner: Any, classes: Any, depth: Any, instance: Any, semantic: Any
 ) -> None:
-    """What the winning triangle of every pixel says about it."""
+    """Depth, instance and class of the triangle that each pixel shows."""
     height, width = winners.shape
     for y in range(height):
         for x in range(width):
@@ -217,9 +217,9 @@ def _resolve(
 
 
 def look(scene: Scene, width: int, height: int, *, shift: float = 0.0) -> View:
-    """See the scene from its camera, or from `shift` metres to the right of it.
+    """View the scene from its camera, or from `shift` metres to the right of it.
 
-    A scene without shadows is measured, not painted.
+    A scene without shadows gives the maps only, no image.
     """
     camera, eye = camera_at(scene.plan, width, height, shift), camera_at(scene.plan, width, height)[:3]
     screen, source, count = _projected(scene, camera, width, height)

@@ -1,7 +1,7 @@
-"""From which triangle each pixel sees to its colour.
+"""Shading: the colour of each pixel, given the triangle that it shows.
 
-A surface's colour depends on where in the world it is, never on where in the image, and mirrored sky
-is computed for one eye; so both images of a stereo pair show the same surfaces.
+The colour of a surface depends on its position in the world, not in the image, and mirrored sky is computed
+for one eye; so both images of a stereo pair show the same surfaces.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from stormproof.world.stage import MATERIAL, PLACE, SLOT, Surfaces
 
 
 class Sight(NamedTuple):
-    """What is looked at, from where and in which light: all that the colour of a sample follows from."""
+    """Everything that determines the colour of a sample: camera, surfaces and light."""
 
     camera: Any  # 16 numbers, see `raster.project`
-    eye: Any  # where mirrored sky is seen from
+    eye: Any  # the position from which mirrored sky is seen
     surfaces: Surfaces
     light: Light
     maps: Shadows
@@ -31,7 +31,7 @@ class Sight(NamedTuple):
 
 @kernel(allocates=False)
 def _mirrored(x: float, y: float, z: float, sunlit: float, light: Light) -> tuple[float, float, float]:
-    """What a polished surface shows in a direction: sky, the sun's spot, or the other side of the street."""
+    """What a glossy surface reflects in a direction: the sky, the sun, or the other side of the street."""
     r, g, b = sky(x, y, z, light)
     dim = min(1.0, max(0.12, 0.35 + 2.5 * z))
     spot = max(0.0, x * light.sun[0] + y * light.sun[1] + z * light.sun[2])
@@ -81,7 +81,7 @@ def _surface(t: int, x: float, y: float, nearness: float, sight: Sight) -> tuple
     free = openness(px, py, pz, nx, ny, maps) if material != LEAF and depth < 70.0 else 1.0
     direct = nx * light.sun[0] + ny * light.sun[1] + nz * light.sun[2]
     if material == LEAF:
-        direct = 0.25 + 0.75 * direct  # light seeps through leaves
+        direct = 0.25 + 0.75 * direct  # light passes through leaves
     if direct > 0.0 and light.beam[0] > 0.0:
         direct *= 1.0 - shadow(px, py, pz, nx, ny, nz, light, maps)
     direct = max(0.0, direct)
@@ -106,8 +106,8 @@ def _surface(t: int, x: float, y: float, nearness: float, sight: Sight) -> tuple
 
 
 @kernel(inline=True)
-def _alike(one: int, two: int, source: Any, facts: Any) -> bool:
-    """Whether two screen triangles are the same smooth surface, with no edge to see between them."""
+def _same_surface(one: int, two: int, source: Any, facts: Any) -> bool:
+    """Whether two screen triangles belong to one smooth surface, without a visible edge between them."""
     if one == two:
         return True
     if one < 0 or two < 0:
@@ -128,7 +128,7 @@ def _alike(one: int, two: int, source: Any, facts: Any) -> bool:
 def _sample(
     hit: int, x: float, y: float, nearness: float, source: Any, sight: Sight
 ) -> tuple[float, float, float]:
-    """Colour on the display's scale, 0 to 1, of what is seen at one image position."""
+    """The displayed colour, from 0 to 1, at one image position."""
     camera, light = sight.camera, sight.light
     if hit >= 0:
         r, g, b = _surface(source[hit], x, y, nearness, sight)
@@ -141,7 +141,7 @@ def _sample(
         )
         size = 1.0 / math.sqrt(dx * dx + dy * dy + dz * dz)
         r, g, b = cloudy_sky(dx * size, dy * size, dz * size, light)
-    # Reinhard's curve with white at 2.5, by the strongest channel: bright things keep their hue.
+    # Reinhard's curve with white at 2.5, applied to the strongest channel, so that hue is kept.
     most = max(r, g, b) * light.exposure
     k = light.exposure * (1.0 + most * 0.16) / (1.0 + most)
     return math.sqrt(min(1.0, r * k)), math.sqrt(min(1.0, g * k)), math.sqrt(min(1.0, b * k))
@@ -156,7 +156,7 @@ def _edges(winners: Any, source: Any, facts: Any, work: Any) -> int:
         for x in range(width):
             last = 1
             for k in range(1, planes):
-                if last == 1 and not _alike(winners[0, y, x], winners[k, y, x], source, facts):
+                if last == 1 and not _same_surface(winners[0, y, x], winners[k, y, x], source, facts):
                     last = planes
             for k in range(last):
                 work[count, 0], work[count, 1], work[count, 2] = k, y, x
@@ -168,7 +168,7 @@ def _edges(winners: Any, source: Any, facts: Any, work: Any) -> int:
 def _paint(
     work: Any, count: int, winners: Any, nearness: Any, source: Any, offsets: Any, sight: Sight, out: Any
 ) -> None:
-    """Shade the samples in order; a pixel is the mean of its own."""
+    """Shade the samples in order; a pixel is the mean of its samples."""
     r, g, b, n = 0.0, 0.0, 0.0, 0
     for i in range(count):
         k, y, x = work[i, 0], work[i, 1], work[i, 2]
@@ -184,7 +184,7 @@ def _paint(
 
 
 def shade(winners: Any, nearness: Any, source: Any, offsets: Any, sight: Sight) -> Any:
-    """Paint the image: plane 0 holds the pixel centres; where other planes differ, all are mixed."""
+    """Paint the image: plane 0 has the pixel centres; where other planes differ, all are averaged."""
     work = np.empty((winners.size, 3), np.int16)
     count = _edges(winners, source, sight.surfaces.facts, work)
     out = np.empty((*winners.shape[1:], 3), np.uint8)

@@ -1,4 +1,4 @@
-"""Traffic lights and signs, with what they hang on."""
+"""Traffic lights and signs, with their posts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _post(
 def signpost(
     dice: Dice, street: Street, s: float, t: float, kind: int, *, backwards: bool
 ) -> Iterator[Placement]:
-    """A sign on its post, seen by traffic going ahead, or by oncoming traffic."""
+    """A sign on its post, facing traffic going ahead, or oncoming traffic."""
     metal = dice.pick(METALS)
     high = dice.between(2.2, 2.8) if kind != furniture.DIRECTION else dice.between(2.9, 3.6)
     yield _post(street, s, t, high + 0.3, 1 if kind != furniture.DIRECTION else 2, metal)
@@ -46,7 +46,7 @@ def signpost(
 def _signal(
     dice: Dice, street: Street, s: float, t: float, lit: int, *, backwards: bool, arm: float
 ) -> Iterator[Placement]:
-    """A traffic light on its post, and one on an arm over the road when `arm` is not 0."""
+    """A traffic light on its post, and one on an arm over the road if `arm` is not 0."""
     metal, head = dice.pick(METALS), dice.pick(HEADS)
     hx, hy = street.ahead(s)
     ax, ay = (-hx, -hy) if backwards else (hx, hy)
@@ -72,7 +72,7 @@ def _signal(
 
 
 def junction(dice: Dice, plan: Plan) -> Iterator[Placement]:
-    """Lights or stop signs where the streets meet, or lights at a crossing for people."""
+    """Traffic lights or stop signs where streets meet, or lights at a pedestrian crossing."""
     street, m = plan.street, plan.street.marks
     lit = dice.pick((0, 2, 2, 0, 1))
     arm = dice.between(3.0, 5.5) if dice.chance(0.45) else 0.0
@@ -112,7 +112,7 @@ def junction(dice: Dice, plan: Plan) -> Iterator[Placement]:
 
 
 def along(dice: Dice, plan: Plan) -> Iterator[Placement]:
-    """Signs here and there beside the road."""
+    """Signs at random places beside the road."""
     street, m = plan.street, plan.street.marks
     kinds = (
         furniture.SPEED, furniture.SPEED, furniture.WARNING, furniture.PARKING, furniture.PARKING,

@@ -1,4 +1,4 @@
-"""Things put in their places, and all of them together as one list of triangles."""
+"""Placed meshes, and all of them together as one list of triangles."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from stormproof.world.classes import VOID
 from stormproof.world.materials import TWO_SIDED, Colour
 from stormproof.world.mesh import Floats, Mesh
 
-# Columns of `Surfaces.facts`: one triangle's 32 numbers lie together, so that shading fetches them at once.
-_ORIGIN, _DUALS, _NORMALS, _TEXTURE, MATERIAL, SLOT, PLACE = 0, 3, 9, 18, 27, 28, 29
+# Columns of `Surfaces.facts`: the 32 numbers of a triangle are contiguous, so that it is fetched at once.
+_NORMALS, _TEXTURE, MATERIAL, SLOT, PLACE = 9, 18, 27, 28, 29
 
 
 class Surfaces(NamedTuple):
-    """Every triangle of a scene, and what the placements they belong to look like."""
+    """Every triangle of a scene, and the look of the placements they belong to."""
 
-    facts: Any  # n×32: first corner, gradients of the others' weights, normals, texture, what it is
+    facts: Any  # n×32: first corner, gradients of the other corners' weights, normals, texture, identity
     palette: Any  # placements×8×3
     params: Any  # placements×8
     seed: Any  # placements
@@ -29,7 +29,7 @@ class Surfaces(NamedTuple):
 
 @kernel(allocates=False)
 def gather(corners: Any, normals: Any, texture: Any, facts: Any) -> None:
-    """Fill all columns of `facts` that follow from a triangle's shape.
+    """Fill the columns of `facts` that depend on a triangle's shape.
 
     The gradients turn a point on the triangle into the weights of its second and third corner.
     """
@@ -62,10 +62,10 @@ SLOTS = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placement:
-    """One mesh in the world: where it stands, where it heads, how it is scaled and coloured, what it is.
+    """One mesh in the world: position, heading, scale, colours and classes.
 
-    `ahead` is the unit direction its y axis points to; `tilt` the slope it stands on, along that
-    direction. `label` is its object class, or -1; `group` joins a rider and a bicycle.
+    `ahead` is the unit direction of its y axis; `tilt` the slope of the ground in that direction. `label` is
+    its object class, or -1; `group` joins a rider and a bicycle.
     """
 
     mesh: Mesh
@@ -105,7 +105,7 @@ def _put(mesh: Any, start: int, at: Any, ahead: Any, scale: Any, tilt: float, ou
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stage:
-    """Every triangle of a scene with its looks, and per placement what it is."""
+    """Every triangle of a scene with its look, and the class of each placement."""
 
     corners: Floats  # n×3×3, metres
     material: npt.NDArray[np.uint8]

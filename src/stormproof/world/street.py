@@ -1,4 +1,4 @@
-"""The street itself: where it runs, what its cross-section is, and the ground it lies in.
+"""The street: its course, its cross-section, and the ground around it.
 
 Street coordinates: s metres along the middle line from the camera, t metres to its right.
 """
@@ -20,7 +20,7 @@ from stormproof.world.mesh import Corners, Mesh, join, paint, quads
 from stormproof.world.stage import Placement
 
 KERB = 0.13  # metres
-FAR = 1e6  # where things are that a street does not have
+FAR = 1e6  # the position of things that a street does not have
 EDGE = 70.0  # how far the modelled ground reaches to either side
 
 
@@ -45,7 +45,7 @@ class Street:
     marks: Marks
 
     def height(self, s: float) -> float:
-        """Metres above the camera's stretch of road; the hill levels out in the distance."""
+        """Metres above the road at the camera; the hill levels out in the distance."""
         return self.slope * 120.0 * s / (abs(s) + 120.0)
 
     def tilt(self, s: float) -> float:
@@ -75,7 +75,7 @@ class Street:
         return 0.0 if abs(t) < self.marks.half else KERB
 
     def foot(self, s: float, t: float) -> tuple[float, float, float]:
-        """Position in the world of what stands there: on the road, or a kerb higher beside it."""
+        """Position in the world of something that stands there: on the road, or a kerb higher beside it."""
         x, y, z = self.point(s, t)
         return x, y, z + self.ground(t)
 
@@ -85,13 +85,13 @@ class Street:
 
 
 def turned(street: Street, s: float, side: int) -> tuple[float, float]:
-    """Heading of something whose x axis points away from the street."""
+    """The heading of an object whose x axis points away from the street."""
     hx, hy = street.ahead(s)
     return (hx, hy) if side > 0 else (-hx, -hy)
 
 
 def _breaks(street: Street) -> list[float]:
-    """Cuts along s: fine near the camera, and at the cross street's kerbs and corners."""
+    """Subdivision along s: fine near the camera, with cuts at the cross street's kerbs and corners."""
     cuts = [
         -14.0, -8.0, -4.0, *np.arange(0, 40, 2.0).tolist(), *np.arange(40, 110, 5.0).tolist(),
         *np.arange(110, 260, 15.0).tolist(), 300.0, 400.0, 600.0,
@@ -125,7 +125,7 @@ def _faces(grid: Corners, s: Corners, t: Corners, pick: Corners) -> tuple[Corner
 
 
 def _kerbs(low: Corners, high: Corners, raised: Corners) -> Corners:
-    """Upright faces wherever raised ground meets the road."""
+    """Vertical faces where raised ground meets the road."""
     out = []
     step = np.diff(raised.astype(int), axis=1)
     for i, j in zip(*np.nonzero(step), strict=True):

@@ -23,11 +23,11 @@ GLASS, TRIM, TYRE, HUB = tone("141a1e"), tone("202224"), tone("1a1a1a"), tone("9
 HEAD, TAIL, PLATE = tone("e8ecf0"), tone("a01814"), tone("d8d8d0")
 LENGTHS = {CAR: 4.8, TRUCK: 9.0, BUS: 12.0}
 
-Spot = tuple[float, float, float, float]  # s and t ranges taken by something
+Spot = tuple[float, float, float, float]  # an occupied range of s, and of t
 
 
 def is_taken(spot: Spot, taken: list[Spot]) -> bool:
-    """Whether anything stands in some of it."""
+    """Whether the spot overlaps an occupied one."""
     s0, s1, t0, t1 = spot
     return any(a < s1 and s0 < b and c < t1 and t0 < d for a, b, c, d in taken)
 
@@ -71,7 +71,7 @@ def _kind(dice: Dice) -> int:
 
 
 def moving(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
-    """Traffic in every lane; gaps grow where the street is calm."""
+    """Traffic in every lane, with larger gaps in calm streets."""
     street, m, lens = plan.street, plan.street.marks, plan.lens
     calm = dice.between(12, 110)
     lanes = [(m.middle + (k + 0.5) * m.lane, False) for k in range(m.right)]
@@ -93,7 +93,7 @@ def moving(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
 
 
 def parked(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
-    """A broken row of parked vehicles along each kerb."""
+    """A row of parked vehicles, with gaps, along each kerb."""
     street, m = plan.street, plan.street.marks
     for side, d in ((-1, plan.left), (1, plan.right)):
         if m.parking == 0.0 and not dice.chance(d.parked * 0.4):

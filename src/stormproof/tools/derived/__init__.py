@@ -1,1 +1,1 @@
-"""Datasets made of other datasets: stylized copies and training sets, as folders that any trainer reads."""
+"""Datasets made from other datasets: corrupted and stylized copies, and training sets."""

@@ -1,7 +1,7 @@
-"""Making a derived dataset: many versions of many images, in several processes, resumable.
+"""Making a derived dataset: versions of every image, in several processes, resumable.
 
-Every finished image is a line in `journal.jsonl`; a run that was stopped goes on after the last one. When
-all are there, the layout's own files and `manifest.json` are written and the journal goes.
+Every finished image is a line in `journal.jsonl`, so that a stopped run continues after the last one. At the
+end, the format's index files and `manifest.json` are written, and the journal is removed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ JOURNAL, MANIFEST, STYLES = "journal.jsonl", "manifest.json", "styles.json"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A dataset to be written: a folder, and the versions that every image goes into it in."""
+    """A dataset to be written: its folder, and the versions of each image that it contains."""
 
     folder: str  # below the destination; "" is the destination itself
     versions: tuple[Version, ...]
@@ -56,7 +56,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What became of one image: a record for each file, or why there is none."""
+    """The outcome for one image: a record for each file, or an error."""
 
     index: int
     id: str
@@ -65,7 +65,7 @@ class Done:
 
 
 def choose_format(dataset: Dataset, wanted: str | None, kind: str) -> str:
-    """The format asked for; otherwise the dataset's own if it has a writer, else the one that holds most."""
+    """The format asked for; by default the dataset's own if it has a writer, else the first that fits."""
     destination = _destination(dataset, Path())
     if wanted is not None:
         lacking = find_writer(wanted).lacks(destination)
@@ -95,7 +95,7 @@ def _opened(data: str) -> Dataset:
 
 
 def check_styles(order: Order) -> None:
-    """Say beforehand which styles cannot be read, and whether there are enough of them."""
+    """Refuse styles that cannot be read, before anything is written."""
     problems: dict[Path, str] = {}
     seen: set[Path] = set()
     for name in _opened(order.data).ids:
@@ -108,7 +108,7 @@ def check_styles(order: Order) -> None:
                     problems[chosen[1]] = problem
     if problems:
         some = "; ".join(list(problems.values())[:3])
-        raise InvalidOption(f"{len(problems)} styles cannot be used: {some} Remove them, then start again.")
+        raise InvalidOption(f"{len(problems)} styles cannot be used: {some} Remove them and start again.")
 
 
 def make_image(order: Order, out: Path, index: int) -> Done:
@@ -121,7 +121,7 @@ def make_image(order: Order, out: Path, index: int) -> Done:
         for part in order.parts:
             destination = destination_of(order, part, out)
             for version in part.versions:
-                # Only the image changes: a pair with one corrupted image would be no stereo pair.
+                # Context is dropped: the right-hand image of a stereo pair would not be corrupted.
                 made = replace(make(sample, version, dataset, order.seed), context=Context())
                 path, record = writer.write(destination, _stem(dataset, index, version, order), made)
                 chosen = style_of(name, version, order.seed)
@@ -168,7 +168,7 @@ def _stems(data: str) -> Counter[str]:
 def make_dataset(
     order: Order, out: Path, *, workers: int = 1, advance: Callable[[], None] = lambda: None
 ) -> tuple[int, list[Done]]:
-    """Write the whole dataset; returns how many files there are, and the images that failed."""
+    """Write the whole dataset; returns the number of files, and the images that failed."""
     check_styles(order)
     done = {row.index: row for row in _begin(order, out) if not row.error}
     for _ in done:
@@ -197,7 +197,7 @@ def make_dataset(
 
 
 def _write_map(order: Order, out: Path, files: Sequence[Record]) -> None:
-    """Which style each image got, to be used again."""
+    """Record the style of each image, so that it can be used again."""
     chosen: dict[str, dict[str, None]] = {}
     for file in files:
         if file["style"] is not None:
@@ -207,19 +207,19 @@ def _write_map(order: Order, out: Path, files: Sequence[Record]) -> None:
 
 
 def _begin(order: Order, out: Path) -> Iterator[Done]:
-    """Make the folder, or find out how far an earlier run of the same order came."""
+    """Create the folder, or yield what an earlier run of the same order has finished."""
     journal, settings = out / JOURNAL, json.loads(json.dumps(asdict(order)))
     if not journal.is_file():
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise OutputError(
-                f"{out} is not empty, and no unfinished run of this command; give another folder."
+                f"{out} is not empty and holds no unfinished run of this command; give another folder."
             )
         write_text(make_folder(out) / JOURNAL, json.dumps(settings) + "\n")
         return
     first, *lines = read_text(journal, error=OutputError).splitlines()
     if json.loads(first) != settings:
         raise OutputError(
-            f"{out} holds an unfinished run with other options; repeat those, or give another folder."
+            f"{out} holds an unfinished run with other options; use the same options, or give another folder."
         )
     for line in lines:
         try:

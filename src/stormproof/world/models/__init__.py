@@ -1,1 +1,1 @@
-"""The things that stand and move in the street, as meshes; each is made once and placed many times."""
+"""Meshes of the objects in the street; each is made once and placed many times."""

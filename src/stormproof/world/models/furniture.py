@@ -1,4 +1,4 @@
-"""What stands along a street: lamps, signs, traffic lights, wires, benches, bins, shelters, fences."""
+"""Street furniture: lamps, signs, traffic lights, poles, benches, bins, shelters, fences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 from stormproof.world.materials import BOARD, GLASS, LAMP, MATTE, PAINT, SIGN
 from stormproof.world.mesh import Mesh, box, circle, disc, join, paint, plate, quads, tube
 
-# Faces of signs, in the order of the SIGN material's kinds.
+# Kinds of signs, as `lettering.sign` numbers them.
 STOP, SPEED, WARNING, PARKING, YIELD, DIRECTION, NO_ENTRY, CROSSING, NAME = range(9)
 OUTLINES = {
     STOP: 8,
@@ -57,7 +57,7 @@ def street_lamp(kind: int) -> Mesh:
 
 @lru_cache(maxsize=1)
 def signal_mast() -> Mesh:
-    """The arm a traffic light hangs from, 1 m towards +x, to be scaled; at its own height."""
+    """The arm of a traffic light, 1 m towards +x, to be scaled."""
     return tube((0, 0, 0), (1, 0, 0.05), 0.05, 0.035, MATTE, 0)
 
 

@@ -17,7 +17,7 @@ BIKES = 3
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """Proportions in metres and a moment of the stride in turns."""
+    """Proportions in metres, and the phase of the stride in turns."""
 
     height: float
     girth: float
@@ -204,7 +204,7 @@ def bicycle(kind: int) -> Mesh:
 
 @lru_cache(maxsize=RIDERS)
 def rider(kind: int) -> Mesh:
-    """Who sits on the bicycle, hands on the bars, one pedal up."""
+    """A cyclist without the bicycle, hands on the bars, one pedal up."""
     u = Draw.keyed(0, "world-rider", kind).uniforms("body", 6).tolist()
     girth, up = 0.95 + 0.2 * u[0], 0.10 * (1 - 2 * (kind % 2))
     hip: Point = (0.0, -0.24, 0.98)

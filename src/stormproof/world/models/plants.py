@@ -19,7 +19,7 @@ BUSHES = 5
 
 
 def _directions(draw: Draw, stream: str, count: int) -> Corners:
-    """Points in the unit ball, denser towards its surface, by rejection (no trigonometry)."""
+    """Random points in the unit ball, outside its core, by rejection (without trigonometry)."""
     points = draw.uniforms(stream, 9 * count).reshape(-1, 3) * 2 - 1
     square = points[:, 0] ** 2 + points[:, 1] ** 2 + points[:, 2] ** 2
     return points[(square < 1) & (square > 0.12)][:count]
@@ -44,7 +44,7 @@ def _clumps(
     return paint(corners, LEAF, LEAVES, normals=normals, texture=np.repeat(facts[:, None], 3, axis=1))
 
 
-# Leaf clumps by how near a tree is seen: how many, against how large.
+# Level of detail of leaf clumps by distance: factors of their number and of their size.
 NEAR, MIDDLE, FAR = (1.8, 0.68), (0.65, 1.1), (0.2, 1.9)
 
 
@@ -106,7 +106,7 @@ def hedge() -> Mesh:
 
 @lru_cache(maxsize=2)
 def ridge(kind: int) -> Mesh:
-    """A distant belt of trees of unit size, to be scaled: a ragged mound seen from afar."""
+    """A distant belt of trees of unit size, to be scaled: an uneven outline."""
     draw = Draw.keyed(0, "world-ridge", kind)
     tops = (0.45 + 0.55 * draw.uniforms("tops", 41)).tolist()
     wall = []

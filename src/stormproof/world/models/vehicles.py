@@ -118,7 +118,7 @@ def _arch(x: float, y: float, radius: float) -> Corners:
 
 
 def wheel(x: float, y: float, radius: float, width: float) -> Mesh:
-    """A tyre with its hub, its outer face towards the side it is on."""
+    """A tyre with its hub, facing outwards."""
     out = 1.0 if x > 0 else -1.0
     inner, outer = (x - out * width, y, radius), (x, y, radius)
     tyre = tube(inner, outer, radius, radius, MATTE, TYRE, sides=12)
@@ -155,7 +155,7 @@ def _shell(s: Shape) -> Iterator[Mesh]:
 
 
 def _pillars(rows: list[tuple[float, float, float, float, float]], half: float) -> Iterator[Mesh]:
-    """Thin posts that divide the glass."""
+    """Thin pillars between the windows."""
     cowl, roof_front, middle, roof_back = rows[-4], rows[-5], rows[-6], rows[-7]
     for side in (-1, 1):
         for low, high, r, slot in (
@@ -239,7 +239,7 @@ def _lamps(half: float, front: float, back: float, z: float) -> Iterator[Mesh]:
 
 
 def _cab(half: float, front: float, length: float, height: float, rake: float) -> Iterator[Mesh]:
-    """A lorry's cab: bulky below, glass all round above the belt, doors with mirrors."""
+    """The cab of a truck: body below the belt, windows above, doors with mirrors."""
     belt, low, back = height * 0.52 + 0.25, 0.45, front - length
     h = half * 0.96
     yield paint(box((-half, back, low), (half, front, belt)), PAINT, BODY)
@@ -289,7 +289,7 @@ def _cab(half: float, front: float, length: float, height: float, rake: float) -
 
 
 def _load(kind: int, half: float, back: float, front: float, top: float) -> Iterator[Mesh]:
-    """What a truck carries behind its cab, by kind."""
+    """The load of a truck behind its cab, by kind."""
     floor = 1.05
     if kind in (0, 3, 5):  # box body with lettering
         body = box((-half, back, floor), (half, front, top))
