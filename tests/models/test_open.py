@@ -68,7 +68,7 @@ def test_what_is_missing_says_how_to_install_it(
             raise ModuleNotFoundError(f"No module named {name!r}", name=name.partition(".")[0])
         return real(name, package)
 
-    monkeypatch.setattr(importlib, "import_module", fake)
+    monkeypatch.setattr("stormproof.core.loading.import_module", fake)
     (tmp_path / "model.bin").touch()
     with pytest.raises(MissingExtra) as error:
         open_model(spec.format(file=tmp_path / "model.bin"))

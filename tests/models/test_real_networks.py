@@ -10,7 +10,7 @@ import pytest
 
 from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
-from stormproof.metrics.coco import box_scores
+from stormproof.metrics.coco import box_numbers
 from stormproof.metrics.records import DetectionTruth
 from stormproof.models import open_model
 from stormproof.models.classes import NO_PIXEL, match_classes
@@ -52,7 +52,7 @@ def ap50(model: Network, data: Dataset, count: int) -> float:
         assert sample.truth.instances is not None
         truth.append((sample.id, sample.truth.instances))
         said[sample.id] = match.apply(model([sample.image])[0])
-    return 100 * box_scores(DetectionTruth.of(truth, data.classes), said).AP50
+    return 100 * box_numbers(DetectionTruth.of(truth, data.classes), said)["AP50"]
 
 
 def miou(model: Network, data: Dataset, count: int) -> float:

@@ -247,8 +247,8 @@ def _levels(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[s
 
 
 def _table(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
-    """One table of boxes: the number of rows for this input size tells the family. A second output holds
-    prototypes of masks."""
+    """One table of boxes: the number of rows for this input size tells the family. A second output may
+    hold prototypes of masks."""
     shape, masks = shapes[0], len(shapes[1]) == 3 if len(shapes) == 2 else False
     if len(shape) != 2 or len(shapes) > 1 + masks:
         return {}
@@ -297,7 +297,7 @@ def _literal_list(text: str, key: str) -> list[Any]:
     """A list that the file's metadata holds as text; of a dict, its values in the order of its keys."""
     try:
         found = ast.literal_eval(text)
-        values = [found[key] for key in sorted(found)] if isinstance(found, dict) else found
+        values = [found[index] for index in sorted(found)] if isinstance(found, dict) else found
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         values = None
     if not isinstance(values, list | tuple):

@@ -59,9 +59,9 @@ def open_results(
     folders = [entry for entry in sorted(path.iterdir()) if entry.is_dir() and list_files(entry, _MAPS)]
     named = {_condition(entry): entry for entry in folders if _is_condition(entry.name)}
     if named:
-        return SemanticResults(name, named, names)
+        return SemanticResults(name, named, semantic_classes=names)
     if list_files(path, _MAPS):
-        return SemanticResults(name, {CLEAN: path}, names)
+        return SemanticResults(name, {CLEAN: path}, semantic_classes=names)
     raise ModelError(f"{path} contains neither results such as clean.json nor maps such as clean/ID.png.")
 
 
@@ -92,31 +92,36 @@ def _condition(path: Path) -> Condition:
         raise ModelError(f"{path} is not named after a condition, such as clean or fog@3: {error}") from None
 
 
-def _path_of(condition: Condition, paths: Mapping[Condition, Path], name: str) -> Path:
-    if condition not in paths:
-        known = ", ".join(map(str, paths))
-        raise InvalidPrediction(f"{name} contains no predictions for {condition}; it has {known}.")
-    return paths[condition]
-
-
 @dataclass(frozen=True, eq=False)
-class Results:
-    """COCO results by condition. Until `bind` or `classes` says otherwise, labels are category numbers."""
+class _Files:
+    """A file, or a folder, for each condition."""
 
     name: str
-    files: Mapping[Condition, Path]
+    paths: Mapping[Condition, Path]
     classes: tuple[str, ...] = ()
-    numbers: tuple[int, ...] = ()  # category_id of each label
-    ids: frozenset[str] | None = None
     semantic_classes: tuple[str, ...] = ()
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        return tuple(self.files)
+        return tuple(self.paths)
+
+    def path(self, condition: Condition) -> Path:
+        if condition not in self.paths:
+            known = ", ".join(map(str, self.paths))
+            raise InvalidPrediction(f"{self.name} contains no predictions for {condition}; it has {known}.")
+        return self.paths[condition]
+
+
+@dataclass(frozen=True, eq=False)
+class Results(_Files):
+    """COCO results by condition. Until `bind` or `classes` says otherwise, labels are category numbers."""
+
+    numbers: tuple[int, ...] = ()  # category_id of each label
+    ids: frozenset[str] | None = None
 
     @cached_property
     def fingerprint(self) -> str:
-        return fingerprint(self.files.values(), {"classes": self.classes, "numbers": self.numbers})
+        return fingerprint(self.paths.values(), {"classes": self.classes, "numbers": self.numbers})
 
     def bind(self, dataset: Dataset) -> Self:
         """Category numbers are the dataset's, unless classes were given; ids are checked against it."""
@@ -125,7 +130,7 @@ class Results:
         return replace(self, numbers=category_ids(dataset), ids=frozenset(dataset.ids))
 
     def lookup(self, image_id: str, condition: Condition) -> Prediction:
-        path = _path_of(condition, self.files, self.name)
+        path = self.path(condition)
         if condition not in self._tables:
             self._tables[condition] = _read_table(path, self.numbers, self.ids)
         return self._tables[condition].prediction(image_id)
@@ -140,30 +145,21 @@ class Results:
 
 
 @dataclass(frozen=True, eq=False)
-class SemanticResults:
+class SemanticResults(_Files):
     """Semantic maps as PNG files, by condition and image id.
 
     Their values index `semantic_classes`, or the dataset's if there are none.
     """
 
-    name: str
-    folders: Mapping[Condition, Path]
-    semantic_classes: tuple[str, ...] = ()
-    classes: tuple[str, ...] = ()
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        return tuple(self.folders)
-
     @cached_property
     def fingerprint(self) -> str:
-        return fingerprint(self.folders.values(), {"classes": self.semantic_classes})
+        return fingerprint(self.paths.values(), {"classes": self.semantic_classes})
 
     def bind(self, dataset: Dataset) -> Self:
         return self
 
     def lookup(self, image_id: str, condition: Condition) -> Prediction:
-        folder = _path_of(condition, self.folders, self.name)
+        folder = self.path(condition)
         path = folder / f"{image_id}.png"
         if not path.resolve().is_relative_to(folder.resolve()):
             raise InvalidPrediction(f"Image id {image_id!r} leads out of {folder}.")
