@@ -73,3 +73,11 @@ def corner_boxes(images: Sequence[Image]) -> list[Prediction]:
 def three_classes(images: Sequence[Image]) -> list[Prediction]:
     """The same boxes of three classes."""
     return [Prediction(said.boxes, said.scores, np.arange(30) % 3) for said in contrast_boxes(images)]
+
+
+def only_when_clean(images: Sequence[Image]) -> list[Prediction]:
+    """Boxes all over where the objects of the scenes are, and none at all where contrast is low."""
+    places = [(x, y) for x in range(0, 21, 4) for y in range(0, 21, 4)]
+    corners = np.array([(x, y, x + 20, y + 20) for x, y in places], float)
+    few, many = Prediction(), Prediction(corners, np.linspace(0.1, 0.9, 36), np.arange(36) % 2)
+    return [many if image.std() > 40 else few for image in images]
