@@ -12,8 +12,7 @@ import re
 
 from make_results import RESULTS, ROOT, RUNS, Run
 
-from stormproof.report.leaderboard.submission import Submission, SubmittedDataset, as_json
-from stormproof.report.leaderboard.submit import submission_of
+from stormproof.report.leaderboard.submission import Submission, SubmittedDataset, as_json, submission_of
 from stormproof.results.run import Run as Opened
 
 NOTE = "A small network on a few dozen photographs: enough to see the machinery work, too few to rank models."

@@ -46,7 +46,7 @@ def site(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pa
     from stormproof.report.comparison import compare_view
     from stormproof.report.leaderboard.published import published_submissions
     from stormproof.report.leaderboard.site import build_site
-    from stormproof.report.leaderboard.submit import submission_of
+    from stormproof.report.leaderboard.submission import submission_of
     from stormproof.report.make import Options, make_report, write_page
     from stormproof.report.page import page
     from stormproof.report.sources import run_scores

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import re
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-import stormproof.report
-from stormproof.report.figures import COLOURS
+from stormproof.report.charts import THEMES
 
 Vector = npt.NDArray[np.float64]
 # What is seen of linear RGB: Machado, Oliveira & Fernandes 2009, Table of severity 1.0.
@@ -33,11 +30,8 @@ CONTRAST = 3.0  # of graphics, WCAG 2.1, 1.4.11
 
 
 def palettes() -> dict[str, tuple[list[str], str]]:
-    """Every list of colours with its paper."""
-    script = (Path(stormproof.report.__file__).parent / "templates" / "app.js").read_text(encoding="utf-8")
-    pages = re.findall(r"(light|dark): \{ ink.*?paper: \"(#\w+)\",\s*range: \[(.*?)\]", script, re.DOTALL)
-    found = {name: (re.findall(r"#\w{6}", colours), paper) for name, paper, colours in pages}
-    return {**found, "paper": ([*COLOURS], "#ffffff")}
+    """Every list of colours with its paper; figures for papers are in the light ones."""
+    return {name: (theme["range"], theme["paper"]) for name, theme in THEMES.items()}
 
 
 def linear(colour: str) -> Vector:
@@ -55,14 +49,12 @@ def luminance(colour: str) -> float:
     return float(XYZ[1] @ linear(colour))
 
 
-def test_there_are_three_lists_of_seven() -> None:
-    assert {name: len(colours) for name, (colours, _) in palettes().items()} == dict.fromkeys(
-        ("light", "dark", "paper"), 7
-    )
+def test_there_are_two_lists_of_seven() -> None:
+    assert {name: len(colours) for name, (colours, _) in palettes().items()} == {"light": 7, "dark": 7}
 
 
 @pytest.mark.parametrize("sight", SIGHT)
-@pytest.mark.parametrize("name", ["light", "dark", "paper"])
+@pytest.mark.parametrize("name", ["light", "dark"])
 def test_no_two_colours_look_alike(name: str, sight: str) -> None:
     colours, _ = palettes()[name]
     seen = {colour: lab(SIGHT[sight] @ linear(colour)) for colour in colours}
@@ -70,7 +62,7 @@ def test_no_two_colours_look_alike(name: str, sight: str) -> None:
     assert min(apart.values()) >= LEAST, min(apart, key=lambda pair: apart[pair])
 
 
-@pytest.mark.parametrize("name", ["light", "dark", "paper"])
+@pytest.mark.parametrize("name", ["light", "dark"])
 def test_every_colour_stands_out_from_its_paper(name: str) -> None:
     colours, paper = palettes()[name]
     for colour in colours:

@@ -25,8 +25,8 @@ from stormproof.report.leaderboard.submission import (
     digest,
     parse_submission,
     read_submission,
+    submission_of,
 )
-from stormproof.report.leaderboard.submit import submission_of
 from stormproof.report.leaderboard.verify import verify
 from stormproof.results.run import Run
 from stormproof.results.store.record import read_record

@@ -19,10 +19,10 @@ from report.hostile import MARKDOWN, SCRIPT
 from stormproof.cli import app
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
-from stormproof.report.comparison import change_table, image_table, ranks, verdict
+from stormproof.report.charts import around, with_labels
+from stormproof.report.comparison import change_table, changes_of, image_table, ranks, verdict
 from stormproof.report.elements import Axis
 from stormproof.report.figures import write_figures
-from stormproof.report.places import around, beside
 from stormproof.report.sources import published_scores, run_scores
 from stormproof.report.view import make_view
 from stormproof.results.run import Run
@@ -47,28 +47,30 @@ def test_papers_figures_are_drawn(tmp_path: Path) -> None:
     some = published_scores("pezzementi")[:3]
     names = {path.name for path in write_figures(make_view(some), tmp_path, formats=("png",))}
     assert "prediction.png" in names
-    assert any(name.startswith("weights-") for name in names)
+    assert "weights.png" in names  # what is picked on the page stands side by side in one file
 
 
 def test_detection_rates_are_drawn_with_their_marks(tmp_path: Path) -> None:
     curve = {"fppi": [0.1, 1.0], "rate": [0.2, 0.6], "marks_fppi": [0.1], "marks_rate": [0.2]}
     made = toy_scores(roc={"clean": curve, "fog@5": curve})
     view = make_view([replace(made, cells={**made.cells, "ADR": {"clean": 0.5, "fog@5": 0.4}})])
-    names = {path.stem for path in write_figures(view, tmp_path, formats=("svg",))}
-    assert {name for name in names if name.startswith("roc")} == {"roc-clean", "roc-fog-5"}
+    written = {path.name: path for path in write_figures(view, tmp_path, formats=("svg",))}
+    assert [name for name in written if name.startswith("roc")] == ["roc.svg"]
+    assert all(words in written["roc.svg"].read_text() for words in ("clean", "fog, 5"))
 
 
 def test_comparison_counts_what_got_better_and_worse() -> None:
     before, after = toy_scores("old"), toy_scores("new", clean=0.5)
     worse = {**after.cells["AP"], **{f"snow@{s}": 0.1 for s in range(1, 6)}}
     changed = replace(after, cells={"AP": worse})
-    assert verdict(before, changed, "AP") == (
-        "From old to new, AP changes by +10.0 points on clean images and by -1.0 under corruption: "
+    changes = changes_of(before, changed, "AP")
+    assert verdict(before, changed, "AP", changes) == (
+        "From old to new, AP changes by +10.0 on clean images and by -1.0 under corruption: "
         "1 of 2 corruptions got better (most fog), 1 worse (most snow)."
     )
-    table = change_table(before, changed, "AP")
-    assert table is not None
-    assert [row[0] for row in table.rows] == ["clean", "snow", "fog"]  # worst change first
+    table = change_table(before, changed, "AP", changes)
+    names = ["clean", "mean over 10 conditions", "snow", "fog"]  # worst change first
+    assert [row[0] for row in table.rows] == names
     assert ranks({"a": 0.3, "b": 0.1, "c": 0.2}, higher=False) == {"a": 1, "c": 2, "b": 3}
 
 
@@ -83,7 +85,7 @@ def test_images_that_changed_most_come_first() -> None:
 
 def test_labels_do_not_cover_each_other() -> None:
     near = [{"x": 1.0, "y": 1.0, "label": "a long name"}, {"x": 1.0, "y": 1.001, "label": "another name"}]
-    rows = beside([*near, {"x": 2.0, "y": 2.0, "label": "far"}], Axis("x"), Axis("y"))
+    rows = with_labels([*near, {"x": 2.0, "y": 2.0, "label": "far"}], Axis("x"), Axis("y"))
     assert rows[0]["ly"] != rows[1]["ly"] or rows[0]["lx"] != rows[1]["lx"]
 
 

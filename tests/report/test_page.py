@@ -102,8 +102,8 @@ def test_images_come_back_with_truth_and_predictions(written: str) -> None:
     image = browser["images"][0]
     assert len(image["cells"]) == 11
     assert {thing["name"] for thing in image["truth"]} == {plain(TEMPLATE), plain(MARKDOWN)}
-    assert len(image["cells"]["fog@3"]["said"]) == 2
-    assert image["cells"]["clean"]["said"][1][0]["outline"].startswith("M")  # the second run has masks
+    assert len(image["cells"]["fog@3"]["found"]) == 2
+    assert image["cells"]["clean"]["found"][1][0]["outline"].startswith("M")  # the second run has masks
 
 
 def test_a_small_budget_drops_images_with_a_notice(runs: dict[str, Path], tmp_path: Path) -> None:

@@ -9,11 +9,10 @@ import pytest
 
 from report.conftest import toy_scores, weather_scores
 from stormproof.core.errors import InvalidOption, UnknownName
+from stormproof.report.charts import with_labels
 from stormproof.report.elements import Axis, View
-from stormproof.report.grouping import grouped
 from stormproof.report.page import as_json
-from stormproof.report.places import beside
-from stormproof.report.view import make_view
+from stormproof.report.view import grouped, make_view
 from stormproof.results.scores import Scores
 
 
@@ -99,7 +98,7 @@ def test_one_severity_makes_no_curve() -> None:
 
 def test_labels_keep_off_each_other_or_are_left_out() -> None:
     crowd = [{"x": 10.0 + 0.01 * i, "y": 90.0, "label": f"a_long_name_{i:02}"} for i in range(40)]
-    placed = [row for row in beside(crowd, Axis("x", zero=True), Axis("y", zero=True)) if "lx" in row]
+    placed = [row for row in with_labels(crowd, Axis("x", zero=True), Axis("y", zero=True)) if "lx" in row]
     assert 3 < len(placed) < len(crowd)
     spots = [(row["lx"], row["ly"]) for row in placed]
     for i, (x, y) in enumerate(spots):

@@ -9,7 +9,7 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Data, Measure, Plugins
-from stormproof.core.errors import InvalidOption
+from stormproof.core.errors import InvalidOption, some
 
 if TYPE_CHECKING:
     from stormproof.results.scores import Scores
@@ -47,10 +47,9 @@ def compare(
     view = compare_view(a, b, measure=measure)
     for line in (view.sentences[0], *view.notices):
         console.say(line)
-    for section in view.sections:
-        if section.id in ("changes", "class-changes", "image-changes"):
-            for table in section.tables:
-                console.out.print(table.as_rich(None if section.id == "changes" else _LINES))
+    for table in view.tables():
+        if table.id in ("changes", "class-changes", "image-changes"):
+            console.out.print(table.as_rich(None if table.id == "changes" else _LINES))
     if out is not None:
         written = write_page(out, view, page(view))
         console.say(f"{written[0]} and {written[1]}")
@@ -61,7 +60,8 @@ def _one(source: str, data: str | None, *, interval: bool) -> Scores:
 
     found = scores_of(source, data, interval=interval)
     if len(found) != 1:
-        raise InvalidOption(f"{source} names {len(found)} networks; compare one with one.")
+        names = some([scores.name for scores in found])
+        raise InvalidOption(f"{source} holds {len(found)} runs ({names}); name one of them.")
     if interval and found[0].record is None:
         raise InvalidOption("--interval needs two run folders: published numbers have no images to resample.")
     return found[0]

@@ -9,10 +9,7 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Data, Measure, Reference, Subjects
-from stormproof.core.errors import UnknownName, counted
-from stormproof.core.loading import framework
-
-_FORMATS = ("pdf", "svg", "png", "eps")
+from stormproof.core.errors import counted
 
 
 @app.command()
@@ -21,14 +18,14 @@ def figures(
     out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("figures"),
     style: Annotated[str, typer.Option(help="paper or slides.")] = "paper",
     formats: Annotated[
-        list[str] | None, typer.Option("--format", help="pdf, svg, png or eps; repeatable.")
+        list[str] | None, typer.Option("--format", help="pdf, svg or png; repeatable.")
     ] = None,
     measure: Measure = None,
     reference: Reference = None,
     group_by: Annotated[str | None, typer.Option(help="Average runs that share this tag.")] = None,
     data: Data = None,
 ) -> None:
-    """Write every figure of the report with matplotlib, and every table as CSV, LaTeX and Markdown.
+    """Write every figure of the report as a file, and every table as CSV, LaTeX and Markdown.
 
     Examples:
 
@@ -36,24 +33,13 @@ def figures(
 
         stormproof figures runs/* --group-by backbone --format svg
     """
-    framework("matplotlib", extra="figures")
-    from dataclasses import replace
-
     from stormproof.report.figures import write_figures
-    from stormproof.report.grouping import only_grouped
     from stormproof.report.sources import scores_of
-    from stormproof.report.view import make_view
+    from stormproof.report.view import make_view, only_grouped
 
-    for name in formats or ():
-        if name not in _FORMATS:
-            raise UnknownName("format", name, _FORMATS, f"There are {', '.join(_FORMATS)}.")
-    subjects = [subject for source in runs for subject in scores_of(source, data)]
-    view = make_view(subjects, measure=measure, reference=reference)
+    found = [scores for source in runs for scores in scores_of(source, data, interval=True)]
+    view = make_view(found, measure=measure, reference=reference)
     if group_by is not None:
-        if group_by not in view.tags:
-            raise UnknownName(
-                "tag", group_by, view.tags, f"Tags that tell these runs apart: {', '.join(view.tags)}."
-            )
-        view = replace(view, sections=tuple(only_grouped(section, group_by) for section in view.sections))
+        view = only_grouped(view, group_by)
     written = write_figures(view, out, style=style, formats=formats or ["pdf", "png"])
     console.say(f"{counted(len(written), 'file')} in {out}")

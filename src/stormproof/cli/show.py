@@ -39,21 +39,20 @@ def show(
     from stormproof.report.view import make_view
 
     load_plugins(plugin or ())
-    for subject in scores_of(run, data):
-        view = make_view([subject], measure=measure)
-        chosen = measure or subject.headline
+    for scores in scores_of(run, data):
+        view = make_view([scores], measure=measure)
         console.say(view.sentences[0])
         for notice in view.notices:
             console.out.print(notice, style="yellow", soft_wrap=True)
-        console.out.print(_table(subject, chosen))
+        console.out.print(_table(scores, measure or scores.headline))
 
 
-def _table(subject: Scores, measure: str) -> Table:
-    from stormproof.report.sections.cells import all_levels, scaled, unit
+def _table(scores: Scores, measure: str) -> Table:
+    from stormproof.report.sections import all_levels, scaled, unit
 
-    clean = subject.score(measure)
-    levels = {name: [str(c) for c in row] for name, row in all_levels(subject.corrupted).items()}
-    means = subject.by_corruption(measure)
+    clean = scores.score(measure)
+    levels = {name: [str(c) for c in row] for name, row in all_levels(scores.corrupted).items()}
+    means = scores.by_corruption(measure)
     table = Table(title=Text(f"{unit(measure)} by severity, and its mean"), title_justify="left")
     table.add_column("corruption", overflow="fold")
     most = max((len(row) for row in levels.values()), default=0)
@@ -64,7 +63,7 @@ def _table(subject: Scores, measure: str) -> Table:
     names = dict.fromkeys((*levels, *means))
     for name in sorted(names, key=lambda n: means.get(n, math.inf)):
         cells = [
-            _cell(scaled(measure, subject.score(measure, t)), subject.score(measure, t), clean)
+            _cell(scaled(measure, scores.score(measure, t)), scores.score(measure, t), clean)
             for t in levels.get(name, [])
         ]
         mean = means.get(name, math.nan)

@@ -30,8 +30,7 @@ def submit(
         stormproof submit runs/yolox --out entries/yolox.json
     """
     from stormproof.core.files import make_folder, write_text
-    from stormproof.report.leaderboard.submission import as_json
-    from stormproof.report.leaderboard.submit import submission_of
+    from stormproof.report.leaderboard.submission import as_json, submission_of
     from stormproof.results.run import Run as OpenRun
 
     path = out or Path(f"{run.resolve().name}.json")

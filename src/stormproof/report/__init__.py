@@ -1,14 +1,14 @@
-"""The report: what a run's scores say, as a page, as figures for a paper, and as a leaderboard.
+"""The report: what runs' scores say, as a page, as figures for a paper, and as a leaderboard.
 
-- `subject`: one run (or one published grid) as numbers and names
-- `elements`: what a page is made of: sections, figures and tables, all plain data
-- `sections/`: each a function from subjects to a section, or to nothing where the runs lack what it needs
-- `view`: all sections together: one pure function of scores
-- `charts` (Vega-Lite), `figures` (matplotlib): the two ways to draw a figure
-- `imagery`, `album`, `worst`: images made again from run and dataset
-- `page`, `templates/`: the self-contained file
+- `sources`: the scores of run folders, submissions and published tables
+- `elements`: what a page consists of: sections, figures and tables, all plain data
+- `sections/`: each a function from runs to a section, or to nothing where the runs lack what it needs
+- `sentences`, `view`: the answer in words, and everything a page says: pure functions of scores
+- `charts`: figures as Vega-Lite; `figures` writes them as files
+- `imagery`, `worst`: images made again from run and dataset
+- `page`, `templates/`, `make`: the self-contained file, from start to finish
 - `comparison`: two runs side by side
 - `leaderboard/`: submissions, and the site that is a pure function of them
 
-A report never computes a metric: scores come from `scoring`, what papers conclude from `robustness`.
+A report never computes a metric: it reads `Scores`.
 """

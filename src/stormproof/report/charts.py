@@ -1,11 +1,12 @@
 """Figures as Vega-Lite: one specification per shape of figure, drawn over rows that come beside it.
 
-A specification holds no row and no name of a user, so equal shapes share one. The page sets widths,
-columns and colours, which depend on the screen and on light or dark.
+A specification holds no row and no name of a user, so equal shapes share one. The page and the files of
+`stormproof figures` draw the same specifications: they only set widths, columns and a theme.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -13,10 +14,44 @@ from typing import Any, NamedTuple
 import altair as alt
 
 from stormproof.report.elements import Axis, Figure, Kind, Row
-from stormproof.report.places import around, beside
 
+# Colours that everyone tells apart, by theme: text, what is less important, lines, background, series.
+THEMES: dict[str, dict[str, Any]] = {
+    "light": {
+        "ink": "#1c2126", "dim": "#55606b", "line": "#d5dade", "paper": "#ffffff",
+        "range": ["#0072b2", "#d55e00", "#779966", "#9911ff", "#661100", "#442244", "#002288"],
+    },
+    "dark": {
+        "ink": "#e8ebee", "dim": "#a9b4be", "line": "#36414b", "paper": "#1c2228",
+        "range": ["#56b4e9", "#ff9a57", "#bbddaa", "#8855ff", "#ffdd00", "#ee0088", "#aaffff"],
+    },
+}  # fmt: skip
 _DASHED = 4  # series that colours alone tell apart at a glance; more get dashes and shapes
 _ROWS = alt.NamedData(name="rows")
+_TALL, _SMALL = 320, 150  # pixels: the height of a figure, and of one of several panels
+
+
+_RINGS = (0.25, 0.5, 0.75, 1.0)
+# A label's letters and height, as shares of a plot of usual size.
+_LETTER, _LINE, _GAP = 0.0062, 0.045, 0.008
+# Steps of a rounded axis by how many of the next lower power of ten they hold, as d3-scale chooses them.
+_STEPS = ((10, math.sqrt(50)), (5, math.sqrt(10)), (2, math.sqrt(2)), (1, 0.0))
+
+
+def config(theme: str) -> dict[str, Any]:
+    """How Vega-Lite draws anything in a theme."""
+    c = THEMES[theme]
+    words = {"labelColor": c["ink"], "titleColor": c["ink"], "titleFontWeight": 500}
+    sizes = {"labelFontSize": 11, "titleFontSize": 12}
+    lines = {"gridColor": c["line"], "domainColor": c["dim"], "tickColor": c["dim"]}
+    first = {"color": c["range"][0]}
+    return {
+        "aria": False, "background": c["paper"], "font": "system-ui, sans-serif",
+        "axis": {**words, **sizes, **lines, "titleLimit": 400, "titlePadding": 10},
+        "legend": {**words, **sizes}, "header": {**words, "labelFontSize": 12},
+        "text": {"color": c["ink"], "fill": c["ink"]}, "rule": {"color": c["dim"]}, "view": {"stroke": None},
+        "range": {"category": c["range"]}, "line": first, "point": first, "bar": first,
+    }  # fmt: skip
 
 
 class Shape(NamedTuple):
@@ -34,6 +69,7 @@ class Shape(NamedTuple):
     bars: bool  # error bars
     arrows: bool
     stepped: bool  # stairs, with dots apart from them
+    bars_each: int  # series beside each other in a group of bars
 
 
 def shape_of(figure: Figure) -> Shape:
@@ -55,6 +91,7 @@ def shape_of(figure: Figure) -> Shape:
         has("low"),
         has("x2"),
         figure.stepped,
+        count if figure.kind is Kind.BARS else 0,
     )
 
 
@@ -68,20 +105,26 @@ def prepared(figure: Figure, rows: Sequence[Row]) -> list[Row]:
     if figure.kind is Kind.RADAR:
         return around(rows)
     if figure.kind is Kind.POINTS and not figure.panel:
-        return beside(rows, figure.x, figure.y)
+        return with_labels(rows, figure.x, figure.y)
     return list(rows)
 
 
 @lru_cache(maxsize=256)
 def _spec(shape: Shape) -> dict[str, Any]:
-    chart = _MAKERS[shape.kind](shape)
+    chart = _MAKERS[shape.kind](shape).properties(height=_height(shape))
     if shape.panel:
         header = alt.Header(title=None, labelFontWeight="bold", labelLimit=240)
         chart = chart.facet(alt.Facet("panel:N", sort=None, header=header), columns=3)
         chart = chart.resolve_axis(x="independent", y="independent")
     found: dict[str, Any] = chart.to_dict()
-    found.pop("config", None)  # the page brings its own
+    found.pop("config", None)  # themes bring their own
     return found
+
+
+def _height(shape: Shape) -> Any:
+    if shape.kind in (Kind.HEAT, Kind.STACK, Kind.BARS):
+        return alt.Step({Kind.HEAT: 24, Kind.STACK: 28}.get(shape.kind, max(4, 16 - shape.bars_each)))
+    return _SMALL if shape.panel else _TALL
 
 
 def _position(axis: Axis, *, field: str) -> dict[str, Any]:
@@ -126,11 +169,12 @@ def _colour(shape: Shape) -> dict[str, Any]:
     return {"color": alt.Color("series:N", sort=None, legend=_legend(shape))} if shape.series else {}
 
 
+def _plane(shape: Shape) -> dict[str, Any]:
+    return {"x": alt.X(**_position(shape.x, field="x")), "y": alt.Y(**_position(shape.y, field="y"))}
+
+
 def _lines(shape: Shape) -> Any:
-    places: dict[str, Any] = {
-        "x": alt.X(**_position(shape.x, field="x")),
-        "y": alt.Y(**_position(shape.y, field="y")),
-    }
+    places = _plane(shape)
     if shape.many:  # of both layers, or their legends would not be one
         places["strokeDash"] = alt.StrokeDash("series:N", sort=None, legend=_legend(shape))
     base = alt.Chart().encode(**places, **_colour(shape), tooltip=_tooltip(shape))
@@ -142,11 +186,7 @@ def _lines(shape: Shape) -> Any:
 
 
 def _points(shape: Shape) -> Any:
-    places: dict[str, Any] = {
-        "x": alt.X(**_position(shape.x, field="x")),
-        "y": alt.Y(**_position(shape.y, field="y")),
-    }
-    base = alt.Chart().encode(**places, **_colour(shape), tooltip=_tooltip(shape))
+    base = alt.Chart().encode(**_plane(shape), **_colour(shape), tooltip=_tooltip(shape))
     many: dict[str, Any] = (
         {"shape": alt.Shape("series:N", sort=None, legend=_legend(shape))} if shape.many else {}
     )
@@ -243,3 +283,100 @@ _MAKERS = {
     Kind.HEAT: _heat,
     Kind.RADAR: _radar,
 }
+
+
+def around(rows: Sequence[Row]) -> list[Row]:
+    """Rows of a radar with places in the unit circle, the outline closed, and the frame to draw it in."""
+    names = list(dict.fromkeys(row["x"] for row in rows))
+    most = max((row["y"] for row in rows), default=1.0) or 1.0
+    top = _round_up(most)
+    angle = {name: math.pi / 2 - 2 * math.pi * i / len(names) for i, name in enumerate(names)}
+
+    def at(name: str, radius: float) -> dict[str, float]:
+        return {"px": radius * math.cos(angle[name]), "py": radius * math.sin(angle[name])}
+
+    found: list[Row] = []
+    for series in dict.fromkeys(row["series"] for row in rows):
+        mine = sorted((row for row in rows if row["series"] == series), key=lambda row: names.index(row["x"]))
+        found += [
+            {**row, **at(row["x"], row["y"] / top), "order": i} for i, row in enumerate([*mine, *mine[:1]])
+        ]
+    for ring in _RINGS:
+        found += [
+            {**at(name, ring), "part": "ring", "frame": f"ring {ring}", "order": i}
+            for i, name in enumerate([*names, names[0]])
+        ]
+        found.append({**at(names[0], ring), "part": "level", "label": f"{ring * top:g}"})
+    for name in names:
+        found += [
+            {**at(name, r), "part": "spoke", "frame": f"spoke {name}", "order": i}
+            for i, r in enumerate((0, 1))
+        ]
+        found.append({**at(name, 1.16), "part": "name", "label": name})
+    return found
+
+
+def _round_up(value: float) -> float:
+    step = 10 ** math.floor(math.log10(value)) if value > 0 else 1.0
+    return math.ceil(value / step) * step
+
+
+def with_labels(rows: Sequence[Row], x_axis: Axis, y_axis: Axis) -> list[Row]:
+    """Rows whose labels have places of their own, each beside its mark and off the others.
+
+    A label that finds none is left to the tooltip.
+    """
+    named = [row for row in rows if row.get("label")]
+    if not named:
+        return list(rows)
+    left, width = _extent([row[key] for row in rows for key in ("x", "x2") if key in row], x_axis)
+    low, height = _extent([row[key] for row in rows for key in ("y", "y2") if key in row], y_axis)
+    marks = [((row["x"] - left) / width, (at - low) / height) for row in rows for at in _stroke(row, height)]
+    taken = [(x - 0.5 * _GAP, x + 0.5 * _GAP, y) for x, y in marks]  # left, right, middle
+    placed: dict[int, Row] = {}
+    for row in sorted(named, key=lambda row: (-row["y"], row["x"])):
+        x, y = (row["x"] - left) / width, (row["y"] - low) / height
+        letters = _LETTER * len(row["label"])
+        free = next((place for place in _around_mark(x, y, letters) if _is_free(place, taken)), None)
+        if free is None:
+            continue
+        taken.append(free)
+        lx, _, ly = free
+        placed[id(row)] = {**row, "lx": left + lx * width, "ly": low + ly * height}
+    return [placed.get(id(row), row) for row in rows]
+
+
+def _stroke(row: Row, height: float) -> list[float]:
+    """The heights that a mark covers: its own, and those along its arrow, which stands almost upright."""
+    end = row.get("y2", row["y"])
+    count = 1 + int(abs(end - row["y"]) / (0.5 * _LINE * height))
+    return [row["y"] + (end - row["y"]) * i / count for i in range(count + 1)]
+
+
+def _around_mark(x: float, y: float, letters: float) -> list[tuple[float, float, float]]:
+    """Places for a label, the nearest first."""
+    heights = [y + side * step * 0.5 * _LINE for step in range(9) for side in ((1, -1) if step else (1,))]
+    return [(lx, lx + letters, ly) for ly in heights for lx in (x + _GAP, x - _GAP - letters)]
+
+
+def _is_free(place: tuple[float, float, float], taken: Sequence[tuple[float, float, float]]) -> bool:
+    left, right, middle = place
+    inside = left >= 0 and right <= 1.02 and 0 <= middle <= 1
+    return inside and all(right < a or left > b or abs(middle - at) >= _LINE for a, b, at in taken)
+
+
+def _extent(values: Sequence[float], axis: Axis) -> tuple[float, float]:
+    """Where an axis begins and how long it is, once a chart has rounded its ends.
+
+    >>> _extent([8.0, 93.0], Axis("RMSE", zero=True)), _extent([8.0, 93.0], Axis("SNR"))
+    ((0, 100), (0, 100))
+    """
+    low, high = min(values), max(values)
+    if axis.zero:
+        low, high = min(low, 0.0), max(high, 0.0)
+    if low == high:
+        return low, 1.0
+    step = 10 ** math.floor(math.log10((high - low) / 10))
+    step *= next(factor for factor, least in _STEPS if (high - low) / 10 / step >= least)
+    low, high = math.floor(low / step) * step, math.ceil(high / step) * step
+    return low, high - low

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,67 +14,128 @@ from stormproof.core.table import Cell, Table
 from stormproof.core.text import plain
 from stormproof.metrics.metric import measures
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section, View
-from stormproof.report.sections.cells import graded, of_a_class, scaled, unit
-from stormproof.report.view import make_view
+from stormproof.report.sections import class_measure, graded, scaled, unit
+from stormproof.report.sentences import spoken, with_interval
+from stormproof.report.view import drawable, make_view
+from stormproof.results.aggregates import MEAN
 from stormproof.results.interval import NEW_IMAGES, Difference
-from stormproof.results.scores import ImageErrors, Scores, disambiguate_names
+from stormproof.results.scores import NAMED, ImageErrors, Scores, disambiguate_names
 
 _IMAGES = 20  # of those that changed most
+CLEAN = "clean"
 
 
-Differences = Mapping[str, Difference]  # by 'P', 'by_corruption/fog' …, second run minus first
+class Change(NamedTuple):
+    """A number of both runs as it is printed, and how sure its change is, where that is known."""
+
+    name: str
+    before: float
+    after: float
+    sure: Difference | None = None
+
+    @property
+    def points(self) -> float:
+        return self.after - self.before
 
 
-def compare_view(
-    a: Scores,
-    b: Scores,
-    *,
-    measure: str | None = None,
-) -> View:
+def compare_view(a: Scores, b: Scores, *, measure: str | None = None) -> View:
     """The view of a comparison: the changes first, then both runs as in any report.
 
-    Changes have intervals where both runs have them, on the same images.
+    Changes have intervals where both runs have replicates of the same images.
     """
-    first, second = disambiguate_names([a, b])
-    both = make_view([first, second], measure=measure)
-    chosen = measure or first.headline
-    sure = (second - first).get(chosen, {}) if first.replicates and second.replicates else {}
-    changes = (
-        corruptions(first, second, chosen, sure),
-        classes(first, second, chosen),
-        images(first, second),
+    both = make_view([a, b], measure=measure)
+    first, second = over_common(*disambiguate_names([a, b]))
+    chosen = measure or next((m for m in (first.headline, *first) if m in second), first.headline)
+    title = f"{plain(first.name)} → {plain(second.name)}"
+    changes = changes_of(first, second, chosen)
+    if len(changes) < 2:
+        alone = f"{first.name} and {second.name} share no complete corruption of {chosen}."
+        return replace(both, title=title, sentences=(alone, *both.sentences[1:]))
+    table = change_table(first, second, chosen, changes)
+    figure, by_severity = _figures(first, second, chosen, changes)
+    sections = drawable(
+        (
+            Section("severities", "Change at each severity", "", (by_severity,)),
+            *by_class(first, second, chosen),
+            *by_image(first, second),
+            Section("runs", "Both runs", "", (both.first,) if both.first else (), (both.summary,)),
+        ),
+        [first, second],
     )
     return replace(
         both,
-        title=f"{first.name} → {second.name}",
-        sentences=(verdict(first, second, chosen), *both.sentences[1:]),
-        sections=(*filter(None, changes), *both.sections),
+        title=title,
+        sentences=(verdict(first, second, chosen, changes), *both.sentences[1:]),
+        summary=table,
+        first=figure,
+        sections=(*sections, *both.sections),
     )
 
 
-def verdict(a: Scores, b: Scores, measure: str) -> str:
-    """What changed from one run to the other, in a sentence."""
+def over_common(a: Scores, b: Scores) -> tuple[Scores, Scores]:
+    """Both runs over the conditions that both hold, so that their means are of the same conditions."""
+    common = tuple(text for text in a.conditions if text in b.conditions)
+    benchmark = a.benchmark if a.benchmark == b.benchmark else None
+    first, second = (
+        s if s.given else replace(s, conditions=common, benchmark=benchmark, cells=_only(s.cells, common))
+        for s in (a, b)
+    )
+    return first, second
+
+
+def _only(cells: Mapping[str, Mapping[str, float]], common: Sequence[str]) -> dict[str, dict[str, float]]:
+    return {m: {text: row[text] for text in common if text in row} for m, row in cells.items()}
+
+
+def changes_of(a: Scores, b: Scores, measure: str) -> list[Change]:
+    """Clean, the mean under corruption, then every corruption from what got worse to what got better.
+
+    Clean alone, where the runs share no corruption.
+    """
+    sure = (b - a).get(measure, {}) if a.replicates and b.replicates else {}
     before, after = a.by_corruption(measure), b.by_corruption(measure)
-    common = [name for name in before if name in after]
-    if not common:
-        return f"{a.name} and {b.name} share no complete corruption of {measure}."
-    gain = {name: _better(measure, after[name] - before[name]) for name in common}
-    up, down = [n for n in common if gain[n] > 0], [n for n in common if gain[n] < 0]
-    best, worst = max(common, key=lambda n: gain[n]), min(common, key=lambda n: gain[n])
-    clean = scaled(measure, b.score(measure) - a.score(measure))
-    if frozenset(a.over.covered) == frozenset(b.over.covered):
-        mean = scaled(measure, b.mean(measure) - a.mean(measure))
+    kind = "by_corruption" if measures()[measure].higher else "CE"
+    found = [
+        _change(measure, name, before[name], after[name], sure.get(f"{kind}/{name}"))
+        for name in before
+        if name in after
+    ]
+    sign = 1 if measures()[measure].higher else -1
+    found.sort(key=lambda change: sign * change.points)
+    clean = _change(measure, CLEAN, a.score(measure), b.score(measure), sure.get("P"))
+    if not found:
+        return [clean]
+    means = a.mean(measure), b.mean(measure)
+    same = a.over.covered == b.over.covered and {*before} == {*after} == {c.name for c in found}
+    if same and all(isinstance(value, float) for value in means):
+        known = next((sure[name] for name in (*NAMED, MEAN) if name in sure), None)
+        mean = _change(measure, a.mean_name(measure), *means, known)
     else:
-        mean = scaled(measure, sum(after[n] - before[n] for n in common) / len(common))
+        old, new = (fmean(side[change.name] for change in found) for side in (before, after))
+        mean = _change(measure, f"mean over {len(found)} corruptions", old, new)
+    return [clean, mean, *found]
+
+
+def _change(measure: str, name: str, before: float, after: float, sure: Difference | None = None) -> Change:
+    return Change(name, scaled(measure, before), scaled(measure, after), sure)
+
+
+def verdict(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) -> str:
+    """What changed from one run to the other, in a sentence."""
+    clean, mean, *each = changes
+    sign = 1 if measures()[measure].higher else -1
+    sure = any(change.sure is not None for change in each)
+    moved = [c for c in each if c.points and (c.sure is None or c.sure.clear)]
+    up, down = ([c.name for c in moved if s * sign * c.points > 0] for s in (1, -1))
+    clearly = "clearly " if sure else ""
+    better = f" (most {spoken(up[-1])})" if up else ""
+    worse = f" (most {spoken(down[0])})" if down else ""
+    on_clean, under = (with_interval(c.points, c.sure, scaled(measure, 1.0)) for c in (clean, mean))
     return (
-        f"From {a.name} to {b.name}, {measure} changes by {clean:+.1f} points on clean images and by "
-        f"{mean:+.1f} under corruption: {len(up)} of {len(common)} corruptions got better"
-        f"{f' (most {best})' if up else ''}, {len(down)} worse{f' (most {worst})' if down else ''}."
+        f"From {a.name} to {b.name}, {measure} changes by {on_clean} on clean images and by {under} under "
+        f"corruption: {len(up)} of {len(each)} corruptions got {clearly}better{better}, {len(down)} "
+        f"{clearly}worse{worse}."
     )
-
-
-def _better(measure: str, change: float) -> float:
-    return change if measures()[measure].higher else -change
 
 
 def ranks(values: Mapping[str, float], *, higher: bool) -> dict[str, int]:
@@ -81,159 +144,108 @@ def ranks(values: Mapping[str, float], *, higher: bool) -> dict[str, int]:
     >>> ranks({"fog": 0.3, "snow": 0.1}, higher=True)
     {'snow': 1, 'fog': 2}
     """
-    return {
-        name: i + 1
-        for i, name in enumerate(sorted(values, key=lambda n: values[n] if higher else -values[n]))
-    }
+    ordered = sorted(values, key=lambda n: values[n] if higher else -values[n])
+    return {name: i + 1 for i, name in enumerate(ordered)}
 
 
-def change_table(a: Scores, b: Scores, measure: str, sure: Differences | None = None) -> Table | None:
-    """Every corruption before and after, with its rank among what hurts, and how sure the change is."""
-    before, after = a.by_corruption(measure), b.by_corruption(measure)
-    common = [name for name in before if name in after]
-    if not common:
-        return None
+def change_table(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) -> Table:
+    """Every number before and after, how sure its change is, and its rank among what hurts."""
     higher = measures()[measure].higher
-    old = ranks({n: before[n] for n in common}, higher=higher)
-    new = ranks({n: after[n] for n in common}, higher=higher)
-    rows = [
-        (
-            name,
-            scaled(measure, before[name]),
-            scaled(measure, after[name]),
-            scaled(measure, after[name] - before[name]),
-            old[name],
-            new[name],
-            new[name] - old[name],
-        )
-        for name in sorted(common, key=lambda n: _better(measure, after[n] - before[n]))
-    ]
-    clean = (a.score(measure), b.score(measure))
-    head = (
-        "clean",
-        scaled(measure, clean[0]),
-        scaled(measure, clean[1]),
-        scaled(measure, clean[1] - clean[0]),
-        None,
-        None,
-        None,
+    old = ranks({change.name: change.before for change in changes[2:]}, higher=higher)
+    new = ranks({change.name: change.after for change in changes[2:]}, higher=higher)
+    sure = any(change.sure is not None for change in changes)
+    columns = (
+        "corruption", f"{a.name}, {unit(measure)}", f"{b.name}, {unit(measure)}",
+        "change (points)" if higher else "change of error (points)",
+        *(("95 % from", "to", "clear") if sure else ()), "rank before", "rank after", "change of rank",
+    )  # fmt: skip
+    rows: list[tuple[Cell, ...]] = []
+    for change in changes:
+        name = change.name
+        place = (old[name], new[name], new[name] - old[name]) if name in old else (None, None, None)
+        known = _interval_cells(measure, change.sure) if sure else ()
+        rows.append((name, change.before, change.after, change.points, *known, *place))
+    note = (
+        "Sorted from what got worse to what got better. Rank 1 hurts most; where the change of rank is "
+        "positive, a corruption hurts less than before, compared with the others."
     )
-    columns: tuple[str, ...] = (
-        "corruption",
-        f"{a.name}, {unit(measure)}",
-        f"{b.name}, {unit(measure)}",
-        "change (points)",
-        "rank before",
-        "rank after",
-        "change of rank",
-    )
-    note = "Rank 1 hurts most. Sorted from what got worse to what got better."
-    lines: list[tuple[Cell, ...]] = [head, *rows]
     if sure:
-        columns += ("95 % from", "to", "clear")
         note += f" Intervals are for {NEW_IMAGES}; clear: below 5 % by chance, corrected over corruptions."
-        lines = [(*line, *_sureness(line[0], sure)) for line in lines]
-    return Table("changes", "Change by corruption", columns, lines, note=note)
+    return Table("changes", "Change by corruption", columns, rows, note=note)
 
 
-def _sureness(name: Cell, sure: Differences) -> tuple[Cell, Cell, Cell]:
-    found = sure.get("P" if name == "clean" else f"by_corruption/{name}")
-    if found is None:
+def _interval_cells(measure: str, sure: Difference | None) -> tuple[Cell, Cell, Cell]:
+    if sure is None or math.isnan(sure.interval.se):
         return None, None, None
-    return 100 * found.interval.low, 100 * found.interval.high, "yes" if found.clear else "no"
+    low, high = scaled(measure, sure.interval.low), scaled(measure, sure.interval.high)
+    return low, high, "yes" if sure.clear else "no"
 
 
-def corruptions(a: Scores, b: Scores, measure: str, sure: Differences) -> Section | None:
-    table = change_table(a, b, measure, sure)
-    if table is None:
-        return None
-    cells: list[Row] = []
-    for name, levels in graded(a.corrupted).items():
-        for c in levels:
-            change = scaled(measure, b.score(measure, str(c)) - a.score(measure, str(c)))
-            if math.isfinite(change):
-                cells.append({"x": c.severity, "y": change, "series": name})
-    by_mean: list[Row] = [{"x": row[0], "y": row[3], "series": "change"} for row in table.rows]
-    figures = [
-        Figure(
-            "change",
-            "Change of each corruption",
-            Kind.BARS,
-            Axis("corruption", names=True),
-            Axis(f"change of {measure} (points)"),
-            by_mean,
-            series="",
-        )
+def _figures(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) -> tuple[Figure, Figure]:
+    points = Axis(f"change of {measure} (points)")
+    bars: list[Row] = []
+    for change in changes:
+        low, high, _ = _interval_cells(measure, change.sure)
+        limits = {} if low is None else {"low": low, "high": high}
+        bars.append({"x": change.name, "y": change.points, "series": "change", **limits})
+    cells: list[Row] = [
+        {
+            "x": c.severity,
+            "y": scaled(measure, b.score(measure, str(c)) - a.score(measure, str(c))),
+            "series": name,
+        }
+        for name, levels in graded(a.corrupted).items()
+        for c in levels
+        if len(levels) > 1
     ]
-    if cells:
-        figures.append(
-            Figure(
-                "change-severity",
-                "Change at each severity",
-                Kind.LINES,
-                Axis("severity", whole=True),
-                Axis(f"change of {measure} (points)"),
-                cells,
-                series="corruption",
-            )
-        )
-    moved = [row[0] for row in table.rows[1:] if row[6]]
-    text = (
-        f"{len(moved)} corruptions changed their rank among what hurts most." if moved else "No rank changed."
-    )
-    return Section("changes", "What got better or worse", text, tuple(figures), (table,))
+    note = "Lines are 95 % intervals." if any("low" in row for row in bars) else ""
+    return (
+        Figure(
+            "change", f"Change of {measure} by corruption", Kind.BARS, Axis("corruption", names=True), points,
+            bars, note=note,
+        ),
+        Figure(
+            "change-severity", "Change at each severity", Kind.LINES, Axis("severity", whole=True), points,
+            cells, series="corruption",
+        ),
+    )  # fmt: skip
 
 
-def classes(a: Scores, b: Scores, measure: str) -> Section | None:
-    kind = of_a_class(measure)
-    first, second = _class_means(a, kind), _class_means(b, kind)
-    common = [name for name in first if name in second]
-    if not common:
-        return None
-    change = {n: second[n] - first[n] for n in common}
+def by_class(a: Scores, b: Scores, measure: str) -> list[Section]:
+    """Every class before and after, over the corrupted conditions that both runs hold."""
+    kind = class_measure(measure)
+    first, second = (_class_means(scores, kind) for scores in (a, b))
+    change = {name: second[name] - first[name] for name in first if name in second}
+    if not change:
+        return []
     rows = [
-        (n, 100 * first[n], 100 * second[n], 100 * change[n]) for n in sorted(common, key=lambda n: change[n])
+        (name, 100 * first[name], 100 * second[name], 100 * change[name])
+        for name in sorted(change, key=lambda n: change[n])
     ]
     columns = ("class", f"{a.name} (%)", f"{b.name} (%)", "change (points)")
-    table = Table(
-        "class-changes",
-        f"{kind} under corruption by class",
-        columns,
-        rows,
-        note="The mean over all corrupted conditions that both runs hold.",
-    )
-    return Section(
-        "class-changes",
-        "By class",
-        f"{kind} of each class, averaged over corrupted conditions.",
-        (),
-        (table,),
-    )
+    table = Table("class-changes", f"{kind} under corruption by class", columns, rows)
+    text = f"{kind} of each class, averaged over the corrupted conditions that both runs hold."
+    return [Section("class-changes", "By class", text, (), (table,))]
 
 
-def _class_means(subject: Scores, kind: str) -> dict[str, float]:
-    cells = [row for text, row in subject.per_class.get(kind, {}).items() if text != "clean"]
+def _class_means(scores: Scores, kind: str) -> dict[str, float]:
+    cells = [
+        row
+        for text, row in scores.per_class.get(kind, {}).items()
+        if text != CLEAN and text in scores.conditions
+    ]
     names = dict.fromkeys(name for row in cells for name in row)
-    found = {}
-    for name in names:
-        values = [row.get(name, math.nan) for row in cells]
-        if values and all(map(math.isfinite, values)):
-            found[name] = float(np.mean(values))
-    return found
+    means = {name: fmean(row.get(name, math.nan) for row in cells) for name in names}
+    return {name: mean for name, mean in means.items() if math.isfinite(mean)}
 
 
-def images(a: Scores, b: Scores) -> Section | None:
+def by_image(a: Scores, b: Scores) -> list[Section]:
     """The images that changed most, where both runs are on the same ones."""
     if a.image_errors is None or b.image_errors is None or a.image_errors.ids != b.image_errors.ids:
-        return None
+        return []
     table = image_table(a, b, a.image_errors, b.image_errors)
-    return Section(
-        "image-changes",
-        "Images that changed most",
-        "The error of an image, averaged over the conditions that both runs hold; positive is worse.",
-        (),
-        (table,),
-    )
+    text = "The error of an image, averaged over the conditions that both runs hold; positive is worse."
+    return [Section("image-changes", "Images that changed most", text, (), (table,))]
 
 
 def image_table(a: Scores, b: Scores, first: ImageErrors, second: ImageErrors) -> Table:

@@ -2,7 +2,8 @@
 
 Rows have a fixed set of keys, so names of users are only ever values:
 
-    x, y          where a mark stands; `v` the value of a heat map's cell
+    x, y          where a mark stands
+    v, shade      the value of a heat map's cell, and that of its colour where it is another
     x2, y2        where an arrow ends
     low, high     an error bar
     series        what a colour stands for; `panel` one of several small plots
@@ -90,6 +91,7 @@ class View:
     first: Figure | None = None  # the figure of the first screen
     provenance: tuple[Mapping[str, Any], ...] = ()
     notices: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()  # runs that are not ranked with the others, and why
     tags: tuple[str, ...] = ()
 
     def figures(self) -> list[Figure]:

@@ -1,31 +1,111 @@
 """Images of a report, made again from run and dataset: the same pixels that the model saw.
 
-Nothing is stored with a run but predictions; the recipe, the seed and the image's id give the pixels back.
+A run folder stores predictions only: the recipe, the seed and the image's id give the pixels back. The page
+holds small copies as WebP, each once, within a budget of bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import base64
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import cv2
 import numpy as np
+import numpy.typing as npt
 import pyarrow.dataset as ds
 
 from stormproof.core.condition import Condition
-from stormproof.core.sample import Image, Prediction, Sample, Truth
+from stormproof.core.sample import RLE, Image, Prediction, Sample, Truth, as_rgb
 from stormproof.core.text import plain
 from stormproof.corruptions import apply
 from stormproof.datasets.dataset import Dataset
 from stormproof.models.classes import ClassMatch, match_classes
-from stormproof.report.album import Album, outline, painted, ratio_of, shrunk
+from stormproof.report.sections import all_levels
 from stormproof.results.scores import Scores
 from stormproof.results.store.parts import part_paths
 from stormproof.results.store.schema import DETECTION, ROWS, SEMANTIC, prediction_of
 
 Thing = dict[str, Any]
 _LEAST, _MOST = 0.05, 40  # predictions below this score, or beyond this many, are not drawn
+SIDE = 360  # the longer side of an image on the page, in pixels
+_QUALITY = 62
+_ELEMENT = 60  # bytes around an image in the page
+_PACKED = 0.4  # what is left of JSON after gzip and base64, about
+
+
+class Album:
+    """The images of a page; once the budget is spent, nothing more goes in."""
+
+    def __init__(self, budget: int) -> None:
+        self.budget = budget
+        self.spent = 0
+        self.webp: dict[str, str] = {}
+
+    def add(self, image: Image, *, exact: bool = False) -> str | None:
+        """The key of an image, or none if it does not fit any more; `exact` keeps every pixel's value."""
+        rgb = image if image.ndim == 3 and image.shape[2] == 4 else as_rgb(image)
+        code = cv2.COLOR_RGBA2BGRA if rgb.shape[2] == 4 else cv2.COLOR_RGB2BGR
+        quality = 101 if exact else _QUALITY  # above 100 is lossless
+        _, packed = cv2.imencode(".webp", cv2.cvtColor(rgb, code), [cv2.IMWRITE_WEBP_QUALITY, quality])
+        text = base64.b64encode(packed.tobytes()).decode()
+        if self.spent + len(text) + _ELEMENT > self.budget:
+            return None
+        self.spent += len(text) + _ELEMENT
+        key = str(len(self.webp))
+        self.webp[key] = text
+        return key
+
+    def charge(self, content: object) -> None:
+        """Count what the page holds beside the images: boxes and names."""
+        self.spent += int(_PACKED * len(json.dumps(content, ensure_ascii=False)))
+
+
+def ratio_of(image: npt.NDArray[Any]) -> float:
+    """Pixels of the page per pixel of the image."""
+    return min(1.0, SIDE / int(max(image.shape[:2])))
+
+
+def shrunk(image: Image) -> Image:
+    """The image as large as it is on the page."""
+    if ratio_of(image) == 1:
+        return image
+    return np.asarray(cv2.resize(image, _small(image), interpolation=cv2.INTER_AREA), np.uint8)
+
+
+def _small(image: npt.NDArray[Any]) -> tuple[int, int]:
+    """Width and height on the page."""
+    height, width = image.shape[:2]
+    return max(1, round(width * ratio_of(image))), max(1, round(height * ratio_of(image)))
+
+
+def outline(mask: RLE, ratio: float) -> str:
+    """The outline of a mask as the path of an SVG, in the small image's pixels."""
+    pixels = mask.to_mask().astype(np.uint8)
+    found, _ = cv2.findContours(pixels, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
+    paths = []
+    for contour in found:
+        points = cv2.approxPolyDP(contour.astype(np.float32) * ratio, 0.8, True).reshape(-1, 2)
+        if len(points) > 2:
+            paths.append("M" + "L".join(f"{x:.0f} {y:.0f}" for x, y in points) + "Z")
+    return "".join(paths)
+
+
+def painted(labels: npt.NDArray[np.uint8] | npt.NDArray[np.uint16], classes: int) -> Image:
+    """A label map in colours that differ in hue and brightness; pixels without a class are clear."""
+    small = cv2.resize(labels, _small(labels), interpolation=cv2.INTER_NEAREST)
+    hue = (np.arange(max(classes, 1)) * 67) % 180  # far apart for neighbours
+    value = 130 + (np.arange(max(classes, 1)) * 53) % 126
+    table = np.stack([hue, np.full_like(hue, 200), value], axis=1).astype(np.uint8)[None]
+    colours = cv2.cvtColor(table, cv2.COLOR_HSV2RGB)[0]
+    known = small < classes
+    rgba = np.zeros((*small.shape, 4), np.uint8)
+    rgba[known, :3] = colours[small[known]]
+    rgba[known, 3] = 255
+    return rgba
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,14 +159,14 @@ class Scene:
 class RunPredictions:
     """One run's predictions for a few images."""
 
-    subject: Scores
+    scores: Scores
     scene: Scene
     images: frozenset[str]
 
     @cached_property
     def _rows(self) -> dict[tuple[str, str], Prediction]:
-        assert self.subject.folder is not None
-        parts = part_paths(self.subject.folder)
+        assert self.scores.folder is not None
+        parts = part_paths(self.scores.folder)
         columns = ["image", "condition", "height", "width", *DETECTION, *SEMANTIC]
         data = ds.dataset(parts, schema=ROWS)
         table = data.to_table(columns, filter=ds.field("image").isin([*self.images]))
@@ -94,78 +174,64 @@ class RunPredictions:
 
     @cached_property
     def _match(self) -> ClassMatch:
-        assert self.subject.record is not None
-        return match_classes(self.subject.record.model.classes, self.scene.dataset.classes)
+        assert self.scores.record is not None
+        return match_classes(self.scores.record.model.classes, self.scene.dataset.classes)
 
     @cached_property
     def _maps(self) -> ClassMatch:
-        assert self.subject.record is not None
-        return match_classes(self.subject.record.model.semantic_classes, self.scene.dataset.semantic_classes)
+        assert self.scores.record is not None
+        return match_classes(self.scores.record.model.semantic_classes, self.scene.dataset.semantic_classes)
 
     def objects(self, image: str, condition: str, ratio: float) -> list[Thing]:
-        """Predicted objects, surest first, in the dataset's classes."""
-        said = self._rows.get((image, condition))
-        if said is None or not len(said):
+        """Predicted objects, most confident first, in the dataset's classes."""
+        found = self._rows.get((image, condition))
+        if found is None or not len(found):
             return []
-        labels = np.asarray(self._match.labels, np.int64)[said.labels]
-        order = np.argsort(-said.scores, kind="stable")[:_MOST]
+        labels = np.asarray(self._match.labels, np.int64)[found.labels]
+        order = np.argsort(-found.scores, kind="stable")[:_MOST]
         return [
             {
-                "box": _box(said.boxes[i], ratio),
+                "box": _box(found.boxes[i], ratio),
                 "name": self.scene.classes[labels[i]],
-                "score": round(float(said.scores[i]), 3),
-                **({"outline": outline(said.masks[i], ratio)} if said.masks else {}),
+                "score": round(float(found.scores[i]), 3),
+                **({"outline": outline(found.masks[i], ratio)} if found.masks else {}),
             }
             for i in order.tolist()
-            if said.scores[i] >= _LEAST and labels[i] >= 0
+            if found.scores[i] >= _LEAST and labels[i] >= 0
         ]
 
     def map(self, image: str, condition: str) -> Image | None:
         """The predicted label map in colours, if there is one."""
-        said = self._rows.get((image, condition))
-        if said is None or said.semantic is None:
+        found = self._rows.get((image, condition))
+        if found is None or found.semantic is None:
             return None
-        return painted(self._maps.apply(said).semantic, len(self.scene.dataset.semantic_classes))  # type: ignore[arg-type]
+        return painted(self._maps.apply(found).semantic, len(self.scene.dataset.semantic_classes))  # type: ignore[arg-type]
 
 
 def _box(box: Iterable[float], ratio: float) -> list[float]:
     return [round(float(v) * ratio, 1) for v in box]
 
 
-def levels_of(conditions: Sequence[str]) -> dict[str, list[str]]:
-    """Conditions by what they are levels of, in order, as the slider walks through them."""
-    found: dict[str, list[Condition]] = {}
-    for condition in map(Condition.parse, conditions):
-        if not condition.is_clean:
-            name = condition.series if condition.severity is not None else str(condition.corruption)
-            found.setdefault(name, []).append(condition)
-    return {
-        name: [str(c) for c in sorted(levels, key=lambda c: c.severity or 0)]
-        for name, levels in found.items()
-    }
-
-
 def browser(
     scene: Scene,
-    said: Sequence[RunPredictions],
+    runs: Sequence[RunPredictions],
     images: Sequence[str],
     conditions: Sequence[str],
     album: Album,
 ) -> dict[str, Any]:
     """The same images under every condition, with truth and every run's predictions."""
-    kept = [entry for name in images if (entry := _entry(scene, said, name, conditions, album)) is not None]
-    levels = levels_of(conditions)
-    names = sorted({thing for entry in kept for thing in entry["classes"]})
+    kept = [entry for name in images if (entry := _entry(scene, runs, name, conditions, album)) is not None]
+    levels = all_levels(c for c in map(Condition.parse, conditions) if not c.is_clean)
     return {
-        "runs": [one.subject.name for one in said],
-        "classes": names,
-        "corruptions": [{"name": name, "levels": texts} for name, texts in levels.items()],
+        "runs": [run.scores.name for run in runs],
+        "classes": sorted({name for entry in kept for name in entry["classes"]}),
+        "corruptions": [{"name": name, "levels": [*map(str, held)]} for name, held in levels.items()],
         "images": kept,
     }
 
 
 def _entry(
-    scene: Scene, said: Sequence[RunPredictions], name: str, conditions: Sequence[str], album: Album
+    scene: Scene, runs: Sequence[RunPredictions], name: str, conditions: Sequence[str], album: Album
 ) -> dict[str, Any] | None:
     sample = scene.sample(name)
     ratio = ratio_of(sample.image)
@@ -177,10 +243,10 @@ def _entry(
         key = album.add(shrunk(changed.image))
         if key is None:
             break
-        cells[text] = {"webp": key, "said": [one.objects(name, text, ratio) for one in said]}
+        cells[text] = {"webp": key, "found": [run.objects(name, text, ratio) for run in runs]}
         if changed.truth is not sample.truth:
             cells[text]["truth"] = scene.objects(changed.truth, ratio)
-        maps = [one.map(name, text) for one in said]
+        maps = [run.map(name, text) for run in runs]
         if any(m is not None for m in maps):
             cells[text]["maps"] = [None if m is None else album.add(m, exact=True) for m in maps]
         album.charge(cells[text])
@@ -196,18 +262,6 @@ def _entry(
         "whole": len(cells) == len({"clean", *conditions}),
     }
     if sample.truth.semantic is not None:
-        entry["map"] = album.add(
-            painted(sample.truth.semantic.labels, len(scene.dataset.semantic_classes)), exact=True
-        )
+        painting = painted(sample.truth.semantic.labels, len(scene.dataset.semantic_classes))
+        entry["map"] = album.add(painting, exact=True)
     return entry
-
-
-def facts(notices: Sequence[str], album: Album, scenes: Mapping[str, Any]) -> dict[str, Any]:
-    """What a page needs to show images."""
-    return {
-        "notices": list(notices),
-        "webp": album.webp,
-        "scenes": scenes,
-        "browser": bool(scenes.get("browser")),
-        "worst": bool(scenes.get("worst")),
-    }

@@ -1,4 +1,4 @@
-"""A view as one self-contained file: no request, nothing to install, everything by keyboard."""
+"""A view as one self-contained file that requests nothing and needs nothing installed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from markupsafe import Markup
 import stormproof
 from stormproof.core.table import Table, shown
 from stormproof.core.text import as_csv, finite
-from stormproof.report.charts import prepared, spec_of
+from stormproof.report.charts import THEMES, config, prepared, spec_of
 from stormproof.report.elements import VERSION, Figure, Row, View
 
 _KEYS = ("pick", "panel", "series", "label", "x", "y", "x2", "y2", "low", "high", "v", "runs")
@@ -25,7 +25,7 @@ _KEYS = ("pick", "panel", "series", "label", "x", "y", "x2", "y2", "low", "high"
 
 @lru_cache(maxsize=1)
 def environment() -> Environment:
-    """The templates; every value is escaped, and one that is missing is an error."""
+    """The templates. Every value is escaped, and a missing one is an error."""
     found = Environment(
         loader=PackageLoader("stormproof.report", "templates"),
         autoescape=True,
@@ -39,22 +39,23 @@ def environment() -> Environment:
     found.filters["texts"] = table_blob
     found.globals["source"] = _source
     found.globals["charting"] = charting
+    found.globals["themes"] = {name: config(name) for name in THEMES}
     found.globals["version"] = stormproof.__version__
     return found
 
 
 def page(view: View, imagery: Mapping[str, Any] | None = None) -> str:
-    """The page of a view; `imagery` holds the images made for it, if any were."""
+    """The page of a view; `imagery` holds the images that were made for it."""
     return environment().get_template("report.html").render(view=view, imagery=imagery or {})
 
 
 def as_json(view: View) -> str:
-    """The view for machines: the same rows and tables, without drawing."""
+    """The view as JSON: the same rows and tables."""
     return json.dumps({"version": VERSION, **finite(asdict(view))}, ensure_ascii=False, indent=1) + "\n"
 
 
 def packed(content: Any) -> str:
-    """Anything JSON can hold, gzipped, in letters that no parser of HTML stumbles over.
+    """Anything JSON can hold, gzipped and in base64, which means nothing to a parser of HTML.
 
     >>> import base64, gzip
     >>> gzip.decompress(base64.b64decode(packed({"name": "</script>"}))).decode()
@@ -119,7 +120,7 @@ def charting() -> str:
 
 
 def _source(name: str) -> Markup:
-    """A style sheet or script of our own, as it is."""
+    """One of our own style sheets or scripts, unescaped."""
     loader = environment().loader
     assert loader is not None
-    return Markup(loader.get_source(environment(), name)[0])  # ours, not a user's
+    return Markup(loader.get_source(environment(), name)[0])

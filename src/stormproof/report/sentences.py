@@ -1,61 +1,261 @@
-"""What a run's numbers say in one plain sentence."""
+"""What the numbers say in plain sentences: one run alone, and which of several to take."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from stormproof.core.errors import counted
 from stormproof.core.table import shown
-from stormproof.metrics.metric import measures
-from stormproof.report.sections.cells import graded, scaled
-from stormproof.results.scores import Scores
+from stormproof.metrics.grid import Score
+from stormproof.metrics.metric import measures, ratio
+from stormproof.report.sections import graded, scaled
+from stormproof.results.interval import Difference, Interval, around, paired
+from stormproof.results.scores import Scores, mean_of
 
-_NAMED = 4
+_NAMED = 4  # corruptions named in a sentence
 _LEAST = 0.5  # points of a clean score below which shares of it say nothing
+_FEW = 20  # images below which no corruption is said to hurt most
+_LIKELY = 0.1  # share of replicates in which a corruption is the hardest, for it to be named
+
+Values = Mapping[str, Score]  # cells and aggregates by flat name: numbers, or arrays of replicates
 
 
-def sentence(subject: Scores, measure: str) -> str:
-    """What hurts most, what least, and where less than half of the clean score is left."""
-    clean, mean = subject.score(measure), subject.mean(measure)
-    if measure not in subject.cells and measure not in subject.aggregates:
-        return f"{subject.name} has no {measure}."
-    if subject.missing:
-        return (
-            f"{subject.name} is incomplete: {len(subject.missing)} conditions lack images, so there is no "
-            "mean under corruption."
-        )
-    if mean is None and subject.corrupted:
-        return _range(subject, measure)
-    if not measures()[measure].higher or mean is None or not math.isfinite(clean):
-        return _error_sentence(subject, measure)
-    means = subject.total(measure, "by_corruption") or {}
+def spoken(name: str) -> str:
+    """A corruption as prose has it.
+
+    >>> spoken("zoom_blur")
+    'zoom blur'
+    """
+    return name.replace("_", " ")
+
+
+# Numbers that a sentence is about, of scores and of their replicates alike
+
+
+def mean_under(values: Values) -> Score:
+    """The mean under corruption."""
+    return mean_of(values)
+
+
+def share_kept(values: Values) -> Score:
+    """The mean under corruption as a share of the clean score: rPC, where the mean is mPC."""
+    return ratio(mean_of(values), values["clean"])
+
+
+def kept(scores: Scores, measure: str) -> float:
+    """The share of the clean score that is left on average; NaN where there is none."""
+    clean, mean = scores.score(measure), scores.mean(measure)
+    return float(ratio(mean, clean)) if isinstance(mean, float) else math.nan
+
+
+def interval_of(scores: Scores, measure: str, number: Callable[[Values], Score]) -> Interval | None:
+    """The 95 % interval of a number, where the scores have replicates."""
+    spread = scores.spread(measure)
+    return around(float(number(scores.values(measure))), number(spread)) if spread else None
+
+
+def change(a: Scores, b: Scores, measure: str, number: Callable[[Values], Score]) -> Difference | None:
+    """The paired difference of a number from `a` to `b`, where both have replicates of the same images."""
+    ours, theirs = a.spread(measure), b.spread(measure)
+    if not ours or not theirs or a.replicates is None or b.replicates is None:
+        return None
+    if a.replicates.count != b.replicates.count:
+        return None
+    estimate = float(number(b.values(measure)) - number(a.values(measure)))
+    return paired({"": estimate}, {"": number(theirs) - number(ours)})[""]
+
+
+# Which runs one number can rank
+
+
+class _Facts(NamedTuple):
+    """What must agree for two means to be compared."""
+
+    images: tuple[Any, ...]
+    conditions: frozenset[str]
+    options: str
+
+
+def comparable(runs: Sequence[Scores], measure: str) -> tuple[list[Scores], dict[str, str]]:
+    """The runs that one number can rank, and for each of the others the reason why not.
+
+    Of several groups the largest is taken, the first run's among equals.
+    """
+    reasons: dict[str, str] = {}
+    facts: dict[str, _Facts] = {}
+    for scores in runs:
+        if measure not in scores:
+            reasons[scores.name] = f"it has no {measure}; it is shown by {scores.headline}"
+        elif scores.missing:
+            reasons[scores.name] = f"{counted(len(scores.missing), 'condition')} of it lack images"
+        elif not isinstance(scores.mean(measure), float):
+            reasons[scores.name] = "it has no mean under corruption"
+        else:
+            facts[scores.name] = _facts(scores, measure)
+    held = list(facts.values())
+    if not held:
+        return [], reasons
+    usual = max(held, key=held.count)
+    reasons |= {name: _reason(fact, usual) for name, fact in facts.items() if fact != usual}
+    return [scores for scores in runs if scores.name not in reasons], reasons
+
+
+def _facts(scores: Scores, measure: str) -> _Facts:
+    fingerprint = scores.record.dataset.fingerprint if scores.record else ""
+    images = (scores.dataset, fingerprint, scores.images, scores.left_out)
+    covered = scores.over.covered or tuple(scores.by_corruption(measure))
+    return _Facts(images, frozenset(covered), scores.options.words)
+
+
+def _reason(fact: _Facts, usual: _Facts) -> str:
+    if fact.images != usual.images:
+        return "it is of other images"
+    if fact.conditions != usual.conditions:
+        return f"its mean is over {counted(len(fact.conditions), 'other condition')}"
+    return f"it is scored with {fact.options or 'the usual options'}"
+
+
+def verdict(runs: Sequence[Scores], measure: str) -> str:
+    """Which of several comparable runs to take, by how much, and how sure that is; nothing for one."""
+    if len(runs) < 2:
+        return ""
+    higher = measures()[measure].higher
+    best, other = sorted(runs, key=lambda s: s.mean(measure), reverse=higher)[:2]
+    found = change(other, best, measure, mean_under)
+    difference = scaled(measure, best.mean(measure) - other.mean(measure))
+    first, second = (f"{scaled(measure, scores.mean(measure)):.1f}" for scores in (best, other))
+    by = with_interval(difference, found, scaled(measure, 1.0))
+    numbers = f"{measure} {first} against {second}, {by}"
+    of = f"Of {len(runs)} comparable runs, " if len(runs) > 2 else ""
+    next_best = f" (the next: {other.name})" if len(runs) > 2 else ""
+    if found is not None and not found.clear:
+        alike = "cannot be told apart under corruption"
+        if of:
+            alike = "score most under corruption, and cannot be told apart"
+        return f"{of}{best.name} and {other.name} {alike}: {numbers}.{_keeping(best, other, measure)}"
+    most = "scores most" if higher else "has the lowest error"
+    than = most if of else f"{'scores more' if higher else 'has a lower error'} than {other.name}"
+    return f"{of}{best.name} {than} under corruption: {numbers}{next_best}.{_keeping(best, other, measure)}"
+
+
+def _keeping(best: Scores, other: Scores, measure: str) -> str:
+    """How much of their clean scores two runs keep."""
+    ours, theirs = kept(best, measure), kept(other, measure)
+    if not measures()[measure].higher or math.isnan(ours) or math.isnan(theirs):
+        return ""
+    found = change(other, best, measure, share_kept)
+    return (
+        f" {best.name} keeps {100 * ours:.0f} % of its clean score against {100 * theirs:.0f} %: "
+        f"{with_interval(100 * (ours - theirs), found, 100.0, digits=0)}."
+    )
+
+
+def with_interval(difference: float, found: Difference | None, unit: float, digits: int = 1) -> str:
+    """A difference with its interval, times `unit`, and whether it is clear.
+
+    >>> with_interval(7.0, None, 100.0, digits=0)
+    '+7'
+    """
+    words = f"{difference:+z.{digits}f}"
+    if found is None or math.isnan(found.interval.se):
+        return words
+    low, high = unit * found.interval.low, unit * found.interval.high
+    clear = "clear" if found.clear else "not clear"
+    return f"{words} (95 %: {low:+z.{digits}f} to {high:+z.{digits}f}), {clear}"
+
+
+# One run
+
+
+def sentence(scores: Scores, measure: str) -> str:
+    """What is left under corruption, what hurts most, and where less than half of the clean score is left."""
+    name, clean, mean = scores.name, scores.score(measure), scores.mean(measure)
+    if measure not in scores:
+        return f"{name} has no {measure}."
+    if scores.missing:
+        lacking = counted(len(scores.missing), "condition")
+        return f"{name} is incomplete: {lacking} lack images, so there is no mean under corruption."
+    if mean is None:
+        return _range(scores, measure) if scores.corrupted else f"{name} was scored on clean images only."
+    if not measures()[measure].higher:
+        return _error_sentence(scores, measure)
+    if not math.isfinite(clean):
+        under = f"{scaled(measure, mean):.1f} {measure}"
+        return f"{name} scores {under} under corruption; it has no clean score."
     if scaled(measure, clean) < _LEAST:
         return (
-            f"{subject.name} scores {scaled(measure, clean):.2f} {measure} on clean images, so there is nothing "
-            "left to lose under corruption. Check its classes, boxes and preprocessing: 'stormproof inspect'."
+            f"{name} scores {scaled(measure, clean):.2f} {measure} on clean images, so there is nothing left "
+            "to lose under corruption. Check its classes, boxes and preprocessing: 'stormproof inspect'."
         )
-    if not means:
-        return f"{subject.name} scores {scaled(measure, clean):.1f} {measure} on clean images."
-    worst, best = min(means, key=lambda n: means[n]), max(means, key=lambda n: means[n])
+    found = interval_of(scores, measure, share_kept)
+    sure = ""
+    if found is not None and not math.isnan(found.se):
+        sure = f" (95 %: {100 * found.low:.0f} to {100 * found.high:.0f})"
     said = (
-        f"{subject.name} keeps {100 * mean / clean:.0f} % of its clean {measure} under corruption "
-        f"({scaled(measure, clean):.1f} clean, {scaled(measure, mean):.1f} on average)"
+        f"{name} keeps {100 * kept(scores, measure):.0f} %{sure} of its clean {measure} under corruption "
+        f"({scaled(measure, clean):.1f} clean, {scaled(measure, mean):.1f} on average)."
     )
-    if len(means) > 1:
-        said += (
-            f": {worst} hurts most ({100 * means[worst] / clean:.0f} % left), {best} least "
-            f"({100 * means[best] / clean:.0f} % left)"
-        )
-    return f"{said}. {_below_half(subject, measure, clean)}"
+    return " ".join(filter(None, (said, weak_points(scores, measure))))
 
 
-def _range(subject: Scores, measure: str) -> str:
+def weak_points(scores: Scores, measure: str) -> str:
+    """What hurts most and least, and where less than half of the clean score is left."""
+    means, clean = scores.by_corruption(measure), scores.score(measure)
+    if len(means) < 2 or not measures()[measure].higher or not scaled(measure, clean) >= _LEAST:
+        return ""
+    if scores.images is not None and scores.images < _FEW and scores.record is not None:
+        return f"{counted(scores.images, 'image')} cannot show which corruption hurts most."
+    left = {name: f"{100 * value / clean:.0f} % left" for name, value in means.items()}
+    hardest = _extremes(scores, measure, means, np.argmin)
+    least = _extremes(scores, measure, means, np.argmax)
+    if len(hardest) == 1:
+        said = f"{spoken(hardest[0])} hurts most ({left[hardest[0]]})"
+    else:
+        said = " and ".join(f"{spoken(name)} ({left[name]})" for name in hardest) + " hurt most"
+    if len(least) == 1:
+        said += f", {spoken(least[0])} least ({left[least[0]]})"
+    said = said[:1].upper() + said[1:] + "."
+    return f"{said if hardest else ''} {_below_half(scores, measure, clean)}".strip()
+
+
+def _extremes(
+    scores: Scores, measure: str, means: Mapping[str, float], where: Callable[..., Any]
+) -> list[str]:
+    """The corruptions that may hurt most (or least): one if replicates agree, none if more than two may."""
+    names = list(means)
+    spread = scores.spread(measure)
+    table = [spread[f"by_corruption/{name}"] for name in names if f"by_corruption/{name}" in spread]
+    if len(table) < len(names):
+        return [names[int(where([means[name] for name in names]))]]
+    often = np.bincount(where(np.nan_to_num(np.stack(table)), axis=0), minlength=len(names))
+    likely = [name for name, count in zip(names, often / often.sum(), strict=True) if count >= _LIKELY]
+    likely.sort(key=lambda name: -often[names.index(name)])
+    return likely if len(likely) <= 2 else []
+
+
+def _below_half(scores: Scores, measure: str, clean: float) -> str:
+    first = []
+    for name, levels in graded(scores.corrupted).items():
+        low = [c for c in levels if scores.score(measure, str(c)) < clean / 2]
+        if low:
+            first.append((low[0].severity or 0, name))
+    if not first:
+        return "It stays above half of its clean score everywhere." if graded(scores.corrupted) else ""
+    first.sort()
+    named = ", ".join(f"{spoken(name)} from severity {severity:g}" for severity, name in first[:_NAMED])
+    more = f" and {len(first) - _NAMED} more" if len(first) > _NAMED else ""
+    return f"It falls below half of its clean score under {named}{more}."
+
+
+def _range(scores: Scores, measure: str) -> str:
     """The least and the most under conditions that no mean is taken of, such as those along α."""
-    held = {str(c): subject.score(measure, str(c)) for c in subject.corrupted}
+    held = {str(c): scores.score(measure, str(c)) for c in scores.corrupted}
     known = {text: value for text, value in held.items() if math.isfinite(value)}
-    clean = (
-        f"{subject.name} scores {shown(scaled(measure, subject.score(measure)))} {measure} on clean images"
-    )
+    clean = f"{scores.name} scores {shown(scaled(measure, scores.score(measure)))} {measure} on clean images"
     if not known:
         return f"{clean}."
     low, high = min(known, key=lambda c: known[c]), max(known, key=lambda c: known[c])
@@ -65,55 +265,16 @@ def _range(subject: Scores, measure: str) -> str:
     )
 
 
-def _below_half(subject: Scores, measure: str, clean: float) -> str:
-    first = []
-    for name, levels in graded(subject.corrupted).items():
-        low = [c for c in levels if subject.score(measure, str(c)) < clean / 2]
-        if low:
-            first.append((low[0].severity or 0, name))
-    if not first:
-        graded_at_all = bool(graded(subject.corrupted))
-        return "It stays above half of its clean score everywhere." if graded_at_all else ""
-    first.sort()
-    named = ", ".join(f"{name} from severity {severity:g}" for severity, name in first[:_NAMED])
-    more = f" and {len(first) - _NAMED} more" if len(first) > _NAMED else ""
-    return f"It falls below half of its clean score under {named}{more}."
-
-
-def _error_sentence(subject: Scores, measure: str) -> str:
-    errors = subject.total(measure, "CE") or {}
-    if not errors:
-        return f"{subject.name} was scored on clean images only."
+def _error_sentence(scores: Scores, measure: str) -> str:
+    errors = scores.by_corruption(measure)
+    said = (
+        f"{scores.name} has a mean {measure} of {scaled(measure, scores.mean(measure)):.1f} % under "
+        f"corruption ({shown(scaled(measure, scores.score(measure)))} % clean)"
+    )
+    if len(errors) < 2:
+        return f"{said}."
     worst, best = max(errors, key=lambda n: errors[n]), min(errors, key=lambda n: errors[n])
     return (
-        f"{subject.name} has a mean object error of {100 * subject.mean(measure):.1f} % under "
-        f"corruption ({scaled(measure, subject.score(measure)):.1f} % clean): {worst} hurts most "
-        f"({100 * errors[worst]:.1f} %), {best} least ({100 * errors[best]:.1f} %)."
+        f"{said}: {spoken(worst)} hurts most ({scaled(measure, errors[worst]):.1f} %), {spoken(best)} least "
+        f"({scaled(measure, errors[best]):.1f} %)."
     )
-
-
-def ranking(subjects: Sequence[Scores], measure: str) -> str:
-    """Which of several runs to take; nothing for a single one, where few are complete or means differ."""
-    whole = [s for s in subjects if isinstance(s.mean(measure), float)]
-    if (
-        len(whole) < 2
-        or len({frozenset(s.over.covered) for s in whole}) > 1
-        or not measures()[measure].higher
-    ):
-        return ""
-    best = max(whole, key=lambda s: s.mean(measure))
-    steady = max(whole, key=lambda s: kept(s, measure))
-    said = (
-        f"Of {len(whole)} complete runs {best.name} scores most under corruption ({best.mean_name(measure)} "
-        f"{scaled(measure, best.mean(measure)):.1f})"
-    )
-    if steady is best:
-        return f"{said} and also loses least of its clean score."
-    left = f"{100 * kept(steady, measure):.0f} % left"
-    return f"{said}; {steady.name} loses least of its clean score ({left})."
-
-
-def kept(subject: Scores, measure: str) -> float:
-    """The share of the clean score that is left on average: rPC, where the mean is mPC."""
-    clean, mean = subject.score(measure), subject.mean(measure)
-    return mean / clean if isinstance(mean, float) and clean > 0 else -math.inf

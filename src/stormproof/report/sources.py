@@ -19,8 +19,7 @@ PUBLISHED = "published:"
 
 
 def scores_of(source: str, data: str | None = None, *, interval: bool = False) -> list[Scores]:
-    """The scores of a run folder or a folder of runs, of a submission's file, or of
-    'published:PAPER[/PART…]'."""
+    """The scores of a run folder, a folder of runs, a submission's file, or 'published:PAPER[/PART…]'."""
     if source.startswith(PUBLISHED):
         return published_scores(source.removeprefix(PUBLISHED))
     path = Path(source)
@@ -51,7 +50,7 @@ def published_scores(name: str) -> list[Scores]:
     chosen = [e for e in entries if all(part in _words(e) for part in parts)]
     if not chosen:
         known = sorted({f"{e.provenance['paper']}/{e.dataset.name}/{e.task}" for e in entries})
-        raise InvalidOption(f"published:{name} names nothing; there are {', '.join(known)}.")
+        raise InvalidOption(f"There is no published:{name}. Known are {', '.join(known)}.")
     return [submitted_scores(entry) for entry in chosen]
 
 
@@ -66,7 +65,7 @@ def _words(entry: Submission) -> set[str]:
 
 
 def submitted_scores(entry: Submission) -> Scores:
-    """A submission as a report reads it; a table that averages over severities gives its means alone."""
+    """The scores of a submission; a table that averages over severities gives only its means."""
     measure = entry.measure
     given: dict[str, Any] = {}
     if entry.by_corruption:

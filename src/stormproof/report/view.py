@@ -4,51 +4,62 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 from typing import Any
 
-from stormproof.core.errors import InvalidOption, UnknownName
+from stormproof.core.errors import InvalidOption, UnknownName, counted, some
 from stormproof.core.table import Cell, Table
 from stormproof.core.text import plain
 from stormproof.metrics.metric import measures
-from stormproof.report.elements import Section, View
-from stormproof.report.grouping import common_tags, with_groups
-from stormproof.report.sections import Asked, all_sections
-from stormproof.report.sections.cells import scaled
-from stormproof.report.sentences import kept, ranking, sentence
+from stormproof.report.elements import Figure, Row, Section, View
+from stormproof.report.sections import Scope, all_sections, scaled
+from stormproof.report.sections.overview import kept_by_group
+from stormproof.report.sentences import (
+    comparable,
+    interval_of,
+    kept,
+    sentence,
+    share_kept,
+    verdict,
+    weak_points,
+)
+from stormproof.results.aggregates import MEAN
 from stormproof.results.scores import NAMED, Scores, disambiguate_names
 
-_SURE = ("P", "mPC", "rPC")  # numbers that intervals are shown of
-_SPAN = ("low", "estimate", "high")
 _MEAN, _LEFT = "mean over its conditions", "% of P left"  # where the conditions are no benchmark or suite
 _ALWAYS = ("model", "dataset", "measure", "P", "images", "conditions")
-_FIRST = ("grid", "conditions")  # figures for the first screen
+_FIRST = ("grid", "conditions")  # figures for the first screen, where there is none of what is left
+_FEW = 100  # images below which a notice says so
+UNTAGGED = "(no tag)"
 
 
-def make_view(
-    subjects: Sequence[Scores], *, measure: str | None = None, reference: str | None = None
-) -> View:
+def make_view(runs: Sequence[Scores], *, measure: str | None = None, reference: str | None = None) -> View:
     """The view of one or more runs, compared by one measure (by default the first run's headline)."""
-    if not subjects:
+    if not runs:
         raise InvalidOption("A report needs at least one run.")
-    named = [_visible(scores) for scores in disambiguate_names(subjects)]
+    named = [_visible(scores) for scores in disambiguate_names(runs)]
     chosen = _measure(named, measure)
-    shown = [s for s in named if chosen in s.cells or chosen in s.aggregates]
-    others = [s for s in named if s not in shown]
-    asked = Asked(shown, chosen, _reference(shown, reference), others)
-    sections = tuple(_grouped(section, shown) for section in all_sections(asked))
-    first = next((f for section in sections for f in section.figures if f.id in _FIRST), None)
+    having = [scores for scores in named if chosen in scores]
+    others = [scores for scores in named if chosen not in scores]
+    scope = Scope(having, chosen, _reference(having, reference), others)
+    ranked, reasons = comparable(named, chosen)
+    sections = drawable(all_sections(scope), having)
+    first = kept_by_group(ranked, chosen)
+    if not first.rows:
+        first = next((f for s in sections for f in s.figures if f.id in _FIRST), first)
     rest = tuple(replace(s, figures=tuple(f for f in s.figures if f is not first)) for s in sections)
     return View(
         title=_title(named),
-        sentences=(*_sentences(shown, chosen), *(sentence(s, s.headline) for s in others)),
+        sentences=_sentences(ranked, named, chosen),
         summary=summary(named, chosen),
         sections=rest,
-        first=first,
+        first=with_groups(first, having) if first.rows else None,
         provenance=tuple(map(provenance, named)),
-        notices=_notices(named, chosen),
-        tags=common_tags(shown),
+        notices=_notices(named),
+        apart=tuple(f"{name}: {reason}." for name, reason in reasons.items()) if len(named) > 1 else (),
+        tags=common_tags(having),
     )
 
 
@@ -59,164 +70,225 @@ def _visible(scores: Scores) -> Scores:
     return replace(scores, model=model, dataset=dataset, label=label, tags=tags)
 
 
-def _sentences(subjects: Sequence[Scores], measure: str) -> tuple[str, ...]:
-    """The best run first, with its rank before it; then every other in one sentence."""
-
-    def mean(subject: Scores) -> float:
-        value = subject.mean(measure)
-        return (value if higher else -value) if isinstance(value, float) else -math.inf
-
+def _sentences(ranked: Sequence[Scores], named: Sequence[Scores], measure: str) -> tuple[str, ...]:
+    """The answer first: which of several runs, or how the one fares. Then every run in a sentence."""
+    every = [sentence(scores, measure if measure in scores else scores.headline) for scores in named]
+    if len(named) == 1:
+        return (every[0],)
+    if len(ranked) < 2:
+        return ("No two of these runs can be compared by one number; see below why.", *every)
     higher = measures()[measure].higher
-    ordered = sorted(subjects, key=mean, reverse=True)
-    said = [sentence(subject, measure) for subject in ordered]
-    return (" ".join(line for line in (ranking(subjects, measure), said[0]) if line), *said[1:])
+    best = (max if higher else min)(ranked, key=lambda scores: scores.mean(measure))
+    weak = weak_points(best, measure).replace("It ", f"{best.name} ", 1)
+    return (f"{verdict(ranked, measure)} {weak}".strip(), *every)
 
 
-def _title(subjects: Sequence[Scores]) -> str:
-    models = ", ".join(s.model for s in subjects[:3]) + (
-        f" and {len(subjects) - 3} more" if len(subjects) > 3 else ""
-    )
-    datasets = ", ".join(dict.fromkeys(s.dataset for s in subjects))
-    return f"{models} on {datasets}"
+def _title(runs: Sequence[Scores]) -> str:
+    datasets = ", ".join(dict.fromkeys(scores.dataset for scores in runs))
+    return f"{some([scores.model for scores in runs], 3)} on {datasets}"
 
 
-def _measure(subjects: Sequence[Scores], asked: str | None) -> str:
-    known = list(
-        dict.fromkeys(name for s in subjects for name in (*s.cells, *s.aggregates) if name in measures())
-    )
+def _measure(runs: Sequence[Scores], asked: str | None) -> str:
+    known = list(dict.fromkeys(name for scores in runs for name in scores if name in measures()))
     if asked is None:  # the headline that most of the runs have, the first run's among equals
-        headlines = dict.fromkeys(s.headline for s in subjects)
-        return max(headlines, key=lambda m: sum(m in s.cells or m in s.aggregates for s in subjects))
+        headlines = dict.fromkeys(scores.headline for scores in runs)
+        return max(headlines, key=lambda m: sum(m in scores for scores in runs))
     if asked not in known:
         raise UnknownName("measure", asked, known, f"These runs have: {', '.join(known)}.")
     return asked
 
 
-def _reference(subjects: Sequence[Scores], name: str | None) -> Scores:
+def _reference(runs: Sequence[Scores], name: str | None) -> Scores:
     if name is None:
-        return subjects[0]
-    for subject in subjects:
-        if name in (subject.name, subject.model, subject.folder and subject.folder.name):
-            return subject
-    raise UnknownName("reference", name, [s.name for s in subjects], "Name one of the runs.")
+        return runs[0]
+    for scores in runs:
+        if name in (scores.name, scores.model) or (
+            scores.folder and name in (scores.folder.name, str(scores.folder))
+        ):
+            return scores
+    raise UnknownName("reference", name, [scores.name for scores in runs], "Name one of the runs.")
 
 
-def _grouped(section: Section, subjects: Sequence[Scores]) -> Section:
-    return replace(section, figures=tuple(with_groups(figure, subjects) for figure in section.figures))
+def drawable(sections: Iterable[Section], runs: Sequence[Scores]) -> tuple[Section, ...]:
+    """Sections without marks that have no place, and without figures and sections that hold nothing then."""
+    found = []
+    for section in sections:
+        figures = (replace(f, rows=[row for row in f.rows if _has_place(row)]) for f in section.figures)
+        kept_figures = tuple(with_groups(figure, runs) for figure in figures if figure.rows)
+        if kept_figures or section.tables:
+            found.append(replace(section, figures=kept_figures))
+    return tuple(found)
 
 
-def summary(subjects: Sequence[Scores], measure: str) -> Table:
-    """The first table: a line per run, its headline numbers, and how much they stand on."""
-    lines = [_line(s, measure) for s in subjects]
-    means = [s for s, line in zip(subjects, lines, strict=True) if line[_MEAN] is not None]
-    always = _ALWAYS if means and len(means) == len(subjects) else (*_ALWAYS, "mPC", "rPC")
+def _has_place(row: Row) -> bool:
+    return all(not isinstance(row.get(k), float) or math.isfinite(row[k]) for k in ("x", "y", "v"))
+
+
+# Averages over models that share a tag, as *theodoridis* and *kamann* compare backbones and necks
+
+
+def common_tags(runs: Sequence[Scores]) -> tuple[str, ...]:
+    """Tags by which the runs fall into at least two groups."""
+    keys = dict.fromkeys(key for scores in runs for key in scores.tags)
+    return tuple(key for key in keys if len({scores.tags.get(key) for scores in runs}) > 1)
+
+
+def with_groups(figure: Figure, runs: Sequence[Scores]) -> Figure:
+    """A figure whose series are runs, with its rows averaged by each tag as well."""
+    if not figure.by_run:
+        return figure
+    tags = {key: {s.name: s.tags.get(key, UNTAGGED) for s in runs} for key in common_tags(runs)}
+    return replace(figure, grouped={key: grouped(figure.rows, names) for key, names in tags.items()})
+
+
+def grouped(rows: Sequence[Row], names: Mapping[str, str]) -> list[Row]:
+    """Rows with runs replaced by their group; marks at one place become their mean.
+
+    Numbers on the x axis are averaged too where every run has a place of its own (a scatter plot).
+
+    >>> rows = [{"x": 1.0, "y": 2.0, "series": "a"}, {"x": 1.0, "y": 4.0, "series": "b"}]
+    >>> grouped(rows, {"a": "r50", "b": "r50"})
+    [{'x': 1.0, 'y': 3.0, 'series': 'r50', 'runs': 2}]
+    """
+    keys = [(row["series"], row.get("panel"), row.get("pick"), row.get("label")) for row in rows]
+    scatter = len(set(keys)) == len(keys) and all(isinstance(row["x"], float) for row in rows)
+    places: dict[tuple[object, ...], list[Row]] = {}
+    for (series, *at), row in zip(keys, rows, strict=True):
+        place = (names.get(series, series), *at, None if scatter else row["x"])
+        places.setdefault(place, []).append(row)
+    return [_mean(same, str(place[0]), scatter) for place, same in places.items()]
+
+
+def _mean(same: Sequence[Row], name: str, scatter: bool) -> Row:
+    rest = {key: value for key, value in same[0].items() if key not in ("low", "high", "x2", "y2")}
+    means = {key: fmean(row[key] for row in same) for key in (("x", "y") if scatter else ("y",))}
+    return {**rest, **means, "series": name, "runs": len(same)}
+
+
+def only_grouped(view: View, tag: str) -> View:
+    """A view whose figures show groups instead of runs, where they can."""
+    if tag not in view.tags:
+        raise UnknownName("tag", tag, view.tags, f"Tags that tell these runs apart: {', '.join(view.tags)}.")
+
+    def by_tag(figure: Figure) -> Figure:
+        return replace(figure, rows=figure.grouped[tag], series=tag) if tag in figure.grouped else figure
+
+    sections = (replace(s, figures=tuple(map(by_tag, s.figures))) for s in view.sections)
+    return replace(view, sections=tuple(sections), first=by_tag(view.first) if view.first else None)
+
+
+# The table of the first screen
+
+
+def summary(runs: Sequence[Scores], measure: str) -> Table:
+    """A line per run: its headline numbers, and how much they rest on."""
+    lines = [_line(scores, measure) for scores in runs]
+    means = [scores for scores, line in zip(runs, lines, strict=True) if line[_MEAN] is not None]
+    always = _ALWAYS if means and len(means) == len(runs) else (*_ALWAYS, "mPC", "rPC")
     columns = [name for name in lines[0] if name in always or any(line[name] is not None for line in lines)]
-    names = {s.mean_name(measure if measure in s.cells else s.headline) for s in means}
+    names = {scores.mean_name(measure if measure in scores.cells else scores.headline) for scores in means}
+    heads = {_MEAN: names.pop(), f"± {_MEAN}": "± mean"} if len(names) == 1 else {}
     return Table(
         "summary",
         "Runs",
-        tuple(names.pop() if name == _MEAN and len(names) == 1 else name for name in columns),
+        tuple(heads.get(name, name) for name in columns),
         [[line[name] for name in columns] for line in lines],
-        note=_explained(subjects, columns),
+        note=_explained(runs, columns),
     )
 
 
-def _explained(subjects: Sequence[Scores], columns: Sequence[str]) -> str:
+def _explained(runs: Sequence[Scores], columns: Sequence[str]) -> str:
     """What the columns are."""
-    over = dict.fromkeys(s.over.name for s in subjects if s.over.whole)
+    over = dict.fromkeys(scores.over.name for scores in runs if scores.over.whole)
     said = ["In per cent", "P: clean score"]
     if "mPC" in columns:
         said.append(f"mPC: mean under corruption{', over ' + ' or '.join(over) if over else ''}")
         said.append("rPC: mPC / P")
     if _MEAN in columns:
-        said.append("mPC is of a whole benchmark or suite; other conditions have a mean")
+        said.append("only the mean over a whole benchmark or suite is called mPC")
+    if "± P" in columns:
+        said.append("±: half the 95 % interval for new images like these")
     return f"{'; '.join(said)}. A dash: no number."
 
 
-def _line(subject: Scores, measure: str) -> dict[str, Cell]:
+def _line(scores: Scores, measure: str) -> dict[str, Cell]:
     """Every column of the summary; those that no run fills are left out."""
-    here = measure if measure in subject.cells or measure in subject.aggregates else subject.headline
-    mean = subject.mean(here)
-    sure = {name: i.half_width for name, i in subject.intervals(here).items() if not math.isnan(i.se)}
-    mpc, rpc = subject.total(here, "mPC"), subject.total(here, "rPC")
-    unnamed = isinstance(mean, float) and subject.mean_name(here) not in NAMED
-    conditions: Cell = len(subject.corrupted) or None
-    if subject.missing:
-        conditions = (
-            f"incomplete: {len(subject.missing)} of {len(subject.missing) + len(subject.corrupted)} missing"
-        )
+    m = measure if measure in scores else scores.headline
+    mean, totals = scores.mean(m), scores.aggregates.get(m, {})
+    unnamed = isinstance(mean, float) and scores.mean_name(m) not in NAMED
+    intervals = scores.intervals(m)
+    if unnamed and measures()[m].higher and (left := interval_of(scores, m, share_kept)) is not None:
+        intervals |= {_LEFT: left}
     values = {
-        "P": scaled(here, subject.score(here)),
-        "mPC": scaled(here, mpc) if isinstance(mpc, float) else math.nan,
-        "rPC": 100 * rpc if isinstance(rpc, float) else math.nan,
-        _MEAN: scaled(here, mean) if unnamed else math.nan,
-        _LEFT: 100 * kept(subject, here) if unnamed and measures()[here].higher else math.nan,
-        "mCE": _extra(subject.total("E", "mCE")),
-        "ADR": _extra(subject.score("ADR")),
+        "P": scaled(m, scores.score(m)),
+        "mPC": _percent(totals.get("mPC")),
+        "rPC": _percent(totals.get("rPC")),
+        _MEAN: scaled(m, mean) if unnamed else math.nan,
+        _LEFT: 100 * kept(scores, m) if unnamed and measures()[m].higher else math.nan,
+        "mCE": _percent(scores.total("E", "mCE")),
+        "ADR": _percent(scores.score("ADR")),
     }
-    found: dict[str, Cell] = {"model": subject.name, "measure": here}
+    found: dict[str, Cell] = {"model": scores.name, "measure": m}
     for name, value in values.items():
         found[name] = value if math.isfinite(value) else None
-        if name in _SURE:
-            found[f"± {name}"] = 100 * sure[name] if name in sure else None
-    return {**found, "dataset": subject.dataset, "images": subject.images, "conditions": conditions}
+        if name not in ("mCE", "ADR"):
+            interval = intervals.get(MEAN if name == _MEAN else name)
+            known = found[name] is not None and interval is not None and not math.isnan(interval.se)
+            found[f"± {name}"] = 100 * interval.half_width if known and interval is not None else None
+    conditions: Cell = len(scores.corrupted) or None
+    if scores.missing:
+        of = len(scores.missing) + len(scores.corrupted)
+        conditions = f"incomplete: {len(scores.missing)} of {of} missing"
+    return {**found, "dataset": scores.dataset, "images": scores.images, "conditions": conditions}
 
 
-def _extra(value: object) -> float:
+def _percent(value: object) -> float:
     return 100 * value if isinstance(value, float) else math.nan
 
 
-def _notices(subjects: Sequence[Scores], measure: str) -> tuple[str, ...]:
-    """What a reader must know before trusting a comparison."""
-    found = []
-    without = [s.name for s in subjects if measure not in s.cells and measure not in s.aggregates]
-    if without:
-        found.append(
-            f"Compared by {measure}. No {measure} of {', '.join(without)}: shown by its own measure, "
-            "one run at a time."
-        )
-    if len({(s.dataset, s.images) for s in subjects}) > 1:
-        found.append("The runs are on different images; their scores cannot be compared point by point.")
-    found += [
-        f"{s.name} is incomplete: {', '.join(s.missing[:5])}{' …' if len(s.missing) > 5 else ''}. "
-        "Its means are left out."
-        for s in subjects
+def _notices(runs: Sequence[Scores]) -> tuple[str, ...]:
+    """What a reader must know before trusting the numbers."""
+    found = [
+        f"{s.name} is incomplete, so it has no mean under corruption. Missing: {some(s.missing)}."
+        for s in runs
         if s.missing
     ]
-    found += [_estimated(s) for s in subjects if s.estimate]
-    found += [f"{s.name}: {notice}" for s in subjects for notice in s.notices]
-    found += [f"{s.name} is scored with {s.options.words}." for s in subjects if s.options.words]
+    found += [_estimated(s, s.estimate) for s in runs if s.estimate]
+    found += [f"{s.name}: {notice}" for s in runs for notice in s.notices]
+    found += [f"{s.name} is scored with {s.options.words}." for s in runs if s.options.words]
     found += [
-        f"{s.name}: {len(s.left_out)} images could not be read and are left out."
-        for s in subjects
+        f"{s.name}: left out {counted(len(s.left_out), 'image')} that could not be read ({some(s.left_out)})."
+        for s in runs
         if s.left_out
     ]
-    few = [s.name for s in subjects if s.images is not None and s.images < 100 and s.record is not None]
+    few = [s.name for s in runs if s.images is not None and s.images < _FEW and s.record is not None]
     if few:
-        found.append(f"Fewer than 100 images ({', '.join(few)}): differences of a few points mean nothing.")
+        found.append(f"Fewer than {_FEW} images ({some(few)}): a difference of a few points may be chance.")
     return tuple(found)
 
 
-def _estimated(subject: Scores) -> str:
+def _estimated(scores: Scores, estimate: Mapping[str, Any]) -> str:
     """What a run of part of the grid lets one expect of the whole."""
-    assert subject.estimate is not None
-    mean, part = subject.estimate["mpc"], 100 * subject.estimate["inferences"]
-    low, value, high = (100 * (math.nan if mean[key] is None else mean[key]) for key in _SPAN)
+    mean, part = estimate["mpc"], 100 * estimate["inferences"]
+    low, value, high = (
+        100 * (math.nan if mean[key] is None else mean[key]) for key in ("low", "estimate", "high")
+    )
     return (
-        f"{subject.name} was run on part of the grid ({part:.1f} % of the inferences). Estimated mPC of "
-        f"{subject.estimate['measure']}: {value:.1f} (95 %: {low:.1f} to {high:.1f}); "
+        f"{scores.name} was run on part of the grid ({part:.1f} % of the inferences). Estimated mPC of "
+        f"{estimate['measure']}: {value:.1f} (95 %: {low:.1f} to {high:.1f}); "
         "it is not ranked with full grids."
     )
 
 
-def provenance(subject: Scores) -> Mapping[str, Any]:
-    """What it takes to repeat a run: command, versions, seed and hashes."""
-    if subject.record is None:
-        return {"name": subject.name, "published": subject.citation}
-    record = subject.record
+def provenance(scores: Scores) -> Mapping[str, Any]:
+    """What it takes to repeat a run: command, versions, seed and hashes; and the options of its scores."""
+    if scores.record is None:
+        return {"name": scores.name, "published": scores.citation}
+    record = scores.record
     made = record.provenance
+    versions: dict[str, Any] = {name: made[name] for name in ("stormproof", "python") if name in made}
     return {
-        "name": subject.name,
+        "name": scores.name,
         "command": plain(shlex.join(map(str, made.get("command", ())))),
         "model": plain(record.model.spec),
         "model fingerprint": record.model.fingerprint,
@@ -227,15 +299,13 @@ def provenance(subject: Scores) -> Mapping[str, Any]:
         "seed": str(record.seed),
         "conditions": f"{len(record.conditions)}",
         "recipes": ", ".join(f"{name} {version}" for name, version in record.recipes.items()),
-        "tags": ", ".join(f"{key}={value}" for key, value in subject.tags.items()),
+        "scored with": scores.options.words or "the usual options",
+        "tags": _listed(scores.tags, "="),
         "made": plain(made.get("created", "")),
-        "versions": ", ".join(f"{plain(k)} {plain(v)}" for k, v in _versions(made).items()),
-        "hardware": ", ".join(
-            f"{plain(k)}: {plain(v)}" for k, v in (made.get("hardware") or {}).items() if v
-        ),
+        "versions": _listed({**versions, **(made.get("packages") or {})}, " "),
+        "hardware": _listed({k: v for k, v in (made.get("hardware") or {}).items() if v}, ": "),
     }
 
 
-def _versions(made: Mapping[str, Any]) -> dict[str, Any]:
-    own = {name: made[name] for name in ("stormproof", "python") if name in made}
-    return {**own, **(made.get("packages") or {})}
+def _listed(facts: Mapping[str, Any], between: str) -> str:
+    return ", ".join(f"{plain(key)}{between}{plain(value)}" for key, value in facts.items())

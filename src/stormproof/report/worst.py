@@ -9,72 +9,93 @@ from typing import Any, NamedTuple
 from stormproof.core.table import Table
 from stormproof.core.text import plain
 from stormproof.metrics.quality import ssim
-from stormproof.report.album import Album, ratio_of, shrunk
-from stormproof.report.imagery import RunPredictions, Scene
+from stormproof.report.imagery import Album, RunPredictions, Scene, ratio_of, shrunk
 from stormproof.results.scores import Scores
-from stormproof.results.worst import worst_images
+from stormproof.results.worst import ImageLoss, worst_images
 
-_LOOKED_AT = 24  # cells whose images are made again to measure how visible the change is
-_LEAST_RISE = 0.2  # about one object lost in five
+LISTED = 24  # lines of the table
+SHOWN = 12  # images with their predictions
+_SURE, _MOST = 0.3, 12  # predictions below this score, or beyond this many, are not drawn
 
 
 class Loss(NamedTuple):
-    """One image of one run that became worse under a condition."""
+    """One image that a run loses under a condition, and the image's SSIM to the clean one."""
 
-    run: int
-    image: str
-    condition: str
-    rise: float
-    similarity: float = math.nan
+    scores: Scores
+    loss: ImageLoss
+    similarity: float
 
-
-def hardest(several: Sequence[Scores]) -> list[Loss]:
-    """The worst images of every run, as `Run.worst` lists them, one condition each; worst first."""
-    found = []
-    for run, scores in enumerate(several):
-        seen: set[str] = set()
-        for loss in worst_images(scores, 40 * _LOOKED_AT):
-            if loss.rise >= _LEAST_RISE and loss.image not in seen:
-                seen.add(loss.image)
-                found.append(Loss(run, loss.image, loss.condition, loss.rise))
-    return sorted(found, key=lambda loss: (-loss.rise, loss[:3]))[:_LOOKED_AT]
+    @property
+    def words(self) -> str:
+        name, condition = plain(self.loss.image), self.loss.condition
+        return (
+            f"{name} under {condition}: the error of {self.scores.name} rises from "
+            f"{100 * self.loss.clean:.0f} to {100 * self.loss.error:.0f} %, at an SSIM of "
+            f"{self.similarity:.3f} to the clean image."
+        )
 
 
-def measured(losses: Sequence[Loss], scene: Scene) -> list[Loss]:
+Losses = Sequence[tuple[Scores, ImageLoss]]
+
+
+def worst_first(several: Sequence[Scores]) -> Losses:
+    """Every image under every condition in the order of `Run.worst`, of all runs together."""
+    found = [(scores, loss) for scores in several for loss in worst_images(scores, _cells(scores))]
+    return sorted(found, key=lambda pair: -_rise(pair[1]))
+
+
+def each_image_once(losses: Losses) -> Losses:
+    """The first of each image, as long as its error rises at all."""
+    first: dict[str, tuple[Scores, ImageLoss]] = {}
+    for scores, loss in losses:
+        if _rise(loss) > 0:
+            first.setdefault(loss.image, (scores, loss))
+    return [*first.values()]
+
+
+def _cells(scores: Scores) -> int:
+    errors = scores.image_errors
+    return 0 if errors is None else len(errors.ids) * len(errors.by_condition)
+
+
+def _rise(loss: ImageLoss) -> float:
+    return loss.error if math.isnan(loss.clean) else loss.rise
+
+
+def measured(losses: Losses, scene: Scene) -> list[Loss]:
     """The losses with how similar the corrupted image is to the clean one."""
     found = []
-    for loss in losses:
+    for scores, loss in losses:
         sample = scene.sample(loss.image)
-        changed = scene.under(sample, loss.condition)
-        found.append(loss._replace(similarity=ssim(sample.image, changed.image)))
+        similarity = ssim(sample.image, scene.under(sample, loss.condition).image)
+        found.append(Loss(scores, loss, similarity))
     return found
 
 
 def cards(
-    losses: Sequence[Loss], said: Sequence[RunPredictions], scene: Scene, album: Album, count: int
+    losses: Sequence[Loss], runs: Sequence[RunPredictions], scene: Scene, album: Album
 ) -> list[dict[str, Any]]:
-    """The worst images with truth and what the model said before and after; one condition per image."""
+    """The images, clean and corrupted, with truth and the model's predictions for both."""
+    by_name = {run.scores.name: run for run in runs}
     made: list[dict[str, Any]] = []
-    first: dict[str, Loss] = {}
-    for loss in losses:
-        first.setdefault(loss.image, loss)
-    for loss in list(first.values())[:count]:
-        sample = scene.sample(loss.image)
-        changed = scene.under(sample, loss.condition)
+    for each in losses:
+        image, condition = each.loss.image, each.loss.condition
+        sample = scene.sample(image)
+        changed = scene.under(sample, condition)
         small = shrunk(sample.image)
         clean, corrupted = album.add(small), album.add(shrunk(changed.image))
         if clean is None or corrupted is None:
             break
-        ratio, one = ratio_of(sample.image), said[loss.run]
-        before, after = (_sure(one.objects(loss.image, text, ratio)) for text in ("clean", loss.condition))
+        ratio, run = ratio_of(sample.image), by_name[each.scores.name]
+        before, after = (_confident(run.objects(image, text, ratio)) for text in ("clean", condition))
         maps = {}
-        for name, text in (("map_before", "clean"), ("map_after", loss.condition)):
-            painting = one.map(loss.image, text)
+        for name, text in (("map_before", "clean"), ("map_after", condition)):
+            painting = run.map(image, text)
             maps[name] = None if painting is None else album.add(painting, exact=True)
         made.append(
             {
-                "image": plain(loss.image),
-                "condition": loss.condition,
+                "image": plain(image),
+                "condition": condition,
                 "width": small.shape[1],
                 "height": small.shape[0],
                 "clean": clean,
@@ -83,34 +104,33 @@ def cards(
                 "before": before,
                 "after": after,
                 **maps,
-                "words": words(loss, one.subject),
+                "words": each.words,
             }
         )
     return made
 
 
-def words(loss: Loss, subject: Scores) -> str:
-    return (
-        f"{plain(loss.image)} under {loss.condition}: the error of {subject.name} rises by "
-        f"{100 * loss.rise:.0f} points at an SSIM of {loss.similarity:.3f} to the clean image."
-    )
+def _confident(things: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [thing for thing in things if thing["score"] >= _SURE][:_MOST]
 
 
-def _sure(things: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return [thing for thing in things if thing["score"] >= 0.3][:12]
-
-
-def table(losses: Sequence[Loss], subjects: Sequence[Scores]) -> Table:
-    """Every cell that was looked at."""
-    columns = ("image", "model", "condition", "rise of error (points)", "SSIM")
+def table(losses: Sequence[Loss]) -> Table:
+    """The list of `Run.worst`, with how visible each change is."""
+    columns = ("image", "model", "condition", "error clean (%)", "error (%)", "rise (points)", "SSIM")
     rows = [
         (
-            plain(loss.image),
-            subjects[loss.run].name,
-            loss.condition,
-            100 * loss.rise,
-            loss.similarity,
+            plain(each.loss.image),
+            each.scores.name,
+            each.loss.condition,
+            100 * each.loss.clean,
+            100 * each.loss.error,
+            100 * each.loss.rise,
+            each.similarity,
         )
-        for loss in losses
+        for each in losses
     ]
-    return Table("worst", "Images whose error rises most", columns, rows, digits=2)
+    note = (
+        "The error of an image is the mean error of its objects, or 1 − mean IoU of a label map. Among "
+        "equals, the condition that changes pixels least comes first."
+    )
+    return Table("worst", "Images whose error rises most", columns, rows, digits=2, note=note)

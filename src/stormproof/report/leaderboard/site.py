@@ -20,7 +20,7 @@ from stormproof.report.charts import spec_of
 from stormproof.report.elements import Axis, Figure, Kind, Row
 from stormproof.report.leaderboard.submission import Submission, as_json, read_submission
 from stormproof.report.page import charting, environment
-from stormproof.report.sections.cells import SEVERITY, graded, scaled, unit
+from stormproof.report.sections import SEVERITY, graded, scaled, unit
 
 _NAME = re.compile(r"[^a-z0-9]+")
 

@@ -1,4 +1,4 @@
-"""One submission: a model's grid on a dataset with where it comes from, in one JSON file.
+"""A submission: a model's grid on a dataset and where it comes from, as one JSON file.
 
 A file is refused, with the field named, when its numbers do not follow from its own grid or its digest is
 not that of its content. A grid with holes is kept as incomplete: it has no mean.
@@ -20,12 +20,15 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidCondition, InvalidOption
 from stormproof.metrics.metric import measures
 from stormproof.results.aggregates import aggregates
+from stormproof.results.run import Run
 from stormproof.results.scores import mean_of
 from stormproof.results.sets import sets_of
 
 SCHEMA = 1
 _SAME = 1e-9  # what rounding in JSON may cost
 _LARGEST = 4 << 20  # bytes of a file: a full grid takes some kilobytes
+_BLOCK = 1 << 20  # bytes read at a time
+_KEPT = ("created", "stormproof", "python", "packages", "decoder")  # of provenance: no folder, no machine
 Name = Annotated[str, Field(min_length=1, max_length=300)]
 Words = Annotated[str, Field(max_length=4000)]
 Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -221,3 +224,56 @@ def _no_constant(name: str) -> float:
 
 def _shown(value: float | None) -> str:
     return "null" if value is None or math.isnan(value) else str(value)
+
+
+def submission_of(run: Run, *, measure: str | None = None, note: str = "") -> Submission:
+    """The submission of a run, of its usual scores. One with holes says so and has no mean."""
+    record, scores = run.record, run.score(partial=True)
+    chosen = measure or scores.headline
+    if chosen not in scores:
+        raise InvalidOption(f"{run.folder} has no {chosen}; it has {', '.join(scores)}.")
+    if not measures()[chosen].aggregate:
+        raise InvalidOption(f"{chosen} is not a measure that a mean over conditions says anything about.")
+    grid = {text: value for text, value in scores.cells[chosen].items() if math.isfinite(value)}
+    conditions = tuple(text for text in record.conditions if text != "clean")
+    return Submission(
+        origin="self-reported",
+        task=task_of(chosen),
+        model=SubmittedModel(
+            name=" + ".join((record.model.name, *record.model.enhance)),
+            fingerprint=record.model.fingerprint,
+            tags=record.tags,
+        ),
+        dataset=SubmittedDataset(
+            name=record.dataset.name, fingerprint=record.dataset.fingerprint, images=scores.images
+        ),
+        measure=chosen,
+        conditions=conditions,
+        grid=grid,
+        benchmark=record.benchmark,
+        **derive(chosen, grid, conditions, record.benchmark),  # type: ignore[arg-type]
+        seed=record.seed,
+        recipes=record.recipes,
+        predictions=predictions_hash(run),
+        note=note,
+        provenance={key: record.provenance[key] for key in _KEPT if key in record.provenance},
+    )
+
+
+def task_of(measure: str) -> Task:
+    """The task that a measure is about."""
+    if measure in ("mIoU", "pixel accuracy"):
+        return "semantic segmentation"
+    if measure.startswith("mask "):
+        return "instance segmentation"
+    return "person detection" if measure == "ADR" else "detection"
+
+
+def predictions_hash(run: Run) -> str:
+    """A hash over the part files of a run, in order: equal runs of one version have equal ones."""
+    found = hashlib.blake2b(digest_size=32)
+    for path in run.parts:
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                found.update(block)
+    return found.hexdigest()

@@ -1,59 +1,121 @@
-"""Sections of a report, in the order of the page; each appears when the runs hold what it needs."""
+"""Sections of a report, in the order of the page, and what they share: how conditions are laid out.
+
+Each section is a function from a `Scope` to a `Section`, or to nothing where the runs lack what it needs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from stormproof.report.elements import Section
+from stormproof.core.condition import Condition, corruption_of
+from stormproof.corruptions.groups import KAMANN, MICHAELIS
+from stormproof.metrics.metric import measures
+from stormproof.report.elements import Axis, Section
 from stormproof.results.scores import Scores
+
+SEVERITY = Axis("severity (0 is clean)", whole=True)
+RELATIVE = Axis("share of the clean score (%)", zero=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What a report is about: its runs, the measure it compares, and the run others are set against.
+class Scope:
+    """What a report is about: its runs, the measure it compares, and the run that others are set against.
 
-    `others` lack that measure, being of another task; where a figure shows one run at a time, they are in it
-    by their own.
+    `others` lack that measure, being of another task; a figure that shows one run at a time shows them by
+    their own.
     """
 
-    subjects: Sequence[Scores]
+    runs: Sequence[Scores]
     measure: str
     reference: Scores
     others: Sequence[Scores] = ()
 
     def every(self) -> list[tuple[Scores, str]]:
         """Every run with the measure it is shown by."""
-        return [*((s, self.measure) for s in self.subjects), *((s, s.headline) for s in self.others)]
+        return [*((run, self.measure) for run in self.runs), *((run, run.headline) for run in self.others)]
 
 
-Maker = Callable[[Asked], Section | None]
-
-
-def all_sections(asked: Asked) -> tuple[Section, ...]:
+def all_sections(scope: Scope) -> tuple[Section, ...]:
     """Every section that the runs allow."""
     from stormproof.report.sections import (
         camera,
-        classes,
-        curves,
         degradation,
         overview,
         people,
-        prediction,
-        size,
+        severity,
         styles,
     )
 
-    makers: tuple[Maker, ...] = (
-        overview.grid,
-        curves.by_severity,
-        size.against_size,
-        classes.by_class,
+    makers: tuple[Callable[[Scope], Section | None], ...] = (
+        overview.every_condition,
+        severity.by_severity,
+        severity.against_size,
+        overview.by_class,
         degradation.degradation,
-        camera.errors,
+        camera.object_errors,
         styles.sequences,
         people.detection_rates,
-        prediction.predicted,
+        people.predicted,
         overview.clean_gains,
     )
-    return tuple(section for make in makers if (section := make(asked)) is not None)
+    return tuple(section for make in makers if (section := make(scope)) is not None)
+
+
+def unit(measure: str) -> str:
+    """A measure's name with its unit, as axes and columns print it."""
+    return f"{measure} (%)" if measures()[measure].fraction else measure
+
+
+def scaled(measure: str, value: float) -> float:
+    """A score as it is printed: fractions in per cent."""
+    return 100 * value if measures()[measure].fraction else value
+
+
+def class_measure(measure: str) -> str:
+    """The measure that shows single classes where runs are compared by another."""
+    return {"mask AP": "mask AP", "mIoU": "IoU"}.get(measure, "AP")
+
+
+def share(value: float, clean: float) -> float:
+    """A score in per cent of the clean one; NaN if that is 0."""
+    return 100 * value / clean if clean else math.nan
+
+
+def graded(conditions: Iterable[Condition]) -> dict[str, list[Condition]]:
+    """Conditions that have a severity, by corruption, in order of severity."""
+    found: dict[str, list[Condition]] = {}
+    for condition in conditions:
+        if condition.severity is not None:
+            found.setdefault(condition.series, []).append(condition)
+    return {name: sorted(levels, key=lambda c: c.severity or 0) for name, levels in found.items()}
+
+
+def ungraded(conditions: Iterable[Condition]) -> list[str]:
+    """Conditions that have parameters instead of a severity."""
+    return [str(condition) for condition in conditions if condition.severity is None]
+
+
+def all_levels(conditions: Iterable[Condition]) -> dict[str, list[Condition]]:
+    """Every condition by corruption; one without a severity stands alone."""
+    held = list(conditions)
+    return graded(held) | {str(c): [c] for c in held if c.severity is None}
+
+
+def all_conditions(runs: Iterable[Scores]) -> list[Condition]:
+    """Every corrupted condition that any of the runs has a score for."""
+    return list(dict.fromkeys(condition for scores in runs for condition in scores.corrupted))
+
+
+def group_of(corruption: str) -> str:
+    """The papers' group of a corruption, or the family of its recipe."""
+    name = corruption_of(corruption)
+    for groups in (MICHAELIS, KAMANN):
+        for group, members in groups.items():
+            if name in members:
+                return group
+    from stormproof.corruptions import registered
+
+    known = registered().get(name)
+    return known.family if known else "other"

@@ -9,164 +9,122 @@ from stormproof.core.table import Table
 from stormproof.metrics.corruption_error import cross_scenario, enhancement_change
 from stormproof.metrics.object_error import FLAWS
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
-from stormproof.report.sections import Asked
-from stormproof.report.sections.cells import all_levels
+from stormproof.report.sections import Scope, all_levels
 from stormproof.results.scores import Scores
 
 TRAINED, DETECTOR = "trained", "detector"  # tags that cross-scenario tables go by
 
 
-def errors(asked: Asked) -> Section | None:
+def object_errors(scope: Scope) -> Section | None:
     """Everything that follows from the error of each object."""
-    judged = [s for s in asked.subjects if math.isfinite(s.mean("E") or math.nan)]
-    if not judged:
+    runs = [run for run in scope.runs if math.isfinite(run.mean("E") or math.nan)]
+    if not runs:
         return None
-    figures = [f for f in (_map_against_mce(judged), _flaws(judged)) if f]
-    tables = [t for t in (_ce(judged), _enhancements(judged), _scenarios(judged)) if t]
+    tables = (_ce(runs), *_enhancements(runs), *_scenarios(runs))
     return Section(
         "errors",
         "How objects go wrong",
         "CE is the mean error of objects, 1 − IoU with the best box, over the severities of a corruption; "
         "lower is better. Flaws: CBWO good box, wrong class; WBCO right class, bad box; WBWO both wrong; "
         "PMD object missed, others found; MD all objects of an image missed.",
-        tuple(figures),
-        tuple(tables),
+        (_map_against_mce(runs), _flaws(runs)),
+        tables,
     )
 
 
-def _mean(judged: list[Scores]) -> str:
+def _mean_name(runs: list[Scores]) -> str:
     """mCE where the runs' conditions are a benchmark or suite, else what it is a mean of."""
-    names = {s.mean_name("E").replace("mean ", "mean E ") for s in judged}
+    names = {run.mean_name("E").replace("mean ", "mean E ") for run in runs}
     return names.pop() if len(names) == 1 else "mean E over each run's conditions"
 
 
-def _map_against_mce(judged: list[Scores]) -> Figure | None:
+def _map_against_mce(runs: list[Scores]) -> Figure:
     rows: list[Row] = [
-        {"x": 100 * s.score("AP"), "y": 100 * s.mean("E"), "series": s.name}
-        for s in judged
-        if math.isfinite(s.score("AP"))
+        {"x": 100 * run.score("AP"), "y": 100 * run.mean("E"), "series": run.name} for run in runs
     ]
-    return (
-        Figure(
-            "map-mce",
-            f"Clean mAP against {_mean(judged)}",
-            Kind.POINTS,
-            Axis("clean mAP (%)"),
-            Axis(f"{_mean(judged)} (%)"),
-            rows,
-            series="model",
-            cite="liu, Fig. 8",
-            by_run=True,
-        )
-        if len(rows) > 1
-        else None
-    )
+    return Figure(
+        "map-mce", f"Clean mAP against {_mean_name(runs)}", Kind.POINTS, Axis("clean mAP (%)"),
+        Axis(f"{_mean_name(runs)} (%)"), rows if len(rows) > 1 else (), series="model", cite="liu, Fig. 8",
+        by_run=True,
+    )  # fmt: skip
 
 
-def _flaws(judged: list[Scores]) -> Figure | None:
+def _flaws(runs: list[Scores]) -> Figure:
     rows: list[Row] = []
-    for subject in judged:
-        levels = all_levels(subject.corrupted)
-        names = {name: [str(c) for c in held] for name, held in levels.items()}
+    for run in runs:
+        levels = {name: [str(c) for c in held] for name, held in all_levels(run.corrupted).items()}
         every = {
-            "all corruptions": [text for texts in names.values() for text in texts],
+            "all corruptions": [t for texts in levels.values() for t in texts],
             "clean": ["clean"],
-            **names,
+            **levels,
         }
         for name, texts in every.items():
-            counts = {f.value: sum(subject.score(f"flaws {f.value}", text) for text in texts) for f in FLAWS}
+            counts = {f.value: sum(run.score(f"flaws {f.value}", text) for text in texts) for f in FLAWS}
             total = sum(counts.values())
-            if math.isfinite(total) and total > 0:
-                rows += [
-                    {"x": subject.name, "y": 100 * n / total, "series": flaw, "pick": (name,), "order": i}
-                    for i, (flaw, n) in enumerate(counts.items())
-                ]
-    return (
-        Figure(
-            "flaws",
-            "Distribution of flaws",
-            Kind.STACK,
-            Axis("model", names=True),
-            Axis("share of flawed objects (%)", percent=True),
-            rows,
-            series="flaw",
-            pick=("Corruption",),
-            cite="liu, Fig. 9",
-        )
-        if rows
-        else None
-    )
+            rows += [
+                {"x": run.name, "y": 100 * n / total, "series": flaw, "pick": (name,), "order": i}
+                for i, (flaw, n) in enumerate(counts.items())
+                if total > 0
+            ]
+    return Figure(
+        "flaws", "Distribution of flaws", Kind.STACK, Axis("model", names=True),
+        Axis("share of flawed objects (%)", percent=True), rows, series="flaw", pick=("Corruption",),
+        cite="liu, Fig. 9",
+    )  # fmt: skip
 
 
-def _ce(judged: list[Scores]) -> Table:
-    names = list(dict.fromkeys(name for s in judged for name in s.total("E", "CE") or {}))
+def _ce(runs: list[Scores]) -> Table:
+    names = list(dict.fromkeys(name for run in runs for name in run.by_corruption("E")))
     rows = [
         (
-            s.name,
-            100 * s.score("E"),
-            *(100 * (s.total("E", "CE") or {}).get(name, math.nan) for name in names),
-            100 * s.mean("E"),
+            run.name,
+            100 * run.score("E"),
+            *(100 * run.by_corruption("E").get(name, math.nan) for name in names),
+            100 * run.mean("E"),
         )
-        for s in judged
+        for run in runs
     ]
-    return Table("ce", "Corruption error (%)", ("model", "clean", *names, _mean(judged)), rows)
+    return Table("ce", "Corruption error (%)", ("model", "clean", *names, _mean_name(runs)), rows)
 
 
-def _enhancements(judged: list[Scores]) -> Table | None:
+def _enhancements(runs: list[Scores]) -> list[Table]:
     """Runs with an enhancement beside the run of the same model without."""
     lines = []
-    for subject in judged:
-        record = subject.record
-        if record is None or not record.model.enhance:
-            continue
-        for plain in judged:
-            other = plain.record
-            if other is None or other.model.enhance or other.model.spec != record.model.spec:
+    for enhanced in runs:
+        for plain in runs:
+            ours, theirs = enhanced.record, plain.record
+            if not (ours and theirs and ours.model.enhance and not theirs.model.enhance):
+                continue
+            if ours.model.spec != theirs.model.spec:
                 continue
             try:
-                change = enhancement_change(plain.grid("E"), subject.grid("E"))
+                change = enhancement_change(plain.grid("E"), enhanced.grid("E"))
             except IncompleteGrid:
                 continue
-            lines += [
-                (subject.name, ", ".join(record.model.enhance), name, 100 * v) for name, v in change.items()
-            ]
-    return (
-        Table(
-            "enhancements",
-            "Change of CE with an enhancement, in points",
-            ("model", "enhancement", "corruption", "ΔCE"),
-            lines,
-            note="Positive is worse. liu, Table 5.",
-        )
-        if lines
-        else None
-    )
+            how = ", ".join(ours.model.enhance)
+            lines += [(enhanced.name, how, name, 100 * value) for name, value in change.items()]
+    columns = ("model", "enhancement", "corruption", "ΔCE")
+    title = "Change of CE with an enhancement, in points"
+    note = "Positive is worse. liu, Table 5."
+    return [Table("enhancements", title, columns, lines, note=note)] if lines else []
 
 
-def _scenarios(judged: list[Scores]) -> Table | None:
+def _scenarios(runs: list[Scores]) -> list[Table]:
     """Change of mCE by the scenario a model was trained for (a tag) and the dataset it was tested on."""
     by_detector: dict[str, dict[tuple[str, str], Scores]] = {}
-    for subject in judged:
-        if TRAINED in subject.tags:
-            detector = subject.tags.get(DETECTOR, subject.model)
-            by_detector.setdefault(detector, {})[subject.tags[TRAINED], subject.dataset] = subject
+    for run in runs:
+        if TRAINED in run.tags:
+            detector = run.tags.get(DETECTOR, run.model)
+            by_detector.setdefault(detector, {})[run.tags[TRAINED], run.dataset] = run
     lines = []
     for detector, found in by_detector.items():
         if len(found) < 2:
             continue
         try:
-            changes = cross_scenario({pair: s.grid("E") for pair, s in found.items()})
+            changes = cross_scenario({pair: run.grid("E") for pair, run in found.items()})
         except IncompleteGrid:
             continue
         lines += [(detector, trained, tested, 100 * v) for (trained, tested), v in changes.items()]
-    return (
-        Table(
-            "scenarios",
-            "Change of mCE across scenarios, in points",
-            ("detector", "trained for", "tested on", "mCE − clean"),
-            lines,
-            note="liu, Table 4.",
-        )
-        if lines
-        else None
-    )
+    columns = ("detector", "trained for", "tested on", "mCE − clean")
+    title = "Change of mCE across scenarios, in points"
+    return [Table("scenarios", title, columns, lines, note="liu, Table 4.")] if lines else []

@@ -5,106 +5,71 @@ from __future__ import annotations
 import math
 
 from stormproof.core.table import Table
-from stormproof.corruptions.groups import KAMANN, MICHAELIS, ONE_DATASET_ONLY, Groups
-from stormproof.metrics.degradation import Degradation, by_category, cd, mean_over, rcd
+from stormproof.corruptions.groups import ONE_DATASET_ONLY
+from stormproof.metrics.degradation import (
+    Degradation,
+    by_category,
+    categories_of,
+    category_spreads,
+    cd,
+    mean_over,
+    rcd,
+)
 from stormproof.metrics.degradation import degradation as degraded
 from stormproof.metrics.metric import measures
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
-from stormproof.report.sections import Asked
-from stormproof.report.sections.cells import scaled, unit
+from stormproof.report.sections import Scope, scaled, unit
 from stormproof.results.scores import Scores
 
-Ratios = dict[str, dict[str, float]]  # CD, rCD → corruption → fraction
+Ratios = dict[str, dict[str, dict[str, float]]]  # model → CD, rCD → corruption → fraction
+OF_REFERENCE = Axis("% of the reference", zero=True)
 
 
-def degradation(asked: Asked) -> Section | None:
-    """CD and rCD of every run that shares the reference's corruptions."""
-    if not measures()[asked.measure].higher or not measures()[asked.measure].fraction:
+def degradation(scope: Scope) -> Section | None:
+    """CD and rCD of every run that has the reference's corruptions, and the mean score of each category."""
+    if not measures()[scope.measure].higher or not measures()[scope.measure].fraction:
         return None
-    base = _degradation(asked.reference, asked.measure)
-    if base is None:
-        return None
-    found: dict[str, Ratios] = {}
-    for subject in asked.subjects:
-        mine = _degradation(subject, asked.measure)
-        if mine is not None and mine.corrupted.keys() == base.corrupted.keys():
-            found[subject.name] = {"CD": cd(mine, base), "rCD": rcd(mine, base)}
-    radar = _radar(asked)
-    if len(found) < 2:
-        return (
-            Section("degradation", "By category", "Means over the corruptions of a category.", (radar,))
-            if radar
-            else None
+    ratios = _ratios(scope)
+    radar = _radar(scope)
+    if len(ratios) < 2:
+        return Section(
+            "degradation", "By category", "Mean scores of the corruptions of a category.", (radar,)
         )
-    y = Axis("% of the reference", zero=True)
-    figures = [
-        Figure(
-            "cd-clean",
-            f"CD and rCD against clean {asked.measure}",
-            Kind.POINTS,
-            Axis(f"clean {unit(asked.measure)}"),
-            y,
-            _scatter(asked, found),
-            series="model",
-            panel="ratio",
-            cite="kamann, Fig. 10",
-            by_run=True,
-        ),
-        Figure(
-            "cd-categories",
-            "CD and rCD by category",
-            Kind.BARS,
-            Axis("category", names=True),
-            y,
-            _bars(found),
-            series="model",
-            panel="ratio",
-            cite="kamann, Fig. 11 and 12",
-            by_run=True,
-            note="Bars are means within a category, error bars one standard deviation over its corruptions.",
-        ),
-        Figure(
-            "cd-corruptions",
-            "CD and rCD by corruption",
-            Kind.BARS,
-            Axis("corruption", names=True),
-            y,
-            [
-                {"x": c, "y": 100 * v, "series": name, "panel": ratio}
-                for name, ratios in found.items()
-                for ratio, row in ratios.items()
-                for c, v in row.items()
-                if math.isfinite(v)
-            ],
-            series="model",
-            panel="ratio",
-            cite="kamann, Fig. 15 and 16",
-            by_run=True,
-        ),
-    ]
+    reference = scope.reference.name
     table = Table(
         "cd",
-        f"Degradation against {asked.reference.name} (%)",
+        f"Degradation against {reference} (%)",
         ("model", "CD", "rCD"),
-        [(name, 100 * _mean(r["CD"]), 100 * _mean(r["rCD"])) for name, r in found.items()],
-        note="Below 100 is more robust than the reference; rCD leaves out where the reference hardly loses.",
+        [(name, 100 * _mean(r["CD"]), 100 * _mean(r["rCD"])) for name, r in ratios.items()],
+        note="Below 100 is more robust than the reference. rCD skips corruptions under which the reference "
+        "loses less than one point.",
     )
     return Section(
         "degradation",
-        f"Degradation against {asked.reference.name}",
-        "CD sets 1 − score against the reference's, rCD the loss from clean against the reference's loss. "
-        "Noise counts with severities 1 to 3, as in kamann.",
-        (*figures, radar) if radar else tuple(figures),
+        f"Degradation against {reference}",
+        "CD is 1 − score relative to that of the reference; rCD is the loss from clean relative to the "
+        "reference's loss. Noise counts with severities 1 to 3, as in kamann.",
+        (*_figures(scope, ratios), radar),
         (table,),
     )
 
 
-def _degradation(subject: Scores, measure: str) -> Degradation | None:
+def _ratios(scope: Scope) -> Ratios:
+    base = _degradation(scope.reference, scope.measure)
+    found: Ratios = {}
+    for run in scope.runs:
+        mine = _degradation(run, scope.measure)
+        if mine is not None and base is not None and mine.corrupted.keys() == base.corrupted.keys():
+            found[run.name] = {"CD": cd(mine, base), "rCD": rcd(mine, base)}
+    return found
+
+
+def _degradation(run: Scores, measure: str) -> Degradation | None:
     """D of a run's grid, or of a published table that gives means over severities."""
-    if subject.complete(measure):
-        return degraded(subject.grid(measure))
-    means, clean = subject.total(measure, "by_corruption"), subject.score(measure)
-    if subject.record is None and means and math.isfinite(clean):
+    if run.complete(measure):
+        return degraded(run.grid(measure))
+    means, clean = run.total(measure, "by_corruption"), run.score(measure)
+    if run.record is None and means and math.isfinite(clean):
         return Degradation(1 - clean, {name: 1 - value for name, value in means.items()})
     return None
 
@@ -113,70 +78,60 @@ def _mean(values: dict[str, float]) -> float:
     return float(mean_over(values, without=ONE_DATASET_ONLY))
 
 
-def _scatter(asked: Asked, found: dict[str, Ratios]) -> list[Row]:
-    clean = {s.name: scaled(asked.measure, s.score(asked.measure)) for s in asked.subjects}
-    return [
-        {"x": clean[name], "y": 100 * _mean(row), "series": name, "panel": ratio}
-        for name, ratios in found.items()
-        for ratio, row in ratios.items()
-        if math.isfinite(_mean(row))
+def _figures(scope: Scope, ratios: Ratios) -> tuple[Figure, ...]:
+    clean = {run.name: scaled(scope.measure, run.score(scope.measure)) for run in scope.runs}
+    every = [(name, ratio, values) for name, both in ratios.items() for ratio, values in both.items()]
+    means: list[Row] = [
+        {"x": clean[name], "y": 100 * _mean(values), "series": name, "panel": ratio}
+        for name, ratio, values in every
     ]
+    categories: list[Row] = [
+        {
+            "x": category, "y": 100 * spread.mean, "series": name, "panel": ratio,
+            "low": 100 * (spread.mean - spread.std), "high": 100 * (spread.mean + spread.std),
+        }
+        for name, ratio, values in every
+        for category, spread in category_spreads(values).items()
+    ]  # fmt: skip
+    corruptions: list[Row] = [
+        {"x": corruption, "y": 100 * value, "series": name, "panel": ratio}
+        for name, ratio, values in every
+        for corruption, value in values.items()
+    ]
+    return (
+        Figure(
+            "cd-clean", f"CD and rCD against clean {scope.measure}", Kind.POINTS,
+            Axis(f"clean {unit(scope.measure)}"), OF_REFERENCE, means, series="model", panel="ratio",
+            cite="kamann, Fig. 10", by_run=True,
+        ),
+        Figure(
+            "cd-categories", "CD and rCD by category", Kind.BARS, Axis("category", names=True), OF_REFERENCE,
+            categories, series="model", panel="ratio", cite="kamann, Fig. 11 and 12", by_run=True,
+            note="Bars are means within a category, error bars one standard deviation over its corruptions. "
+            "As in the paper, the bars leave out PSF blur and JPEG compression.",
+        ),
+        Figure(
+            "cd-corruptions", "CD and rCD by corruption", Kind.BARS, Axis("corruption", names=True),
+            OF_REFERENCE, corruptions, series="model", panel="ratio", cite="kamann, Fig. 15 and 16",
+            by_run=True,
+        ),
+    )  # fmt: skip
 
 
-def _bars(found: dict[str, Ratios]) -> list[Row]:
+def _radar(scope: Scope) -> Figure:
+    """The mean score of each category, beside the clean one; fewer than three categories make no radar."""
     rows: list[Row] = []
-    for name, ratios in found.items():
-        for ratio, row in ratios.items():
-            for category, spread in by_category(row, _groups_of([*row]), without=ONE_DATASET_ONLY).items():
-                if spread.count:
-                    low, high = spread.mean - spread.std, spread.mean + spread.std
-                    rows.append(
-                        {
-                            "x": category,
-                            "y": 100 * spread.mean,
-                            "low": 100 * low,
-                            "high": 100 * high,
-                            "series": name,
-                            "panel": ratio,
-                        }
-                    )
-    return rows
-
-
-def _radar(asked: Asked) -> Figure | None:
-    """The mean score of each category; at least three make a radar."""
-    rows: list[Row] = []
-    for subject in asked.subjects:
-        means = subject.total(asked.measure, "by_corruption")
-        if not means:
-            continue
-        spokes = {"clean": subject.score(asked.measure)}
-        means_of = by_category(means, _groups_of([*means]), without=ONE_DATASET_ONLY)
-        spokes |= {name: spread.mean for name, spread in means_of.items() if spread.count}
-        rows += [
-            {"x": name, "y": scaled(asked.measure, value), "series": subject.name}
-            for name, value in spokes.items()
-            if math.isfinite(value)
-        ]
-    if len({row["x"] for row in rows}) < 4:
-        return None
+    for run in scope.runs:
+        means = run.total(scope.measure, "by_corruption") or {}
+        spreads = by_category(means, categories_of(means), without=ONE_DATASET_ONLY)
+        spokes = {name: spread.mean for name, spread in spreads.items() if spread.count}
+        if spokes:
+            rows += [
+                {"x": name, "y": scaled(scope.measure, value), "series": run.name}
+                for name, value in {"clean": run.score(scope.measure), **spokes}.items()
+            ]
+    drawn = rows if len({row["x"] for row in rows}) > 3 else []
     return Figure(
-        "radar",
-        f"{asked.measure} by category",
-        Kind.RADAR,
-        Axis("category", names=True),
-        Axis(unit(asked.measure), zero=True),
-        rows,
-        series="model",
-        cite="kamann, Fig. 19",
-        by_run=True,
-    )
-
-
-def _groups_of(corruptions: list[str]) -> Groups:
-    """The categories of the paper whose corruptions these are."""
-
-    def fits(groups: Groups) -> int:
-        return sum(name in members for name in corruptions for members in groups.values())
-
-    return max((KAMANN, MICHAELIS), key=fits)
+        "radar", f"{scope.measure} by category", Kind.RADAR, Axis("category", names=True),
+        Axis(unit(scope.measure), zero=True), drawn, series="model", cite="kamann, Fig. 19", by_run=True,
+    )  # fmt: skip

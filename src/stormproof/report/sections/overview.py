@@ -1,102 +1,132 @@
-"""The grid at a glance, and whether gains on clean images carry over."""
+"""Every condition and every class at a glance, and whether gains on clean images carry over."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from statistics import fmean
 
-from stormproof.core.condition import Condition
 from stormproof.core.table import Cell, Table
-from stormproof.metrics.correlation import correlate, correlation_table, gains
-from stormproof.metrics.metric import measures
+from stormproof.metrics.correlation import correlate, correlation_table
+from stormproof.metrics.grid import Score, mean
+from stormproof.metrics.metric import measures, ratio
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
-from stormproof.report.sections import Asked
-from stormproof.report.sections.cells import all_conditions, graded, present, scaled, share, ungraded, unit
+from stormproof.report.sections import (
+    RELATIVE,
+    Scope,
+    all_conditions,
+    all_levels,
+    class_measure,
+    graded,
+    group_of,
+    scaled,
+    share,
+    ungraded,
+    unit,
+)
+from stormproof.report.sentences import Values, interval_of, share_kept
 from stormproof.results.scores import Scores, mean_of
 
 Shown = Sequence[tuple[Scores, str]]  # runs, each with the measure it is shown by
+ALL = "all corruptions"
 ABSOLUTE, RELATIVELY = "absolute", "relative to clean"
+_CLASSES = 30  # in the figure; the table has all
 
 
-def grid(asked: Asked) -> Section | None:
-    """Every condition of every run: corruption × severity, and conditions given by parameters."""
-    every = asked.every()
-    conditions = all_conditions(s for s, _ in every)
-    names = graded(conditions)
-    what = asked.measure if not asked.others else "Score"
-    value = unit(asked.measure) if not asked.others else "score (%)"
-    label = {s.name: s.name if not asked.others else f"{s.name} ({measure})" for s, measure in every}
-    figures, tables = [], []
-    if names:
-        rows = [row for s, measure in every for row in _cells(s, measure, names, label[s.name])]
-        figures.append(
-            Figure(
-                "grid",
-                f"{what} by corruption and severity",
-                Kind.HEAT,
-                Axis("severity", names=True),
-                Axis("corruption", names=True),
-                rows,
-                pick=("Model", "Scale"),
-                value=value,
-                note="Relative: 100 is the score on clean images.",
-            )
-        )
-    loose = ungraded(conditions)
-    if loose:
-        rows = [
-            {"pick": (scale,), "x": label[s.name], "y": text, "v": number}
-            for scale in (ABSOLUTE, RELATIVELY)
-            for text in ("clean", *loose)
-            for s, measure in every
-            if math.isfinite(number := _scaled(s, measure, text, scale))
+def kept_by_group(runs: Sequence[Scores], measure: str) -> Figure:
+    """What each run keeps of its clean score, over all corruptions and over each group of them."""
+    rows: list[Row] = []
+    for run in runs:
+        if not (measures()[measure].higher and run.score(measure) > 0):
+            continue
+        groups: dict[str, list[str]] = {}
+        for name in run.by_corruption(measure):
+            groups.setdefault(group_of(name), []).append(f"by_corruption/{name}")
+        rows.append({"x": ALL, "series": run.name, **_share(run, measure, share_kept)})
+        rows += [
+            {"x": group, "series": run.name, **_share(run, measure, partial(_group_share, members))}
+            for group, members in groups.items()
         ]
-        figures.append(
-            Figure(
-                "conditions",
-                f"{what} by condition",
-                Kind.HEAT,
-                Axis("model", names=True),
-                Axis("condition", names=True),
-                rows,
-                pick=("Scale",),
-                value=value,
-                cite="pezzementi, Table IV",
-            )
-        )
-    tables += [*_sets(every), _table(every, what, [str(c) for c in conditions])]
+    return Figure(
+        "kept", f"Share of the clean {measure} that is left, by group of corruptions", Kind.BARS,
+        Axis("group", names=True), RELATIVE, rows, series="model", by_run=True,
+        note="Lines are 95 % intervals for new images like these." if any("low" in r for r in rows) else "",
+    )  # fmt: skip
+
+
+def _group_share(members: Sequence[str], values: Values) -> Score:
+    return ratio(mean(values[name] for name in members), values["clean"])
+
+
+def _share(run: Scores, measure: str, number: Callable[[Values], Score]) -> Row:
+    """A share of the clean score in per cent, with its interval where there is one."""
+    found = interval_of(run, measure, number)
+    row = {"y": 100 * float(number(run.values(measure)))}
     return (
-        Section(
-            "grid",
-            "Every condition",
-            "One cell is one corruption at one severity, over all images of the run.",
-            tuple(figures),
-            tuple(tables),
-        )
-        if conditions
-        else None
+        row
+        if found is None or math.isnan(found.se)
+        else {**row, "low": 100 * found.low, "high": 100 * found.high}
     )
 
 
-def _cells(subject: Scores, measure: str, names: dict[str, list[Condition]], label: str) -> list[Row]:
-    return [
-        {"pick": (label, scale), "x": f"{condition.severity}", "y": name, "v": value}
+def every_condition(scope: Scope) -> Section | None:
+    """Every condition of every run: corruption × severity, and conditions given by parameters."""
+    every = scope.every()
+    conditions = all_conditions(run for run, _ in every)
+    if not conditions:
+        return None
+    what = "Score" if scope.others else scope.measure
+    value = "score (%)" if scope.others else unit(scope.measure)
+    names = {run.name: f"{run.name} ({measure})" if scope.others else run.name for run, measure in every}
+    grid: list[Row] = [
+        {
+            "pick": (names[run.name], scale),
+            "x": f"{c.severity}",
+            "y": name,
+            "v": _number(run, m, str(c), scale),
+        }
+        for run, m in every
         for scale in (ABSOLUTE, RELATIVELY)
-        for name, levels in names.items()
-        for condition in levels
-        if math.isfinite(value := _scaled(subject, measure, str(condition), scale))
+        for name, levels in graded(conditions).items()
+        for c in levels
     ]
+    loose: list[Row] = [
+        {"pick": (scale,), "x": names[run.name], "y": text, "v": _number(run, m, text, scale)}
+        for scale in (ABSOLUTE, RELATIVELY)
+        for text in ("clean", *ungraded(conditions))
+        for run, m in every
+        if ungraded(conditions)
+    ]
+    figures = (
+        Figure(
+            "grid", f"{what} by corruption and severity", Kind.HEAT, Axis("severity", names=True),
+            Axis("corruption", names=True), grid, pick=("Model", "Scale"), value=value,
+            note="Relative: 100 is the score on clean images.",
+        ),
+        Figure(
+            "conditions", f"{what} by condition", Kind.HEAT, Axis("model", names=True),
+            Axis("condition", names=True), loose, pick=("Scale",), value=value, cite="pezzementi, Table IV",
+        ),
+    )  # fmt: skip
+    return Section(
+        "grid",
+        "Every condition",
+        "Each cell is one corruption at one severity, over all images of the run.",
+        figures,
+        (*_sets(every), _cells(every, what, [str(c) for c in conditions])),
+    )
 
 
-def _scaled(subject: Scores, measure: str, condition: str, scale: str) -> float:
-    value = subject.score(measure, condition)
-    return scaled(measure, value) if scale == ABSOLUTE else share(value, subject.score(measure))
+def _number(run: Scores, measure: str, condition: str, scale: str) -> float:
+    value = run.score(measure, condition)
+    return scaled(measure, value) if scale == ABSOLUTE else share(value, run.score(measure))
 
 
-def _table(every: Shown, what: str, conditions: list[str]) -> Table:
-    columns = ("condition", *(f"{s.name}, {unit(measure)}" for s, measure in every))
+def _cells(every: Shown, what: str, conditions: list[str]) -> Table:
+    columns = ("condition", *(f"{run.name}, {unit(measure)}" for run, measure in every))
     rows: list[list[Cell]] = [
-        [text, *(scaled(measure, s.score(measure, text)) for s, measure in every)]
+        [text, *(scaled(measure, run.score(measure, text)) for run, measure in every)]
         for text in ("clean", *conditions)
     ]
     return Table("cells", f"{what} of every condition", columns, rows)
@@ -104,97 +134,130 @@ def _table(every: Shown, what: str, conditions: list[str]) -> Table:
 
 def _sets(every: Shown) -> list[Table]:
     """The mean of each benchmark or suite, where a run holds several sets of conditions."""
-    if not any(len(s.sets) > 1 for s, _ in every):
+    if not any(len(run.sets) > 1 for run, _ in every):
         return []
     rows = [
-        (s.name, each.words, m, scaled(m, mean), 100 * mean / s.score(m) if s.score(m) else None)
-        for s, m in every
-        for each in s.sets
-        if isinstance(mean := mean_of(s.totals(m, each)), float)
+        (run.name, each.words, m, scaled(m, middle), share(middle, run.score(m)))
+        for run, m in every
+        for each in run.sets
+        if isinstance(middle := mean_of(run.totals(m, each)), float)
     ]
     note = "The mean is mPC (of errors: mCE) where the set is a whole benchmark or suite."
     columns = ("model", "set of conditions", "measure", "mean (%)", "% of the clean score")
     return [Table("sets", "Each set of conditions", columns, rows, note=note)] if rows else []
 
 
-def clean_gains(asked: Asked) -> Section | None:
-    """Clean against corrupted scores over models, and which measures go together."""
-    whole = [
-        s
-        for s in asked.subjects
-        if isinstance(s.mean(asked.measure), float) and math.isfinite(s.score(asked.measure))
+def by_class(scope: Scope) -> Section | None:
+    """Each class under each corruption, relative to its own clean score."""
+    kind = class_measure(scope.measure)
+    having = [run for run in scope.runs if run.per_class.get(kind, {}).get("clean")]
+    if not having:
+        return None
+    shares = {run.name: _class_shares(run, kind) for run in having}
+    rows: list[Row] = [
+        {"pick": (model,), "x": corruption, "y": name, "v": value}
+        for model, table in shares.items()
+        for name in _hardest(table)[:_CLASSES]
+        for corruption, value in table[name].items()
     ]
-    m = asked.measure
-    if len(whole) < 3 or len({frozenset(s.over.covered) for s in whole}) > 1 or not measures()[m].higher:
+    lines = [
+        (run.name, name, 100 * run.per_class[kind]["clean"][name], fmean(row.values()) if row else math.nan)
+        for run in having
+        for name, row in shares[run.name].items()
+    ]
+    note = "The class that loses most comes first."
+    if any(len(table) > _CLASSES for table in shares.values()):
+        note = f"The {_CLASSES} classes that lose most, worst first; the table below has all."
+    figure = Figure(
+        "classes", f"Share of each class's clean {kind}, mean over severities", Kind.HEAT,
+        Axis("corruption", names=True), Axis("class", names=True), rows, pick=("Model",),
+        value="share of clean (%)", top=100.0, note=note,
+    )  # fmt: skip
+    columns = ("model", "class", f"clean {kind} (%)", "left under corruption (% of clean)")
+    few = "A class with few objects has a noisy score; one that scores 0 on clean images has no line."
+    return Section(
+        "classes",
+        "Which classes disappear first",
+        f"{kind} of a class under corruption, in per cent of the same class on clean images.",
+        (figure,),
+        (Table("classes", "Classes", columns, lines, note=few),),
+    )
+
+
+def _class_shares(run: Scores, kind: str) -> dict[str, dict[str, float]]:
+    """Class → corruption → per cent of the clean score."""
+    cells = run.per_class[kind]
+    found: dict[str, dict[str, float]] = {}
+    for name, clean in cells["clean"].items():
+        if not clean > 0:
+            continue
+        means = {
+            corruption: share(fmean(cells.get(str(c), {}).get(name, math.nan) for c in levels), clean)
+            for corruption, levels in all_levels(run.corrupted).items()
+        }
+        found[name] = {corruption: mean for corruption, mean in means.items() if math.isfinite(mean)}
+    return found
+
+
+def _hardest(table: dict[str, dict[str, float]]) -> list[str]:
+    return sorted(table, key=lambda name: (fmean(table[name].values() or [math.inf]), name))
+
+
+def clean_gains(scope: Scope) -> Section | None:
+    """Clean against corrupted scores over models, and which measures go together."""
+    m = scope.measure
+    whole = [run for run in scope.runs if isinstance(run.mean(m), float) and math.isfinite(run.score(m))]
+    if len(whole) < 3 or len({frozenset(run.over.covered) for run in whole}) > 1 or not measures()[m].higher:
         return None
     name = whole[0].mean_name(m)
-    clean = {s.name: s.score(m) for s in whole}
-    under = {s.name: float(s.mean(m)) for s in whole}
+    clean = {run.name: run.score(m) for run in whole}
+    under = {run.name: float(run.mean(m)) for run in whole}
     found = correlate(clean, under)
     rows: list[Row] = [
-        {"x": scaled(m, clean[s.name]), "y": scaled(m, under[s.name]), "series": s.name} for s in whole
+        {"x": scaled(m, clean[run.name]), "y": scaled(m, under[run.name]), "series": run.name}
+        for run in whole
     ]
     figure = Figure(
-        "carry-over",
-        f"Mean {m} under corruption against clean {m}",
-        Kind.POINTS,
-        Axis(f"P: clean {unit(m)}"),
-        Axis(f"{name}: {unit(m)} under corruption"),
-        rows,
-        series="model",
-        by_run=True,
+        "carry-over", f"Mean {m} under corruption against clean {m}", Kind.POINTS,
+        Axis(f"P: clean {unit(m)}"), Axis(f"{name}: {unit(m)} under corruption"), rows,
+        series="model", by_run=True, cite="michaelis, section 4.2",
         note=f"Pearson {found.pearson:.2f} (p {found.pearson_p:.2g}), Spearman {found.spearman:.2f} "
         f"(p {found.spearman_p:.2g}) over {found.count} models.",
-        cite="michaelis, section 4.2",
-    )
-    tables = [t for t in (_gains(asked, whole, name), _measures(whole)) if t]
+    )  # fmt: skip
     return Section(
         "gains",
         "Do gains on clean images carry over?",
-        "Models on a line through the reference gain as much under corruption as on clean images.",
+        "Where they do, a model that is better on clean images is better under corruption by as much.",
         (figure,),
-        tuple(tables),
+        (*_gains(scope, whole, name), *_measures(whole)),
     )
 
 
-def _gains(asked: Asked, whole: list[Scores], name: str) -> Table | None:
-    grids = {s.name: s.grid(asked.measure) for s in whole if s.complete(asked.measure)}
-    if asked.reference.name not in grids or len(grids) < 2:
-        return None
-    m = asked.measure
+def _gains(scope: Scope, whole: list[Scores], name: str) -> list[Table]:
+    m, base = scope.measure, scope.reference
+    if base.name not in {run.name for run in whole}:
+        return []
     rows = [
-        (model, scaled(m, g.delta_p), scaled(m, g.delta_mpc))
-        for model, g in gains(grids, asked.reference.name).items()
+        (run.name, scaled(m, run.score(m) - base.score(m)), scaled(m, run.mean(m) - base.mean(m)))
+        for run in whole
+        if run.name != base.name
     ]
-    return Table(
-        "gains", f"Gains over {asked.reference.name}, in points of {m}", ("model", "ΔP", f"Δ {name}"), rows
-    )
+    return [Table("gains", f"Gains over {base.name}, in points of {m}", ("model", "ΔP", f"Δ {name}"), rows)]
 
 
-def _measures(whole: list[Scores]) -> Table | None:
+def _measures(whole: list[Scores]) -> list[Table]:
     """How the models' mPC, rPC and mCE of different measures go together."""
     columns: dict[str, dict[str, float]] = {}
-    for measure in dict.fromkeys(name for s in whole for name in s.aggregates):
+    for measure in dict.fromkeys(name for run in whole for name in run.aggregates):
         for number in ("mPC", "rPC", "mCE"):
-            column = {s.name: s.total(measure, number) for s in whole}
+            column = {run.name: run.total(measure, number) for run in whole}
             if all(isinstance(v, float) and math.isfinite(v) for v in column.values()):
                 columns[f"{number} of {measure}"] = column
     first = next((name for name in columns if name.startswith("mPC")), None)
-    if first is None:
-        return None
     rows = [
         (a, b, found.pearson, found.spearman, found.count)
         for (a, b), found in correlation_table(columns).items()
-        if a == first and present({"x": found.pearson})
+        if a == first and math.isfinite(found.pearson)
     ]
-    return (
-        Table(
-            "measures",
-            "Correlation of measures over models",
-            ("measure", "with", "Pearson", "Spearman", "models"),
-            rows,
-            digits=2,
-        )
-        if rows
-        else None
-    )
+    heads = ("measure", "with", "Pearson", "Spearman", "models")
+    return [Table("measures", "Correlation of measures over models", heads, rows, 2)] if rows else []

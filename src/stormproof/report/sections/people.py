@@ -1,4 +1,5 @@
-"""Detection rate of people against false positives (*pezzementi* Fig. 4, 5), at fixed sensitivities."""
+"""People (*pezzementi*): detection rate against false positives (Fig. 4 to 6), and contextual mutators
+predicted from simple ones (Fig. 7 and 8)."""
 
 from __future__ import annotations
 
@@ -6,89 +7,70 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from stormproof.core.errors import IncompleteGrid
 from stormproof.core.table import Table
 from stormproof.core.text import plain
+from stormproof.metrics.prediction import PAIRS, Predicted, normalise, predict_from_its_pair
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
-from stormproof.report.sections import Asked
-from stormproof.report.sections.cells import all_conditions, graded, ungraded
+from stormproof.report.sections import Scope, all_conditions, graded, ungraded
 from stormproof.results.scores import Scores
 
 FPPI = Axis("false positives per image", log=True)
-_MOST = 50  # lines of people lost
 RATE = Axis("detection rate (%)", percent=True)
+_LOST = 50  # lines of people lost
 
 
-def detection_rates(asked: Asked) -> Section | None:
-    """ROC curves where the scores kept them, and the ADR of every condition."""
-    rated = [s for s in asked.subjects if math.isfinite(s.score("ADR"))]
-    if not rated:
+def detection_rates(scope: Scope) -> Section | None:
+    """ROC curves where the scores hold them, and the ADR of every condition."""
+    runs = [run for run in scope.runs if math.isfinite(run.score("ADR"))]
+    if not runs:
         return None
-    rows: list[Row] = []
-    for subject in rated:
-        for pick, text in _drawn(subject).items():
-            curve = subject.roc[text]
-            rows += [
-                {"x": x, "y": 100 * y, "series": subject.name, "pick": pick}
-                for x, y in zip(curve["fppi"], curve["rate"], strict=True)
-                if x > 0
-            ]
-            rows += [
-                {"x": x, "y": 100 * y, "series": subject.name, "pick": pick, "mark": True}
-                for x, y in zip(curve["marks_fppi"], curve["marks_rate"], strict=True)
-                if x > 0
-            ]
-    figures = (
-        (
-            Figure(
-                "roc",
-                "Detection rate of people against false positives",
-                Kind.LINES,
-                FPPI,
-                RATE,
-                rows,
-                series="model",
-                pick=("Condition", "Severity"),
-                stepped=True,
-                cite="pezzementi, Fig. 4 and 5",
-                note="At IoU 0.5. Dots: where thresholds fixed on clean images lead under the condition.",
-            ),
-        )
-        if rows
-        else ()
-    )
-    texts = ["clean", *map(str, all_conditions(rated))]
+    curves: list[Row] = [
+        {"x": x, "y": 100 * y, "series": run.name, "pick": pick, **mark}
+        for run in runs
+        for pick, text in _drawn(run).items()
+        for prefix, mark in (("", {}), ("marks_", {"mark": True}))
+        for x, y in zip(run.roc[text][f"{prefix}fppi"], run.roc[text][f"{prefix}rate"], strict=True)
+        if x > 0
+    ]
+    figure = Figure(
+        "roc", "Detection rate of people against false positives", Kind.LINES, FPPI, RATE, curves,
+        series="model", pick=("Condition", "Severity"), stepped=True, cite="pezzementi, Fig. 4 and 5",
+        note="At IoU 0.5. Dots: where thresholds fixed on clean images lead under the condition.",
+    )  # fmt: skip
+    texts = ["clean", *map(str, all_conditions(runs))]
     table = Table(
         "adr",
         "Average detection rate of people (%)",
-        ("condition", *(s.name for s in rated)),
-        [(text, *(100 * s.score("ADR", text) for s in rated)) for text in texts],
+        ("condition", *(run.name for run in runs)),
+        [(text, *(100 * run.score("ADR", text) for run in runs)) for text in texts],
         note="The mean over nine sensitivities and five IoU. pezzementi, Table IV.",
     )
     return Section(
         "people",
         "Are people still found?",
         "A deployed detector keeps the threshold it was tuned to, so thresholds are fixed on clean images.",
-        figures,
-        (table, *_lost(rated)),
+        (figure,),
+        (table, *_lost(runs)),
     )
 
 
-def _drawn(subject: Scores) -> dict[tuple[str, str], str]:
+def _drawn(run: Scores) -> dict[tuple[str, str], str]:
     """Every condition with a curve, by what the reader picks; of a corruption the hardest severity first."""
     found = {("clean", ""): "clean"}
-    for name, levels in graded(subject.corrupted).items():
+    for name, levels in graded(run.corrupted).items():
         found |= {(name, f"{c.severity:g}"): str(c) for c in reversed(levels)}
-    found |= {(text, ""): text for text in ungraded(subject.corrupted)}
-    return {pick: text for pick, text in found.items() if text in subject.roc}
+    found |= {(text, ""): text for text in ungraded(run.corrupted)}
+    return {pick: text for pick, text in found.items() if text in run.roc}
 
 
-def _lost(rated: Sequence[Scores]) -> list[Table]:
-    """People that a condition makes hardest to find again (*pezzementi*, Fig. 6)."""
+def _lost(runs: Sequence[Scores]) -> list[Table]:
+    """The people that a condition makes hardest to find again (*pezzementi*, Fig. 6)."""
     rows = [
-        (plain(one["id"]), s.name, text, one["before"], one["after"], _orders(one))
-        for s in rated
-        for text, found in s.lost.items()
-        for one in found
+        (plain(person["id"]), run.name, text, person["before"], person["after"], _orders(person))
+        for run in runs
+        for text, people in run.lost.items()
+        for person in people
     ]
     rows.sort(key=lambda row: (-row[5], row[:3]))
     columns = (
@@ -99,10 +81,76 @@ def _lost(rated: Sequence[Scores]) -> list[Table]:
         "after",
         "orders of magnitude",
     )
-    note = "What a sensitivity must tolerate to find the hardest-hit person. A dash: not found at any."
-    return [Table("lost", "People hardest to find again", columns, rows[:_MOST], 3, note)] if rows else []
+    note = "The false positives that a sensitivity must tolerate to find the person. A dash: never found."
+    return [Table("lost", "People hardest to find again", columns, rows[:_LOST], 3, note)] if rows else []
 
 
-def _orders(one: Mapping[str, Any]) -> float:
-    after = one["after"]
-    return math.inf if after is None else math.log10(after / one["before"])
+def _orders(person: Mapping[str, Any]) -> float:
+    after = person["after"]
+    return math.inf if after is None or math.isnan(after) else math.log10(after / person["before"])
+
+
+def predicted(scope: Scope) -> Section | None:
+    """Predicted against observed contextual scores, of at least two models."""
+    measure = "ADR" if all(math.isfinite(run.score("ADR")) for run in scope.runs) else scope.measure
+    scores = {run.name: dict(run.cells.get(measure, {})) for run in scope.runs}
+    pairs = {
+        f"{contextual} from {simple}": found
+        for contextual, simple in PAIRS.items()
+        if (found := _predicted(scores, contextual)) is not None
+    }
+    if not pairs:
+        return None
+    points: list[Row] = [
+        {
+            "x": 100 * float(found.observed[i, j]),
+            "y": 100 * float(found.predicted[i, j]),
+            "series": system,
+            "panel": pair,
+            "label": target,
+        }
+        for pair, found in pairs.items()
+        for i, system in enumerate(found.systems)
+        for j, target in enumerate(found.contextual)
+    ]
+    weights: list[Row] = [
+        {"x": name, "y": target, "v": float(found.overall[j, k]), "pick": (pair,)}
+        for pair, found in pairs.items()
+        for j, target in enumerate(found.contextual)
+        for k, name in enumerate(found.simple)
+    ]
+    lines = [
+        (pair, system, r2)
+        for pair, found in pairs.items()
+        for system, r2 in {"all models": found.r2, **found.r2_by_system}.items()
+    ]
+    figures = (
+        Figure(
+            "prediction", f"Predicted against observed {measure}, normalised by clean", Kind.POINTS,
+            Axis("observed (% of clean)"), Axis("predicted (% of clean)"), points, series="model",
+            panel="pair", cite="pezzementi, Fig. 7",
+        ),
+        Figure(
+            "weights", "Weights of simple mutators", Kind.HEAT, Axis("simple", names=True),
+            Axis("contextual", names=True), weights, pick=("Pair",), value="weight",
+            cite="pezzementi, Fig. 8",
+        ),
+    )  # fmt: skip
+    table = Table("prediction", "R² of predictions", ("pair", "model left out", "R²"), lines, digits=3)
+    return Section(
+        "prediction",
+        "Contextual conditions predicted from simple ones",
+        "Each model is predicted from a fit on all the others: non-negative least squares of scores "
+        "normalised by each model's own clean score.",
+        figures,
+        (table,),
+    )
+
+
+def _predicted(scores: dict[str, dict[str, float]], contextual: str) -> Predicted | None:
+    if len(scores) < 2:
+        return None
+    try:
+        return predict_from_its_pair(normalise(scores), contextual)
+    except IncompleteGrid:
+        return None

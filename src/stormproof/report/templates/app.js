@@ -39,25 +39,13 @@
     themeButton.textContent = isDark() ? "Light" : "Dark";
     themeButton.setAttribute("aria-pressed", String(isDark()));
   };
-  const colours = {
-    light: { ink: "#1c2126", dim: "#55606b", line: "#d5dade", paper: "#ffffff",
-      range: ["#0072b2", "#d55e00", "#779966", "#9911ff", "#661100", "#442244", "#002288"] },
-    dark: { ink: "#e8ebee", dim: "#a9b4be", line: "#36414b", paper: "#1c2228",
-      range: ["#56b4e9", "#ff9a57", "#bbddaa", "#8855ff", "#ffdd00", "#ee0088", "#aaffff"] },
-  };
+  const themes = JSON.parse($("#themes").textContent);
   const config = (theme, width, rows) => {
-    const c = colours[theme];
+    const base = themes[theme];
     const longest = rows.reduce((most, row) => Math.max(most, (row.series ?? "").length), 0); // letters of a name
-    const label = { labelColor: c.ink, titleColor: c.ink, labelFontSize: 11, titleFontSize: 12, titleFontWeight: 500 };
-    return {
-      aria: false, background: c.paper, font: "system-ui, sans-serif",
-      axis: { ...label, gridColor: c.line, domainColor: c.dim, tickColor: c.dim, titleLimit: 400, titlePadding: 10 },
-      legend: { ...label, columns: Math.max(1, Math.floor((width - 60) / (30 + Math.min(280, 7 * longest)))), titleLimit: width < 600 ? 150 : 320,
-        gradientLength: Math.min(180, Math.round(width / 4)) },
-      header: { labelColor: c.ink, titleColor: c.ink, labelFontSize: 12 },
-      text: { color: c.ink, fill: c.ink }, rule: { color: c.dim }, view: { stroke: null },
-      range: { category: c.range }, line: { color: c.range[0] }, point: { color: c.range[0] }, bar: { color: c.range[0] },
-    };
+    const columns = Math.max(1, Math.floor((width - 60) / (30 + Math.min(280, 7 * longest))));
+    return { ...base, legend: { ...base.legend, columns, titleLimit: width < 600 ? 150 : 320,
+      gradientLength: Math.min(180, Math.round(width / 4)) } };
   };
 
   // --- figures -------------------------------------------------------------------------------------
@@ -97,7 +85,6 @@
       spec.autosize = { type: "fit-x", contains: "padding" };
     }
     if (kind === "heat") {
-      inner.height = { step: 24 };
       if (width < 600 && count("x") > count("y")) { // long names go where there is room for them
         inner.layer.forEach(({ encoding: { x, y } }) => {
           [x.field, y.field, x.title, y.title] = [y.field, x.field, y.title, x.title];
@@ -107,13 +94,10 @@
       if (count("x") * 30 > width - 170) inner.layer = inner.layer.slice(0, 1);
     } else if (kind === "points" && width < 700) { // no room for words: they are in the tooltips
       if (inner.layer) inner.layer = inner.layer.filter((layer) => layer.mark.type !== "text");
-      inner.height = spec.facet ? 150 : 320;
-    } else if (kind === "bars") inner.height = { step: Math.max(4, 16 - count("series")) };
-    else if (kind === "stack") inner.height = { step: 28 };
-    else if (kind === "radar") {
+    } else if (kind === "radar") {
       spec.width = Math.min(width, 560);
       inner.height = Math.round(spec.width * 0.86);
-    } else inner.height = spec.facet ? 150 : 320;
+    }
     return spec;
   };
   const drawn = new Map();
@@ -280,8 +264,8 @@
       const column = (text) => {
         const cell = image.cells[text];
         if (!cell) return make("div", { class: "card" }, make("p", {}, `${text} is not kept for this image.`));
-        const said = cell.said[Number(picks.run.value)] ?? [];
-        const found = said.filter((thing) => right(thing) && (thing.score ?? 1) >= least);
+        const every = cell.found[Number(picks.run.value)] ?? [];
+        const found = every.filter((thing) => right(thing) && (thing.score ?? 1) >= least);
         const truth = (cell.truth ?? image.truth).filter(right);
         const showTruth = $("#b-truth").checked, showFound = $("#b-found").checked;
         const map = showFound ? cell.maps?.[Number(picks.run.value)] : showTruth ? image.map : null;

@@ -1,0 +1,164 @@
+"""Scores against severity (*michaelis* Fig. 5, 7 to 10; *kamann* Fig. 17), and against how far pixels moved
+(*michaelis* Fig. 6, *kamann* Fig. 20)."""
+
+from __future__ import annotations
+
+import math
+from statistics import fmean
+
+from stormproof.core.errors import IncompleteGrid
+from stormproof.corruptions.groups import KAMANN, MICHAELIS, Groups
+from stormproof.metrics.degradation import as_averaged
+from stormproof.metrics.grid import Grid
+from stormproof.metrics.performance import mpc
+from stormproof.report.elements import Axis, Figure, Kind, Row, Section
+from stormproof.report.sections import (
+    RELATIVE,
+    SEVERITY,
+    Scope,
+    all_conditions,
+    all_levels,
+    graded,
+    group_of,
+    scaled,
+    share,
+    unit,
+)
+from stormproof.results.scores import Scores
+
+ALL = "all corruptions"
+RMSE = Axis("RMSE against the clean image (grey levels)", zero=True)
+SNR = Axis("signal-to-noise ratio (dB)")
+
+
+def by_severity(scope: Scope) -> Section | None:
+    """Curves over severities, where any corruption has several."""
+    m = scope.measure
+    names = graded(all_conditions(scope.runs))
+    if not any(len(levels) > 1 for levels in names.values()):  # a line through two points would be a guess
+        return None
+    y = Axis(unit(m), zero=True)
+    michaelis = [row for run in scope.runs for row in _groups(run.grid(m), run, m, MICHAELIS)]
+    kamann = [row for run in scope.runs for row in _groups(as_averaged(run.grid(m)), run, m, KAMANN)]
+    figures = [
+        Figure(
+            f"groups-{paper}", f"{m} by severity, in {paper}'s groups", Kind.LINES, SEVERITY, y, rows,
+            series="model", panel="group", cite=cite, by_run=True,
+            note="The mean over the corruptions of a group that the runs hold whole.",
+        )
+        for paper, rows, cite in (
+            ("michaelis", michaelis, "michaelis, Fig. 5"),
+            ("kamann", [] if all(row["panel"] == ALL for row in kamann) else kamann, "kamann, Fig. 17"),
+        )
+    ]  # fmt: skip
+    rows = [
+        row
+        for name, levels in names.items()
+        for run in scope.runs
+        for row in _curve(run, m, name, [(float(c.severity or 0), str(c)) for c in levels])
+    ]
+    figures.append(
+        Figure(
+            "corruptions", f"{m} by severity, each corruption", Kind.LINES, SEVERITY, y, rows,
+            series="model", panel="corruption", cite="michaelis, Fig. 7 to 10", by_run=True,
+        )
+    )  # fmt: skip
+    return Section(
+        "curves",
+        "How scores fall with severity",
+        "Every curve starts at severity 0, the clean score.",
+        tuple(figures),
+    )
+
+
+def _curve(run: Scores, measure: str, panel: str, levels: list[tuple[float, str]]) -> list[Row]:
+    return [
+        {"x": x, "y": scaled(measure, run.score(measure, text)), "series": run.name, "panel": panel}
+        for x, text in ((0.0, "clean"), *levels)
+    ]
+
+
+def _groups(grid: Grid, run: Scores, measure: str, groups: Groups) -> list[Row]:
+    """Group means at each severity, of groups that the run holds whole."""
+    if not run.complete(measure):
+        return []
+    panels: dict[str, tuple[str, ...]] = {ALL: grid.corruptions}
+    panels |= {name: members for name, members in groups.items() if {*members} <= {*grid.corruptions}}
+    rows: list[Row] = []
+    for panel, members in panels.items():
+        means = {0: grid.clean} | {s: _mean(grid.over(members).at_severity(s)) for s in grid.severities}
+        rows += [
+            {"x": float(s), "y": scaled(measure, mean), "series": run.name, "panel": panel}
+            for s, mean in means.items()
+        ]
+    return rows
+
+
+def _mean(grid: Grid) -> float:
+    try:
+        return float(mpc(grid))
+    except IncompleteGrid:
+        return math.nan
+
+
+def against_size(scope: Scope) -> Section | None:
+    """Relative performance against RMSE and SNR, where the runs measured them."""
+    m = scope.measure
+    measured = [run for run in scope.runs if run.quality and run.score(m) > 0]
+    if not measured:
+        return None
+    arrows = len(measured) == 2 and measured[0].dataset == measured[1].dataset
+    rows = [row for run in (measured[:1] if arrows else measured) for row in _by_corruption(run, m)]
+    note = ""
+    if arrows:
+        after = {row["label"]: row for row in _by_corruption(measured[1], m)}
+        rows = [_arrow(row, after) for row in rows]
+        note = f"Dots: {measured[0].name}. Arrows end at {measured[1].name}."
+    by_rmse = Figure(
+        "rmse", "Share of the clean score against RMSE, mean of each corruption", Kind.POINTS, RMSE, RELATIVE,
+        rows, series="group", panel="" if arrows or len(measured) == 1 else "model", note=note,
+        cite="michaelis, Fig. 6",
+    )  # fmt: skip
+    by_snr = Figure(
+        "snr", "Share of the clean score against SNR, each condition", Kind.LINES, SNR, RELATIVE,
+        [row for run in measured for row in _by_snr(run, m)], series="corruption", pick=("Model", "Group"),
+        cite="kamann, Fig. 20",
+    )  # fmt: skip
+    return Section(
+        "size",
+        "Does the size of the change explain the loss?",
+        "Of two corruptions with equal RMSE or SNR, the higher one does less harm than its size suggests.",
+        (by_rmse, by_snr),
+    )
+
+
+def _by_corruption(run: Scores, measure: str) -> list[Row]:
+    return [
+        {
+            "x": fmean(run.quality.get(str(c), {}).get("rmse", math.nan) for c in levels),
+            "y": share(fmean(run.score(measure, str(c)) for c in levels), run.score(measure)),
+            "label": name,
+            "series": group_of(name),
+            "panel": run.name,
+        }
+        for name, levels in all_levels(run.corrupted).items()
+    ]
+
+
+def _arrow(row: Row, after: dict[str, Row]) -> Row:
+    end = after.get(row["label"])
+    return row if end is None else {**row, "x2": end["x"], "y2": end["y"]}
+
+
+def _by_snr(run: Scores, measure: str) -> list[Row]:
+    return [
+        {
+            "x": run.quality.get(str(c), {}).get("snr", math.nan),
+            "y": share(run.score(measure, str(c)), run.score(measure)),
+            "series": name,
+            "pick": (run.name, group_of(name)),
+        }
+        for name, levels in graded(run.corrupted).items()
+        if len(levels) > 1
+        for c in levels
+    ]
