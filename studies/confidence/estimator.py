@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from stormproof.core.condition import Condition
-from stormproof.engine.quota import Quota
+from stormproof.engine.work import Quota
 from stormproof.results.estimate import Cell, Estimate, estimate, next_share
 from stormproof.results.partial import cells_of, coefficients, first_share
 from stormproof.results.store.parts import held_cells, part_paths

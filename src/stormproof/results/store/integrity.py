@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from stormproof.core.condition import corruption_of
+from stormproof.core.condition import Condition, corruption_of
 from stormproof.core.errors import StoreError, StormproofError, some
 from stormproof.datasets.dataset import Dataset
-from stormproof.datasets.image_files import content_of, has_files, stored_content
+from stormproof.datasets.image_files import content_of, copy_of, file_content, has_files, stored_content
 from stormproof.results.store.parts import DamagedPart, held_contents, part_path, read_part
 from stormproof.results.store.schema import DETECTION, KEY
 
@@ -48,33 +48,42 @@ def check_parts(run: Run) -> None:
 
 
 def changed_images(run: Run) -> list[str]:
-    """Images that are not what the run read, by name.
+    """Images and copies that are not what the run read, by name.
 
-    Images that are not here cannot be compared. Where they are not files, only the first one is made again:
+    Files that are not here cannot be compared. Images that are not files are made again, but only the first:
     making every one of them would take as long as the run.
     """
-    dataset, changed = run.dataset, []
-    files = has_files(dataset)
+    dataset, changed = run.dataset, dict[str, None]()
+    files, now = has_files(dataset), dict[int, str | None]()
     for path in run.parts:
-        for index, content in held_contents(path, run.record.key).items():
-            now = stored_content(dataset, index) if files else _made(dataset, index)
-            if now not in (None, content):
-                changed.append(dataset.ids[index])
-            if not files:
-                return changed
-    return changed
+        for (index, text), content in held_contents(path, run.record.key).items():
+            if run.record.copies is not None and text != "clean":
+                if _copied(Path(run.record.copies), dataset, index, text) not in (None, content):
+                    changed[f"{dataset.ids[index]} under {text}"] = None
+                continue
+            if index not in now and (files or not now):
+                now[index] = stored_content(dataset, index) if files else _made(dataset, index)
+            if now.get(index) not in (None, content):
+                changed[dataset.ids[index]] = None
+    return list(changed)
 
 
 def check_images(run: Run) -> None:
     """Refuse to continue or to score a run on other pixels than it began with."""
-    if run.record.copies is not None:
-        return  # the run read copies, not these images
     changed = changed_images(run)
     if changed:
         raise StoreError(
             f"{run.folder} was run on other pixels: {some(changed)} of {run.record.dataset.name} changed "
             "since. Restore the images, or run again into another folder."
         )
+
+
+def _copied(copies: Path, dataset: Dataset, index: int, text: str) -> str | None:
+    """The content of a copy as it is now."""
+    try:
+        return file_content(copy_of(copies, dataset, index, Condition.parse(text)))
+    except (StormproofError, OSError):
+        return None
 
 
 def _made(dataset: Dataset, index: int) -> str | None:
