@@ -95,3 +95,27 @@ def test_textures_exchanged_while_a_run_is_going_on_stop_it(configure: Configure
         run(config, [Thief()])
     assert len(list((Path(config.out) / "parts").iterdir())) == 1
     refused(config, "the content of .*ice was")
+
+
+@pytest.mark.parametrize("kind", ["files", "world"])
+def test_depth_is_known_by_its_content(configure: Configure, tmp_path: Path, kind: str) -> None:
+    """Maps of the same name, size and time: only their bytes differ."""
+    names, size = [f"{index:03d}" for index in range(3)], (48, 64)
+    if kind == "files":
+        spec = write_scene(tmp_path / "deep", images=3)
+    else:
+        spec, size = "world:val,count=3,size=64x40", (40, 64)
+        names = list(open_dataset(spec).ids)
+    depth = tmp_path / "depth"
+    for name in names:
+        (depth / name).parent.mkdir(parents=True, exist_ok=True)
+        np.save(depth / f"{name}.npy", np.full(size, 20, np.float32))
+    usual = {"data": f"{spec},depth={depth}", "chunk": 1}
+    run(configure(**usual, conditions=["haze@3"], limit=2))
+    assert run(configure(**usual, conditions=["haze@3"])).complete
+    swap(depth / f"{names[1]}.npy", lambda path: np.save(path, np.full(size, 90, np.float32)))
+    refused(configure(**usual, conditions=["haze@1-3"]), "was run on other pixels")
+    shown = CliRunner().invoke(app, ["verify", configure().out])
+    assert shown.exit_code == 1
+    assert "changed since the run" in shown.stderr
+    assert shown.stderr.count("changed since the run") == 1

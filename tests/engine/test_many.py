@@ -211,8 +211,11 @@ def test_own_corruptions_run_and_are_scored_without_their_code(configure: Config
 def test_a_file_that_is_no_plugin_is_refused(configure: Configure, tmp_path: Path) -> None:
     (tmp_path / "empty.py").write_text("x = 1\n")
     (tmp_path / "broken.py").write_text("\n1 / 0\n")
-    for name, words in (("empty.py", "declares no corruption and no metric"), ("broken.py", "line 2: ZeroDivisionError"),
-                        ("none.py", "no such file")):  # fmt: skip
+    for name, words in (
+        ("empty.py", "declares no corruption and no metric"),
+        ("broken.py", "line 2: ZeroDivisionError"),
+        ("none.py", "no such file"),
+    ):
         with pytest.raises(InvalidOption, match=words):
             run(configure(plugin=[str(tmp_path / name)]))
 

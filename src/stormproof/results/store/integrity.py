@@ -12,7 +12,14 @@ import pyarrow.compute as pc
 from stormproof.core.condition import Condition, corruption_of
 from stormproof.core.errors import StoreError, StormproofError, some
 from stormproof.datasets.dataset import Dataset
-from stormproof.datasets.image_files import content_of, copy_of, file_content, has_files, stored_content
+from stormproof.datasets.image_files import (
+    content_of,
+    context_content,
+    copy_of,
+    file_content,
+    has_files,
+    stored_content,
+)
 from stormproof.results.store.parts import DamagedPart, held_contents, part_path, read_part
 from stormproof.results.store.schema import DETECTION, KEY
 
@@ -51,7 +58,7 @@ def changed_images(run: Run) -> list[str]:
     """Images and copies that are not what the run read, by name.
 
     Files that are not here cannot be compared. Images that are not files are made again, but only the first:
-    making every one of them would take as long as the run.
+    making every one of them would take as long as the run. The files of their context are all compared.
     """
     dataset, changed = run.dataset, dict[str, None]()
     files, now = has_files(dataset), dict[int, str | None]()
@@ -61,9 +68,9 @@ def changed_images(run: Run) -> list[str]:
                 if _copied(Path(run.record.copies), dataset, index, text) not in (None, content):
                     changed[f"{dataset.ids[index]} under {text}"] = None
                 continue
-            if index not in now and (files or not now):
-                now[index] = stored_content(dataset, index) if files else _made(dataset, index)
-            if now.get(index) not in (None, content):
+            if index not in now:
+                now[index] = _content(dataset, index, content, files=files, first=not now)
+            if now[index] not in (None, content):
                 changed[dataset.ids[index]] = None
     return list(changed)
 
@@ -86,9 +93,14 @@ def _copied(copies: Path, dataset: Dataset, index: int, text: str) -> str | None
         return None
 
 
-def _made(dataset: Dataset, index: int) -> str | None:
+def _content(dataset: Dataset, index: int, held: str, *, files: bool, first: bool) -> str | None:
+    """The content of an image as it is now; of one that is not made again, the context's alone."""
     try:
-        return content_of(dataset, index, dataset[index].image)
+        if files:
+            return stored_content(dataset, index)
+        if first:
+            return content_of(dataset, index, dataset[index].image)
+        return held.partition("+")[0] + context_content(dataset, index)
     except Exception:  # whoever needs the image says why it cannot be made any more
         return None
 
