@@ -171,7 +171,7 @@ def cores(folder: Path, images: int, console: Console) -> bool:
     for turn in range(2):
         for workers, kept in rates.items():
             found = measure(folder / f"cores-{workers}-{turn}", model=f"{__file__}:working_model", data=spec,
-                            suite=["noise", "blur"], engine="pool", workers=workers, chunk=2)  # fmt: skip
+                            conditions="noise,blur", engine="pool", workers=workers, chunk=2)  # fmt: skip
             kept.append(found["rate"])
     ratio = max(rates[2]) / max(rates[1])
     columns = ("workers", "cells/s", "times one", "limit", "two plain processes")

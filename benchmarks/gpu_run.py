@@ -56,7 +56,7 @@ def run(folder: Path, given: argparse.Namespace) -> None:
     from rich.console import Console
 
     from stormproof.engine.config import make_config
-    from stormproof.engine.progress import Lines
+    from stormproof.engine.progress import RunProgress
     from stormproof.engine.run import run
 
     settings = {
@@ -68,7 +68,7 @@ def run(folder: Path, given: argparse.Namespace) -> None:
         first = settings | {"limit": 2}
         run(make_config(first | engine | {"out": f"{folder}-first"}))
     config = make_config(settings | engine | {"out": str(folder)})
-    times = asdict(run(config, [Lines(Console(stderr=True))]).times)
+    times = asdict(run(config, [RunProgress(Console(stderr=True))]).times)
     share = times["corrupt"] / times["total"]
     folder.with_suffix(".json").write_text(json.dumps(times | {"share": share, "batch": given.batch}))
     print(f"{folder}: corrupting takes {100 * share:.2f} % of {times['total']:.1f} s; {times}", flush=True)

@@ -34,7 +34,7 @@ class Run:
         if verb == "score":
             return f"stormproof score runs/results/{self.name}"
         model = f"onnx:$MODELS/{self.network}.onnx,card=$CARDS/{self.card}.yaml"
-        where = f"--suite imagenet-c --limit 40 --out runs/results/{self.name}"
+        where = f"--conditions imagenet-c --limit 40 --out runs/results/{self.name}"
         return f"stormproof run --model {model} --data {self.data} {where}"
 
 

@@ -34,8 +34,8 @@ _LOADED = (
     "pandas", "pyarrow.parquet", "ray", "stormproof.cli", "stormproof.depth",
     "stormproof.tools.corrupted_copies",
     "stormproof.corruptions", "stormproof.datasets.coco", "stormproof.datasets.context",
-    "stormproof.engine.many", "stormproof.engine.executors.cluster", "stormproof.engine.executors.local",
-    "stormproof.engine.executors.pool", "stormproof.engine.progress", "stormproof.models.python",
+    "stormproof.engine.many", "stormproof.engine.executors.ray", "stormproof.engine.executors.pool",
+    "stormproof.engine.progress", "stormproof.models.python",
     "stormproof.engine.trackers",
 )  # fmt: skip
 _CLUSTER = """

@@ -107,7 +107,9 @@ def test_json_csv_and_table_say_the_same(folder: Path) -> None:
 
 
 def test_a_suite_gives_a_row_per_condition_and_a_limit_takes_fewer_images(folder: Path) -> None:
-    records = json.loads(run(f"images:{folder}", "--suite", "camera", "--limit", "1", "-j", "1", "--json"))
+    records = json.loads(
+        run(f"images:{folder}", "--conditions", "camera", "--limit", "1", "-j", "1", "--json")
+    )
     assert len(records) == 80
     assert {r["images"] for r in records} == {1}
     spread = json.loads(
@@ -119,10 +121,10 @@ def test_a_suite_gives_a_row_per_condition_and_a_limit_takes_fewer_images(folder
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "Say under which conditions, with --conditions"),
-        (("--suite", "camera", "--limit", "0"), "--limit 0"),
-        (("--suite", "camera", "--workers", "-1"), "--workers -1"),
-        (("--suite", "camera", "--json", "--csv"), "not both"),
+        ((), "No conditions given; name them with --conditions"),
+        (("--conditions", "camera", "--limit", "0"), "--limit 0"),
+        (("--conditions", "camera", "--workers", "-1"), "--workers -1"),
+        (("--conditions", "camera", "--json", "--csv"), "not both"),
     ],
 )
 def test_bad_options_say_what_to_do(folder: Path, arguments: tuple[str, ...], message: str) -> None:

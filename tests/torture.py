@@ -46,8 +46,9 @@ def make_runs(folder: Path) -> list[Path]:
 
 def make_kept(folder: Path) -> list[Path]:
     """Small runs with all that is kept for a report: scores, intervals, an estimate, an unreadable image."""
+    from stormproof.engine.executors import executor_for
     from stormproof.engine.plan import make_plan
-    from stormproof.engine.run import execute, executor_for
+    from stormproof.engine.run import execute
     from stormproof.results.estimate import estimate_run
     from stormproof.results.run import Run
 

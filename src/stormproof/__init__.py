@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stormproof.corruptions.dropin import corrupt, get_corruption_names
     from stormproof.corruptions.on_device import corrupt_batch
     from stormproof.datasets.opened import open_dataset
-    from stormproof.engine.running import run
+    from stormproof.engine.api import run
     from stormproof.metrics.published import published
     from stormproof.models.opened import open_model
     from stormproof.results.run import Run
@@ -34,7 +34,7 @@ _HOMES = {
         "models.opened": ("open_model",),
         "results.run": ("Run",),
         "results.scores": ("Scores",),
-        "engine.running": ("run",),
+        "engine.api": ("run",),
         "corruptions.on_device": ("corrupt_batch",),
         "batches.training": ("CorruptionTransform",),
         "core.condition": ("CLEAN", "Condition", "Suite"),

@@ -20,14 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from stormproof.results.partial import cells_of, coefficients, first_share
+from stormproof.results.store.reopen import dataset_of
 
 from stormproof.core.condition import Condition
-from stormproof.engine.quota import Quota
+from stormproof.engine.work import Quota
 from stormproof.results.estimate import Cell, Estimate, estimate, next_share
-from stormproof.results.partial import cells_of, coefficients, first_share
 from stormproof.results.store.parts import held_cells, part_paths
 from stormproof.results.store.record import RunRecord, read_record
-from stormproof.results.store.reopen import dataset_of
 from stormproof.results.weights import poisson_weights
 
 HEAD = (

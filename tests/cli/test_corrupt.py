@@ -56,7 +56,7 @@ def test_the_same_bytes_for_any_number_of_workers(tmp_path: Path, photos: Path) 
     trees = []
     for workers in (1, 2, 8):
         out = tmp_path / f"out{workers}"
-        run = stormproof("corrupt", photos, out, "--suite", "weather", "--workers", workers, "--seed", 5)
+        run = stormproof("corrupt", photos, out, "--conditions", "weather", "--workers", workers, "--seed", 5)
         assert run.returncode == 0, run.stderr
         trees.append(tree(out))
     assert trees[0] == trees[1] == trees[2]
@@ -129,11 +129,11 @@ def test_names_that_would_collide_keep_their_extension(tmp_path: Path) -> None:
         (("--conditions", "fogg@3"), "Did you mean 'fog'?"),
         (("--conditions", "fog@0"), "from 1 to 5"),
         (("--conditions", "fog@6"), "from 1 to 5"),
-        (("--suite", "imagenet"), "Did you mean 'imagenet-c'?"),
+        (("--conditions", "imagenet"), "Did you mean 'imagenet-c'?"),
         (("--conditions", "gaussian_noise[sigma=nan]"), "finite"),
         (("--conditions", "gaussian_noise[sigma=-1]"), "sigma must lie in"),
         (("--conditions", "frost@1[textures=no/such/folder]"), "no/such/folder"),
-        ((), "Say under which conditions, with --conditions"),
+        ((), "No conditions given; name them with --conditions"),
         (("--conditions", "fog", "--workers", "-1"), "--workers -1"),
     ],
 )

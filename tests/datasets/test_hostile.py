@@ -14,7 +14,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from stormproof.cli.console import SafeConsole, printable, progress
+from stormproof.cli.console import SafeConsole, printable
 from stormproof.core.condition import Condition
 from stormproof.core.errors import (
     DatasetError,
@@ -29,6 +29,7 @@ from stormproof.core.errors import (
 from stormproof.core.files import locate, parse_json, read_yaml
 from stormproof.core.imagefile import PixelRules, image_size, read_image
 from stormproof.core.masks import polygon_mask, segmentation_mask
+from stormproof.core.progress import Progress
 from stormproof.core.sample import RLE, Prediction
 from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import fingerprint_of
@@ -144,9 +145,10 @@ def test_names_cannot_steer_the_terminal() -> None:
 
 
 def test_a_model_called_like_markup_has_a_progress_bar() -> None:
-    with progress() as bar:
-        bar.add_task("[/]", total=1)
-        bar.refresh()
+    console = SafeConsole(file=StringIO(), force_terminal=True, markup=False, highlight=False)
+    with Progress("[/]", 1, console=console) as progress:
+        progress.advance()
+    assert "[/]" in console.file.getvalue()  # type: ignore[attr-defined]
 
 
 @pytest.fixture

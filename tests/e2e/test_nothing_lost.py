@@ -25,7 +25,7 @@ STUCK = 600  # seconds after which a process is taken to hang: no bar, only an e
 
 
 def command(spec: str, out: Path, *more: str) -> list[str]:
-    return [*STORMPROOF, "run", "--model", f"{MODELS}:gated_boxes", "--data", spec, "--suite", "noise",
+    return [*STORMPROOF, "run", "--model", f"{MODELS}:gated_boxes", "--data", spec, "--conditions", "noise",
             "--chunk", "1", "--out", str(out), *more]  # fmt: skip
 
 

@@ -20,7 +20,7 @@ BAD = {
     "nan_on_marked": "Box 0 is [nan",
     "drops_marked": "0 predictions for 1 images",
     "wrong_label_on_marked": "label 99",
-    "exits_on_marked": "the model ended the program, sys.exit(3)",
+    "exits_on_marked": "the model called sys.exit(3)",
 }
 
 
@@ -97,7 +97,7 @@ import signal
 from stormproof.engine import guard
 
 guard.GRACE = 0.01
-guard.may_be_ended()
+guard.mark_as_worker()
 def hang():
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
     signal.sigwait([signal.SIGUSR1])

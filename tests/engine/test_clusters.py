@@ -18,8 +18,9 @@ from stormproof.core.errors import RunError
 from stormproof.engine.plan import make_plan
 from stormproof.engine.run import execute, run
 from stormproof.results.store.merge import merge
+from stormproof.results.store.parts import failures_path, write_failures
 
-LONG = {"suite": ["noise"], "chunk": 1}
+LONG = {"conditions": ["noise"], "chunk": 1}
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +110,7 @@ def test_slurm_that_takes_no_jobs_is_said(configure: Configure, monkeypatch: pyt
         raise utils.FailedJobError("sbatch: error: Unable to contact slurm controller")
 
     monkeypatch.setattr("submitit.AutoExecutor.batch", refuse)
-    with pytest.raises(RunError, match="Slurm does not take the jobs: sbatch: error: Unable to contact"):
+    with pytest.raises(RunError, match="Slurm rejected the jobs: sbatch: error: Unable to contact"):
         run(configure(engine="slurm", slurm={"cluster": "local"}))
 
 
@@ -156,16 +157,32 @@ def test_shards_merge_into_the_whole(configure: Configure) -> None:
     shards = [configure(out=f"shard{i}", shard=f"{i}/3", chunk=2) for i in (1, 2, 3)]
     for shard in shards:
         plan = make_plan(shard)
-        from stormproof.engine.executors.local import Local
+        from stormproof.engine.executors import Local
 
         assert execute(plan, Local()).complete
     merge(out.with_name("merged"), [Path(shard.out) for shard in shards])
     assert all_bytes(out.with_name("merged")) == all_bytes(out)
 
 
+def test_a_merge_that_was_killed_leaves_nothing_behind(configure: Configure, tmp_path: Path) -> None:
+    shards = [configure(out=f"shard{i}", shard=f"{i}/2") for i in (1, 2)]
+    for shard in shards:
+        run(shard)
+    failed = {"index": 0, "image": "1", "condition": "snow@2", "kind": "model", "error": "x"}
+    write_failures(failures_path(Path(shards[0].out), 0), [failed])
+    merged, places = tmp_path / "merged", [Path(shard.out) for shard in shards]
+    merge(merged, places)
+    written = [path for path in merged.rglob("*") if path.suffix in (".parquet", ".json", ".yaml")]
+    assert {path.name for path in written} >= {"part-000000.parquet", "part-000000.json", "run.yaml"}
+    for path in written:
+        path.with_name(f".{path.name}.0123456789ab.tmp").write_bytes(b"half")
+    merge(merged, places)
+    assert not list(merged.rglob(".*.tmp"))
+
+
 def test_a_stale_cluster_file_is_not_followed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Ray, asked without an address, would follow the file of the last cluster, and wait for a dead one."""
-    from stormproof.engine.executors.cluster import _connect
+    from stormproof.engine.executors.ray import _connect
 
     (tmp_path / "ray").mkdir()
     (tmp_path / "ray" / "ray_current_cluster").write_text("192.0.2.1:6379")  # an address nobody has
@@ -183,7 +200,7 @@ def test_a_stale_cluster_file_is_not_followed(monkeypatch: pytest.MonkeyPatch, t
 
 
 def test_an_address_where_nobody_listens_is_said_at_once() -> None:
-    from stormproof.engine.executors.cluster import _connect
+    from stormproof.engine.executors.ray import _connect
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from engine.conftest import Configure
 from stormproof.cli import app
 from stormproof.core.errors import InvalidOption
-from stormproof.engine.conditions import asked
 from stormproof.engine.config import EXPECTED, RunConfig, make_config, overlay, read_settings
+from stormproof.engine.plan import requested_conditions
 from stormproof.engine.run import run
 
 LEAST = {"model": "a.b:c", "data": "images:x", "out": "o"}
@@ -33,12 +33,12 @@ LEAST = {"model": "a.b:c", "data": "images:x", "out": "o"}
         ({"shard": "0/2"}, "shard is '0/2'"),
         ({"timeout": -1}, "timeout is -1"),
         ({"engine": "dask"}, "engine is 'dask'"),
-        ({"address": "auto"}, "goes with --engine ray"),
+        ({"address": "auto"}, "requires --engine ray"),
         ({"seed": -1}, "seed is -1: it must be at least 0"),
         ({"shard": "two"}, "shard is 'two': write i/n, such as 2/8"),
-        ({"gpus": 1}, "gpus (--gpus) goes with --engine ray"),
-        ({"engine": "ray", "device": "cuda"}, "Ray shows a task no GPU without --gpus 1"),
-        ({"suite": 3}, "suite is 3: it must be a list"),
+        ({"gpus": 1}, "gpus (--gpus) requires --engine ray"),
+        ({"engine": "ray", "device": "cuda"}, "requires --gpus 1, or tasks see no GPU"),
+        ({"conditions": 3}, "conditions is 3: it must be a list"),
         ({"tags": "a=b"}, "tags is 'a=b': it must be pairs of key: value"),
     ],
     ids=str,
@@ -86,32 +86,32 @@ def test_yaml_is_read_safely(tmp_path: Path) -> None:
 
 def test_a_benchmark_takes_a_subset_of_its_own_conditions() -> None:
     run = {"model": "a.b:c", "out": "o", "benchmark": "coco-c", "root": "coco"}
-    part = asked(make_config({**run, "conditions": ["fog@3, snow@1-2"]}))
+    part = requested_conditions(make_config({**run, "conditions": ["fog@3, snow@1-2"]}))
     assert [str(c) for c in part] == ["clean", "snow@1", "snow@2", "fog@3"]
-    assert len(asked(make_config({**run, "suite": "noise"}))) == 1 + 15
-    assert len(asked(make_config(run))) == 1 + 75
+    assert len(requested_conditions(make_config({**run, "conditions": "noise"}))) == 1 + 15
+    assert len(requested_conditions(make_config(run))) == 1 + 75
     with pytest.raises(InvalidOption, match="spatter@1 is not part of coco-c"):
-        asked(make_config({**run, "conditions": ["spatter"]}))
+        requested_conditions(make_config({**run, "conditions": ["spatter"]}))
 
 
 def test_yaml_as_people_write_it(tmp_path: Path) -> None:
     path = tmp_path / "run.yaml"
     path.write_text(
-        "model: a.b:c\ndata: images:x\nout: o\nsuite: noise\nconditions: fog@3, snow@2\n"
+        "model: a.b:c\ndata: images:x\nout: o\nconditions: noise, fog@3, snow@2\n"
         "tags: {year: 2024, fast: true}\nlimit:\nenhance: clahe\n"
     )
     config = make_config(read_settings(path))
-    assert (config.suite, config.conditions, config.enhance) == (("noise",), ("fog@3, snow@2",), ("clahe",))
-    assert len(asked(config)) == 1 + 15 + 2
+    assert (config.conditions, config.enhance) == (("noise, fog@3, snow@2",), ("clahe",))
+    assert len(requested_conditions(config)) == 1 + 15 + 2
     assert config.tags == {"year": "2024", "fast": "True"}
     assert config.limit is None
 
 
 def test_a_flag_takes_out_what_excludes_it() -> None:
-    file = {"model": "a.b:c", "out": "o", "data": "images:x", "suite": ["noise"], "seed": 2}
-    flags = {"benchmark": "coco-c", "root": "coco", "data": None, "suite": None}
+    file = {"model": "a.b:c", "out": "o", "data": "images:x", "conditions": ["noise"], "seed": 2}
+    flags = {"benchmark": "coco-c", "root": "coco", "data": None, "conditions": None}
     config = make_config(overlay(file, flags))
-    assert (config.benchmark, config.data, config.suite, config.seed) == ("coco-c", None, (), 2)
+    assert (config.benchmark, config.data, config.conditions, config.seed) == ("coco-c", None, (), 2)
     back = overlay(config.model_dump(exclude_defaults=True), {"data": "images:y", "conditions": ["fog@3"]})
     assert (make_config(back).data, make_config(back).benchmark) == ("images:y", None)
     with pytest.raises(InvalidOption, match="give either data"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -20,10 +21,12 @@ from stormproof.core.errors import InvalidOption, StoreError
 from stormproof.core.imagefile import write_image
 from stormproof.corruptions import corrupt_image
 from stormproof.datasets import open_dataset
-from stormproof.engine.many import entries
+from stormproof.engine.many import runs_of
 from stormproof.engine.run import run
 from stormproof.results.run import Run
+from stormproof.results.store.folders import runs_in
 from stormproof.results.store.record import read_record
+from stormproof.results.store.seal import with_digest
 
 
 def plan(folder: Path, **changes: object) -> Path:
@@ -90,19 +93,54 @@ def test_patterns_make_one_model_for_each_file(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.onnx").touch()
     settings = {"models": [f"onnx:{tmp_path}/*.onnx"], "datasets": ["images:x", "world:val"],
-                "suites": "noise", "out": "zoo"}  # fmt: skip
-    found = entries(settings)
-    assert [entry.name for entry in found] == ["a/images-x", "a/world-val", "b/images-x", "b/world-val"]
-    assert found[0].config.out == "zoo/a/images-x"
-    assert found[0].config.suite == ("noise",)
+                "conditions": "noise", "out": "zoo"}  # fmt: skip
+    found = runs_of(settings)
+    assert [config.name for config in found] == ["a/images-x", "a/world-val", "b/images-x", "b/world-val"]
+    assert found[0].out == "zoo/a/images-x"
+    assert found[0].conditions == ("noise",)
     for wrong, words in (
-        ({"models": ["onnx:nowhere/*.onnx"]}, "no file fits"),
+        ({"models": ["onnx:nowhere/*.onnx"]}, "no file matches"),
         ({"models": [{"model": "hog", "nmae": "x"}]}, "'nmae' is not known"),
-        ({"models": ["hog", "hog"], "datasets": ["images:x"]}, "Two models are called 'hog'"),
+        ({"models": ["hog", "hog"], "datasets": ["images:x"]}, "two models are called 'hog'"),
         ({"model": "hog"}, "model and models exclude each other"),
     ):
         with pytest.raises(InvalidOption, match=words):
-            entries(settings | wrong)
+            runs_of(settings | wrong)
+
+
+@pytest.mark.parametrize("name", ["../../x", "/x", "..", ".", "", " ", "a/b", "a\\b", "a\0b", "a\nb", 3])
+def test_a_name_that_is_not_a_folder_in_the_plans_own_is_refused(tmp_path: Path, name: object) -> None:
+    models = [{"model": f"{MODELS}:brightness_boxes", "name": name}]
+    settings = {"models": models, "datasets": "images:x", "conditions": "fog@1", "out": str(tmp_path / "zoo")}
+    with pytest.raises(InvalidOption, match="cannot be the name of a folder"):
+        runs_of(settings)
+    path = tmp_path / "plan.yaml"
+    path.write_text(yaml.safe_dump(settings))
+    assert isinstance(CliRunner().invoke(app, ["run", "--config", str(path)]).exception, InvalidOption)
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_runs_of_a_plan_are_called_what_their_records_say(tmp_path: Path) -> None:
+    """Folders that change places do not change which model is meant."""
+    models = [{"model": f"{MODELS}:{model}", "name": name}
+              for model, name in (("brightness_boxes", "one"), ("brightness_masks", "two"))]  # fmt: skip
+    done = CliRunner().invoke(app, ["run", "--config", str(plan(tmp_path, models=models))])
+    assert done.exit_code == 0, done.output
+    zoo = tmp_path / "zoo"
+    zoo.joinpath("one").rename(zoo / "three")
+    zoo.joinpath("two").rename(zoo / "one")
+    assert runs_in([zoo]) == {"one": zoo / "three", "two": zoo / "one"}
+    rows = json.loads((zoo / "three" / "run.json").read_text())
+    del rows["digest"]
+    (zoo / "three" / "run.json").write_text(json.dumps(with_digest(rows | {"name": "../../out"})))
+    for words in (
+        ["merge", str(tmp_path / "a"), str(zoo)],
+        ["export", str(zoo), "--out", str(tmp_path / "b")],
+    ):
+        shown = CliRunner().invoke(app, words)
+        assert isinstance(shown.exception, StoreError)
+        assert "leads out of a folder" in str(shown.exception)
+    assert {path.name for path in tmp_path.iterdir()} == {"zoo", "scene", "plan.yaml"}
 
 
 @pytest.mark.slow
@@ -173,8 +211,11 @@ def test_own_corruptions_run_and_are_scored_without_their_code(configure: Config
 def test_a_file_that_is_no_plugin_is_refused(configure: Configure, tmp_path: Path) -> None:
     (tmp_path / "empty.py").write_text("x = 1\n")
     (tmp_path / "broken.py").write_text("\n1 / 0\n")
-    for name, words in (("empty.py", "declares no corruption and no metric"), ("broken.py", "line 2: ZeroDivisionError"),
-                        ("none.py", "no such file")):  # fmt: skip
+    for name, words in (
+        ("empty.py", "declares no corruption and no metric"),
+        ("broken.py", "line 2: ZeroDivisionError"),
+        ("none.py", "no such file"),
+    ):
         with pytest.raises(InvalidOption, match=words):
             run(configure(plugin=[str(tmp_path / name)]))
 

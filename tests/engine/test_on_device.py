@@ -89,13 +89,13 @@ def test_a_torch_model_is_given_tensors_and_says_the_same(
     )
     run(one)
     given = []
-    ask = cells.ask
+    predict = cells.predict
 
     def watched(model, images, timeout):
         given.extend(type(image) for image in images)
-        return ask(model, images, timeout)
+        return predict(model, images, timeout)
 
-    monkeypatch.setattr(cells, "ask", watched)
+    monkeypatch.setattr(cells, "predict", watched)
     assert run(two).complete
     assert {*given} == {torch.Tensor}
     assert all_bytes(Path(one.out)) == all_bytes(Path(two.out))
@@ -171,7 +171,7 @@ def test_what_a_device_does_not_offer_is_refused_before_the_run(configure: Confi
     for condition, why in {"style[alpha=1]": "style", "fog@3[on=objects]": "objects"}.items():
         with pytest.raises(Exception, match=why):
             make_plan(configure(conditions=[condition], device="cpu"))
-    with pytest.raises(InvalidOption, match="corrupted already"):
+    with pytest.raises(InvalidOption, match="already corrupted"):
         configure(device="cpu", copies="somewhere")
     with pytest.raises(InvalidOption, match="write cuda, cuda:1 or cpu"):
         make_plan(configure(device="gpu"))

@@ -15,11 +15,12 @@ from results.conftest import MODELS
 from stormproof.core.condition import Condition
 from stormproof.core.errors import IncompleteGrid, InvalidOption
 from stormproof.engine.config import make_config
+from stormproof.engine.executors import executor_for
 from stormproof.engine.plan import make_plan
 from stormproof.engine.precision import run_to_precision
-from stormproof.engine.quota import Quota
-from stormproof.engine.run import execute, executor_for
+from stormproof.engine.run import execute
 from stormproof.engine.run import run as run_it
+from stormproof.engine.work import Quota
 from stormproof.results.estimate import estimate_run
 from stormproof.results.run import Run
 from stormproof.results.store.parts import held_cells, part_paths

@@ -105,8 +105,28 @@ def test_a_set_without_images_stops(configure: Configure, tmp_path: Path) -> Non
     spec = write_scene(tmp_path / "gone", images=14)
     for path in (tmp_path / "gone" / "images").iterdir():
         path.write_bytes(b"no image")
-    with pytest.raises(RunError, match=r"All 30 cells of the first 10 images failed.*known format"):
+    with pytest.raises(RunError, match=r"Not one of the first 10 images could be read.*known format"):
         run(configure(data=spec, chunk=1))
+
+
+@pytest.mark.parametrize("images", [1, 3])
+def test_a_run_without_a_readable_image_ends_with_an_error(tmp_path: Path, images: int) -> None:
+    from typer.testing import CliRunner
+
+    from engine.conftest import MODELS
+    from stormproof.cli import app
+
+    for index in range(images):
+        (tmp_path / "photos").mkdir(exist_ok=True)
+        (tmp_path / "photos" / f"{index}.png").write_bytes(b"no image")
+    words = ["run", "--model", f"{MODELS}:brightness_boxes", "--data", f"images:{tmp_path / 'photos'}"]
+    for _ in range(2):  # the same command ends the same way
+        shown = CliRunner().invoke(
+            app, [*words, "-c", "fog@2", "--engine", "local", "--out", str(tmp_path / "r")]
+        )
+        assert shown.exit_code == 2
+        assert f"Not one of the first {images} image" in shown.stderr
+        assert "all done" not in shown.stdout
 
 
 @pytest.mark.parametrize(
@@ -222,11 +242,11 @@ def test_label_maps_on_a_dataset_of_objects_are_refused(configure: Configure, tm
     script = tmp_path / "maps.py"
     script.write_text("def find(images): return []\nfind.semantic_classes = ('cat', 'dog')")
     config = configure().model_copy(update={"model": f"{script}:find"})
-    with pytest.raises(InvalidOption, match="find predicts label maps, of which instances has no truth"):
+    with pytest.raises(InvalidOption, match="find predicts label maps, but instances has no truth for them"):
         run(config)
     assert not Path(config.out).exists()
 
 
 def test_nothing_to_test_is_an_error(configure: Configure) -> None:
-    with pytest.raises(InvalidOption, match="Say what to test"):
+    with pytest.raises(InvalidOption, match="No conditions given"):
         run(configure(conditions=[]))

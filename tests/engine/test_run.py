@@ -16,6 +16,7 @@ from stormproof.corruptions import corrupt_image
 from stormproof.datasets import open_dataset
 from stormproof.engine.plan import make_plan, survey
 from stormproof.engine.run import run
+from stormproof.results.run import Run
 from stormproof.results.store.parts import read_failures
 from stormproof.results.store.record import read_record
 
@@ -83,9 +84,9 @@ def test_shrinking_a_run_loses_nothing(configure: Configure) -> None:
 
 
 def test_images_are_decoded_once(configure: Configure) -> None:
-    summary = run(configure(suite=["noise", "blur"]))
+    summary = run(configure(conditions=["noise", "blur"]))
     assert summary.times.decoded == 12
-    assert run(configure(suite=["noise", "blur"])).times.decoded == 0
+    assert run(configure(conditions=["noise", "blur"])).times.decoded == 0
 
 
 def test_shards_are_disjoint_and_cover(configure: Configure) -> None:
@@ -171,5 +172,6 @@ def test_images_beyond_those_of_a_run_make_up_for_none(configure: Configure) -> 
     assert run(config).complete
     out = Path(config.out)
     (out / "parts" / "part-000000.parquet").unlink()
-    fewer = read_record(out).model_copy(update={"images": 3})
-    assert missing_images(out, fewer) == dict.fromkeys(fewer.conditions, 1)
+    opened = Run(out)
+    opened.record = opened.record.model_copy(update={"images": 3})
+    assert opened.missing == dict.fromkeys(opened.conditions, 1)

@@ -8,11 +8,11 @@ import pytest
 
 from engine.conftest import Configure, all_bytes
 from stormproof.core.files import make_folder
-from stormproof.engine import heartbeat
+from stormproof.engine import crash_notes
+from stormproof.engine.chunk import after_death
+from stormproof.engine.crash_notes import NOTES, write_note
 from stormproof.engine.guard import ModelTimeout, in_time
-from stormproof.engine.in_hand import IN_HAND, write_in_hand
 from stormproof.engine.plan import make_plan
-from stormproof.engine.retry import after_death
 from stormproof.engine.run import run
 from stormproof.engine.work import Attempt
 
@@ -35,10 +35,10 @@ def test_a_call_that_ends_at_its_limit_raises_nothing_else() -> None:
 def test_killed_workers_do_not_end_a_run(configure: Configure) -> None:
     """Eight kills in a row, before the first image and in the middle: nobody is blamed for any of them."""
     attempt = Attempt(make_plan(configure()).work, 0)
-    make_folder(attempt.work.out / IN_HAND)
+    make_folder(attempt.work.out / NOTES)
     for k in range(8):
         if k % 2:
-            write_in_hand(attempt.work.out, 0, [(0, f"fog@{k}")])
+            write_note(attempt.work.out, 0, [(0, f"fog@{k}")])
         outcome = after_death(attempt, "killed")
         assert isinstance(outcome, Attempt)
         attempt = outcome
@@ -47,9 +47,9 @@ def test_killed_workers_do_not_end_a_run(configure: Configure) -> None:
 
 def test_a_cell_is_blamed_when_two_workers_die_of_it(configure: Configure) -> None:
     attempt = Attempt(make_plan(configure()).work, 0)
-    make_folder(attempt.work.out / IN_HAND)
+    make_folder(attempt.work.out / NOTES)
     for _ in range(4):
-        write_in_hand(attempt.work.out, 0, [(3, "fog@2")])
+        write_note(attempt.work.out, 0, [(3, "fog@2")])
         outcome = after_death(attempt, "the worker died")
         assert isinstance(outcome, Attempt)
         attempt = outcome
@@ -61,7 +61,7 @@ def test_a_stopped_worker_is_replaced(
     configure: Configure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("STOPS_ONCE", str(tmp_path / "stopped"))
-    monkeypatch.setattr(heartbeat, "SILENCE", 1.0)
+    monkeypatch.setattr(crash_notes, "SILENCE", 1.0)
     calm, stopped = configure(out="calm"), configure("stops_once", engine="pool", workers=1, timeout=5)
     run(calm)
     assert run(stopped).complete

@@ -21,8 +21,8 @@ from stormproof.core.imagefile import PixelRules, image_size, read_image
 from stormproof.core.spec import Spec
 from stormproof.corruptions.grammar import read_conditions
 from stormproof.datasets import open_dataset
-from stormproof.engine.conditions import asked
 from stormproof.engine.config import make_config, read_settings
+from stormproof.engine.plan import requested_conditions
 from stormproof.models import open_model
 from stormproof.models.card import complete_card, read_card
 from stormproof.models.endpoint import Client, Endpoint
@@ -133,8 +133,7 @@ def _round_trip(text: str) -> None:
 _RUN = b"""model: onnx:model.onnx
 data: world:val,count=2
 out: runs/x
-suite: [imagenet-c]
-conditions: [fog@3, 'haze[beta=0.04]']
+conditions: [imagenet-c, fog@3, 'haze[beta=0.04]']
 seed: 3
 tags: {team: a}
 workers: 2
@@ -153,7 +152,7 @@ score: 0.1
 def _run_yaml(dice: random.Random, folder: Path) -> None:
     path = folder / "run.yaml"
     path.write_bytes(mutate("run.yaml", _RUN, dice))
-    asked(make_config(read_settings(path), str(path)))
+    requested_conditions(make_config(read_settings(path), str(path)))
 
 
 def _card(dice: random.Random, folder: Path) -> None:

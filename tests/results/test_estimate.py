@@ -9,7 +9,7 @@ import pytest
 
 from metrics.crowds import crowded_set
 from stormproof.core.condition import Condition
-from stormproof.engine.quota import Quota
+from stormproof.engine.work import Quota
 from stormproof.metrics.cells import Objects
 from stormproof.metrics.metric import measures, metrics_of
 from stormproof.results.estimate import Cell, Estimate, estimate, next_share, score

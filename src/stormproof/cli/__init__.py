@@ -10,14 +10,28 @@ from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+from typer.models import CommandInfo, DefaultPlaceholder, TyperInfo
 
 from stormproof import __version__
 from stormproof.cli import console
 from stormproof.core.errors import StormproofError
 
+# The groups of the help page with their verbs' files, in order. Packages that offer verbs of their own in
+# the entry point group `stormproof.commands` name one of these groups as their rich_help_panel.
+RUN_AND_SCORE, LOOK, BE_SURE, MAKE_DATA, SHARE = "Run and score", "Look", "Be sure", "Make data", "Share"
+MORE = "More"  # verbs of other packages that name no group
+VERBS = {
+    RUN_AND_SCORE: ("run", "score", "report", "demo", "merge"),
+    LOOK: ("inspect", "list", "gallery", "quality", "show", "figures"),
+    BE_SURE: ("compare", "check", "breaking", "evidence", "verify"),
+    MAKE_DATA: ("corrupt", "stylize", "trainset"),
+    SHARE: ("export", "submit", "leaderboard"),
+}
+PLUGINS = "stormproof.commands"
+
 
 class _Verbs(TyperGroup):
-    """The verbs; whichever is interrupted, one line says so."""
+    """The verbs; interrupting any of them prints one line."""
 
     def invoke(self, context: Any) -> Any:
         try:
@@ -39,7 +53,7 @@ app = typer.Typer(
 
 
 def flowed(text: str) -> str:
-    """Help as it is shown: a paragraph in one line, which the terminal breaks where its own width ends.
+    """Help with each paragraph on one line, which the terminal breaks at its own width.
 
     >>> flowed("What it does.\\n\\nIt goes\\non.\\n\\n    an --example\\n")
     'What it does.\\n\\nIt goes on.\\n\\nan --example'
@@ -47,7 +61,7 @@ def flowed(text: str) -> str:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
-def _say_version(asked: bool) -> None:
+def _print_version(asked: bool) -> None:
     if asked:
         typer.echo(f"stormproof {__version__}")
         raise typer.Exit
@@ -56,10 +70,10 @@ def _say_version(asked: bool) -> None:
 @app.callback()
 def common(
     version: Annotated[
-        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    # What every command takes. No docstring: it would replace the help of the app.
+    # The options of every command. No docstring: it would replace the help of the app.
     del version
 
 
@@ -67,7 +81,7 @@ def main() -> None:
     """Run the command line; a Stormproof error becomes one line on standard error and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # where a log cannot hold a character, a ? must do
+            stream.reconfigure(errors="replace")  # a log that cannot hold a character gets a ?
     try:
         app()
     except StormproofError as error:
@@ -75,17 +89,26 @@ def main() -> None:
         sys.exit(2)
 
 
-# Importing a verb's file registers it; the order is the order of the help page.
-for file in (
-    "demo", "corrupt", "stylize", "trainset", "gallery", "inspect", "list", "run",
-    "score", "check", "evidence", "breaking", "merge", "export",
-    "verify", "quality", "show", "report", "figures", "compare", "submit", "leaderboard",
-):  # fmt: skip
-    import_module(f"{__name__}.{file}")
+def _load_verbs() -> None:
+    """Import every verb's file, which registers it, and the modules in which other packages offer theirs."""
+    for panel, files in VERBS.items():
+        for file in files:
+            import_module(f"{__name__}.{file}")
+        _put_into(panel)
+    for point in entry_points(group=PLUGINS):
+        point.load()
+    _put_into(MORE)
+    for verbs in (app, *(group.typer_instance for group in app.registered_groups)):
+        for verb in verbs.registered_commands if verbs else ():
+            verb.help = flowed((verb.callback and verb.callback.__doc__) or "")
 
-for point in entry_points(group="stormproof.commands"):
-    point.load()
 
-for verbs in (app, *(group.typer_instance for group in app.registered_groups)):
-    for verb in verbs.registered_commands if verbs else ():
-        verb.help = flowed((verb.callback and verb.callback.__doc__) or "")
+def _put_into(panel: str) -> None:
+    """Put the verbs that are in no group yet into one."""
+    every: list[CommandInfo | TyperInfo] = [*app.registered_commands, *app.registered_groups]
+    for verb in every:
+        if isinstance(verb.rich_help_panel, DefaultPlaceholder) or verb.rich_help_panel is None:
+            verb.rich_help_panel = panel
+
+
+_load_verbs()

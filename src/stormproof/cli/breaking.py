@@ -58,7 +58,7 @@ def breaking_point(
     from stormproof.core.files import write_json
     from stormproof.corruptions import find_suite
     from stormproof.engine.config import make_config
-    from stormproof.engine.progress import watch_on
+    from stormproof.engine.progress import RunProgress
     from stormproof.engine.run import run as run_it
     from stormproof.results.probe import find_breaking_point, parse_axis, parse_requirement
     from stormproof.results.run import Run
@@ -73,7 +73,7 @@ def breaking_point(
 
     def run(conditions: Sequence[Condition]) -> None:
         asked = ["clean", *map(str, conditions)]
-        summary = run_it(make_config({**settings, "conditions": asked}), [watch_on(console.err)])
+        summary = run_it(make_config({**settings, "conditions": asked}), [RunProgress(console.err)])
         if summary.failed:
             raise InvalidOption(
                 f"{counted(len(summary.failed), 'cell')} failed; the first: {summary.failed[0]}"

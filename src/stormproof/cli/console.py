@@ -1,36 +1,41 @@
-"""Where the command line speaks: results on standard output, progress and errors on standard error.
+"""What the command line prints: results on standard output, progress and errors on standard error.
 
-Names come from files and from servers, so nothing in a string is taken for markup, and codes that would steer
-the terminal are written out. What is to be in colour is a `Text` with a style.
+Names come from files and from servers, so no string is interpreted as markup, and codes that would control
+the terminal are escaped. Coloured output is a `Text` with a style.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-# C0 and C1 codes but for line feed and tab, and the marks that turn the direction of writing.
-_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+from stormproof.core.progress import Progress
+from stormproof.core.text import as_csv, finite
+
+# C0 and C1 codes except line feed and tab, and the marks that change the direction of writing.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def printable(text: str) -> str:
-    """A string with every code that steers a terminal written out.
+    """A string with every code that controls a terminal escaped.
 
     >>> printable("a\\x1b[2Jb")
     'a\\\\x1b[2Jb'
     """
-    return _STEERING.sub(lambda found: ascii(found[0])[1:-1], text)
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 class SafeConsole(Console):
-    """A console on which no name, wherever it comes from, can do more than be read."""
+    """A console whose terminal no printed name can control."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for text, style, control in super().render(renderable, options):
@@ -42,35 +47,35 @@ err = SafeConsole(stderr=True, highlight=False, markup=False)
 
 
 def say(line: str) -> None:
-    """Print a line of the result, whole: a terminal's width must not break what is copied from it."""
+    """Print a line of the result, not wrapped, so that it can be copied."""
     out.print(line, soft_wrap=True)
 
 
 def note(line: str) -> None:
-    """Print a line beside the result, likewise."""
+    """Print a line about the result, not wrapped either."""
     err.print(line, soft_wrap=True)
 
 
 def warn(line: str) -> None:
-    """Print what may be wrong, so that it is not overlooked."""
+    """Print what may be wrong, with emphasis."""
     err.print(Text.assemble(("warning: ", "bold yellow"), line), soft_wrap=True)
 
 
 @cache
 def announce_compiling() -> None:
-    """Say it when the first use of a corruption or a metric compiles, which looks like hanging."""
+    """Report when the first use of a corruption or a metric compiles, which looks like hanging."""
     from stormproof.core.kernels import on_first_compile
 
     on_first_compile(note)
 
 
 def fail(message: str) -> None:
-    """Print an error as one plain line, so that it can be read, copied and grepped."""
+    """Print an error as one plain line that can be read, copied and searched."""
     err.print(Text.assemble(("error: ", "bold red"), message), soft_wrap=True)
 
 
 def table(title: str, words: Sequence[str], numbers: Sequence[str] = ()) -> Table:
-    """A table with columns of words, and then of numbers, which stand to the right; nothing is ever cut."""
+    """A table with columns of words, then columns of numbers, aligned right; nothing is ever cut."""
     made = Table(title=Text(title), title_justify="left")
     for name in words:
         made.add_column(Text(name), overflow="fold")
@@ -79,14 +84,17 @@ def table(title: str, words: Sequence[str], numbers: Sequence[str] = ()) -> Tabl
     return made
 
 
-def progress(unit: str = "images") -> Progress:
-    """A progress bar on standard error: description, bar, count, rate, time left."""
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(unit),
-        TimeRemainingColumn(),
-        console=err,
-        transient=False,
-    )
+def print_json(content: Any) -> None:
+    """Print JSON; control codes are escaped as JSON escapes them."""
+    text = json.dumps(finite(content), indent=1, ensure_ascii=False)
+    sys.stdout.write(_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
+
+
+def print_csv(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print CSV with a header; no text can control the terminal or become a formula in a spreadsheet."""
+    sys.stdout.write(as_csv(list(rows[0]), [list(row.values()) for row in rows]))
+
+
+def progress(title: str, total: int, unit: str = "images") -> Progress:
+    """Progress on standard error."""
+    return Progress(title, total, unit, console=err)

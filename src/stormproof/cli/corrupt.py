@@ -1,4 +1,4 @@
-"""`stormproof corrupt`: corrupted copies on disk."""
+"""`stormproof corrupt`: write corrupted copies."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from stormproof.cli import app, console
 from stormproof.cli.options import (
     Conditions,
     Seed,
-    Suite,
     Workers,
     chosen_conditions,
     complete_datasets,
     is_dataset,
 )
-from stormproof.cli.stylize import write
 from stormproof.core.errors import InvalidOption, OutputError, counted, some
 from stormproof.core.processes import worker_count
 
 if TYPE_CHECKING:
     from stormproof.core.condition import Condition
+    from stormproof.tools.derived.make import Order
 
 
 class Format(StrEnum):
@@ -46,27 +45,26 @@ def corrupt(
         Path, typer.Argument(metavar="DST", help="A new folder; for one image, also a file.")
     ],
     conditions: Conditions = None,
-    suite: Suite = None,
     seed: Seed = 0,
     workers: Workers = 0,
     file_format: Annotated[Format, typer.Option("--format", help="File format of the copies.")] = Format.png,
     layout: Annotated[
-        str | None, typer.Option(help="Of a dataset: coco, yolo, voc, cityscapes … Default: its own.")
+        str | None, typer.Option(help="For a dataset: coco, yolo, voc, cityscapes … Default: its own.")
     ] = None,
     overwrite: Annotated[bool, typer.Option(help="Write into a folder that is not empty.")] = False,
     device: Annotated[
-        str | None, typer.Option(help="Corrupt in batches there: cuda, cuda:1, cpu; the same pixels.")
+        str | None,
+        typer.Option(help="Corrupt in batches on this device: cuda, cuda:1, cpu. The pixels are the same."),
     ] = None,
 ) -> None:
     """Write corrupted copies of an image, a folder of images, or a dataset with its annotations.
 
-    The pixels depend on the seed, each image's path below SRC, the corruption and its severity: not
-    on the number of workers, the order, the device, or the machine. DST/manifest.json lists a SHA-256
-    for each file; 'stormproof verify DST' checks them. Haze and defocus need depth: give a dataset that
-    has it.
+    The pixels depend on the seed, each image's path below SRC, the corruption and its severity, not on the
+    number of workers, the order, the device or the machine. DST/manifest.json lists a SHA-256 for each file;
+    'stormproof verify DST' checks them. Haze and defocus need depth: give a dataset that has it.
 
-    Of a dataset, the copies are what a run would see, and annotations move where a corruption moves
-    objects: each condition is a dataset of its own, which opens with the line that is printed.
+    For a dataset, the copies are what a run would see, and annotations move where a corruption moves
+    objects. Each condition becomes a dataset, and how to open it is printed.
 
     Examples:
 
@@ -82,11 +80,13 @@ def corrupt(
 
         stormproof corrupt coco:val.json,images=val2017 warped --conditions geometric_distortion@3
     """
-    chosen = chosen_conditions(conditions, suite)
+    chosen = chosen_conditions(conditions)
     path, suffix = Path(source), f".{file_format}"
     if is_dataset(source):
         if overwrite:
-            raise InvalidOption("--overwrite: a dataset goes into a new folder, or goes on in one it began.")
+            raise InvalidOption(
+                "--overwrite: a dataset is written to a new folder, or continued in one that was begun."
+            )
         if device is not None:
             raise InvalidOption(
                 f"--device {device}: a dataset is copied on the CPU; give its images' folder."
@@ -105,14 +105,14 @@ def corrupt(
 
 
 def _warn_of_moved(conditions: tuple[Condition, ...]) -> None:
-    """Images alone have no labels to move along."""
+    """Images alone have no labels that could be moved."""
     from stormproof.corruptions import find
 
     moving = [str(c) for c in conditions if c.corruption and find(c.corruption).moves_labels(c)]
     if moving:
         console.warn(
             f"{', '.join(moving)} moves objects: annotations of these images will not fit the copies. "
-            "Give the dataset, as coco:FILE,images=DIR, to have them moved."
+            "Give the dataset, such as coco:FILE,images=DIR, to move them, too."
         )
 
 
@@ -125,21 +125,22 @@ def _dataset(
     suffix: str,
     layout: str | None,
 ) -> None:
-    """Each condition as a dataset of its own: images, and the truth that a run would be scored by."""
+    """Each condition as a dataset: images, and the truth that a run would be scored by."""
     from stormproof.core.spec import Spec
     from stormproof.datasets import open_dataset
     from stormproof.datasets.image_files import condition_folder
-    from stormproof.engine.rehearsal import rehearse
+    from stormproof.engine.pair import require_possible
     from stormproof.tools.derived.make import Order, Part, choose_format
     from stormproof.tools.derived.version import Version
 
     opened = open_dataset(spec)
-    rehearse(opened, conditions, images=len(opened), seed=seed)
+    require_possible(opened, conditions, images=len(opened), seed=seed)
     chosen = choose_format(opened, layout, Spec.parse(spec).kind)
     alone = len(conditions) == 1
     parts = [Part("" if alone else condition_folder(c), (Version(str(c)),)) for c in conditions]
     console.announce_compiling()
-    write(Order(spec, tuple(parts), chosen, "val", suffix, seed), destination, workers, "corrupting")
+    order = Order(spec, tuple(parts), chosen, "val", suffix, seed)
+    write_dataset(order, destination, workers, "corrupting")
 
 
 def _require_device(device: str, conditions: tuple[Condition, ...]) -> None:
@@ -191,15 +192,13 @@ def _tree(
         results = copies.make_all_on_device(jobs, workers=workers, device=device)
     made: list[copies.Copy] = []
     failed: list[copies.Failure] = []
-    with console.progress("images") as bar:
-        task = bar.add_task("corrupting", total=len(jobs))
-        for result in results:
+    with console.progress("corrupting", len(jobs)) as progress:
+        for result in progress.track(results):
             if isinstance(result, copies.Failure):
                 failed.append(result)
-                console.note(f"skipped: {result.reason}")
+                progress.say(f"skipped: {result.reason}")
             else:
                 made += result
-            bar.advance(task)
     copies.write_manifest(destination, seed, made, failed)
     console.say(
         f"{destination}: {counted(len(made), 'file')} of {counted(len(jobs) - len(failed), 'image')} under "
@@ -208,4 +207,29 @@ def _tree(
     if failed:
         names = some([failure.source for failure in failed])
         console.fail(f"{len(failed)} of {len(jobs)} images could not be read: {names}")
+        raise typer.Exit(1)
+
+
+def write_dataset(order: Order, out: Path, workers: int, verb: str) -> None:
+    """Make a derived dataset; failed images are named at the end, with exit code 1."""
+    from stormproof.datasets import find_writer, open_dataset
+    from stormproof.tools.derived.make import destination_of, make_dataset
+
+    count = len(open_dataset(order.data).ids)
+    with console.progress(verb, count) as progress:
+        files, failed = make_dataset(order, out, workers=min(workers, count), advance=progress.advance)
+    console.say(
+        f"{out}: {counted(files, 'file')} of {counted(count - len(failed), 'image')}, as {order.format}"
+    )
+    console.say(f"check it with: stormproof verify {out}")
+    writer, destinations = find_writer(order.format), [destination_of(order, p, out) for p in order.parts]
+    for destination in destinations:
+        console.say(f"open it with: {writer.spec(destination)}")
+    dropped = writer.drops(destinations[0])
+    if dropped:
+        console.warn(f"{order.format} has no place for {dropped}, so these were left out.")
+    for row in failed[:5]:
+        console.fail(f"{row.id}: {row.error}")
+    if failed:
+        console.fail(f"{len(failed)} of {count} images failed; the same command tries them again.")
         raise typer.Exit(1)

@@ -1,9 +1,8 @@
-"""`stormproof demo`: three trained networks in the storm, on a machine without data, weights or GPU."""
+"""`stormproof demo`: three trained networks under corruption, without any data, weights or GPU."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean
 from time import monotonic
@@ -11,27 +10,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.box import SIMPLE
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Column, Table
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Workers
+from stormproof.cli.outcome import stoppable
 from stormproof.core.errors import RunError, counted
 
 if TYPE_CHECKING:
     from stormproof.core.condition import Condition
     from stormproof.engine.config import RunConfig
-    from stormproof.engine.plan import Survey
-    from stormproof.engine.run import Summary, Watch
-    from stormproof.engine.work import ChunkResult
     from stormproof.results.scores import Scores
-    from stormproof.results.store.record import RunRecord
 
 NETWORKS = {"street-grid": "boxes", "street-masks": "masks", "street-context": "segments"}
 SUITES = {"imagenet-c": "common", "camera": "camera", "contextual": "haze, defocus"}  # and their columns
 SCENES, SHORT = 200, 16  # scenes of the full demo and of the short one
-SEVERITY = 3  # that the short one takes of every corruption
-EVERY = slice(1, None, 4)  # and which conditions of a suite without severities
+SEVERITY = 3  # of every corruption in the short demo
+EVERY = slice(1, None, 4)  # conditions of a suite without severities in the short demo
 HARDEST = 3  # conditions named per network
 
 
@@ -44,11 +39,11 @@ def demo(
     ] = None,
     workers: Workers = 0,
 ) -> None:
-    """Run three built-in networks under corruption, and say how much of their scores is left.
+    """Run three built-in networks under corruption, and report how much of their scores is left.
 
-    A detector, an instance segmenter and a semantic segmenter, all trained on the built-in street, meet the
-    common corruptions, the faults of a camera, haze and defocus. It takes minutes and needs nothing but this
-    package. Stop it at any time: the same command continues.
+    A detector, an instance segmenter and a semantic segmenter, all trained on the built-in street, are run
+    under common corruptions, camera faults, haze and defocus. It takes minutes and needs nothing but this
+    package. You can stop it at any time: the same command continues it.
 
     Examples:
 
@@ -62,15 +57,10 @@ def demo(
     started = monotonic()
     configs = plan_demo(out, full=full, scenes=scenes, workers=workers)
     found: dict[str, Scores] = {}
-    try:
-        with _display(configs) as watches:
-            for name, config in configs.items():
-                _run(config, watches[name])
+    with stoppable():
+        _run(list(configs.values()))
         for name in configs:
             found[name] = Run(out / name).score()
-    except KeyboardInterrupt:
-        console.fail("Stopped; what was finished is kept. The same command continues.")
-        raise typer.Exit(130) from None
     console.out.print(answer(found))
     for line in findings(found):
         console.say(line)
@@ -86,7 +76,8 @@ def plan_demo(out: Path, *, full: bool, scenes: int | None, workers: int) -> dic
     conditions = [str(c) for name in SUITES for c in conditions_of(name, full=full)]
     return {
         name: make_config({
-            "model": f"builtin:{name}", "data": "world:test", "out": str(out / name), "workers": workers,
+            "model": f"builtin:{name}", "data": "world:test", "out": str(out / name), "name": name,
+            "workers": workers,
             "limit": scenes or (SCENES if full else SHORT), "conditions": conditions,
         })
         for name in NETWORKS
@@ -94,7 +85,7 @@ def plan_demo(out: Path, *, full: bool, scenes: int | None, workers: int) -> dic
 
 
 def conditions_of(suite: str, *, full: bool) -> tuple[Condition, ...]:
-    """What the demo takes of a suite: all of it, or one severity of every corruption."""
+    """The conditions of a suite in the demo: all of them, or one severity of every corruption."""
     from stormproof.corruptions.suites import find_suite
 
     every = find_suite(suite).conditions
@@ -103,49 +94,28 @@ def conditions_of(suite: str, *, full: bool) -> tuple[Condition, ...]:
     return tuple(c for c in every if c.severity == SEVERITY) or every[EVERY]
 
 
-class _Bar:
-    """One network's line in the display that all of them share."""
+def _run(runs: list[RunConfig]) -> None:
+    from stormproof.engine.executors import executor_for
+    from stormproof.engine.many import run_all
+    from stormproof.engine.plan import size_of
+    from stormproof.engine.progress import RunProgress
+    from stormproof.engine.work import group_failures
 
-    def __init__(self, progress: Progress, task: TaskID) -> None:
-        self._progress, self._task = progress, task
-
-    def started(self, record: RunRecord, survey: Survey) -> None:
-        done = survey.cells - survey.cells_left
-        self._progress.update(self._task, total=survey.cells, completed=done)
-        self._progress.start_task(self._task)
-
-    def advanced(self, result: ChunkResult) -> None:
-        self._progress.advance(self._task, sum(result.done.values()))
-
-    def ended(self, summary: Summary) -> None:
-        """The display closes when the last network is done."""
-
-
-@contextmanager
-def _display(names: Iterable[str]) -> Iterator[dict[str, Watch]]:
-    """Bars for all networks together on a terminal; plain lines in a log."""
-    from stormproof.engine.progress import watch_on
-
-    if not console.err.is_terminal:
-        yield {name: watch_on(console.err) for name in names}
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console.err) as progress:
-        yield {name: _Bar(progress, progress.add_task(name, start=False, total=None)) for name in names}
-
-
-def _run(config: RunConfig, watch: Watch) -> None:
-    from stormproof.engine.run import run
-    from stormproof.engine.work import alike
-
-    failures = run(config, [watch]).failures
-    if failures:
-        cells = counted(len(failures), "cell")
-        raise RunError(f"{cells} failed; the same command tries again. First: {alike(failures)[0]}")
+    cells = sum(size_of(config).cells for config in runs)
+    progress = RunProgress(console.err, runs=len(runs), cells=cells)
+    for outcome in run_all(runs, executor_for(runs[0], cells), [progress]):
+        if outcome.error is not None:
+            raise outcome.error
+        failures = outcome.summary.failures if outcome.summary else []
+        if failures:
+            first = group_failures(failures)[0]
+            raise RunError(
+                f"{counted(len(failures), 'cell')} of {outcome.config.name} failed. First: {first}"
+            )
 
 
 def answer(found: Mapping[str, Scores]) -> Table:
-    """Clean score, mean score under each suite, and how much of the clean score is kept over all of them."""
+    """Clean score, mean score under each suite, and the share of the clean score that is kept overall."""
     images = next(iter(found.values())).images
     title = f"\nThree networks in the storm: {images} scenes of the built-in street, scores in %"
     name = Column("network", no_wrap=True)
@@ -160,7 +130,7 @@ def answer(found: Mapping[str, Scores]) -> Table:
 
 
 def findings(found: Mapping[str, Scores]) -> list[str]:
-    """A sentence for each network: what it keeps, and under what it fails most."""
+    """One sentence per network: what it keeps, and its hardest conditions."""
     lines = []
     for name, scores in found.items():
         values = scores.cells[scores.headline]
@@ -187,13 +157,13 @@ def _kept(scores: Scores) -> float:
 
 
 def _close(out: Path, found: Mapping[str, Scores], seconds: float) -> None:
-    from stormproof.engine.progress import spoken
+    from stormproof.core.progress import spoken
 
     console.say(
-        f"\nDone in {spoken(seconds)}. The runs are in {out}; look closer with, for example:\n"
+        f"\nDone in {spoken(seconds)}. The runs are in {out}; for a closer look, for example:\n"
         f"  stormproof score {out / next(iter(found))}\n"
         "The same with your own ONNX file, and with your own COCO file:\n"
-        "  stormproof run --model onnx:MODEL.onnx --data world:test --suite imagenet-c --out runs/mine\n"
+        "  stormproof run --model onnx:MODEL.onnx --data world:test --conditions imagenet-c --out runs/mine\n"
         "  stormproof run --model onnx:MODEL.onnx --data coco:instances.json,images=FOLDER "
-        "--suite imagenet-c --out runs/mine-coco"
+        "--conditions imagenet-c --out runs/mine-coco"
     )

@@ -1,4 +1,4 @@
-"""`stormproof export`: a run's predictions in other formats."""
+"""`stormproof export`: write a run's predictions in other formats."""
 
 from __future__ import annotations
 
@@ -35,16 +35,17 @@ def export(
         bool, typer.Option("--partial", help="Leave out conditions that lack images.")
     ] = False,
     truth: Annotated[
-        bool, typer.Option("--truth", help="Write the truth of exactly the images run, as COCO annotations.")
+        bool,
+        typer.Option("--truth", help="Write the truth of the images that were run, as COCO annotations."),
     ] = False,
     plugin: Annotated[
-        list[str] | None, typer.Option(help="A file of own corruptions that move truth; repeatable.")
+        list[str] | None, typer.Option(help="A Python file of corruptions that move labels; repeatable.")
     ] = None,
 ) -> None:
     """Write a run's predictions, one file or folder per condition, for other tools.
 
-    COCO results use the dataset's own image and category ids; classes it does not have are left out.
-    Label maps keep the model's own numbers, named in classes.txt. Either is a model again: results:FOLDER.
+    COCO results use the dataset's own image and category ids; classes that it does not have are left out.
+    Label maps keep the model's own numbers, named in classes.txt. Both can be run again: results:FOLDER.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""`stormproof gallery`: see every corruption."""
+"""`stormproof gallery`: every corruption in one image."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stormproof.cli import app, console
-from stormproof.cli.options import Conditions, Seed, Suite, chosen_conditions, is_dataset
+from stormproof.cli.options import Conditions, Seed, chosen_conditions, is_dataset
 from stormproof.core.errors import InvalidOption, OutputError
 
 if TYPE_CHECKING:
@@ -25,15 +25,14 @@ def gallery(
         "gallery.png"
     ),
     conditions: Conditions = None,
-    suite: Suite = None,
     width: Annotated[int, typer.Option(help="Width of one tile in pixels.")] = 256,
     seed: Seed = 0,
-    index: Annotated[int, typer.Option(help="Which image of a dataset.")] = 0,
+    index: Annotated[int, typer.Option(help="The index of the image in a dataset.")] = 0,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing file.")] = False,
 ) -> None:
     """Render conditions side by side into one labelled image: every corruption, unless some are named.
 
-    Haze and defocus need depth: give a dataset that has it.
+    Haze and defocus need depth: they are shown for a dataset that has it.
 
     Examples:
 
@@ -41,7 +40,7 @@ def gallery(
 
         stormproof gallery street.jpg --conditions weather --out weather.png --width 400
 
-        stormproof gallery images:left,depth=depth --suite contextual --out haze.png
+        stormproof gallery images:left,depth=depth --conditions contextual --out haze.png
     """
     from stormproof.core.imagefile import write_image
     from stormproof.corruptions import find, registered
@@ -52,30 +51,31 @@ def gallery(
         raise InvalidOption(f"--width {width}: a tile is from 32 to 2048 pixels wide.")
     if out.exists() and not overwrite:
         raise OutputError(f"{out} exists; give another name with --out, or --overwrite.")
-    if conditions or suite:
-        chosen = chosen_conditions(conditions, suite)
+    if conditions:
+        chosen = chosen_conditions(conditions)
     else:
         graded = [name for name, found in registered().items() if found.severities]
         chosen = tuple(condition for name in graded for condition in every_severity(name))
     pixels, depth = _scene(image, index)
-    # What needs depth cannot be made from an image alone.
+    # Corruptions that need depth cannot be made from an image alone.
     rows = rows_of(c for c in chosen if c.corruption and (depth is not None or not find(c.corruption).needs))
     if not rows:
-        raise InvalidOption("None of these conditions can be made from an image alone; they need depth.")
+        raise InvalidOption(
+            "These conditions cannot be made from an image alone: they need depth; give a dataset with it."
+        )
     console.announce_compiling()
     height = max(round(pixels.shape[0] * width / pixels.shape[1]), 1)
     sheet = Sheet(rows, (height, width))
-    with console.progress("tiles") as bar:
-        task = bar.add_task("rendering", total=sum(1 + len(row) for row in rows.values()))
-        for row, column, condition, tile in tiles(pixels, rows, seed=seed, width=width, depth=depth):
+    made = tiles(pixels, rows, seed=seed, width=width, depth=depth)
+    with console.progress("rendering", sum(1 + len(row) for row in rows.values()), "tiles") as progress:
+        for row, column, condition, tile in progress.track(made):
             sheet.paste(row, column, condition, tile)
-            bar.advance(task)
     write_image(out, sheet.image())
     console.say(f"{out}: {len(rows)} corruptions, {sum(map(len, rows.values()))} conditions")
 
 
 def _scene(image: str, index: int) -> tuple[Image, Depth | None]:
-    """An image file's pixels, or those of an image of a dataset with its depth."""
+    """The pixels of an image file, or of an image of a dataset, with its depth."""
     from stormproof.core.imagefile import read_image
     from stormproof.datasets import open_dataset
 

@@ -1,8 +1,7 @@
-"""`stormproof inspect`: what a dataset holds, and what is wrong with it."""
+"""`stormproof inspect`: what a dataset contains, and what is wrong with it."""
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
@@ -16,8 +15,8 @@ from stormproof.datasets import kinds, open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.survey import Problem, Survey, check, evenly_spread, problems_of, survey
 
-_GLANCE = 200  # images looked at without --check
-_ROWS = 30  # classes shown on the terminal; --json has them all
+_GLANCE = 200  # images inspected without --check
+_ROWS = 30  # classes shown on the terminal; --json lists them all
 
 
 @app.command()
@@ -29,15 +28,15 @@ def inspect(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     data: Annotated[
         str | None,
-        typer.Option(help="For a model: a dataset whose first three images are predicted and drawn."),
+        typer.Option(help="For a model: predict and draw the first three images of this dataset."),
     ] = None,
 ) -> None:
-    """Describe a dataset (images, classes, labels, objects, problems), or how a model file is understood.
+    """Describe a dataset (images, classes, labels, objects, problems), or how a model file will be run.
 
-    A model shows its inputs and outputs on a real image (of the built-in street unless --data names another),
-    what was guessed and why; a draft of its card is written here.
+    For a model, it shows the inputs and outputs on a real image (of the built-in street unless --data names
+    another dataset), and what was guessed and why; it writes a draft of the model's card to this folder.
 
-    Without --check, images are not decoded and at most 200 are looked at. Exit code 1 means problems.
+    Without --check, images are not decoded and at most 200 are inspected. Exit code 1 means problems.
 
     Examples:
 
@@ -62,7 +61,7 @@ def inspect(
     found = _look(opened, check_all)
     if as_json:
         fingerprint = {"fingerprint": opened.fingerprint} if not found.problems else {}
-        console.out.print_json(json.dumps(found.summary() | fingerprint))
+        console.print_json(found.summary() | fingerprint)
     else:
         _print_tables(found)
         _report_problems(found.problems, as_json)
@@ -78,11 +77,10 @@ def _is_model(text: str) -> bool:
 
 def _look(dataset: Dataset, check_all: bool) -> Survey:
     indices = range(len(dataset)) if check_all else evenly_spread(len(dataset), _GLANCE)
-    with console.progress() as progress:
-        task = progress.add_task("checking" if check_all else "looking", total=len(indices))
+    with console.progress("checking" if check_all else "inspecting", len(indices)) as progress:
         if check_all:
-            return check(dataset, step=lambda: progress.advance(task))
-        return survey(dataset, indices, step=lambda: progress.advance(task))
+            return check(dataset, step=progress.advance)
+        return survey(dataset, indices, step=progress.advance)
 
 
 def _print_tables(found: Survey) -> None:
@@ -99,7 +97,7 @@ def _print_tables(found: Survey) -> None:
 
 
 def _facts(found: Survey) -> dict[str, str]:
-    glance = "" if found.looked_at == found.images else f" (looked at {found.looked_at})"
+    glance = "" if found.looked_at == found.images else f" (inspected {found.looked_at})"
     facts = {"images": f"{found.images}{glance}"}
     if found.missing_files:
         facts["image files"] = f"{found.missing_files} of {found.images} are missing; see the option images="
@@ -132,7 +130,7 @@ def _sizes(found: Survey) -> str:
 
 
 def _counts(noun: str, counts: dict[str, int]) -> Table:
-    """Classes with their counts, the most frequent first."""
+    """Classes with their counts, most frequent first."""
     table = Table(show_header=True)
     table.add_column("class")
     table.add_column(noun, justify="right")
@@ -147,10 +145,10 @@ def _counts(noun: str, counts: dict[str, int]) -> Table:
 
 
 def _report_problems(problems: list[Problem], as_json: bool) -> None:
-    """Every problem on a line of its own, whole, so that it can be copied and searched."""
+    """One line per problem, not wrapped, so that it can be copied and searched."""
     if as_json:
         listed = [{"where": problem.where, "what": problem.what} for problem in problems]
-        console.out.print_json(json.dumps({"problems": listed}))
+        console.print_json({"problems": listed})
         return
     for problem in problems:
         line = f"{problem.where}: {problem.what}" if problem.where else problem.what

@@ -88,7 +88,7 @@ def verify(
         stormproof leaderboard verify entry.json --model onnx:net.onnx --data coco:val.json --cells 5
     """
     from stormproof.core.files import make_folder, write_text
-    from stormproof.engine.progress import watch_on
+    from stormproof.engine.progress import RunProgress
     from stormproof.report.leaderboard.submission import as_json, read_submission
     from stormproof.report.leaderboard.verify import verify as run_again
 
@@ -107,7 +107,7 @@ def verify(
             seed=seed,
             enhance=enhance or (),
             tolerance=tolerance,
-            watches=[watch_on(console.err)],
+            watches=[RunProgress(console.err)],
         )
     columns = ("submitted", "again", "difference")
     table = console.table(f"{entry.model.name}: {entry.measure} (%)", ["condition"], columns)

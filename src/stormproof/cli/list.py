@@ -1,9 +1,8 @@
-"""`stormproof list`: what there is."""
+"""`stormproof list`: what is available."""
 
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Mapping
 from enum import StrEnum
 from textwrap import fill
@@ -34,7 +33,7 @@ def list_(
     what: Annotated[What, typer.Argument(help="What to list.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """List corruptions, suites, benchmarks, built-in models, or kinds of datasets, adapters and decoders.
+    """List corruptions, suites, benchmarks, built-in models, or the kinds of datasets, models and decoders.
 
     Examples:
 
@@ -57,7 +56,7 @@ def list_(
     }[what]
     found = rows()
     if as_json:
-        print(json.dumps(found, indent=1, ensure_ascii=False))
+        console.print_json(found)
     else:
         console.out.print(table(found))
 
@@ -102,7 +101,7 @@ def _suites() -> list[dict[str, Any]]:
 def _corruption_table(rows: list[dict[str, Any]]) -> Table:
     table = Table("corruption", "family", "what happens", "severities 1, 2, 3 …", box=None, pad_edge=False)
     for row in rows:
-        # A parameter without values is one that every condition gives.
+        # A parameter without values is one that every condition must give.
         ladders = "\n".join(
             f"{key} {' '.join(map(str, _folded(values))) or '…'} {row['units'][key]}".rstrip()
             for key, values in row["parameters"].items()
@@ -117,7 +116,7 @@ def _folded(values: list[object]) -> list[object]:
 
 
 def _suite_table(rows: list[dict[str, Any]]) -> Table:
-    # Names are never cut, so that they can be copied; the other columns give way.
+    # Names are never cut, so that they can be copied; the other columns shrink.
     first, last = Column("suite", no_wrap=True), Column("corruptions", no_wrap=True)
     words = Column("what it is", overflow="fold", min_width=10)
     table = Table(first, "size", words, last, box=None, pad_edge=False)
@@ -168,7 +167,7 @@ def _adapters() -> list[dict[str, Any]]:
 
 
 def _kinds(known: Mapping[str, Opener]) -> list[dict[str, Any]]:
-    """Kinds of specs with their options; one whose package does not load has none to show."""
+    """Kinds of specs with their options; a kind whose package cannot be loaded shows the reason."""
     from stormproof.core.errors import StormproofError
     from stormproof.core.spec import keyword_options
 
@@ -235,7 +234,7 @@ def _models() -> list[dict[str, Any]]:
 
 
 def _model_table(rows: list[dict[str, Any]]) -> Table:
-    # The scores give way; all else is short and stays in one line.
+    # The scores wrap; everything else is short and stays on one line.
     fixed = [Column(words, no_wrap=True) for words in ("model", "task", "size", "training", "world")]
     table = Table(*fixed, "clean score, %", box=None, pad_edge=False)
     for row in rows:

@@ -1,4 +1,4 @@
-"""`stormproof merge`: shards of a run into one folder."""
+"""`stormproof merge`: join the shards of a run."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ def merge(
 ) -> None:
     """Join runs that were made with --shard i/n into one folder.
 
-    Folders of many models are joined model by model. A damaged part is refused, with the command that makes
-    it again.
+    Folders of plans are joined run by run. A damaged part is refused, with the command that makes it again.
 
     Examples:
 
@@ -41,7 +40,7 @@ def merge(
 
 
 def _merge(out: Path, shards: list[Path]) -> bool:
-    """Join the shards of one run; whether it is complete."""
+    """Join the shards of one run; returns whether it is complete."""
     from stormproof.results.run import Run
     from stormproof.results.store.merge import merge as merge_runs
 

@@ -1,17 +1,23 @@
-"""Options that several verbs share, and the names that a shell completes for them."""
+"""Options that several verbs share, the settings of a run as flags, and the names that a shell completes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from enum import StrEnum
+import inspect
+from collections.abc import Callable, Iterable
+from enum import Enum, StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Optional, Union, get_args, get_origin
 
 import typer
+from rich.markup import escape
 
 from stormproof.core.errors import InvalidOption
+from stormproof.engine.config import RunConfig, settings_of, shown_default
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from stormproof.core.condition import Condition
 
 
@@ -21,7 +27,7 @@ class Images(StrEnum):
 
 
 def complete_conditions(incomplete: str) -> list[str]:
-    """The last of a list: suites and corruptions, then severities."""
+    """Completes the last item of a list: suites and corruptions, then severities."""
     from stormproof.core.condition import SEVERITIES
     from stormproof.corruptions import SUITES, registered
 
@@ -44,9 +50,10 @@ def complete_datasets(incomplete: str) -> list[str]:
 
 
 def complete_models(incomplete: str) -> list[str]:
+    from stormproof.core.spec import with_plugins
     from stormproof.models import ADAPTERS
 
-    return _starting(incomplete, (f"{kind}:" for kind in ADAPTERS))
+    return _starting(incomplete, (f"{kind}:" for kind in with_plugins(ADAPTERS, "stormproof.models")))
 
 
 def complete_measures(incomplete: str) -> list[str]:
@@ -65,21 +72,97 @@ def _starting(incomplete: str, words: Iterable[str]) -> list[str]:
     return [word for word in words if word.startswith(incomplete)]
 
 
-Conditions = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--conditions",
-        "-c",
-        help="Such as 'fog@3', 'fog@1-3', 'snow', 'imagenet-c', 'haze\\[beta=0.04]' or several, separated by "
-        "commas; repeatable.",
-        autocompletion=complete_conditions,
-    ),
-]
-# Another spelling: a suite is named as any other condition is.
-Suite = Annotated[list[str] | None, typer.Option("--suite", hidden=True, autocompletion=complete_conditions)]
+def _completing(words: list[str]) -> Callable[[str], list[str]]:
+    def complete(incomplete: str) -> list[str]:
+        return _starting(incomplete, words)
+
+    return complete
 
 
-# Of what 'stormproof run' made.
+_COMPLETE: dict[str, Callable[[str], list[str]]] = {
+    "models": complete_models,
+    "datasets": complete_datasets,
+    "conditions": complete_conditions,
+    "benchmarks": complete_benchmarks,
+    "measures": complete_measures,
+}
+
+
+def with_settings(config: type[BaseModel]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Gives a verb one flag for each setting of a configuration.
+
+    The verb takes them as a dictionary, its first parameter; what is not given on the command line is None.
+    """
+
+    def decorate(verb: Callable[..., None]) -> Callable[..., None]:
+        flags = {name: _flag(name, config) for name in settings_of(config)}
+        _, *own = inspect.signature(verb, eval_str=True).parameters.values()
+
+        def command(**given: Any) -> None:
+            settings = {name: given.pop(name) for name in flags}
+            for name, (field, setting) in settings_of(config).items():
+                if get_origin(field.annotation) is dict:
+                    settings[name] = _pairs((setting.flags or (f"--{name}",))[0], settings[name])
+            verb(settings, **given)
+
+        command.__name__, command.__doc__ = verb.__name__, verb.__doc__
+        command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*flags.values(), *own)]
+        )
+        return command
+
+    return decorate
+
+
+def _flag(name: str, config: type[BaseModel]) -> inspect.Parameter:
+    """The flag of a setting; its value is None where it is not given."""
+    kind = _kind(settings_of(config)[name][0].annotation)
+    if get_origin(kind) in (tuple, dict):
+        kind = list[str]
+    elif _is_choice(kind):
+        kind = str  # the configuration says what is wrong with another value, as it does for a file
+    annotation: Any = Annotated[Optional[kind], _option(name, config)]  # noqa: UP045  a value, not a type
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+def _option(name: str, config: type[BaseModel] = RunConfig) -> Any:
+    """A setting as an option: its spellings, its help and its default in words."""
+    field, setting = settings_of(config)[name]
+    kind, complete, text = _kind(field.annotation), _COMPLETE.get(setting.completes), setting.help
+    if _is_choice(kind):
+        choices = [str(choice.value) for choice in kind]
+        text = f"{text.removesuffix('.')}: {', '.join(choices)}."
+        complete = _completing(choices)
+    return typer.Option(
+        *(setting.flags or (f"--{name.replace('_', '-')}",)),
+        help=escape(text),
+        show_default=shown_default(field, setting) or False,
+        autocompletion=complete,
+    )
+
+
+def _kind(annotation: Any) -> Any:
+    """The type of a setting that may be absent."""
+    if get_origin(annotation) in (Union, UnionType):
+        return next(one for one in get_args(annotation) if one is not type(None))
+    return annotation
+
+
+def _is_choice(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Enum)
+
+
+def _pairs(flag: str, texts: list[str] | None) -> dict[str, str] | None:
+    if texts is None:
+        return None
+    pairs = [text.partition("=") for text in texts]
+    for text, (key, equals, _) in zip(texts, pairs, strict=True):
+        if not key or not equals:
+            raise InvalidOption(f"{flag} {text}: write key=value.")
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+# For verbs about what 'stormproof run' made.
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that 'stormproof run' made.")]
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders that 'stormproof run' made.")]
 Subjects = Annotated[
@@ -92,7 +175,7 @@ Subjects = Annotated[
 ]
 Data = Annotated[str | None, typer.Option(help="The dataset, if it has moved since the run.")]
 Measure = Annotated[
-    str | None, typer.Option(help="What to compare by. Default: the headline that most runs have.")
+    str | None, typer.Option(help="What to compare by. Default: the headline measure of most runs.")
 ]
 Reference = Annotated[str | None, typer.Option(help="The run that CD, rCD and gains refer to.")]
 Requirements = Annotated[Path, typer.Option(help="A requirements.yaml.")]
@@ -103,7 +186,7 @@ Plugins = Annotated[
 ]
 Replicates = Annotated[int, typer.Option(help="Bootstrap replicates.", min=2)]
 
-# Of datasets, and of what is made of them.
+# For verbs about datasets, and about what is made from them.
 Opened = Annotated[
     str,
     typer.Argument(help="What to open, as kind:path[,option=value…].", autocompletion=complete_datasets),
@@ -112,27 +195,28 @@ Original = Annotated[str, typer.Argument(metavar="DATASET", help="A dataset, e.g
 Derived = Annotated[
     Path, typer.Option("--out", "-o", metavar="DIR", help="A new folder, or an unfinished one to continue.")
 ]
-Styles = Annotated[str, typer.Option(help="A folder of paintings; without it our own styles.")]
+Styles = Annotated[str, typer.Option(help="A folder of paintings. Default: the built-in styles.")]
 Layout = Annotated[str | None, typer.Option("--format", help="Layout: coco, yolo, voc, cityscapes …")]
 ImageFormat = Annotated[Images, typer.Option(help="png keeps every pixel; jpg is smaller.")]
 
-Limit = Annotated[int | None, typer.Option(help="Only the first N images.")]
-Seed = Annotated[int, typer.Option(help="Another seed gives other noise.")]
+# Settings of a run that other verbs take, too.
+Conditions = Annotated[list[str] | None, _option("conditions")]
+Limit = Annotated[int | None, _option("limit")]
+Seed = Annotated[int, _option("seed")]
 Workers = Annotated[int, typer.Option("--workers", "-j", help="Worker processes; 0 means one per core.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def chosen_conditions(conditions: list[str] | None, suite: list[str] | None) -> tuple[Condition, ...]:
-    """What the two options name; at least one condition."""
+def chosen_conditions(conditions: list[str] | None) -> tuple[Condition, ...]:
+    """The conditions that --conditions names: at least one."""
     from stormproof.corruptions.grammar import read_conditions
 
-    named = [*(suite or []), *(conditions or [])]
-    if not named:
+    if not conditions:
         fix = "fog@3, snow, imagenet-c@3, or several separated by commas"
-        raise InvalidOption(f"Say under which conditions, with --conditions: {fix}.")
-    return read_conditions(named)
+        raise InvalidOption(f"No conditions given; name them with --conditions: {fix}.")
+    return read_conditions(conditions)
 
 
 def is_dataset(text: str) -> bool:
-    """Whether a source is a dataset as kind:path, rather than an image or a folder of them."""
+    """Whether a source is a dataset as kind:path, rather than an image or a folder of images."""
     return ":" in text and not Path(text).exists()

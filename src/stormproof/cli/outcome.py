@@ -1,4 +1,4 @@
-"""Runs on the command line: stopped at any time, and what is said of what they did."""
+"""What the verbs that run models have in common: how they stop, and what they report."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _CAUSES = 20  # of failures, in the terminal
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """While the block runs, Ctrl-C and SIGTERM end the command with the one that continues it."""
+    """While the block runs, Ctrl-C and SIGTERM end the command and print the one that continues it."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         yield
     except KeyboardInterrupt:
-        console.fail("Stopped; what was finished is kept.")
+        console.fail("Stopped; finished chunks are kept.")
         say_continue()
         raise typer.Exit(130) from None
     except StoreError:
-        raise  # the folder is refused: the same command would be refused again
+        raise  # the folder is refused, and the same command would be refused again
     except StormproofError as error:
         console.fail(str(error))
         say_continue()
@@ -45,7 +45,7 @@ def _interrupt(signum: int, frame: FrameType | None) -> None:
 
 
 def require_success(summary: Summary) -> None:
-    """Name the images that could not be read; where any other cell failed, end the command."""
+    """Name the images that could not be read; end the command if any other cell failed."""
     if summary.failed:
         list_failures(summary)
         say_continue()
@@ -54,22 +54,22 @@ def require_success(summary: Summary) -> None:
 
 
 def list_failures(summary: Summary) -> None:
-    """Failures by what went wrong; the cells themselves are in the failures folder."""
-    from stormproof.engine.work import alike
+    """Failures by cause; the cells themselves are in the failures folder."""
+    from stormproof.engine.work import group_failures
 
-    causes = alike(summary.failed)
+    causes = group_failures(summary.failed)
     for cause in causes[:_CAUSES]:
         console.note(f"failed: {cause}")
     if len(causes) > _CAUSES:
         console.note(f"… and {len(causes) - _CAUSES} more, in the folder 'failures'.")
     console.fail(
         f"{counted(len(summary.failed), 'cell')} failed; {summary.done.total()} were done and are kept. "
-        "The failed ones are tried again by the same command."
+        "The same command tries the failed ones again."
     )
 
 
 def say_unreadable(summary: Summary) -> None:
-    """Images that could not be read: counted and named, and nothing that stops the rest."""
+    """Count and name the images that could not be read; they do not stop the rest."""
     names = list(summary.unreadable.values())
     if names:
         console.note(
@@ -78,7 +78,7 @@ def say_unreadable(summary: Summary) -> None:
 
 
 def left_out(images: int) -> str:
-    """What is said of images without a prediction under any condition."""
+    """The sentence about images without a prediction under any condition."""
     return f"{counted(images, 'image')} could not be read and {'is' if images == 1 else 'are'} left out"
 
 

@@ -1,10 +1,7 @@
-"""`stormproof quality`: how far each condition takes the images of a dataset from the clean ones."""
+"""`stormproof quality`: how far each condition moves the images of a dataset from the clean ones."""
 
 from __future__ import annotations
 
-import csv
-import json
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from stormproof.cli import app, console
-from stormproof.cli.options import Conditions, Opened, Seed, Suite, Workers, chosen_conditions
-from stormproof.core.errors import InvalidOption
+from stormproof.cli.options import Conditions, Opened, Seed, Workers, chosen_conditions
+from stormproof.core.errors import InvalidOption, counted
 from stormproof.core.processes import worker_count
 
 if TYPE_CHECKING:
@@ -28,13 +25,12 @@ _COLUMNS = (("RMSE", 2), ("SNR dB", 2), ("SSIM", 3), ("VIF", 3), ("IFC", 2))
 def quality(
     dataset: Opened,
     conditions: Conditions = None,
-    suite: Suite = None,
     measure: Annotated[
         str | None,
         typer.Option(help="Other measures, separated by commas: gradient_ssim,colour_wasserstein …"),
     ] = None,
     by_size: Annotated[
-        bool, typer.Option("--by-size", help="Also on small, medium and large objects; with --measure.")
+        bool, typer.Option("--by-size", help="Also for small, medium and large objects; requires --measure.")
     ] = False,
     limit: Annotated[
         int | None, typer.Option(help="At most this many images, spread evenly over the dataset.")
@@ -46,8 +42,8 @@ def quality(
 ) -> None:
     """Measure image quality under each condition: RMSE, SNR, SSIM, VIF and IFC, as means over images.
 
-    The numbers depend on the seed and on each image's id, not on the number of workers. Images that a
-    condition leaves as they are have no finite SNR or IFC and do not count in these two means.
+    The numbers depend on the seed and on each image's id, not on the number of workers. An image that a
+    condition leaves unchanged has no finite SNR or IFC, and does not count in these two means.
 
     Examples:
 
@@ -62,10 +58,12 @@ def quality(
     if limit is not None and limit < 1:
         raise InvalidOption(f"--limit {limit}: it must be at least 1.")
     if by_size and measure is None:
-        raise InvalidOption("--by-size goes with --measure, as --measure gradient_ssim,colour_wasserstein.")
+        raise InvalidOption(
+            "--by-size requires --measure, such as --measure gradient_ssim,colour_wasserstein."
+        )
     from stormproof.tools import quality_by_size, quality_table
 
-    chosen = chosen_conditions(conditions, suite)
+    chosen = chosen_conditions(conditions)
     names = None if measure is None else [name.strip() for name in measure.split(",") if name.strip()]
     how = quality_table.whole if names is None else quality_by_size.by_size(names, objects=by_size)
     measured = _measured(dataset, chosen, limit, seed, worker_count(workers), how)
@@ -85,11 +83,9 @@ def quality(
         ]
         table = _size_table(records)
     if as_json:
-        print(json.dumps(records, indent=1))
+        console.print_json(records)
     elif as_csv:
-        writer = csv.DictWriter(sys.stdout, list(records[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(records)
+        console.print_csv(records)
     else:
         console.out.print(table)
 
@@ -97,7 +93,7 @@ def quality(
 def _measured(
     spec: str, conditions: tuple[Condition, ...], limit: int | None, seed: int, workers: int, how: Any
 ) -> list[Any]:
-    """What `how` finds of each image, with a progress bar."""
+    """The measures `how` computes for each image."""
     from stormproof.datasets import open_dataset
     from stormproof.datasets.survey import evenly_spread
     from stormproof.tools.quality_table import measure
@@ -106,13 +102,9 @@ def _measured(
     count = len(open_dataset(spec))
     indices = evenly_spread(count, count if limit is None else limit)
     workers = max(min(workers, len(indices)), 1)
-    measured = []
-    with console.progress("images") as bar:
-        task = bar.add_task(f"measuring {len(conditions)} conditions", total=len(indices))
-        for image in measure(spec, conditions, indices=indices, seed=seed, workers=workers, how=how):
-            measured.append(image)
-            bar.advance(task)
-    return measured
+    images = measure(spec, conditions, indices=indices, seed=seed, workers=workers, how=how)
+    with console.progress(f"measuring {counted(len(conditions), 'condition')}", len(indices)) as progress:
+        return list(progress.track(images))
 
 
 def _table(rows: list[Row]) -> Table:

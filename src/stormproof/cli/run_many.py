@@ -1,4 +1,4 @@
-"""`stormproof run` with many models: one plan, one progress, one table at the end."""
+"""`stormproof run` with many models: one plan, one progress bar, one summary at the end."""
 
 from __future__ import annotations
 
@@ -14,45 +14,47 @@ from stormproof.cli.outcome import list_failures, say_continue, say_unreadable, 
 from stormproof.core.errors import InvalidOption, StormproofError
 
 if TYPE_CHECKING:
-    from stormproof.engine.many import Entry, Outcome
+    from stormproof.engine.config import RunConfig
+    from stormproof.engine.many import Outcome
 
 
 def run_many(settings: Mapping[str, Any], source: str, *, dry_run: bool) -> None:
     """Plan, and unless it is a dry run execute, every run that the settings describe."""
     from stormproof.core.files import make_folder
     from stormproof.corruptions.plugins import load_plugins
-    from stormproof.engine.many import entries, run_all
-    from stormproof.engine.run import executor_for
-    from stormproof.engine.together import size_of, together_on
+    from stormproof.engine.executors import executor_for
+    from stormproof.engine.many import run_all, runs_of
+    from stormproof.engine.plan import size_of
+    from stormproof.engine.progress import RunProgress
     from stormproof.results.store.settings import SETTINGS, write_settings
 
     plugins = settings.get("plugin") or ()
     load_plugins([plugins] if isinstance(plugins, str) else plugins)
-    listed = entries(settings, source)
-    if any(entry.config.engine == "slurm" for entry in listed):
-        raise InvalidOption("Many models in one plan run on pool, local or ray; give Slurm one run each.")
+    runs = runs_of(settings, source)
+    if any(config.engine == "slurm" for config in runs):
+        raise InvalidOption(
+            "A plan of many models runs on pool, local or ray; use one run per model on Slurm."
+        )
     if dry_run:
-        _show(listed)
+        _print_plan(runs)
         return
-    cells = sum(size_of(entry.config).cells for entry in listed)
+    progress = RunProgress(console.err, runs=len(runs), cells=sum(size_of(config).cells for config in runs))
     write_settings(make_folder(Path(str(settings["out"]))) / SETTINGS, settings)  # to continue from
     with stoppable():
-        outcomes = run_all(
-            listed, executor_for(listed[0].config, 10**9), [together_on(console.err, listed, cells)]
-        )
+        outcomes = run_all(runs, executor_for(runs[0], 10**9), [progress])
     _report(outcomes, str(settings["out"]))
 
 
 def _report(outcomes: list[Outcome], out: str) -> None:
     for outcome in outcomes:
         if outcome.error is not None:
-            console.fail(f"{outcome.entry.name}: {outcome.error}")
+            console.fail(f"{outcome.config.name}: {outcome.error}")
         elif outcome.summary is not None and outcome.summary.failed:
-            console.note(f"{outcome.entry.name}:")
+            console.note(f"{outcome.config.name}:")
             list_failures(outcome.summary)
         elif outcome.summary is not None:
             say_unreadable(outcome.summary)
-            _compare(outcome)
+            _check_expected(outcome)
     bad = [outcome for outcome in outcomes if not outcome.complete]
     console.say(f"{out}: {len(outcomes) - len(bad)} of {len(outcomes)} models are done.")
     console.say(f"Score them with: stormproof score {out}")
@@ -61,35 +63,35 @@ def _report(outcomes: list[Outcome], out: str) -> None:
         raise typer.Exit(1)
 
 
-def _compare(outcome: Outcome) -> None:
-    """Say when the clean score is not what the model's card promises."""
-    if not outcome.entry.config.expect:
+def _check_expected(outcome: Outcome) -> None:
+    """Warn when the clean score is not the expected one."""
+    if not outcome.config.expect:
         return
     from stormproof.results.run import Run
     from stormproof.results.tables import expectations
 
-    run = Path(outcome.entry.config.out)
+    run = Path(outcome.config.out)
     try:
-        found = expectations(Run(run, data=outcome.entry.config.data_spec()).score(conditions=("clean",)))
+        found = expectations(Run(run, data=outcome.config.data_spec()).score(conditions=("clean",)))
     except StormproofError as error:
         found = [str(error)]
     for line in found:
-        console.note(f"warning: {outcome.entry.name}: {line}")
+        console.note(f"warning: {outcome.config.name}: {line}")
 
 
-def _show(listed: list[Entry]) -> None:
+def _print_plan(runs: list[RunConfig]) -> None:
     """The plan and its size; models are opened when it runs."""
-    from stormproof.engine.together import left_of, size_of
+    from stormproof.engine.plan import size_of
 
-    title = f"{len(listed)} runs; models are opened when they run"
+    title = f"{len(runs)} runs; models are opened when they run"
     table = console.table(title, ("run", "dataset"), ("images", "conditions", "cells", "left"))
     total = left = evaluations = 0
-    for entry in listed:
-        size, rest = size_of(entry.config), left_of(entry.config)
-        total, left, evaluations = total + size.cells, left + rest, evaluations + size.conditions
+    for config in runs:
+        size = size_of(config)
+        total, left, evaluations = total + size.cells, left + size.left, evaluations + size.conditions
         table.add_row(
-            Text(entry.name), Text(size.dataset), f"{size.images:,}", f"{size.conditions:,}",
-            f"{size.cells:,}", f"{rest:,}",
+            Text(str(config.name)), Text(size.dataset), f"{size.images:,}", f"{size.conditions:,}",
+            f"{size.cells:,}", f"{size.left:,}",
         )  # fmt: skip
     console.out.print(table)
     console.say(f"{evaluations:,} evaluations, {total:,} cells, of which {left:,} are left.")

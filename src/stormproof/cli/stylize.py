@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stormproof.cli import app, console
+from stormproof.cli import app
+from stormproof.cli.corrupt import write_dataset
 from stormproof.cli.options import Derived, ImageFormat, Images, Layout, Original, Styles, Workers
-from stormproof.core.errors import InvalidOption, counted
+from stormproof.core.errors import InvalidOption
 from stormproof.core.processes import worker_count
 
 if TYPE_CHECKING:
-    from stormproof.tools.derived.make import Order, Part
+    from stormproof.tools.derived.make import Part
 
 
 class Mode(StrEnum):
@@ -37,8 +38,10 @@ def stylize(
     sequence: Annotated[
         str | None, typer.Option(help="Several strengths: first:last:step, e.g. 0:1:0.1.")
     ] = None,
-    mode: Annotated[list[Mode] | None, typer.Option(help="What is repainted; repeatable.")] = None,
-    space: Annotated[Space, typer.Option(help="Where α blends.")] = Space.feature,
+    mode: Annotated[list[Mode] | None, typer.Option(help="What is stylized; repeatable.")] = None,
+    space: Annotated[
+        Space, typer.Option(help="Where strength blends: the network's features, or pixels.")
+    ] = Space.feature,
     feather: Annotated[
         float, typer.Option(help="Soften mask edges by this many pixels; 0 keeps them hard.")
     ] = 0.0,
@@ -46,25 +49,26 @@ def stylize(
         int, typer.Option("--styles-per-image", "-n", help="Different styles per image.")
     ] = 1,
     style_map: Annotated[
-        Path | None, typer.Option("--map", help="A style map to use again, ours or the authors' JSON.")
+        Path | None,
+        typer.Option("--map", help="A style map to reuse: a styles.json, or the paper's own JSON."),
     ] = None,
     network: Annotated[
         str, typer.Option(help="built-in, adain:ENCODER,decoder=FILE, magenta:….")
     ] = "built-in",
     layout: Layout = None,
     images: ImageFormat = Images.png,
-    quality: Annotated[int, typer.Option(help="Of JPEG, 1 to 100.")] = 95,
+    quality: Annotated[int, typer.Option(help="JPEG quality, 1 to 100.")] = 95,
     as_paper: Annotated[
         bool, typer.Option("--as-paper", help="JPEG quality 75 at every stage, as in the paper.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="Another seed draws other styles.")] = 0,
+    seed: Annotated[int, typer.Option(help="A different seed gives different styles.")] = 0,
     workers: Workers = 0,
 ) -> None:
     """Write a stylized dataset: every image repainted in the style of another (AdaIN), annotations kept.
 
-    Which style an image gets depends on the seed and its id, not on order, workers or machine;
-    DIR/styles.json says which, and --map takes it again. Several strengths or modes get a folder
-    each. A run that was stopped goes on when it is started again.
+    The style of an image depends on the seed and the image's id, not on order, workers or machine;
+    DIR/styles.json records it, and --map reuses it. Several strengths or modes get a folder each. If it is
+    stopped, the same command continues it.
 
     Examples:
 
@@ -91,7 +95,7 @@ def stylize(
     )  # fmt: skip
     suffix = ".jpg" if as_paper else f".{images.value}"
     order = Order(dataset, parts, chosen, "val", suffix, seed, quality)
-    write(order, out, worker_count(workers), "stylizing")
+    write_dataset(order, out, worker_count(workers), "stylizing")
 
 
 def read_sequence(text: str) -> tuple[float, ...]:
@@ -126,31 +130,3 @@ def _parts(
             versions = tuple(Version(str(condition), k, per_image, feather, paper) for k in range(per_image))
             parts.append(Part(folder, versions))
     return tuple(parts)
-
-
-def write(order: Order, out: Path, workers: int, verb: str) -> None:
-    """Make the dataset with a progress bar; failures are named at the end and make the exit code 1."""
-    from stormproof.datasets import find_writer, open_dataset
-    from stormproof.tools.derived.make import destination_of, make_dataset
-
-    count = len(open_dataset(order.data).ids)
-    with console.progress("images") as bar:
-        task = bar.add_task(verb, total=count)
-        files, failed = make_dataset(
-            order, out, workers=min(workers, count), advance=lambda: bar.advance(task)
-        )
-    console.say(
-        f"{out}: {counted(files, 'file')} of {counted(count - len(failed), 'image')}, as {order.format}"
-    )
-    console.say(f"check them with: stormproof verify {out}")
-    writer, destinations = find_writer(order.format), [destination_of(order, p, out) for p in order.parts]
-    for destination in destinations:
-        console.say(f"open it with: {writer.spec(destination)}")
-    dropped = writer.drops(destinations[0])
-    if dropped:
-        console.warn(f"{order.format} has no place for {dropped}, so these were left out.")
-    for row in failed[:5]:
-        console.fail(f"{row.id}: {row.error}")
-    if failed:
-        console.fail(f"{len(failed)} of {count} images failed; start again to retry them.")
-        raise typer.Exit(1)

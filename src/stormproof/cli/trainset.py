@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from stormproof.cli import app
+from stormproof.cli.corrupt import write_dataset
 from stormproof.cli.options import Derived, ImageFormat, Images, Layout, Original, Styles, Workers
-from stormproof.cli.stylize import write
 from stormproof.core.processes import worker_count
 
 
@@ -24,7 +24,7 @@ class Mix(StrEnum):
 def trainset(
     dataset: Original,
     out: Derived,
-    mix: Annotated[Mix, typer.Option(help="What it is made of.")] = Mix.combined,
+    mix: Annotated[Mix, typer.Option(help="What the training set consists of.")] = Mix.combined,
     corruption: Annotated[
         str | None, typer.Option("--condition", help="With --mix corrupted: the condition, e.g. fog@3.")
     ] = None,
@@ -32,14 +32,14 @@ def trainset(
     alpha: Annotated[float, typer.Option(help="Strength of stylization, 0 to 1.")] = 1.0,
     network: Annotated[str, typer.Option(help="The style network.")] = "built-in",
     layout: Layout = None,
-    split: Annotated[str, typer.Option(help="What the new dataset calls itself.")] = "train",
+    split: Annotated[str, typer.Option(help="The name of the split.")] = "train",
     images: ImageFormat = Images.png,
-    seed: Annotated[int, typer.Option(help="Another seed draws other styles and noise.")] = 0,
+    seed: Annotated[int, typer.Option(help="A different seed gives different styles and noise.")] = 0,
     workers: Workers = 0,
 ) -> None:
-    """Write a training set that a trainer takes as it is.
+    """Write a training set that a trainer can use directly.
 
-    standard is the dataset as it was; stylized has every image in another's style; combined has both
+    standard is the dataset unchanged; stylized has every image in the style of another; combined has both
     (michaelis 2019); corrupted has every image clean and under one condition (kamann 2020, section 6).
 
     Examples:
@@ -56,4 +56,4 @@ def trainset(
     versions = versions_of(mix.value, condition=corruption, styles=styles, alpha=alpha, network=network)
     chosen = choose_format(open_dataset(dataset), layout, Spec.parse(dataset).kind)
     order = Order(dataset, (Part("", versions),), chosen, split, f".{images.value}", seed)
-    write(order, out, worker_count(workers), mix.value)
+    write_dataset(order, out, worker_count(workers), mix.value)

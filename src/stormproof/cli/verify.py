@@ -1,4 +1,4 @@
-"""`stormproof verify`: whether a run, or corrupted copies, are what was written."""
+"""`stormproof verify`: whether a run, or a folder of copies, is what was written."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def verify(
     no_data: Annotated[
         bool,
         typer.Option(
-            "--no-data", help="Check a run without its dataset; image names and pixels are then left out."
+            "--no-data", help="Check a run without its dataset: image names and pixels are not checked."
         ),
     ] = False,
 ) -> None:
     """Check every part of a run, or every file of a manifest.
 
-    Of a run: its record, the seal of every part, that each holds the cells it should, names and contents of
-    the images, and that every value is in range. Of copies: the SHA-256 of every file.
+    For a run: its record, the seal and the cells of every part, the range of every value, and the names and
+    contents of the images. For copies: the SHA-256 of every file.
 
     Examples:
 
@@ -54,9 +54,9 @@ def _verify_run(run: Path, data: str | None, no_data: bool) -> bool:
 
     opened = Run(run, data=data)
     if not no_data:
-        opened.dataset  # noqa: B018  a dataset that is not there must be said, not passed over
+        opened.dataset  # noqa: B018  a missing dataset is an error here
     found = [str(error) for error in problems(opened, deep=True)]
-    if not found and not no_data and opened.record.copies is None:
+    if not found and not no_data:
         found = [f"{name} changed since the run" for name in changed_images(opened)]
     for problem in found:
         console.fail(problem)
@@ -74,12 +74,9 @@ def _verify_copies(folder: Path) -> None:
     from stormproof.tools import corrupted_copies as copies
 
     listed = copies.read_manifest(folder)
-    problems = []
-    with console.progress("files") as bar:
-        for copy in bar.track(listed, description="verifying"):
-            problem = copies.check(folder, copy)
-            if problem:
-                problems.append(problem)
+    with console.progress("verifying", len(listed), "files") as progress:
+        checked = [copies.check(folder, copy) for copy in progress.track(listed)]
+    problems = [problem for problem in checked if problem]
     for problem in problems:
         console.fail(problem)
     if problems:

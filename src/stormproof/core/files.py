@@ -261,7 +261,14 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def make_folder(path: Path) -> Path:
-    """Create a folder, if needed, and return it."""
+    """Create a folder, if needed, and return it.
+
+    None is created directly below `/`: there it is a typing error, or a disk that is not mounted.
+    """
+    missing = [folder for folder in (path.absolute(), *path.absolute().parents) if not folder.exists()]
+    if missing and str(missing[-1].parent) == "/":
+        fix = f"check the path, or create {missing[-1]} first"
+        raise OutputError(f"Cannot create {path}: {missing[-1]} does not exist; {fix}.")
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -157,6 +157,11 @@ class ContextFiles:
             raise DatasetError(file, "has no baseline, which is needed to compute depth from disparity.")
         return replace(context, depth=depth_from_disparity(disparity, calibration))
 
+    def of(self, index: int) -> tuple[Path, ...]:
+        """The files beside one sample."""
+        kinds = (self.depth, self.disparity, self.calibration, self.right)
+        return tuple(kind[index] for kind in kinds if kind is not None)
+
     def paths(self) -> list[Path]:
         kinds = (self.depth, self.disparity, self.calibration, self.right)
         return list(dict.fromkeys(path for kind in kinds if kind is not None for path in kind))
@@ -208,6 +213,10 @@ class DatasetWithContext(Wrapper):
         context = self.files.read(index, sample.context)
         self._check_sizes(index, sample, context)
         return replace(sample, context=context)
+
+    def context_files(self, index: int) -> tuple[Path, ...]:
+        """The files behind a sample's context, whose content belongs to the sample's."""
+        return self.files.of(self.kept[index])
 
     def truth(self, index: int) -> Truth:
         return self.dataset.truth(self.kept[index])

@@ -19,23 +19,32 @@ from stormproof.datasets.dataset import Dataset
 def content_of(dataset: Dataset, index: int, image: Image) -> str:
     """Size and digest of an image that has just been read: of its file, or of its pixels if it has none.
 
+    Where depth or other context comes from files, their size and digest follow after a +.
+
     >>> import numpy as np
     >>> content_of([], 0, np.zeros((2, 2, 3), np.uint8)).partition(":")[0]
     '12'
     """
     stored = stored_content(dataset, index)
-    return _described(image.tobytes()) if stored is None else stored
+    return _described(image.tobytes()) + context_content(dataset, index) if stored is None else stored
 
 
 def stored_content(dataset: Dataset, index: int) -> str | None:
     """Size and digest of an image's file as it is now; None if it has no file or the file is gone."""
     source = _source(dataset, index)
     try:
-        if isinstance(source, Path):
-            return file_content(source)
-        return None if source is None else _described(source.read())
+        if source is None:
+            return None
+        own = file_content(source) if isinstance(source, Path) else _described(source.read())
+        return own + context_content(dataset, index)
     except OSError:
         return None
+
+
+def context_content(dataset: Dataset, index: int) -> str:
+    """The part of an image's content that is about the files behind its context; empty if there are none."""
+    files = getattr(dataset, "context_files", None)
+    return "" if files is None else "+" + _described(b"".join(path.read_bytes() for path in files(index)))
 
 
 def file_content(path: Path) -> str:

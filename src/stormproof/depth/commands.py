@@ -80,8 +80,8 @@ def depth(
     opened = open_dataset(dataset)
     folder = DepthFolder(out)
     made = 0
-    with console.progress("images") as bar:
-        for i in bar.track(range(len(opened)), description="depth"):
+    with console.progress("depth", len(opened)) as progress:
+        for i in progress.track(range(len(opened))):
             made += make_depth(opened[i], folder, estimator, known, opened.semantic_classes)
     console.say(
         f"{out}: {made} depth maps made, {len(opened) - made} kept; open the dataset with depth={out}"

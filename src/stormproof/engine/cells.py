@@ -1,7 +1,7 @@
-"""From images to answers: decode once, corrupt under every condition, ask the model in batches.
+"""From images to rows: decode once, corrupt under every condition, call the model in batches.
 
-Cells go through in the order of rows: image by image, conditions by their string. One bad cell costs only
-itself: a batch that fails is asked again image by image.
+Cells are done in the order of rows: image by image, conditions sorted as strings. One bad cell costs only
+itself: when the model fails on a batch, it is called again image by image.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from stormproof.core.imagefile import read_image
 from stormproof.core.sample import Image, Prediction, Sample, Truth, as_rgb
 from stormproof.corruptions import apply, truth_under
 from stormproof.datasets.image_files import content_of, copy_of, file_content
-from stormproof.engine.guard import ModelTimeout, ask, check_prediction, describe, is_watched, trace_of
-from stormproof.engine.in_hand import write_in_hand
+from stormproof.engine.crash_notes import write_note
+from stormproof.engine.guard import ModelTimeout, check_prediction, describe, is_worker, predict, trace_of
 from stormproof.engine.pair import Pair, forget_pair, pair_for
 from stormproof.engine.work import Attempt, Failure, Times, Work
 from stormproof.metrics.quality import Change, change
@@ -31,12 +31,20 @@ from stormproof.models.model import Model, Precomputed
 from stormproof.results.store.schema import Row
 
 Wanted = Mapping[int, Sequence[Condition]]
-PATIENCE = 3  # calls that may hang on one image before its other conditions are left untried
+PATIENCE = 3  # model calls that may hang on one image before its other conditions are skipped
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ready:
-    """A cell whose image is waiting for the model."""
+class DecodedImage:
+    """A sample as read, with the digest that identifies it."""
+
+    sample: Sample
+    content: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PreparedCell:
+    """A cell whose corrupted image is ready for the model."""
 
     index: int
     id: str
@@ -50,89 +58,81 @@ class Ready:
         return Failure(self.index, self.id, str(self.condition), kind, error, trace)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Read:
-    """An image as read, with what tells it from any other."""
-
-    sample: Sample
-    content: str
-
-
-def answers(
+def run_cells(
     pair: Pair, attempt: Attempt, wanted: Wanted, before: Mapping[int, str], times: Times
 ) -> Iterator[Row | Failure]:
-    """Every wanted cell's answer or failure, in the order of rows.
+    """The row or the failure of every wanted cell, in the order of rows.
 
-    `before` is the content of images as rows that are there recorded it: other pixels are refused.
+    `before` holds the content of images as existing rows recorded it: different pixels are refused.
     """
     if isinstance(pair.model, Precomputed):
         return _looked_up(attempt.work, pair, pair.model, wanted, times)
-    if attempt.work.device is not None and not attempt.one_by_one:
-        from stormproof.engine.on_device import AskingOnDevice  # torch is loaded for it alone
+    if attempt.work.config.device is not None and not attempt.one_by_one:
+        from stormproof.engine.on_device import DeviceChunkRunner  # loads torch
 
-        return AskingOnDevice(pair, pair.model, attempt, before, times).answers(wanted)
-    return Asking(pair, pair.model, attempt, before, times).answers(wanted)
+        return DeviceChunkRunner(pair, pair.model, attempt, before, times).rows(wanted)
+    return ChunkRunner(pair, pair.model, attempt, before, times).rows(wanted)
 
 
 def _looked_up(
     work: Work, pair: Pair, model: Precomputed, wanted: Wanted, times: Times
 ) -> Iterator[Row | Failure]:
-    """Answers that were made beforehand: no image is decoded."""
+    """Rows of precomputed predictions: no image is decoded."""
     for index, conditions in wanted.items():
         name = pair.dataset.ids[index]
         for condition in conditions:
             start = perf_counter()
             try:
-                said = model.lookup(name, condition)
+                found = model.lookup(name, condition)
                 size = pair.dataset.size(index)
                 times.model += perf_counter() - start
-                known = pair.dataset.truth(index)
-                truth = truth_under(known, size, condition, seed=work.seed, image_id=name)
-                yield _row(work, pair, index, name, condition, size, said, truth)
+                clean = pair.dataset.truth(index)
+                truth = truth_under(clean, size, condition, seed=work.config.seed, image_id=name)
+                yield _row(work, pair, index, name, condition, size, found, truth)
             except Exception as error:
                 yield Failure(index, name, str(condition), "model", describe(error), trace_of(error))
 
 
-class Asking:
-    """One attempt at a chunk with a model that must be asked."""
+class ChunkRunner:
+    """One attempt at the cells of a chunk with a model that must be called."""
 
     def __init__(
         self, pair: Pair, model: Model, attempt: Attempt, before: Mapping[int, str], times: Times
     ) -> None:
-        self._work, self._attempt = attempt.work, attempt
+        self._work, self._config, self._attempt = attempt.work, attempt.work.config, attempt
         self._pair, self._model, self._before, self._times = pair, model, before, times
         self._hung: Counter[int] = Counter()
 
-    def answers(self, wanted: Wanted) -> Iterator[Row | Failure]:
-        size = 1 if self._attempt.one_by_one else self._work.batch
-        prepared = self._prepared(wanted)
+    def rows(self, wanted: Wanted) -> Iterator[Row | Failure]:
+        size = 1 if self._attempt.one_by_one else self._config.batch
+        prepared = self._prepare(wanted)
         while batch := list(islice(prepared, size)):
-            yield from self._answered(batch)
-            batch.clear()  # its images go before those of the next are made
+            yield from self._run_batch(batch)
+            batch.clear()  # its images are freed before those of the next are made
 
-    def _answered(self, batch: Sequence[Ready | Failure]) -> Iterator[Row | Failure]:
-        waiting = [cell for cell in batch if isinstance(cell, Ready)]
-        answered = self._predicted(waiting) if waiting else iter(())
+    def _run_batch(self, batch: Sequence[PreparedCell | Failure]) -> Iterator[Row | Failure]:
+        waiting = [cell for cell in batch if isinstance(cell, PreparedCell)]
+        predicted = self._predict(waiting) if waiting else iter(())
         for cell in batch:
-            yield cell if isinstance(cell, Failure) else next(answered)
+            yield cell if isinstance(cell, Failure) else next(predicted)
 
-    def _prepared(self, wanted: Wanted) -> Iterator[Ready | Failure]:
+    def _prepare(self, wanted: Wanted) -> Iterator[PreparedCell | Failure]:
         """The corrupted images; at most a batch of them exists at any time."""
         for index, conditions in wanted.items():
-            read = self._decoded(index)
+            decoded = self._decode(index)
             for condition in conditions:
-                guilty = self._attempt.skip.get((index, str(condition)))
-                if guilty is not None:
-                    kind, error, trace = "death", guilty, ""
-                elif isinstance(read, Exception):
-                    kind, error, trace = "image", describe(read), trace_of(read)
+                fatal = self._attempt.skip.get((index, str(condition)))
+                if fatal is not None:
+                    kind, error, trace = "death", fatal, ""
+                elif isinstance(decoded, Exception):
+                    kind, error, trace = "image", describe(decoded), trace_of(decoded)
                 else:
-                    yield self._corrupted(read, index, condition, last=len(conditions) == 1)
+                    yield self._corrupt(decoded, index, condition, last=len(conditions) == 1)
                     continue
                 yield Failure(index, self._pair.dataset.ids[index], str(condition), kind, error, trace)
 
-    def _decoded(self, index: int) -> Read | Exception:
-        """The sample and its content, or why there is none."""
+    def _decode(self, index: int) -> DecodedImage | Exception:
+        """The sample and its content, or the error that reading it raised."""
         start = perf_counter()
         try:
             sample = self._pair.dataset[index]
@@ -142,90 +142,90 @@ class Asking:
         finally:
             self._times.decode += perf_counter() - start
             self._times.decoded += 1
-        if self._work.copies is None and self._before.get(index, content) != content:
+        if self._before.get(index, content) != content:
             raise StoreError(
                 f"{sample.id} of {self._pair.dataset.name} is not the image that this run began with. "
                 "Restore the file, or run into another folder."
             )
-        return Read(sample, content)
+        return DecodedImage(sample, content)
 
-    def _corrupted(self, read: Read, index: int, condition: Condition, last: bool) -> Ready | Failure:
-        """An image for the model, which may write into it: not the sample's own unless that is done with."""
-        start, sample = perf_counter(), read.sample
+    def _corrupt(
+        self, decoded: DecodedImage, index: int, condition: Condition, last: bool
+    ) -> PreparedCell | Failure:
+        """An image that the model may write into: never the sample's own while that is still needed."""
+        start, sample = perf_counter(), decoded.sample
         try:
-            if self._work.copies is not None and not condition.is_clean:
-                return self._copied(sample, index, condition)
-            changed = apply(
+            if self._config.copies is not None and not condition.is_clean:
+                return self._read_copy(sample, index, condition)
+            corrupted = apply(
                 sample,
                 condition,
-                seed=self._work.seed,
+                seed=self._config.seed,
                 classes=self._pair.dataset.classes,
                 semantic_classes=self._pair.dataset.semantic_classes,
             )
-            moved = change(sample.image, changed.image)
+            moved = change(sample.image, corrupted.image)
         except Exception as error:
             return Failure(index, sample.id, str(condition), "corruption", describe(error), trace_of(error))
         else:
-            own = not last and np.may_share_memory(changed.image, sample.image)
-            image = changed.image.copy() if own else changed.image
-            return Ready(index, sample.id, condition, image, changed.truth, read.content, moved)
+            shared = not last and np.may_share_memory(corrupted.image, sample.image)
+            image = corrupted.image.copy() if shared else corrupted.image
+            return PreparedCell(index, sample.id, condition, image, corrupted.truth, decoded.content, moved)
         finally:
             self._times.corrupt += perf_counter() - start
 
-    def _copied(self, sample: Sample, index: int, condition: Condition) -> Ready:
-        """The copy of an image that somebody made under a condition, with the truth it has there."""
-        assert self._work.copies is not None
-        path = copy_of(Path(self._work.copies), self._pair.dataset, index, condition)
+    def _read_copy(self, sample: Sample, index: int, condition: Condition) -> PreparedCell:
+        """The copy of an image that was made beforehand, with the truth under its condition."""
+        path = copy_of(Path(str(self._config.copies)), self._pair.dataset, index, condition)
         image, size = read_image(path), (sample.image.shape[0], sample.image.shape[1])
         if image.shape[:2] != size:
             raise InvalidImage(f"{path} is {image.shape[:2]} (height, width), its original {size}.")
-        truth = truth_under(sample.truth, size, condition, seed=self._work.seed, image_id=sample.id)
+        truth = truth_under(sample.truth, size, condition, seed=self._config.seed, image_id=sample.id)
         moved = change(sample.image, image) if image.shape == sample.image.shape else None
-        return Ready(index, sample.id, condition, image, truth, file_content(path), moved)
+        return PreparedCell(index, sample.id, condition, image, truth, file_content(path), moved)
 
-    def _predicted(self, cells: Sequence[Ready]) -> Iterator[Row | Failure]:
-        """Ask now; make rows as they are taken, since a packed noisy label map is larger than the map."""
-        tired = self._hung[cells[0].index] >= PATIENCE
-        if len(cells) == 1 and tired:
+    def _predict(self, cells: Sequence[PreparedCell]) -> Iterator[Row | Failure]:
+        """Call the model now, make rows on demand: a packed noisy label map is larger than the map."""
+        if len(cells) == 1 and self._hung[cells[0].index] >= PATIENCE:
             return iter([cells[0].failed("timeout", f"not tried: {PATIENCE} calls on this image hung")])
-        if is_watched():
-            in_hand = [(cell.index, str(cell.condition)) for cell in cells]
-            write_in_hand(self._work.out, self._attempt.chunk, in_hand)
+        if is_worker():
+            in_progress = [(cell.index, str(cell.condition)) for cell in cells]
+            write_note(self._work.out, self._attempt.chunk, in_progress)
         start = perf_counter()
         try:
-            said = ask(self._model, [as_rgb(cell.image) for cell in cells], self._work.timeout)
+            found = predict(self._model, [as_rgb(cell.image) for cell in cells], self._config.timeout)
         except Exception as error:
             if isinstance(error, ModelTimeout):
                 self._reopen()
             if len(cells) > 1:
-                return (answer for cell in cells for answer in self._alone(cell))
+                return (outcome for cell in cells for outcome in self._predict_alone(cell))
             self._hung[cells[0].index] += isinstance(error, ModelTimeout)
             kind = "timeout" if isinstance(error, ModelTimeout) else "model"
             return iter([cells[0].failed(kind, describe(error), trace_of(error))])
         finally:
             self._times.model += perf_counter() - start
-        return (self._checked(cell, answer) for cell, answer in zip(cells, said, strict=True))
+        return (self._checked(cell, one) for cell, one in zip(cells, found, strict=True))
 
-    def _alone(self, cell: Ready) -> Iterator[Row | Failure]:
-        """Ask about one image of a batch that failed, made anew: the model may have written into it."""
-        read = self._decoded(cell.index)
-        if isinstance(read, Exception):
-            return iter([cell.failed("image", describe(read), trace_of(read))])
-        again = self._corrupted(read, cell.index, cell.condition, last=True)
-        return self._predicted([again]) if isinstance(again, Ready) else iter([again])
+    def _predict_alone(self, cell: PreparedCell) -> Iterator[Row | Failure]:
+        """One image of a batch that failed, made again because the model may have written into it."""
+        decoded = self._decode(cell.index)
+        if isinstance(decoded, Exception):
+            return iter([cell.failed("image", describe(decoded), trace_of(decoded))])
+        again = self._corrupt(decoded, cell.index, cell.condition, last=True)
+        return self._predict([again]) if isinstance(again, PreparedCell) else iter([again])
 
-    def _checked(self, cell: Ready, said: Prediction) -> Row | Failure:
+    def _checked(self, cell: PreparedCell, found: Prediction) -> Row | Failure:
         size = (cell.image.shape[0], cell.image.shape[1])
         try:
             return _row(
-                self._work, self._pair, cell.index, cell.id, cell.condition, size, said,
+                self._work, self._pair, cell.index, cell.id, cell.condition, size, found,
                 cell.truth, cell.content, cell.change,
             )  # fmt: skip
         except Exception as error:
             return cell.failed("model", describe(error), trace_of(error))
 
     def _reopen(self) -> None:
-        # A call that was cut off may have left the model in any state.
+        # A call that was interrupted may have left the model in any state.
         forget_pair()
         self._pair = pair_for(self._work)
         assert isinstance(self._pair.model, Model)
@@ -234,19 +234,17 @@ class Asking:
 
 def _row(
     work: Work, pair: Pair, index: int, name: str, condition: Condition, size: tuple[int, int],
-    said: object, truth: Truth, content: str | None = None, change: Change | None = None,
+    found: object, truth: Truth, content: str | None = None, change: Change | None = None,
 ) -> Row:  # fmt: skip
-    """A checked row, with the confusion of its label map where the truth has one."""
+    """A checked row, with the confusion of its label map where there is a true one."""
     model, dataset = pair.model, pair.dataset
-    known, semantic = (
-        len(model.classes or dataset.classes),
-        len(model.semantic_classes or dataset.semantic_classes),
-    )
-    answer = check_prediction(said, size, known, semantic)
+    classes = len(model.classes or dataset.classes)
+    semantic_classes = len(model.semantic_classes or dataset.semantic_classes)
+    prediction = check_prediction(found, size, classes, semantic_classes)
     confusion = None
-    if answer.semantic is not None and truth.semantic is not None:
-        side = max(len(dataset.semantic_classes), semantic)
-        confusion = Confusion.of(truth.semantic, answer.semantic, classes=side, name=name)
+    if prediction.semantic is not None and truth.semantic is not None:
+        side = max(len(dataset.semantic_classes), semantic_classes)
+        confusion = Confusion.of(truth.semantic, prediction.semantic, classes=side, name=name)
     return Row.of(
-        index, name, condition, work.recipe(condition), size, answer, confusion, content, change
+        index, name, condition, work.recipe(condition), size, prediction, confusion, content, change
     )  # fmt: skip

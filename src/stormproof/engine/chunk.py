@@ -1,9 +1,10 @@
-"""Doing one chunk: find what is missing, answer it, write the part file."""
+"""One chunk: find what is missing, run it, write the part file; and what to try next when a worker dies."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from heapq import merge
 from operator import itemgetter
 from pathlib import Path
@@ -11,12 +12,12 @@ from time import perf_counter
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import OutputError, RunError, StoreError, StormproofError
-from stormproof.core.files import sweep
-from stormproof.engine.cells import answers
-from stormproof.engine.heartbeat import beating
-from stormproof.engine.in_hand import clear_in_hand
+from stormproof.core.files import make_folder, sweep
+from stormproof.engine.cells import run_cells
+from stormproof.engine.crash_notes import beating, clear_note, read_note
 from stormproof.engine.pair import pair_for
 from stormproof.engine.work import Attempt, ChunkResult, Failure, Times, Work
+from stormproof.models.fingerprint import fingerprint
 from stormproof.results.store.parts import (
     failures_of,
     failures_path,
@@ -29,9 +30,14 @@ from stormproof.results.store.parts import (
 )
 from stormproof.results.store.schema import Cell, Row
 
+PARDONED = 1  # deaths without consequence: a machine may be short of memory for a moment
+NEVER_OPENED = 10  # deaths before the first image after which the model is taken not to open
+FATAL = 4  # cells that kill workers after which a chunk is given up
+TOO_MANY = 32  # deaths, whatever their cause
+
 
 def missing_cells(work: Work, chunk: int, held: Iterable[Cell]) -> dict[int, list[Condition]]:
-    """The images of a chunk with the conditions under which its part does not hold them."""
+    """The images of a chunk, with the conditions under which its part does not have them."""
     held = set(held)
     missing = {
         index: [condition for condition, text in named if (index, text) not in held]
@@ -40,54 +46,10 @@ def missing_cells(work: Work, chunk: int, held: Iterable[Cell]) -> dict[int, lis
     return {index: conditions for index, conditions in missing.items() if conditions}
 
 
-def do_chunk(attempt: Attempt) -> ChunkResult:
-    """Answer the missing cells of a chunk and write its part anew, old rows included."""
-    work = attempt.work
-    path, times = part_path(work.out, attempt.chunk), Times()
-    held = held_cells(path, work.key)
-    missing = missing_cells(work, attempt.chunk, held)
-    if not missing:
-        # A worker wrote the part and was lost before it could say so.
-        whole = Counter(text for named in work.cells(attempt.chunk).values() for _, text in named)
-        return ChunkResult(work.out, attempt.chunk, dict(whole))
-    clear_in_hand(work.out, attempt.chunk)  # of a run that was killed: it blames nobody
-    pair = pair_for(work)
-    start = perf_counter()  # opening the model is not the chunk's cost
-    sweep(path)
-    before = held_contents(path, work.key)
-    answered = ((outcome.cell, outcome) for outcome in answers(pair, attempt, missing, before, times))
-    done: Counter[str] = Counter()
-    failures: list[Failure] = []
-    with writing_part(path, work.key) as part:
-        for (_, text), outcome in merge(held_rows(path, work.key), answered, key=itemgetter(0)):
-            if isinstance(outcome, Failure):
-                failures.append(outcome)
-                continue
-            part.add(outcome)
-            if isinstance(outcome, Row):
-                done[text] += 1
-        # Before the part takes its name: a kill in between leaves a chunk that is simply done again.
-        tried = {(index, str(condition)) for index, tried in missing.items() for condition in tried}
-        _tell(failures_path(work.out, attempt.chunk), failures, {*held} | tried)
-    clear_in_hand(work.out, attempt.chunk)
-    times.total = perf_counter() - start
-    return ChunkResult(work.out, attempt.chunk, dict(done), tuple(failures), times)
-
-
-def _tell(path: Path, failures: Iterable[Failure], settled: set[Cell]) -> None:
-    """Record failures, beside those of cells that only an earlier command asked for."""
-    try:
-        known = failures_of(path)
-    except StoreError:  # what a damaged record named is tried again when it is asked for
-        known = []
-    earlier = [row for row in known if (row["index"], row["condition"]) not in settled]
-    write_failures(path, [*earlier, *(failure.as_dict() for failure in failures)])
-
-
 def do_chunk_safely(attempt: Attempt) -> ChunkResult:
-    """`do_chunk`, with what keeps its run from going on as a result: other runs may share the workers.
+    """`do_chunk`, with errors of its run returned as a result, since other runs may share the workers.
 
-    A disk that is full is no run's own affair, and raised.
+    A full disk concerns all runs, and is raised.
     """
     try:
         with beating(attempt):
@@ -98,3 +60,106 @@ def do_chunk_safely(attempt: Attempt) -> ChunkResult:
         return ChunkResult(attempt.work.out, attempt.chunk, error=StoreError(str(error)))
     except StormproofError as error:
         return ChunkResult(attempt.work.out, attempt.chunk, error=RunError(str(error)))
+
+
+def do_chunk(attempt: Attempt) -> ChunkResult:
+    """Run the missing cells of a chunk and write its part again, existing rows included."""
+    work = attempt.work
+    path, times = part_path(work.out, attempt.chunk), Times()
+    held = held_cells(path, work.key)
+    missing = missing_cells(work, attempt.chunk, held)
+    if not missing:
+        # A worker wrote the part and was lost before it could report.
+        whole = Counter(text for named in work.cells(attempt.chunk).values() for _, text in named)
+        return ChunkResult(work.out, attempt.chunk, dict(whole))
+    clear_note(work.out, attempt.chunk)  # left by a run that was killed: it blames nobody
+    pair = pair_for(work)
+    start = perf_counter()  # opening the model is not the chunk's cost
+    _check_files(work)
+    sweep(path)
+    before = {
+        index: content
+        for (index, text), content in held_contents(path, work.key).items()
+        if work.config.copies is None or text == "clean"  # the other rows are about copies
+    }
+    outcomes = ((outcome.cell, outcome) for outcome in run_cells(pair, attempt, missing, before, times))
+    done: Counter[str] = Counter()
+    failures: list[Failure] = []
+    with writing_part(path, work.key) as part:
+        for (_, text), outcome in merge(held_rows(path, work.key), outcomes, key=itemgetter(0)):
+            if isinstance(outcome, Failure):
+                failures.append(outcome)
+                continue
+            part.add(outcome)
+            if isinstance(outcome, Row):
+                done[text] += 1
+        _check_files(work)  # once more: what was made with other files must not become a part
+        # Before the part takes its name: a kill in between leaves a chunk that is simply run again.
+        tried = {(index, str(condition)) for index, tried in missing.items() for condition in tried}
+        _record_failures(failures_path(work.out, attempt.chunk), failures, {*held} | tried)
+    clear_note(work.out, attempt.chunk)
+    times.total = perf_counter() - start
+    return ChunkResult(work.out, attempt.chunk, dict(done), tuple(failures), times)
+
+
+def _check_files(work: Work) -> None:
+    """Refuse to go on when a file that conditions are made of has changed since the run was planned."""
+    for name, digest in work.files.items():
+        if fingerprint([Path(name)], {}) != digest:
+            raise StoreError(
+                f"{name} changed while the run was going on. Restore it, or run into another folder."
+            )
+
+
+def _record_failures(path: Path, failures: Iterable[Failure], settled: set[Cell]) -> None:
+    """Write failures, beside those of cells that only an earlier command asked for."""
+    try:
+        known = failures_of(path)
+    except StoreError:  # the cells of a damaged record are tried again when they are asked for
+        known = []
+    earlier = [row for row in known if (row["index"], row["condition"]) not in settled]
+    write_failures(path, [*earlier, *(failure.as_dict() for failure in failures)])
+
+
+def after_death(attempt: Attempt, cause: str) -> Attempt | ChunkResult:
+    """The next attempt at a chunk whose worker died, or its failure.
+
+    First the same again; then image by image, until two workers in a row die of one cell; then without it.
+    One death alone proves nothing: whoever kills processes hits whatever is in progress.
+    """
+    work, deaths = attempt.work, attempt.deaths + 1
+    if deaths >= TOO_MANY or len(attempt.skip) >= FATAL:
+        return _give_up(attempt, f"{cause}; {deaths} workers died of this chunk")
+    note = read_note(work.out, attempt.chunk)
+    clear_note(work.out, attempt.chunk)  # the next may die before it writes its own
+    if deaths <= PARDONED:
+        return replace(attempt, deaths=deaths)
+    if not note and not attempt.one_by_one and deaths >= NEVER_OPENED:
+        error = RunError(
+            f"{cause} {deaths} times before its first image: the model does not open there. "
+            "Try --engine local to see why, or fewer --workers if memory is short."
+        )
+        return ChunkResult(work.out, attempt.chunk, error=error)
+    if not note:
+        return replace(attempt, deaths=deaths)
+    if attempt.one_by_one and len(note) == 1:
+        if attempt.suspect != note[0]:
+            return replace(attempt, deaths=deaths, suspect=note[0])
+        skip = {**attempt.skip, note[0]: f"{cause} on this image"}
+        return replace(attempt, deaths=deaths, suspect=None, skip=skip)
+    return replace(attempt, deaths=deaths, one_by_one=True)
+
+
+def _give_up(attempt: Attempt, reason: str) -> ChunkResult:
+    work = attempt.work
+    ids = pair_for(work).dataset.ids
+    missing = missing_cells(work, attempt.chunk, held_cells(part_path(work.out, attempt.chunk), work.key))
+    failures = tuple(
+        Failure(index, ids[index], text, "death", attempt.skip.get((index, text), reason))
+        for index, conditions in missing.items()
+        for text in map(str, conditions)
+    )
+    path = failures_path(work.out, attempt.chunk)
+    make_folder(path.parent)
+    write_failures(path, [failure.as_dict() for failure in failures])
+    return ChunkResult(work.out, attempt.chunk, failures=failures)

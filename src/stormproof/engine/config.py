@@ -1,23 +1,28 @@
-"""What a run is asked to do: the settings of `run.yaml`, which are the flags of `stormproof run`."""
+"""The settings of a run, declared once: flags, Python keywords and `run.yaml` follow from `RunConfig`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
-from enum import StrEnum
+from enum import Enum, StrEnum
+from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic.fields import FieldInfo
 
 from stormproof.core.errors import InvalidOption
 from stormproof.core.files import read_yaml
-from stormproof.corruptions.presets import Preset, find_preset
+
+if TYPE_CHECKING:
+    from stormproof.corruptions.presets import Preset
 
 
 class Engine(StrEnum):
-    """Where chunks are done."""
+    """Where chunks are run."""
 
     local = "local"
     pool = "pool"
@@ -25,24 +30,33 @@ class Engine(StrEnum):
     slurm = "slurm"
 
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a field of `RunConfig` says beyond its name, type, limits and default."""
+
+    help: str
+    flags: tuple[str, ...] = ()  # the spellings on the command line, where they are not just --name
+    completes: str = ""  # the names that a shell offers: models, datasets, conditions, benchmarks
+    default: str = ""  # the default in words, where the value alone says little
+    replaces: tuple[str, ...] = ()  # the settings of a file that this one removes when given as a flag
+    per_model: bool = False  # whether each entry of `models:` may have its own
+
+
 def _listed(value: Any) -> Any:
-    """One string is a list of one, as people write it in YAML."""
+    """A single string is a list of one, as people write it in YAML."""
     return (value,) if isinstance(value, str) else value
 
 
 def _strings(value: Any) -> Any:
-    """Values of tags are strings, though YAML reads 2024 as a number."""
+    """The values of tags are strings, although YAML reads 2024 as a number."""
     if not isinstance(value, Mapping):
         return value
     return {key: str(text) if isinstance(text, int | float) else text for key, text in value.items()}
 
 
 Strings = Annotated[tuple[str, ...], BeforeValidator(_listed)]
-_RIVALS = {  # settings that a flag removes, since both cannot hold
-    "data": ("benchmark", "root"),
-    "benchmark": ("data", "suite", "conditions"),
-}
-EXPECTED = {  # by pydantic's types of error, which are part of its interface, as its sentences are not
+PLAN = ("models", "datasets")  # the settings of a plan of many runs, in place of model and data
+EXPECTED = {  # keyed by pydantic's error types, which are part of its interface; its sentences are not
     "string_type": "a string",
     "int_type": "a whole number",
     "int_parsing": "a whole number",
@@ -60,37 +74,112 @@ EXPECTED = {  # by pydantic's types of error, which are part of its interface, a
 
 
 class RunConfig(BaseModel):
-    """Settings of a run. Each has a flag of the same name; unknown ones are errors."""
+    """The settings of one run. Unknown ones are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
-    model: str
-    out: str
-    data: str | None = None
-    benchmark: str | None = None
-    root: str | None = None
-    suite: Strings = ()
-    conditions: Strings = ()
-    enhance: Strings = ()
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    limit: Annotated[int | None, Field(ge=1)] = None
-    workers: Annotated[int, Field(ge=0)] = 0
-    batch: Annotated[int, Field(ge=1)] = 8
-    chunk: Annotated[int | None, Field(ge=1)] = None
-    engine: Engine = Engine.pool
-    address: str | None = None
-    gpus: Annotated[float, Field(ge=0)] = 0.0
-    slurm: dict[str, str | int] = {}
-    shard: str = "1/1"
-    timeout: Annotated[float | None, Field(gt=0)] = None
-    precision: Annotated[float, Field(ge=0, lt=50)] = 0.0  # percentage points of mPC; 0: the full grid
-    measure: str | None = None  # what tables print first and --precision is about; none: as usual
-    tags: Annotated[dict[str, str], BeforeValidator(_strings)] = {}
-    track: Strings = ()
-    plugin: Strings = ()
-    copies: str | None = None
-    device: str | None = None
-    expect: dict[str, float] = {}
+    model: Annotated[
+        str,
+        Setting(
+            "kind:file, package.module:attribute or script.py:function.", completes="models", per_model=True
+        ),
+    ]
+    data: Annotated[
+        str | None,
+        Setting(
+            "The dataset, e.g. coco:val.json,images=val2017.",
+            completes="datasets",
+            replaces=("benchmark", "root"),
+        ),
+    ] = None
+    out: Annotated[str, Setting("The run folder. Naming an existing one continues its run.")]
+    name: Annotated[
+        str | None, Setting("What tables call this run.", default="the model's name", per_model=True)
+    ] = None
+    conditions: Annotated[
+        Strings,
+        Setting(
+            "Conditions and suites: 'imagenet-c', 'fog@3', 'fog@1-3', 'snow', 'haze[beta=0.04]', or several "
+            "separated by commas; repeatable.",
+            flags=("--conditions", "-c"),
+            completes="conditions",
+        ),
+    ] = ()
+    benchmark: Annotated[
+        str | None,
+        Setting(
+            "A paper's benchmark, e.g. coco-c; requires --root. --conditions then selects part of it.",
+            completes="benchmarks",
+            replaces=("data", "conditions"),
+        ),
+    ] = None
+    root: Annotated[str | None, Setting("The folder of the benchmark's dataset.")] = None
+    enhance: Annotated[
+        Strings, Setting("Enhance images first: clahe, nlm, style; repeatable.", per_model=True)
+    ] = ()
+    seed: Annotated[int, Field(ge=0, lt=2**63), Setting("A different seed gives different noise.")] = 0
+    limit: Annotated[int | None, Field(ge=1), Setting("Only the first N images.")] = None
+    workers: Annotated[
+        int,
+        Field(ge=0),
+        Setting(
+            "Worker processes, or Slurm jobs.",
+            flags=("--workers", "-j"),
+            default="one per core; one with --device",
+        ),
+    ] = 0
+    batch: Annotated[int, Field(ge=1), Setting("Images per model call.")] = 8
+    chunk: Annotated[
+        int | None,
+        Field(ge=1),
+        Setting("Images per part file; at most one chunk per worker is lost when a run is killed."),
+    ] = None
+    engine: Annotated[Engine, Setting("Where chunks are run.")] = Engine.pool
+    address: Annotated[str | None, Setting("The address of a Ray cluster.")] = None
+    gpus: Annotated[float, Field(ge=0), Setting("GPUs per Ray task.")] = 0.0
+    slurm: Annotated[
+        dict[str, str | int], Setting("A submitit option, e.g. slurm_partition=gpu; repeatable.")
+    ] = {}
+    shard: Annotated[
+        str, Setting("i/n: every n-th chunk, starting at the i-th; join shards with 'stormproof merge'.")
+    ] = "1/1"
+    timeout: Annotated[float | None, Field(gt=0), Setting("Seconds that one model call may take.")] = None
+    precision: Annotated[
+        float,
+        Field(ge=0, lt=50),
+        Setting(
+            "Stop as soon as the mean over corruptions is known to ± this many percentage points.",
+            default="0: run everything",
+        ),
+    ] = 0.0
+    measure: Annotated[
+        str | None,
+        Setting(
+            "The measure that tables print first, and that --precision is about.",
+            completes="measures",
+            default="the benchmark's, or AP, mask AP or mIoU",
+        ),
+    ] = None
+    tags: Annotated[
+        dict[str, str],
+        BeforeValidator(_strings),
+        Setting("key=value, for grouping runs in reports; repeatable.", flags=("--tag",), per_model=True),
+    ] = {}
+    track: Annotated[Strings, Setting("mlflow, wandb or tensorboard; repeatable.")] = ()
+    plugin: Annotated[Strings, Setting("A Python file that defines corruptions or metrics; repeatable.")] = ()
+    copies: Annotated[
+        str | None, Setting("Read corrupted images from DIR/<condition>/<file> instead of making them.")
+    ] = None
+    expect: Annotated[
+        dict[str, float],
+        Setting(
+            "The clean score to expect, e.g. AP=0.372; 'score' warns if it differs. Repeatable.",
+            per_model=True,
+        ),
+    ] = {}
+    device: Annotated[
+        str | None, Setting("Corrupt in batches on this device: cuda, cuda:1, cpu. The pixels are the same.")
+    ] = None
 
     @model_validator(mode="after")
     def _consistent(self) -> RunConfig:
@@ -104,17 +193,19 @@ class RunConfig(BaseModel):
         if turn > turns:
             raise ValueError(f"shard {self.shard}: the first number must not exceed the second")
         if self.address is not None and self.engine is not Engine.ray:
-            raise ValueError("address (--address) goes with --engine ray")
+            raise ValueError("address (--address) requires --engine ray")
         if self.gpus and self.engine is not Engine.ray:
-            raise ValueError("gpus (--gpus) goes with --engine ray; elsewhere the model's own options say it")
+            raise ValueError("gpus (--gpus) requires --engine ray; otherwise use the model's own options")
         if self.device is not None and self.copies is not None:
-            raise ValueError("copies (--copies) are corrupted already: leave device (--device) out")
+            raise ValueError("copies (--copies) are already corrupted: leave out device (--device)")
         if (self.device or "").startswith("cuda") and self.engine is Engine.ray and not self.gpus:
             raise ValueError(
-                "device (--device cuda) with --engine ray: Ray shows a task no GPU without --gpus 1"
+                "device (--device cuda) with --engine ray requires --gpus 1, or tasks see no GPU"
             )
         if self.slurm and self.engine is not Engine.slurm:
-            raise ValueError("slurm options (--slurm) go with --engine slurm")
+            raise ValueError("slurm options (--slurm) require --engine slurm")
+        if self.precision and self.shard != "1/1":
+            raise ValueError("precision (--precision) decides how much to run as it goes: leave out --shard")
         return self
 
     @property
@@ -124,17 +215,54 @@ class RunConfig(BaseModel):
 
     @property
     def preset(self) -> Preset | None:
+        from stormproof.corruptions.presets import find_preset  # loads every recipe
+
         return None if self.benchmark is None else find_preset(self.benchmark)
 
     def data_spec(self) -> str:
-        """The dataset, as named or as the benchmark finds it below its root."""
+        """The dataset as named, or as the benchmark finds it below its root."""
         if self.preset is not None and self.root is not None:
             return self.preset.locate(Path(self.root))
         return str(self.data)
 
 
+def settings_of(config: type[BaseModel]) -> dict[str, tuple[FieldInfo, Setting]]:
+    """Every setting that a configuration declares, in order."""
+    return {
+        name: (field, next(note for note in field.metadata if isinstance(note, Setting)))
+        for name, field in config.model_fields.items()
+    }
+
+
+def shown_default(field: FieldInfo, setting: Setting) -> str:
+    """The default as help shows it; empty where leaving a setting out needs no explanation."""
+    value = field.default
+    if setting.default or field.is_required() or isinstance(value, tuple | dict | None):
+        return setting.default
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def python_parameters(config: type[BaseModel], own: Mapping[str, Any]) -> list[Parameter]:
+    """The settings as parameters of a Python function: model and data by position, the others by keyword.
+
+    `own` holds the types that only Python takes, such as objects in place of specs.
+    """
+    listed = []
+    for name, (field, _) in settings_of(config).items():
+        default = Parameter.empty if field.is_required() else field.default
+        listed.append(
+            Parameter(
+                name,
+                Parameter.POSITIONAL_OR_KEYWORD if name in ("model", "data") else Parameter.KEYWORD_ONLY,
+                default=default.value if isinstance(default, Enum) else default,
+                annotation=own.get(name, field.annotation),
+            )
+        )
+    return listed
+
+
 def make_config(settings: Mapping[str, Any], source: str = "") -> RunConfig:
-    """Checked settings; every complaint in one line, with `source` in front."""
+    """Checked settings; all complaints are raised as one line that starts with `source`."""
     try:
         return RunConfig.model_validate(dict(settings))
     except ValidationError as error:
@@ -143,26 +271,31 @@ def make_config(settings: Mapping[str, Any], source: str = "") -> RunConfig:
 
 
 def overlay(settings: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a file, overridden by flags; a flag also removes the settings it excludes.
+    """The settings of a file, overridden by flags; a flag also removes the settings that it replaces.
 
     >>> overlay({"benchmark": "coco-c", "root": "coco", "seed": 1}, {"data": "images:x", "seed": None})
     {'seed': 1, 'data': 'images:x'}
     """
     given = {name: value for name, value in flags.items() if value is not None}
-    gone = {rival for name in given for rival in _RIVALS.get(name, ())} - given.keys()
+    known = settings_of(RunConfig)
+    gone = {other for name in given for other in known[name][1].replaces} - given.keys()
     return {name: value for name, value in settings.items() if name not in gone} | given
 
 
-def read_settings(path: Path) -> dict[str, Any]:
-    """The settings of a `run.yaml`, not yet checked: flags may add to them. Empty ones are not given."""
+def read_settings(path: Path, config: type[BaseModel] = RunConfig) -> dict[str, Any]:
+    """The settings of a `run.yaml`, unchecked because flags may add to them. Empty ones count as absent."""
     content = read_yaml(path, error=InvalidOption)
     if not isinstance(content, dict):
         raise InvalidOption(f"{path} must hold settings (model: …, data: …), not a {type(content).__name__}.")
-    known = (*RunConfig.model_fields, "models", "datasets", "suites")  # the latter in engine/many.py
-    unknown = [str(key) for key in content if key not in known]
-    if unknown:
-        raise InvalidOption(f"{path}: {'; '.join(map(_unknown, unknown))}.")
+    refuse_unknown([str(key) for key in content], (*config.model_fields, *PLAN), f"{path}: ")
     return {key: value for key, value in content.items() if value is not None}
+
+
+def refuse_unknown(names: Iterable[str], known: Collection[str], source: str = "") -> None:
+    """Refuse names that are not settings, with the nearest that is."""
+    unknown = [_unknown(name) for name in names if name not in known]
+    if unknown:
+        raise InvalidOption(f"{source}{'; '.join(unknown)}.")
 
 
 def _complaint(problem: Any) -> str:

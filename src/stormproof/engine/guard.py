@@ -1,4 +1,4 @@
-"""Calling a model that may raise, hang, or answer nonsense."""
+"""Calling a model that may raise, hang, or return nonsense."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ from stormproof.core.errors import InvalidPrediction
 from stormproof.core.sample import Image, Prediction
 from stormproof.models.model import Model
 
-_Answer = TypeVar("_Answer")
-GRACE = 2.0  # seconds between interrupting a call and ending the process that will not be interrupted
-_in_worker = False  # whether this process may be ended: only workers, which someone watches
+_Result = TypeVar("_Result")
+GRACE = 2.0  # seconds between interrupting a call and ending the process that cannot be interrupted
+_in_worker = False  # only workers may be ended, because someone watches them
 
 
-def may_be_ended() -> None:
-    """Say that this process is a worker: a call that cannot be interrupted may end it."""
+def mark_as_worker() -> None:
+    """Declare that this process is a worker: a call that cannot be interrupted may end it."""
     global _in_worker
     _in_worker = True
 
 
-def is_watched() -> bool:
-    """Whether this process is a worker, whose death someone will ask about."""
+def is_worker() -> bool:
     return _in_worker
 
 
@@ -38,16 +37,16 @@ class _Overdue(BaseException):
 
 
 class ModelTimeout(Exception):
-    """The model did not answer in time."""
+    """The model did not return in time."""
 
 
-def in_time(seconds: float | None, call: Callable[[], _Answer]) -> _Answer:
-    """What `call` gives, or `ModelTimeout` after `seconds`.
+def in_time(seconds: float | None, call: Callable[[], _Result]) -> _Result:
+    """The result of `call`, or `ModelTimeout` after `seconds`.
 
     A signal interrupts Python and most system calls. Code that never returns to Python cannot be
-    interrupted; in a worker the process then ends itself, and whoever watches it knows the cell in hand.
+    interrupted; a worker then ends itself, and the planning process knows which cells were in progress.
     The signal may come at any moment: it raises only until the call has ended, and always inside the guarded
-    block, which is why this is no context manager, whose own code would stand outside.
+    block. This is why it is not a context manager, whose own code would be outside the block.
     """
     possible = hasattr(signal, "SIGALRM") and threading.current_thread() is threading.main_thread()
     if seconds is None or not possible:
@@ -77,42 +76,42 @@ def in_time(seconds: float | None, call: Callable[[], _Answer]) -> _Answer:
             faulthandler.cancel_dump_traceback_later()
 
 
-def ask(model: Model, images: Sequence[Image], timeout: float | None) -> list[Prediction]:
-    """The model's predictions, one per image, or an error that says what it did instead."""
+def predict(model: Model, images: Sequence[Image], timeout: float | None) -> list[Prediction]:
+    """The model's predictions, one per image, or an error that says what it returned instead."""
     try:
-        said = in_time(timeout, lambda: model(images))
-    except SystemExit as error:  # not an Exception: it would end the run without a word
-        raise InvalidPrediction(f"the model ended the program, sys.exit({error.code!r})") from error
-    if not isinstance(said, list | tuple):
-        raise InvalidPrediction(f"the model returned a {type(said).__name__}, not a list of Prediction")
-    if len(said) != len(images):
-        raise InvalidPrediction(f"the model returned {len(said)} predictions for {len(images)} images")
-    return list(said)
+        found = in_time(timeout, lambda: model(images))
+    except SystemExit as error:  # not an Exception: it would end the run silently
+        raise InvalidPrediction(f"the model called sys.exit({error.code!r})") from error
+    if not isinstance(found, list | tuple):
+        raise InvalidPrediction(f"the model returned a {type(found).__name__}, not a list of Prediction")
+    if len(found) != len(images):
+        raise InvalidPrediction(f"the model returned {len(found)} predictions for {len(images)} images")
+    return list(found)
 
 
-def check_prediction(said: object, size: tuple[int, int], classes: int, semantic_classes: int) -> Prediction:
+def check_prediction(found: object, size: tuple[int, int], classes: int, semantic_classes: int) -> Prediction:
     """Refuse what cannot be scored: other types, labels without a class, masks and maps of another size."""
-    if not isinstance(said, Prediction):
-        raise InvalidPrediction(f"the model returned a {type(said).__name__}, not a Prediction")
-    if classes and len(said) and not 0 <= said.labels.min() <= said.labels.max() < classes:
-        bad = said.labels[(said.labels < 0) | (said.labels >= classes)][0]
+    if not isinstance(found, Prediction):
+        raise InvalidPrediction(f"the model returned a {type(found).__name__}, not a Prediction")
+    if classes and len(found) and not 0 <= found.labels.min() <= found.labels.max() < classes:
+        bad = found.labels[(found.labels < 0) | (found.labels >= classes)][0]
         raise InvalidPrediction(f"label {bad}, but there are {classes} classes (0 to {classes - 1})")
-    for mask in said.masks or ():
+    for mask in found.masks or ():
         if mask.size != size:
             raise InvalidPrediction(f"a mask has size {mask.size}, the image {size} (height, width)")
-    if said.semantic is not None:
-        if said.semantic.dtype not in (np.uint8, np.uint16) or said.semantic.shape != size:
+    if found.semantic is not None:
+        if found.semantic.dtype not in (np.uint8, np.uint16) or found.semantic.shape != size:
             raise InvalidPrediction(
-                f"the label map is {said.semantic.dtype} {said.semantic.shape}, not uint8 or uint16 {size}"
+                f"the label map is {found.semantic.dtype} {found.semantic.shape}, not uint8 or uint16 {size}"
             )
-        top = int(said.semantic.max())
+        top = int(found.semantic.max())
         if semantic_classes and top >= semantic_classes:
             raise InvalidPrediction(f"the label map holds {top}, but there are {semantic_classes} classes")
-    return said
+    return found
 
 
 def describe(error: BaseException) -> str:
-    """An exception in one line: its type, its words, and the line of code it came from."""
+    """An exception in one line: its type, its message, and the line of code that raised it."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""  # noqa: PTH119
     words = " ".join(str(error).split())
@@ -120,5 +119,5 @@ def describe(error: BaseException) -> str:
 
 
 def trace_of(error: BaseException) -> str:
-    """The traceback, without what is long in it: the innermost calls say most."""
+    """The innermost calls of the traceback, at most 6,000 characters."""
     return "".join(traceback.format_exception(error, limit=-12))[-6000:]

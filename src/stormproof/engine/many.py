@@ -4,10 +4,10 @@
       - onnx:zoo/*.onnx                          # a pattern: one model for each file
       - {model: mine.py:detect, name: mine, tags: {family: own}, expect: {AP: 0.372}}
     datasets: [coco:val.json,images=val2017]
-    suites: [imagenet-c]
+    conditions: [imagenet-c]
     out: runs/zoo
 
-Runs are planned one after the other, when a worker is free for the next; a model that fails is reported and
+Runs are planned one after the other, each when a worker is free for it. A model that fails is reported and
 does not stop the others.
 """
 
@@ -24,29 +24,21 @@ from typing import Any, cast
 
 from stormproof.core.errors import InvalidOption, OutputError, StormproofError
 from stormproof.core.spec import Spec
-from stormproof.engine.config import RunConfig, make_config
+from stormproof.engine.config import PLAN, RunConfig, make_config, settings_of
 from stormproof.engine.executors import Executor
 from stormproof.engine.plan import make_plan
-from stormproof.engine.run import Summary, Task, Watch, started
+from stormproof.engine.run import Summary, Task, Watch, begun
 from stormproof.engine.work import Attempt, ChunkResult
 
-MANY = ("models", "datasets", "suites")
-_OWN = {"model", "name", "tags", "expect", "enhance"}  # what an entry of `models` may hold
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One run of a plan of many: its name there, and its settings."""
-
-    name: str
-    config: RunConfig
+_SINGLE = dict(zip(PLAN, ("model", "data"), strict=True))
+_UNSAFE = re.compile(r"[^\w.+-]+")  # in the name of a folder
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of one run: its summary, and the error that ended it early."""
+    """The outcome of one run of a plan: its summary, and the error that ended it early."""
 
-    entry: Entry
+    config: RunConfig
     summary: Summary | None = None
     error: StormproofError | None = None
 
@@ -55,43 +47,44 @@ class Outcome:
         return self.error is None and self.summary is not None and not self.summary.failed
 
 
-def is_many(settings: Mapping[str, Any]) -> bool:
+def is_plan(settings: Mapping[str, Any]) -> bool:
     """Whether settings describe several runs."""
-    return any(name in settings for name in MANY)
+    return any(name in settings for name in PLAN)
 
 
-def entries(settings: Mapping[str, Any], source: str = "") -> list[Entry]:
-    """The runs that settings with `models:` describe, every one of them checked."""
-    both = [f"{one} and {many}" for one, many in zip(("model", "data", "suite"), MANY, strict=True)
-            if one in settings and many in settings]  # fmt: skip
-    if both:
-        raise InvalidOption(f"{source or 'run.yaml'}: {both[0]} exclude each other; keep one of them.")
-    shared = {key: value for key, value in settings.items() if key not in (*MANY, "model", "data", "out")}
-    if "suites" in settings:
-        shared["suite"] = settings["suites"]
-    models = [model for given in _listed(settings, "models", "model") for model in _models(given)]
-    datasets = _listed(settings, "datasets", "data") or [None]
-    out = settings.get("out")
+def runs_of(settings: Mapping[str, Any], source: str = "") -> list[RunConfig]:
+    """The runs that a plan describes, each with its name and its folder in `out`."""
+    source = source or "run.yaml"
+    for many, one in _SINGLE.items():
+        if one in settings and many in settings:
+            raise InvalidOption(f"{source}: {one} and {many} exclude each other; keep one of them.")
+    out, models = settings.get("out"), _listed(settings, "models")
     if not models or not isinstance(out, str):
         missing = "models" if not models else "out (--out)"
-        raise InvalidOption(f"{source or 'run.yaml'}: {missing} is missing.")
+        raise InvalidOption(f"{source}: {missing} is missing.")
+    datasets = _listed(settings, "datasets") or [None]
+    shared = {key: value for key, value in settings.items() if key not in (*PLAN, *_SINGLE.values())}
     found = []
-    for model in models:
+    for model in (model for given in models for model in _models(given)):
         for data in datasets:
             name = model["name"] if len(datasets) == 1 else f"{model['name']}/{_data_name(str(data))}"
-            own = {key: value for key, value in model.items() if key != "name"}
-            mine = {**shared, **own, "tags": {**shared.get("tags", {}), **own.get("tags", {})}}
-            mine |= {"out": str(Path(out) / name)} | ({} if data is None else {"data": data})
-            found.append(Entry(name, make_config(mine, f"{source}: {name}" if source else name)))
-    twice = [name for name, count in Counter(entry.name for entry in found).items() if count > 1]
+            own = {**shared, **model, "name": name, "out": str(Path(out) / name)}
+            both = shared.get("tags", {}), model.get("tags", {})
+            if all(isinstance(tags, dict) for tags in both):  # else the configuration says what is wrong
+                own["tags"] = {**both[0], **both[1]}
+            own |= {} if data is None else {"data": data}
+            found.append(make_config(own, f"{source}: {name}"))
+    twice = [name for name, count in Counter(config.name for config in found).items() if count > 1]
     if twice:
-        raise InvalidOption(f"Two models are called {twice[0]!r}; give one of them another name: ….")
+        raise InvalidOption(
+            f"{source}: two models are called {twice[0]!r}; give one of them another name: …."
+        )
     return found
 
 
-def run_all(listed: Sequence[Entry], executor: Executor, watches: Sequence[Watch] = ()) -> list[Outcome]:
+def run_all(runs: Sequence[RunConfig], executor: Executor, watches: Sequence[Watch] = ()) -> list[Outcome]:
     """Do every run; results come in any order, and each run's folder is held until all are done."""
-    outcomes = [Outcome(entry) for entry in listed]
+    outcomes = [Outcome(config) for config in runs]
     tasks: dict[Path, tuple[Task, Outcome]] = {}
     with ExitStack() as held:
         attempts = _attempts(outcomes, tasks, held, watches)
@@ -113,11 +106,11 @@ def _attempts(
     held: ExitStack,
     watches: Sequence[Watch],
 ) -> Iterator[Attempt]:
-    """Chunks of one run after the other, each planned when its turn comes; a failed run ends early."""
+    """The chunks of one run after the other, each planned when its turn comes; a failed run ends early."""
     for outcome in outcomes:
         try:
-            plan = make_plan(outcome.entry.config, keep_dataset=outcome is not outcomes[0])
-            task = held.enter_context(started(plan, watches))
+            plan = make_plan(outcome.config, keep_dataset=outcome is not outcomes[0])
+            task = held.enter_context(begun(plan, watches))
         except OutputError:
             raise
         except StormproofError as error:
@@ -131,8 +124,8 @@ def _attempts(
             yield Attempt(plan.work, chunk)
 
 
-def _listed(settings: Mapping[str, Any], many: str, one: str) -> list[Any]:
-    given = settings.get(many, settings.get(one))
+def _listed(settings: Mapping[str, Any], many: str) -> list[Any]:
+    given = settings.get(many, settings.get(_SINGLE[many]))
     if given is None:
         return []
     listed = given if isinstance(given, list | tuple) else [given]
@@ -143,35 +136,45 @@ def _listed(settings: Mapping[str, Any], many: str, one: str) -> list[Any]:
 
 
 def _models(given: str | dict[str, Any]) -> list[dict[str, Any]]:
-    """The models of an entry: one, or one for each file that its pattern finds."""
+    """The models of an entry: one, or one for each file that its pattern matches."""
     own = {"model": given} if isinstance(given, str) else dict(given)
-    unknown = own.keys() - _OWN
+    known = [name for name, (_, setting) in settings_of(RunConfig).items() if setting.per_model]
+    unknown = own.keys() - {*known}
     if unknown or not isinstance(own.get("model"), str):
-        what = f"{sorted(unknown)[0]!r} is not known" if unknown else "there is no model: …"
-        raise InvalidOption(f"models: {given!r}: {what}; an entry takes {', '.join(sorted(_OWN))}.")
+        what = f"{sorted(unknown)[0]!r} is not known" if unknown else "model: … is missing"
+        raise InvalidOption(f"models: {given!r}: {what}; an entry takes {', '.join(known)}.")
+    if "name" in own:
+        _require_folder_name(own["name"])
     spec = Spec.parse(own["model"]) if ":" in own["model"] else Spec(own["model"], "", {})
     if not re.search(r"[*?\[]", spec.main):
-        return [{"name": _name(spec, own["model"]), **own}]
+        return [{"name": _model_name(spec), **own}]
     files = sorted(glob.glob(str(Path(spec.main).expanduser()), recursive=True))  # noqa: PTH207  any root
     if not files:
-        raise InvalidOption(f"models: no file fits {spec.main}; check the pattern.")
+        raise InvalidOption(f"models: no file matches {spec.main}; check the pattern.")
     if "name" in own and len(files) > 1:
-        raise InvalidOption(f"models: {own['name']!r} cannot name the {len(files)} files of {spec.main}.")
+        raise InvalidOption(f"models: {own['name']!r} cannot name all {len(files)} files of {spec.main}.")
     found = [Spec(spec.kind, file, spec.options) for file in files]
-    return [{"name": _name(each, str(each)), **own, "model": str(each)} for each in found]
+    return [{"name": _model_name(each), **own, "model": str(each)} for each in found]
 
 
-def _name(spec: Spec, text: str) -> str:
+def _require_folder_name(name: object) -> None:
+    """Refuse a name that is not that of one folder inside the plan's own."""
+    if not isinstance(name, str) or not name.strip(". ") or _UNSAFE.search(name.replace(" ", "")):
+        fix = "use letters, digits, spaces and . _ + -"
+        raise InvalidOption(f"models: the name {name!r} cannot be the name of a folder; {fix}.")
+
+
+def _model_name(spec: Spec) -> str:
     """What a model's folder is called: its file's name, or the function's.
 
-    >>> _name(Spec.parse("onnx:zoo/yolox.onnx"), "")
+    >>> _model_name(Spec.parse("onnx:zoo/yolox.onnx"))
     'yolox'
     """
     is_script = spec.kind.endswith(".py")
     stem = f"{Path(spec.kind).stem}-{spec.main}" if is_script else Path(spec.main or spec.kind).stem
-    return re.sub(r"[^\w.+-]+", "-", stem).strip("-.") or "model"
+    return _UNSAFE.sub("-", stem).strip("-.") or "model"
 
 
 def _data_name(text: str) -> str:
     spec = Spec.parse(text)
-    return re.sub(r"[^\w.+-]+", "-", f"{spec.kind}-{Path(spec.main).stem}").strip("-.")
+    return _UNSAFE.sub("-", f"{spec.kind}-{Path(spec.main).stem}").strip("-.") or "data"

@@ -1,7 +1,7 @@
-"""The same cells with corruption on a device: some images at a time, each condition a batch of them.
+"""Chunks whose images are corrupted on a device: some images at a time, one batch per condition.
 
-An image is decoded once for all its conditions, by a thread that reads ahead of the device. Rows of those
-images wait until all their conditions are through, then go on in the order of rows.
+An image is decoded once for all its conditions, by a thread that reads ahead of the device. Rows wait until
+all conditions of those images are done, then are returned in the order of rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from stormproof.core.errors import StormproofError
 from stormproof.core.sample import Image
 from stormproof.corruptions import find, truth_under
 from stormproof.corruptions.on_device import check_device, corrupt_batch, download, upload
-from stormproof.engine.cells import Asking, Read, Ready, Wanted
+from stormproof.engine.cells import ChunkRunner, DecodedImage, PreparedCell, Wanted
 from stormproof.engine.guard import describe, trace_of
 from stormproof.engine.work import Failure
 from stormproof.metrics.quality import Change, change_by
@@ -36,11 +36,11 @@ class _Group:
     """Clean images of one shape on the device."""
 
     indices: tuple[int, ...]
-    reads: tuple[Read, ...]
+    reads: tuple[DecodedImage, ...]
     images: Tensor  # N×C×H×W
 
     def under(self, condition: Condition, wanted: Wanted) -> _Group:
-        """Those that are wanted under a condition."""
+        """The images that are wanted under a condition."""
         rows = [i for i, index in enumerate(self.indices) if condition in wanted[index]]
         if len(rows) == len(self.indices):
             return self
@@ -48,66 +48,70 @@ class _Group:
         return _Group(indices, reads, self.images[rows])
 
 
-class AskingOnDevice(Asking):
-    """One attempt at a chunk whose images are corrupted on a device."""
+class DeviceChunkRunner(ChunkRunner):
+    """One attempt at the cells of a chunk whose images are corrupted on a device."""
 
-    def answers(self, wanted: Wanted) -> Iterator[Row | Failure]:
-        check_device(str(self._work.device))  # on this machine, which need not be the one that planned
-        with ThreadPoolExecutor(1) as self._reader:  # one: datasets need not bear two readers
+    def rows(self, wanted: Wanted) -> Iterator[Row | Failure]:
+        check_device(str(self._config.device))  # on this machine, which may not be the one that planned
+        with ThreadPoolExecutor(1) as self._reader:  # one: a dataset need not support two readers
             indices = iter(wanted)
-            ahead = self._sent(islice(indices, self._work.batch))
+            ahead = self._read_ahead(islice(indices, self._config.batch))
             while ahead:
                 reads = {index: future.result() for index, future in ahead.items()}
-                ahead = self._sent(islice(indices, self._work.batch))
-                yield from sorted(self._through(reads, wanted), key=lambda outcome: outcome.cell)
+                ahead = self._read_ahead(islice(indices, self._config.batch))
+                yield from sorted(self._run_images(reads, wanted), key=lambda outcome: outcome.cell)
 
-    def _sent(self, indices: Iterator[int]) -> dict[int, Future[Read | Exception]]:
-        read = super()._decoded
+    def _read_ahead(self, indices: Iterator[int]) -> dict[int, Future[DecodedImage | Exception]]:
+        read = super()._decode
         return {index: self._reader.submit(read, index) for index in indices}
 
-    def _decoded(self, index: int) -> Read | Exception:
-        return self._reader.submit(super()._decoded, index).result()
+    def _decode(self, index: int) -> DecodedImage | Exception:
+        return self._reader.submit(super()._decode, index).result()
 
-    def _through(self, reads: Mapping[int, Read | Exception], wanted: Wanted) -> Iterator[Row | Failure]:
-        """Every outcome of some images, condition by condition."""
+    def _run_images(
+        self, reads: Mapping[int, DecodedImage | Exception], wanted: Wanted
+    ) -> Iterator[Row | Failure]:
+        """The outcomes of some images, condition by condition."""
         for index, error in reads.items():
             if isinstance(error, Exception):
                 name, kind, trace = self._pair.dataset.ids[index], "image", trace_of(error)
                 for condition in wanted[index]:
                     yield Failure(index, name, str(condition), kind, describe(error), trace)
-        groups = self._groups({i: read for i, read in reads.items() if isinstance(read, Read)})
+        groups = self._groups({i: read for i, read in reads.items() if isinstance(read, DecodedImage)})
         for condition in self._work.conditions:
             for group in groups:
-                cells = self._made(group.under(condition, wanted), condition)
-                yield from self._answered(cells)
+                cells = self._corrupt_group(group.under(condition, wanted), condition)
+                yield from self._run_batch(cells)
 
-    def _groups(self, reads: Mapping[int, Read]) -> list[_Group]:
-        assert self._work.device is not None
+    def _groups(self, reads: Mapping[int, DecodedImage]) -> list[_Group]:
+        assert self._config.device is not None
         start, indices = perf_counter(), tuple(reads)
         clean = [read.sample.image for read in reads.values()]
         groups = [
             _Group(tuple(indices[i] for i in rows), tuple(reads[indices[i]] for i in rows), images)
-            for rows, images in upload(clean, self._work.device)
+            for rows, images in upload(clean, self._config.device)
         ]
         self._times.corrupt += perf_counter() - start
         return groups
 
-    def _made(self, group: _Group, condition: Condition) -> list[Ready | Failure]:
-        """The cells of a group under a condition; what is wrong with an image is said of it alone."""
+    def _corrupt_group(self, group: _Group, condition: Condition) -> list[PreparedCell | Failure]:
+        """The cells of a group under a condition; a bad image fails alone."""
         if not group.indices:
             return []
         start = perf_counter()
         try:
             ids = [read.sample.id for read in group.reads]
             depth = _depths(group, condition)
-            made = corrupt_batch(group.images, condition, ids=ids, seed=self._work.seed, depth=depth)
+            made = corrupt_batch(group.images, condition, ids=ids, seed=self._config.seed, depth=depth)
             changes, images = _changes(group.images, made), self._for_model(made)
         except StormproofError:
             return [
-                self._corrupted(read, index, condition, last=False)
+                self._corrupt(read, index, condition, last=False)
                 for index, read in zip(group.indices, group.reads, strict=True)
             ]
-        except Exception as error:  # of the device: all of them failed, and the CPU does not step in unsaid
+        except (
+            Exception
+        ) as error:  # of the device: all of them failed, and the CPU does not take over silently
             words, trace = describe(error), trace_of(error)
             return [
                 Failure(index, read.sample.id, str(condition), "corruption", words, trace)
@@ -115,19 +119,21 @@ class AskingOnDevice(Asking):
             ]
         else:
             return [
-                self._ready(*cell, condition)
+                self._prepared(*cell, condition)
                 for cell in zip(group.indices, group.reads, images, changes, strict=True)
             ]
         finally:
             self._times.corrupt += perf_counter() - start
 
-    def _ready(self, index: int, read: Read, image: Image, moved: Change, condition: Condition) -> Ready:
+    def _prepared(
+        self, index: int, read: DecodedImage, image: Image, moved: Change, condition: Condition
+    ) -> PreparedCell:
         sample, size = read.sample, (image.shape[0], image.shape[1])
-        truth = truth_under(sample.truth, size, condition, seed=self._work.seed, image_id=sample.id)
-        return Ready(index, sample.id, condition, image, truth, read.content, moved)
+        truth = truth_under(sample.truth, size, condition, seed=self._config.seed, image_id=sample.id)
+        return PreparedCell(index, sample.id, condition, image, truth, read.content, moved)
 
     def _for_model(self, made: Tensor) -> Sequence[Image]:
-        """H×W×C each: on the device where the model takes them there, else arrays."""
+        """H×W×C each: tensors on the device if the model takes them, else arrays."""
         if not getattr(self._model, "takes_tensors", False):
             arrays: Sequence[Image] = download(made)
             return arrays
@@ -145,7 +151,7 @@ def _depths(group: _Group, condition: Condition) -> Tensor | None:
 
 
 def _changes(clean: Tensor, made: Tensor) -> list[Change]:
-    """How far each image is from its clean one: whole numbers, whose sums are as exact as on the CPU."""
+    """The distance of each image from its clean one, in integers, whose sums are as exact as on the CPU."""
     before, after = clean.int(), made.int()
     noise, power = ((values**2).flatten(1).sum(1).tolist() for values in (after - before, before))
     values = clean[0].numel()

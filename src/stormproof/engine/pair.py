@@ -1,24 +1,34 @@
-"""The pair a run is about, model and dataset: opened once per process and checked against the plan."""
+"""The model and the dataset of a run: opened once per process, and tried out before the run begins."""
 
 from __future__ import annotations
 
 import os
 import platform
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from stormproof.core.errors import RunError
+from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidOption, RunError, StormproofError
 from stormproof.core.kernels import start_kernels
 from stormproof.core.processes import one_thread
+from stormproof.core.sample import Sample
+from stormproof.corruptions import apply, find
 from stormproof.corruptions.plugins import load_plugins
 from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.engine.work import Work
+from stormproof.metrics.metric import measures
 from stormproof.models import open_model
+from stormproof.models.classes import is_background, match_classes
 from stormproof.models.enhance import enhanced
 from stormproof.models.model import Model, Precomputed
+from stormproof.models.network import Network
+from stormproof.models.sanity_checks import check_predictions
+
+_TRIES = 3  # images: the first may be the only one without depth
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +37,11 @@ class Pair:
     dataset: Dataset
 
 
-def settle(folder: str, modules: tuple[str, ...], plugins: tuple[str, ...] = ()) -> None:
-    """Make this process see the user's modules and relative paths, with one thread for each library."""
-    one_thread()
-    if Path(folder).is_dir() and Path.cwd() != Path(folder):
-        os.chdir(folder)
-    sys.path[:] = [*sys.path, *(place for place in modules if place not in sys.path)]
-    load_plugins(plugins)
-
-
 @lru_cache(maxsize=1)
 def open_pair(model: str, enhance: tuple[str, ...], data: str) -> Pair:
-    """The dataset, and the model bound to it where its predictions were made beforehand.
+    """The dataset, and the model, bound to the dataset where its predictions are precomputed.
 
-    The last pair is kept: the process that plans may be the one that works.
+    The last pair is kept: the planning process may also be the one that works.
     """
     dataset = open_dataset_once(data)
     opened = enhanced(open_model(model), enhance)
@@ -49,38 +50,139 @@ def open_pair(model: str, enhance: tuple[str, ...], data: str) -> Pair:
 
 @lru_cache(maxsize=1)
 def open_dataset_once(data: str) -> Dataset:
-    return open_dataset(data)  # the same for the next of many models
+    return open_dataset(data)  # shared by the models of a plan
 
 
-def _opened(model: str, enhance: tuple[str, ...], data: str, fingerprints: tuple[str, str]) -> Pair:
-    pair = open_pair(model, enhance, data)
-    found = (pair.model.fingerprint, pair.dataset.fingerprint)
-    for what, spec, here, planned in zip(
-        ("model", "dataset"), (model, data), found, fingerprints, strict=True
-    ):
-        if here != planned:
-            raise RunError(
-                f"The {what} {spec} has fingerprint {here[:16]} on {platform.node()}, but {planned[:16]} "
-                "where the run was started; give every machine the same files."
-            )
-    return pair
+def forget_pair(*, dataset: bool = False) -> None:
+    """Forget the open model, whose state cannot be trusted after an interruption; perhaps the dataset."""
+    open_pair.cache_clear()
+    if dataset:
+        open_dataset_once.cache_clear()
 
 
 def pair_for(work: Work) -> Pair:
-    """The pair of this process for a run.
+    """The pair of a run in this process, checked against the plan.
 
-    All that a worker keeps is there before its first cell, whatever the conditions: one without the
-    memory for it fails at once, not under the first fog of the night.
+    Everything that a worker keeps in memory is loaded before its first cell, whatever the conditions: one
+    that lacks the memory fails at once, not under the first fog of the night.
     """
-    settle(work.folder, work.modules, work.plugins)
-    pair = _opened(work.model, work.enhance, work.data, work.fingerprints)
+    one_thread()
+    if Path(work.folder).is_dir() and Path.cwd() != Path(work.folder):
+        os.chdir(work.folder)
+    sys.path[:] = [*sys.path, *(place for place in work.modules if place not in sys.path)]
+    load_plugins(work.config.plugin)
+    pair = open_pair(work.config.model, work.config.enhance, work.data)
+    _require_planned(pair, work)
     if isinstance(pair.model, Model):
         start_kernels()
     return pair
 
 
-def forget_pair(*, dataset: bool = False) -> None:
-    """Forget the opened model, whose state cannot be trusted after it was interrupted; and the dataset."""
-    open_pair.cache_clear()
-    if dataset:
-        open_dataset_once.cache_clear()
+def _require_planned(pair: Pair, work: Work) -> None:
+    found = (pair.model.fingerprint, pair.dataset.fingerprint)
+    specs = {"model": work.config.model, "dataset": work.data}
+    for (what, spec), here, planned in zip(specs.items(), found, work.fingerprints, strict=True):
+        if here != planned:
+            raise RunError(
+                f"The {what} {spec} has fingerprint {here[:16]} on {platform.node()}, but {planned[:16]} "
+                "where the run was started; give every machine the same files."
+            )
+
+
+def require_common_classes(pair: Pair) -> None:
+    """Refuse a model that shares no class with the dataset; background alone does not count."""
+    model, dataset = pair.model, pair.dataset
+    sides = (
+        (model.classes, dataset.classes),
+        (model.semantic_classes, dataset.semantic_classes),
+    )
+    both = [(theirs, ours) for theirs, ours in sides if theirs and ours]
+    if not both and all(any(names) for names in zip(*sides, strict=True)):
+        kind = "objects" if model.classes else "label maps"
+        raise InvalidOption(
+            f"{model.name} predicts {kind}, but {dataset.name} has no truth for them, so nothing could be "
+            "scored; open its other truth (voc-seg: for voc:, panoptic: for coco:) or another dataset."
+        )
+    for theirs, ours in both:
+        if all(is_background(name) for name, label in match_classes(theirs, ours).pairs if label >= 0):
+            raise InvalidOption(
+                f"No class of {model.name} ({', '.join(theirs[:5])} …) is a class of {dataset.name} "
+                f"({', '.join(ours[:5])} …); rename the model's classes to the dataset's, in a card "
+                f"with rename: {{{theirs[-1]}: …}}."
+            )
+
+
+def require_truth(dataset: Dataset, metric: str, *, images: int) -> None:
+    """Refuse a dataset whose first images lack the truth that a benchmark's metric is computed from."""
+    maps = measures()[metric].section == "maps"
+    for index in range(min(images, _TRIES)):
+        truth = dataset.truth(index)
+        if (truth.semantic if maps else truth.instances) is not None:
+            return
+    kind = "label maps" if maps else "objects"
+    fix = "add the files that hold them, or choose a benchmark for the truth there is"
+    raise InvalidOption(f"{dataset.name} has no {kind} to compute {metric} from; {fix}.")
+
+
+def require_possible(dataset: Dataset, conditions: Sequence[Condition], *, images: int, seed: int) -> None:
+    """Refuse a condition that needs depth, objects or files which none of the first images has.
+
+    Trying this first costs seconds; finding out during the run could cost a night. Images that cannot be
+    read are skipped here; the run itself names them.
+    """
+    untried = {_needs_of(c): c for c in conditions if _needs_of(c)}
+    problems: dict[Condition, str] = {}
+    for index in range(min(images, _TRIES) if untried else 0):
+        sample = _read(dataset, index)
+        if sample is None:
+            continue
+        problems = {c: _problem(sample, c, dataset, seed) for c in untried.values()}
+        untried = {key: c for key, c in untried.items() if problems[c]}
+        if not untried:
+            return
+    for condition in untried.values():
+        if condition in problems:
+            raise InvalidOption(f"{condition} cannot be made on {dataset.name}: {problems[condition]}")
+
+
+def first_look(model: Model | Precomputed, dataset: Dataset) -> tuple[str, ...]:
+    """What looks wrong in a network's predictions for the first clean images.
+
+    Only networks that we feed ourselves are called: a user's own code is not run before the run. Errors are
+    left to the run, which names the image.
+    """
+    if not isinstance(model, Network):
+        return ()
+    read = (_read(dataset, index) for index in range(min(len(dataset), _TRIES)))
+    samples = [sample for sample in read if sample is not None]
+    try:
+        found = model([sample.image for sample in samples])
+    except Exception:
+        return ()
+    sizes = [(sample.image.shape[0], sample.image.shape[1]) for sample in samples]
+    return tuple(check_predictions(model, found, sizes)) if samples else ()
+
+
+def _needs_of(condition: Condition) -> tuple[object, ...]:
+    """What a condition needs beyond the pixels: context of the scene, objects, files; one try for each."""
+    needs = find(condition.corruption).needs if condition.corruption else ()
+    texts = tuple(pair for pair in condition.params if isinstance(pair[1], str))
+    return (condition.corruption, needs, texts) if needs or texts else ()
+
+
+def _read(dataset: Dataset, index: int) -> Sample | None:
+    try:
+        return dataset[index]
+    except Exception:  # whatever it is, the run reports it with the image's name
+        return None
+
+
+def _problem(sample: Sample, condition: Condition, dataset: Dataset, seed: int) -> str:
+    names = {"classes": dataset.classes, "semantic_classes": dataset.semantic_classes}
+    try:
+        apply(sample, condition, seed=seed, **names)
+    except StormproofError as error:
+        return str(error)
+    except Exception:  # the run reports it with the image's name
+        return ""
+    return ""

@@ -8,49 +8,56 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from stormproof.core.condition import Condition
+from stormproof.core.condition import CLEAN, Condition
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.core.processes import one_thread
 from stormproof.core.provenance import provenance
 from stormproof.corruptions import find
+from stormproof.corruptions.grammar import read_conditions
 from stormproof.corruptions.on_device import check_device, check_on_device
 from stormproof.corruptions.plugins import declaration, is_plugin, load_plugins
 from stormproof.datasets.image_files import check_copies
 from stormproof.engine.chunk import missing_cells
-from stormproof.engine.conditions import conditions_for
 from stormproof.engine.config import Engine, RunConfig
-from stormproof.engine.pair import Pair, forget_pair, open_pair
-from stormproof.engine.quota import Quota
-from stormproof.engine.rehearsal import first_look, rehearse, require_truth
-from stormproof.engine.work import Work
+from stormproof.engine.pair import (
+    Pair,
+    first_look,
+    forget_pair,
+    open_dataset_once,
+    open_pair,
+    require_common_classes,
+    require_possible,
+    require_truth,
+)
+from stormproof.engine.work import Quota, Work
 from stormproof.metrics.metric import measures
-from stormproof.models.classes import is_background, match_classes
 from stormproof.models.fingerprint import fingerprint
-from stormproof.models.model import Precomputed
+from stormproof.models.model import Model, Precomputed
 from stormproof.models.sanity_checks import describe_model
+from stormproof.results.run import Run
 from stormproof.results.store.parts import held_cells, part_path
 from stormproof.results.store.record import RECORD, DatasetRecord, ModelRecord, RunRecord, read_record
 
 _CELLS = 512  # cells per part that are worth a file and two fsyncs
 _MOST = 64  # images per chunk, however few the conditions: a kill loses no more
-_FEWEST = 16  # chunks per run, so that a small set still keeps several workers busy
+_FEWEST = 16  # chunks per run, so that a small dataset still keeps several workers busy
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A run as asked for: its record, the workers' orders, and this shard's chunks."""
+    """A run as requested: its record, the workers' orders, and the chunks of this shard."""
 
     config: RunConfig
     record: RunRecord
     work: Work
     chunks: range
-    taken_for: str = ""  # what the model was taken for, in one line
-    remarks: tuple[str, ...] = ()  # what looks wrong in its first answers
+    description: str = ""  # how the model will be run, in one line
+    remarks: tuple[str, ...] = ()  # what looks wrong in its first predictions
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Where a run stands: chunks left, and cells left and in all by condition."""
+    """The state of a run: chunks left, and cells left and in total by condition."""
 
     chunks: tuple[int, ...]
     left: Mapping[str, int]
@@ -66,11 +73,63 @@ class Survey:
         return sum(self.total.values())
 
 
-def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool = False) -> Plan:
-    """Open model and dataset, and lay out the run; nothing is written.
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How large a run will be; precomputed predictions without named conditions count once opened."""
 
-    `quota` is for a run that estimates: how many images each corrupted condition gets. `keep_dataset`: the
-    one that is open will do, where many models are planned one after the other.
+    dataset: str
+    images: int
+    conditions: int
+    held: int  # cells that its folder already has
+
+    @property
+    def cells(self) -> int:
+        return self.images * self.conditions
+
+    @property
+    def left(self) -> int:
+        return max(0, self.cells - self.held)
+
+
+def requested_conditions(config: RunConfig) -> tuple[Condition, ...]:
+    """The conditions that the settings name, clean first; none if they name nothing."""
+    named = read_conditions(config.conditions)
+    if config.preset is None:
+        return tuple(dict.fromkeys((CLEAN, *named))) if named else ()
+    own = config.preset.conditions()
+    for condition in named:
+        if condition not in own:
+            fix = "leave it out, or run it on its own with --data"
+            raise InvalidOption(f"{condition} is not part of {config.benchmark}; {fix}.")
+    return tuple(c for c in own if not named or c in named or c == CLEAN)
+
+
+def conditions_for(config: RunConfig, model: Model | Precomputed) -> tuple[Condition, ...]:
+    """The conditions of a run. Precomputed predictions default to every condition they cover."""
+    wanted = requested_conditions(config)
+    if not isinstance(model, Precomputed):
+        if not wanted:
+            raise InvalidOption(
+                "No conditions given: add --conditions imagenet-c, --conditions fog@3 or --benchmark coco-c "
+                "(--conditions clean for the clean images alone)."
+            )
+        return wanted
+    offered = model.conditions
+    missing = [str(condition) for condition in wanted if condition not in offered]
+    if missing:
+        raise InvalidOption(
+            f"{config.model} has no predictions for {', '.join(missing)} "
+            f"(found: {', '.join(map(str, offered))})."
+        )
+    # Clean predictions come first if there are any: every relative score needs them.
+    return wanted or tuple(dict.fromkeys((*(c for c in offered if c == CLEAN), *offered)))
+
+
+def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool = False) -> Plan:
+    """Open the model and the dataset, and lay out the run; nothing is written.
+
+    `quota` is for a run that estimates: how many images each corrupted condition gets. `keep_dataset` reuses
+    the dataset that is open, where many models are planned one after the other.
     """
     one_thread()
     load_plugins(config.plugin)
@@ -79,22 +138,17 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
     forget_pair(dataset=not keep_dataset)
     spec = config.data_spec()
     pair = open_pair(config.model, config.enhance, spec)
-    _require_common_classes(pair)
+    require_common_classes(pair)
     conditions = conditions_for(config, pair.model)
     images = min(len(pair.dataset), config.limit or len(pair.dataset))
     if not images:
-        raise InvalidOption(f"{spec} holds no images.")
-    if not isinstance(pair.model, Precomputed):
-        for condition in conditions if config.device is not None else ():
-            check_on_device(condition)
-        if config.copies is not None:
-            check_copies(config.copies, conditions)
-        else:
-            rehearse(pair.dataset, conditions, images=images, seed=config.seed)
+        raise InvalidOption(f"{spec} has no images.")
+    if isinstance(pair.model, Model):
+        _require_makeable(config, pair, conditions, images)
     if (measure := headline(config)) is not None:
         require_truth(pair.dataset, measure, images=images)
     out = Path(config.out).absolute()
-    # A batch on a device is of one condition, so a part holds enough images for one.
+    # A batch on a device has one condition, so a part holds enough images for one.
     fewest = config.batch if config.device is not None else 1
     chunk = config.chunk or _chunk(out, images, len(conditions), fewest)
     record = _record(config, pair, spec, conditions, images, chunk)
@@ -103,24 +157,33 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
         part = Quota.of(quota, images, conditions, config.seed)
         record = record.model_copy(update={"quota": quota})
     work = Work(
-        model=config.model, enhance=config.enhance, data=spec,
-        conditions=tuple(sorted(conditions, key=str)), recipes=record.recipes, seed=config.seed,
-        batch=config.batch, timeout=config.timeout, chunk=chunk, images=images,
-        out=out, key=record.key,
+        config=config.model_copy(
+            update={
+                "plugin": tuple(str(Path(file).expanduser().resolve()) for file in config.plugin),
+                "copies": record.copies,
+            }
+        ),
+        data=spec,
+        conditions=tuple(sorted(conditions, key=str)),
+        recipes=record.recipes,
+        files=record.files,
+        chunk=chunk,
+        images=images,
+        out=out,
+        key=record.key,
         fingerprints=(record.model.fingerprint, record.dataset.fingerprint),
-        folder=str(Path.cwd()), modules=tuple(place for place in sys.path if place), quota=part,
-        plugins=tuple(str(Path(file).expanduser().resolve()) for file in config.plugin), copies=record.copies,
-        device=config.device,
-    )  # fmt: skip
+        folder=str(Path.cwd()),
+        modules=tuple(place for place in sys.path if place),
+        quota=part,
+    )
     turn, turns = config.share
-    config = config.model_copy(update={"chunk": chunk})
     chunks = range(turn - 1, -(-images // chunk), turns)
-    described = describe_model(pair.model)
+    config, described = config.model_copy(update={"chunk": chunk}), describe_model(pair.model)
     return Plan(config, record, work, chunks, described, first_look(pair.model, pair.dataset))
 
 
 def headline(config: RunConfig) -> str | None:
-    """The measure that a run is about: the one asked for, or the benchmark's."""
+    """The measure that a run is about: the one given, or the benchmark's."""
     if config.measure is None:
         return config.preset.metric if config.preset is not None else None
     if config.measure not in measures():
@@ -150,27 +213,26 @@ def survey(plan: Plan) -> Survey:
     return Survey(tuple(chunks), dict(left), dict(total), images)
 
 
-def _require_common_classes(pair: Pair) -> None:
-    """Refuse a model that cannot be right about anything in the dataset; background alone is not anything."""
-    model, dataset = pair.model, pair.dataset
-    sides = (
-        (model.classes, dataset.classes),
-        (model.semantic_classes, dataset.semantic_classes),
-    )
-    both = [(theirs, ours) for theirs, ours in sides if theirs and ours]
-    if not both and all(any(names) for names in zip(*sides, strict=True)):
-        kind = "objects" if model.classes else "label maps"
-        raise InvalidOption(
-            f"{model.name} predicts {kind}, of which {dataset.name} has no truth: nothing could be scored; "
-            "open its other truth (voc-seg: for voc:, panoptic: for coco:) or another dataset."
-        )
-    for theirs, ours in both:
-        if all(is_background(name) for name, label in match_classes(theirs, ours).pairs if label >= 0):
-            raise InvalidOption(
-                f"No class of {model.name} ({', '.join(theirs[:5])} …) is a class of {dataset.name} "
-                f"({', '.join(ours[:5])} …); rename the model's classes to the dataset's, in a card "
-                f"with rename: {{{theirs[-1]}: …}}."
-            )
+def size_of(config: RunConfig) -> Size:
+    """The size of a run, found without opening its model."""
+    dataset, wanted = open_dataset_once(config.data_spec()), requested_conditions(config)
+    images, run = min(len(dataset), config.limit or len(dataset)), Path(config.out)
+    held = 0
+    if (run / RECORD).exists():
+        names = {str(condition) for condition in wanted}
+        held = sum(len(indices) for text, indices in Run(run).held.items() if text in names)
+    return Size(dataset.name, images, len(wanted), held)
+
+
+def _require_makeable(config: RunConfig, pair: Pair, conditions: tuple[Condition, ...], images: int) -> None:
+    """Refuse conditions that cannot be made on the device, read from the copies, or made at all."""
+    if config.device is not None:
+        for condition in conditions:
+            check_on_device(condition)
+    if config.copies is not None:
+        check_copies(config.copies, conditions)
+    else:
+        require_possible(pair.dataset, conditions, images=images, seed=config.seed)
 
 
 def _chunk(out: Path, images: int, conditions: int, fewest: int) -> int:
@@ -183,11 +245,6 @@ def _chunk(out: Path, images: int, conditions: int, fewest: int) -> int:
     return max(fewest, min(-(-_CELLS // conditions), _MOST, -(-images // _FEWEST)))
 
 
-def _files(conditions: tuple[Condition, ...]) -> list[Path]:
-    named = [path for c in conditions if c.corruption for path in find(c.corruption).files(c)]
-    return list(dict.fromkeys(named))
-
-
 def _record(
     config: RunConfig,
     pair: Pair,
@@ -197,9 +254,12 @@ def _record(
     chunk: int,
 ) -> RunRecord:
     model, dataset = pair.model, pair.dataset
-    names = dict.fromkeys(c.corruption for c in conditions if c.corruption)
-    plugins = [Path(file).expanduser() for file in config.plugin]
+    corrupted = [condition for condition in conditions if condition.corruption]
+    found = {name: find(name) for name in dict.fromkeys(str(c.corruption) for c in corrupted)}
+    named = [path for c in corrupted for path in found[str(c.corruption)].files(c)]
+    files = dict.fromkeys((*named, *(Path(file).expanduser() for file in config.plugin)))
     return RunRecord(
+        name=config.name,
         model=ModelRecord(
             spec=config.model, enhance=config.enhance, name=model.name, fingerprint=model.fingerprint,
             classes=model.classes, semantic_classes=model.semantic_classes,
@@ -210,10 +270,10 @@ def _record(
         ),
         seed=config.seed, chunk=chunk, images=images,
         conditions=tuple(map(str, conditions)),
-        recipes={name: find(name).version for name in names},
-        files={str(path): fingerprint([path], {}) for path in (*_files(conditions), *plugins)},
+        recipes={name: corruption.version for name, corruption in found.items()},
+        files={str(path): fingerprint([path], {}) for path in files},
         copies=None if config.copies is None else str(Path(config.copies).expanduser().absolute()),
-        declared={name: declaration(find(name)) for name in names if is_plugin(find(name))},
+        declared={name: declaration(one) for name, one in found.items() if is_plugin(one)},
         expect=config.expect,
         benchmark=config.benchmark, metric=headline(config),
         tags=config.tags, provenance=provenance(config.device),

@@ -1,11 +1,10 @@
-"""Runs that estimate mPC from part of the grid: as many images a condition as a precision needs."""
+"""Runs that estimate mPC from part of the grid: as many images per condition as a precision requires."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
-from stormproof.core.errors import InvalidOption
 from stormproof.engine.config import RunConfig
 from stormproof.engine.plan import Plan, make_plan
 from stormproof.engine.run import Summary
@@ -13,7 +12,7 @@ from stormproof.results.estimate import Estimate, estimate_run, next_share
 from stormproof.results.run import Run
 from stormproof.results.store.record import RECORD, read_record
 
-# A condition begins with so many images, or with this part of them: on fewer, intervals cover too little.
+# A condition starts with this many images, or this share of them: with fewer, intervals cover too little.
 _FEWEST, _SHARE = 15, 0.02
 Do = Callable[[Plan], Summary]
 
@@ -23,10 +22,6 @@ def run_to_precision(config: RunConfig, do: Do) -> tuple[Summary, Estimate | Non
 
     `do` executes a plan. There is no estimate where cells failed, or the grid became full.
     """
-    if config.shard != "1/1":
-        raise InvalidOption(
-            f"--precision decides how much to run as it goes; leave out --shard {config.shard}."
-        )
     out = Path(config.out)
     size = (read_record(out).quota if (out / RECORD).exists() else None) or 0
     while True:
@@ -45,5 +40,5 @@ def run_to_precision(config: RunConfig, do: Do) -> tuple[Summary, Estimate | Non
 
 
 def first_share(images: int) -> int:
-    """How many images a condition begins with."""
+    """How many images each condition starts with."""
     return min(images, max(_FEWEST, round(_SHARE * images)))

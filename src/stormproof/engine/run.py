@@ -8,12 +8,11 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
-from stormproof.core.errors import RunError
+from stormproof.core.errors import RunError, counted
 from stormproof.core.files import make_folder
-from stormproof.core.processes import worker_count
-from stormproof.engine.config import Engine, RunConfig
-from stormproof.engine.executors import Executor
-from stormproof.engine.in_hand import IN_HAND
+from stormproof.engine.config import RunConfig
+from stormproof.engine.crash_notes import NOTES
+from stormproof.engine.executors import Executor, executor_for
 from stormproof.engine.pair import open_pair
 from stormproof.engine.plan import Plan, Survey, make_plan, survey
 from stormproof.engine.work import Attempt, ChunkResult, Failure, Times
@@ -24,12 +23,12 @@ from stormproof.results.store.parts import part_paths
 from stormproof.results.store.record import RunRecord, claim, claiming, may_claim
 from stormproof.results.store.settings import SETTINGS, covering, shard_of, write_settings
 
-_ENOUGH = 3  # images on which nothing works before a run is given up
+_ENOUGH = 3  # images on which nothing works before a run is stopped
 _UNREADABLE = 10  # the same for images that cannot even be read: one broken file says nothing about the rest
 
 
 class Watch(Protocol):
-    """Told what happens during a run: progress on a terminal, a log, an experiment tracker."""
+    """Is told what happens during a run: a progress display or an experiment tracker."""
 
     def started(self, record: RunRecord, survey: Survey) -> None: ...
     def advanced(self, result: ChunkResult) -> None: ...
@@ -38,7 +37,7 @@ class Watch(Protocol):
 
 @dataclass(slots=True)
 class Summary:
-    """What a run did: cells by condition, failures, time by what it was spent on (over all workers)."""
+    """What a run did: cells by condition, failures, time by activity (summed over workers)."""
 
     survey: Survey
     chunks: set[int] = field(default_factory=set)
@@ -54,12 +53,12 @@ class Summary:
 
     @property
     def unreadable(self) -> dict[int, str]:
-        """Images that could not be read, by index: they are left out of every condition alike."""
+        """The images that could not be read, by index: they are left out of every condition."""
         return {failure.index: failure.image for failure in self.failures if failure.kind == "image"}
 
     @property
     def failed(self) -> list[Failure]:
-        """Cells that failed though their image was there."""
+        """The cells that failed although their image could be read."""
         return [failure for failure in self.failures if failure.kind != "image"]
 
     @property
@@ -76,7 +75,7 @@ def run(config: RunConfig, watches: Sequence[Watch] = ()) -> Summary:
 
 def execute(plan: Plan, executor: Executor, watches: Sequence[Watch] = ()) -> Summary:
     """Do what is left of a plan."""
-    with started(plan, watches) as task:
+    with begun(plan, watches) as task:
         attempts = (Attempt(plan.work, chunk) for chunk in task.summary.survey.chunks)
         with closing(cast(Generator[ChunkResult], executor.run(attempts))) as results:
             for result in results:
@@ -86,14 +85,14 @@ def execute(plan: Plan, executor: Executor, watches: Sequence[Watch] = ()) -> Su
 
 @dataclass(slots=True)
 class Task:
-    """A run under way: what it has done so far, and who is told."""
+    """A run in progress: what it has done so far, and who is told."""
 
     plan: Plan
     summary: Summary
     watches: Sequence[Watch]
 
     def take(self, result: ChunkResult) -> None:
-        """Count a result; raises if the run cannot go on, or never begins to work."""
+        """Count a result; raises if the run cannot continue, or if nothing in it works."""
         if result.error is not None:
             raise result.error
         self.summary.add(result)
@@ -103,70 +102,50 @@ class Task:
 
 
 @contextmanager
-def started(plan: Plan, watches: Sequence[Watch] = ()) -> Iterator[Task]:
+def begun(plan: Plan, watches: Sequence[Watch] = ()) -> Iterator[Task]:
     """Claim the folder of a plan and hold it while the block runs."""
     out = plan.work.out
     held = may_claim(out, plan.record)
     if held is not None and part_paths(out):
-        check_images(Run(out, data=open_pair(plan.work.model, plan.work.enhance, plan.work.data).dataset))
+        pair = open_pair(plan.config.model, plan.config.enhance, plan.work.data)
+        check_images(Run(out, data=pair.dataset))
     make_folder(out)
     with sole_writer(out, plan.config.shard):
-        with claiming(out):  # not before: a second writer must not add to what the first runs
+        with claiming(out):  # not before: a second writer must not change what the first one runs
             record = claim(out, plan.record)
-            make_folder(out / IN_HAND)
+            make_folder(out / NOTES)
             write_settings(out / SETTINGS, _settings(plan, record))
         left = survey(plan)
         summary = Summary(left)
-        begun: list[Watch] = []
+        told: list[Watch] = []
         try:
             for watch in watches:
                 watch.started(record, left)
-                begun.append(watch)
+                told.append(watch)
             yield Task(plan, summary, watches)
         finally:
-            for watch in begun:
+            for watch in told:
                 watch.ended(summary)
 
 
 def _settings(plan: Plan, record: RunRecord) -> dict[str, Any]:
-    """The settings that repeat the folder, with whatever was put there before."""
+    """The settings that repeat the folder, including what earlier commands put there."""
     config = plan.config
     mine = config.model_dump(mode="json", exclude_none=True)
     shard = shard_of(plan.work.out, config.shard)
     return covering(mine, plan.record, record, shard=shard, out=config.out)
 
 
-def executor_for(config: RunConfig, chunks: int) -> Executor:
-    """The engine a run asked for, no larger than so many chunks need; frameworks are imported when named."""
-    # Each worker has the model on the device: one, unless asked for more.
-    workers = worker_count(config.workers or (1 if config.device is not None else 0))
-    if config.engine is Engine.ray:
-        from stormproof.engine.executors.cluster import RayCluster
-
-        return RayCluster(config.address, config.gpus)
-    if config.engine is Engine.slurm:
-        from stormproof.engine.executors.slurm import Slurm
-
-        options = dict(config.slurm)
-        return Slurm(workers, options, str(options.pop("cluster", "slurm")))
-    if config.engine is Engine.local:
-        from stormproof.engine.executors.local import Local
-
-        return Local()
-    from stormproof.engine.executors.pool import Pool
-
-    return Pool(max(1, min(workers, chunks)))
-
-
 def _require_some_success(summary: Summary) -> None:
-    """Stop a run that never begins to work: everything fails on the first images."""
+    """Stop a run in which nothing works: every cell of the first images failed."""
     survey = summary.survey
     if survey.cells_left < survey.cells or summary.done or not summary.failures:
         return
     failed = {failure.index for failure in summary.failures}
     tried = {failure.index for failure in summary.failures if failure.kind != "image"}
     if len(tried) >= _ENOUGH or len(failed) >= min(_UNREADABLE, survey.images_left):
+        every = f"All {len(summary.failures)} cells of the first {counted(len(failed), 'image')} failed"
+        unread = f"Not one of the first {counted(len(failed), 'image')} could be read"
         raise RunError(
-            f"All {len(summary.failures)} cells of the first {len(failed)} images failed, so the run "
-            f"stops here. The first: {summary.failures[0]}"
+            f"{every if tried else unread}, so the run stops here. The first: {summary.failures[0]}"
         )

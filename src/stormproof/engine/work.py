@@ -1,29 +1,64 @@
-"""What travels between the process that plans and the workers: small, frozen, picklable."""
+"""What travels between the planning process and the workers: small, frozen, picklable."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
+
+import numpy as np
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import StormproofError
-from stormproof.engine.quota import Quota
+from stormproof.core.randomness import Draw
+from stormproof.engine.config import RunConfig
 from stormproof.results.store.schema import Cell
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """Everything a worker must know to do any chunk of a run; workers open model and dataset by name."""
+class Quota:
+    """Part of the grid: `size` images for each corrupted condition, and every image for the clean one.
 
-    model: str
-    enhance: tuple[str, ...]
+    The images of a condition are consecutive in a random order of all images. Conditions start at places
+    spread evenly over that order, so every image serves about equally often; one set of images for all
+    conditions would have several times the error (docs/adr/0091). A larger size only adds images.
+    """
+
+    size: int
+    ranks: tuple[int, ...]  # by image: its place in the order
+    starts: dict[str, int]  # by corrupted condition
+
+    @classmethod
+    def of(cls, size: int, images: int, conditions: Iterable[Condition], seed: int) -> Quota:
+        """The quota follows from the run alone, so that repeated commands agree.
+
+        >>> texts = ("clean", "fog@1", "fog@2")
+        >>> quota = Quota.of(1, 2, map(Condition.parse, texts), seed=0)
+        >>> [sum(quota.wants(image, text) for image in (0, 1)) for text in texts]
+        [2, 1, 1]
+        """
+        draw = Draw.keyed(seed, "quota")
+        ranks = np.argsort(np.argsort(draw.uniforms("images", images), kind="stable"))
+        texts = sorted(str(condition) for condition in conditions if not condition.is_clean)
+        turns = np.argsort(np.argsort(draw.uniforms("conditions", len(texts)), kind="stable"))
+        starts = {text: int(turn) * images // len(texts) for text, turn in zip(texts, turns, strict=True)}
+        return cls(size, tuple(ranks.tolist()), starts)
+
+    def wants(self, index: int, condition: str) -> bool:
+        """Whether a condition is run on an image."""
+        start = self.starts.get(condition)  # the clean condition has none
+        return start is None or (self.ranks[index] - start) % len(self.ranks) < self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Everything a worker needs for any chunk of a run; workers open the model and the dataset by name."""
+
+    config: RunConfig  # with absolute paths
     data: str
     conditions: tuple[Condition, ...]  # sorted as strings, the order of rows
     recipes: Mapping[str, int]
-    seed: int
-    batch: int
-    timeout: float | None
+    files: Mapping[str, str]  # the files that conditions and plugins are made of, and their digests
     chunk: int
     images: int
     out: Path
@@ -31,17 +66,14 @@ class Work:
     fingerprints: tuple[str, str]  # model, dataset
     folder: str  # where relative paths start
     modules: tuple[str, ...]  # where user modules are imported from
-    quota: Quota | None = None  # none: every condition on every image
-    plugins: tuple[str, ...] = ()  # files that register corruptions
-    copies: str | None = None  # where corrupted images are read from
-    device: str | None = None  # where batches are corrupted; none: image by image on the CPU
+    quota: Quota | None = None  # None: every condition on every image
 
     def indices(self, chunk: int) -> range:
         """The images of a chunk."""
         return range(chunk * self.chunk, min((chunk + 1) * self.chunk, self.images))
 
     def cells(self, chunk: int) -> dict[int, list[tuple[Condition, str]]]:
-        """The images of a chunk with the conditions they are put under, and those as strings."""
+        """The images of a chunk with their conditions, each also as a string."""
         named, quota = [(condition, str(condition)) for condition in self.conditions], self.quota
         return {
             index: [pair for pair in named if quota is None or quota.wants(index, pair[1])]
@@ -54,26 +86,26 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try at a chunk. After workers have died of it, it goes image by image, past the guilty cells."""
+    """One try at a chunk. After workers have died, it goes image by image and skips the fatal cells."""
 
     work: Work
     chunk: int
     deaths: int = 0
     one_by_one: bool = False
-    suspect: Cell | None = None  # in hand when the last worker died
+    suspect: Cell | None = None  # the cell in progress when the last worker died
     skip: Mapping[Cell, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A cell without an answer: what happened, in the words of whoever complained."""
+    """A cell without a prediction, and what went wrong."""
 
     index: int
     image: str
     condition: str
     kind: str  # image, corruption, model, timeout, death
     error: str
-    trace: str = ""  # where it happened, for whoever has to fix it
+    trace: str = ""
 
     @property
     def cell(self) -> Cell:
@@ -86,11 +118,11 @@ class Failure:
         return f"{self.image} under {self.condition}: {self.error}"
 
 
-def alike(failures: Sequence[Failure]) -> list[str]:
-    """Failures in words, one line for all that have the same cause.
+def group_failures(failures: Sequence[Failure]) -> list[str]:
+    """One line for all failures with the same cause.
 
     >>> one, two = (Failure(i, f"im{i}", "fog@3", "model", "KeyError") for i in (4, 5))
-    >>> alike([one, two])
+    >>> group_failures([one, two])
     ['im4 under fog@3: KeyError (and 1 more like it)']
     """
     causes: dict[str, list[Failure]] = {}
@@ -104,27 +136,21 @@ def alike(failures: Sequence[Failure]) -> list[str]:
 
 @dataclass(slots=True)
 class Times:
-    """Seconds spent, by what they were spent on; the rest of `total` is the engine's own."""
+    """Seconds by activity; the rest of `total` is the engine's own."""
 
     decode: float = 0.0
     corrupt: float = 0.0
     model: float = 0.0
     total: float = 0.0
-    decoded: int = 0
+    decoded: int = 0  # images
 
     def __add__(self, other: Times) -> Times:
-        return Times(
-            self.decode + other.decode,
-            self.corrupt + other.corrupt,
-            self.model + other.model,
-            self.total + other.total,
-            self.decoded + other.decoded,
-        )
+        return Times(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkResult:
-    """What became of a chunk: new cells by condition, failures, time; or why its run cannot go on."""
+    """The outcome of a chunk: new cells by condition, failures, times; or why the run cannot continue."""
 
     out: Path
     chunk: int

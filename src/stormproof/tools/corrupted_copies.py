@@ -107,7 +107,7 @@ def claim(destination: Path, *, overwrite: bool) -> None:
             raise OutputError(f"{destination} is a file; give a folder.")
         if destination.is_dir() and any(destination.iterdir()) and not overwrite:
             raise OutputError(f"{destination} is not empty; give another folder, or --overwrite.")
-        destination.mkdir(parents=True, exist_ok=True)
+        make_folder(destination)
         sweep_below(destination)
         if not os.access(destination, os.W_OK):
             raise OutputError(f"{destination} is not writable; check its permissions.")

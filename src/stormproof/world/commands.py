@@ -59,7 +59,6 @@ def world(
     order = Order(split, count, layout.value, width, height, seed, stereo, suffix=f".{images.value}")
     order.check()
     check_destination(out, overwrite=overwrite)
-    with console.progress("scenes") as bar:
-        task = bar.add_task("world", total=count)
-        export(order, out, workers=workers, overwrite=overwrite, advance=lambda: bar.advance(task))
+    with console.progress("rendering", count, "scenes") as progress:
+        export(order, out, workers=workers, overwrite=overwrite, advance=progress.advance)
     console.say(f"{counted(count, 'scene')} in {out}")

@@ -1,4 +1,4 @@
-"""A process per worker on this machine; one that dies takes only its own chunk with it."""
+"""One process per worker on this machine; a worker that dies loses only its own chunk."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from stormproof.core.processes import worker_pool
-from stormproof.engine.chunk import do_chunk_safely
-from stormproof.engine.guard import may_be_ended
-from stormproof.engine.heartbeat import INTERVAL, Listener, end_worker
-from stormproof.engine.retry import after_death
+from stormproof.engine.chunk import after_death, do_chunk_safely
+from stormproof.engine.crash_notes import INTERVAL, Listener, end_worker
+from stormproof.engine.guard import mark_as_worker
 from stormproof.engine.work import Attempt, ChunkResult
 
 
@@ -28,45 +27,45 @@ class Pool:
     def run(self, attempts: Iterable[Attempt]) -> Iterator[ChunkResult]:
         fresh, listener = iter(attempts), Listener()
         again: deque[Attempt] = deque()
-        idle = [_seat() for _ in range(self.workers)]
+        idle = [_one_worker() for _ in range(self.workers)]
         busy: dict[Future[ChunkResult], tuple[ProcessPoolExecutor, Attempt]] = {}
         try:
             while True:
                 while idle and (attempt := again.popleft() if again else next(fresh, None)):
-                    seat = idle.pop()
-                    with _deaf():
-                        busy[seat.submit(do_chunk_safely, attempt)] = seat, attempt
+                    pool = idle.pop()
+                    with _ignoring_interrupts():
+                        busy[pool.submit(do_chunk_safely, attempt)] = pool, attempt
                 if not busy:
                     return
                 ended = wait(busy, timeout=INTERVAL, return_when=FIRST_COMPLETED).done
                 for attempt in listener.silent(attempt for _, attempt in busy.values()):
-                    end_worker(attempt)  # its seat breaks, as if it had died by itself
+                    end_worker(attempt)  # its pool breaks, as if the worker had died by itself
                 for future in ended:
-                    seat, attempt = busy.pop(future)
+                    pool, attempt = busy.pop(future)
                     try:
                         result = future.result()
                     except BrokenProcessPool:
-                        seat.shutdown(wait=False)
-                        idle.append(_seat())
+                        pool.shutdown(wait=False)
+                        idle.append(_one_worker())
                         outcome = after_death(attempt, "the worker died")
                         if isinstance(outcome, Attempt):
                             again.append(outcome)
                             continue
                         result = outcome
                     else:
-                        idle.append(seat)
+                        idle.append(pool)
                     yield result
         finally:
-            _leave([*idle, *(seat for seat, _ in busy.values())])
+            _shut_down([*idle, *(pool for pool, _ in busy.values())])
 
 
-def _seat() -> ProcessPoolExecutor:
-    return worker_pool(1, may_be_ended)
+def _one_worker() -> ProcessPoolExecutor:
+    return worker_pool(1, mark_as_worker)
 
 
 @contextmanager
-def _deaf() -> Iterator[None]:
-    """Start a process that never hears Ctrl-C, which is the planner's to handle."""
+def _ignoring_interrupts() -> Iterator[None]:
+    """Start a process that never receives Ctrl-C, which the planning process handles."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -77,8 +76,8 @@ def _deaf() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _leave(seats: list[ProcessPoolExecutor]) -> None:
-    for seat in seats:
-        for process in list((seat._processes or {}).values()):
-            process.kill()  # whatever is in hand is lost by design; waiting for it helps nobody
-        seat.shutdown(wait=True, cancel_futures=True)
+def _shut_down(pools: list[ProcessPoolExecutor]) -> None:
+    for pool in pools:
+        for process in list((pool._processes or {}).values()):
+            process.kill()  # the chunk in progress is lost by design; waiting for it helps nobody
+        pool.shutdown(wait=True, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""Slurm through submitit: a job array whose jobs each take a share of the chunks."""
+"""Slurm through submitit: a job array in which each job takes a share of the chunks."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _POLL = 1.0  # seconds
 
 @dataclass(frozen=True, slots=True)
 class Slurm:
-    """`jobs` run at a time at most; `options` are submitit's, `slurm_partition` and so on.
+    """At most `jobs` run at a time; `options` are submitit's, such as `slurm_partition`.
 
-    `cluster` is submitit's name of where jobs go: slurm, or local for processes on this machine.
+    `cluster` is where submitit sends jobs: slurm, or local for processes on this machine.
     """
 
     jobs: int
@@ -36,9 +36,9 @@ class Slurm:
         executor = self._executor(todo[0].work)
         try:
             with executor.batch():
-                jobs = [executor.submit(_share, share) for share in shares]
-        except Exception as error:  # submitit's, or whatever sbatch makes of the options
-            raise RunError(f"Slurm does not take the jobs: {' '.join(str(error).split())}.") from error
+                jobs = [executor.submit(_do_share, share) for share in shares]
+        except Exception as error:  # submitit's own, or sbatch's about the options
+            raise RunError(f"Slurm rejected the jobs: {' '.join(str(error).split())}.") from error
         try:
             yield from _collect(jobs)
         finally:
@@ -53,17 +53,17 @@ class Slurm:
             executor = submitit.AutoExecutor(folder=folder, cluster=self.cluster)
             executor.update_parameters(name="stormproof", slurm_array_parallelism=self.jobs, **self.options)
         except (RuntimeError, ValueError, TypeError, AssertionError, NameError) as error:
-            raise RunError(f"Slurm does not take the jobs: {error}.") from error
+            raise RunError(f"Slurm rejected the jobs: {error}.") from error
         return executor
 
 
-def _share(attempts: list[Attempt]) -> list[ChunkResult]:
-    """A job's work, in a process beside it: a model that dies or hangs costs its cell, not the job."""
+def _do_share(attempts: list[Attempt]) -> list[ChunkResult]:
+    """A job's work, in a separate process: a model that dies or hangs costs its cell, not the job."""
     return list(Pool(1).run(attempts))
 
 
 def _collect(jobs: list[Any]) -> Iterator[ChunkResult]:
-    """Results as jobs end. Chunks of a job that was lost stay undone, and the next run does them."""
+    """Results as jobs end. The chunks of a lost job stay undone; the next run does them."""
     waiting, lost = list(jobs), []
     while waiting:
         ended = [job for job in waiting if job.done()]

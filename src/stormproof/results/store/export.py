@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption
-from stormproof.core.files import make_folder, whole_file, write_text
+from stormproof.core.files import make_folder, sweep, sweep_below, whole_file, write_text
 from stormproof.core.imagefile import write_image
 from stormproof.core.masks import compress
 from stormproof.corruptions import find, truth_under
@@ -52,6 +52,7 @@ def export_coco(
     written = []
     for condition in conditions:
         path = destination / f"{folder_name(condition)}.json"
+        sweep(path)
         with whole_file(path) as file:
             _write_list(file, _results(run, condition, category_ids))
         written.append(path)
@@ -65,6 +66,7 @@ def export_png(run: Run, conditions: Sequence[str], destination: Path, classes: 
     written = []
     for condition in conditions:
         folder = make_folder(destination / folder_name(condition))
+        sweep_below(folder)
         for row in _rows(run, condition, SEMANTIC):
             if row["semantic_runs"] is None:
                 raise InvalidOption(
@@ -80,6 +82,7 @@ def export_png(run: Run, conditions: Sequence[str], destination: Path, classes: 
             write_image(path, labels.astype(np.uint8))
             written.append(path)
     if classes:
+        sweep(destination / CLASSES)
         write_text(destination / CLASSES, "".join(f"{name}\n" for name in classes))
     return written
 

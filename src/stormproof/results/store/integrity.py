@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from stormproof.core.condition import corruption_of
+from stormproof.core.condition import Condition, corruption_of
 from stormproof.core.errors import StoreError, StormproofError, some
 from stormproof.datasets.dataset import Dataset
-from stormproof.datasets.image_files import content_of, has_files, stored_content
+from stormproof.datasets.image_files import (
+    content_of,
+    context_content,
+    copy_of,
+    file_content,
+    has_files,
+    stored_content,
+)
 from stormproof.results.store.parts import DamagedPart, held_contents, part_path, read_part
 from stormproof.results.store.schema import DETECTION, KEY
 
@@ -48,27 +55,28 @@ def check_parts(run: Run) -> None:
 
 
 def changed_images(run: Run) -> list[str]:
-    """Images that are not what the run read, by name.
+    """Images and copies that are not what the run read, by name.
 
-    Images that are not here cannot be compared. Where they are not files, only the first one is made again:
-    making every one of them would take as long as the run.
+    Files that are not here cannot be compared. Images that are not files are made again, but only the first:
+    making every one of them would take as long as the run. The files of their context are all compared.
     """
-    dataset, changed = run.dataset, []
-    files = has_files(dataset)
+    dataset, changed = run.dataset, dict[str, None]()
+    files, now = has_files(dataset), dict[int, str | None]()
     for path in run.parts:
-        for index, content in held_contents(path, run.record.key).items():
-            now = stored_content(dataset, index) if files else _made(dataset, index)
-            if now not in (None, content):
-                changed.append(dataset.ids[index])
-            if not files:
-                return changed
-    return changed
+        for (index, text), content in held_contents(path, run.record.key).items():
+            if run.record.copies is not None and text != "clean":
+                if _copied(Path(run.record.copies), dataset, index, text) not in (None, content):
+                    changed[f"{dataset.ids[index]} under {text}"] = None
+                continue
+            if index not in now:
+                now[index] = _content(dataset, index, content, files=files, first=not now)
+            if now[index] not in (None, content):
+                changed[dataset.ids[index]] = None
+    return list(changed)
 
 
 def check_images(run: Run) -> None:
     """Refuse to continue or to score a run on other pixels than it began with."""
-    if run.record.copies is not None:
-        return  # the run read copies, not these images
     changed = changed_images(run)
     if changed:
         raise StoreError(
@@ -77,9 +85,22 @@ def check_images(run: Run) -> None:
         )
 
 
-def _made(dataset: Dataset, index: int) -> str | None:
+def _copied(copies: Path, dataset: Dataset, index: int, text: str) -> str | None:
+    """The content of a copy as it is now."""
     try:
-        return content_of(dataset, index, dataset[index].image)
+        return file_content(copy_of(copies, dataset, index, Condition.parse(text)))
+    except (StormproofError, OSError):
+        return None
+
+
+def _content(dataset: Dataset, index: int, held: str, *, files: bool, first: bool) -> str | None:
+    """The content of an image as it is now; of one that is not made again, the context's alone."""
+    try:
+        if files:
+            return stored_content(dataset, index)
+        if first:
+            return content_of(dataset, index, dataset[index].image)
+        return held.partition("+")[0] + context_content(dataset, index)
     except Exception:  # whoever needs the image says why it cannot be made any more
         return None
 

@@ -10,7 +10,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from stormproof.core.errors import StoreError
-from stormproof.core.files import read_yaml, whole_file
+from stormproof.core.files import read_yaml, sweep, whole_file
 from stormproof.results.run import Run
 from stormproof.results.store.integrity import check_parts
 from stormproof.results.store.parts import (
@@ -23,7 +23,7 @@ from stormproof.results.store.parts import (
     write_failures,
     writing_part,
 )
-from stormproof.results.store.record import RunRecord, claim, claiming, differences, read_record
+from stormproof.results.store.record import RECORD, RunRecord, claim, claiming, differences, read_record
 from stormproof.results.store.settings import SETTINGS, covering, write_settings
 
 
@@ -39,8 +39,10 @@ def merge(out: Path, shards: Sequence[Path]) -> RunRecord:
         check_parts(Run(shard))  # before anything is written
     for shard, theirs in zip(shards, records, strict=True):
         with claiming(out):
+            sweep(out / RECORD)
             record = claim(out, theirs)
         for path in part_paths(shard):
+            sweep(out / PARTS / path.name)
             _take(path, out / PARTS / path.name, record.key)
     for shard in shards:
         _take_failures(shard, out, record.key)
@@ -49,6 +51,7 @@ def merge(out: Path, shards: Sequence[Path]) -> RunRecord:
         mine = read_yaml(settings, error=StoreError)
         if not isinstance(mine, dict):
             raise StoreError(f"{settings} does not hold settings; copy another shard's over it.")
+        sweep(out / SETTINGS)
         write_settings(out / SETTINGS, covering(mine, records[0], record, shard="1/1", out=str(out)))
     return record
 
@@ -80,6 +83,7 @@ def _take_failures(shard: Path, out: Path, key: str) -> None:
     """Keep a shard's failures beside those that are there, unless another shard has what failed."""
     for path in sorted((shard / FAILURES).glob("part-*.json")):
         target = out / FAILURES / path.name
+        sweep(target)
         held = {*held_cells(out / PARTS / path.with_suffix(".parquet").name, key)}
         both = [*failures_of(target), *failures_of(path)]
         told = {(row["index"], row["condition"]): row for row in both}

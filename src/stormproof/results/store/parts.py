@@ -102,13 +102,13 @@ def held_cells(path: Path, key: str) -> list[Cell]:
     return _cells(read_part(path, key, KEY)) if path.exists() else []
 
 
-def held_contents(path: Path, key: str) -> dict[int, str]:
-    """The content of each image as a part recorded it, where it was read from pixels."""
+def held_contents(path: Path, key: str) -> dict[Cell, str]:
+    """The content of what was read for each cell: its image, or its copy; none where predictions were."""
     if not path.exists():
         return {}
-    table = read_part(path, key, ("index", "content"))
-    both = zip(table["index"].to_pylist(), table["content"].to_pylist(), strict=True)
-    return {index: content for index, content in both if content is not None}
+    table = read_part(path, key, (*KEY, "content"))
+    both = zip(_cells(table), table["content"].to_pylist(), strict=True)
+    return {cell: content for cell, content in both if content is not None}
 
 
 def held_rows(path: Path, key: str) -> Iterator[tuple[Cell, pa.Table]]:

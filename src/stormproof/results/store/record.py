@@ -57,6 +57,7 @@ class RunRecord(_Frozen):
     """
 
     schema_version: int = VERSION
+    name: str | None = None  # what tables call the run; in a plan of many, its folder was named so
     model: ModelRecord
     dataset: DatasetRecord
     seed: int
@@ -220,6 +221,7 @@ def _join(held: RunRecord, wanted: RunRecord) -> RunRecord:
     """The run that covers both: conditions and images only ever grow."""
     return held.model_copy(
         update={
+            "name": wanted.name or held.name,
             "images": max(held.images, wanted.images),
             "conditions": tuple(dict.fromkeys((*held.conditions, *wanted.conditions))),
             "recipes": held.recipes | wanted.recipes,

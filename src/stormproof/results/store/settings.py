@@ -25,7 +25,7 @@ def covering(
     """
     wide = {**settings, "shard": shard, "out": out}
     if {*held.conditions} - {*asked.conditions}:
-        gone = ("benchmark", "root", "suite")
+        gone = ("benchmark", "root")
         wide = {key: value for key, value in wide.items() if key not in gone}
         wide |= {"data": held.dataset.spec, "conditions": list(held.conditions)}
     wide.pop("limit", None)

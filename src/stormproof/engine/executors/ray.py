@@ -1,4 +1,4 @@
-"""Ray: chunks as tasks on a cluster. Ray starts a task again when its worker or node is lost."""
+"""Ray: chunks as tasks on a cluster. Ray restarts a task when its worker or node is lost."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from typing import Any
 
 from stormproof.core.errors import RunError, StormproofError
 from stormproof.core.loading import framework
-from stormproof.engine.chunk import do_chunk_safely
-from stormproof.engine.guard import may_be_ended
-from stormproof.engine.heartbeat import INTERVAL, Listener, end_worker
-from stormproof.engine.retry import after_death
+from stormproof.engine.chunk import after_death, do_chunk_safely
+from stormproof.engine.crash_notes import INTERVAL, Listener, end_worker
+from stormproof.engine.guard import mark_as_worker
 from stormproof.engine.work import Attempt, ChunkResult
 from stormproof.results.store.parts import part_path
 
-RETRIES = 3  # by Ray itself, on another node if need be
-_PATIENCE = 5.0  # seconds to wait for a cluster's door to open
+RETRIES = 3  # by Ray itself, on another node if necessary
+_PATIENCE = 5.0  # seconds to wait for a cluster to accept a connection
 
 
 @dataclass(frozen=True, slots=True)
 class RayCluster:
-    """`address` as ray.init takes it; without one, and without RAY_ADDRESS, Ray starts on this machine.
+    """`address` is passed to ray.init; without one, and without RAY_ADDRESS, Ray starts on this machine.
 
     `gpus` is per task.
     """
@@ -34,11 +33,11 @@ class RayCluster:
 
     def run(self, attempts: Iterable[Attempt]) -> Iterator[ChunkResult]:
         ray = framework("ray", extra="ray")
-        mine = not ray.is_initialized()
-        if mine:
+        started_here = not ray.is_initialized()
+        if started_here:
             _connect(ray, self.address)
         task = ray.remote(num_cpus=1, num_gpus=self.gpus, max_retries=RETRIES)(_task)
-        # As many again as can run at once wait ready; more would only fill Ray's memory.
+        # Twice as many tasks as can run at once are queued; more would only fill Ray's memory.
         ahead = 2 * max(1, int(ray.cluster_resources().get("CPU", 1)))
         fresh, listener = iter(attempts), Listener()
         busy: dict[Any, Attempt] = {task.remote(attempt): attempt for attempt in islice(fresh, ahead)}
@@ -57,12 +56,12 @@ class RayCluster:
         finally:
             for reference in busy:
                 ray.cancel(reference, force=True)
-            if mine:
+            if started_here:
                 ray.shutdown()
 
 
 def _task(attempt: Attempt) -> ChunkResult:
-    may_be_ended()
+    mark_as_worker()
     return do_chunk_safely(attempt)
 
 
@@ -73,7 +72,7 @@ def _collect(ray: Any, reference: Any, attempt: Attempt) -> ChunkResult | Attemp
         cause = error.cause
         raise cause if isinstance(cause, StormproofError) else RunError(str(error)) from None
     except ray.exceptions.RayError as error:
-        # Ray has tried on other workers already, so this is not the first death.
+        # Ray has already tried other workers, so this is not the first death.
         again = replace(attempt, deaths=max(1, attempt.deaths))
         return after_death(again, f"the Ray worker died ({type(error).__name__})")
     if result.done and not part_path(result.out, result.chunk).exists():
@@ -85,11 +84,11 @@ def _collect(ray: Any, reference: Any, attempt: Attempt) -> ChunkResult | Attemp
 
 
 def _connect(ray: Any, address: str | None) -> None:
-    # Without an address Ray would look for the last cluster of this machine, and wait long for a dead one.
+    # Without an address Ray would look for this machine's last cluster, and wait long for a dead one.
     address = address or os.environ.get("RAY_ADDRESS") or "local"
     try:
         if address != "local":
-            _knock(address)
+            _require_listener(address)
         options = {"include_dashboard": False} if address == "local" else {}
         ray.init(address=address, log_to_driver=False, **options)
     except (OSError, ValueError, RuntimeError) as error:
@@ -99,8 +98,8 @@ def _connect(ray: Any, address: str | None) -> None:
         ) from error
 
 
-def _knock(address: str) -> None:
-    """Fail at once where nobody listens: Ray itself would try for minutes."""
+def _require_listener(address: str) -> None:
+    """Fail at once where nothing listens: Ray itself would retry for minutes."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if host and port.isdecimal():
         socket.create_connection((host, int(port)), timeout=_PATIENCE).close()

@@ -1,0 +1,215 @@
+"""Progress of anything that takes time: a bar on a terminal, lines in a log, one line in a notebook."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
+from time import monotonic
+from typing import Any, Protocol, Self, TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+from rich.text import Text
+
+_Item = TypeVar("_Item")
+
+
+class Progress:
+    """How far a piece of work is, between `start` and `stop`, or inside a `with` block.
+
+    `parts` are the totals of what the work consists of; they get bars of their own where the terminal has
+    room for them.
+    """
+
+    def __init__(
+        self, title: str, total: int, unit: str = "images", *, parts: Mapping[str, int] | None = None,
+        console: Console | None = None,
+    ) -> None:  # fmt: skip
+        self.title, self.total, self.unit, self.parts = title, total, unit, dict(parts or {})
+        self.done, self.done_of = 0, Counter[str | None]()
+        self.note = ""  # what else a line says, such as the number of failures
+        self._before = 0  # done by an earlier command: it says nothing about the speed of this one
+        self._started = False
+        self._begun = monotonic()
+        self._display = _display_on(console or Console(stderr=True, highlight=False))
+
+    def start(self) -> Self:
+        self._started = True
+        self._display.start(self)
+        return self
+
+    def stop(self) -> None:
+        self._display.stop(self)
+
+    def advance(self, count: int = 1, part: str | None = None) -> None:
+        """Count what was just done."""
+        self.done += count
+        self.done_of[part] += count
+        if self._started:
+            self._display.advance(self, count, part)
+
+    def skip(self, count: int, part: str | None = None) -> None:
+        """Count what had been done before."""
+        self._before += count
+        self.advance(count, part)
+
+    def begin(self, title: str, detail: str) -> None:
+        """Say what is being done now: a bar takes the title, a log has a line with the detail."""
+        self.title = title
+        self._display.begin(self, detail)
+
+    def say(self, line: str) -> None:
+        """Print a line that stays."""
+        self._display.say(line)
+
+    def track(self, items: Iterable[_Item]) -> Iterator[_Item]:
+        """The items, each counted when the next is asked for."""
+        for item in items:
+            yield item
+            self.advance()
+
+    def line(self) -> str:
+        """All of it in one line."""
+        rate = (self.done - self._before) / max(monotonic() - self._begun, 1e-9)
+        left = self.total - self.done
+        note = f", {self.note}" if self.note else ""
+        when = f", {spoken(left / rate)} left" if rate and left > 0 else ""
+        share = f"{self.done / self.total:.0%}" if self.total else "100%"
+        return (
+            f"{self.title}: {self.done}/{self.total} {self.unit} ({share}){note}, "
+            f"{rate:.1f} {self.unit}/s{when}"
+        )
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+class _Display(Protocol):
+    def start(self, progress: Progress) -> None: ...
+    def begin(self, progress: Progress, detail: str) -> None: ...
+    def advance(self, progress: Progress, count: int, part: str | None) -> None: ...
+    def say(self, line: str) -> None: ...
+    def stop(self, progress: Progress) -> None: ...
+
+
+def _display_on(console: Console) -> _Display:
+    if console.is_jupyter:
+        return _Notebook(console)
+    return _Terminal(console) if console.is_terminal else _Lines(console)
+
+
+class _Lines:
+    """A line every ten seconds. Work that takes less, and announces nothing, leaves no trace in a log."""
+
+    every = 10.0  # seconds
+
+    def __init__(self, console: Console) -> None:
+        self._console, self._last, self._spoke = console, monotonic(), False
+
+    def start(self, progress: Progress) -> None: ...
+
+    def begin(self, progress: Progress, detail: str) -> None:
+        self._tell(f"{progress.title}: {detail}")
+
+    def advance(self, progress: Progress, count: int, part: str | None) -> None:
+        if monotonic() - self._last >= self.every:
+            self._tell(progress.line())
+
+    def say(self, line: str) -> None:
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def stop(self, progress: Progress) -> None:
+        if self._spoke:
+            self._tell(progress.line())
+
+    def _tell(self, line: str) -> None:
+        self._last, self._spoke = monotonic(), True
+        self._show(line)
+
+    def _show(self, line: str) -> None:
+        self.say(line)
+
+
+class _Notebook(_Lines):
+    """One line below the cell that is updated in place; lines that were said stay."""
+
+    every = 0.5
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
+        self._handle: Any = None
+
+    def say(self, line: str) -> None:
+        print(line)
+
+    def _show(self, line: str) -> None:
+        if self._handle is None:
+            display: Any = import_module("IPython.display").display
+            self._handle = display({"text/plain": line}, raw=True, display_id=True)
+        else:
+            self._handle.update({"text/plain": line}, raw=True)
+
+
+class _Rate(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.speed:.1f}/s" if task.speed else "", style="progress.data.speed")
+
+
+class _Terminal:
+    """One bar for the whole, and one for each part as far as the terminal has lines for them."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._bars = Bars(
+            TextColumn("{task.description}", markup=False),  # a model may be called [/]
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[unit]}", markup=False),
+            _Rate(),
+            TimeRemainingColumn(),
+            console=console,
+        )
+        self._parts: dict[str, Any] = {}
+
+    def start(self, progress: Progress) -> None:
+        self._bars.start()
+        self._whole = self._bars.add_task(
+            progress.title, total=progress.total, completed=progress.done, unit=progress.unit
+        )
+        if len(progress.parts) + 3 <= self._console.height:
+            for name, total in progress.parts.items():
+                done = progress.done_of[name]
+                self._parts[name] = self._bars.add_task(f"  {name}", total=total, completed=done, unit="")
+
+    def begin(self, progress: Progress, detail: str) -> None:
+        self._bars.update(self._whole, description=progress.title)
+
+    def advance(self, progress: Progress, count: int, part: str | None) -> None:
+        self._bars.advance(self._whole, count)
+        if part in self._parts:
+            self._bars.advance(self._parts[part], count)
+
+    def say(self, line: str) -> None:
+        self._bars.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def stop(self, progress: Progress) -> None:
+        self._bars.stop()
+
+
+def spoken(seconds: float) -> str:
+    """A duration in its two largest units.
+
+    >>> spoken(3723), spoken(59.6)
+    ('1 h 2 min', '1 min 0 s')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

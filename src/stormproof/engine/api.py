@@ -1,0 +1,127 @@
+"""`stormproof.run`: a run from Python, with the settings of the command line as keywords."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from os import PathLike
+from typing import Any
+
+from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidOption, counted
+from stormproof.core.sample import Image, Sample
+from stormproof.core.spec import named_object
+from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.opened import OpenedDataset, open_dataset
+from stormproof.engine.config import (
+    Engine,
+    RunConfig,
+    make_config,
+    python_parameters,
+    refuse_unknown,
+    settings_of,
+)
+from stormproof.engine.executors import executor_for
+from stormproof.engine.pair import forget_pair
+from stormproof.engine.plan import Plan, make_plan
+from stormproof.engine.precision import run_to_precision
+from stormproof.engine.progress import RunProgress
+from stormproof.engine.run import Summary, Watch, execute
+from stormproof.engine.trackers import open_tracker
+from stormproof.engine.work import group_failures
+from stormproof.models.model import Model
+from stormproof.models.opened import OpenedModel, open_model
+from stormproof.results.run import Run
+
+AnyModel = str | Model | Callable[[Sequence[Image]], Any]
+AnyDataset = str | Dataset | Iterable[Sample]
+Place = str | PathLike[str]
+Conditions = str | Condition | Iterable[str | Condition]
+
+
+def run(
+    model: AnyModel,
+    data: AnyDataset | None = None,
+    *,
+    out: Place,
+    progress: bool = True,
+    **settings: Any,
+) -> Run:
+    """Run a model on a dataset, clean and under every condition; the same call continues a stopped run.
+
+    A model or dataset made in Python runs in this process (`engine="local"`, which is then the default);
+    those that have a spec run in worker processes. The settings are the flags of `stormproof run`:
+    """
+    refuse_unknown(settings, RunConfig.model_fields)
+    opened = open_model(model)
+    dataset = None if data is None else open_dataset(data)
+    made_here = [thing for thing in (opened, dataset) if thing is not None and thing.spec is None]
+    engine = settings.pop("engine", None) or (Engine.local if made_here else Engine.pool)
+    if made_here and engine != Engine.local:
+        raise InvalidOption(
+            f"{made_here[0].name} was made in this Python process, but engine={str(engine)!r} uses others, "
+            "which cannot see it; use engine='local', or put it in a file and name it 'file.py:function'."
+        )
+    if dataset is not None and settings.get("limit") is None:
+        settings["limit"] = dataset.limit
+    with ExitStack() as stack:
+        given = {
+            "model": _spec(stack, opened),
+            "data": None if dataset is None else _spec(stack, dataset),
+            "out": out,
+            "engine": engine,
+            **settings,
+        }
+        config = make_config({key: _plain(value) for key, value in given.items() if value is not None})
+        if made_here:
+            stack.callback(forget_pair)  # it must not outlive the names of what it was made of
+
+        def do(plan: Plan) -> Summary:
+            watches: list[Watch] = [RunProgress()] if progress else []
+            watches += map(open_tracker, config.track)
+            return execute(plan, executor_for(config, len(plan.chunks)), watches)
+
+        summary = run_to_precision(config, do)[0] if config.precision else do(make_plan(config))
+    _warn(summary)
+    return Run(out, data=None if dataset is None else dataset.whole)
+
+
+def signature(config: type[RunConfig] = RunConfig) -> inspect.Signature:
+    """The parameters of `run`: the settings that the configuration declares, and its own."""
+    own = {"model": AnyModel, "data": AnyDataset | None, "out": Place, "conditions": Conditions}
+    progress = inspect.Parameter("progress", inspect.Parameter.KEYWORD_ONLY, default=True, annotation=bool)
+    return inspect.Signature([*python_parameters(config, own), progress], return_annotation=Run)
+
+
+run.__signature__ = signature()  # type: ignore[attr-defined]
+run.__doc__ = f"{inspect.cleandoc(run.__doc__ or '')}\n\n" + "\n".join(
+    f"{name}: {setting.help}" for name, (_, setting) in settings_of(RunConfig).items()
+)
+
+
+def _spec(stack: ExitStack, thing: OpenedModel | OpenedDataset) -> str:
+    """The name by which a run knows a model or dataset."""
+    if thing.spec is not None:
+        return thing.spec
+    return stack.enter_context(
+        named_object(thing.name, thing.model if isinstance(thing, OpenedModel) else thing.whole)
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Conditions and paths as the strings that settings hold."""
+    if isinstance(value, Condition | PathLike):
+        return str(value)
+    listed = isinstance(value, Iterable) and not isinstance(value, str | Mapping)
+    return tuple(map(_plain, value)) if listed else value
+
+
+def _warn(summary: Summary) -> None:
+    if summary.failures:
+        warnings.warn(
+            f"{counted(len(summary.failures), 'cell')} failed; {group_failures(summary.failures)[0]}. "
+            "The same call tries them again.",
+            stacklevel=3,
+        )

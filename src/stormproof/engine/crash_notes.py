@@ -1,0 +1,120 @@
+"""What a worker leaves on disk while it works, so that its death or its silence can be explained.
+
+A note names the cells in progress. A heartbeat, kept only by runs with a time limit, tells a worker that is
+busy from one that was stopped or hangs in a driver. Both are files in the run folder, so that they also
+arrive from other machines; a beat is compared with the one before it, never with a clock.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import signal
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from time import monotonic
+
+from stormproof.engine.work import Attempt
+from stormproof.results.store.schema import Cell
+
+NOTES = "crash_notes"
+INTERVAL = 1.0  # seconds between beats, and between two checks for them
+SILENCE = 30.0  # seconds without a beat, beyond the time limit, that a busy machine may need
+_STARTING = 120.0  # more for a worker that has not begun: it imports frameworks
+
+
+def write_note(run: Path, chunk: int, cells: Sequence[Cell]) -> None:
+    """Write down the cells that the model is about to be called with. Failing to write is ignored."""
+    with suppress(OSError):
+        _note(run, chunk).write_text(json.dumps(cells), encoding="utf-8")
+
+
+def read_note(run: Path, chunk: int) -> list[Cell]:
+    """The cells in progress; none if the worker had not come that far."""
+    try:
+        return [(index, text) for index, text in json.loads(_note(run, chunk).read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError):
+        return []
+
+
+def clear_note(run: Path, chunk: int) -> None:
+    with suppress(OSError):
+        _note(run, chunk).unlink(missing_ok=True)
+
+
+@contextmanager
+def beating(attempt: Attempt) -> Iterator[None]:
+    """Beat while a chunk is in progress."""
+    if attempt.work.config.timeout is None:
+        yield
+        return
+    done = threading.Event()
+    threading.Thread(target=_beat, args=(_beat_path(attempt), done), daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
+
+
+def _beat(path: Path, done: threading.Event) -> None:
+    count = 0
+    while not done.is_set():
+        with suppress(OSError):
+            path.write_text(f"{platform.node()} {os.getpid()} {count}", encoding="utf-8")
+        count += 1
+        done.wait(INTERVAL)
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
+
+
+class Listener:
+    """Remembers the last beat of every chunk in progress."""
+
+    def __init__(self) -> None:
+        self._heard: dict[Path, tuple[str, float]] = {}
+
+    def silent(self, attempts: Iterable[Attempt]) -> list[Attempt]:
+        """The attempts without a beat for too long."""
+        now, found = monotonic(), []
+        heard: dict[Path, tuple[str, float]] = {}
+        for attempt in attempts:
+            timeout = attempt.work.config.timeout
+            if timeout is None:
+                continue
+            path = _beat_path(attempt)
+            beat = _read(path)
+            last, since = self._heard.get(path, (None, now))
+            heard[path] = (beat, since if beat == last else now)
+            if now - heard[path][1] > timeout + SILENCE + (0 if beat else _STARTING):
+                found.append(attempt)
+        self._heard = heard
+        return found
+
+
+def end_worker(attempt: Attempt) -> None:
+    """Kill the silent worker, if it is on this machine."""
+    host, _, rest = _read(_beat_path(attempt)).partition(" ")
+    number = rest.partition(" ")[0]
+    if host == platform.node() and number.isdecimal() and int(number) not in (0, 1, os.getpid()):
+        with suppress(OSError):
+            os.kill(int(number), signal.SIGKILL)
+    with suppress(OSError):
+        _beat_path(attempt).unlink(missing_ok=True)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _note(run: Path, chunk: int) -> Path:
+    return run / NOTES / f"{chunk:06d}.json"
+
+
+def _beat_path(attempt: Attempt) -> Path:
+    return attempt.work.out / NOTES / f"{attempt.chunk:06d}.beat"
