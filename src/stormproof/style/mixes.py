@@ -11,7 +11,8 @@ from stormproof.core.sample import Sample, as_rgb
 from stormproof.corruptions.registry import find
 from stormproof.datasets.dataset import Dataset
 from stormproof.style.names import BUILT_IN
-from stormproof.tools.derived.version import Version, make
+from stormproof.style.version import StyledVersion
+from stormproof.tools.derived import Version
 
 MIXES = ("standard", "stylized", "combined", "corrupted")
 CLEAN = Version()
@@ -47,8 +48,8 @@ def versions_of(
     find("style").parameters(painted)
     return {
         "standard": (CLEAN,),
-        "stylized": (Version(str(painted)),),
-        "combined": (CLEAN, Version(str(painted))),
+        "stylized": (StyledVersion(str(painted)),),
+        "combined": (CLEAN, StyledVersion(str(painted))),
     }[mix]
 
 
@@ -69,7 +70,7 @@ class Mixed:
     def __getitem__(self, index: int) -> Sample:
         index = range(len(self))[index]
         image, version = divmod(index, len(self.versions))
-        return make(self.dataset[image], self.versions[version], self.dataset, self.seed + self.epoch)
+        return self.versions[version].make(self.dataset[image], self.dataset, self.seed + self.epoch)
 
 
 def torch_dataset(mixed: Mixed) -> Any:
