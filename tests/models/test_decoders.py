@@ -286,5 +286,5 @@ def test_thresholds_are_those_of_the_networks_own_validation(decoder: str, limit
 
 
 def test_every_decoder_says_what_it_wants() -> None:
-    assert all(decoder.wants for decoder in DECODERS.values())
+    assert all(decoder.outputs for decoder in DECODERS.values())
     assert all(decoder.function.__doc__ for decoder in DECODERS.values())

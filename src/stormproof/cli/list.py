@@ -199,7 +199,7 @@ def _decoders() -> list[dict[str, Any]]:
         {
             "name": name,
             "task": decoder.task,
-            "outputs": list(decoder.wants),
+            "outputs": list(decoder.outputs),
             "options": {name: option.default for name, option in keyword_options(decoder.function).items()},
             "description": (inspect.getdoc(decoder.function) or "").partition("\n")[0],
         }

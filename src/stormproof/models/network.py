@@ -106,7 +106,7 @@ class Network:
             reason = f" ({error})" if isinstance(error, Unreadable) else ""
             raise ModelError(
                 f"{self.name}: decoder {card.decoder!r} cannot read outputs of shape {shapes}{reason}; it "
-                f"expects {', '.join(decoder.wants)}. Choose another decoder, or list the outputs in this "
+                f"expects {', '.join(decoder.outputs)}. Choose another decoder, or list the outputs in this "
                 "order in the card."
             ) from error
         self._check_labels(prediction)

@@ -19,7 +19,7 @@ class Decoder:
     thresholds and the input."""
 
     function: Callable[..., Any]
-    wants: tuple[str, ...]
+    outputs: tuple[str, ...]
     limits: Limits = field(default_factory=Limits)
     task: Literal["detection", "semantic"] = "detection"
     usual: Mapping[str, Any] = field(default_factory=dict)
