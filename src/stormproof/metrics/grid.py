@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import fmean
 from typing import Any, Self
 
@@ -26,7 +27,7 @@ def mean(values: Iterable[Score]) -> Score:
     return fmean(held) if all(isinstance(value, float | int) for value in held) else np.mean(held, axis=0)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Grid:
     """Scores (or errors) of one model on one set, by condition.
 
@@ -75,7 +76,7 @@ class Grid:
 
     def over(self, corruptions: Iterable[str]) -> Self:
         """The same scores, expected to be complete over these corruptions only."""
-        known = self._series()
+        known = self._series
         chosen = [c for name in corruptions for c in known.get(name) or every_cell([name], _levels(name))]
         return type(self)(self.scores, tuple(chosen))
 
@@ -87,7 +88,7 @@ class Grid:
         """The grid of one replicate, where scores are arrays."""
         return type(self)({c: float(values[row]) for c, values in self.scores.items()}, self.expected)
 
-    @property
+    @cached_property
     def missing(self) -> tuple[str, ...]:
         """Every expected condition without a score, as a string."""
         return tuple(str(c) for c in self.expected if not self._has(c))
@@ -107,7 +108,7 @@ class Grid:
     @property
     def corruptions(self) -> tuple[str, ...]:
         """Corruptions, and variants of them that have parameters beside a severity."""
-        return tuple(self._series())
+        return tuple(self._series)
 
     @property
     def severities(self) -> tuple[int, ...]:
@@ -116,8 +117,9 @@ class Grid:
     def levels(self, corruption: str) -> tuple[Score, ...]:
         """The scores of one corruption, in the order expected."""
         self.require_complete()
-        return tuple(self.scores[c] for c in self._series().get(corruption, ()))
+        return tuple(self.scores[c] for c in self._series.get(corruption, ()))
 
+    @cached_property
     def _series(self) -> dict[str, list[Condition]]:
         """Conditions by what they are levels of. Beside five severities, a parameter's value stands alone."""
         graded = {c.series for c in self.expected if c.rung is not None}

@@ -139,7 +139,8 @@ def _unnamed(metric: str) -> str:
 
 def _cell(r: Requirement, scores: Scores, text: str) -> tuple[float, Floats]:
     _require_measure(r, scores, r.metric)
-    spread = scores.spread(r.metric)
+    assert scores.replicates is not None
+    spread = scores.replicates.cells.get(r.metric, {})
     found = same_condition(text, [held for held in scores.conditions if held in spread])
     if found is None:
         close = UnknownName("condition", text, scores.conditions)

@@ -1,7 +1,9 @@
-"""`stormproof people`, `detectors` and `scenarios` on small runs."""
+"""The papers' tables of small runs: `stormproof score RUN… --table NAME`."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,21 +15,28 @@ from typer.testing import CliRunner
 
 from engine.scenes import write_scene
 from stormproof.cli import app
-from stormproof.core.errors import InvalidOption
+from stormproof.core.errors import InvalidOption, InvalidTruth, UnknownName
 from stormproof.core.sample import Image, Prediction
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
+from stormproof.results.paper_tables import contextual, scenarios
+from stormproof.results.run import Run
 
-MODELS = Path(__file__).parents[1] / "results" / "scored_models.py"
-
-
+MODELS = Path(__file__).with_name("scored_models.py")
 NEAR, FAR = 2.0, 40.0  # metres to the left and the right half of every toy scene
 
 
-def _say(*words: str) -> str:
-    result = CliRunner().invoke(app, list(words), env={"COLUMNS": "200"})
-    assert result.exit_code == 0, result.output + repr(result.exception)
+def _table(name: str, *words: object) -> str:
+    """What is printed; the note below a table goes to standard error."""
+    asked = ["score", *map(str, words), "--table", name]
+    result = CliRunner().invoke(app, asked, env={"COLUMNS": "200"}, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
     return result.output
+
+
+def _rows(name: str, *words: object) -> list[dict[str, str]]:
+    """The same as CSV has it, in full precision."""
+    return list(csv.DictReader(io.StringIO(_table(name, *words, "--csv"))))
 
 
 @pytest.fixture(scope="module")
@@ -44,16 +53,23 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_detectors_print_ce_means_by_tag_and_a_test(ran: Path) -> None:
-    said = _say("detectors", str(ran))
+    said = _table("detectors", ran)
     assert "mean (mCE)" in said
     assert "architecture oracle" in said
-    assert "paired with each detector" in said
+    assert "paired with each detector" in " ".join(said.split())
+    assert "trained toys" in _table("detectors", ran, "--by", "trained")
+    scores = Run(ran).score()
+    values = {row["fault"]: float(row["contrast_boxes"]) for row in _rows("detectors", ran)}
+    assert values == pytest.approx(
+        {"clean": 100 * scores.score("E"), "fog": 100 * scores.by_corruption("E")["fog"],
+         "mean (mCE)": 100 * scores.mean("E")}
+    )  # fmt: skip
 
 
 def test_scenarios_print_the_change_by_dataset(ran: Path) -> None:
-    assert "(toys)" in _say("scenarios", str(ran))
+    assert "(toys)" in _table("scenarios", ran)
     with pytest.raises(InvalidOption, match="second run"):
-        CliRunner().invoke(app, ["scenarios", str(ran), str(ran)], catch_exceptions=False)
+        scenarios([Run(ran), Run(ran)], "trained")
 
 
 @pytest.fixture(scope="module")
@@ -112,40 +128,45 @@ def _seen(image: Image, *, darker_than: int, score: Callable[[int], float]) -> P
 
 
 def test_adr_is_absolute_and_relative_to_clean(met: list[Path]) -> None:
-    said = _say("people", "adr", *map(str, met))
-    rows = {line.split("│")[1].strip(): line.split("│")[2:4] for line in said.splitlines() if "│" in line}
-    assert [cell.split() for cell in rows["clean"]] == [["100.0", "100"], ["100.0", "100"]]
+    said = _table("adr", *met)
+    rows = {line.split("│")[1].strip(): line.split("│")[2:6] for line in said.splitlines() if "│" in line}
+    assert [cell.strip() for cell in rows["clean"]] == ["100.0", "100.0", "100.0", "100.0"]
     # Three quarters of grey hide everybody, haze hides who is far. Whom it leaves is 34, 44 or 53 dark; soft
     # sees two of them, and the sensitivity that sharp was fixed at when clean, 40, leaves it one.
-    assert [cell.split() for cell in rows["alpha_blend[alpha=0.75]"]] == [["0.0", "0"], ["0.0", "0"]]
-    assert [cell.split() for cell in rows["haze[beta=0.04]"]] == [["16.7", "17"], ["33.3", "33"]]
+    assert [cell.strip() for cell in rows["alpha_blend[alpha=0.75]"]] == ["0.0", "0.0", "0.0", "0.0"]
+    assert [cell.strip() for cell in rows["haze[beta=0.04]"]] == ["16.7", "16.7", "33.3", "33.3"]
     assert "3 images cannot show an FPPI below 0.33" in said
+    scores = Run(met[0]).score()
+    for row in _rows("adr", *met):
+        assert float(row["sharp (%)"]) == 100 * scores.cells["ADR"][row["condition"]]
 
 
 def test_curves_keep_the_sensitivities_of_clean_images(met: list[Path]) -> None:
-    said = _say("people", "curves", str(met[0]), "--condition", "haze[beta=0.04]")
-    rows = [line.split() for line in said.splitlines() if "beyond reach" in line]
+    rows = [row for row in _rows("roc", met[0]) if row["condition"] == "haze[beta=0.04]"]
     assert len(rows) == 9
-    assert {row[-4] for row in rows} == {"16.7"}
+    assert {float(row["rate (%)"]) for row in rows} == {pytest.approx(100 / 6)}
+    assert {float(row["FPPI reached"]) for row in rows} == {0.0}
+    assert "cannot show an FPPI below" in _table("roc", met[0])
 
 
 def test_worst_images_name_who_is_lost(met: list[Path]) -> None:
-    said = _say("people", "worst", str(met[0]), "--condition", "haze[beta=0.04]", "--count", "2")
-    assert said.count("never found") == 2
-    assert "Hardest hit under haze[beta=0.04]" in said
+    rows = [row for row in _rows("lost", met[0]) if row["condition"] == "haze[beta=0.04]"]
+    assert [row["FPPI now"] for row in rows] == ["never found"] * 3
+    assert {row["image"] for row in rows} == {"1", "2", "3"}
+    assert all(row["condition"] != "clean" for row in _rows("lost", *met))
 
 
 def test_contextual_is_predicted_from_what_it_resembles(met: list[Path]) -> None:
-    said = _say("people", "predict", *map(str, met))
+    said = _table("contextual", *met)
     assert "defocus from gaussian_blur" in said
     assert "haze from alpha_blend" in said
     assert "haze[beta=0.04]" in said
     with pytest.raises(InvalidOption, match="2 systems"):
-        CliRunner().invoke(app, ["people", "predict", str(met[0])], catch_exceptions=False)
+        contextual([Run(met[0])], "")
 
 
 def test_the_histogram_counts_every_person_once(met: list[Path]) -> None:
-    said = _say("people", "histogram", str(met[0]))
+    said = _table("depth", met[0])
     rows = {line.split("│")[1].strip(): line.split("│")[2:-1] for line in said.splitlines() if "│" in line}
     # 1 − exp(−0.04·2 m) = 0.08 is nearest to 0.1, 1 − exp(−0.04·40 m) = 0.80 to 0.75.
     assert [int(cell) for cell in rows["haze[beta=0.04]"]] == [0, 50, 0, 0, 50]
@@ -153,3 +174,13 @@ def test_the_histogram_counts_every_person_once(met: list[Path]) -> None:
     assert [int(cell) for cell in rows["haze[beta=0.004]"]] == [50, 50, 0, 0, 0]
     # 3.6·|1 − 1/2| = 1.8 px is nearest to 2, 3.6·|1 − 1/40| = 3.5 px to 3.
     assert [int(cell) for cell in rows["defocus[focus=1,kappa=3.6]"]] == [0, 0, 0, 0, 50, 0, 50]
+
+
+def test_a_table_that_does_not_fit_is_refused_by_name(ran: Path) -> None:
+    for name, error, words in (
+        ("ard", UnknownName, "Did you mean 'adr'"),
+        ("adr", InvalidTruth, "no person or pedestrian"),
+        ("alpha", InvalidOption, "was not run along α"),
+    ):
+        with pytest.raises(error, match=words):
+            _table(name, ran)
