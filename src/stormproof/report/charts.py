@@ -322,13 +322,13 @@ def with_shades(rows: Sequence[Row], top: float | None) -> list[Row]:
 
     Without a `top`, colours end at the largest value that is shown together. An arrow marks what is above.
     """
-    most: dict[object, float] = {}
-    for row in rows:
-        shade, pick = row.get("shade", row["v"]), row.get("pick")
+    most: dict[object, float] = {}  # by what is picked
+    shades: list[float] = [row.get("shade", row["v"]) for row in rows]
+    for row, shade in zip(rows, shades, strict=True):
+        pick = row.get("pick")
         most[pick] = max(most.get(pick, 0.0), shade) if top is None else top
     found: list[Row] = []
-    for row in rows:
-        shade = row.get("shade", row["v"])
+    for row, shade in zip(rows, shades, strict=True):
         words = f"{row['v']:z.1f}{'↑' if top is not None and shade > top + _ABOVE else ''}"
         # Viridis runs from dark to bright: the ink turns where both are readable.
         found.append({**row, "shade": shade, "text": words, "dark": shade < 0.6 * most[row.get("pick")]})
