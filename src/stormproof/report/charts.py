@@ -28,6 +28,7 @@ THEMES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 _DASHED = 4  # series that colours alone tell apart at a glance; more get dashes and shapes
 _ROWS = alt.NamedData(name="rows")
+_ABOVE = 0.05  # what rounds to more than the top of a heat map's colours
 _TALL, _SMALL = 320, 150  # pixels: the height of a figure, and of one of several panels
 
 
@@ -101,9 +102,11 @@ def spec_of(figure: Figure) -> dict[str, Any]:
 
 
 def prepared(figure: Figure, rows: Sequence[Row]) -> list[Row]:
-    """Rows as the specification reads them: those of a radar get places in the plane, labels theirs."""
+    """Rows as the specification reads them: marks of a radar and labels with places, cells with colours."""
     if figure.kind is Kind.RADAR:
         return around(rows)
+    if figure.kind is Kind.HEAT:
+        return with_shades(rows, figure.top)
     if figure.kind is Kind.POINTS and not figure.panel:
         return with_labels(rows, figure.x, figure.y)
     return list(rows)
@@ -115,7 +118,8 @@ def _spec(shape: Shape) -> dict[str, Any]:
     if shape.panel:
         header = alt.Header(title=None, labelFontWeight="bold", labelLimit=240)
         chart = chart.facet(alt.Facet("panel:N", sort=None, header=header), columns=3)
-        chart = chart.resolve_axis(x="independent", y="independent")
+        if shape.kind is not Kind.HEAT:
+            chart = chart.resolve_axis(x="independent", y="independent")
     found: dict[str, Any] = chart.to_dict()
     found.pop("config", None)  # themes bring their own
     return found
@@ -239,12 +243,9 @@ def _heat(shape: Shape) -> Any:
     if shape.top is not None:
         limits |= {"domainMax": shape.top, "clamp": True}
     scale = alt.Scale(scheme="viridis", **limits)
-    cells = base.mark_rect().encode(color=alt.Color("v:Q", scale=scale, legend=legend))
-    # Viridis runs from dark to bright: the ink turns where both are readable.
-    most = "datum.most" if shape.top is None else f"{shape.top:g}"
-    ink = alt.condition(f"datum.v < 0.6 * {most}", alt.value("white"), alt.value("black"))
-    words = base.transform_joinaggregate(most="max(v)").mark_text(fontSize=11)
-    return _over(shape, cells, words.encode(text=alt.Text("v:Q", format=".1f"), color=ink))
+    cells = base.mark_rect().encode(color=alt.Color("shade:Q", scale=scale, legend=legend))
+    ink = alt.condition("datum.dark", alt.value("white"), alt.value("black"))
+    return _over(shape, cells, base.mark_text(fontSize=11).encode(text="text:N", color=ink))
 
 
 def _radar(shape: Shape) -> Any:
@@ -313,6 +314,24 @@ def around(rows: Sequence[Row]) -> list[Row]:
             for i, r in enumerate((0, 1))
         ]
         found.append({**at(name, 1.16), "part": "name", "label": name})
+    return found
+
+
+def with_shades(rows: Sequence[Row], top: float | None) -> list[Row]:
+    """Rows of a heat map with the value of each colour, and words in an ink that is readable on it.
+
+    Without a `top`, colours end at the largest value that is shown together. An arrow marks what is above.
+    """
+    most: dict[object, float] = {}  # by what is picked
+    shades: list[float] = [row.get("shade", row["v"]) for row in rows]
+    for row, shade in zip(rows, shades, strict=True):
+        pick = row.get("pick")
+        most[pick] = max(most.get(pick, 0.0), shade) if top is None else top
+    found: list[Row] = []
+    for row, shade in zip(rows, shades, strict=True):
+        words = f"{row['v']:z.1f}{'↑' if top is not None and shade > top + _ABOVE else ''}"
+        # Viridis runs from dark to bright: the ink turns where both are readable.
+        found.append({**row, "shade": shade, "text": words, "dark": shade < 0.6 * most[row.get("pick")]})
     return found
 
 

@@ -202,24 +202,28 @@ def sentence(scores: Scores, measure: str) -> str:
     return " ".join(filter(None, (said, weak_points(scores, measure))))
 
 
-def weak_points(scores: Scores, measure: str) -> str:
-    """What hurts most and least, and where less than half of the clean score is left."""
+def weak_points(scores: Scores, measure: str, *, name: str = "") -> str:
+    """What hurts most and least, and where less than half of the clean score is left.
+
+    `name` is the run's, where the reader could take another for it.
+    """
     means, clean = scores.by_corruption(measure), scores.score(measure)
     if len(means) < 2 or not measures()[measure].higher or not scaled(measure, clean) >= _LEAST:
         return ""
     if scores.images is not None and scores.images < _FEW and scores.record is not None:
         return f"{counted(scores.images, 'image')} cannot show which corruption hurts most."
     left = {name: f"{100 * value / clean:.0f} % left" for name, value in means.items()}
+    whom = f"{name} " if name else ""
     hardest = _extremes(scores, measure, means, np.argmin)
     least = _extremes(scores, measure, means, np.argmax)
     if len(hardest) == 1:
-        said = f"{spoken(hardest[0])} hurts most ({left[hardest[0]]})"
+        said = f"{spoken(hardest[0])} hurts {whom}most ({left[hardest[0]]})"
     else:
-        said = " and ".join(f"{spoken(name)} ({left[name]})" for name in hardest) + " hurt most"
+        said = " and ".join(f"{spoken(each)} ({left[each]})" for each in hardest) + f" hurt {whom}most"
     if len(least) == 1:
         said += f", {spoken(least[0])} least ({left[least[0]]})"
     said = said[:1].upper() + said[1:] + "."
-    return f"{said if hardest else ''} {_below_half(scores, measure, clean)}".strip()
+    return f"{said if hardest else ''} {_below_half(scores, measure, name or 'It')}".strip()
 
 
 def _extremes(
@@ -237,18 +241,18 @@ def _extremes(
     return likely if len(likely) <= 2 else []
 
 
-def _below_half(scores: Scores, measure: str, clean: float) -> str:
-    first = []
-    for name, levels in graded(scores.corrupted).items():
+def _below_half(scores: Scores, measure: str, name: str) -> str:
+    first, clean = [], scores.score(measure)
+    for corruption, levels in graded(scores.corrupted).items():
         low = [c for c in levels if scores.score(measure, str(c)) < clean / 2]
         if low:
-            first.append((low[0].severity or 0, name))
+            first.append((low[0].severity or 0, corruption))
     if not first:
-        return "It stays above half of its clean score everywhere." if graded(scores.corrupted) else ""
+        return f"{name} stays above half of its clean score everywhere." if graded(scores.corrupted) else ""
     first.sort()
-    named = ", ".join(f"{spoken(name)} from severity {severity:g}" for severity, name in first[:_NAMED])
+    named = ", ".join(f"{spoken(each)} from severity {severity:g}" for severity, each in first[:_NAMED])
     more = f" and {len(first) - _NAMED} more" if len(first) > _NAMED else ""
-    return f"It falls below half of its clean score under {named}{more}."
+    return f"{name} falls below half of its clean score under {named}{more}."
 
 
 def _range(scores: Scores, measure: str) -> str:

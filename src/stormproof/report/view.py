@@ -79,7 +79,7 @@ def _sentences(ranked: Sequence[Scores], named: Sequence[Scores], measure: str) 
         return ("No two of these runs can be compared by one number; see below why.", *every)
     higher = measures()[measure].higher
     best = (max if higher else min)(ranked, key=lambda scores: scores.mean(measure))
-    weak = weak_points(best, measure).replace("It ", f"{best.name} ", 1)
+    weak = weak_points(best, measure, name=best.name)
     return (f"{verdict(ranked, measure)} {weak}".strip(), *every)
 
 
@@ -121,7 +121,7 @@ def drawable(sections: Iterable[Section], runs: Sequence[Scores]) -> tuple[Secti
 
 
 def _has_place(row: Row) -> bool:
-    return all(not isinstance(row.get(k), float) or math.isfinite(row[k]) for k in ("x", "y", "v"))
+    return all(not isinstance(row.get(k), float) or math.isfinite(row[k]) for k in ("x", "y", "v", "shade"))
 
 
 # Averages over models that share a tag, as *theodoridis* and *kamann* compare backbones and necks

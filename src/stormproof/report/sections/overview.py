@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from statistics import fmean
 
+from stormproof.core.condition import Condition
 from stormproof.core.table import Cell, Table
 from stormproof.metrics.correlation import correlate, correlation_table
 from stormproof.metrics.grid import Score, mean
@@ -29,7 +30,7 @@ from stormproof.report.sentences import Values, interval_of, share_kept
 from stormproof.results.scores import Scores, mean_of
 
 Shown = Sequence[tuple[Scores, str]]  # runs, each with the measure it is shown by
-ALL = "all corruptions"
+ALL, MEAN = "all corruptions", "mean"
 ABSOLUTE, RELATIVELY = "absolute", "relative to clean"
 _CLASSES = 30  # in the figure; the table has all
 
@@ -63,11 +64,9 @@ def _share(run: Scores, measure: str, number: Callable[[Values], Score]) -> Row:
     """A share of the clean score in per cent, with its interval where there is one."""
     found = interval_of(run, measure, number)
     row = {"y": 100 * float(number(run.values(measure)))}
-    return (
-        row
-        if found is None or math.isnan(found.se)
-        else {**row, "low": 100 * found.low, "high": 100 * found.high}
-    )
+    if found is None or math.isnan(found.se):
+        return row
+    return {**row, "low": 100 * found.low, "high": 100 * found.high}
 
 
 def every_condition(scope: Scope) -> Section | None:
@@ -77,36 +76,30 @@ def every_condition(scope: Scope) -> Section | None:
     if not conditions:
         return None
     what = "Score" if scope.others else scope.measure
-    value = "score (%)" if scope.others else unit(scope.measure)
-    names = {run.name: f"{run.name} ({measure})" if scope.others else run.name for run, measure in every}
-    grid: list[Row] = [
-        {
-            "pick": (names[run.name], scale),
-            "x": f"{c.severity}",
-            "y": name,
-            "v": _number(run, m, str(c), scale),
-        }
-        for run, m in every
-        for scale in (ABSOLUTE, RELATIVELY)
-        for name, levels in graded(conditions).items()
-        for c in levels
-    ]
+    names = {run.name: f"{run.name} ({m})" if scope.others else run.name for run, m in every}
+    grid = [row for run, m in every for row in _grid(run, m, graded(conditions), names[run.name])]
     loose: list[Row] = [
-        {"pick": (scale,), "x": names[run.name], "y": text, "v": _number(run, m, text, scale)}
-        for scale in (ABSOLUTE, RELATIVELY)
-        for text in ("clean", *ungraded(conditions))
+        {"pick": (scale,), "x": names[run.name], "y": text, **_cell(run, m, run.score(m, text), scale)}
+        for scale in (RELATIVELY, ABSOLUTE)
+        for text in (*ungraded(conditions), "clean")
         for run, m in every
         if ungraded(conditions)
     ]
+    higher = measures()[scope.measure].higher
+    value = RELATIVE.title if higher else unit(scope.measure)
+    note = "Colours show the share of the clean score that is left. An arrow: more than the clean score."
+    note = note if higher else "Colours show the error itself: brighter is worse."
     figures = (
         Figure(
-            "grid", f"{what} by corruption and severity", Kind.HEAT, Axis("severity", names=True),
-            Axis("corruption", names=True), grid, pick=("Model", "Scale"), value=value,
-            note="Relative: 100 is the score on clean images.",
+            "grid", f"{what} by corruption and severity, what hurts most first", Kind.HEAT,
+            Axis("severity", names=True), Axis("corruption", names=True),
+            _by_harm(grid, higher=higher), panel="model" if len(every) > 1 else "", pick=("Scale",),
+            value=value, top=100.0, note=note,
         ),
         Figure(
             "conditions", f"{what} by condition", Kind.HEAT, Axis("model", names=True),
-            Axis("condition", names=True), loose, pick=("Scale",), value=value, cite="pezzementi, Table IV",
+            Axis("condition", names=True), loose, pick=("Scale",), value=value, top=100.0, note=note,
+            cite="pezzementi, Table IV",
         ),
     )  # fmt: skip
     return Section(
@@ -118,9 +111,39 @@ def every_condition(scope: Scope) -> Section | None:
     )
 
 
-def _number(run: Scores, measure: str, condition: str, scale: str) -> float:
-    value = run.score(measure, condition)
-    return scaled(measure, value) if scale == ABSOLUTE else share(value, run.score(measure))
+def _grid(run: Scores, measure: str, levels: Mapping[str, list[Condition]], name: str) -> list[Row]:
+    """A run's cells by corruption and severity, the mean of each corruption, and the clean score."""
+    scores = {
+        (corruption, f"{c.severity:g}"): run.score(measure, str(c))
+        for corruption in levels
+        for c in levels[corruption]
+    }
+    if any(len(held) > 1 for held in levels.values()):
+        means = run.by_corruption(measure)
+        scores |= {(corruption, MEAN): means.get(corruption, math.nan) for corruption in levels}
+        scores["clean", MEAN] = run.score(measure)
+    return [
+        {"pick": (scale,), "panel": name, "x": x, "y": y, **_cell(run, measure, value, scale)}
+        for scale in (RELATIVELY, ABSOLUTE)
+        for (y, x), value in scores.items()
+    ]
+
+
+def _by_harm(rows: Sequence[Row], *, higher: bool) -> list[Row]:
+    """Cells in the order of what hurts most, over all runs; clean last."""
+    shades: dict[str, list[float]] = {}
+    for row in rows:
+        if math.isfinite(row["shade"]):
+            shades.setdefault(row["y"], []).append(row["shade"] if higher else -row["shade"])
+    harm = {name: fmean(values) for name, values in shades.items()}
+    return sorted(rows, key=lambda row: (row["y"] == "clean", harm.get(row["y"], math.inf)))
+
+
+def _cell(run: Scores, measure: str, value: float, scale: str) -> Row:
+    """A cell's number, and its colour: what is left of the clean score, or the error itself."""
+    absolute, relative = scaled(measure, value), share(value, run.score(measure))
+    known = measures()[measure].higher and math.isfinite(relative)
+    return {"v": absolute if scale == ABSOLUTE else relative, "shade": relative if known else absolute}
 
 
 def _cells(every: Shown, what: str, conditions: list[str]) -> Table:

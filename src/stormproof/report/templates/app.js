@@ -74,24 +74,26 @@
     const inner = spec.facet ? spec.spec : spec;
     const count = (key) => new Set(rows.map((row) => row[key])).size;
     if (spec.facet) {
-      const names = kind === "bars" ? 190 : 62;
-      const least = kind === "bars" ? 340 : 230;
-      const columns = Math.max(1, Math.min(count("panel"), 4, Math.floor(width / least)));
+      const heat = kind === "heat"; // its panels share the names on the left
+      const names = heat ? 8 : kind === "bars" ? 190 : 62;
+      const least = heat ? 40 + 34 * count("x") : kind === "bars" ? 340 : 230;
+      const room = heat ? width - (width < 600 ? 130 : 170) : width;
+      const columns = Math.max(1, Math.min(count("panel"), 4, Math.floor(room / least)));
       spec.columns = columns;
       spec.facet.sort = [...new Set(rows.map((row) => row.panel))];
-      inner.width = Math.max(90, Math.floor((width - 24) / columns) - names);
+      inner.width = Math.max(90, Math.floor((room - 24) / columns) - names);
     } else {
       spec.width = width;
       spec.autosize = { type: "fit-x", contains: "padding" };
     }
     if (kind === "heat") {
-      if (width < 600 && count("x") > count("y")) { // long names go where there is room for them
+      if (width < 600 && !spec.facet && count("x") > count("y")) { // long names go where there is room for them
         inner.layer.forEach(({ encoding: { x, y } }) => {
           [x.field, y.field, x.title, y.title] = [y.field, x.field, y.title, x.title];
         });
       }
       if (width < 600) inner.layer.forEach(({ encoding: { y } }) => { y.axis = { ...y.axis, labelLimit: 150 }; });
-      if (count("x") * 30 > width - 170) inner.layer = inner.layer.slice(0, 1);
+      if (count("x") * 30 > (spec.facet ? inner.width + 8 : width - 170)) inner.layer = inner.layer.slice(0, 1);
     } else if (kind === "points" && width < 700) { // no room for words: they are in the tooltips
       if (inner.layer) inner.layer = inner.layer.filter((layer) => layer.mark.type !== "text");
     } else if (kind === "radar") {
