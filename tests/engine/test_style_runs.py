@@ -17,8 +17,8 @@ from stormproof.engine.run import run
 from stormproof.metrics.grid import Grid
 from stormproof.metrics.sequences import relative_curves, split
 from stormproof.results.aggregates import aggregates
-from stormproof.style.version import StyledVersion
-from stormproof.tools.derived import Order, Part, destination_of, make_dataset
+from stormproof.tools.derived.make import Order, Part, destination_of, make_dataset
+from stormproof.tools.derived.version import Version
 
 WORLD = "world:val,count=3,size=64x48"
 SOME = [
@@ -35,7 +35,7 @@ def test_a_run_over_conditions_equals_runs_over_stored_copies(configure: Configu
     assert run(on_the_fly).complete
     rows = {(row["index"], row["condition"]): row for row in all_rows(Path(on_the_fly.out)).to_pylist()}
     for k, condition in enumerate(SOME):
-        order = Order(WORLD, (Part("", (StyledVersion(condition),)),), "coco", "val", ".png", 0)
+        order = Order(WORLD, (Part("", (Version(condition),)),), "coco", "val", ".png", 0)
         make_dataset(order, tmp_path / f"copy{k}")
         spec = str(find_writer("coco").spec(destination_of(order, order.parts[0], tmp_path / f"copy{k}")))
         stored = configure("brightness_masks", f"stored{k}", data=spec, conditions=["clean"])

@@ -22,7 +22,7 @@ from stormproof.core.processes import worker_count
 
 if TYPE_CHECKING:
     from stormproof.core.condition import Condition
-    from stormproof.tools.derived import Order
+    from stormproof.tools.derived.make import Order
 
 
 class Format(StrEnum):
@@ -130,7 +130,8 @@ def _dataset(
     from stormproof.datasets import open_dataset
     from stormproof.datasets.image_files import condition_folder
     from stormproof.engine.pair import require_possible
-    from stormproof.tools.derived import Order, Part, Version, choose_format
+    from stormproof.tools.derived.make import Order, Part, choose_format
+    from stormproof.tools.derived.version import Version
 
     opened = open_dataset(spec)
     require_possible(opened, conditions, images=len(opened), seed=seed)
@@ -212,7 +213,7 @@ def _tree(
 def write_dataset(order: Order, out: Path, workers: int, verb: str) -> None:
     """Make a derived dataset; failed images are named at the end, with exit code 1."""
     from stormproof.datasets import find_writer, open_dataset
-    from stormproof.tools.derived import destination_of, make_dataset
+    from stormproof.tools.derived.make import destination_of, make_dataset
 
     count = len(open_dataset(order.data).ids)
     with console.progress(verb, count) as progress:

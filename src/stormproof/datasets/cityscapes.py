@@ -287,8 +287,7 @@ def coloured(ids: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
     table = np.zeros((len(LABELS), 3), np.uint8)
     for label in LABELS[:-1]:
         table[label.id] = list(bytes.fromhex(label.colour))
-    colours: npt.NDArray[np.uint8] = table[_label_ids(ids)]
-    return colours
+    return table[_label_ids(ids)]
 
 
 def _polygons(ids: npt.NDArray[np.uint16]) -> Record:

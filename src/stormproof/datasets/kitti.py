@@ -205,8 +205,8 @@ def _calibration(camera: Camera) -> str:
     lines = [f"P{k}: {projection(shifts.get(k, 0.0))}" for k in cameras]
     # A laser scanner's axes, x ahead, y left, z up, at the left camera's place.
     scanner = row((0, -1, 0, 0, 0, 0, -1, 0, 1, 0, 0, 0))
-    rest = (f"R0_rect: {row(np.eye(3).ravel().tolist())}", f"Tr_velo_to_cam: {scanner}",
-            f"Tr_imu_to_velo: {row(np.eye(3, 4).ravel().tolist())}", "")  # fmt: skip
+    rest = (f"R0_rect: {row(np.eye(3).ravel())}", f"Tr_velo_to_cam: {scanner}",
+            f"Tr_imu_to_velo: {row(np.eye(3, 4).ravel())}", "")  # fmt: skip
     return "\n".join((*lines, *rest))
 
 

@@ -43,8 +43,7 @@ def _names(scene: Rendered) -> list[str]:
 
 def _rides(scene: Rendered) -> Bools:
     """Whether each object is a person on a bicycle."""
-    rides: Bools = (_objects(scene).labels == PERSON) & (np.array(scene.groups, np.int64) >= 0)
-    return rides
+    return (_objects(scene).labels == PERSON) & (np.array(scene.groups, np.int64) >= 0)
 
 
 def _renamed(objects: Instances, names: list[str], classes: tuple[str, ...]) -> Instances:

@@ -11,8 +11,7 @@ from stormproof.core.sample import Sample, as_rgb
 from stormproof.corruptions.registry import find
 from stormproof.datasets.dataset import Dataset
 from stormproof.style.names import BUILT_IN
-from stormproof.style.version import StyledVersion
-from stormproof.tools.derived import Version
+from stormproof.tools.derived.version import Version, make
 
 MIXES = ("standard", "stylized", "combined", "corrupted")
 CLEAN = Version()
@@ -48,8 +47,8 @@ def versions_of(
     find("style").parameters(painted)
     return {
         "standard": (CLEAN,),
-        "stylized": (StyledVersion(str(painted)),),
-        "combined": (CLEAN, StyledVersion(str(painted))),
+        "stylized": (Version(str(painted)),),
+        "combined": (CLEAN, Version(str(painted))),
     }[mix]
 
 
@@ -70,7 +69,7 @@ class Mixed:
     def __getitem__(self, index: int) -> Sample:
         index = range(len(self))[index]
         image, version = divmod(index, len(self.versions))
-        return self.versions[version].make(self.dataset[image], self.dataset, self.seed + self.epoch)
+        return make(self.dataset[image], self.versions[version], self.dataset, self.seed + self.epoch)
 
 
 def torch_dataset(mixed: Mixed) -> Any:

@@ -1,11 +1,9 @@
-"""Stylized versions of an image: which of its styles, how masks are joined, how often it was saved."""
+"""One version of an image: a condition, which of its styles, how masks are joined, how often it was saved."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 
@@ -15,77 +13,67 @@ import PIL.Image
 
 from stormproof.core.condition import Condition
 from stormproof.core.sample import Bools, Image, Sample
+from stormproof.corruptions import apply
 from stormproof.corruptions.groups import FEATURE
 from stormproof.corruptions.partial import part_mask
 from stormproof.corruptions.registry import find, part_of
 from stormproof.datasets.dataset import Dataset
 from stormproof.style.painting import stylize
 from stormproof.style.recipe import DRAWN
-from stormproof.style.sources import check_style, list_styles
+from stormproof.style.sources import list_styles
 from stormproof.style.stylemap import StyleMap, draw_styles, style_draw
-from stormproof.tools.derived import Version
 
 PAPER_QUALITY = 75  # Pillow's default, with which the authors' scripts save
-STYLES = "styles.json"
 
 
 @dataclass(frozen=True, slots=True)
-class StyledVersion(Version):
-    """A stylized version. `number` counts an image's `styles`; `feather` softens masks by so many pixels.
+class Version:
+    """What is done to an image. `style` counts an image's styles; `feather` softens masks by so many pixels.
 
     `paper` repeats the object-centric study: every stage goes through a JPEG of quality 75.
     """
 
-    number: int = 0
+    condition: str = "clean"
+    style: int = 0
     styles: int = 1
     feather: float = 0.0
     paper: bool = False
 
     @property
-    def quality(self) -> int | None:
-        return PAPER_QUALITY if self.paper else None
-
-    def make(self, sample: Sample, dataset: Dataset, seed: int) -> Sample:
-        condition = Condition.parse(self.condition)
-        if self.number == 0 and not self.feather and not self.paper:  # what a run sees under the condition
-            return Version(self.condition).make(sample, dataset, seed)
-        known = {"classes": dataset.classes, "semantic_classes": dataset.semantic_classes}
-        part = part_of(condition)
-        mask = None if part is None else part_mask(sample, part, **known)
-        return dataclasses.replace(sample, image=_painted(sample, condition, self, mask, seed))
-
-    def style(self, image_id: str, seed: int) -> str | None:
-        return style_of(image_id, self, seed)[0]
-
-    def problem(self, image_id: str, seed: int) -> str:
-        return _problem(style_of(image_id, self, seed)[1])
-
-    def finish(self, styles: Mapping[str, tuple[str, ...]], seed: int, out: Path) -> None:
-        """Record the style of each image, so that it can be used again."""
-        StyleMap(dict(styles), seed).write(out / STYLES)
+    def is_plain(self) -> bool:
+        """Whether it is what a run would see under the condition."""
+        return self.style == 0 and not self.feather and not self.paper
 
 
-@lru_cache(maxsize=4096)
-def _problem(style: Path) -> str:
-    return check_style(style) or ""
+def make(sample: Sample, version: Version, dataset: Dataset, seed: int) -> Sample:
+    """The sample in that version, truth included."""
+    condition = Condition.parse(version.condition)
+    known = {"classes": dataset.classes, "semantic_classes": dataset.semantic_classes}
+    if condition.corruption != "style" or version.is_plain:
+        return apply(sample, condition, seed=seed, **known)
+    part = part_of(condition)
+    mask = None if part is None else part_mask(sample, part, **known)
+    return dataclasses.replace(sample, image=_painted(sample, condition, version, mask, seed))
 
 
-def style_of(image_id: str, version: StyledVersion, seed: int) -> tuple[str, Path]:
-    """The name and file of the style that a version uses."""
-    values = find("style").parameters(Condition.parse(version.condition))
+def style_of(image_id: str, version: Version, seed: int) -> tuple[str, Path] | None:
+    """The name and file of the style that a version uses; None where it uses none."""
+    condition = Condition.parse(version.condition)
+    if condition.corruption != "style":
+        return None
+    values = find("style").parameters(condition)
     found = list_styles(str(values["styles"]))
     if values["stylemap"] == DRAWN:
         names = draw_styles(style_draw(seed, image_id), tuple(found), version.styles)
     else:
         names = StyleMap.read(str(values["stylemap"])).of(image_id, found)
-    name = names[version.number % len(names)]
+    name = names[version.style % len(names)]
     return name, found[name]
 
 
-def _painted(
-    sample: Sample, condition: Condition, version: StyledVersion, mask: Bools | None, seed: int
-) -> Image:
+def _painted(sample: Sample, condition: Condition, version: Version, mask: Bools | None, seed: int) -> Image:
     chosen = style_of(sample.id, version, seed)
+    assert chosen is not None
     values = find("style").parameters(condition)
     alpha, space, network = float(values["alpha"]), str(values["space"]), str(values["network"])
     if space == FEATURE or not version.paper:

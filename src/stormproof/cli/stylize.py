@@ -1,4 +1,4 @@
-"""`stormproof stylize` and `stormproof trainset`: stylized copies of a dataset, and training sets."""
+"""`stormproof stylize`: stylized copies of a dataset, with its annotations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stormproof.core.errors import InvalidOption
 from stormproof.core.processes import worker_count
 
 if TYPE_CHECKING:
-    from stormproof.tools.derived import Part
+    from stormproof.tools.derived.make import Part
 
 
 class Mode(StrEnum):
@@ -29,7 +29,7 @@ class Space(StrEnum):
     pixel = "pixel"
 
 
-@app.command(rich_help_panel="Make data")
+@app.command()
 def stylize(
     dataset: Original,
     out: Derived,
@@ -80,7 +80,7 @@ def stylize(
     """
     from stormproof.core.spec import Spec
     from stormproof.datasets import open_dataset
-    from stormproof.tools.derived import Order, choose_format
+    from stormproof.tools.derived.make import Order, choose_format
 
     if feather < 0:
         raise InvalidOption(f"--feather {feather}: give 0 or more pixels.")
@@ -116,8 +116,8 @@ def _parts(
 ) -> tuple[Part, ...]:  # fmt: skip
     from stormproof.core.condition import Condition
     from stormproof.corruptions.registry import find
-    from stormproof.style.version import StyledVersion
-    from stormproof.tools.derived import Part
+    from stormproof.tools.derived.make import Part
+    from stormproof.tools.derived.version import Version
 
     own = {key: value for key, value in named.items() if value != find("style").ladders[key].values[0]}
     parts = []
@@ -127,54 +127,6 @@ def _parts(
             condition = Condition.of("style", params={"alpha": alpha, "space": space, **where, **own})
             find("style").parameters(condition)
             folder = "" if len(modes) * len(alphas) == 1 else f"{mode.value}-{space}-{alpha:g}"
-            versions = tuple(
-                StyledVersion(str(condition), k, per_image, feather, paper) for k in range(per_image)
-            )
+            versions = tuple(Version(str(condition), k, per_image, feather, paper) for k in range(per_image))
             parts.append(Part(folder, versions))
     return tuple(parts)
-
-
-class Mix(StrEnum):
-    standard = "standard"
-    stylized = "stylized"
-    combined = "combined"
-    corrupted = "corrupted"
-
-
-@app.command(rich_help_panel="Make data")
-def trainset(
-    dataset: Original,
-    out: Derived,
-    mix: Annotated[Mix, typer.Option(help="What the training set consists of.")] = Mix.combined,
-    corruption: Annotated[
-        str | None, typer.Option("--condition", help="With --mix corrupted: the condition, e.g. fog@3.")
-    ] = None,
-    styles: Styles = "built-in",
-    alpha: Annotated[float, typer.Option(help="Strength of stylization, 0 to 1.")] = 1.0,
-    network: Annotated[str, typer.Option(help="The style network.")] = "built-in",
-    layout: Layout = None,
-    split: Annotated[str, typer.Option(help="The name of the split.")] = "train",
-    images: ImageFormat = Images.png,
-    seed: Annotated[int, typer.Option(help="A different seed gives different styles and noise.")] = 0,
-    workers: Workers = 0,
-) -> None:
-    """Write a training set that a trainer can use directly.
-
-    standard is the dataset unchanged; stylized has every image in the style of another; combined has both
-    (michaelis 2019); corrupted has every image clean and under one condition (kamann 2020, section 6).
-
-    Examples:
-
-        stormproof trainset coco:instances_train2017.json,images=train2017 --mix combined --out train-combined
-
-        stormproof trainset world:train,count=900 --mix corrupted --condition fog@3 --format yolo --out foggy
-    """
-    from stormproof.core.spec import Spec
-    from stormproof.datasets import open_dataset
-    from stormproof.style.mixes import versions_of
-    from stormproof.tools.derived import Order, Part, choose_format
-
-    versions = versions_of(mix.value, condition=corruption, styles=styles, alpha=alpha, network=network)
-    chosen = choose_format(open_dataset(dataset), layout, Spec.parse(dataset).kind)
-    order = Order(dataset, (Part("", versions),), chosen, split, f".{images.value}", seed)
-    write_dataset(order, out, worker_count(workers), mix.value)

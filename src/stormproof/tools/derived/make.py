@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
@@ -20,43 +20,17 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, OutputError, StormproofError
 from stormproof.core.files import make_folder, read_text, sha256, write_json, write_text
 from stormproof.core.processes import spread
-from stormproof.core.sample import Context, Sample
-from stormproof.corruptions import apply
+from stormproof.core.sample import Context
 from stormproof.corruptions.registry import recipe_versions
 from stormproof.datasets import WRITERS, find_writer, open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.image_files import image_path
 from stormproof.datasets.writing import Destination, Record
+from stormproof.style.sources import check_style
+from stormproof.style.stylemap import StyleMap
+from stormproof.tools.derived.version import PAPER_QUALITY, Version, make, style_of
 
-JOURNAL, MANIFEST = "journal.jsonl", "manifest.json"
-
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """What is done to an image: a condition. Packages derive versions that do more, such as stylized ones."""
-
-    condition: str = "clean"
-
-    def make(self, sample: Sample, dataset: Dataset, seed: int) -> Sample:
-        """The sample in that version, truth included."""
-        known = {"classes": dataset.classes, "semantic_classes": dataset.semantic_classes}
-        return apply(sample, Condition.parse(self.condition), seed=seed, **known)
-
-    @property
-    def quality(self) -> int | None:
-        """The JPEG quality that it must be saved with; None for the one asked for."""
-        return None
-
-    def style(self, image_id: str, seed: int) -> str | None:
-        """The name of the style that the image gets; None where it gets none."""
-        return None
-
-    def problem(self, image_id: str, seed: int) -> str:
-        """Why this version of an image cannot be made; empty if it can."""
-        return ""
-
-    def finish(self, styles: Mapping[str, tuple[str, ...]], seed: int, out: Path) -> None:
-        """Write what belongs beside the finished dataset, given the styles that each image got."""
+JOURNAL, MANIFEST, STYLES = "journal.jsonl", "manifest.json", "styles.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +85,7 @@ def _destination(
 
 def destination_of(order: Order, part: Part, out: Path) -> Destination:
     """Where and how a part of an order is written."""
-    quality = next((version.quality for version in part.versions if version.quality), order.quality)
+    quality = PAPER_QUALITY if any(version.paper for version in part.versions) else order.quality
     return _destination(_opened(order.data), out / part.folder, order.split, order.suffix, quality)
 
 
@@ -120,13 +94,21 @@ def _opened(data: str) -> Dataset:
     return open_dataset(data)
 
 
-def _require_possible(order: Order) -> None:
-    """Refuse versions that cannot be made, before anything is written."""
-    versions = [version for part in order.parts for version in part.versions]
-    found = (each.problem(name, order.seed) for name in _opened(order.data).ids for each in versions)
-    problems = list(dict.fromkeys(problem for problem in found if problem))
+def check_styles(order: Order) -> None:
+    """Refuse styles that cannot be read, before anything is written."""
+    problems: dict[Path, str] = {}
+    seen: set[Path] = set()
+    for name in _opened(order.data).ids:
+        for version in (version for part in order.parts for version in part.versions):
+            chosen = style_of(name, version, order.seed)
+            if chosen is not None and chosen[1] not in seen:
+                seen.add(chosen[1])
+                problem = check_style(chosen[1])
+                if problem:
+                    problems[chosen[1]] = problem
     if problems:
-        raise InvalidOption(f"{len(problems)} styles cannot be used: {'; '.join(problems[:3])} Remove them.")
+        some = "; ".join(list(problems.values())[:3])
+        raise InvalidOption(f"{len(problems)} styles cannot be used: {some} Remove them and start again.")
 
 
 def make_image(order: Order, out: Path, index: int) -> Done:
@@ -140,14 +122,15 @@ def make_image(order: Order, out: Path, index: int) -> Done:
             destination = destination_of(order, part, out)
             for version in part.versions:
                 # Context is dropped: the right-hand image of a stereo pair would not be corrupted.
-                made = replace(version.make(sample, dataset, order.seed), context=Context())
+                made = replace(make(sample, version, dataset, order.seed), context=Context())
                 path, record = writer.write(destination, _stem(dataset, index, version, order), made)
+                chosen = style_of(name, version, order.seed)
                 files.append({
                     "path": path.relative_to(out).as_posix(),
                     "folder": part.folder,
                     "source": name,
                     "condition": version.condition,
-                    "style": version.style(name, order.seed),
+                    "style": chosen[0] if chosen else None,
                     "sha256": sha256(path),
                     "pixels_sha256": hashlib.sha256(made.image.tobytes()).hexdigest(),
                     "record": record,
@@ -169,10 +152,10 @@ def _stem(dataset: Dataset, index: int, version: Version, order: Order) -> str:
     part = next(p for p in order.parts if version in p.versions)
     if len(part.versions) == 1 or condition.is_clean:
         return stem
-    style = version.style(name, order.seed)
-    if style is None:
+    chosen = style_of(name, version, order.seed)
+    if chosen is None:
         return f"{stem}-{condition.corruption}"
-    return f"{stem}-stylized-{PurePosixPath(style).stem}"
+    return f"{stem}-stylized-{PurePosixPath(chosen[0]).stem}"
 
 
 @lru_cache(maxsize=2)
@@ -186,7 +169,7 @@ def make_dataset(
     order: Order, out: Path, *, workers: int = 1, advance: Callable[[], None] = lambda: None
 ) -> tuple[int, list[Done]]:
     """Write the whole dataset; returns the number of files, and the images that failed."""
-    _require_possible(order)
+    check_styles(order)
     done = {row.index: row for row in _begin(order, out) if not row.error}
     for _ in done:
         advance()
@@ -207,20 +190,20 @@ def make_dataset(
         records = [file["record"] for file in files if file["folder"] == part.folder]
         find_writer(order.format).finish(destination_of(order, part, out), records)
     _write_manifest(order, out, files, failed)
-    _finish(order, out, files)
+    _write_map(order, out, files)
     if not failed:
         (out / JOURNAL).unlink()
     return len(files), failed
 
 
-def _finish(order: Order, out: Path, files: Sequence[Record]) -> None:
+def _write_map(order: Order, out: Path, files: Sequence[Record]) -> None:
+    """Record the style of each image, so that it can be used again."""
     chosen: dict[str, dict[str, None]] = {}
     for file in files:
         if file["style"] is not None:
             chosen.setdefault(file["source"], {})[file["style"]] = None
-    styles = {name: tuple(each) for name, each in chosen.items()}
-    for version in dict.fromkeys(version for part in order.parts for version in part.versions):
-        version.finish(styles, order.seed, out)
+    if chosen:
+        StyleMap({name: tuple(styles) for name, styles in chosen.items()}, order.seed).write(out / STYLES)
 
 
 def _begin(order: Order, out: Path) -> Iterator[Done]:

@@ -1,0 +1,1 @@
+"""Datasets made from other datasets: corrupted and stylized copies, and training sets."""
