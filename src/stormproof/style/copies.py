@@ -99,7 +99,7 @@ class Painted(Version):
 
 
 @lru_cache(maxsize=100_000)
-def _check_style(path: Path) -> str:
+def _check_style(path: Path) -> str | None:
     return check_style(path)
 
 
