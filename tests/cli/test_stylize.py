@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from stormproof.cli import app
-from stormproof.cli.stylize import read_sequence
 from stormproof.core.errors import InvalidOption
 from stormproof.datasets import open_dataset
+from stormproof.style.commands import read_sequence
 
 WORLD = "world:val,count=2,size=64x48"
 

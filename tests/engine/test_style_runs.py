@@ -17,8 +17,7 @@ from stormproof.engine.run import run
 from stormproof.metrics.grid import Grid
 from stormproof.metrics.sequences import relative_curves, split
 from stormproof.results.aggregates import aggregates
-from stormproof.tools.derived.make import Order, Part, destination_of, make_dataset
-from stormproof.tools.derived.version import Version
+from stormproof.tools.derived import Order, Part, Version, destination_of, make_dataset
 
 WORLD = "world:val,count=3,size=64x48"
 SOME = [

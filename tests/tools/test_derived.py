@@ -13,28 +13,28 @@ import pytest
 from stormproof.core.errors import InvalidOption, OutputError, UnknownName
 from stormproof.corruptions import apply
 from stormproof.datasets import find_writer, open_dataset
+from stormproof.style.copies import STYLES, Painted, as_jpeg, blend
 from stormproof.style.stylemap import StyleMap
 from stormproof.tools.corrupted_copies import check, read_manifest
-from stormproof.tools.derived.make import (
+from stormproof.tools.derived import (
     JOURNAL,
     MANIFEST,
-    STYLES,
     Order,
     Part,
+    Version,
     choose_format,
     destination_of,
     make_dataset,
     make_image,
 )
-from stormproof.tools.derived.mixes import Mixed, torch_dataset, versions_of
-from stormproof.tools.derived.version import Version, again, join, style_of
+from stormproof.tools.mixes import Mixed, torch_dataset, versions_of
 
 WORLD = "world:val,count=3,size=96x64"
 PAINTED = "style[alpha=1,space=feature]"
 
 
 def order(layout: str = "coco", *versions: Version, data: str = WORLD, suffix: str = ".png") -> Order:
-    return Order(data, (Part("", versions or (Version(PAINTED),)),), layout, "val", suffix, 0)
+    return Order(data, (Part("", versions or (Painted(PAINTED),)),), layout, "val", suffix, 0)
 
 
 def reopened(made: Order, out: Path) -> object:
@@ -42,7 +42,7 @@ def reopened(made: Order, out: Path) -> object:
 
 
 def test_a_stored_copy_is_what_a_run_sees(tmp_path: Path) -> None:
-    made = order("coco", Version("style[alpha=0.5,on=objects,space=feature]"))
+    made = order("coco", Painted("style[alpha=0.5,on=objects,space=feature]"))
     assert make_dataset(made, tmp_path / "out") == (3, [])
     source, stored = open_dataset(WORLD), reopened(made, tmp_path / "out")
     assert stored.classes == source.classes
@@ -70,7 +70,7 @@ def test_every_layout_reads_back(tmp_path: Path, layout: str) -> None:
         from stormproof.world.formats import export
 
         export(WorldOrder("val", 3, "cityscapes", 96, 64), tmp_path / "city")
-    made = order(layout, Version(PAINTED), data=data)
+    made = order(layout, Painted(PAINTED), data=data)
     assert make_dataset(made, tmp_path / "out") == (3, [])
     source, stored = open_dataset(data), reopened(made, tmp_path / "out")
     assert len(stored) == 3
@@ -187,7 +187,7 @@ def test_broken_images_are_named_and_the_rest_is_made(tmp_path: Path) -> None:
 def test_unreadable_styles_are_named_before_anything_is_written(tmp_path: Path) -> None:
     (tmp_path / "styles").mkdir()
     (tmp_path / "styles" / "a.jpg").write_bytes(b"no image")
-    made = order("coco", Version(f'style[alpha=1,styles="{tmp_path / "styles"}"]'))
+    made = order("coco", Painted(f'style[alpha=1,styles="{tmp_path / "styles"}"]'))
     with pytest.raises(InvalidOption, match=r"1 styles cannot be used.*a\.jpg"):
         make_dataset(made, tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -196,22 +196,22 @@ def test_unreadable_styles_are_named_before_anything_is_written(tmp_path: Path) 
 def test_images_without_truth_cannot_be_painted_in_part(tmp_path: Path) -> None:
     data = f"images:{images(tmp_path / 'in')}"
     files, failed = make_dataset(
-        order("images", Version("style[alpha=1,on=objects]"), data=data), tmp_path / "out"
+        order("images", Painted("style[alpha=1,on=objects]"), data=data), tmp_path / "out"
     )
     assert files == 0
     assert all("where objects are" in row.error for row in failed)
 
 
 def test_several_styles_per_image_and_the_map(tmp_path: Path) -> None:
-    versions = tuple(Version(PAINTED, k, 3) for k in range(3))
+    versions = tuple(Painted(PAINTED, k, 3) for k in range(3))
     made = order("coco", *versions)
     assert make_dataset(made, tmp_path / "out") == (9, [])
     known = StyleMap.read(tmp_path / "out" / STYLES)
     for name, styles in known.styles.items():
         assert len(set(styles)) == 3
-        assert [style_of(name, version, 0)[0] for version in versions] == list(styles)
+        assert [version.style(name, 0) for version in versions] == list(styles)
     assert len(list((tmp_path / "out").rglob("*-stylized-*.png"))) == 9
-    repeated = Version(f'style[alpha=1,space=feature,stylemap="{tmp_path / "out" / STYLES}"]')
+    repeated = Painted(f'style[alpha=1,space=feature,stylemap="{tmp_path / "out" / STYLES}"]')
     make_dataset(order("coco", repeated), tmp_path / "again")
     first, second = (reopened(order(), tmp_path / name) for name in ("again", "out"))
     assert np.array_equal(first[0].image, second[0].image)
@@ -221,7 +221,7 @@ def test_feathered_masks_blend_and_hard_ones_do_not() -> None:
     original, painted = np.zeros((9, 21, 3), np.uint8), np.full((9, 21, 3), 200, np.uint8)
     mask = np.zeros((9, 21), bool)
     mask[:, 10:] = True
-    hard, soft = join(original, painted, mask, 0.0), join(original, painted, mask, 1.5)
+    hard, soft = blend(original, painted, mask, 0.0), blend(original, painted, mask, 1.5)
     assert set(np.unique(hard)) == {0, 200}
     row = soft[4, :, 0].astype(int)
     assert (np.diff(row) >= 0).all()
@@ -231,13 +231,13 @@ def test_feathered_masks_blend_and_hard_ones_do_not() -> None:
 
 
 def test_as_the_paper_saves_every_stage(tmp_path: Path) -> None:
-    made = order("coco", Version("style[alpha=1,on=objects,space=feature]", paper=True), suffix=".jpg")
+    made = order("coco", Painted("style[alpha=1,on=objects,space=feature]", paper=True), suffix=".jpg")
     make_dataset(made, tmp_path / "out")
     source, stored = open_dataset(WORLD), reopened(made, tmp_path / "out")
     sample = source[0]
-    painted = again(apply(sample, PAINTED).image)
+    painted = as_jpeg(apply(sample, PAINTED).image)
     mask = np.any([m.to_mask() for m in sample.truth.instances.masks], axis=0)
-    expected = again(np.where(mask[..., None], painted, sample.image))
+    expected = as_jpeg(np.where(mask[..., None], painted, sample.image))
     assert np.array_equal(stored[0].image, expected)
     assert not np.array_equal(stored[0].image[~mask], sample.image[~mask])  # recompressed, as theirs
 

@@ -24,7 +24,7 @@ VERBS = {
     RUN_AND_SCORE: ("run", "score", "report", "demo", "merge"),
     LOOK: ("inspect", "list", "gallery", "quality", "show", "figures"),
     BE_SURE: ("compare", "check", "breaking", "evidence", "verify"),
-    MAKE_DATA: ("corrupt", "stylize", "trainset"),
+    MAKE_DATA: ("corrupt", "trainset"),
     SHARE: ("export", "submit", "leaderboard"),
 }
 PLUGINS = "stormproof.commands"

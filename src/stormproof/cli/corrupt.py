@@ -22,7 +22,7 @@ from stormproof.core.processes import worker_count
 
 if TYPE_CHECKING:
     from stormproof.core.condition import Condition
-    from stormproof.tools.derived.make import Order
+    from stormproof.tools.derived import Order
 
 
 class Format(StrEnum):
@@ -130,14 +130,13 @@ def _dataset(
     from stormproof.datasets import open_dataset
     from stormproof.datasets.image_files import condition_folder
     from stormproof.engine.pair import require_possible
-    from stormproof.tools.derived.make import Order, Part, choose_format
-    from stormproof.tools.derived.version import Version
+    from stormproof.tools.derived import Order, Part, choose_format, version_of
 
     opened = open_dataset(spec)
     require_possible(opened, conditions, images=len(opened), seed=seed)
     chosen = choose_format(opened, layout, Spec.parse(spec).kind)
     alone = len(conditions) == 1
-    parts = [Part("" if alone else condition_folder(c), (Version(str(c)),)) for c in conditions]
+    parts = [Part("" if alone else condition_folder(c), (version_of(c),)) for c in conditions]
     console.announce_compiling()
     order = Order(spec, tuple(parts), chosen, "val", suffix, seed)
     write_dataset(order, destination, workers, "corrupting")
@@ -213,7 +212,7 @@ def _tree(
 def write_dataset(order: Order, out: Path, workers: int, verb: str) -> None:
     """Make a derived dataset; failed images are named at the end, with exit code 1."""
     from stormproof.datasets import find_writer, open_dataset
-    from stormproof.tools.derived.make import destination_of, make_dataset
+    from stormproof.tools.derived import destination_of, make_dataset
 
     count = len(open_dataset(order.data).ids)
     with console.progress(verb, count) as progress:

@@ -50,8 +50,8 @@ def trainset(
     """
     from stormproof.core.spec import Spec
     from stormproof.datasets import open_dataset
-    from stormproof.tools.derived.make import Order, Part, choose_format
-    from stormproof.tools.derived.mixes import versions_of
+    from stormproof.tools.derived import Order, Part, choose_format
+    from stormproof.tools.mixes import versions_of
 
     versions = versions_of(mix.value, condition=corruption, styles=styles, alpha=alpha, network=network)
     chosen = choose_format(open_dataset(dataset), layout, Spec.parse(dataset).kind)

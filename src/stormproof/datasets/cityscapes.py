@@ -287,7 +287,7 @@ def coloured(ids: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
     table = np.zeros((len(LABELS), 3), np.uint8)
     for label in LABELS[:-1]:
         table[label.id] = list(bytes.fromhex(label.colour))
-    return table[_label_ids(ids)]
+    return np.asarray(table[_label_ids(ids)], np.uint8)
 
 
 def _polygons(ids: npt.NDArray[np.uint16]) -> Record:

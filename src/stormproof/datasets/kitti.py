@@ -7,7 +7,7 @@ where 0 is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -194,7 +194,7 @@ def _grade(occlusion: float) -> int:
 def _calibration(camera: Camera) -> str:
     """KITTI's matrices for cameras 0 to 3: 0 and 2 are on the left, 1 and 3 on the right."""
 
-    def row(values: Sequence[float]) -> str:
+    def row(values: Iterable[float]) -> str:
         return " ".join(f"{v:.12e}" for v in values)
 
     def projection(shift: float) -> str:

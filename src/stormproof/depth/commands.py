@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stormproof.cli import app, console
+from stormproof.cli import MAKE_DATA, app, console
 from stormproof.cli.options import Opened
 from stormproof.core.errors import InvalidOption, some
 
@@ -27,7 +27,7 @@ class Answer(StrEnum):
     metres = "metres"
 
 
-@app.command(rich_help_panel="Make data")
+@app.command(rich_help_panel=MAKE_DATA)
 def depth(
     dataset: Opened,
     out: Annotated[Path, typer.Option("--out", "-o", help="A folder for the maps; existing maps are kept.")],

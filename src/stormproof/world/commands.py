@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from stormproof.cli import app, console
+from stormproof.cli import MAKE_DATA, app, console
 from stormproof.cli.options import ImageFormat, Images, Workers
 from stormproof.core.errors import counted
 
@@ -22,7 +22,7 @@ class WorldFormat(StrEnum):
     camvid = "camvid"
 
 
-@app.command(rich_help_panel="Make data")
+@app.command(rich_help_panel=MAKE_DATA)
 def world(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="A new folder for the dataset.")],
     layout: Annotated[

@@ -43,7 +43,7 @@ def _names(scene: Rendered) -> list[str]:
 
 def _rides(scene: Rendered) -> Bools:
     """Whether each object is a person on a bicycle."""
-    return (_objects(scene).labels == PERSON) & (np.array(scene.groups, np.int64) >= 0)
+    return np.asarray((_objects(scene).labels == PERSON) & (np.array(scene.groups, np.int64) >= 0), np.bool_)
 
 
 def _renamed(objects: Instances, names: list[str], classes: tuple[str, ...]) -> Instances:

@@ -1,4 +1,4 @@
-"""Training sets as lists of versions, and as a torch dataset that makes them on the fly."""
+"""Training sets: mixes of versions of each image, and a torch dataset that makes them on the fly."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from stormproof.core.loading import framework
 from stormproof.core.sample import Sample, as_rgb
 from stormproof.corruptions.registry import find
 from stormproof.datasets.dataset import Dataset
-from stormproof.style.names import BUILT_IN
-from stormproof.tools.derived.version import Version, make
+from stormproof.tools.derived import Version, version_of
 
 MIXES = ("standard", "stylized", "combined", "corrupted")
 CLEAN = Version()
@@ -21,11 +20,11 @@ def versions_of(
     mix: str,
     *,
     condition: str | None = None,
-    styles: str = BUILT_IN,
+    styles: str | None = None,
     alpha: float = 1.0,
-    network: str = BUILT_IN,
+    network: str | None = None,
 ) -> tuple[Version, ...]:
-    """What every image appears as.
+    """The versions in which a mix contains every image.
 
     >>> [version.condition for version in versions_of("corrupted", condition="fog@3")]
     ['clean', 'fog@3']
@@ -33,29 +32,29 @@ def versions_of(
     if mix not in MIXES:
         raise UnknownName("mix", mix, MIXES, f"Mixes: {', '.join(MIXES)}.")
     if (mix == "corrupted") != (condition is not None):
-        raise InvalidOption(f"Mix {mix}: a condition goes with 'corrupted' and only with it, as fog@3.")
+        raise InvalidOption(
+            f"Mix {mix}: the mix 'corrupted', and no other, needs a condition, such as fog@3."
+        )
     if mix == "corrupted":
         given = Condition.parse(str(condition))
         if given.corruption is None:
-            raise InvalidOption("Mix corrupted: 'clean' is in it already; give a corruption, as fog@3.")
+            raise InvalidOption("Mix corrupted: it already has 'clean'; give a corruption, such as fog@3.")
         find(given.corruption).parameters(given)
-        return CLEAN, Version(str(given))
-    params = {"alpha": alpha} | {
-        key: value for key, value in (("styles", styles), ("network", network)) if value != BUILT_IN
-    }
-    painted = Condition.of("style", params=params)
-    find("style").parameters(painted)
-    return {
-        "standard": (CLEAN,),
-        "stylized": (Version(str(painted)),),
-        "combined": (CLEAN, Version(str(painted))),
-    }[mix]
+        return CLEAN, version_of(given)
+    if mix == "standard":
+        return (CLEAN,)
+    recipe = find("style")
+    own = {key: value for key, value in (("styles", styles), ("network", network))
+           if value not in (None, recipe.ladders[key].values[0])}  # fmt: skip
+    painted = Condition.of("style", params={"alpha": alpha, **own})
+    recipe.parameters(painted)
+    return (version_of(painted),) if mix == "stylized" else (CLEAN, version_of(painted))
 
 
 class Mixed:
-    """A mix as samples by index: every image in every version, made when it is asked for.
+    """A mix as a sequence of samples: every image in every version, made on demand.
 
-    `epoch` is part of the seed, so that other epochs see other styles and other noise.
+    `epoch` is part of the seed, so that every epoch has other styles and other noise.
     """
 
     def __init__(
@@ -69,14 +68,14 @@ class Mixed:
     def __getitem__(self, index: int) -> Sample:
         index = range(len(self))[index]
         image, version = divmod(index, len(self.versions))
-        return make(self.dataset[image], self.versions[version], self.dataset, self.seed + self.epoch)
+        return self.versions[version].make(self.dataset[image], self.dataset, self.seed + self.epoch)
 
 
 def torch_dataset(mixed: Mixed) -> Any:
-    """The mix as a `torch.utils.data.Dataset` of (image, target), as torchvision's detectors take them.
+    """The mix as a `torch.utils.data.Dataset` of (image, target), for torchvision's detectors.
 
-    The image is 3×H×W float in 0..1; the target holds boxes (xyxy), labels (from 1 on; 0 is background),
-    and, where the dataset has them, masks and a semantic map.
+    The image is 3×H×W float from 0 to 1; the target has boxes (xyxy), labels (from 1; 0 is background), and
+    masks and a semantic map if the dataset has them.
     """
     framework("torch", extra="torch")
     import numpy as np

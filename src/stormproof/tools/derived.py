@@ -1,4 +1,4 @@
-"""Making a derived dataset: versions of every image, in several processes, resumable.
+"""Datasets made from other datasets: versions of every image, written in several processes, resumable.
 
 Every finished image is a line in `journal.jsonl`, so that a stopped run continues after the last one. At the
 end, the format's index files and `manifest.json` are written, and the journal is removed.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
@@ -20,17 +20,55 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, OutputError, StormproofError
 from stormproof.core.files import make_folder, read_text, sha256, write_json, write_text
 from stormproof.core.processes import spread
-from stormproof.core.sample import Context
+from stormproof.core.sample import Context, Sample
+from stormproof.core.spec import with_plugins
+from stormproof.corruptions import apply
 from stormproof.corruptions.registry import recipe_versions
 from stormproof.datasets import WRITERS, find_writer, open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.image_files import image_path
 from stormproof.datasets.writing import Destination, Record
-from stormproof.style.sources import check_style
-from stormproof.style.stylemap import StyleMap
-from stormproof.tools.derived.version import PAPER_QUALITY, Version, make, style_of
 
-JOURNAL, MANIFEST, STYLES = "journal.jsonl", "manifest.json", "styles.json"
+JOURNAL, MANIFEST = "journal.jsonl", "manifest.json"
+VERSIONS = "stormproof.versions"  # entry points: a kind of version by the name of its corruption
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """An image under a condition, as a run would see it.
+
+    A corruption whose copies need more than that offers a version of its own as an entry point.
+    """
+
+    condition: str = "clean"
+
+    @property
+    def quality(self) -> int | None:
+        """The JPEG quality that the version requires, if it does."""
+        return None
+
+    def check(self, image_ids: Sequence[str], seed: int) -> None:
+        """Refuse a version whose own files cannot be read, before anything is written."""
+
+    def make(self, sample: Sample, dataset: Dataset, seed: int) -> Sample:
+        """The sample in this version, with its truth."""
+        known = {"classes": dataset.classes, "semantic_classes": dataset.semantic_classes}
+        return apply(sample, self.condition, seed=seed, **known)
+
+    def style(self, image_id: str, seed: int) -> str | None:
+        """The name of the style that the image gets, if the version has styles."""
+        return None
+
+    def write_styles(self, out: Path, styles: Mapping[str, tuple[str, ...]], seed: int) -> None:
+        """Record the styles of all images, so that they can be used again."""
+
+
+def version_of(condition: Condition) -> Version:
+    """The version for a condition."""
+    offered, name = with_plugins({}, VERSIONS), condition.corruption or ""
+    kind = offered[name].load() if name in offered else Version
+    version: Version = kind(str(condition))
+    return version
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +90,10 @@ class Order:
     suffix: str
     seed: int
     quality: int = 95
+
+    @property
+    def versions(self) -> tuple[Version, ...]:
+        return tuple(dict.fromkeys(version for part in self.parts for version in part.versions))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,30 +127,13 @@ def _destination(
 
 def destination_of(order: Order, part: Part, out: Path) -> Destination:
     """Where and how a part of an order is written."""
-    quality = PAPER_QUALITY if any(version.paper for version in part.versions) else order.quality
+    quality = next((version.quality for version in part.versions if version.quality), order.quality)
     return _destination(_opened(order.data), out / part.folder, order.split, order.suffix, quality)
 
 
 @lru_cache(maxsize=2)
 def _opened(data: str) -> Dataset:
     return open_dataset(data)
-
-
-def check_styles(order: Order) -> None:
-    """Refuse styles that cannot be read, before anything is written."""
-    problems: dict[Path, str] = {}
-    seen: set[Path] = set()
-    for name in _opened(order.data).ids:
-        for version in (version for part in order.parts for version in part.versions):
-            chosen = style_of(name, version, order.seed)
-            if chosen is not None and chosen[1] not in seen:
-                seen.add(chosen[1])
-                problem = check_style(chosen[1])
-                if problem:
-                    problems[chosen[1]] = problem
-    if problems:
-        some = "; ".join(list(problems.values())[:3])
-        raise InvalidOption(f"{len(problems)} styles cannot be used: {some} Remove them and start again.")
 
 
 def make_image(order: Order, out: Path, index: int) -> Done:
@@ -122,15 +147,14 @@ def make_image(order: Order, out: Path, index: int) -> Done:
             destination = destination_of(order, part, out)
             for version in part.versions:
                 # Context is dropped: the right-hand image of a stereo pair would not be corrupted.
-                made = replace(make(sample, version, dataset, order.seed), context=Context())
+                made = replace(version.make(sample, dataset, order.seed), context=Context())
                 path, record = writer.write(destination, _stem(dataset, index, version, order), made)
-                chosen = style_of(name, version, order.seed)
                 files.append({
                     "path": path.relative_to(out).as_posix(),
                     "folder": part.folder,
                     "source": name,
                     "condition": version.condition,
-                    "style": chosen[0] if chosen else None,
+                    "style": version.style(name, order.seed),
                     "sha256": sha256(path),
                     "pixels_sha256": hashlib.sha256(made.image.tobytes()).hexdigest(),
                     "record": record,
@@ -152,10 +176,10 @@ def _stem(dataset: Dataset, index: int, version: Version, order: Order) -> str:
     part = next(p for p in order.parts if version in p.versions)
     if len(part.versions) == 1 or condition.is_clean:
         return stem
-    chosen = style_of(name, version, order.seed)
-    if chosen is None:
+    style = version.style(name, order.seed)
+    if style is None:
         return f"{stem}-{condition.corruption}"
-    return f"{stem}-stylized-{PurePosixPath(chosen[0]).stem}"
+    return f"{stem}-stylized-{PurePosixPath(style).stem}"
 
 
 @lru_cache(maxsize=2)
@@ -169,11 +193,13 @@ def make_dataset(
     order: Order, out: Path, *, workers: int = 1, advance: Callable[[], None] = lambda: None
 ) -> tuple[int, list[Done]]:
     """Write the whole dataset; returns the number of files, and the images that failed."""
-    check_styles(order)
+    ids = _opened(order.data).ids
+    for version in order.versions:
+        version.check(ids, order.seed)
     done = {row.index: row for row in _begin(order, out) if not row.error}
     for _ in done:
         advance()
-    missing = [k for k in range(len(_opened(order.data).ids)) if k not in done]
+    missing = [k for k in range(len(ids)) if k not in done]
     failed = []
     with (out / JOURNAL).open("a", encoding="utf-8") as journal:
         for row in spread(partial(make_image, order, out), missing, workers=workers):
@@ -190,20 +216,21 @@ def make_dataset(
         records = [file["record"] for file in files if file["folder"] == part.folder]
         find_writer(order.format).finish(destination_of(order, part, out), records)
     _write_manifest(order, out, files, failed)
-    _write_map(order, out, files)
+    _write_styles(order, out, files)
     if not failed:
         (out / JOURNAL).unlink()
     return len(files), failed
 
 
-def _write_map(order: Order, out: Path, files: Sequence[Record]) -> None:
-    """Record the style of each image, so that it can be used again."""
+def _write_styles(order: Order, out: Path, files: Sequence[Record]) -> None:
+    """Have each version that has styles record those of all images."""
     chosen: dict[str, dict[str, None]] = {}
     for file in files:
         if file["style"] is not None:
             chosen.setdefault(file["source"], {})[file["style"]] = None
     if chosen:
-        StyleMap({name: tuple(styles) for name, styles in chosen.items()}, order.seed).write(out / STYLES)
+        for version in order.versions:
+            version.write_styles(out, {name: tuple(styles) for name, styles in chosen.items()}, order.seed)
 
 
 def _begin(order: Order, out: Path) -> Iterator[Done]:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stormproof.cli import app
+from stormproof.cli import MAKE_DATA, app
 from stormproof.cli.corrupt import write_dataset
 from stormproof.cli.options import Derived, ImageFormat, Images, Layout, Original, Styles, Workers
 from stormproof.core.errors import InvalidOption
 from stormproof.core.processes import worker_count
 
 if TYPE_CHECKING:
-    from stormproof.tools.derived.make import Part
+    from stormproof.tools.derived import Part
 
 
 class Mode(StrEnum):
@@ -29,7 +29,7 @@ class Space(StrEnum):
     pixel = "pixel"
 
 
-@app.command()
+@app.command(rich_help_panel=MAKE_DATA)
 def stylize(
     dataset: Original,
     out: Derived,
@@ -80,7 +80,7 @@ def stylize(
     """
     from stormproof.core.spec import Spec
     from stormproof.datasets import open_dataset
-    from stormproof.tools.derived.make import Order, choose_format
+    from stormproof.tools.derived import Order, choose_format
 
     if feather < 0:
         raise InvalidOption(f"--feather {feather}: give 0 or more pixels.")
@@ -116,8 +116,8 @@ def _parts(
 ) -> tuple[Part, ...]:  # fmt: skip
     from stormproof.core.condition import Condition
     from stormproof.corruptions.registry import find
-    from stormproof.tools.derived.make import Part
-    from stormproof.tools.derived.version import Version
+    from stormproof.style.copies import Painted
+    from stormproof.tools.derived import Part
 
     own = {key: value for key, value in named.items() if value != find("style").ladders[key].values[0]}
     parts = []
@@ -127,6 +127,6 @@ def _parts(
             condition = Condition.of("style", params={"alpha": alpha, "space": space, **where, **own})
             find("style").parameters(condition)
             folder = "" if len(modes) * len(alphas) == 1 else f"{mode.value}-{space}-{alpha:g}"
-            versions = tuple(Version(str(condition), k, per_image, feather, paper) for k in range(per_image))
+            versions = tuple(Painted(str(condition), k, per_image, feather, paper) for k in range(per_image))
             parts.append(Part(folder, versions))
     return tuple(parts)

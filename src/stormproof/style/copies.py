@@ -1,0 +1,121 @@
+"""Stylized copies: several styles per image, soft mask edges, and the repeated JPEG of the paper."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from io import BytesIO
+from pathlib import Path
+
+import cv2
+import numpy as np
+import PIL.Image
+
+from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidOption
+from stormproof.core.sample import Bools, Image, Sample
+from stormproof.corruptions import apply
+from stormproof.corruptions.groups import FEATURE
+from stormproof.corruptions.partial import part_mask
+from stormproof.corruptions.registry import find, part_of
+from stormproof.datasets.dataset import Dataset
+from stormproof.style.painting import stylize
+from stormproof.style.recipe import DRAWN
+from stormproof.style.sources import check_style, list_styles
+from stormproof.style.stylemap import StyleMap, draw_styles, style_draw
+from stormproof.tools.derived import Version
+
+PAPER_QUALITY = 75  # Pillow's default, with which the authors' scripts save
+STYLES = "styles.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Painted(Version):
+    """An image under a `style` condition.
+
+    `index` is which of its styles the image gets, of `styles` per image; `feather` softens mask edges by so
+    many pixels. `paper` repeats the object-centric study: every stage is saved as a JPEG of quality 75.
+    """
+
+    index: int = 0
+    styles: int = 1
+    feather: float = 0.0
+    paper: bool = False
+
+    @property
+    def quality(self) -> int | None:
+        return PAPER_QUALITY if self.paper else None
+
+    def check(self, image_ids: Sequence[str], seed: int) -> None:
+        problems: dict[Path, str] = {}
+        for path in {self.chosen(name, seed)[1]: None for name in image_ids}:
+            problem = _check_style(path)
+            if problem:
+                problems[path] = problem
+        if problems:
+            some = "; ".join(list(problems.values())[:3])
+            raise InvalidOption(f"{len(problems)} styles cannot be used: {some} Remove them and start again.")
+
+    def make(self, sample: Sample, dataset: Dataset, seed: int) -> Sample:
+        condition = Condition.parse(self.condition)
+        known = {"classes": dataset.classes, "semantic_classes": dataset.semantic_classes}
+        if self.index == 0 and not self.feather and not self.paper:
+            return apply(sample, condition, seed=seed, **known)
+        part = part_of(condition)
+        mask = None if part is None else part_mask(sample, part, **known)
+        return dataclasses.replace(sample, image=self._paint(sample, condition, mask, seed))
+
+    def style(self, image_id: str, seed: int) -> str | None:
+        return self.chosen(image_id, seed)[0]
+
+    def write_styles(self, out: Path, styles: Mapping[str, tuple[str, ...]], seed: int) -> None:
+        StyleMap(styles, seed).write(out / STYLES)
+
+    def chosen(self, image_id: str, seed: int) -> tuple[str, Path]:
+        """The name and file of the style that an image gets."""
+        values = find("style").parameters(Condition.parse(self.condition))
+        found = list_styles(str(values["styles"]))
+        if values["stylemap"] == DRAWN:
+            names = draw_styles(style_draw(seed, image_id), tuple(found), self.styles)
+        else:
+            names = StyleMap.read(str(values["stylemap"])).of(image_id, found)
+        name = names[self.index % len(names)]
+        return name, found[name]
+
+    def _paint(self, sample: Sample, condition: Condition, mask: Bools | None, seed: int) -> Image:
+        _, path = self.chosen(sample.id, seed)
+        values = find("style").parameters(condition)
+        alpha, space, network = float(values["alpha"]), str(values["space"]), str(values["network"])
+        if space == FEATURE or not self.paper:
+            painted = stylize(sample.image, path, alpha=alpha, space=space, network=network)
+            painted = as_jpeg(painted) if self.paper else painted
+        else:
+            full = as_jpeg(stylize(sample.image, path, alpha=1.0, network=network))
+            mixed = PIL.Image.blend(PIL.Image.fromarray(sample.image), PIL.Image.fromarray(full), alpha)
+            painted = as_jpeg(np.asarray(mixed, np.uint8))
+        return painted if mask is None else blend(sample.image, painted, mask, self.feather)
+
+
+@lru_cache(maxsize=100_000)
+def _check_style(path: Path) -> str | None:
+    return check_style(path)
+
+
+def blend(original: Image, painted: Image, mask: Bools, feather: float) -> Image:
+    """Painted inside the mask, original outside; `feather` is the deviation of a soft edge in pixels."""
+    shape = (*mask.shape, *[1] * (original.ndim - 2))
+    if not feather:
+        return np.where(mask.reshape(shape), painted, original)
+    weight = np.asarray(cv2.GaussianBlur(mask.astype(np.float32), (0, 0), feather)).reshape(shape)
+    mixed = original + weight * (painted.astype(np.float32) - original)
+    return np.asarray(np.rint(mixed), np.uint8)
+
+
+def as_jpeg(image: Image) -> Image:
+    """The image after it was saved as a JPEG of quality 75."""
+    buffer = BytesIO()
+    PIL.Image.fromarray(image).save(buffer, "JPEG", quality=PAPER_QUALITY)
+    with PIL.Image.open(buffer) as saved:
+        return np.array(saved, np.uint8)

@@ -1,1 +1,0 @@
-"""Datasets made from other datasets: corrupted and stylized copies, and training sets."""
