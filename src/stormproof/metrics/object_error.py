@@ -129,10 +129,10 @@ class ObjectErrors:
         classes, images = len(self.classes), len(self.ids)
         cell = self.image * classes + self.labels
         sums, counts = (
-            np.bincount(cell, values, minlength=images * classes).reshape(images, classes)
+            np.bincount(cell, values, minlength=images * classes).reshape(images, classes).astype(float)
             for values in (self.errors, np.ones(len(cell)))
         )
-        found: Floats = ratio(weighted_sums(weights, sums), weighted_sums(weights, counts.astype(float)))
+        found: Floats = ratio(weighted_sums(weights, sums), weighted_sums(weights, counts))
         return found
 
     def _per_image(self, chosen: Bools) -> Floats:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ def scores_key(run: Run, options: ScoreOptions) -> str:
 
 def _foreign_code(options: ScoreOptions) -> list[str]:
     """Fingerprints of what is not Stormproof's own: metrics of plugins, and a user's measure of overlap."""
+    functions: list[Callable[..., Any]]
     functions = [*(each.function for each in metrics_of(*INPUTS)), options.rule.overlap]
     foreign = [each for each in functions if not each.__module__.startswith("stormproof.")]
     return [f"{each.__qualname__} {function_model(each).fingerprint}" for each in foreign]
