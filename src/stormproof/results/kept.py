@@ -23,7 +23,7 @@ from stormproof.core.errors import StoreError
 from stormproof.core.files import make_folder, whole_file
 from stormproof.core.text import finite, plain
 from stormproof.metrics.metric import INPUTS, metrics_of
-from stormproof.models.python import function_model
+from stormproof.models.fingerprint import code_identity, fingerprint
 from stormproof.results.interval import Interval
 from stormproof.results.run import Run
 from stormproof.results.scores import ImageErrors, Replicates, ScoreOptions, Scores
@@ -49,7 +49,7 @@ def _foreign_code(options: ScoreOptions) -> list[str]:
     functions: list[Callable[..., Any]]
     functions = [*(each.function for each in metrics_of(*INPUTS)), options.rule.overlap]
     foreign = [each for each in functions if not each.__module__.startswith("stormproof.")]
-    return [f"{each.__qualname__} {function_model(each).fingerprint}" for each in foreign]
+    return [f"{each.__qualname__} {fingerprint((), {'code': code_identity(each)})}" for each in foreign]
 
 
 def save_scores(run: Run, key: str, scores: Scores) -> None:
