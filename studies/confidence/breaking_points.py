@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT / "studies"))
 from stormproof.core.condition import Condition
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
-from stormproof.results.probe import find_breaking_point, parse_axis, parse_requirement
+from stormproof.results.breaking import find_breaking_point, parse_axis, parse_requirement
 
 OUT = ROOT / "runs" / "breaking"
 NETWORKS = {  # file, and a requirement of about half of what the network reaches on clean images
@@ -73,7 +73,7 @@ def page() -> None:
 def _line(row: dict[str, Any]) -> str:
     clean = f"{100 * row['clean']:.1f} | {100 * row['threshold']:g}"
     if row["strength"] is None:
-        return f"| {row['network']} | {clean} | {row['answer']} | | | |"
+        return f"| {row['network']} | {clean} | {row['words']} | | | |"
     at, ends = row["strength"], [row["strength"][k] for k in ("low", "high")]
     span = " – ".join("…" if end is None else f"{end:g}" for end in ends)
     world = "; ".join(row["physical"]["at"][:2])

@@ -14,20 +14,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from stormproof.results.partial import cells_of, coefficients, first_share
-from stormproof.results.store.reopen import dataset_of
 
 from stormproof.core.condition import Condition
+from stormproof.engine.precision import first_share
 from stormproof.engine.work import Quota
-from stormproof.results.estimate import Cell, Estimate, estimate, next_share
-from stormproof.results.store.parts import held_cells, part_paths
-from stormproof.results.store.record import RunRecord, read_record
+from stormproof.results.estimate import Cell, Estimate, estimate, estimated_cells, next_share
+from stormproof.results.run import Run
+from stormproof.results.sets import ConditionSet, sets_of
 from stormproof.results.weights import poisson_weights
 
 HEAD = (
@@ -36,10 +34,17 @@ HEAD = (
 )
 
 
-def whole_images(run: Path, record: RunRecord) -> int:
-    """How many images, from the first, every condition has."""
-    held = Counter(index for path in part_paths(run) for index, _ in held_cells(path, record.key))
-    return next(i for i in range(record.images + 1) if held[i] < len(record.conditions))
+def whole_images(run: Run) -> int:
+    """How many readable images, from the first, every condition has."""
+    complete = [all(index in held for held in run.held.values()) for index in run.readable]
+    return [*complete, False].index(False)
+
+
+def first_images(run: Run, conditions: Sequence[str], images: int) -> dict[str, Cell]:
+    """Conditions of a run on its first images, to be scored by the run's headline measure."""
+    found = estimated_cells(run, conditions)
+    chosen = np.arange(images)
+    return {text: cell._replace(content=cell.content.of_images(chosen)) for text, cell in found.items()}
 
 
 @dataclass(frozen=True)
@@ -48,29 +53,27 @@ class Full:
 
     name: str
     images: int
-    measure: str
     clean: Cell
     cells: dict[str, Cell]
+    over: ConditionSet
     weights: np.ndarray
 
     @classmethod
-    def of(cls, run: Path, images: int, replicates: int) -> Full:
-        record = read_record(run)
-        n = min(images, whole_images(run, record))
-        record = record.model_copy(update={"images": n})
-        dataset = dataset_of(record)
-        measure, cells = cells_of(run, record, dataset)
-        weights = poisson_weights([dataset.ids[i] for i in range(n)], replicates=replicates)
-        name = f"{record.model.name}, {record.dataset.name}"
-        return cls(name, n, measure, cells.pop("clean"), cells, weights)
+    def of(cls, folder: Path, images: int, replicates: int) -> Full:
+        run = Run(folder)
+        n = min(images, whole_images(run))
+        over = sets_of(run.conditions, run.record.benchmark)[0]
+        cells = first_images(run, ("clean", *over.covered), n)
+        weights = poisson_weights(run.ids[:n], replicates=replicates)
+        name = f"{run.record.model.name}, {run.record.dataset.name}"
+        return cls(name, n, cells.pop("clean"), cells, over, weights)
 
     def estimate(self, size: int, seed: int) -> Estimate:
         """From `size` images a condition, those that a seed chooses."""
         quota = Quota.of(size, self.images, map(Condition.parse, self.cells), seed)
         shares = {t: np.array([i for i in range(self.images) if quota.wants(i, t)]) for t in self.cells}
         return estimate(
-            self.clean, self.cells, shares,
-            images=self.images, weights=self.weights, coefficients=coefficients(tuple(self.cells)),
+            self.clean, self.cells, shares, over=self.over, images=self.images, weights=self.weights,
         )  # fmt: skip
 
     def stopped(self, precision: float, seed: int) -> Estimate:
@@ -96,7 +99,7 @@ def lines(full: Full, sizes: Sequence[int], repetitions: int, precision: float) 
         shares, done = (np.mean([getattr(one, name) for one in found]) for name in ("shares", "inferences"))
         within, covered = int((abs(off) <= 0.5).sum()), 100 * np.mean(abs(off) <= 1.96 * se)
         line = (
-            full.name, full.images, f"{full.measure} {100 * true:.2f}",
+            full.name, full.images, f"{full.clean.measure.name} {100 * true:.2f}",
             size if size else f"until ± {precision:g}: {shares:.0f}",
             f"{100 * done:.1f} %", f"{off.mean():+.2f}", f"{np.sqrt((off**2).mean()):.2f}",
             f"{within} of {repetitions}", f"{se.mean():.2f}", f"{covered:.0f} %",

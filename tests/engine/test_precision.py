@@ -17,7 +17,7 @@ from stormproof.core.errors import IncompleteGrid, InvalidOption
 from stormproof.engine.config import make_config
 from stormproof.engine.executors import executor_for
 from stormproof.engine.plan import make_plan
-from stormproof.engine.precision import run_to_precision
+from stormproof.engine.precision import first_share, run_to_precision
 from stormproof.engine.run import execute
 from stormproof.engine.run import run as run_it
 from stormproof.engine.work import Quota
@@ -131,3 +131,12 @@ def test_the_plan_of_a_quota_counts_its_own_cells(data, tmp_path):
     left = survey(make_plan(settings(data, tmp_path / "run"), quota=9))
     assert left.cells == 60 + 15 * 9
     assert np.unique([left.total[t] for t in left.total if t != "clean"]).tolist() == [9]
+
+
+def test_no_condition_begins_with_fewer_images_than_its_interval_can_use(data, tmp_path):
+    """On 8 images an interval covers 82 %: the first share is 15, or all there are, or 2 % of many."""
+    assert [first_share(images) for images in (8, 15, 60, 700, 2_000)] == [8, 15, 15, 15, 40]
+    _, found = run_to_precision(settings(data, tmp_path / "loose", precision=90.0), do)
+    assert found is not None
+    assert found.shares == 15
+    assert cells_of(tmp_path / "loose")["fog@3"] == 15

@@ -1,4 +1,4 @@
-"""Intervals by hand: the normal one, the percentile one, and Holm's correction."""
+"""Intervals by hand: standard error, optimism, probabilities, and Holm's correction."""
 
 from __future__ import annotations
 
@@ -8,35 +8,65 @@ import numpy as np
 import pytest
 
 from stormproof.results import verdicts
-from stormproof.results.interval import Interval, around, holm, paired, percentile
+from stormproof.results.interval import Interval, around, draws, holm, paired
 from stormproof.results.requirements import parse
 from stormproof.results.verdicts import Outcome
 
+HALVES = [0.4, 0.6, 0.5]
+
 
 def test_an_interval_is_two_standard_errors_wide_on_either_side() -> None:
-    found = around(0.5, np.array([0.4, 0.6, 0.5]))
+    found = around(0.5, np.array([0.5, *HALVES]))
     assert found.se == pytest.approx(0.1)
-    assert (found.low, found.high) == pytest.approx((0.5 - 0.195996, 0.5 + 0.195996), abs=1e-6)
-    assert found.half_width == pytest.approx(0.195996, abs=1e-6)
-    assert around(0.4, np.array([0.4, 0.6, 0.5])).bias == pytest.approx(0.1)  # told, never subtracted
+    assert (found.low, found.high) == pytest.approx((0.5 - 0.195997, 0.5 + 0.195997), abs=1e-6)
+    assert found.half_width == pytest.approx(0.195997, abs=1e-6)
 
 
-def test_a_difference_spans_the_middle_of_its_replicates() -> None:
-    found = percentile(100.0, np.arange(1.0, 200.0))  # of 199, the fifth from either end
-    assert (found.low, found.high) == pytest.approx((5, 195))
+def test_few_images_widen_it_as_student_has_it() -> None:
+    found = around(0.5, np.array([0.5, *HALVES]), images=5)
+    assert found.high == pytest.approx(0.5 + 0.1 * 2.776445)
+    assert found.images == 5
+
+
+def test_optimism_moves_one_end_and_never_the_estimate() -> None:
+    plain = around(0.5, np.array([0.5, *HALVES]))
+    high = around(0.5, np.array([0.47, *HALVES]))
+    assert (high.estimate, high.high, high.optimism) == pytest.approx((0.5, plain.high, 0.03))
+    assert high.low == pytest.approx(plain.low - 0.03)
+    low = around(0.5, np.array([0.53, *HALVES]))  # an error that is too low on few images
+    assert (low.low, low.high) == pytest.approx((plain.low, plain.high + 0.03))
+
+
+def test_halves_say_how_optimistic_a_score_is_where_its_metric_does_not() -> None:
+    assert draws(np.array([0.4, *HALVES])).tolist() == pytest.approx([0.3, *HALVES])
+    assert draws(np.array([0.4, *HALVES]), 0.02).tolist() == pytest.approx([0.38, *HALVES])
+    assert draws(np.array([0.1, *HALVES]))[0] == pytest.approx(0.01)  # never all of it
+
+
+@pytest.mark.parametrize("optimism", [-0.05, 0.0, 0.05])
+@pytest.mark.parametrize("images", [3, 60, None])
+def test_probabilities_and_intervals_agree(optimism: float, images: int | None) -> None:
+    """An end of the interval is where the chance of an estimate as far away is 2.5 %."""
+    found = around(0.5, np.array([0.5 - optimism, *HALVES]), images=images)
+    assert found.chance_above(found.low) == pytest.approx(0.025)
+    assert found.chance_below(found.high) == pytest.approx(0.025)
+    for shift in np.linspace(-0.6, 0.6, 25).tolist():
+        drawn = np.array([shift - optimism, *(np.array(HALVES) - 0.5 + shift)])
+        one = paired({"fog": shift}, {"fog": drawn}, images=images)["fog"]
+        assert one.clear == (one.interval.low > 0 or one.interval.high < 0), shift
 
 
 def test_replicates_that_mostly_have_no_value_say_nothing() -> None:
-    assert np.isnan(around(0.5, np.array([0.4, 0.6, np.nan, np.nan, np.nan])).low)
-    assert np.isnan(percentile(0.5, np.array([0.4, np.nan, np.nan])).high)
+    assert np.isnan(around(0.5, np.array([0.5, 0.4, 0.6, np.nan, np.nan, np.nan])).low)
+    assert np.isnan(around(0.5, np.array([0.5, 0.4, np.nan, np.nan])).high)
 
 
 def test_a_single_image_has_no_spread() -> None:
     """Its score is the same in every replicate that has it: no standard error of 0 is claimed."""
-    found = around(0.5, np.full(20, 0.5), images=1)
+    found = around(0.5, np.full(21, 0.5), images=1)
     assert found.estimate == 0.5
-    assert np.isnan([found.low, found.high, found.se, found.bias]).all()
-    assert around(0.5, np.full(20, 0.5), images=2).se == 0
+    assert np.isnan([found.low, found.high, found.se, found.optimism]).all()
+    assert around(0.5, np.full(21, 0.5), images=2).se == 0
 
 
 def test_holm_steps_down_and_never_falls() -> None:
@@ -44,7 +74,7 @@ def test_holm_steps_down_and_never_falls() -> None:
 
 
 def test_no_difference_is_never_clear() -> None:
-    still = paired({"fog": 0.0, "snow": 0.3}, {"fog": np.zeros(9), "snow": np.full(9, 0.3)})
+    still = paired({"fog": 0.0, "snow": 0.3}, {"fog": np.zeros(9), "snow": np.full(9, 0.3)}, images=60)
     assert not still["fog"].clear
     assert still["snow"].clear
 
@@ -64,7 +94,29 @@ def test_no_difference_is_never_clear() -> None:
 def test_a_verdict_needs_the_whole_interval(
     monkeypatch: pytest.MonkeyPatch, asked: dict[str, float], outcome: Outcome
 ) -> None:
-    monkeypatch.setattr(verdicts, "_asked", lambda *_: Interval(0.5, 0.4, 0.6, 0.05))
+    monkeypatch.setattr(verdicts, "_asked", lambda *_: Interval(0.5, 0.4, 0.6, 0.1 / 1.96))
     scores: Any = None  # which are not looked at
     row = {"id": "R", "metric": "AP", "condition": "fog@3", **asked}
-    assert verdicts.judge(parse(row, "r"), scores).outcome is outcome
+    assert verdicts.judge([parse(row, "r")], scores)[0].outcome is outcome
+
+
+def test_of_many_requirements_one_fails_only_where_it_is_not_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 20 requirements that are all just met, one falls 2 standard errors short in 4 of 10 runs."""
+    known = {f"R{k}": Interval(0.5, 0.402, 0.598, 0.05) for k in range(20)}
+    known["R3"] = Interval(0.39, 0.292, 0.488, 0.05)  # 2.2 standard errors below 0.5
+    monkeypatch.setattr(verdicts, "_asked", lambda r, *_: known[r.id])
+    rows = [{"id": name, "metric": "AP", "condition": "fog@3", "at_least": 0.5} for name in known]
+    scores: Any = None
+    judged = {v.requirement.id: v for v in verdicts.judge([parse(row, "r") for row in rows], scores)}
+    alone = verdicts.judge([parse(rows[3], "r")], scores)[0]
+    assert alone.outcome is Outcome.FAIL
+    assert alone.p == alone.holm == pytest.approx(0.0139, abs=1e-4)
+    assert judged["R3"].outcome is Outcome.INCONCLUSIVE
+    assert judged["R3"].p == alone.p
+    assert judged["R3"].holm == pytest.approx(20 * alone.p)
+    assert judged["R3"].text.endswith("; alone it would fail, but 20 are judged together")
+    assert judged["R3"].as_dict()["together"] == 20
+    known["R3"] = Interval(0.3, 0.202, 0.398, 0.05)
+    assert verdicts.judge([parse(row, "r") for row in rows], scores)[3].outcome is Outcome.FAIL
+    assert "any of the 20 requirements" in verdicts.how_sure(20)
+    assert "2.5 %" in verdicts.how_sure(1)

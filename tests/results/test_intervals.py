@@ -24,14 +24,14 @@ from stormproof.results.aggregates import flat
 from stormproof.results.run import Run
 from stormproof.results.scores import Scores
 from stormproof.results.tables import as_dict
-from stormproof.results.weights import poisson_weights
+from stormproof.results.weights import half_weights, poisson_weights
 
 
 @pytest.fixture
 def ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every replicate is the set itself."""
     monkeypatch.setattr(
-        scoring, "poisson_weights", lambda ids, *, replicates: np.ones((replicates, len(ids)), np.uint8)
+        scoring, "half_weights", lambda ids, *, replicates: np.ones((replicates, len(ids)), np.uint8)
     )
 
 
@@ -53,9 +53,9 @@ def test_weights_of_one_give_the_scores_of_a_run(make: Make, model: str, on: str
     assert {*scores.replicates.cells} == {*scores.cells}
     for measure, cells in scores.replicates.cells.items():
         expected = scores.cells[measure]
-        assert {text: v[0] for text, v in cells.items()} == pytest.approx(expected, abs=1e-12, nan_ok=True)
+        assert {text: v[1] for text, v in cells.items()} == pytest.approx(expected, abs=1e-12, nan_ok=True)
         totals, spread = flat(scores.aggregates[measure]), scores.spread(measure)
-        one = {name: spread[name][0] for name in totals}
+        one = {name: spread[name][1] for name in totals}
         assert one == pytest.approx(totals, abs=1e-12, nan_ok=True)
     assert {*scores.replicates.per_class} == {*scores.per_class}
     for measure, by_condition in scores.replicates.per_class.items():
@@ -108,7 +108,8 @@ def test_cd_and_rcd_beside_a_reference(make: Make) -> None:
     found = anew(run, replicates=2, reference=other).intervals("mIoU")
     shutil.rmtree(other / "scores")
     assert {"CD/shot_noise", "mCD", "rCD/gaussian_noise", "mrCD", "delta_P", "delta_mPC"} <= {*found}
-    assert all(abs(interval.bias) < 1e-12 for interval in found.values() if not np.isnan(interval.bias))
+    known = [interval.optimism for interval in found.values() if not np.isnan(interval.optimism)]
+    assert known == pytest.approx(np.zeros(len(known)), abs=1e-12)
 
 
 def test_a_run_does_not_differ_from_itself_and_pairs_keep_their_correlation(make: Make) -> None:
@@ -170,6 +171,17 @@ def test_weights_belong_to_images() -> None:
     assert (poisson_weights(["7"], replicates=40, seed=4) != few[:, :1]).any()
 
 
+def test_halves_belong_to_images() -> None:
+    ids = [f"{i}" for i in range(300)]
+    many = half_weights(ids, replicates=100, seed=3)
+    assert {*np.unique(many)} == {0, 1}
+    assert many.mean() == pytest.approx(0.5, abs=0.01)
+    assert (half_weights(["7", "299"], replicates=40, seed=3) == many[:40, [7, 299]]).all()
+    assert (half_weights(ids, replicates=100, seed=4) != many).any()
+    assert abs(np.corrcoef(many)[0, 1:]).max() < 0.3  # rows are independent
+    assert half_weights([], replicates=4).shape == (4, 0)
+
+
 @pytest.fixture(scope="module")
 def with_holes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Runs of which one image could not be read, on boxes with masks and on label maps."""
@@ -194,7 +206,7 @@ def test_an_image_that_could_not_be_read_counts_nowhere(with_holes: dict[str, Pa
     assert scores.replicates is not None
     for measure, cells in scores.replicates.cells.items():
         expected = scores.cells[measure]
-        assert {text: v[0] for text, v in cells.items()} == pytest.approx(expected, abs=1e-12, nan_ok=True)
+        assert {text: v[1] for text, v in cells.items()} == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
 def test_an_image_that_could_not_be_read_has_no_weight(
@@ -205,9 +217,9 @@ def test_an_image_that_could_not_be_read_has_no_weight(
 
     def noted(ids: tuple[str, ...], *, replicates: int) -> np.ndarray:
         asked.append(tuple(ids))
-        return poisson_weights(ids, replicates=replicates)
+        return half_weights(ids, replicates=replicates)
 
-    monkeypatch.setattr(scoring, "poisson_weights", noted)
+    monkeypatch.setattr(scoring, "half_weights", noted)
     for model in ("contrast_masks", "thresholds"):
         run = Run(with_holes[model])
         anew(run.folder, replicates=20)

@@ -46,7 +46,7 @@ def write(folder: Path, *rows: dict[str, object]) -> Path:
     return path
 
 
-PASS = {"id": "R1", "metric": "AP50", "condition": "clean", "at_least": 0.001}
+PASS = {"id": "R1", "metric": "E", "condition": "clean", "at_most": 0.99}
 FAIL = {"id": "R2", "metric": "AP", "condition": "fog@3", "at_least": 0.99}
 
 
@@ -79,6 +79,19 @@ def test_a_mistake_is_named(row, complaint):
 
 
 @pytest.mark.parametrize(
+    ("written", "meant"),
+    [("mpc", "mPC"), ("MPC", "mPC"), ("mcp", "mPC"), ("rpc", "rPC"), ("mce", "mCE"), ("ap50", "AP50"),
+     ("AP5O", "AP50"), ("miou", "mIoU"), ("mask ap", "mask AP")],
+)  # fmt: skip
+def test_a_misspelt_metric_is_guessed(written, meant):
+    row = {"id": "R", "metric": written, "at_least": 0.5}
+    with pytest.raises(InvalidOption, match=f"Unknown metric '{written}'. Did you mean '{meant}'\\?"):
+        parse(row, "file, requirement 1")
+    with pytest.raises(InvalidOption, match="Did you mean 'AP50'"):
+        parse({"id": "R", "metric": "mPC", "of": "ap50", "at_least": 0.5}, "file, requirement 1")
+
+
+@pytest.mark.parametrize(
     "text", ["", "requirements: []", "requirements: 3", "other: []", "requirements: [", "- a"]
 )
 def test_a_file_that_checks_nothing_is_refused(tmp_path, text):
@@ -101,25 +114,27 @@ def test_an_interval_decides(scores):
     for outcome, threshold in cases.items():
         if not 0 < threshold < 1:
             continue
-        verdict = judge(parse({**row, "at_least": threshold}, "r"), scores)
+        verdict = judge([parse({**row, "at_least": threshold}, "r")], scores)[0]
         assert verdict.outcome is outcome
         assert verdict.margin == pytest.approx(value - threshold)
 
 
 def test_aggregates_losses_and_drops(run, scores):
-    rpc = judge(parse({"id": "A", "metric": "rPC", "at_least": 0.01}, "r"), scores)
+    rpc = judge([parse({"id": "A", "metric": "rPC", "at_least": 0.01}, "r")], scores)[0]
     total = scores.aggregates["AP"]
     assert rpc.interval.estimate == pytest.approx(total["mean"] / total["P"])
-    loss = judge(parse({"id": "B", "metric": "AP", "condition": "fog@3", "at_most_loss": 0.9}, "r"), scores)
+    loss = judge(
+        [parse({"id": "B", "metric": "AP", "condition": "fog@3", "at_most_loss": 0.9}, "r")], scores
+    )[0]
     cells = scores.cells["AP"]
     assert loss.interval.estimate == pytest.approx(cells["clean"] - cells["fog@3"])
-    same = judge(parse({"id": "C", "metric": "mPC", "at_most_drop": 0.01}, "r"), scores, scores)
+    same = judge([parse({"id": "C", "metric": "mPC", "at_most_drop": 0.01}, "r")], scores, scores)[0]
     assert same.outcome is Outcome.PASS
     assert same.interval.estimate == 0
     count = len(scores.conditions) - 1  # of no suite, so it is no mPC
     assert same.requirement.text == f"mean over {count} conditions at most drop 0.01"
     assert rpc.text.startswith(f"mean over {count} conditions, relative to P, at least 0.01: ")
-    error = judge(parse({"id": "D", "metric": "mCE", "at_most": 0.99}, "r"), scores)
+    error = judge([parse({"id": "D", "metric": "mCE", "at_most": 0.99}, "r")], scores)[0]
     assert error.interval.estimate == pytest.approx(scores.aggregates["E"]["mean"])
     assert error.requirement.text == f"mean over {count} conditions at most 0.99"
     (verdict,) = check_run(Run(run), [parse({"id": "E", "metric": "P", "at_least": 0.001}, "r")])
@@ -163,6 +178,10 @@ def test_the_gate(run, tmp_path, monkeypatch):
     assert result.exit_code == 1
     rows = json.loads(result.stdout)
     assert [row["verdict"] for row in rows] == ["pass", "fail"]
+    assert [row["together"] for row in rows] == [2, 2]
+    assert rows[1]["p"] < rows[1]["holm"] < 0.025 < rows[0]["holm"]
+    shown = RUNNER.invoke(app, ["check", str(run), "--require", str(path)])
+    assert "a wrong failure of any of the 2 requirements (Holm's correction)" in shown.stdout
     suite = ElementTree.fromstring(xml.read_text()).find("testsuite")
     assert suite is not None
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("2", "1", "0")
@@ -194,6 +213,8 @@ def test_evidence_is_an_in_toto_statement(run, tmp_path):
     assert (predicate["passedTests"], predicate["failedTests"]) == (["R1"], ["R2"])
     assert all(re.fullmatch("[0-9a-f]{64}", c["digest"]["sha256"]) for c in predicate["configuration"])
     ours = predicate["stormproof"]
+    assert ours["wrong_verdicts"]["at_most"] == pytest.approx(0.025)
+    assert "any of the 2 requirements" in ours["wrong_verdicts"]["words"]
     assert ours["requirements"][1]["low"] < ours["requirements"][1]["high"]
     noise = next(c for c in ours["conditions"] if c["condition"] == "gaussian_noise@3")
     assert noise["physical"][0] == {"name": "noise σ", "value": pytest.approx(45.9), "unit": "grey levels"}

@@ -18,7 +18,6 @@ FOLDER = Path(__file__).resolve().parents[2] / "studies" / "confidence"
 def coverage(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(FOLDER)  # where a script finds its neighbours
     module = importlib.import_module("interval_coverage")
-    monkeypatch.setattr(module, "POPULATION", 400)
     monkeypatch.setattr(module, "REPLICATES", 20)
     return module
 
@@ -28,32 +27,44 @@ def estimator(coverage: ModuleType) -> ModuleType:
     return importlib.import_module("estimator")
 
 
-def test_simulated_intervals_hold_their_estimates(
-    coverage: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(FOLDER)
+    module = importlib.import_module("false_passes")
+    monkeypatch.setattr(module, "TRUTH_IMAGES", 400)
+    monkeypatch.setattr(module, "REPLICATES", 20)
+    return module
+
+
+def test_simulated_gates_are_counted(
+    gate: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    coverage.simulate(100, range(1))
+    gate.truth("photos", 8)
+    gate.sets("photos", 8, 40, range(2))
     printed = capsys.readouterr().out
-    (row,) = map(json.loads, printed.splitlines())
-    assert (row["images"], row["trial"]) == (100, 0)
-    assert {"mPC", "ΔmPC", "mIoU, mPC"} <= set(row["found"])
-    for interval in row["found"].values():
+    rows = [json.loads(line) for line in printed.splitlines()]
+    assert [row["world"] for row in rows] == [0, 1, 2, 3, 0, 1]
+    for interval in (interval for row in rows[4:] for interval in row["found"].values()):
         assert interval["low"] < interval["estimate"] < interval["high"]
+        assert interval["images"] == 40
     (tmp_path / "rows.jsonl").write_text(printed)
-    coverage.table([tmp_path / "rows.jsonl"])
-    head, _, line = capsys.readouterr().out.splitlines()
-    assert line.startswith("| 8 classes | 100 | 1 |")
-    assert line.count("|") == head.count("|")
+    lines = list(gate.tables([tmp_path / "rows.jsonl"]))
+    assert len([line for line in lines if line.startswith("| photos | 8 | 40 | 2 |")]) == 3
+    assert lines[0].count("|") == lines[2].count("|")
 
 
 def test_halves_of_a_run_are_compared(
-    coverage: ModuleType, make: Make, capsys: pytest.CaptureFixture[str]
+    coverage: ModuleType, make: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = make("contrast_boxes")
-    coverage.split([run], range(2))
-    for row in map(json.loads, capsys.readouterr().out.splitlines()):
+    coverage.split([make("contrast_boxes")], range(2))
+    printed = capsys.readouterr().out
+    for row in map(json.loads, printed.splitlines()):
         assert row["images"] == 4
-        gap = row["found"]["mPC"]
-        assert gap["low"] < gap["estimate"] < gap["high"]
+        assert row["found"]["mPC"]["within"] > 0
+    (tmp_path / "rows.jsonl").write_text(printed)
+    coverage.table([tmp_path / "rows.jsonl"])
+    head, _, line = capsys.readouterr().out.splitlines()
+    assert line.count("|") == head.count("|")
 
 
 def test_the_estimator_is_held_against_a_full_run(estimator: ModuleType, make: Make) -> None:

@@ -44,8 +44,9 @@ def breaking_point(
 ) -> None:
     """Find where a model breaks: the severity, and what that is in metres, pixels or decibels.
 
-    Every strength is run on the same images. A monotone fit gives the crossing, bootstrap its 95 % interval,
-    and a run on either side confirms it. "Never in this range" and "already below when clean" are answers.
+    Every strength is run on the same images. A monotone fit gives the crossing, random halves of the images
+    its 95 % interval, and a run on either side confirms it. "Never in this range", "already below when clean"
+    and "not monotone; first seen below at …" are answers.
 
     Examples:
 
@@ -60,7 +61,7 @@ def breaking_point(
     from stormproof.engine.config import make_config
     from stormproof.engine.progress import RunProgress
     from stormproof.engine.run import run as run_it
-    from stormproof.results.probe import find_breaking_point, parse_axis, parse_requirement
+    from stormproof.results.breaking import find_breaking_point, parse_axis, parse_requirement
     from stormproof.results.run import Run
 
     measure, threshold = parse_requirement(require)
@@ -107,7 +108,7 @@ def _table(rows: list[dict[str, Any]], title: str) -> Table:
     table = console.table(title, columns)
     for row in rows:
         if row["strength"] is None:
-            table.add_row(Text(row["corruption"]), row["answer"])
+            table.add_row(Text(row["corruption"]), row["words"])
             continue
         at = row["strength"]
         ends = [("…" if at[k] is None else f"{at[k]:g}") for k in ("low", "high")]
@@ -115,5 +116,5 @@ def _table(rows: list[dict[str, Any]], title: str) -> Table:
         world = "; ".join(row["physical"]["at"]) + f" ({first[0]} to {first[1]})"
         sure = "on both sides" if row["confirmed"] else "no"
         where = f"{row['over']} {at['at']:g}"
-        table.add_row(Text(row["corruption"]), row["answer"], where, " – ".join(ends), world, sure)
+        table.add_row(Text(row["corruption"]), row["words"], where, " – ".join(ends), world, sure)
     return table

@@ -33,6 +33,8 @@ def check(
 ) -> None:
     """Check requirements against a run: pass, fail, or inconclusive where the interval holds the threshold.
 
+    Of several requirements, one fails only where that is unlikely to be chance among all of them.
+
     Exit code 0 when all pass, 1 when one fails, 3 when the worst is inconclusive, 2 for an error: a
     requirement that cannot be judged is never a pass.
 
@@ -46,7 +48,7 @@ def check(
     from stormproof.corruptions.plugins import load_plugins
     from stormproof.results.requirements import read_requirements
     from stormproof.results.run import Run as OpenRun
-    from stormproof.results.verdicts import check_run, exit_code, markdown
+    from stormproof.results.verdicts import check_run, exit_code, how_sure, markdown
     from stormproof.results.verdicts import junit as as_junit
 
     load_plugins(plugin or ())
@@ -74,4 +76,5 @@ def check(
             outcome = Text(str(v.outcome), style=_STYLES[v.outcome])
             table.add_row(v.requirement.id, Text(v.requirement.text), outcome, *numbers)
         console.out.print(table)
+        console.say(how_sure(len(verdicts)))
     raise typer.Exit(exit_code(verdicts))

@@ -184,7 +184,9 @@ Plugins = Annotated[
     list[str] | None,
     typer.Option("--plugin", help="A Python file with corruptions or metrics of your own; repeatable."),
 ]
-Replicates = Annotated[int, typer.Option(help="Bootstrap replicates.", min=2)]
+Replicates = Annotated[
+    int, typer.Option(help="Random halves of the images that intervals follow from.", min=2)
+]
 
 # For verbs about datasets, and about what is made from them.
 Opened = Annotated[

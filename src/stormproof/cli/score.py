@@ -36,7 +36,9 @@ def score(
         str | None,
         typer.Option(help="Classes to score, e.g. person,car, or all. Default: those the model knows."),
     ] = None,
-    interval: Annotated[bool, typer.Option("--interval", help="Add 95 % intervals by bootstrap.")] = False,
+    interval: Annotated[
+        bool, typer.Option("--interval", help="Add 95 % intervals for new images like these.")
+    ] = False,
     replicates: Replicates = 200,
     partial: Annotated[
         bool, typer.Option("--partial", help="Score the conditions that are complete; no means.")

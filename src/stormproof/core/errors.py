@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 
 
 def some(names: Sequence[str], shown: int = 5) -> str:
@@ -47,9 +48,26 @@ class UnknownName(StormproofError, LookupError):
     """Nothing of that kind is registered under that name."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
-        near = get_close_matches(name, list(known), n=1, cutoff=0.6)
-        guess = f" Did you mean {near[0]!r}?" if near else ""
+        near = _nearest(name, list(known))
+        guess = f" Did you mean {near!r}?" if near else ""
         super().__init__(f"Unknown {kind} {name!r}.{guess}{' ' + hint if hint else ''}")
+
+
+def _nearest(name: str, known: Sequence[str]) -> str | None:
+    """The known name that a misspelt one stands for, whatever its case; letters may be swapped.
+
+    >>> _nearest("mpc", ["mCE", "mPC", "rPC"]), _nearest("AP5O", ["AP50", "AP75"])
+    ('mPC', 'AP50')
+    """
+    asked, lower = name.lower(), {one.lower(): one for one in reversed(known)}
+
+    def likeness(one: str) -> tuple[float, int, int]:
+        shared = (Counter(asked) & Counter(one)).total()
+        placed = sum(a == b for a, b in zip(asked, one, strict=False))
+        return SequenceMatcher(None, one, asked).ratio(), shared, placed
+
+    near = get_close_matches(asked, lower, n=5, cutoff=0.6)
+    return lower[max(near, key=likeness)] if near else None
 
 
 class MissingContext(StormproofError):

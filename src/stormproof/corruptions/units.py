@@ -57,11 +57,17 @@ _RULES: dict[str, tuple[Rule, ...]] = {
         ("photons at white", _of("photons"), ""),
         ("SNR at white", lambda v: 10 * math.log10(v["photons"]), "dB"),
     ),
-    "impulse_noise": (("pixels hit", lambda v: 100 * v["amount"], "%"),),
+    "impulse_noise": (
+        ("values hit", lambda v: 100 * v["amount"], "%"),
+        ("pixels hit", lambda v: 100 * (1 - (1 - v["amount"]) ** 3), "%"),  # in one channel at least
+    ),
     "gaussian_blur": (("blur σ", _of("sigma"), "px"),),
     "defocus_blur": (("blur radius", _of("radius"), "px"),),
     "glass_blur": (("blur σ", _of("sigma"), "px"), ("displacement", _of("reach"), "px")),
-    "motion_blur": (("blur σ along the path", _of("sigma"), "px"), ("path", _of("radius"), "px")),
+    "motion_blur": (
+        ("blur σ along the path", _of("sigma"), "px"),
+        ("path", lambda v: 2 * float(v["radius"]), "px"),
+    ),
     "zoom_blur": (("largest zoom", _of("reach"), "×"),),
     "focus_motor_damage": (("blur σ", _of("sigma"), "px"),),
     "contrast": (("contrast left", lambda v: 100 * v["factor"], "%"),),

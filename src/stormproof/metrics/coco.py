@@ -15,6 +15,7 @@ from stormproof.core.errors import InvalidPrediction, InvalidTruth
 from stormproof.core.sample import Floats
 from stormproof.metrics.cocomatching import Matches, match_boxes, match_masks
 from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric
+from stormproof.metrics.optimism import ap_optimism
 from stormproof.metrics.precision import COCO_POINTS, average_precision, curves_of
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 
@@ -86,7 +87,7 @@ def _masks(objects: Objects, weights: Weights) -> Scored:
 
 
 def coco_scored(matches: Matches, weights: Weights, prefix: str = "") -> Scored:
-    """The twelve by replicate, AP by class, and what AP, AP50 and AP75 are the means of."""
+    """The twelve by replicate, AP by class, what AP, AP50 and AP75 are the means of, and how optimistic."""
     precision, recall = average_precision(curves_of(matches.judged), weights, matches.classes, COCO_POINTS)
     by_class: dict[str, Floats] = {}
     parts: dict[str, Floats] = {}
@@ -97,7 +98,12 @@ def coco_scored(matches: Matches, weights: Weights, prefix: str = "") -> Scored:
     for name, (size, cap) in _RECALLS.items():
         by_class[name] = recall[:, cap, size].mean(axis=2)
     numbers = {prefix + name: mean_of_known(column) for name, column in by_class.items()}
-    return Scored(numbers, {f"{prefix}AP": by_class["AP"]}, parts)
+    optimism: dict[str, Floats] = {}
+    if len(weights) > 1:
+        too_high = ap_optimism(matches.judged, matches.score)
+        for name, (thresholds, size) in _PRECISIONS.items():
+            optimism[prefix + name] = too_high[size, :, thresholds].mean(axis=1)
+    return Scored(numbers, {f"{prefix}AP": by_class["AP"]}, parts, optimism)
 
 
 def check_masks(found: Detections, truth: DetectionTruth) -> None:

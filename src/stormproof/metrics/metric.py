@@ -3,7 +3,7 @@
     @metric("boxes", Measure("AP50", "AP at IoU 0.5", section="boxes"))
     def _score(objects: Objects, weights: Weights) -> Scored: ...
 
-`weights` has one row per replicate and one column per image. A row of ones gives the score itself, bootstrap
+`weights` has one row per replicate and one column per image. A row of ones gives the score itself, random
 weights give its spread, and weights that are 0 where a cell was not run give an estimate: every metric has an
 interval, a difference, a gate and an estimate without another line.
 
@@ -60,18 +60,21 @@ class Scored:
 
     `numbers` are by measure, `per_class` by measure and class (replicates × classes). `parts` are what a
     number is the mean of (replicates × parts, NaN where a replicate has none), for numbers that are such a
-    mean.
+    mean. `optimism` says by measure and class how much too high a score is on so few images, for measures
+    that know; it is asked for with replicates only.
     """
 
     numbers: Mapping[str, Floats]
     per_class: Mapping[str, Floats] = field(default_factory=dict)
     parts: Mapping[str, Floats] = field(default_factory=dict)
+    optimism: Mapping[str, Floats] = field(default_factory=dict)
 
     def __or__(self, other: Scored) -> Scored:
         return Scored(
             {**self.numbers, **other.numbers},
             {**self.per_class, **other.per_class},
             {**self.parts, **other.parts},
+            {**self.optimism, **other.optimism},
         )
 
 

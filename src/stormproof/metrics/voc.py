@@ -7,6 +7,7 @@ the monotone precision-recall curve.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from stormproof.core.sample import Floats
 from stormproof.metrics.matching import DROPPED, TRUE, by_class_and_image, judge_voc
 from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric
+from stormproof.metrics.optimism import ap_optimism
 from stormproof.metrics.precision import VOC07_POINTS, WHOLE_AREA, Judged, average_precision, curves_of
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 
@@ -56,7 +58,11 @@ def judged_voc(truth: DetectionTruth, found: Detections, iou: float = 0.5) -> Ju
     Measure("VOC10 AP50", "VOC 2010 AP at IoU 0.5, area under the curve", section="boxes", fading=1.25),
 )
 def _boxes(objects: Objects, weights: Weights) -> Scored:
-    return _scored(objects.voc, weights)
+    scored = _scored(objects.voc, weights)
+    if len(weights) == 1:
+        return scored
+    too_high = ap_optimism(objects.boxes.judged, objects.boxes.score)[0, :, 0]  # as COCO's at this IoU
+    return replace(scored, optimism=dict.fromkeys(_POINTS, too_high))
 
 
 def _scored(judged: Judged, weights: Weights) -> Scored:

@@ -55,7 +55,9 @@ def kept(scores: Scores, measure: str) -> float:
 def interval_of(scores: Scores, measure: str, number: Callable[[Values], Score]) -> Interval | None:
     """The 95 % interval of a number, where the scores have replicates."""
     spread = scores.spread(measure)
-    return around(float(number(scores.values(measure))), number(spread)) if spread else None
+    if not spread:
+        return None
+    return around(float(number(scores.values(measure))), number(spread), images=scores.images)
 
 
 def change(a: Scores, b: Scores, measure: str, number: Callable[[Values], Score]) -> Difference | None:
@@ -66,7 +68,7 @@ def change(a: Scores, b: Scores, measure: str, number: Callable[[Values], Score]
     if a.replicates.count != b.replicates.count:
         return None
     estimate = float(number(b.values(measure)) - number(a.values(measure)))
-    return paired({"": estimate}, {"": number(theirs) - number(ours)})[""]
+    return paired({"": estimate}, {"": number(theirs) - number(ours)}, images=a.images)[""]
 
 
 # Which runs one number can rank
@@ -232,7 +234,7 @@ def _extremes(
     """The corruptions that may hurt most (or least): one if replicates agree, none if more than two may."""
     names = list(means)
     spread = scores.spread(measure)
-    table = [spread[f"by_corruption/{name}"] for name in names if f"by_corruption/{name}" in spread]
+    table = [spread[f"by_corruption/{name}"][1:] for name in names if f"by_corruption/{name}" in spread]
     if len(table) < len(names):
         return [names[int(where([means[name] for name in names]))]]
     often = np.bincount(where(np.nan_to_num(np.stack(table)), axis=0), minlength=len(names))

@@ -26,6 +26,7 @@ from stormproof.report.sentences import (
     weak_points,
 )
 from stormproof.results.aggregates import MEAN
+from stormproof.results.interval import Interval
 from stormproof.results.scores import NAMED, Scores, disambiguate_names
 
 _MEAN, _LEFT = "mean over its conditions", "% of P left"  # where the conditions are no benchmark or suite
@@ -187,7 +188,7 @@ def summary(runs: Sequence[Scores], measure: str) -> Table:
     always = _ALWAYS if means and len(means) == len(runs) else (*_ALWAYS, "mPC", "rPC")
     columns = [name for name in lines[0] if name in always or any(line[name] is not None for line in lines)]
     names = {scores.mean_name(measure if measure in scores.cells else scores.headline) for scores in means}
-    heads = {_MEAN: names.pop(), f"± {_MEAN}": "± mean"} if len(names) == 1 else {}
+    heads = {_MEAN: names.pop(), f"95 % of {_MEAN}": "95 % of the mean"} if len(names) == 1 else {}
     return Table(
         "summary",
         "Runs",
@@ -206,8 +207,8 @@ def _explained(runs: Sequence[Scores], columns: Sequence[str]) -> str:
         said.append("rPC: mPC / P")
     if _MEAN in columns:
         said.append("only the mean over a whole benchmark or suite is called mPC")
-    if "± P" in columns:
-        said.append("±: half the 95 % interval for new images like these")
+    if "95 % of P" in columns:
+        said.append("95 %: the interval for new images like these")
     return f"{'; '.join(said)}. A dash: no number."
 
 
@@ -234,12 +235,16 @@ def _line(scores: Scores, measure: str) -> dict[str, Cell]:
         if name not in ("mCE", "ADR"):
             interval = intervals.get(MEAN if name == _MEAN else name)
             known = found[name] is not None and interval is not None and not math.isnan(interval.se)
-            found[f"± {name}"] = 100 * interval.half_width if known and interval is not None else None
+            found[f"95 % of {name}"] = _span(interval) if known and interval is not None else None
     conditions: Cell = len(scores.corrupted) or None
     if scores.missing:
         of = len(scores.missing) + len(scores.corrupted)
         conditions = f"incomplete: {len(scores.missing)} of {of} missing"
     return {**found, "dataset": scores.dataset, "images": scores.images, "conditions": conditions}
+
+
+def _span(interval: Interval) -> str:
+    return f"{100 * interval.low:.1f} – {100 * interval.high:.1f}"
 
 
 def _percent(value: object) -> float:

@@ -1,26 +1,44 @@
-"""Where a score falls below a requirement as a corruption grows: a monotone fit and its crossing.
+"""Where a score falls below a requirement as a corruption grows: the search, the crossing and its interval.
 
-Scores at several strengths of one corruption on the same images. More corruption is taken to do no good: the
-fit is the isotonic regression of the scores, with the clean one at the weak end, and straight lines between
-its points. Fitting every bootstrap replicate alike gives the interval of the crossing.
+One corruption is run at the strengths that the search asks for, all on the same images. More corruption is
+taken to do no good: the fit is the isotonic regression of the scores, with the clean one at the weak end, and
+straight lines between its points. Fitting the scores of every random half of the images alike gives the
+interval of the crossing. Where a score was seen below the requirement well before the fit crosses it, the
+answer is "not monotone", with the strength at which that was seen.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from stormproof.core.errors import InvalidOption
+from stormproof.core.condition import Condition, Value
+from stormproof.core.errors import InvalidCondition, InvalidOption, UnknownName
 from stormproof.core.sample import Floats
+from stormproof.corruptions import find
+from stormproof.corruptions.units import physical
+from stormproof.metrics.metric import measures
+from stormproof.results.run import Run
+from stormproof.results.weights import REPLICATES
+
+Execute = Callable[[Sequence[Condition]], None]  # runs the conditions, clean images included, into the folder
+TOLERANCE = 0.1
+_FORM = re.compile(r"\s*(?P<measure>[\w ]+?)\s*(?P<sign>>=|<=)\s*(?P<threshold>[0-9.eE+-]+)\s*")
+_SPAN = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<weak>[0-9.eE+-]+?)\s*\.\.\s*(?P<strong>[0-9.eE+-]+)\s*")
+_ENDS = (1.0, 5.0)  # the scale on which a parameter's range is searched, by equal factors
 
 
 class Answer(StrEnum):
     BREAKS = "breaks"
+    NOT_MONOTONE = "not monotone"
     NEVER = "never in this range"
     WEAKEST = "already below at the weakest strength"
     CLEAN = "already below when clean"
@@ -28,18 +46,33 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A score at one strength: its estimate and its replicates."""
+    """A score at one strength: its estimate and what was drawn for it (`results.interval`)."""
 
     score: float
-    replicates: Floats
+    drawn: Floats
+
+    def halves(self, center: float) -> Floats:
+        """The scores on random halves of the images, moved to lie about a value."""
+        known = self.drawn[1:][np.isfinite(self.drawn[1:])]
+        moved: Floats = self.drawn[1:] + (center - known.mean() if len(known) else 0.0)
+        return moved
+
+    @property
+    def sides(self) -> tuple[float, float]:
+        """The score less its optimism and the score itself, the worse first."""
+        safe = float(self.drawn[0])
+        return min(self.score, safe), max(self.score, safe)
 
 
 @dataclass(frozen=True, slots=True)
 class BreakingPoint:
     """Where a score falls below `threshold`. Strengths are None where there is no crossing in the range.
 
-    `low` and `high` bound 95 % of the replicates' crossings; −∞ and +∞ where they lie outside the range, or
-    where most replicates show no object.
+    `low` and `high` bound 95 % of the crossings on halves of the images, −∞ and +∞ where they lie outside the
+    range, or where most halves show no object. `breaks` is the share of those crossings within the range or
+    before it. `first_below` is the weakest strength at which the score was below, where that is well before
+    the crossing. `confirmed` says that a score on the weak side of the interval meets the threshold and one
+    beyond it does not, with none below before.
     """
 
     answer: Answer
@@ -49,13 +82,9 @@ class BreakingPoint:
     high: float
     clean: float
     scores: Mapping[float, float]  # strength → score, by rising strength
-
-    @property
-    def confirmed(self) -> bool:
-        """Whether a score on the weak side of the interval meets the threshold and one beyond it does not."""
-        above = [score for strength, score in self.scores.items() if strength <= self.low]
-        below = [score for strength, score in self.scores.items() if strength >= self.high]
-        return bool(above and below) and above[-1] >= self.threshold > below[0]
+    breaks: float
+    first_below: float | None
+    confirmed: bool
 
 
 Look = Callable[[Sequence[float]], Mapping[float, Seen]]
@@ -77,11 +106,13 @@ def crossing(strengths: Floats, scores: Floats, threshold: float) -> float:
     return float(strengths[after - 1] + share * (strengths[after] - strengths[after - 1]))
 
 
-def breaking_point(clean: Seen, seen: Mapping[float, Seen], threshold: float) -> BreakingPoint:
+def breaking_point(
+    clean: Seen, seen: Mapping[float, Seen], threshold: float, *, tolerance: float = TOLERANCE
+) -> BreakingPoint:
     """The crossing of what has been seen, with its interval."""
     strengths = np.array(sorted(seen))
-    table = np.stack([seen[s].replicates for s in strengths.tolist()])
-    scores = np.array([seen[s].score for s in strengths.tolist()])
+    points = [seen[strength] for strength in strengths.tolist()]
+    scores = np.array([one.score for one in points])
     held = dict(zip(strengths.tolist(), scores.tolist(), strict=True))
     if not np.isfinite([clean.score, *scores]).all():
         raise InvalidOption(
@@ -89,20 +120,38 @@ def breaking_point(clean: Seen, seen: Mapping[float, Seen], threshold: float) ->
         )
     # The fit may not rise above the clean score: corruption does no good.
     point = crossing(strengths, np.minimum(scores, clean.score), threshold)
-    capped = np.minimum(table, clean.replicates)
-    known = capped[:, np.isfinite(capped).all(axis=0)]  # of very few images, a replicate may show nothing
-    replicates = np.array([crossing(strengths, column, threshold) for column in known.T])
-    low, high = -math.inf, math.inf
-    if 2 * len(replicates) >= capped.shape[1]:
-        low, high = np.quantile(replicates, (0.025, 0.975), method="inverted_cdf").tolist()
+    weak, strong = (_crossings(strengths, clean, points, threshold, side) for side in (0, 1))
+    low = float(np.quantile(weak, 0.025, method="inverted_cdf")) if len(weak) else -math.inf
+    high = float(np.quantile(strong, 0.975, method="inverted_cdf")) if len(strong) else math.inf
+    below = min((strength for strength, score in held.items() if score < threshold), default=math.inf)
+    first = below if below < point - tolerance else None
     if clean.score < threshold:
-        answer = Answer.CLEAN
+        answer, first = Answer.CLEAN, None
     elif point == -math.inf:
         answer = Answer.WEAKEST
+    elif first is not None:
+        answer = Answer.NOT_MONOTONE
     else:
         answer = Answer.NEVER if point == math.inf else Answer.BREAKS
-    strength = point if answer is Answer.BREAKS else None
-    return BreakingPoint(answer, threshold, strength, low, high, clean.score, held)
+    strength = point if answer in (Answer.BREAKS, Answer.NOT_MONOTONE) and math.isfinite(point) else None
+    breaks = float(np.mean(weak < math.inf)) if len(weak) else math.nan
+    met = [score for strength, score in held.items() if strength <= low][-1:]
+    missed = [score for strength, score in held.items() if strength >= high][:1]
+    confirmed = answer is Answer.BREAKS and bool(met and missed) and met[0] >= threshold > missed[0]
+    return BreakingPoint(answer, threshold, strength, low, high, clean.score, held, breaks, first, confirmed)
+
+
+def _crossings(strengths: Floats, clean: Seen, points: Sequence[Seen], threshold: float, side: int) -> Floats:
+    """The crossing on every half of the images, of scores less their optimism (side 0) or as they are (1).
+
+    None where most halves show no object.
+    """
+    table = np.stack([one.halves(one.sides[side]) for one in points])
+    capped = np.minimum(table, clean.halves(clean.sides[side]))
+    known = capped[:, np.isfinite(capped).all(axis=0)]
+    if 2 * known.shape[1] < capped.shape[1]:
+        return np.empty(0)
+    return np.array([crossing(strengths, column, threshold) for column in known.T])
 
 
 def search(
@@ -117,7 +166,7 @@ def search(
         raise InvalidOption(f"A search needs two strengths at least, not {len(first)}.")
     seen = dict(look(first))
     lowest, highest = min(first), max(first)
-    found = breaking_point(clean, seen, threshold)
+    found = breaking_point(clean, seen, threshold, tolerance=tolerance)
     while found.strength is not None:
         asked = round(found.strength, digits)
         below = max((s for s in seen if s <= found.strength), default=lowest)
@@ -129,7 +178,7 @@ def search(
         if asked in seen:
             break
         seen |= look([asked])
-        found = breaking_point(clean, seen, threshold)
+        found = breaking_point(clean, seen, threshold, tolerance=tolerance)
     if found.strength is None:
         return found
     for _ in range(3):  # each side moves the interval a little, and may ask for one more
@@ -141,5 +190,158 @@ def search(
         if found.confirmed or not asked_sides:
             break
         seen |= look(asked_sides)
-        found = breaking_point(clean, seen, threshold)
+        found = breaking_point(clean, seen, threshold, tolerance=tolerance)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """What grows: the severity of a corruption, or one parameter from a weak to a strong value."""
+
+    corruption: str
+    params: tuple[tuple[str, Value], ...] = ()
+    parameter: str | None = None
+    weak: float = 0.0
+    strong: float = 0.0
+
+    @property
+    def first(self) -> tuple[float, ...]:
+        """The strengths that a search begins with."""
+        if self.parameter is None:
+            return tuple(map(float, find(self.corruption).severities))
+        return (1.0, 2.0, 3.0, 4.0, 5.0)
+
+    def condition(self, strength: float) -> Condition:
+        """The condition of a strength."""
+        if self.parameter is None:
+            level = int(strength) if strength == int(strength) else strength
+            return Condition.of(self.corruption, level, dict(self.params))
+        values = {**dict(self.params), self.parameter: self.value(strength)}
+        return Condition.of(self.corruption, None, values)
+
+    def value(self, strength: float) -> float:
+        """The parameter's value at a strength, to four digits."""
+        share = (strength - _ENDS[0]) / (_ENDS[1] - _ENDS[0])
+        return float(f"{self.weak * (self.strong / self.weak) ** share:.4g}")
+
+
+@dataclass(frozen=True, slots=True)
+class Breaking:
+    """A breaking point with the conditions and physical quantities of its strengths."""
+
+    axis: Axis
+    measure: str
+    found: BreakingPoint
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """As a table and JSON have it."""
+        found = self.found
+        edges = {"at": found.strength, "low": found.low, "high": found.high}
+        broken = found.strength is not None
+        first = None if found.first_below is None else self.axis.condition(found.first_below)
+        return {
+            "corruption": str(Condition(self.axis.corruption, None, self.axis.params))
+            if self.axis.params
+            else self.axis.corruption,
+            "over": self.axis.parameter or "severity",
+            "measure": self.measure, "threshold": found.threshold, "answer": str(found.answer),
+            "words": self.words, "clean": found.clean, "confirmed": found.confirmed,
+            "breaks": None if math.isnan(found.breaks) else found.breaks,
+            "first_below": None if first is None else str(first),
+            "strength": {k: self._strength(v) for k, v in edges.items()} if broken else None,
+            "physical": {k: self._physical(v) for k, v in edges.items()} if broken else None,
+            "scores": {str(self.axis.condition(s)): score for s, score in found.scores.items()},
+        }  # fmt: skip
+
+    @property
+    def words(self) -> str:
+        """The answer, with what makes it less than sure."""
+        found = self.found
+        if found.first_below is not None:
+            seen = self._strength(found.first_below)
+            return f"{found.answer}; first seen below at {self.axis.parameter or 'severity'} {seen:g}"
+        if found.answer is Answer.NEVER and not math.isnan(found.breaks):
+            return f"{found.answer}; on {100 * found.breaks:.0f} % of random halves of the images it does"
+        return str(found.answer)
+
+    def _strength(self, strength: float | None) -> float | None:
+        if strength is None or not np.isfinite(strength):
+            return None
+        return self.axis.value(strength) if self.axis.parameter else round(strength, 3)
+
+    def _physical(self, strength: float | None) -> list[str]:
+        if strength is None or not np.isfinite(strength):
+            return []
+        return [str(quantity) for quantity in physical(self.axis.condition(round(strength, 3)))]
+
+
+def parse_axis(corruption: str, over: str | None) -> Axis:
+    """From 'haze', or 'defocus[focus=5]' over 'kappa=0.5..8' (from weak to strong)."""
+    name, bracket, rest = corruption.partition("[")
+    params = Condition.parse(f"{name}[{rest}").params if bracket else ()
+    known = find(name)
+    if over is None:
+        if not known.severities:
+            fix = "say which parameter grows, as in --over " + f"{next(iter(known.ladders), 'name')}=0.5..8"
+            raise InvalidCondition(f"{name} has no severities; {fix}.")
+        axis = Axis(name, params)
+        known.parameters(axis.condition(known.severities[0] + 0.5))  # what switches has no breaking point
+        return axis
+    match = _SPAN.fullmatch(over)
+    if match is None:
+        raise InvalidOption(f"--over {over}: write name=weak..strong, such as visibility=500..20.")
+    weak, strong = float(match["weak"]), float(match["strong"])
+    if weak <= 0 or strong <= 0 or weak == strong:
+        raise InvalidOption(f"--over {over}: both ends must be above 0, and different.")
+    axis = Axis(name, params, match["name"], weak, strong)
+    for end in _ENDS:
+        known.parameters(axis.condition(end))  # a mistake must not wait for a run
+    return axis
+
+
+def parse_requirement(text: str) -> tuple[str, float]:
+    """The measure and the threshold of 'AP50>=0.4'."""
+    match = _FORM.fullmatch(text)
+    if match is None:
+        raise InvalidOption(f"--require {text!r}: write a measure and a threshold, such as 'AP50>=0.4'.")
+    if match["measure"] not in measures():
+        raise UnknownName("measure", match["measure"], measures(), f"Known: {', '.join(measures())}.")
+    measure, threshold = measures()[match["measure"]], float(match["threshold"])
+    if not measure.fraction or measure.higher != (match["sign"] == ">="):
+        raise InvalidOption(f"--require {text!r}: write {measure.name}{'>=' if measure.higher else '<='}….")
+    if not 0 < threshold < 1:
+        raise InvalidOption(f"--require {text!r}: the threshold is a fraction, such as 0.4.")
+    return measure.name, threshold
+
+
+def find_breaking_point(
+    axis: Axis, measure: str, threshold: float, *, out: Path, run: Execute,
+    tolerance: float = TOLERANCE, replicates: int = REPLICATES,
+) -> Breaking:  # fmt: skip
+    """Search along an axis; `run` fills the folder `out` with the conditions asked for."""
+    sign = 1.0 if measures()[measure].higher else -1.0
+
+    def look(strengths: Sequence[float]) -> Mapping[float, Seen]:
+        conditions = {strength: axis.condition(strength) for strength in strengths}
+        run(list(conditions.values()))
+        seen = _seen(out, [str(c) for c in conditions.values()], measure, sign, replicates)
+        return {strength: seen[str(condition)] for strength, condition in conditions.items()}
+
+    run([])
+    clean = _seen(out, [], measure, sign, replicates)["clean"]
+    found = search(look, clean, axis.first, sign * threshold, tolerance=tolerance)
+    if sign < 0:
+        plain = {strength: -score for strength, score in found.scores.items()}
+        found = replace(found, threshold=threshold, clean=-found.clean, scores=plain)
+    return Breaking(axis, measure, found)
+
+
+def _seen(folder: Path, texts: list[str], measure: str, sign: float, replicates: int) -> dict[str, Seen]:
+    """The scores of some conditions and of the clean images, with what was drawn for them."""
+    conditions = ("clean", *(text for text in texts if text != "clean"))
+    scores = Run(folder).score(conditions=conditions, replicates=replicates)
+    if measure not in scores.cells:
+        raise InvalidOption(f"The run has no {measure}; it has {', '.join(scores.cells)}.")
+    spread = scores.spread(measure)
+    return {text: Seen(sign * scores.score(measure, text), sign * spread[text]) for text in conditions}

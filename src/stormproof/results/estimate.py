@@ -31,7 +31,7 @@ from stormproof.metrics.cells import Maps, Objects
 from stormproof.metrics.coco import MASKS
 from stormproof.metrics.metric import Measure, Metric, mean_of_known, metrics_of, ratio
 from stormproof.results.aggregates import aggregates
-from stormproof.results.interval import THIS_SET, Interval, Z
+from stormproof.results.interval import THIS_SET, Interval
 from stormproof.results.run import IncompleteRun, Run
 from stormproof.results.scores import mean_of
 from stormproof.results.scoring import iter_cells
@@ -40,6 +40,7 @@ from stormproof.results.store.seal import read_sealed, write_sealed
 from stormproof.results.weights import REPLICATES, poisson_weights
 
 ESTIMATE = "estimate.json"
+_Z = 1.959963984540054  # the normal distribution's 97.5 % point
 _STEP = 1.15  # the next share is this much larger than the spread so far asks for: spread is itself uncertain
 _ORDERS = 10  # random orders of the images that are cut into shares to know the clean score on such
 _CURVE_SE = 0.07  # of the second correction: how far off the curve was on full runs (docs/confidence.md)
@@ -226,4 +227,4 @@ def _interval(values: Floats, too_high: float, left: float) -> Interval:
     finite = replicates[np.isfinite(replicates)]
     spread = finite.var(ddof=1) * left if len(finite) > 1 else np.nan
     se = float(np.sqrt(spread + (_CURVE_SE * too_high) ** 2))
-    return Interval(theta, theta - Z * se, theta + Z * se, se)
+    return Interval(theta, theta - _Z * se, theta + _Z * se, se)

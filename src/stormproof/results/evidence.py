@@ -32,7 +32,7 @@ from stormproof.results.run import Run
 from stormproof.results.store.parts import read_part
 from stormproof.results.store.record import RECORD, RunRecord
 from stormproof.results.tables import few_images
-from stormproof.results.verdicts import Outcome, Verdict
+from stormproof.results.verdicts import WRONG, Outcome, Verdict, how_sure
 from stormproof.results.weights import REPLICATES
 
 STATEMENT = "https://in-toto.io/Statement/v1"
@@ -66,6 +66,7 @@ def statement(
             "stormproof": {
                 "created": datetime.now(UTC).isoformat(timespec="seconds"),
                 "requirements": [verdict.as_dict() for verdict in verdicts],
+                "wrong_verdicts": {"at_most": WRONG, "words": how_sure(len(verdicts))},
                 "intervals": {
                     "level": 0.95,
                     "target": NEW_IMAGES,

@@ -1,4 +1,16 @@
-"""What replicates say about a number: standard error, interval, and how sure a difference is."""
+"""How sure a number is: standard error, interval, and the chance of a value beyond a bound.
+
+A number comes with what was drawn for it: first the number less its optimism, then the number on every random
+half of the images (`results.weights`). One construction serves scores, aggregates, losses and differences,
+and intervals, probabilities and verdicts all follow from it:
+
+    θ − t · se − optimism   to   θ + t · se
+
+`se` is the standard deviation over the halves: half of the images vary about their set as the set varies
+about what it was drawn from. t is Student's, of as many degrees of freedom as there are images, less one.
+Optimism is how much too high a score is on few images; it moves one end outward, the one that a true value
+would be beyond, and is never subtracted from the estimate (docs/adr/0132).
+"""
 
 from __future__ import annotations
 
@@ -8,36 +20,57 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import stdtr, stdtrit
 
 from stormproof.core.sample import Floats
+from stormproof.metrics.metric import mean_of_known
 
-Z = 1.959963984540054  # the normal distribution's 97.5 % point
 FEW = 100  # images below which an interval is printed with a warning
+LEVEL = 0.95
 NEW_IMAGES = "new images like these"
 THIS_SET = "this set, if every cell were run"
+_LEFT = 0.1  # of a score: no optimism takes more away
+_MANY = 10**6  # images of which nobody knows the number
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate, its standard error and its 95 % interval; all NaN where replicates say too little.
+    """An estimate, its 95 % interval and standard error; all but the estimate NaN where too little is known.
 
-    `bias` is how much the mean of the replicates exceeds the estimate: average precision on few images is too
-    high, and a replicate holds fewer different images than the set. It is reported and widens the interval,
-    and is never subtracted from the estimate.
+    `optimism` is how much too high the estimate is on so few images (too low, if negative); `images` is how
+    many show what is scored.
     """
 
     estimate: float
     low: float
     high: float
     se: float
-    bias: float = 0.0
+    optimism: float = 0.0
+    images: int | None = None
 
     @property
     def half_width(self) -> float:
         return (self.high - self.low) / 2
 
-    def as_dict(self) -> dict[str, float]:
+    def chance_above(self, bound: float) -> float:
+        """The probability of an estimate as high as this or higher, were the true value at the bound.
+
+        Below 2.5 % exactly where the whole interval is above the bound.
+        """
+        return self._tail(self.estimate - max(0.0, self.optimism) - bound)
+
+    def chance_below(self, bound: float) -> float:
+        """The probability of an estimate as low as this or lower, were the true value at the bound."""
+        return self._tail(bound - self.estimate - max(0.0, -self.optimism))
+
+    def _tail(self, distance: float) -> float:
+        if math.isnan(self.se):
+            return math.nan
+        if self.se == 0:
+            return 0.0 if distance > 0 else 1.0
+        return float(stdtr(_freedom(self.images), -distance / self.se))
+
+    def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
@@ -54,44 +87,59 @@ class Difference:
 
     @property
     def clear(self) -> bool:
-        """Whether chance is no explanation, at 5 % for the whole family of differences."""
-        return self.holm < 0.05
+        """Whether chance is no explanation, at 5 % for the whole family of differences.
+
+        The interval of a clear difference never holds 0: both follow from the same standard error.
+        """
+        return self.holm < 1 - LEVEL
 
     def as_dict(self) -> dict[str, Any]:
         return {**self.interval.as_dict(), "p": self.p, "holm": self.holm, "clear": self.clear}
 
 
-def around(estimate: float, replicates: Floats, *, images: int | None = None) -> Interval:
-    """θ ± (1.96 standard errors + what the replicates show of bias), for a single value (docs/adr/0103).
+def draws(values: Floats, optimism: float = math.nan) -> Floats:
+    """The score less its optimism, then the score on every half; `values` are the score and the halves.
 
-    `images` are those that show what is scored; of a single image there is no spread to see.
+    Where nobody knows how optimistic a score is, the halves say: a bias that falls as 1/images is as large as
+    the gap between half of the images and all of them.
 
-    >>> found = around(0.5, np.array([0.4, 0.6, 0.56]))
-    >>> [round(value, 3) for value in (found.low, found.high, found.se, found.bias)]
-    [0.273, 0.727, 0.106, 0.02]
+    >>> [round(value, 3) for value in draws(np.array([0.5, 0.4, 0.6, 0.56])).tolist()]
+    [0.48, 0.4, 0.6, 0.56]
     """
-    se, bias = _spread(estimate, replicates) if images is None or images > 1 else (math.nan, math.nan)
-    half = Z * se + abs(bias)
-    return Interval(estimate, estimate - half, estimate + half, se, bias)
+    score, halves = values[0], values[1:]
+    if math.isnan(optimism):
+        optimism = float(mean_of_known(halves)) - score
+    least = _LEFT * score if score > 0 else -math.inf  # so that what is relative to it stays defined
+    return np.concatenate([[max(score - optimism, least)], halves])
 
 
-def percentile(estimate: float, replicates: Floats) -> Interval:
-    """From the 2.5 % to the 97.5 % quantile of the replicates, for a paired difference.
+def around(estimate: float, drawn: Floats, *, images: int | None = None) -> Interval:
+    """The 95 % interval of an estimate.
 
-    Of 200 replicates, the 5th from either end, so that a new one is as likely to fall outside as it says;
-    NumPy's usual quantile is the 6th, which covers a point less.
+    `drawn` is the estimate less its optimism, then its value on every half of the images. `images` are those
+    that show what is scored; of a single image there is no spread to see.
+
+    >>> found = around(0.5, np.array([0.48, 0.4, 0.6, 0.5]))
+    >>> [round(value, 3) for value in (found.low, found.high, found.se, found.optimism)]
+    [0.284, 0.696, 0.1, 0.02]
     """
-    se, bias = _spread(estimate, replicates)
-    if math.isnan(se):
-        return Interval(estimate, math.nan, math.nan, se, bias)
-    low, high = np.nanquantile(replicates, (0.025, 0.975), method="weibull").tolist()
-    return Interval(estimate, low, high, se, bias)
+    halves = drawn[1:][np.isfinite(drawn[1:])]
+    optimism = estimate - float(drawn[0])
+    one = images is not None and images < 2
+    if one or math.isnan(optimism) or len(halves) < max(2, (len(drawn) - 1) / 2):
+        return Interval(estimate, math.nan, math.nan, math.nan, math.nan, images)
+    se = float(halves.std(ddof=1))
+    reach = float(stdtrit(_freedom(images), (1 + LEVEL) / 2)) * se
+    low, high = estimate - reach - max(0.0, optimism), estimate + reach + max(0.0, -optimism)
+    return Interval(estimate, low, high, se, optimism, images)
 
 
-def paired(estimates: Mapping[str, float], replicates: Mapping[str, Floats]) -> dict[str, Difference]:
+def paired(
+    estimates: Mapping[str, float], drawn: Mapping[str, Floats], *, images: int | None = None
+) -> dict[str, Difference]:
     """Differences that are looked at together, with Holm's correction over them."""
-    found = {name: percentile(estimate, replicates[name]) for name, estimate in estimates.items()}
-    chances = {name: _chance(interval) for name, interval in found.items()}
+    found = {name: around(value, drawn[name], images=images) for name, value in estimates.items()}
+    chances = {name: _two_sided(interval) for name, interval in found.items()}
     corrected = holm(chances)
     return {name: Difference(found[name], chances[name], corrected[name]) for name in found}
 
@@ -111,18 +159,13 @@ def holm(chances: Mapping[str, float]) -> dict[str, float]:
     return corrected
 
 
-def _chance(interval: Interval) -> float:
-    """Two-sided, from the normal distribution: 200 replicates cannot show a probability below 1 %."""
+def _two_sided(interval: Interval) -> float:
+    """The probability of a difference as large either way; below 5 % exactly where the interval excludes
+    0."""
     if math.isnan(interval.se):
         return math.nan
-    if interval.se == 0:
-        return 1.0 if interval.estimate == 0 else 0.0
-    return float(2 * ndtr(-abs(interval.estimate) / interval.se))
+    return min(1.0, 2 * min(interval.chance_above(0.0), interval.chance_below(0.0)))
 
 
-def _spread(estimate: float, replicates: Floats) -> tuple[float, float]:
-    """Standard error and bias; NaN if most replicates have no value, as for a class of very few images."""
-    finite = replicates[np.isfinite(replicates)]
-    if math.isnan(estimate) or len(finite) < max(2, len(replicates) / 2):
-        return math.nan, math.nan
-    return float(finite.std(ddof=1)), float(finite.mean() - estimate)
+def _freedom(images: int | None) -> float:
+    return (images or _MANY) - 1

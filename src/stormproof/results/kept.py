@@ -2,7 +2,7 @@
 
 scores/KEY.json                    cells, classes, quality: sealed
 scores/KEY-images.parquet          the error of every image under every condition
-scores/KEY-200.parquet             every cell in 200 bootstrap replicates, and the intervals of classes
+scores/KEY-200.parquet             every cell on 200 random halves of the images, and the intervals of classes
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from stormproof.results.scores import ImageErrors, Replicates, ScoreOptions, Sco
 from stormproof.results.store.seal import is_sealed, read_sealed, seal, write_sealed
 
 FOLDER = "scores"
-VERSION = 1  # of what a score means: raise it when any metric changes
+VERSION = 2  # of what a score means: raise it when any metric changes
 
 
 def scores_key(run: Run, options: ScoreOptions) -> str:
@@ -130,7 +130,7 @@ def _replicate_table(replicates: Replicates) -> pa.Table:
     rows: list[tuple[str, str, str | None, list[float]]]
     rows = [(m, text, None, v.tolist()) for m, row in replicates.cells.items() for text, v in row.items()]
     rows += [
-        (m, text, name, [i.estimate, i.low, i.high, i.se, i.bias])
+        (m, text, name, [i.estimate, i.low, i.high, i.se, i.optimism, i.images])
         for m, by_condition in replicates.per_class.items()
         for text, by_class in by_condition.items()
         for name, i in by_class.items()
@@ -147,7 +147,8 @@ def _read_replicates(table: pa.Table) -> Replicates:
             cells.setdefault(row["measure"], {})[row["condition"]] = np.array(row["values"], np.float64)
         else:
             by_class = per_class.setdefault(row["measure"], {}).setdefault(row["condition"], {})
-            by_class[row["class"]] = Interval(*row["values"])
+            *numbers, images = row["values"]
+            by_class[row["class"]] = Interval(*numbers, images=None if images is None else int(images))
     return Replicates(cells, per_class)
 
 

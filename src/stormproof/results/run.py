@@ -165,7 +165,7 @@ class Run:
         `classes` are those to score: by default the ones that model and dataset share, "all" of the
         dataset's, or some by name. `rule` says which boxes match which objects for object errors,
         `conditions` scores some of the run's alone. An incomplete grid is refused by name, unless `partial`
-        is asked for. `interval` adds 95 % intervals from 200 bootstrap replicates, or as many as
+        is asked for. `interval` adds 95 % intervals from 200 random halves of the images, or as many as
         `replicates` says; `reference` is a run to compare with: CD, rCD and gains.
         """
         from stormproof.results.scores import ScoreOptions

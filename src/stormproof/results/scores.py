@@ -90,15 +90,17 @@ class ImageErrors:
 
 @dataclass(frozen=True, eq=False)
 class Replicates:
-    """Every cell in every bootstrap replicate, and the intervals of classes, which follow from more than
-    that."""
+    """What intervals follow from: every cell less its optimism, then on every random half of the images.
 
-    cells: Mapping[str, Mapping[str, Floats]]  # measure → condition → replicates
+    Aggregates and differences of such rows are rows alike. The intervals of classes follow from more.
+    """
+
+    cells: Mapping[str, Mapping[str, Floats]]  # measure → condition → as drawn
     per_class: Mapping[str, Mapping[str, Mapping[str, Interval]]]  # measure → condition → class
 
     @property
     def count(self) -> int:
-        return next((len(values) for row in self.cells.values() for values in row.values()), 0)
+        return next((len(values) - 1 for row in self.cells.values() for values in row.values()), 0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -241,7 +243,7 @@ class Scores:
     # Intervals and differences
 
     def spread(self, measure: str, over: ConditionSet | None = None) -> dict[str, Floats]:
-        """Replicates of every cell and, under flat names, of every aggregate of a measure."""
+        """What was drawn for every cell and, under flat names, for every aggregate of a measure."""
         if self.replicates is None or measure not in self.replicates.cells:
             return {}
         cells = self.replicates.cells[measure]
@@ -259,7 +261,9 @@ class Scores:
     def intervals(self, measure: str) -> dict[str, Interval]:
         """The 95 % interval of every cell and aggregate of a measure, for new images like these."""
         spread, values = self.spread(measure), self.values(measure)
-        return {name: around(values[name], spread[name]) for name in values if name in spread}
+        return {
+            name: around(values[name], spread[name], images=self.images) for name in values if name in spread
+        }
 
     def interval(self, name: str, measure: str | None = None) -> Interval:
         """The 95 % interval of an aggregate ('mPC', 'by_corruption/fog') or of a cell ('fog@3')."""
@@ -421,6 +425,7 @@ def _differences(measure: str, a: Scores, b: Scores) -> dict[str, Difference]:
         result |= paired(
             {name: float(values[0][name] - values[1][name]) for name in members},
             {name: spread[0][name] - spread[1][name] for name in members},
+            images=a.images,
         )
     return result
 

@@ -1,5 +1,4 @@
-"""From a run to its scores: every metric that fits, for the score itself and for every bootstrap
-replicate."""
+"""From a run to its scores: every metric that fits, for the score itself and for every replicate."""
 
 from __future__ import annotations
 
@@ -15,12 +14,12 @@ from stormproof.core.sample import Floats
 from stormproof.core.text import plain
 from stormproof.corruptions.plugins import declare
 from stormproof.metrics.cells import Maps, Objects
-from stormproof.metrics.metric import Scored, Weights, measures
+from stormproof.metrics.metric import Scored, Weights, mean_of_known, measures
 from stormproof.metrics.roc import People, drawn, worst_people
 from stormproof.metrics.semantic import image_errors
 from stormproof.models.classes import match_classes
 from stormproof.results import rows
-from stormproof.results.interval import Interval, around
+from stormproof.results.interval import Interval, around, draws
 from stormproof.results.kept import load_scores, save_scores, scores_key
 from stormproof.results.run import DatasetGone, IncompleteRun, Run, missing_words
 from stormproof.results.scores import ImageErrors, Replicates, ScoreOptions, Scores
@@ -32,7 +31,7 @@ from stormproof.results.truths import (
     chosen_labels,
     iter_matches,
 )
-from stormproof.results.weights import poisson_weights
+from stormproof.results.weights import half_weights
 
 _LOST = 3  # images kept of each condition
 _GONE = "The dataset is not here: these are kept scores, and its images could not be checked."
@@ -120,9 +119,9 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
 
 
 def weights_of(run: Run, replicates: int) -> Weights:
-    """A row of ones for the score itself, then bootstrap weights; one column for each readable image."""
+    """A row of ones for the score itself, then one for every random half; a column for each image."""
     ones = np.ones((1, len(run.readable)), np.uint8)
-    return np.concatenate([ones, poisson_weights(run.ids, replicates=replicates)]) if replicates else ones
+    return np.concatenate([ones, half_weights(run.ids, replicates=replicates)]) if replicates else ones
 
 
 def iter_cells(
@@ -193,18 +192,32 @@ def _replicates(
     asked: Asked,
 ) -> Replicates:  # fmt: skip
     cells = {
-        name: {text: each.numbers[name][1:] for text, each in scored.items() if name in each.numbers}
+        name: {
+            text: draws(each.numbers[name], _too_high(each, name))
+            for text, each in scored.items()
+            if name in each.numbers
+        }
         for name in names
     }
     often = _images_by_class(run, asked)
     per_class: dict[str, dict[str, dict[str, Interval]]] = {}
     for text, each in scored.items():
         for kind, values in each.per_class.items():
+            optimism = each.optimism.get(kind, np.full(values.shape[1], np.nan))
             per_class.setdefault(kind, {})[text] = {
-                plain(name): around(float(values[0, k]), values[1:, k], images=often.get(name))
+                plain(name): around(
+                    float(values[0, k]),
+                    draws(values[:, k], float(optimism[k])),
+                    images=len(run.readable) if kind == "IoU" else often.get(name),
+                )
                 for k, name in enumerate(_names(kind, classes))
             }
     return Replicates(cells, per_class)
+
+
+def _too_high(scored: Scored, measure: str) -> float:
+    """The optimism of a score; NaN where its metric does not know."""
+    return float(mean_of_known(scored.optimism[measure])) if measure in scored.optimism else math.nan
 
 
 def _images_by_class(run: Run, asked: Asked) -> dict[str, int]:

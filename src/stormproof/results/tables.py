@@ -153,7 +153,7 @@ def few_images(images: int | None) -> str | None:
 
 
 def summary_table(scores: Scores) -> Table:
-    """P, mPC and rPC of every measure over the first set of conditions, each ± half its interval if known;
+    """P, mPC and rPC of every measure over the first set of conditions, each with its interval if known;
     mCE where lower is better; CD and rCD beside a reference. Conditions of no benchmark or suite have a
     mean."""
     sure = scores.replicates is not None
@@ -163,14 +163,14 @@ def summary_table(scores: Scores) -> Table:
     for _, words in columns:
         table.add_column(words, justify="right")
     if sure:
-        table.add_column("bias of P", justify="right")
+        table.add_column("optimism of P", justify="right")
     known = measures()
     for name, found in scores.aggregates.items():
         if known[name].fraction:
             intervals = scores.intervals(name) if sure else {}
             cells = [_number(found.get(key, math.nan), intervals.get(key)) for key, _ in columns]
-            bias = [_signed(intervals.get("P"))] if sure else []
-            table.add_row(name, *cells, *bias, style="bold" if name == scores.headline else "")
+            optimism = [_signed(intervals.get("P"))] if sure else []
+            table.add_row(name, *cells, *optimism, style="bold" if name == scores.headline else "")
     return table
 
 
@@ -359,14 +359,16 @@ def estimate_table(run: Run, found: Estimate) -> Table:
 
 def plus_minus(interval: Interval) -> str:
     """
-    >>> plus_minus(Interval(0.302, 0.29, 0.314, 0.006))
-    '30.2 ± 1.2'
+    >>> plus_minus(Interval(0.302, 0.29, 0.314, 0.006)), plus_minus(Interval(0.302, 0.28, 0.314, 0.006, 0.01))
+    ('30.2 ± 1.2', '30.2 −2.2 +1.2')
     """
     if math.isnan(interval.estimate):
         return ""
     if math.isnan(interval.se):
         return f"{percent(interval.estimate)} ± ?"
-    return f"{percent(interval.estimate)} ± {percent(interval.half_width)}"
+    below, above = percent(interval.estimate - interval.low), percent(interval.high - interval.estimate)
+    width = f"± {above}" if below == above else f"−{below} +{above}"
+    return f"{percent(interval.estimate)} {width}"
 
 
 def percent(value: float | None) -> str:
@@ -383,4 +385,4 @@ def _span(interval: Interval) -> str:
 
 
 def _signed(interval: Interval | None) -> str:
-    return "" if interval is None or math.isnan(interval.bias) else f"{100 * interval.bias:+.2f}"
+    return "" if interval is None or math.isnan(interval.optimism) else f"{100 * interval.optimism:+.2f}"

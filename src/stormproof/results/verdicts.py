@@ -1,5 +1,10 @@
-"""Requirements against what is known of a run: pass, fail, or inconclusive where the interval holds the
-threshold; and verdicts as JUnit XML, as a Markdown table, and for pytest."""
+"""Requirements against what is known of a run: pass, fail, or inconclusive; and verdicts as JUnit XML, as a
+Markdown table, and for pytest.
+
+A requirement passes where the whole interval is on its good side. It fails where an estimate as bad as this
+one has a chance below 2.5 % if the requirement were just met, corrected for how many requirements are judged
+together (Holm). Passes need no correction: all of them must pass.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +20,14 @@ from stormproof.core.errors import InvalidOption, UnknownName, some
 from stormproof.core.sample import Floats
 from stormproof.metrics.metric import measures, ratio
 from stormproof.results.aggregates import MEAN
-from stormproof.results.interval import Interval, around, percentile
+from stormproof.results.interval import LEVEL, Interval, around, holm
 from stormproof.results.requirements import AGGREGATES, Requirement, read_requirements
 from stormproof.results.run import Run
 from stormproof.results.scores import Scores, require_same_images
 from stormproof.results.sets import same_condition, suite_set
 from stormproof.results.weights import REPLICATES
+
+WRONG = (1 - LEVEL) / 2  # the chance of a wrong pass, and of a wrong failure
 
 
 class Outcome(StrEnum):
@@ -31,19 +38,28 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of a requirement. `margin` is positive on the good side of the threshold."""
+    """What became of a requirement. `margin` is positive on the good side of the threshold.
+
+    `p` is the chance of an estimate as bad as this if the requirement were just met, `holm` the same
+    corrected for all requirements that were judged `together`.
+    """
 
     requirement: Requirement
     outcome: Outcome
     interval: Interval
     margin: float
+    p: float
+    holm: float
+    together: int
 
     @property
     def text(self) -> str:
         i = self.interval
+        alone = self.outcome is Outcome.INCONCLUSIVE and self.p < WRONG
         return (
             f"{self.requirement.text}: {self.outcome}, {i.estimate:.4f} [{i.low:.4f}, {i.high:.4f}], "
             f"margin {self.margin:+.4f}"
+            + (f"; alone it would fail, but {self.together} are judged together" if alone else "")
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -51,7 +67,8 @@ class Verdict:
         return {
             "id": r.id, "requirement": r.text, "metric": r.metric, "of": r.of, "condition": r.condition,
             "suite": r.suite, "bound": r.bound, "threshold": r.threshold, **self.interval.as_dict(),
-            "margin": self.margin, "verdict": str(self.outcome),
+            "margin": self.margin, "verdict": str(self.outcome), "p": self.p, "holm": self.holm,
+            "together": self.together,
         }  # fmt: skip
 
 
@@ -63,7 +80,7 @@ def check_run(
     baseline = None if against is None else against.score(replicates=replicates)
     if baseline is not None:
         require_same_images(scores, baseline)
-    return [judge(requirement, scores, baseline) for requirement in requirements]
+    return judge(requirements, scores, baseline)
 
 
 def exit_code(verdicts: Sequence[Verdict]) -> int:
@@ -72,18 +89,42 @@ def exit_code(verdicts: Sequence[Verdict]) -> int:
     return 1 if Outcome.FAIL in outcomes else 3 if Outcome.INCONCLUSIVE in outcomes else 0
 
 
-def judge(requirement: Requirement, scores: Scores, baseline: Scores | None = None) -> Verdict:
-    """The verdict on one requirement; one that the run cannot answer is an error that names it."""
-    interval = _asked(requirement, scores, baseline)
-    requirement = replace(requirement, called=_called(requirement, scores))
-    if math.isnan(interval.estimate) or math.isnan(interval.se):
-        raise InvalidOption(f"{requirement.id}: {requirement.text} has no value in this run.")
-    good = requirement.bound == "at_least"
-    margin = interval.estimate - requirement.threshold if good else requirement.threshold - interval.estimate
-    safe = interval.low >= requirement.threshold if good else interval.high <= requirement.threshold
-    lost = interval.high < requirement.threshold if good else interval.low > requirement.threshold
-    outcome = Outcome.PASS if safe else Outcome.FAIL if lost else Outcome.INCONCLUSIVE
-    return Verdict(requirement, outcome, interval, margin)
+def judge(
+    requirements: Sequence[Requirement], scores: Scores, baseline: Scores | None = None
+) -> list[Verdict]:
+    """The verdicts on requirements; one that the run cannot answer is an error that names it."""
+    known = {r.id: _asked(r, scores, baseline) for r in requirements}
+    called = [replace(r, called=_called(r, scores)) for r in requirements]
+    for r in called:
+        if math.isnan(known[r.id].estimate) or math.isnan(known[r.id].se):
+            raise InvalidOption(f"{r.id}: {r.text} has no value in this run.")
+    chances = {r.id: _chance(r, known[r.id]) for r in called}
+    corrected = holm(chances)
+    return [_verdict(r, known[r.id], chances[r.id], corrected[r.id], len(called)) for r in called]
+
+
+def _chance(r: Requirement, interval: Interval) -> float:
+    """The chance of an estimate as bad as this if the requirement were just met."""
+    if r.bound == "at_least":
+        return interval.chance_below(r.threshold)
+    return interval.chance_above(r.threshold)
+
+
+def _verdict(r: Requirement, interval: Interval, p: float, corrected: float, together: int) -> Verdict:
+    good = r.bound == "at_least"
+    margin = interval.estimate - r.threshold if good else r.threshold - interval.estimate
+    safe = interval.low >= r.threshold if good else interval.high <= r.threshold
+    outcome = Outcome.PASS if safe else Outcome.FAIL if corrected < WRONG else Outcome.INCONCLUSIVE
+    return Verdict(r, outcome, interval, margin, p, corrected, together)
+
+
+def how_sure(requirements: int) -> str:
+    """What the verdicts on a file of requirements promise."""
+    several = f" of any of the {requirements} requirements (Holm's correction)" if requirements > 1 else ""
+    return (
+        f"A wrong pass has a chance of {100 * WRONG:g} %, and so has a wrong failure{several}; "
+        "docs/confidence.md says what was measured."
+    )
 
 
 def _called(r: Requirement, scores: Scores) -> str:
@@ -101,11 +142,12 @@ def _asked(r: Requirement, scores: Scores, baseline: Scores | None) -> Interval:
         if baseline is None:
             raise InvalidOption(f"{r.id}: at_most_drop needs a baseline; give one with --against RUN.")
         before, theirs = _value(r, baseline)
-        return percentile(sign * (before - estimate), sign * (theirs - replicates))
+        drop, drawn = sign * (before - estimate), sign * (theirs - replicates)
+        return around(drop, drawn, images=scores.images)
     if r.bound == "at_most_loss":
         clean, theirs = _cell(r, scores, "clean")
-        return percentile(sign * (clean - estimate), sign * (theirs - replicates))
-    return around(estimate, replicates)
+        return around(sign * (clean - estimate), sign * (theirs - replicates), images=scores.images)
+    return around(estimate, replicates, images=scores.images)
 
 
 def _higher(r: Requirement) -> bool:
@@ -113,7 +155,7 @@ def _higher(r: Requirement) -> bool:
 
 
 def _value(r: Requirement, scores: Scores) -> tuple[float, Floats]:
-    """The quantity that a requirement is about: its estimate and its replicates."""
+    """The quantity that a requirement is about: its estimate and what was drawn for it."""
     if r.condition is not None:
         return _cell(r, scores, r.condition)
     measure = r.of or ("E" if r.metric == "mCE" else scores.headline)
@@ -192,7 +234,7 @@ def markdown(name: str, verdicts: Sequence[Verdict]) -> str:
         cells = (v.requirement.id, v.requirement.text.replace("|", "\\|"), _MARKS[v.outcome])
         numbers = (f"{100 * i.estimate:.2f}", span, f"{100 * v.margin:+.2f}")
         lines.append(f"| {' | '.join((*cells, *numbers))} |")
-    return "\n".join([*lines, "", "Estimates, intervals and margins in %.", ""])
+    return "\n".join([*lines, "", f"In %. {how_sure(len(verdicts))}", ""])
 
 
 def assert_requirements(

@@ -1,8 +1,13 @@
-"""Bootstrap weights by identity: how often each image counts in each replicate.
+"""Weights by identity: which images count in each replicate, and how often.
 
-Poisson(1) weights instead of draws with replacement: an image's weight is then a function of (seed, image id)
-alone. Every condition and every model of a comparison sees the same weights, so that grids and pairs keep
-their correlation, whatever the order, the shard or the machine.
+An image's weights are a function of (seed, image id) alone. Every condition and every model of a comparison
+sees the same weights, so that grids and pairs keep their correlation, whatever the order, the shard or the
+machine.
+
+Intervals come from random halves of the images. A half varies about its set as the set varies about what it
+was drawn from, and no image is in it twice: average precision takes copies of an image for as many objects
+found alike, so drawing with replacement shows too little spread where classes are rare (docs/adr/0132).
+Estimates from part of a grid draw with replacement: their shares are too small to be halved.
 """
 
 from __future__ import annotations
@@ -19,23 +24,38 @@ from stormproof.core.randomness import Draw
 
 Weights = npt.NDArray[np.uint8]  # replicates × images
 REPLICATES = 200
-_STREAM = "bootstrap"
+_HALVES, _BOOTSTRAP = "halves", "bootstrap"  # streams of random words
+
+
+def half_weights(ids: Sequence[str], *, replicates: int = REPLICATES, seed: int = 0) -> Weights:
+    """One row per random half: 1 for an image that is in it, 0 for one that is not.
+
+    More replicates continue the rows of fewer, and more images the columns.
+
+    >>> half_weights(["a.png", "b.png"], replicates=5).T.tolist()
+    [[1, 0, 1, 0, 0], [0, 1, 1, 0, 1]]
+    """
+    return np.ascontiguousarray((_words(ids, _HALVES, replicates, seed) >> 31).astype(np.uint8).T)
 
 
 def poisson_weights(ids: Sequence[str], *, replicates: int = REPLICATES, seed: int = 0) -> Weights:
-    """One row per replicate, one column per image.
-
-    More replicates continue the rows of fewer, and more images the columns.
+    """One row per replicate: how often each image was drawn, from a Poisson distribution of mean 1.
 
     >>> poisson_weights(["a.png", "b.png"], replicates=5).T.tolist()
     [[2, 0, 0, 1, 2], [1, 0, 1, 1, 0]]
     """
+    weights = np.searchsorted(_bounds(), _words(ids, _BOOTSTRAP, replicates, seed), side="right")
+    return np.ascontiguousarray(weights.astype(np.uint8).T)
+
+
+def _words(ids: Sequence[str], stream: str, replicates: int, seed: int) -> npt.NDArray[np.uint32]:
+    """Random words: images × replicates."""
     if replicates < 2:
         raise InvalidOption(f"{replicates} replicates say nothing about spread; ask for 2 at least.")
-    weights = np.empty((len(ids), replicates), np.uint8)
-    for row, name in zip(weights, ids, strict=True):
-        row[:] = np.searchsorted(_bounds(), Draw.keyed(seed, name).words(_STREAM, replicates), side="right")
-    return np.ascontiguousarray(weights.T)
+    words = np.empty((len(ids), replicates), np.uint32)
+    for row, name in zip(words, ids, strict=True):
+        row[:] = Draw.keyed(seed, name).words(stream, replicates)
+    return words
 
 
 @lru_cache(maxsize=1)

@@ -1,0 +1,60 @@
+"""How much too high average precision is on few images.
+
+The precision at an object counts that object among the hits, and the best precision at a recall is a maximum
+over few points. So the AP of a class of n objects is too high, on average by about
+
+    16 / (10 + n) · ∫ p · (1 − p) dr
+
+where p is the precision at recall r along the curve of all classes together, each counting alike: where every
+detection is right, or every one is wrong, there is nothing to be optimistic about. Objects of one image are
+alike, so that no more than three of a class count. The constants are empirical and err on the safe side
+(studies/confidence/false_passes.py, docs/confidence.md).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stormproof.core.sample import Bools, Floats, Ints
+from stormproof.metrics.metric import ratio
+from stormproof.metrics.precision import Judged
+
+_MOST, _FADES, _ALIKE = 16.0, 10.0, 3
+
+
+def ap_optimism(found: Judged, scores: Floats) -> Floats:
+    """How much too high the AP of each size, class and IoU threshold is; NaN where a class has no object.
+
+    `scores` are those of the detections.
+    """
+    order = np.argsort(-scores, kind="stable")
+    said, inside = found.label[order], found.inside[order]
+    out = np.full((len(found.counts), found.classes, found.thresholds), np.nan)
+    for size, counting in enumerate(found.counts):
+        label = found.truth_label[counting]
+        objects = np.bincount(label, minlength=found.classes)
+        images = np.bincount(_pairs(label, found.truth_image[counting]), minlength=found.classes)
+        apart = np.minimum(objects, _ALIKE * images)
+        there = objects > 0
+        weight = np.where(there, ratio(1.0, objects), 0.0)[said]
+        hits, excused = found.hit[order, size], found.excused[order, size]
+        for t in range(found.thresholds):
+            hit = (hits >> t & 1).astype(bool)
+            counted = hit | inside[:, size] & ~(excused >> t & 1).astype(bool)
+            undecided = _undecided(hit, weight * counted) / max(1, there.sum())
+            out[size, there, t] = _MOST / (_FADES + apart[there]) * undecided
+    return out
+
+
+def _pairs(label: Ints, image: Ints) -> Ints:
+    """The label of every class in every image that shows it."""
+    found: Ints = np.unique(np.stack([label, image]), axis=1)[0]
+    return found
+
+
+def _undecided(hit: Bools, weight: Floats) -> float:
+    """∫ p · (1 − p) dr along detections by falling score, in the weights' unit of recall."""
+    at = np.flatnonzero(hit)
+    precision = np.cumsum(weight[at]) / np.cumsum(weight)[at]
+    best = np.maximum.accumulate(precision[::-1])[::-1]
+    return float((weight[at] * best * (1 - best)).sum())

@@ -1,0 +1,118 @@
+"""Breaking points that say what they do not know: dips that a fit would pool away, and ranges that end."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from stormproof.results.breaking import Answer, Axis, Breaking, BreakingPoint, Seen, breaking_point, search
+
+RNG = np.random.default_rng(0)
+NOISE = RNG.normal(0, 0.01, 400)
+
+
+def seen(score: float, *, optimism: float = 0.0) -> Seen:
+    return Seen(score, np.concatenate([[score - optimism], score + NOISE]))
+
+
+def at_severities(*scores: float, threshold: float, optimism: float = 0.0) -> BreakingPoint:
+    found = {k + 1.0: seen(score, optimism=optimism) for k, score in enumerate(scores)}
+    return breaking_point(seen(0.3), found, threshold)
+
+
+def test_a_failure_that_was_seen_is_not_pooled_away() -> None:
+    """15.6 at severity 2 is below 16.5, though the fit of 15.6 and 17.6 is above it until 3.03."""
+    found = at_severities(0.223, 0.156, 0.176, 0.129, 0.128, threshold=0.165)
+    assert found.strength == pytest.approx(3.03, abs=0.01)
+    assert found.answer is Answer.NOT_MONOTONE
+    assert found.first_below == 2
+    assert not found.confirmed
+    shown = Breaking(Axis("fog"), "AP50", found)
+    assert shown.words == "not monotone; first seen below at severity 2"
+    assert shown.row["answer"] == "not monotone"
+    assert shown.row["first_below"] == "fog@2"
+    assert shown.row["confirmed"] is False
+
+
+def test_a_dip_within_a_range_without_a_crossing_is_said() -> None:
+    found = at_severities(0.25, 0.16, 0.2, 0.2, threshold=0.165)
+    assert found.answer is Answer.NOT_MONOTONE
+    assert found.strength is None
+    assert found.first_below == 2
+    assert "first seen below at severity 2" in Breaking(Axis("fog"), "AP50", found).words
+
+
+def test_scores_that_only_waver_at_the_crossing_are_monotone_enough() -> None:
+    """A search looks at strengths a tolerance apart, where noise decides which is above."""
+    found = breaking_point(
+        seen(0.3),
+        {1.0: seen(0.25), 2.0: seen(0.166), 2.05: seen(0.1645), 2.1: seen(0.1655), 3.0: seen(0.1)},
+        0.165,
+    )
+    assert found.answer is Answer.BREAKS
+    assert found.first_below is None
+
+
+def test_never_says_how_often_halves_of_the_images_break() -> None:
+    close = at_severities(0.25, 0.2, 0.17, threshold=0.165)
+    assert close.answer is Answer.NEVER
+    assert 0.2 < close.breaks < 0.4  # half a standard deviation away
+    far = at_severities(0.25, 0.24, 0.23, threshold=0.165)
+    assert far.breaks == 0
+    words = Breaking(Axis("fog"), "AP50", close).words
+    assert words.startswith("never in this range; on ")
+    assert words.endswith(" % of random halves of the images it does")
+    assert Breaking(Axis("fog"), "AP50", close).row["breaks"] == close.breaks
+
+
+def test_optimism_moves_the_weak_end_alone() -> None:
+    """A score that is too high breaks too late: its true crossing may be at a weaker strength."""
+    scores = (0.26, 0.22, 0.18, 0.14, 0.10)
+    plain = at_severities(*scores, threshold=0.2)
+    high = at_severities(*scores, threshold=0.2, optimism=0.02)
+    assert high.strength == plain.strength == pytest.approx(2.5)
+    assert plain.low - high.low == pytest.approx(0.5, abs=0.05)
+    assert high.high == plain.high
+
+
+def test_halves_that_score_higher_do_not_move_the_interval() -> None:
+    """Average precision on half of the images is too high; only the spread of halves counts."""
+    scores = (0.26, 0.22, 0.18, 0.14, 0.10)
+    raised = {
+        k + 1.0: Seen(score, np.concatenate([[score], score + 0.05 + NOISE]))
+        for k, score in enumerate(scores)
+    }
+    clean = Seen(0.3, np.concatenate([[0.3], 0.35 + NOISE]))
+    found, plain = breaking_point(clean, raised, 0.2), at_severities(*scores, threshold=0.2)
+    assert (found.low, found.high) == pytest.approx((plain.low, plain.high))
+
+
+def test_a_search_never_confirms_what_is_not_monotone() -> None:
+    def look(strengths: object) -> dict[float, Seen]:
+        values = np.interp(list(strengths), [1, 2, 3, 4, 5], [0.223, 0.156, 0.176, 0.129, 0.128])  # type: ignore[call-overload]
+        return {s: seen(float(v)) for s, v in zip(strengths, values, strict=True)}  # type: ignore[call-overload]
+
+    found = search(look, seen(0.3), [1.0, 2.0, 3.0, 4.0, 5.0], 0.165, tolerance=0.1)
+    assert found.answer is Answer.NOT_MONOTONE
+    assert not found.confirmed
+    assert found.first_below is not None
+    assert found.first_below <= 2
+
+
+def test_an_error_is_confirmed_as_a_score_is() -> None:
+    """Errors are searched with their sign turned."""
+    found = search(
+        lambda strengths: {s: seen(-0.1 * s) for s in strengths},
+        seen(-0.05), [1.0, 2.0, 3.0, 4.0, 5.0], -0.25, tolerance=0.1,
+    )  # fmt: skip
+    assert found.strength == pytest.approx(2.5, abs=0.01)
+    assert found.confirmed
+
+
+def test_no_object_in_most_halves_leaves_the_ends_open() -> None:
+    holes = np.concatenate([[0.5], np.where(np.arange(40) < 30, np.nan, 0.5)])
+    found = breaking_point(Seen(0.7, holes), {1.0: Seen(0.6, holes), 3.0: Seen(0.2, holes)}, 0.4)
+    assert (found.low, found.high) == (-math.inf, math.inf)
+    assert math.isnan(found.breaks)
