@@ -175,7 +175,7 @@ def test_missing_sources_and_empty_folders(tmp_path: Path) -> None:
 def test_no_permission_is_one_line(photos: Path) -> None:
     run = stormproof("corrupt", photos, "/proc/out", "-c", "fog@1")
     assert run.returncode == 2
-    assert "Cannot make /proc/out" in run.stderr
+    assert "Cannot create /proc/out" in run.stderr
     assert "Traceback" not in run.stderr
 
 

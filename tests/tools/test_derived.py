@@ -91,7 +91,7 @@ def test_every_layout_reads_back(tmp_path: Path, layout: str) -> None:
 
 
 def test_the_street_as_cityscapes(tmp_path: Path) -> None:
-    """Signs and lights are no instances there, and stay what the semantic map says they are."""
+    """Signs and lights are not instances there; the semantic map keeps them."""
     made = order("cityscapes", Version())
     assert make_dataset(made, tmp_path / "out") == (3, [])
     source, stored = open_dataset(WORLD), reopened(made, tmp_path / "out")

@@ -65,8 +65,8 @@ def open_dataset(text: str) -> Dataset:
         if isinstance(error, StormproofError) or spec.kind not in READERS:
             raise
         raise DatasetError(f"{text!r:.200}", f"cannot be opened: {error.strerror or error}.") from error
-    if lacking(dataset):
-        kind, members = type(dataset).__name__, ", ".join(lacking(dataset))
+    if missing_members(dataset):
+        kind, members = type(dataset).__name__, ", ".join(missing_members(dataset))
         raise InvalidOption(f"{text!r} is not a dataset: {kind} has no {members}.")
     if pixels.options:
         dataset = with_pixel_rules(dataset, **read_options(with_pixel_rules, pixels))
@@ -91,7 +91,7 @@ def _find_opener(spec: Spec) -> Callable[..., Any]:
 
 def _attribute_opener(found: Any) -> Callable[..., Any]:
     """An opener for a dataset object, or for a function or class that makes one; it ignores `main`."""
-    if not callable(found) or (not isinstance(found, type) and not lacking(found)):
+    if not callable(found) or (not isinstance(found, type) and not missing_members(found)):
         return lambda main: found
 
     @wraps(found, updated=())
@@ -105,7 +105,7 @@ def _attribute_opener(found: Any) -> Callable[..., Any]:
     return opener
 
 
-def lacking(dataset: object) -> list[str]:
+def missing_members(dataset: object) -> list[str]:
     """The members of a Dataset that an object does not have. None is evaluated: a fingerprint takes time."""
     nothing = object()
     return [name for name in _MEMBERS if inspect.getattr_static(dataset, name, nothing) is nothing]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from stormproof.core.files import first_folder, list_files, locate
 from stormproof.core.spec import opens
-from stormproof.datasets.annotations import by_stem, list_images, paired, split_folder
+from stormproof.datasets.annotations import IGNORE, LabelMaps, by_stem, list_images, paired, split_folder
 from stormproof.datasets.dataset import FileDataset
-from stormproof.datasets.labelmaps import IGNORE, LabelMaps
 
 CLASSES = (
     "wall", "building", "sky", "floor", "tree", "ceiling", "road", "bed", "windowpane", "grass", "cabinet",

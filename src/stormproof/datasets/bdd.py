@@ -14,11 +14,14 @@ from stormproof.core.files import first_folder, folder, list_files, locate, read
 from stormproof.core.sample import Instances, Truth
 from stormproof.core.spec import opens
 from stormproof.datasets.annotations import (
+    IGNORE,
+    LabelMaps,
     are_corners,
     by_stem,
     expect_list,
     file_name,
     flagged_fraction,
+    identity_table,
     list_images,
     paired,
     raise_all,
@@ -27,7 +30,6 @@ from stormproof.datasets.annotations import (
 )
 from stormproof.datasets.cityscapes import SEMANTIC_CLASSES
 from stormproof.datasets.dataset import FileDataset
-from stormproof.datasets.labelmaps import IGNORE, LabelMaps, identity_table
 
 CLASSES = (
     "pedestrian", "rider", "car", "truck", "bus", "train", "motorcycle", "bicycle", "traffic light",

@@ -11,15 +11,17 @@ from stormproof.core.files import first_folder, list_files, locate, read_json
 from stormproof.core.sample import Sample
 from stormproof.core.spec import Spec, opens
 from stormproof.datasets.annotations import (
+    IGNORE,
+    LabelMaps,
     by_stem,
     class_names,
+    identity_table,
     list_images,
     paired,
     split_name,
     unknown_split,
 )
 from stormproof.datasets.dataset import FileDataset
-from stormproof.datasets.labelmaps import IGNORE, LabelMaps, identity_table
 from stormproof.datasets.writing import (
     Destination,
     Record,

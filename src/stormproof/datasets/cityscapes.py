@@ -27,15 +27,18 @@ from stormproof.core.masks import FARTHEST, mask_boxes, masks_by_id
 from stormproof.core.sample import Camera, Instances, Sample, SemanticMap, Truth
 from stormproof.core.spec import Spec, opens
 from stormproof.datasets.annotations import (
+    IGNORE,
     by_stem,
     checked_size,
     expect_list,
+    identity_table,
     list_images,
     raise_all,
+    read_label_map,
+    semantic_map,
     split_folder,
 )
 from stormproof.datasets.dataset import FileDataset
-from stormproof.datasets.labelmaps import IGNORE, identity_table, read_label_map, semantic_map
 from stormproof.datasets.writing import Destination, Record, Writer, lacks_maps, objects_of, semantic_labels
 
 

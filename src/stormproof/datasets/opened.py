@@ -77,10 +77,10 @@ def open_dataset(
         return source if limit is None else replace(source, limit=min(limit, len(source)))
     if isinstance(source, str):
         return OpenedDataset(source, datasets.open_dataset(source), limit)
-    if not datasets.lacking(source):
+    if not datasets.missing_members(source):
         return OpenedDataset(None, source, limit)  # type: ignore[arg-type]
     if isinstance(source, Iterable) or hasattr(source, "__getitem__"):
         return OpenedDataset(None, SampleDataset.of(source, classes=classes), limit)  # type: ignore[arg-type]
-    members = ", ".join(datasets.lacking(source))
+    members = ", ".join(datasets.missing_members(source))
     fix = "give a spec such as 'coco:val.json,images=val', or a list of samples"
-    raise InvalidOption(f"{type(source).__name__} is not a dataset: it lacks {members}; {fix}.")
+    raise InvalidOption(f"{type(source).__name__} is not a dataset: it has no {members}; {fix}.")

@@ -16,16 +16,17 @@ from stormproof.core.imagefile import image_size, read_image
 from stormproof.core.sample import Truth
 from stormproof.core.spec import opens
 from stormproof.datasets.annotations import (
+    IGNORE,
     class_names,
     expect_list,
     file_name,
     identifier,
     raise_all,
+    semantic_map,
     unique_names,
 )
 from stormproof.datasets.coco import image_folder, read_categories
 from stormproof.datasets.dataset import FileDataset
-from stormproof.datasets.labelmaps import IGNORE, semantic_map
 
 VOID = 0  # the segment id of unlabelled pixels
 

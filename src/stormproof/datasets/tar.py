@@ -22,9 +22,8 @@ from stormproof.core.files import expand, locate, parse_json
 from stormproof.core.imagefile import AS_STORED, IMAGE_SUFFIXES, PixelRules, image_size, read_image
 from stormproof.core.sample import Instances, Sample, SemanticMap, Truth
 from stormproof.core.spec import opens
-from stormproof.datasets.annotations import read_classes
+from stormproof.datasets.annotations import IGNORE, identity_table, read_classes, read_label_map, semantic_map
 from stormproof.datasets.coco import index_annotations
-from stormproof.datasets.labelmaps import IGNORE, identity_table, read_label_map, semantic_map
 
 MAX_MEMBER_BYTES = 1 << 28  # 256 MiB; no photograph comes near it
 _SEMANTIC = ("semantic.png", "seg.png", "mask.png")

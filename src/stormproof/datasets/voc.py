@@ -20,9 +20,12 @@ from stormproof.core.files import folder, list_files, locate, read_xml
 from stormproof.core.sample import Instances, Sample, Truth
 from stormproof.core.spec import Spec, opens
 from stormproof.datasets.annotations import (
+    IGNORE,
+    LabelMaps,
     are_corners,
     by_stem,
     flagged_fraction,
+    identity_table,
     list_images,
     raise_all,
     read_classes,
@@ -32,7 +35,6 @@ from stormproof.datasets.annotations import (
     unknown_split,
 )
 from stormproof.datasets.dataset import FileDataset
-from stormproof.datasets.labelmaps import IGNORE, LabelMaps, identity_table
 from stormproof.datasets.writing import Destination, Record, Writer, objects_of
 
 Numbers = npt.NDArray[np.uint8]

@@ -114,7 +114,7 @@ def claim(destination: Path, *, overwrite: bool) -> None:
     except OSError as error:
         if isinstance(error, OutputError):
             raise
-        raise OutputError(f"Cannot make {destination}: {error.strerror}.") from error
+        raise OutputError(f"Cannot create {destination}: {error.strerror}.") from error
 
 
 def make(job: Job) -> list[Copy] | Failure:
