@@ -98,7 +98,7 @@ def test_label_maps_move_too(tmp_path: Path) -> None:
     [
         (["--layout", "coco"], "camvid cannot be written as coco: the dataset has no boxes"),
         (["--layout", "cocoa"], "Did you mean 'coco'"),
-        (["--overwrite"], "--overwrite: a dataset goes into a new folder"),
+        (["--overwrite"], "--overwrite: a dataset is written to a new folder"),
     ],
 )
 def test_what_cannot_be_written_is_refused_by_name(tmp_path: Path, words: list[str], message: str) -> None:

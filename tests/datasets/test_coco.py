@@ -151,7 +151,7 @@ def test_big_files_are_indexed_not_rasterised(tmp_path: Path, monkeypatch: pytes
 def test_scores_of_the_reference_results_are_exact(shared: Path, kind: str, expected: float) -> None:
     """The COCO API's own example, read here and scored here, gives pycocotools' numbers."""
     from stormproof.core.sample import Prediction
-    from stormproof.metrics.coco import box_scores, mask_scores
+    from stormproof.metrics.coco import box_numbers, mask_numbers
     from stormproof.metrics.records import DetectionTruth
 
     root = shared / "metric_refs/cocoapi_val2014_100"
@@ -175,8 +175,8 @@ def test_scores_of_the_reference_results_are_exact(shared: Path, kind: str, expe
     truth = DetectionTruth.of(
         ((n, dataset.truth(i).instances) for i, n in enumerate(dataset.ids)), dataset.classes
     )
-    scores_of = box_scores if kind == "bbox" else mask_scores
-    assert abs(scores_of(truth, found).AP - expected) < 1e-9
+    numbers = box_numbers if kind == "bbox" else mask_numbers
+    assert abs(numbers(truth, found)["AP"] - expected) < 1e-9
 
 
 def coco_box(row: dict[str, Any]) -> list[float]:

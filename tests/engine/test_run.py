@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stormproof.results.store.completeness import missing_images
 
 from engine.conftest import Configure, all_bytes, all_rows
 from engine.scenes import write_scene

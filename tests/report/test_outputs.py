@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scoring.conftest import MODELS
 from typer.testing import CliRunner
 
 from engine.scenes import write_scene
 from report.conftest import toy_scores
 from report.hostile import MARKDOWN, SCRIPT
+from results.conftest import MODELS
 from stormproof.cli import app
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run

@@ -11,11 +11,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from scoring.conftest import MODELS
 
 from engine.scenes import write_scene
 from report.conftest import toy_scores
 from report.hostile import CONTROL, MARKDOWN, SCRIPT, TEMPLATE
+from results.conftest import MODELS
 from stormproof.core.text import plain
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run

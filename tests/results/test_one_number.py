@@ -102,7 +102,10 @@ POOL = (
     "speckle_noise", "elastic_transform@3[labels=moved]", "brightness@5", "psf_blur",
     "jpeg_compression[quality=30]", "fog@2.5",
 )  # fmt: skip
-OWN = {"street": ("gaussian_noise", "fog@1-3", "psf_blur,shot_noise@3-5"), "scene": ("noise", "fog", "frost@2")}
+OWN = {
+    "street": ("gaussian_noise", "fog@1-3", "psf_blur,shot_noise@3-5"),
+    "scene": ("noise", "fog", "frost@2"),
+}
 
 
 def thrown(dice: random.Random, folder: Path) -> Path:

@@ -8,8 +8,9 @@ import numpy.typing as npt
 import pytest
 
 from stormproof.core.sample import Prediction, Sample
-from stormproof.metrics.coco import box_scores
-from stormproof.metrics.records import DetectionTruth
+from stormproof.metrics.coco import coco_scored
+from stormproof.metrics.cocomatching import match_boxes
+from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.world import OBJECTS
 from stormproof.world.samples import render
 
@@ -69,8 +70,9 @@ def ap50(samples: list[Sample], odds: Odds, settings: list[tuple[float, int]]) -
     truth = DetectionTruth.of(
         [(s.id, s.truth.instances) for s in samples if s.truth.instances is not None], OBJECTS
     )
-    found = box_scores(truth, {s.id: detect(s, odds, settings) for s in samples})
-    return found.numbers()["AP50"], [found.per_class[name]["AP50"] for name in OBJECTS]
+    found = Detections.of({s.id: detect(s, odds, settings) for s in samples}, truth)
+    precision = coco_scored(match_boxes(truth, found), np.ones((1, len(samples)))).parts["AP50"][0]
+    return float(np.nanmean(precision)), precision.tolist()
 
 
 @pytest.mark.slow
