@@ -14,31 +14,32 @@ from stormproof.tools.corrupted_copies import check, read_manifest
 
 @lru_cache(maxsize=1)
 def _runs() -> dict[str, dict[str, bytes]]:
-    """Finished run folders, with what they were run on beside them."""
+    """Finished run folders with the scores kept in them, and what they were run on beside them."""
+    from stormproof.results.run import Run
     from torture import make_runs
 
     root = Path(tempfile.mkdtemp())
     runs = make_runs(root)
     found = {}
     for run in runs:
+        Run(run).score(replicates=20)
         files = [p for p in sorted(run.rglob("*")) if p.is_file() and not p.name.startswith(".")]
         found[str(run)] = {str(p.relative_to(run)): p.read_bytes() for p in files}
     return found
 
 
 def run_folder(dice: random.Random, folder: Path) -> None:
-    """A run's parts, failures, run.json and run.yaml, one of them changed, through all that read a folder."""
-    from stormproof.report.sources import subjects_of
+    """A run's parts, failures, kept scores, run.json and run.yaml, one of them changed, as they are read."""
+    from stormproof.report.sources import scores_of
     from stormproof.results.run import Run
     from stormproof.results.store.integrity import problems
-    from stormproof.results.store.record import read_record
 
     files = _runs()[dice.choice([*_runs()])]
     name = dice.choice([*files])
     lay({**files, name: mutate(name, files[name], dice)}, folder)
-    quietly(lambda: Run(folder).score())
-    quietly(lambda: list(problems(folder, read_record(folder), deep=True)))
-    quietly(lambda: subjects_of(str(folder)))
+    quietly(lambda: Run(folder).score(replicates=20))
+    quietly(lambda: list(problems(Run(folder), deep=True)))
+    quietly(lambda: scores_of(str(folder)))
 
 
 def manifest(dice: random.Random, folder: Path) -> None:
@@ -51,8 +52,8 @@ def manifest(dice: random.Random, folder: Path) -> None:
 
 
 _REQUIREMENTS = b"""requirements:
-  - {measure: AP, condition: clean, at_least: 0.3}
-  - {measure: mPC, at_least: 0.2}
+  - {id: R1, metric: AP, condition: clean, at_least: 0.3}
+  - {id: R2, metric: mPC, at_least: 0.2}
 """
 
 

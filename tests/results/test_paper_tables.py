@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -15,12 +16,13 @@ from typer.testing import CliRunner
 
 from engine.scenes import write_scene
 from stormproof.cli import app
-from stormproof.core.errors import InvalidOption, InvalidTruth, UnknownName
+from stormproof.core.errors import IncompleteGrid, InvalidOption, StoreError, UnknownName
 from stormproof.core.sample import Image, Prediction
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
 from stormproof.results.paper_tables import contextual, scenarios
 from stormproof.results.run import Run
+from stormproof.results.store.parts import held_rows, writing_part
 
 MODELS = Path(__file__).with_name("scored_models.py")
 NEAR, FAR = 2.0, 40.0  # metres to the left and the right half of every toy scene
@@ -144,7 +146,7 @@ def test_adr_is_absolute_and_relative_to_clean(met: list[Path]) -> None:
 def test_curves_keep_the_sensitivities_of_clean_images(met: list[Path]) -> None:
     rows = [row for row in _rows("roc", met[0]) if row["condition"] == "haze[beta=0.04]"]
     assert len(rows) == 9
-    assert {float(row["rate (%)"]) for row in rows} == {pytest.approx(100 / 6)}
+    assert [float(row["rate (%)"]) for row in rows] == pytest.approx([100 / 6] * 9)
     assert {float(row["FPPI reached"]) for row in rows} == {0.0}
     assert "cannot show an FPPI below" in _table("roc", met[0])
 
@@ -179,8 +181,25 @@ def test_the_histogram_counts_every_person_once(met: list[Path]) -> None:
 def test_a_table_that_does_not_fit_is_refused_by_name(ran: Path) -> None:
     for name, error, words in (
         ("ard", UnknownName, "Did you mean 'adr'"),
-        ("adr", InvalidTruth, "no person or pedestrian"),
+        ("adr", InvalidOption, "instances has no class of people"),
         ("alpha", InvalidOption, "was not run along α"),
     ):
         with pytest.raises(error, match=words):
             _table(name, ran)
+
+
+def test_a_run_that_lacks_images_or_is_damaged_has_no_rates(met: list[Path], tmp_path: Path) -> None:
+    """An image that was not run would count as one in which nobody was found."""
+    run_folder = tmp_path / "sharp"
+    shutil.copytree(met[0], run_folder)
+    path = sorted((run_folder / "parts").iterdir())[0]
+    key = Run(run_folder).record.key
+    rows = [table for _, table in held_rows(path, key)]
+    with writing_part(path, key) as part:
+        for row in rows[:-1]:
+            part.add(row)
+    with pytest.raises(IncompleteGrid, match="1 of 7 conditions lack images"):
+        _table("adr", run_folder)
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    with pytest.raises(StoreError, match="is damaged"):
+        _table("adr", run_folder)

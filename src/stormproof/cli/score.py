@@ -192,13 +192,14 @@ def _print_tables(name: str, runs: list[Run], by: str | None, *, as_csv: bool) -
     if name not in TABLES:
         raise UnknownName("table", name, TABLES, f"There are {', '.join(TABLES)}.")
     make, tag = TABLES[name]
-    for table in make(runs, by or tag):
-        if as_csv:
-            typer.echo(table.as_csv(), nl=False)
-        else:
-            console.out.print(table.as_rich())
-            if table.note:
-                console.note(table.note)
+    made = make(runs, by or tag)
+    if as_csv:  # an empty line between tables
+        typer.echo("\n".join(table.as_csv() for table in made), nl=False)
+        return
+    for table in made:
+        console.out.print(table.as_rich())
+        if table.note:
+            console.note(table.note)
 
 
 def _print_estimate(run: Run, replicates: int, *, as_json: bool) -> None:

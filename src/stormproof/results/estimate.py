@@ -130,6 +130,7 @@ def _coefficients(measure: str, over: ConditionSet) -> tuple[Floats, dict[str, F
 
 def estimate_run(run: Run, *, replicates: int = REPLICATES) -> Estimate:
     """The estimate from whatever cells a run holds, clean ones in full; it is kept in the run folder."""
+    run.check()
     over = sets_of(run.conditions, run.record.benchmark)[0]
     place = {index: k for k, index in enumerate(run.readable)}
     shares = {text: np.array(sorted(place[i] for i in run.held[text]), np.int64) for text in over.covered}

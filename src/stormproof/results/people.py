@@ -63,6 +63,8 @@ def open_people(run: Run) -> PeopleRun:
     """The people of a run, which must hold the clean images, too."""
     if "clean" not in run.conditions:
         raise IncompleteGrid(("clean",), len(run.conditions))
+    run.check()
+    run.require_complete("score")
     found = {
         text: cell.people
         for text, cell in iter_cells(run, "all", run.conditions)
