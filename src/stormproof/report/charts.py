@@ -323,7 +323,7 @@ def with_shades(rows: Sequence[Row], top: float | None) -> list[Row]:
     Without a `top`, colours end at the largest value that is shown together. An arrow marks what is above.
     """
     most: dict[object, float] = {}  # by what is picked
-    shades: list[float] = [row.get("shade", row["v"]) for row in rows]
+    shades: list[float] = [row["shade"] if "shade" in row else row["v"] for row in rows]
     for row, shade in zip(rows, shades, strict=True):
         pick = row.get("pick")
         most[pick] = max(most.get(pick, 0.0), shade) if top is None else top
