@@ -3,3 +3,4 @@
 BUILT_IN = "built-in"
 FEATURE, PIXEL = "feature", "pixel"
 SPACES = (FEATURE, PIXEL)
+EPSILON = 1e-5  # added to variances, as in the original

@@ -38,6 +38,7 @@ def _chosen(draw: Draw, styles: str, map_file: str) -> Path:
 @corruption(
     family="style",
     cite="theodoridis2022",
+    version=2,
     alpha=free(low=0, high=1, unit="weight"),
     space=constant(FEATURE, choices=SPACES),
     styles=constant(BUILT_IN),
