@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stormproof.condition import CLEAN, Condition
-from stormproof.corruptions import SUITES, find_suite, registered
+from stormproof.corruptions import SUITES, registered
+from stormproof.corruptions.grammar import read_conditions
 from stormproof.corruptions.registry import every_severity
 from stormproof.errors import InvalidOption, UnknownName
 from stormproof.groups import KAMANN, ONE_DATASET_ONLY
@@ -32,6 +33,7 @@ class Preset:
     metric: str
     corruptions: tuple[str, ...] = ()  # for papers whose list is no suite of its own
     needs: str = ""  # what this version of Stormproof lacks to run it
+    params: str = ""  # of all its conditions, in brackets
 
     def locate(self, root: Path) -> str:
         """The spec of the dataset below `root`."""
@@ -47,7 +49,7 @@ class Preset:
         """Clean and every condition the paper ran."""
         if self.lacking:
             raise InvalidOption(f"The benchmark {self.name} needs {self.lacking}; it cannot be run yet.")
-        named = (condition for suite in self.suites for condition in find_suite(suite).conditions)
+        named = read_conditions(f"{suite}{self.params}" for suite in self.suites)
         listed = (condition for name in self.corruptions for condition in every_severity(name))
         return tuple(dict.fromkeys((CLEAN, *named, *listed)))
 
@@ -122,8 +124,9 @@ PRESETS: dict[str, Preset] = {
 
 
 def find_preset(name: str) -> Preset:
-    """The benchmark of that name."""
+    """The benchmark of that name; `stylized-coco[styles=looks]` replaces parameters of its conditions."""
+    name, bracket, params = name.partition("[")
     try:
-        return PRESETS[name]
+        return replace(PRESETS[name], params=bracket + params)
     except KeyError:
         raise UnknownName("benchmark", name, PRESETS, f"Benchmarks: {', '.join(PRESETS)}.") from None
