@@ -38,6 +38,15 @@ def test_lists_of_strings_and_conditions_name_each_once() -> None:
         read_condition("fog")
 
 
+def test_a_suites_conditions_take_parameters() -> None:
+    assert [str(c) for c in read_conditions("weather@3[on=person]")][:2] == [
+        str(c) + "[on=person]" for c in read_conditions("weather@3")
+    ][:2]
+    painted = read_conditions("object-centric[styles=looks-50]")
+    assert len(painted) == 60
+    assert all(dict(c.params)["styles"] == "looks-50" for c in painted)
+
+
 def test_no_name_is_both_a_suite_and_a_corruption() -> None:
     assert not {*SUITES} & {*registered()}
 
@@ -54,7 +63,7 @@ def test_no_name_is_both_a_suite_and_a_corruption() -> None:
         ("fog@0-3", "from 1 to 5"),
         ("fog@6", "from 1 to 5"),
         ("psf_blur@1-5", "psf_blur"),
-        ("weather@3[on=person]", "a suite takes no parameters"),
+        ("weather@3[sigma=2]", "sigma"),
         ("mutators@3", "no condition of the suite has that severity"),
         ("alpha_blend", "no severities"),
         ("gaussian_noise[sigma=-1]", "sigma must lie in"),

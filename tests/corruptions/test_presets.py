@@ -107,6 +107,9 @@ def test_benchmarks_run_the_papers_conditions_or_say_what_they_lack(name: str) -
 
 def test_stylized_coco_is_the_papers_sixty_versions_and_clean() -> None:
     assert len(find_preset("stylized-coco").conditions()) == 61
+    looks = find_preset("stylized-coco[styles=looks]").conditions()
+    assert len(looks) == 61
+    assert str(looks[1]) == "style[alpha=0,space=feature,styles=looks]"
 
 
 def test_michaelis_is_76_conditions() -> None:

@@ -212,7 +212,7 @@ def test_statistics_are_kept_and_fit_one_network_only(tmp_path: Path) -> None:
     again = network.load_style(tmp_path / "style.npz")
     np.testing.assert_array_equal(again.mean, style.mean)
     Statistics(np.zeros(3, np.float32), np.ones(3, np.float32)).save(tmp_path / "other.npz")
-    with pytest.raises(InvalidOption, match="3 channels, built-in has 192"):
+    with pytest.raises(InvalidOption, match="3 channels, built-in has 256"):
         network.load_style(tmp_path / "other.npz")
     (tmp_path / "broken.npz").write_bytes(b"no archive")
     with pytest.raises(InvalidOption, match="no statistics"):

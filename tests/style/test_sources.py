@@ -28,6 +28,20 @@ def test_a_shipped_style_is_what_its_script_draws() -> None:
     assert np.abs(stored - again).mean() < 14  # JPEG
 
 
+def test_looks_by_number_are_many_and_always_the_same() -> None:
+    looks = list_styles("looks")
+    assert len(looks) == 300
+    assert list(list_styles("looks-4")) == list(looks)[:4]
+    some = [read_style(path) for path in list(looks.values())[:8]]
+    assert all(look.shape == (384, 384, 3) and look.std() > 5 for look in some)
+    assert len({look.tobytes() for look in some}) == 8
+    assert np.array_equal(some[3], read_style(looks["look-000003"]))
+    assert check_style(looks["look-000003"]) is None
+    image = np.random.default_rng(0).integers(0, 256, (24, 32, 3), np.uint8)
+    painted = [stylize(image, path, alpha=1.0) for path in list(looks.values())[:2]]
+    assert not np.array_equal(*painted)
+
+
 def save(path: Path, mode: str, size: tuple[int, int] = (20, 16)) -> Path:
     PIL.Image.new(mode, size).save(path)
     return path

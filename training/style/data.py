@@ -1,185 +1,219 @@
 """The images the style networks are trained on: packed once, then cropped on the training machine.
 
     python data.py --shared DIR --out data.npz     packs, where the package and the images are
-    Atlas("data.npz", "cuda", 256)                 crops, where torch and torchvision are
+    Atlas("data.npz", "cuda")                      crops, where torch and Pillow are
 
-Contents: built-in streets, and those photographs of COCO train2017 whose licence permits it. Styles:
-public-domain paintings, procedural styles (assets/styles.py), and the photographs themselves.
+Contents: built-in streets and photographs of COCO train2017. Styles: public-domain paintings, procedural
+styles (assets/styles.py), and the contents themselves.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import io
 import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import PIL.Image
 
-CONTENT_SIZE, STYLE_SIZE = (384, 512), (512, 512)  # height, width
-QUALITY = 86
-# Licence ids of COCO: BY, BY-SA, no known restrictions, United States government work.
-PERMITTED = {4, 5, 7, 8}
-# Never trained on, so that what is measured on them says something.
+PHOTO, SCENE, PAINTING, PROCEDURAL, HELD_PHOTO, HELD_SCENE, HELD_PAINTING = range(7)
+PHOTO_SIDE, STYLE_SIDE = 416, 512
+FIRST_SCENE = 40_000  # far from what the detectors are trained on
+# Never trained on, so that what is measured on them says something. COCO val2017 and world:test neither.
 HELD_OUT_PAINTINGS = ("munch_scream_1893.jpg", "van_gogh_wheat_field.jpg", "picabia_udnie_1913.jpg")
-HELD_OUT_PHOTOGRAPHS = 8  # the last of the permitted ones
+HELD_OUT = 8  # photographs of train2017, and scenes of world:val: for the log
 DIED_BEFORE = 1956  # life and seventy years
+# How images travel: photographs lost their fine colours to JPEG already, scenes must keep them.
+FORMATS = {
+    "photo": {"format": "webp", "quality": 80, "method": 6},
+    "scene": {"format": "avif", "quality": 80, "subsampling": "4:4:4", "speed": 6},
+    "plain": {"format": "jpeg", "quality": 90, "subsampling": 0},
+}
 
 
 class Atlas:
     """All images in the device's memory; a batch is random crops of them."""
 
-    def __init__(self, path: Path, device: str, crop: int) -> None:
+    def __init__(self, path: Path, device: str, seed: int = 0) -> None:
         import torch
 
-        self.torch, self.device, self.crop = torch, device, crop
+        self.torch, self.device = torch, device
         with np.load(path) as packed:
-            ends = np.cumsum(packed["sizes"])
-            pieces = np.split(packed["bytes"], ends[:-1])
+            pieces = np.split(packed["bytes"], np.cumsum(packed["sizes"])[:-1])
             groups = packed["groups"]
-        images = [_decode(piece) for piece in pieces]
-        self.groups = {
-            int(g): torch.stack([torch.from_numpy(images[k]) for k in np.flatnonzero(groups == g)]).to(device)
-            for g in np.unique(groups)
-        }
-        self.generator = torch.Generator(device="cpu").manual_seed(0)
+        found: dict[int, list[np.ndarray]] = {}
+        with ThreadPoolExecutor() as threads:
+            for image, group in zip(threads.map(_decode, pieces), groups, strict=True):
+                found.setdefault(int(group), []).append(image)
+        self.groups = {g: torch.from_numpy(np.stack(images)).to(device) for g, images in found.items()}
+        self.generator = torch.Generator(device="cpu").manual_seed(seed)
 
-    def _crops(self, group: int, chosen: object, low: float, high: float) -> object:
-        """Square crops of `low` to `high` times the crop size, turned left to right by chance."""
-        torch = self.torch
-        images = self.groups[group][chosen].float() / 255
-        n, _, height, width = images.shape
-        draw = torch.rand(4, n, generator=self.generator).to(self.device)
-        side = (low + (high - low) * draw[0]) * self.crop
-        side = side.clamp(max=min(height, width))
-        flip = torch.where(draw[3] < 0.5, -1.0, 1.0)
-        matrix = torch.zeros(n, 2, 3, device=self.device)
-        matrix[:, 0, 0], matrix[:, 1, 1] = side / width * flip, side / height
-        matrix[:, 0, 2] = (1 - side / width) * (2 * draw[1] - 1)
-        matrix[:, 1, 2] = (1 - side / height) * (2 * draw[2] - 1)
-        grid = torch.nn.functional.affine_grid(matrix, (n, 3, self.crop, self.crop), align_corners=False)
-        return torch.nn.functional.grid_sample(images, grid, align_corners=False, padding_mode="reflection")
+    def _rand(self, *shape: int) -> object:
+        return self.torch.rand(*shape, generator=self.generator)
 
-    def _mixed(self, count: int, shares: dict[int, float], low: float, high: float) -> object:
+    def _crops(
+        self, group: int, count: int, size: tuple[int, int], zoom: tuple[float, float], native: float
+    ) -> object:
+        """Crops of random images, turned left to right by chance.
+
+        A share of `native` keeps every pixel; the others are enlarged by `zoom` from … to.
+        """
         torch = self.torch
-        groups = list(shares)
-        drawn = torch.multinomial(
-            torch.tensor([shares[g] for g in groups]), count, replacement=True, generator=self.generator
-        )
-        parts = []
-        for k, group in enumerate(groups):
-            n = int((drawn == k).sum())
-            if n:
-                chosen = torch.randint(len(self.groups[group]), (n,), generator=self.generator)
-                parts.append(self._crops(group, chosen.to(self.device), low, high))
+        images = self.groups[group]
+        images = images[torch.randint(len(images), (count,), generator=self.generator)].float() / 255
+        height, width = images.shape[2:]
+        draw = self._rand(5, count)
+        low, high = np.log(zoom[0]), np.log(zoom[1])
+        scale = torch.exp(low + (high - low) * draw[0])
+        # Where the image is too small for the crop it is enlarged.
+        scale = scale.clamp(min=max(size[0] / height, size[1] / width, 0.0))
+        fits = size[0] <= height and size[1] <= width
+        scale = torch.where((draw[4] < native) & fits, 1.0, scale)
+        left, top = (draw[1] * (width - size[1] / scale), draw[2] * (height - size[0] / scale))
+        whole = scale == 1
+        left, top = torch.where(whole, left.round(), left), torch.where(whole, top.round(), top)
+        share_x, share_y = size[1] / scale / width, size[0] / scale / height
+        matrix = torch.zeros(count, 2, 3)
+        matrix[:, 0, 0] = share_x * torch.where(draw[3] < 0.5, -1.0, 1.0)
+        matrix[:, 1, 1] = share_y
+        matrix[:, 0, 2] = 2 * left / width + share_x - 1
+        matrix[:, 1, 2] = 2 * top / height + share_y - 1
+        grid = torch.nn.functional.affine_grid(matrix.to(self.device), [count, 3, *size], align_corners=False)
+        return torch.nn.functional.grid_sample(images, grid, align_corners=False, padding_mode="border")
+
+    def _mixed(
+        self,
+        count: int,
+        shares: dict[int, float],
+        size: tuple[int, int],
+        zoom: tuple[float, float],
+        native: float,
+    ) -> object:
+        torch = self.torch
+        groups = [group for group in shares if group in self.groups]
+        weights = torch.tensor([shares[group] for group in groups])
+        drawn = torch.multinomial(weights, count, replacement=True, generator=self.generator)
+        counts = [(group, int((drawn == k).sum())) for k, group in enumerate(groups)]
+        parts = [self._crops(group, n, size, zoom, native) for group, n in counts if n]
         order = torch.randperm(count, generator=self.generator).to(self.device)
         return torch.cat(parts)[order]
 
-    def batch(self, count: int) -> tuple[object, object]:
-        """Contents and styles; the styles' colours vary, so that few paintings stand for many."""
+    def contents(self, count: int, size: tuple[int, int]) -> object:
+        """Half photographs, half scenes; most at their size, the others up to twice as large."""
+        return self._mixed(count, {PHOTO: 0.5, SCENE: 0.5}, size, (0.8, 2.1), 0.65)
+
+    def styles(self, count: int, size: tuple[int, int]) -> object:
+        """Their colours vary, so that few paintings stand for many."""
         torch = self.torch
-        content = self._mixed(count, {PHOTO: 0.7, STREET: 0.3}, 0.8, 1.5)
-        style = self._mixed(count, {PAINTING: 0.5, PROCEDURAL: 0.25, PHOTO: 0.25}, 0.8, 1.9)
-        draw = torch.rand(count, 8, generator=self.generator).to(self.device)
-        order = torch.argsort(torch.rand(count, 3, generator=self.generator), 1).to(self.device)
-        order = torch.where(draw[:, :1] < 0.35, order, torch.arange(3, device=self.device))
+        shares = {PAINTING: 0.5, PROCEDURAL: 0.25, PHOTO: 0.2, SCENE: 0.05}
+        style = self._mixed(count, shares, size, (0.55, 1.4), 0.25)
+        draw = self._rand(count, 9).to(self.device)
+        order = torch.argsort(self._rand(count, 3), 1).to(self.device)
+        order = torch.where(draw[:, :1] < 0.5, order, torch.arange(3, device=self.device))
         style = style.gather(1, order[:, :, None, None].expand_as(style))
+        style = torch.where((draw[:, 8] < 0.1)[:, None, None, None], 1 - style, style)
         varied = (draw[:, 1:2] < 0.6).float()
         gamma = torch.exp(varied * (draw[:, 2:5] - 0.5) * 0.9)[:, :, None, None]
         gain = (1 + varied * (draw[:, 5:8] - 0.5) * 0.5)[:, :, None, None]
-        style = (style.clamp(1e-4, 1) ** gamma * gain).clamp(0, 1)
-        return content, style
+        return (style.clamp(1e-4, 1) ** gamma * gain).clamp(0, 1)
 
-    def validation(self) -> tuple[object, object]:
+    def held(self, group: int) -> object:
         """Whole images that are not trained on."""
-        return self.groups[HELD_PHOTO].float() / 255, self.groups[HELD_PAINTING].float() / 255
+        return self.groups[group].float() / 255
 
 
-PHOTO, STREET, PAINTING, PROCEDURAL, HELD_PHOTO, HELD_PAINTING = range(6)
+def _decode(data: np.ndarray) -> np.ndarray:
+    """3×H×W uint8."""
+    with PIL.Image.open(io.BytesIO(data.tobytes())) as image:
+        return np.ascontiguousarray(np.asarray(image.convert("RGB")).transpose(2, 0, 1))
 
 
-def _decode(jpeg: np.ndarray) -> np.ndarray:
-    """C×H×W uint8, with whichever decoder is there."""
-    try:
-        import torch
-        from torchvision.io import ImageReadMode, decode_jpeg
+def _square(image: np.ndarray, side: int, at: float, scaled: bool) -> np.ndarray:
+    """A square cut out: of the image `scaled` to just cover it, or, if it is large enough, of its own pixels.
 
-        return decode_jpeg(torch.from_numpy(jpeg.copy()), mode=ImageReadMode.RGB).numpy()
-    except Exception:  # not there, or not made for this torch
-        from io import BytesIO
-
-        import PIL.Image
-
-        return np.ascontiguousarray(
-            np.asarray(PIL.Image.open(BytesIO(jpeg.tobytes())).convert("RGB")).transpose(2, 0, 1)
-        )
-
-
-def _fitted(image: np.ndarray, size: tuple[int, int], at: float = 0.5) -> np.ndarray:
-    """Scaled to cover `size`, then cut: `at` 0 keeps the upper left, 1 the lower right."""
+    `at` 0 keeps the upper left, 1 the lower right.
+    """
     import cv2
 
-    if image.ndim == 2:
-        image = np.repeat(image[..., None], 3, 2)
-    if size[0] != size[1] and image.shape[0] > image.shape[1]:
-        image = np.rot90(image)
-    scale = max(size[0] / image.shape[0], size[1] / image.shape[1])
-    width, height = round(image.shape[1] * scale), round(image.shape[0] * scale)
-    image = cv2.resize(
-        np.ascontiguousarray(image),
-        (width, height),
-        interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_CUBIC,
-    )
-    top, left = round((height - size[0]) * at), round((width - size[1]) * at)
-    return image[top : top + size[0], left : left + size[1]]
+    scale = side / min(image.shape[:2])
+    if scaled or scale > 1:
+        width, height = (max(round(length * scale), side) for length in (image.shape[1], image.shape[0]))
+        method = cv2.INTER_AREA if scale < 1 else cv2.INTER_CUBIC
+        image = cv2.resize(np.ascontiguousarray(image), (width, height), interpolation=method)
+    top, left = (round((length - side) * at) for length in image.shape[:2])
+    return image[top : top + side, left : left + side]
 
 
-def pack(shared: Path, streets: int) -> dict[str, np.ndarray]:
-    """Every image as JPEG bytes, with its group."""
-    import cv2
+def _encoded(image: np.ndarray, kind: str) -> np.ndarray:
+    packed = io.BytesIO()
+    PIL.Image.fromarray(np.ascontiguousarray(image)).save(packed, **FORMATS[kind])
+    return np.frombuffer(packed.getvalue(), np.uint8)
 
-    from stormproof.core.imagefile import read_image
-    from stormproof.world import render
 
+def photographs(shared: Path, turn: int) -> list[np.ndarray]:
+    """Every colour photograph of the training images, cut to a square of its own pixels."""
+    coco = json.loads((shared / "data/coco_train/instances_train2017.json").read_text())
+    names = sorted(row["file_name"] for row in coco["images"])
+    found = []
+    for k, name in enumerate(names):
+        with PIL.Image.open(shared / "data/coco_train/train2017" / name) as image:
+            if image.mode == "RGB":
+                found.append(
+                    _square(np.asarray(image), PHOTO_SIDE, (k * 0.618 + turn * 0.5) % 1, scaled=False)
+                )
+    return found
+
+
+def paintings(shared: Path, held: bool) -> list[np.ndarray]:
+    """Three cuts of every painting to train on; one of each held out."""
+    with (shared / "data/paintings/SOURCES.csv").open() as file:
+        names = [row["file"] for row in csv.DictReader(file) if int(row["died"]) < DIED_BEFORE]
+    found = []
+    for name in sorted(names):
+        path = shared / "data/paintings" / name
+        if path.exists() and (name in HELD_OUT_PAINTINGS) is held:
+            with PIL.Image.open(path) as image:
+                pixels = np.asarray(image.convert("RGB"))
+            found += [_square(pixels, STYLE_SIDE, at, True) for at in ((0.5,) if held else (0.0, 0.5, 1.0))]
+    return found
+
+
+def procedural(count: int, turn: int) -> list[np.ndarray]:
+    """Every way of drawing in one palette after another."""
     sys.path.insert(0, str(Path(__file__).parents[2] / "assets"))
     import styles
 
-    files: list[np.ndarray] = []
-    groups: list[int] = []
-
-    def add(image: np.ndarray, group: int) -> None:
-        _, encoded = cv2.imencode(".jpg", image[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, QUALITY])
-        files.append(encoded.reshape(-1))
-        groups.append(group)
-
-    coco = json.loads((shared / "data/coco_train/instances_train2017.json").read_text())
-    permitted = [row["file_name"] for row in coco["images"] if row["license"] in PERMITTED]
-    for k, name in enumerate(permitted):
-        image = read_image(shared / "data/coco_train/train2017" / name)
-        held = k >= len(permitted) - HELD_OUT_PHOTOGRAPHS
-        add(_fitted(image, CONTENT_SIZE), HELD_PHOTO if held else PHOTO)
-    for k in range(streets):
-        add(render(0, "train", 1000 + k, width=CONTENT_SIZE[1], height=CONTENT_SIZE[0]).sample.image, STREET)
-    with (shared / "data/paintings/SOURCES.csv").open() as file:
-        painted = [row["file"] for row in csv.DictReader(file) if int(row["died"]) < DIED_BEFORE]
-    for name in painted:
-        path = shared / "data/paintings" / name
-        if not path.exists():
-            continue
-        if name in HELD_OUT_PAINTINGS:
-            add(_fitted(read_image(path), STYLE_SIZE), HELD_PAINTING)
-        else:
-            for at in (0.0, 1.0):
-                add(_fitted(read_image(path), STYLE_SIZE, at), PAINTING)
     names = list(styles.PALETTES)
-    for k, (style, colours) in enumerate(styles.STYLES):
-        for variant, shown in enumerate((colours, names[(5 * k + 3) % len(names)])):
-            add(styles.drawn(style, shown, seed=variant, size=STYLE_SIZE[0]), PROCEDURAL)
+    ways = [style for style, _ in styles.STYLES]
+    return [
+        styles.drawn(ways[k % len(ways)], names[(k * 5 + k // len(ways)) % len(names)], seed=k)
+        for k in range(turn * count, (turn + 1) * count)
+    ]
+
+
+def pack(shared: Path, scenes: int, drawn: int, turn: int) -> dict[str, np.ndarray]:
+    """Every image as a file in memory, with its group. Another turn has other scenes, cuts and drawings."""
+    from stormproof.world import render
+
+    photos, first = photographs(shared, turn), FIRST_SCENE + turn * scenes
+    groups = {
+        (PHOTO, "photo"): photos[:-HELD_OUT],
+        (HELD_PHOTO, "plain"): photos[-HELD_OUT:],
+        (SCENE, "scene"): [render(0, "train", first + k).sample.image for k in range(scenes)],
+        (HELD_SCENE, "plain"): [render(0, "val", k).sample.image for k in range(HELD_OUT)],
+        (PAINTING, "photo"): paintings(shared, held=False),
+        (HELD_PAINTING, "plain"): paintings(shared, held=True),
+        (PROCEDURAL, "photo"): procedural(drawn, turn),
+    }
+    files = [(group, _encoded(image, kind)) for (group, kind), images in groups.items() for image in images]
     return {
-        "bytes": np.concatenate(files),
-        "sizes": np.array([len(f) for f in files]),
-        "groups": np.array(groups),
+        "bytes": np.concatenate([data for _, data in files]),
+        "sizes": np.array([len(data) for _, data in files]),
+        "groups": np.array([group for group, _ in files]),
     }
 
 
@@ -187,16 +221,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shared", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--streets", type=int, default=76)
+    parser.add_argument("--scenes", type=int, default=235)
+    parser.add_argument("--drawn", type=int, default=48)
+    parser.add_argument("--turn", type=int, default=0, help="other images for every stretch of the training")
     options = parser.parse_args()
-    packed = pack(options.shared, options.streets)
+    packed = pack(options.shared, options.scenes, options.drawn, options.turn)
     np.savez(options.out, **packed)
-    for group in range(6):
-        print(
-            group,
-            int((packed["groups"] == group).sum()),
-            int(packed["sizes"][packed["groups"] == group].sum()),
-        )
+    for group in range(7):
+        of = packed["groups"] == group
+        print(group, int(of.sum()), f"{packed['sizes'][of].sum() / 2**20:.1f} MiB")
 
 
 if __name__ == "__main__":

@@ -1,109 +1,222 @@
-"""Measures a style network on images it was not trained on: `python evaluate.py --shared DIR`.
+"""Measures style networks on images they were not trained on: `python evaluate.py --shared DIR --network …`.
 
-Reconstruction: PSNR at α = 0. Style: squared distance of channel means and deviations to the style at
-relu1_1 … relu4_1 of the distilled encoder, output ÷ content, at α = 1; medians over images and pairs.
+What a network alone takes away: AP at α = 0, in per cent of AP on clean images, of three detectors on
+photographs at their size, and of the built-in street detectors on scenes, painted at their size, and at twice
+that and reduced. How much style it brings: squared distance of channel means and deviations to the style at
+relu1_1 … relu4_1 of the distilled encoder, output ÷ content, at α = 1, median over pairs. Whether it draws a
+lattice: the deviation of a pattern of eight pixels' period where the content is flat, at α = 1, in grey
+levels, less that of the content itself.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
+import cv2
 import numpy as np
 
-from stormproof.core.imagefile import read_image
-from stormproof.core.sample import Image
-from stormproof.style.adain import Run, shorter_side, to_planes
+from stormproof.core.sample import Image, as_rgb
+from stormproof.datasets import open_dataset
+from stormproof.datasets.dataset import Dataset
+from stormproof.metrics.coco import box_numbers
+from stormproof.metrics.records import DetectionTruth
+from stormproof.models import open_model
+from stormproof.models.classes import match_classes
+from stormproof.style.adain import AdaIN, Run, shorter_side, to_planes
 from stormproof.style.graph import onnx_graph
 from stormproof.style.layers import DISTILLED_ENCODER, TAPS, Conv
 from stormproof.style.networks import StyleNetwork, open_network, read_weights
-from stormproof.style.runtime import runner
+from stormproof.style.runtime import fingerprint, runner
 from stormproof.style.sources import read_style
 
-Vector = np.ndarray
+STANDARD = ("yolox_nano_416_coco", "ssdlite_mobilenetv2_300_coco_w16", "efficientdet_lite0_coco_qdq")
+STREET = ("street-grid", "street-centre")
+HELD_OUT_PAINTINGS = ("munch_scream_1893.jpg", "picabia_udnie_1913.jpg", "van_gogh_wheat_field.jpg")
+CARDS = Path(__file__).parents[2] / "tests/models/cards"
+CELL, WINDOW, FLAT = 8, 32, 3.0  # pixels, pixels, grey levels of detail below which a window counts as flat
+
+Change = Callable[[Image], Image]
 
 
-def judges(shared: Path) -> list[Run]:
-    """The distilled encoder cut after each of the four levels."""
-    weights = read_weights(shared / "models/wct16x_4SE.pth")
-    places = [
-        k for k, layer in enumerate(DISTILLED_ENCODER) if isinstance(layer, Conv) and layer.name in TAPS
-    ]
-    return [runner(onnx_graph(DISTILLED_ENCODER[: k + 1], weights)) for k in places]
+@dataclass(frozen=True, slots=True, eq=False)
+class Judge:
+    """The distilled encoder, cut after each of the four levels."""
+
+    levels: Sequence[Run]
+
+    @classmethod
+    def read(cls, shared: Path) -> Judge:
+        weights = read_weights(shared / "models/wct16x_4SE.pth")
+        places = [
+            k for k, layer in enumerate(DISTILLED_ENCODER) if isinstance(layer, Conv) and layer.name in TAPS
+        ]
+        return cls([runner(onnx_graph(DISTILLED_ENCODER[: k + 1], weights)) for k in places])
+
+    def statistics(self, image: Image) -> list[np.ndarray]:
+        """Means and deviations of all channels, level by level."""
+        found = []
+        for run in self.levels:
+            features = run(to_planes(image))[0]
+            flat = features.reshape(len(features), -1)
+            found.append(np.concatenate([flat.mean(1), np.sqrt(flat.var(1, ddof=1) + 1e-5)]))
+        return found
 
 
-def statistics(image: Image, levels: Sequence[Run]) -> list[Vector]:
-    """Means and deviations of all channels, level by level."""
-    planes = to_planes(image)
-    found = []
-    for run in levels:
-        features = run(planes)[0]
-        flat = features.reshape(len(features), -1)
-        found.append(np.concatenate([flat.mean(1), np.sqrt(flat.var(1, ddof=1) + 1e-5)]))
-    return found
-
-
-def distance(a: Sequence[Vector], b: Sequence[Vector]) -> float:
+def distance(a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> float:
     return float(sum(np.square(x - y).sum() for x, y in zip(a, b, strict=True)))
+
+
+def reconstructed(network: StyleNetwork) -> Change:
+    """α = 0: encoded and decoded."""
+
+    def change(image: Image) -> Image:
+        return network.paint(network.encode_content(image), network.encode_style(image[:64, :64]), 0.0)
+
+    return change
+
+
+def enlarged(change: Change) -> Change:
+    """Done at twice the size, and reduced."""
+
+    def twice(image: Image) -> Image:
+        height, width = image.shape[:2]
+        large = cv2.resize(image, (2 * width, 2 * height), interpolation=cv2.INTER_CUBIC)
+        return np.asarray(cv2.resize(change(large), (width, height), interpolation=cv2.INTER_AREA), np.uint8)
+
+    return twice
+
+
+def average_precision(models: Sequence[str], data: Dataset, count: int, change: Change) -> list[float]:
+    """AP in per cent of each model on the first `count` images, each changed once."""
+    opened = [open_model(name) for name in models]
+    matches = [match_classes(model.classes, data.classes) for model in opened]
+    truth, said = [], [{} for _ in opened]
+    for k in range(min(count, len(data))):
+        sample = data[k]
+        truth.append((sample.id, sample.truth.instances))
+        image = change(as_rgb(sample.image))
+        for model, match, mine in zip(opened, matches, said, strict=True):
+            mine[sample.id] = match.apply(model([image])[0])
+    known = DetectionTruth.of(truth, data.classes)
+    return [100 * box_numbers(known, mine)["AP"] for mine in said]
+
+
+def lattice(image: Image, content: Image) -> float | None:
+    """How strong a pattern of eight pixels is where the content is flat; None if it is flat nowhere."""
+    height, width = (length // WINDOW * WINDOW for length in content.shape[:2])
+    windows = []
+    for shown in (image, content):
+        plain = shown.astype(np.float32)
+        fine = (plain - cv2.blur(plain, (CELL + 1, CELL + 1)))[:height, :width]
+        windows.append(fine.reshape(height // WINDOW, WINDOW, width // WINDOW, WINDOW, 3).swapaxes(1, 2))
+    drawn, seen = windows
+    flat = seen.std((2, 3, 4)) < FLAT
+    if not flat.any():
+        return None
+    n = WINDOW // CELL
+    folded = [w[flat].reshape(-1, n, CELL, n, CELL, 3).mean((1, 3)) for w in (drawn, seen)]
+    return float(np.sqrt(np.square(folded[0]).mean()) - np.sqrt(np.square(folded[1]).mean()))
+
+
+def painted(
+    network: StyleNetwork, contents: Sequence[Image], paintings: Sequence[Path], judge: Judge
+) -> dict[str, object]:
+    """What is left of the distance to each painting, and the lattice in flat areas."""
+    encoded = [network.encode_content(image) for image in contents]
+    before = [judge.statistics(image) for image in contents]
+    left: dict[str, list[float]] = {}
+    patterns = []
+    for path, k in product(paintings, range(len(contents))):
+        style = shorter_side(read_style(path), 512)
+        wanted = judge.statistics(style)
+        shown = network.paint(encoded[k], network.encode_style(style), 1.0)
+        ratio = distance(judge.statistics(shown), wanted) / distance(before[k], wanted)
+        left.setdefault(path.name, []).append(ratio)
+        patterns.append(lattice(shown, contents[k]))
+    held = [value for name in HELD_OUT_PAINTINGS for value in left.get(name, [])]
+    return {
+        "left": round(float(np.median([value for values in left.values() for value in values])), 3),
+        "left, paintings held out": round(float(np.median(held)), 3),
+        "left by painting": {name: round(float(np.median(values)), 3) for name, values in left.items()},
+        "lattice": round(float(np.mean([value for value in patterns if value is not None])), 2),
+    }
 
 
 def psnr(a: Image, b: Image) -> float:
     return float(10 * np.log10(255**2 / np.square(a.astype(float) - b).mean()))
 
 
-def read(path: Path) -> Image:
-    image = read_image(path)
-    return np.repeat(image[..., None], 3, 2) if image.ndim == 2 else image
+def opened(text: str) -> StyleNetwork:
+    """A style network by name, or a folder that export.py wrote."""
+    if not Path(text).is_dir():
+        return open_network(text)
+    files = [Path(text) / "encoder.onnx", Path(text) / "decoder.onnx"]
+    return AdaIN(Path(text).name, runner(files[0]), runner(files[1]), fingerprint(files), channels=0)
 
 
-def reconstruction(network: StyleNetwork, photographs: Sequence[Path]) -> list[float]:
-    """PSNR of each photograph at α = 0, in dB."""
-    found = []
-    for image in map(read, photographs):
-        again = network.paint(network.encode_content(image), network.encode_style(image), 0.0)
-        found.append(psnr(again, image))
-    return found
+class Measurement:
+    """The images, the detectors and what they find on clean images."""
 
+    def __init__(self, shared: Path, photographs: int, scenes: int, pairs: int) -> None:
+        self.counts = photographs, scenes
+        self.photographs = open_dataset(f"coco:{shared}/data/coco/instances_val2017.json,masks=false")
+        self.scenes = open_dataset(f"world:test,count={scenes}")
+        self.standard = [f"onnx:{shared}/models/{name}.onnx,card={CARDS}/{name}.yaml" for name in STANDARD]
+        self.street = [f"builtin:{name}" for name in STREET]
+        self.judge = Judge.read(shared)
+        self.paintings = sorted((shared / "data/paintings").glob("*.jpg"))
+        step = max(len(self.photographs) // pairs, 1)
+        self.contents = [as_rgb(self.photographs[k * step].image) for k in range(pairs)]
+        self.contents += [self.scenes[k].image for k in range(min(pairs // 2, scenes))]
+        self.clean = self.precision(lambda image: image, lambda image: image)
 
-def distances_left(
-    network: StyleNetwork, photographs: Sequence[Path], paintings: Sequence[Path], levels: Sequence[Run]
-) -> dict[str, list[float]]:
-    """What is left of the distance to each painting, photograph by photograph."""
-    contents = [read(path) for path in photographs]
-    encoded = [network.encode_content(image) for image in contents]
-    before = [statistics(image, levels) for image in contents]
-    left: dict[str, list[float]] = {}
-    for path, k in product(paintings, range(len(contents))):
-        style = shorter_side(read_style(path), 512)
-        wanted = statistics(style, levels)
-        painted = network.paint(encoded[k], network.encode_style(style), 1.0)
-        ratio = distance(statistics(painted, levels), wanted) / distance(before[k], wanted)
-        left.setdefault(path.name, []).append(ratio)
-    return left
+    def precision(self, change: Change, twice: Change) -> dict[str, list[float]]:
+        return {
+            "photographs": average_precision(self.standard, self.photographs, self.counts[0], change),
+            "scenes": average_precision(self.street, self.scenes, self.counts[1], change),
+            "scenes, twice the size": average_precision(self.street, self.scenes, self.counts[1], twice),
+        }
+
+    def of(self, network: StyleNetwork) -> dict[str, object]:
+        change = reconstructed(network)
+        found = self.precision(change, enlarged(change))
+        kept = {
+            where: [
+                round(100 * now / before, 1)
+                for now, before in zip(found[where], self.clean[where], strict=True)
+            ]
+            for where in found
+        }
+        again = [psnr(change(image), image) for image in self.contents]
+        return {
+            "AP kept at alpha 0": kept,
+            "PSNR": round(float(np.median(again)), 1),
+            **painted(network, self.contents, self.paintings, self.judge),
+        }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shared", type=Path, required=True)
-    parser.add_argument("--network", default="built-in")
-    parser.add_argument("--photographs", type=int, default=6, help="used with every painting")
+    parser.add_argument(
+        "--network", action="append", help="a style network, or a folder that export.py wrote"
+    )
+    parser.add_argument("--photographs", type=int, default=119)
+    parser.add_argument("--scenes", type=int, default=60)
+    parser.add_argument(
+        "--pairs", type=int, default=6, help="photographs that are painted after every painting"
+    )
     options = parser.parse_args()
-    photographs = sorted((options.shared / "data/coco/val2017").glob("*.jpg"))
-    paintings = sorted((options.shared / "data/paintings").glob("*.jpg"))
-    network = open_network(options.network)
-    again = reconstruction(network, photographs)
-    some = photographs[:: len(photographs) // options.photographs][: options.photographs]
-    left = distances_left(network, some, paintings, judges(options.shared))
-    found = {
-        "psnr": float(np.median(again)),
-        "at least 20 dB": float(np.mean(np.array(again) >= 20)),
-        "distance_left": float(np.median([value for values in left.values() for value in values])),
-        "by_painting": {name: round(float(np.median(values)), 3) for name, values in left.items()},
-    }
-    print(json.dumps(found, indent=1))
+    measurement = Measurement(options.shared, options.photographs, options.scenes, options.pairs)
+    rounded = {where: [round(value, 1) for value in values] for where, values in measurement.clean.items()}
+    print(json.dumps({"detectors": [*STANDARD, *STREET], "clean AP": rounded}), flush=True)
+    for text in options.network or ["built-in"]:
+        print(json.dumps({"network": text, **measurement.of(opened(text))}), flush=True)
 
 
 if __name__ == "__main__":

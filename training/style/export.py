@@ -1,8 +1,12 @@
-"""Trained weights as the two ONNX graphs the package ships: `python export.py style_weights.npz`."""
+"""Trained weights as the two ONNX graphs the package ships: `python export.py [--out DIR] FILE.npz …`.
+
+Of several files, stretches of one training, the mean of their weights is taken.
+"""
 
 from __future__ import annotations
 
-import sys
+import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,15 +17,24 @@ from stormproof.style.layers import BUILTIN_DECODER, BUILTIN_ENCODER
 FOLDER = Path(__file__).parents[2] / "src/stormproof/style/weights"
 
 
-def main(weights: Path, folder: Path = FOLDER) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    with np.load(weights) as stored:
-        for part, layers in (("encoder", BUILTIN_ENCODER), ("decoder", BUILTIN_DECODER)):
-            own = {
-                name.removeprefix(f"{part}."): stored[name] for name in stored if name.startswith(f"{part}.")
-            }
-            (folder / f"{part}.onnx").write_bytes(onnx_graph(layers, own, half=True))
+def mean_weights(files: Sequence[Path]) -> dict[str, np.ndarray]:
+    stored = [dict(np.load(file)) for file in files]
+    return {name: np.mean([each[name].astype(np.float32) for each in stored], 0) for name in stored[0]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("weights", type=Path, nargs="+")
+    parser.add_argument("--out", type=Path, default=FOLDER)
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    weights = mean_weights(options.weights)
+    for part, layers in (("encoder", BUILTIN_ENCODER), ("decoder", BUILTIN_DECODER)):
+        own = {
+            name.removeprefix(f"{part}."): value for name, value in weights.items() if name.startswith(part)
+        }
+        (options.out / f"{part}.onnx").write_bytes(onnx_graph(layers, own, half=True))
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:]))
+    main()

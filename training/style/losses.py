@@ -1,102 +1,168 @@
-"""What the style networks are penalised for, as the teacher sees it (huang2017)."""
+"""What the style networks are penalised for, as the judge (the distilled encoder) sees it (huang2017)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import torch
-from data import Atlas
 from student import Student
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from stormproof.style.layers import TAPS
-from stormproof.style.torchnet import Network, adain, statistics
+from stormproof.style.torchnet import Network, statistics
 
-CONTENT, RECONSTRUCTION, PERCEPTUAL, DISTILLATION, RANGE = 1.0, 300.0, 2.0, 1.0, 10.0
+Statistics = tuple[Tensor, Tensor]
+CELL = 8  # pixels; features are an eighth of the image, so a lattice has this period
+WINDOW = 32  # pixels over which a lattice is looked for
+BORDER = 16  # pixels of a painting that its edge may change
+FLAT = 0.003  # variance of fine detail from which a window does not count as flat
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """What each term counts."""
+
+    content: float = 1.0
+    style: float = 1.5
+    pixels: float = 120.0
+    edges: float = 40.0
+    perceptual: float = 6.0
+    lattice: float = 1000.0
+    shift: float = 150.0
+    kept: float = 0.5
+    range: float = 10.0
 
 
 @torch.no_grad()
-def level_units(teacher: Network, atlas: Atlas) -> list[Tensor]:
+def level_units(judge: Network, styles: Tensor) -> list[Tensor]:
     """The usual variance of a style's features at each level, so that levels count alike."""
-    return [statistics(f)[1].square().mean() for f in teacher.taps(atlas.batch(32)[1], TAPS)]
+    return [statistics(f)[1].square().mean() for f in judge.taps(styles, TAPS)]
 
 
-def standard(features: Tensor) -> Tensor:
-    """Every channel with mean 0 and variance 1 over the batch; channels that never fire stay 0."""
-    mean = features.mean((0, 2, 3), keepdim=True)
-    variance = features.var((0, 2, 3), keepdim=True)
-    return (features - mean) / (variance + 1e-2).sqrt()
+def mixed(features: Tensor, own: Statistics, style: Statistics, alpha: Tensor) -> Tensor:
+    """(1−α)·f + α·AdaIN(f, s), α by sample."""
+    scale = style[1] / own[1]
+    return features * ((1 - alpha) + alpha * scale) + alpha * (style[0] - own[0] * scale)
 
 
-def style_loss(
-    output: list[Tensor], content: list[Tensor], style: list[Tensor], units: list[Tensor]
-) -> Tensor:
-    """How much of the distance to the style is left: channel means and deviations, output ÷ content.
-
-    Dividing by the content's own distance lets every pair count alike, however far apart the two are. Half
-    of it counts all levels alike, half is the plain sum over all channels that styles are judged by.
-    """
-    total, plain, whole = (torch.zeros((), device=units[0].device) for _ in range(3))
-    for got, had, want, unit in zip(output, content, style, units, strict=True):
-        wanted = statistics(want)
-        left, first = (
-            sum(
-                (mine - theirs).square().mean((1, 2, 3))
-                for mine, theirs in zip(statistics(f), wanted, strict=True)
-            )
-            for f in (got, had)
-        )
-        total = total + (left / (first + 0.3 * unit)).mean()
-        plain, whole = plain + left * got.shape[1], whole + (first + 0.1 * unit) * got.shape[1]
-    return total / len(units) / 2 + (plain / whole).mean() / 2
+def between(a: Statistics, b: Statistics, share: Tensor) -> Statistics:
+    return torch.lerp(a[0], b[0], share), torch.lerp(a[1], b[1], share)
 
 
-def distance_left(teacher: Network, output: Tensor, content: Tensor, style: Tensor) -> Tensor:
+def distance(a: Statistics, b: Statistics) -> Tensor:
+    """Sum over channels of squared differences of means and deviations, by sample."""
+    return sum((x - y).square().sum((1, 2, 3)) for x, y in zip(a, b, strict=True))
+
+
+def distance_left(network: Network, output: Tensor, content: Tensor, style: Tensor) -> Tensor:
     """What is left of the distance to the style, plain sum over channels and levels, output ÷ content."""
+    got, had, wanted = (
+        [statistics(f) for f in network.taps(image, TAPS)] for image in (output.clamp(0, 1), content, style)
+    )
+    left, first = (sum(distance(a, b) for a, b in zip(s, wanted, strict=True)) for s in (got, had))
+    return left / first
 
-    def distance(image: Tensor) -> Tensor:
-        total = torch.zeros(len(image), device=image.device)
-        for got, want in zip(teacher.taps(image, TAPS), wanted, strict=True):
-            (m, s), (wm, ws) = statistics(got), statistics(want)
-            total += ((m - wm).square() + (s - ws).square()).sum((1, 2, 3))
-        return total
 
-    wanted = teacher.taps(style, TAPS)
-    return distance(output.clamp(0, 1)) / distance(content)
+def style_loss(output: Sequence[Statistics], wanted: Sequence[Statistics], apart: Sequence[Tensor]) -> Tensor:
+    """How much of the way to the style is left, by sample.
+
+    Dividing by the pair's own distance lets every pair count alike. Half of it counts all levels alike,
+    half is the plain sum over all channels that styles are judged by.
+    """
+    left = [distance(a, b) for a, b in zip(output, wanted, strict=True)]
+    floor = [first.mean().detach() * 0.1 for first in apart]
+    by_level = sum(
+        here / (first + least) for here, first, least in zip(left, apart, floor, strict=True)
+    ) / len(left)
+    return (by_level + sum(left) / (sum(apart) + sum(floor))) / 2
+
+
+def detail(image: Tensor) -> Tensor:
+    """What differs from the mean of its surroundings."""
+    around = functional.avg_pool2d(image, CELL + 1, 1, CELL // 2, count_include_pad=False)
+    return image - around
+
+
+def lattice(output: Tensor, content: Tensor) -> Tensor:
+    """The energy of a pattern that repeats every eight pixels, where the content is flat."""
+    height, width = (length // WINDOW * WINDOW for length in output.shape[2:])
+    cells = WINDOW // CELL
+    drawn, seen = (detail(image)[:, :, :height, :width] for image in (output, content))
+    n = len(drawn)
+    folded = drawn.reshape(n, 3, height // WINDOW, cells, CELL, width // WINDOW, cells, CELL).mean((3, 6))
+    energy = folded.square().mean((1, 3, 5))
+    flat = torch.exp(-functional.avg_pool2d(seen.square().mean(1), WINDOW) / FLAT)
+    return (energy * flat).sum() / (flat.sum() + 1)
+
+
+def edges(image: Tensor) -> tuple[Tensor, Tensor]:
+    return image.diff(dim=2), image.diff(dim=3)
+
+
+def moved(output: Tensor, other: Tensor, shift: tuple[int, int]) -> Tensor:
+    """How much a painting changes when its content moves by `shift` pixels (down, right) against the cells.
+
+    Strokes move along with the content; a lattice stays where the cells are.
+    """
+    down, right = shift
+    here = output[:, :, down:, right:]
+    there = other[:, :, : here.shape[2], : here.shape[3]]
+    inside = (slice(None), slice(None), slice(BORDER, -BORDER), slice(BORDER, -BORDER))
+    return functional.mse_loss(here[inside], there[inside])
 
 
 def losses(
-    student: Student, heads: nn.ModuleList, teacher: Network, units: list[Tensor],
-    content: Tensor, style: Tensor, weight: float,
+    student: Student, judge: Network, units: Sequence[Tensor], content: Tensor, style: Tensor,
+    alpha: Tensor, share: Tensor, shift: tuple[int, int], balance: Balance,
 ) -> dict[str, Tensor]:  # fmt: skip
-    both = torch.cat((content, style))
-    with torch.no_grad():
-        seen = teacher.taps(both, TAPS)
-    own = student.encoder.taps(both, TAPS)
-    n, half = len(content), len(content) // 2
-    distillation = torch.zeros((), device=content.device)
-    for head, got, want in zip(heads, own, seen, strict=True):
-        distillation = distillation + functional.mse_loss(head(got).float(), standard(want.float()))
-    # The encoder learns from the teacher and from reconstruction; painting is the decoder's business.
-    features = own[-1]
-    stylized = adain(features[:half].detach(), statistics(features[n : n + half].detach()))
-    output = student.decoder(torch.cat((stylized, features[half:n].float()))).float()
+    """The first contents are painted in their styles at α, the others reconstructed.
 
-    painted = teacher.taps(output, TAPS)
-    target = adain(seen[-1][:half], statistics(seen[-1][n : n + half]))
-    perceptual = torch.zeros((), device=content.device)
-    for got, want, unit in zip(painted, seen, units, strict=True):
-        perceptual = perceptual + functional.mse_loss(got[half:].float(), want[half:n].float()) / unit
-    return {
-        "content": CONTENT
-        * min(weight, 1.0)
-        * functional.mse_loss(painted[-1][:half].float(), target)
-        / units[-1],
-        "style": weight
-        * style_loss(
-            [p[:half] for p in painted], [s[:half] for s in seen], [s[n : n + half] for s in seen], units
-        ),
-        "reconstruction": RECONSTRUCTION * functional.mse_loss(output[half:], content[half:]),
-        "perceptual": PERCEPTUAL * perceptual / len(units),
-        "distillation": DISTILLATION * distillation,
-        "range": RANGE * (output - output.clamp(0, 1)).square().mean(),
+    Contents are larger by a cell than what is shown, so that they can move by `shift`; `share` blends each
+    style with the one before it.
+    """
+    n, painted = len(content), len(style)
+    height, width = (length - CELL for length in content.shape[2:])
+    other = content[:painted, :, shift[0] : shift[0] + height, shift[1] : shift[1] + width]
+    content = content[:, :, :height, :width]
+    with torch.no_grad():
+        seen = judge.taps(torch.cat((content, style)), TAPS)
+    every = student.encoder(torch.cat((content, style, other)))
+    features = every[: n + painted]
+    own, looks = statistics(features[:n]), statistics(features[n:])
+    looks = between(looks, tuple(part.roll(1, 0) for part in looks), share)
+    plain = torch.cat((alpha, torch.zeros(n - painted, 1, 1, 1, device=alpha.device)))
+    again = mixed(every[n + painted :].float(), statistics(every[n + painted :]), looks, alpha)
+    looks = tuple(torch.cat((part, mine[painted:])) for part, mine in zip(looks, own, strict=True))
+    first = mixed(features[:n].float(), own, looks, plain)
+    drawn = student.decoder(torch.cat((first, again))).float()[:, :, :height, :width]
+    output, elsewhere = drawn[:n], drawn[n:]
+
+    shown = judge.taps(output, TAPS)
+    had = [statistics(f[:painted]) for f in seen]
+    styles = [statistics(f[n:]) for f in seen]
+    styles = [between(s, tuple(part.roll(1, 0) for part in s), share) for s in styles]
+    apart = [distance(a, b).detach() for a, b in zip(had, styles, strict=True)]
+    wanted = [between(a, b, alpha) for a, b in zip(had, styles, strict=True)]
+    target = mixed(seen[-1][:painted].float(), had[-1], styles[-1], alpha)
+    perceptual = sum(
+        functional.mse_loss(got[painted:].float(), want[painted:n].float()) / unit
+        for got, want, unit in zip(shown, seen, units, strict=True)
+    )
+    again, original = output[painted:], content[painted:]
+    terms = {
+        "content": functional.mse_loss(shown[-1][:painted].float(), target) / units[-1],
+        "style": style_loss([statistics(f[:painted]) for f in shown], wanted, apart).mean(),
+        "pixels": functional.mse_loss(again, original),
+        "edges": sum(functional.l1_loss(a, b) for a, b in zip(edges(again), edges(original), strict=True))
+        / 2,
+        "perceptual": perceptual / len(units),
+        "lattice": lattice(output[:painted], content[:painted]),
+        "shift": moved(output[:painted], elsewhere, shift),
+        "range": (output - output.clamp(0, 1)).square().mean(),
     }
+    # The encoder's first channels stay what the distilled encoder makes of them.
+    first = features[:, : seen[-1].shape[1]].float()
+    terms["kept"] = functional.mse_loss(first, seen[-1].float()) / units[-1]
+    return {name: getattr(balance, name) * value for name, value in terms.items()}

@@ -1,66 +1,75 @@
-"""The networks that are trained, and the teacher they learn from."""
+"""The networks that are trained, grown from the distilled pair (wct16x_4SE and 4SD), and their judge."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.nn import functional
+from torch import nn
 
 from stormproof.style.layers import (
     BUILTIN_DECODER,
     BUILTIN_ENCODER,
     DISTILLED_ENCODER,
-    TAPS,
-    Conv,
-    Layer,
     Weights,
     convolutions,
 )
 from stormproof.style.torchnet import Network
 
+# Ours has a layer more: the first starts as the pair's first, the second by passing on what it gets.
+ORIGINS = {"conv42": "conv41", "conv41": None}
 
-class Normalised(Network):
-    """A network whose convolutions are normalised over the batch while it learns.
 
-    Eighteen plain layers hardly learn otherwise: what all images share drowns what tells them apart, and
-    ReLUs die. The norms are part of the convolutions' weights once they are written.
+def read_pair(folder: Path) -> tuple[Weights, Weights]:
+    """The distilled encoder's and decoder's weights."""
+    states = [
+        torch.load(folder / f"wct16x_4S{part}.pth", map_location="cpu", weights_only=True) for part in "ED"
+    ]
+    encoder, decoder = ({k: v.numpy() for k, v in state.get("model", state).items()} for state in states)
+    return encoder, decoder
+
+
+@torch.no_grad()
+def grow(network: Network, old: Weights, origins: Mapping[str, str | None] | None = None) -> None:
+    """Let a wider and deeper network begin as the old one.
+
+    The old channels come first and do not listen to new ones. New channels listen to all, at random. A
+    layer without an origin passes on what it gets, which the ReLU before it left positive.
     """
-
-    def __init__(self, layers: Sequence[Layer]) -> None:
-        super().__init__(layers)
-        self.norms = nn.ModuleDict(
-            {f"c{c.name}": nn.BatchNorm2d(c.outputs) for c in convolutions(layers) if c.relu}
-        )
-
-    def step(self, layer: Layer, x: Tensor) -> Tensor:
-        if not isinstance(layer, Conv) or not layer.relu:
-            return super().step(layer, x)
-        raw = super().step(replace(layer, relu=False), x)
-        return functional.relu(self.norms[f"c{layer.name}"](raw))
-
-    def weights(self) -> Weights:
-        held = dict(super().weights())
-        for name, norm in self.norms.items():
-            gain = norm.weight.detach() / (norm.running_var + norm.eps).sqrt()
-            shift = norm.bias.detach() - norm.running_mean * gain
-            factor, offset = gain.cpu().numpy(), shift.cpu().numpy()
-            held[f"{name[1:]}.weight"] = held[f"{name[1:]}.weight"] * factor[:, None, None, None]
-            held[f"{name[1:]}.bias"] = held[f"{name[1:]}.bias"] * factor + offset
-        return held
+    heard = 0  # old channels among the inputs
+    for conv in convolutions(network.layers):
+        module = network.convs[f"c{conv.name}"]
+        origin = (origins or {}).get(conv.name, conv.name)
+        if origin is None:
+            weight = np.zeros((heard, heard, conv.size, conv.size), np.float32)
+            weight[range(heard), range(heard), conv.size // 2, conv.size // 2] = 1
+            bias = np.zeros(heard, np.float32)
+        else:
+            weight, bias = old[f"{origin}.weight"], old[f"{origin}.bias"]
+        outputs, inputs = weight.shape[:2]
+        module.weight[:outputs] = 0
+        module.weight[:outputs, :inputs] = torch.from_numpy(weight.astype(np.float32))
+        module.bias[:outputs] = torch.from_numpy(bias.astype(np.float32))
+        heard = outputs
 
 
 class Student(nn.Module):
-    def __init__(self) -> None:
+    """An encoder and a decoder that begin as the distilled pair."""
+
+    def __init__(self, pair: tuple[Weights, Weights]) -> None:
         super().__init__()
-        self.encoder, self.decoder = Normalised(BUILTIN_ENCODER), Normalised(BUILTIN_DECODER)
-        last = self.decoder.convs[f"c{BUILTIN_DECODER[-1].name}"]
-        nn.init.normal_(last.weight, std=0.02)
-        nn.init.constant_(last.bias, 0.45)
+        self.encoder, self.decoder = Network(BUILTIN_ENCODER), Network(BUILTIN_DECODER)
+        grow(self.encoder, pair[0])
+        grow(self.decoder, pair[1], ORIGINS)
+
+    def load(self, path: Path) -> None:
+        """Go on from weights that `weights` gave."""
+        with np.load(path) as stored:
+            for part, network in (("encoder", self.encoder), ("decoder", self.decoder)):
+                own = {k.removeprefix(f"{part}."): stored[k] for k in stored if k.startswith(f"{part}.")}
+                grow(network, own)
 
     def weights(self) -> dict[str, np.ndarray]:
         return {
@@ -70,12 +79,6 @@ class Student(nn.Module):
         }
 
 
-def tapped(layers: tuple[Layer, ...]) -> list[Conv]:
-    return [conv for conv in convolutions(layers) if conv.name in TAPS]
-
-
-def load_teacher(folder: Path) -> Network:
-    state = torch.load(folder / "wct16x_4SE.pth", map_location="cpu", weights_only=True)
-    state = state.get("model", state)  # the files hold the state dict under that name
-    teacher = Network(DISTILLED_ENCODER, {k: v.numpy() for k, v in state.items()})
-    return teacher.eval().requires_grad_(False)
+def judge(pair: tuple[Weights, Weights]) -> Network:
+    """The distilled encoder: it never changes, and says how far a painting is from its style."""
+    return Network(DISTILLED_ENCODER, pair[0]).eval().requires_grad_(False)

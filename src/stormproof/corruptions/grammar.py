@@ -4,6 +4,7 @@
     fog@1-3, fog@1-3[on=person]  a range of severities
     fog                          a corruption at every severity it has
     imagenet-c, imagenet-c@3     a suite, or its conditions at some severities
+    object-centric[styles=looks] a suite, its conditions with some parameters replaced
     fog@3,snow,imagenet-c@1-2    a list
 
 A name alone is that of a suite or a corruption; no name is both.
@@ -71,16 +72,18 @@ def _named(text: str) -> Iterable[Condition]:
 
 
 def _of_suite(match: re.Match[str]) -> Iterable[Condition]:
-    suite = SUITES[match["name"]]
-    if match["params"]:
-        raise InvalidCondition(f"{match[0]!r}: a suite takes no parameters; give them to its corruptions.")
-    if match["first"] is None:
-        return suite.conditions
-    levels = _levels(match)
-    chosen = [condition for condition in suite.conditions if condition.severity in levels]
-    if not chosen:
-        raise InvalidCondition(f"{match[0]!r} names nothing: no condition of the suite has that severity.")
-    return chosen
+    chosen: Iterable[Condition] = SUITES[match["name"]].conditions
+    if match["first"] is not None:
+        levels = _levels(match)
+        chosen = [condition for condition in chosen if condition.severity in levels]
+        if not chosen:
+            raise InvalidCondition(
+                f"{match[0]!r} names nothing: no condition of the suite has that severity."
+            )
+    if match["params"] is None:
+        return chosen
+    given = dict(Condition.parse(f"suite{match['params']}").params)
+    return [replace(c, params=tuple({**dict(c.params), **given}.items())) for c in chosen]
 
 
 def _levels(match: re.Match[str]) -> range:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stormproof.core.condition import CLEAN, SEVERITIES, Condition, Suite
 from stormproof.core.errors import InvalidOption, UnknownName
-from stormproof.corruptions import SUITES, find_suite, registered
+from stormproof.corruptions import SUITES, registered
+from stormproof.corruptions.grammar import read_conditions
 from stormproof.corruptions.groups import KAMANN, KAMANN_19, KAMANN_NOISE_SEVERITIES, ONE_DATASET_ONLY
 from stormproof.corruptions.registry import every_severity
 
@@ -37,6 +38,7 @@ class Preset:
     corruptions: tuple[str, ...] = ()  # for papers whose list is not a suite
     needs: str = ""  # what Stormproof lacks to run it
     noise_severities: tuple[int, ...] = SEVERITIES
+    params: str = ""  # of all its conditions, in brackets
 
     def locate(self, root: Path) -> str:
         """The spec of the dataset below `root`."""
@@ -52,7 +54,7 @@ class Preset:
         """Clean and every condition the paper ran."""
         if self.lacking:
             raise InvalidOption(f"The benchmark {self.name} cannot run: it needs {self.lacking}.")
-        named = (condition for suite in self.suites for condition in find_suite(suite).conditions)
+        named = read_conditions(f"{suite}{self.params}" for suite in self.suites)
         listed = (condition for name in self.corruptions for condition in every_severity(name))
         return tuple(dict.fromkeys((CLEAN, *named, *listed)))
 
@@ -132,9 +134,10 @@ PRESETS: dict[str, Preset] = {
 
 
 def find_preset(name: str) -> Preset:
-    """The benchmark of that name."""
+    """The benchmark of that name; `stylized-coco[styles=looks]` replaces parameters of its conditions."""
+    name, bracket, params = name.partition("[")
     try:
-        return PRESETS[name]
+        return replace(PRESETS[name], params=bracket + params)
     except KeyError:
         raise UnknownName("benchmark", name, PRESETS, f"Benchmarks: {', '.join(PRESETS)}.") from None
 

@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from stormproof.core.errors import InvalidOption
 from stormproof.core.sample import Image
+from stormproof.style.names import EPSILON
 
 Field = npt.NDArray[np.float32]
 Run = Callable[[Field], Field]  # one network: 1×C×H×W in and out
 
-EPSILON = 1e-5  # added to variances, as in the original
 SMALLEST = 16  # pixels a side; at an eighth of less there would be nothing to reflect at the border
 
 

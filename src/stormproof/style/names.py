@@ -4,3 +4,4 @@ from stormproof.corruptions.groups import FEATURE, PIXEL
 
 BUILT_IN = "built-in"
 SPACES = (FEATURE, PIXEL)
+EPSILON = 1e-5  # added to variances, as in the original

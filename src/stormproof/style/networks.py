@@ -17,6 +17,7 @@ from stormproof.core.spec import Spec, call
 from stormproof.style.adain import AdaIN, Field, Run
 from stormproof.style.graph import onnx_graph
 from stormproof.style.layers import (
+    BUILTIN_ENCODER,
     DISTILLED_DECODER,
     DISTILLED_ENCODER,
     VGG_DECODER,
@@ -113,9 +114,10 @@ def open_adain(main: str, *, decoder: str, torch: bool = False) -> AdaIN:
 
 
 def open_built_in() -> AdaIN:
-    """Our own pair."""
+    """The pair that comes with the package."""
     files = [FOLDER / "encoder.onnx", FOLDER / "decoder.onnx"]
-    return AdaIN(BUILT_IN, runner(files[0]), runner(files[1]), fingerprint(files), channels=192)
+    channels = convolutions(BUILTIN_ENCODER)[-1].outputs
+    return AdaIN(BUILT_IN, runner(files[0]), runner(files[1]), fingerprint(files), channels)
 
 
 _OPENERS: Mapping[str, Callable[..., StyleNetwork]] = {"adain": open_adain, "magenta": open_magenta}

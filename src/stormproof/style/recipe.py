@@ -39,6 +39,7 @@ def _chosen(draw: Draw, styles: str, map_file: str) -> Path:
 @corruption(
     family="style",
     cite="theodoridis2022",
+    version=2,
     one_image_only="it needs a network of its own",
     alpha=free(low=0, high=1, unit="weight"),
     space=constant(FEATURE, choices=SPACES),

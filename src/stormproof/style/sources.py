@@ -1,4 +1,4 @@
-"""Where styles come from: the images shipped with the package, a folder, one image, or saved statistics."""
+"""Where styles come from: shipped images, looks by number, a folder, one image, or saved statistics."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from stormproof.core.errors import InvalidImage, InvalidOption
 from stormproof.core.files import list_files
 from stormproof.core.imagefile import IMAGE_SUFFIXES, opened
 from stormproof.core.sample import Image
+from stormproof.style.looks import FOLDER, SUFFIX, draw_look, list_looks
 from stormproof.style.names import BUILT_IN
 from stormproof.style.networks import open_network
 
-FOLDER = Path(__file__).with_name("images")
 STATISTICS = ".npz"
 
 
@@ -27,7 +27,9 @@ def list_styles(source: str = BUILT_IN) -> dict[str, Path]:
     if place.is_file():
         return {place.name: place}
     if not place.is_dir():
-        fix = "give a folder of images, an image, saved statistics (.npz), or built-in"
+        if looks := list_looks(source):
+            return looks
+        fix = "give a folder of images, an image, saved statistics (.npz), looks, or built-in"
         raise InvalidOption(f"Styles: {source!r} does not exist; {fix}.")
     found = {
         file.relative_to(place).as_posix(): file for file in list_files(place, IMAGE_SUFFIXES | {STATISTICS})
@@ -45,6 +47,8 @@ def read_style(path: Path) -> Image:
     What is transparent is shown on white paper; more than 8 bits are scaled down. Both are refused for
     images to be tested, where a conversion would change the test, but a style is only a look.
     """
+    if path.suffix == SUFFIX:
+        return draw_look(path.stem)
     with opened(path) as shown:
         mode = shown.mode
         if mode in ("I", "F") or mode.startswith("I;16"):
@@ -63,7 +67,7 @@ def read_style(path: Path) -> Image:
 
 def check_style(path: Path) -> str | None:
     """Why a style cannot be used, from its header alone; None if it looks usable."""
-    if path.suffix.lower() == STATISTICS:
+    if path.suffix.lower() in (STATISTICS, SUFFIX):
         return None
     try:
         with opened(path):
@@ -74,6 +78,8 @@ def check_style(path: Path) -> str | None:
 
 def encoded_style(network: str, path: Path) -> Any:
     """A style as a network knows it; encoded once per process while its file stays as it is."""
+    if path.suffix == SUFFIX:
+        return _encoded(network, str(path), 0, 0)
     try:
         status = path.stat()
     except OSError as error:
@@ -81,7 +87,7 @@ def encoded_style(network: str, path: Path) -> Any:
     return _encoded(network, str(path), status.st_mtime_ns, status.st_size)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def _encoded(network: str, path: str, modified: int, size: int) -> Any:
     found = open_network(network)
     if Path(path).suffix.lower() == STATISTICS:

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from stormproof.style.adain import EPSILON
 from stormproof.style.layers import Conv, Layer, Pool, Weights, convolutions
+from stormproof.style.names import EPSILON
 
 
 class Network(nn.Module):
