@@ -11,6 +11,8 @@ from stormproof.cli import app, console
 from stormproof.cli.options import Data, Measure, Plugins, Reference, Subjects
 from stormproof.core.errors import InvalidOption
 
+_STEPS = 3  # after scoring each run: drawing, looking for the worst images, making them
+
 
 @app.command()
 def report(
@@ -52,7 +54,12 @@ def report(
         raise InvalidOption(f"--budget {budget:g}: give megabytes above 0.")
     load_plugins(plugin or ())
     options = Options(measure, reference, data, images, budget)
-    with console.err.status("") as status:
-        written = make_report(runs, out, options, lambda words: status.update(words.replace("[", r"\[")))
+    with console.progress("report", len(runs) + _STEPS, "steps") as progress:
+
+        def step(words: str) -> None:
+            progress.advance()
+            progress.begin(words)
+
+        written = make_report(runs, out, options, step)
     size = written[0].stat().st_size / 1e6
     console.say(f"{written[0]} ({size:.1f} MB) and {written[1]}")

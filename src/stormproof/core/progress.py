@@ -55,7 +55,7 @@ class Progress:
         self._before += count
         self.advance(count, part)
 
-    def begin(self, title: str, detail: str) -> None:
+    def begin(self, title: str, detail: str = "") -> None:
         """Say what is being done now: a bar takes the title, a log has a line with the detail."""
         self.title = title
         self._display.begin(self, detail)
@@ -114,7 +114,7 @@ class _Lines:
     def start(self, progress: Progress) -> None: ...
 
     def begin(self, progress: Progress, detail: str) -> None:
-        self._tell(f"{progress.title}: {detail}")
+        self._tell(f"{progress.title}: {detail}" if detail else progress.title)
 
     def advance(self, progress: Progress, count: int, part: str | None) -> None:
         if monotonic() - self._last >= self.every:

@@ -26,7 +26,7 @@ def test_the_limit_is_what_the_folder_holds() -> None:
 
 
 def test_conditions_of_earlier_commands_are_kept() -> None:
-    asked = {"benchmark": "coco-c", "root": "/data", "suite": ["noise"], "seed": 1}
+    asked = {"benchmark": "coco-c", "root": "/data", "seed": 1}
     wide = widened(asked, record(8, 8, "clean"), record(8, 8, "clean", "fog@1"))
     assert wide == {
         "seed": 1, "shard": "1/1", "out": "here", "data": "coco:a.json", "conditions": ["clean", "fog@1"]
