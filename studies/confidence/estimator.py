@@ -20,14 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from stormproof.results.partial import cells_of, coefficients, first_share
-from stormproof.results.store.reopen import dataset_of
 
 from stormproof.core.condition import Condition
+from stormproof.engine.precision import first_share
 from stormproof.engine.work import Quota
-from stormproof.results.estimate import Cell, Estimate, estimate, next_share
-from stormproof.results.store.parts import held_cells, part_paths
-from stormproof.results.store.record import RunRecord, read_record
+from stormproof.results.estimate import Cell, Estimate, estimate, estimated_cells, next_share
+from stormproof.results.run import Run
+from stormproof.results.sets import ConditionSet, sets_of
+from stormproof.results.store.parts import held_cells
 from stormproof.results.weights import poisson_weights
 
 HEAD = (
@@ -36,10 +36,17 @@ HEAD = (
 )
 
 
-def whole_images(run: Path, record: RunRecord) -> int:
+def whole_images(run: Run) -> int:
     """How many images, from the first, every condition has."""
-    held = Counter(index for path in part_paths(run) for index, _ in held_cells(path, record.key))
-    return next(i for i in range(record.images + 1) if held[i] < len(record.conditions))
+    held = Counter(index for path in run.parts for index, _ in held_cells(path, run.record.key))
+    return next(i for i in range(run.record.images + 1) if held[i] < len(run.conditions))
+
+
+def first_images(folder: Path, images: int) -> Run:
+    """A run as if it had been of its first images alone, as far as every condition has them."""
+    run = Run(folder)
+    run.record = run.record.model_copy(update={"images": min(images, whole_images(run))})
+    return run
 
 
 @dataclass(frozen=True)
@@ -51,26 +58,25 @@ class Full:
     measure: str
     clean: Cell
     cells: dict[str, Cell]
+    over: ConditionSet
     weights: np.ndarray
 
     @classmethod
-    def of(cls, run: Path, images: int, replicates: int) -> Full:
-        record = read_record(run)
-        n = min(images, whole_images(run, record))
-        record = record.model_copy(update={"images": n})
-        dataset = dataset_of(record)
-        measure, cells = cells_of(run, record, dataset)
-        weights = poisson_weights([dataset.ids[i] for i in range(n)], replicates=replicates)
-        name = f"{record.model.name}, {record.dataset.name}"
-        return cls(name, n, measure, cells.pop("clean"), cells, weights)
+    def of(cls, folder: Path, images: int, replicates: int) -> Full:
+        run = first_images(folder, images)
+        cells = estimated_cells(run, run.conditions)
+        clean = cells.pop("clean")
+        name = f"{run.record.model.name}, {run.record.dataset.name}"
+        over = sets_of(run.conditions, run.record.benchmark)[0]
+        weights = poisson_weights(run.ids, replicates=replicates)
+        return cls(name, len(run.ids), clean.measure.name, clean, cells, over, weights)
 
     def estimate(self, size: int, seed: int) -> Estimate:
         """From `size` images a condition, those that a seed chooses."""
         quota = Quota.of(size, self.images, map(Condition.parse, self.cells), seed)
         shares = {t: np.array([i for i in range(self.images) if quota.wants(i, t)]) for t in self.cells}
         return estimate(
-            self.clean, self.cells, shares,
-            images=self.images, weights=self.weights, coefficients=coefficients(tuple(self.cells)),
+            self.clean, self.cells, shares, over=self.over, images=self.images, weights=self.weights
         )  # fmt: skip
 
     def stopped(self, precision: float, seed: int) -> Estimate:

@@ -24,24 +24,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from estimator import whole_images
+from estimator import first_images, whole_images
 from scipy import sparse
 
 from stormproof.core.condition import Condition
+from stormproof.metrics.cells import Maps
 from stormproof.metrics.cocomatching import IOUS, Matches
-from stormproof.results.estimate import Boxes, score
-from stormproof.results.grids import aggregated
+from stormproof.metrics.metric import mean_of_known, ratio
+from stormproof.metrics.precision import COCO_POINTS, average_precision, curves_of
+from stormproof.results.aggregates import MEAN, aggregates
+from stormproof.results.estimate import estimated_cells, score
 from stormproof.results.interval import around, percentile
-from stormproof.results.maps import map_numbers
-from stormproof.results.partial import cells_of
-from stormproof.results.store.record import read_record
-from stormproof.results.store.reopen import dataset_of
+from stormproof.results.run import Run
+from stormproof.results.sets import sets_of
 
 POPULATION, REPLICATES = 30_000, 200
 CLASSES = int(os.environ.get("CLASSES", "8"))
 CONDITIONS = ("clean", *(f"{name}@{s}" for name in ("fog", "snow", "gaussian_noise") for s in (1, 3, 5)))
 MAP_CLASSES = 8
-EVERY_MAP_CLASS = range(MAP_CLASSES)
 FREQUENCY = 0.75 ** (7 * np.arange(CLASSES) / (CLASSES - 1))  # of classes, commonest first
 
 
@@ -68,16 +68,34 @@ def population(model: int) -> dict[str, Matches]:
         where = np.concatenate([image[seen], noise_image])
         hit = np.concatenate([bits[seen], np.zeros(len(noise_image), np.uint16)])
         order = np.lexsort((-scores, labels))
-        plain = np.ones((1, len(order)), bool)
-        first = np.zeros(len(order), np.int64)  # places matter to AR, which has no interval
+        plain = np.ones((len(order), 1), bool)
+        first = np.zeros(len(order), np.int64)  # places matter to AR, which is not looked at
         found[text] = Matches(
-            POPULATION, CLASSES, where[order], labels[order], scores[order], hit[order][None],
-            np.zeros((1, len(order)), np.uint16), plain, first, image, label, np.ones((1, len(image)), bool),
+            POPULATION, CLASSES, where[order], labels[order], scores[order], hit[order][:, None],
+            np.zeros((len(order), 1), np.uint16), plain, first, image, label, np.ones((1, len(image)), bool),
         )  # fmt: skip
     return found
 
 
-def map_population() -> dict[str, Any]:
+def precision(matches: Matches, weights: np.ndarray) -> np.ndarray:
+    """AP by replicate."""
+    found, _ = average_precision(curves_of(matches.judged), weights, CLASSES, COCO_POINTS)
+    return mean_of_known(found.reshape(len(weights), -1))
+
+
+def some_of(matches: Matches, chosen: np.ndarray) -> Matches:
+    """The matches of some images, numbered as chosen."""
+    place = np.full(POPULATION, -1)
+    place[chosen] = np.arange(len(chosen))
+    said, there = place[matches.image] >= 0, place[matches.truth_image] >= 0
+    return Matches(
+        len(chosen), CLASSES, place[matches.image[said]], matches.label[said], matches.score[said],
+        matches.hit[said], matches.excused[said], matches.inside[said], matches.place[said],
+        place[matches.truth_image[there]], matches.truth_label[there], matches.counts[:, there],
+    )  # fmt: skip
+
+
+def map_population() -> dict[str, Maps]:
     """Per image a confusion matrix: a few classes of uneven area, each right to a share of its own."""
     rng = np.random.default_rng(11)
     hardness = rng.normal(0, 0.6, POPULATION)
@@ -93,7 +111,8 @@ def map_population() -> dict[str, Any]:
         counts[:, place, place] = right
         counts[:, place, (place + 1) % MAP_CLASSES] += 0.7 * (area - right)
         counts[:, place, (place + 3) % MAP_CLASSES] += 0.3 * (area - right)
-        found[text] = sparse.csr_array(np.round(1000 * counts).reshape(POPULATION, -1))
+        table = sparse.csr_array(np.round(1000 * counts).reshape(POPULATION, -1))
+        found[text] = Maps(table, tuple(map(str, place)), tuple(place))
     return found
 
 
@@ -101,12 +120,9 @@ def simulate(images: int, trials: range) -> None:
     models = [population(0), population(1)]
     maps = map_population()
     everything = np.ones((1, POPULATION), np.uint8)
-    every = np.arange(POPULATION)
-    whole = {
-        text: map_numbers(c, everything, MAP_CLASSES, EVERY_MAP_CLASS)[0]["mIoU"] for text, c in maps.items()
-    }
     truth = _values(
-        [{t: score(Boxes(m), every, everything) for t, m in model.items()} for model in models], whole
+        [{t: precision(m, everything) for t, m in model.items()} for model in models],
+        {t: m.scored(everything).numbers["mIoU"] for t, m in maps.items()},
     )
     for trial in trials:
         rng = np.random.default_rng([images, trial])
@@ -114,11 +130,8 @@ def simulate(images: int, trials: range) -> None:
         weights = np.concatenate([np.ones((1, images)), rng.poisson(1, (REPLICATES, images))]).astype(
             np.uint8
         )
-        boxes = [{t: score(Boxes(m), chosen, weights) for t, m in model.items()} for model in models]
-        drawn = {
-            t: map_numbers(c[chosen], weights, MAP_CLASSES, EVERY_MAP_CLASS)[0]["mIoU"]
-            for t, c in maps.items()
-        }
+        boxes = [{t: precision(some_of(m, chosen), weights) for t, m in model.items()} for model in models]
+        drawn = {t: m.of_images(chosen).scored(weights).numbers["mIoU"] for t, m in maps.items()}
         row = {}
         for name, values in _values(boxes, drawn).items():
             make = percentile if name.startswith("Δ") else around
@@ -129,8 +142,15 @@ def simulate(images: int, trials: range) -> None:
         )
 
 
+def totals(cells: dict[str, Any]) -> dict[str, Any]:
+    """P, the mean under corruption and their ratio, by replicate."""
+    found = aggregates("AP", cells, sets_of(tuple(cells))[0])
+    mean = found.get("mPC", found.get(MEAN))
+    return {"P": found["P"], "mPC": mean, "rPC": ratio(mean, found["P"])}
+
+
 def _values(boxes: list[dict[str, Any]], maps: dict[str, Any]) -> dict[str, Any]:
-    first, second, semantic = (aggregated("AP", cells) for cells in (*boxes, maps))
+    first, second, semantic = (totals(cells) for cells in (*boxes, maps))
     return {
         "P": first["P"], "mPC": first["mPC"], "rPC": first["rPC"], "ΔP": first["P"] - second["P"],
         "ΔmPC": first["mPC"] - second["mPC"], "ΔrPC": first["rPC"] - second["rPC"],
@@ -140,22 +160,21 @@ def _values(boxes: list[dict[str, Any]], maps: dict[str, Any]) -> dict[str, Any]
 
 def split(runs: list[Path], trials: range) -> None:
     """Halves of the images that every run has under every condition, of a fifth of the grid."""
-    held = [(run, read_record(run)) for run in runs]
-    images = min(whole_images(run, record) for run, record in held)
-    cells = []
-    for run, record in held:
-        fifth = tuple(t for t in record.conditions if t == "clean" or t.endswith("@3"))
-        some = record.model_copy(update={"conditions": fifth, "images": images})
-        cells.append(cells_of(run, some, dataset_of(some))[1])
+    images = min(whole_images(Run(run)) for run in runs)
+    held = [first_images(run, images) for run in runs]
+    cells = [
+        estimated_cells(run, [text for text in run.conditions if text == "clean" or text.endswith("@3")])
+        for run in held
+    ]
     half = images // 2
-    name = " − ".join(record.model.name for _, record in held) + f", {held[0][1].dataset.name}"
+    name = " − ".join(run.record.model.name for run in held) + f", {held[0].record.dataset.name}"
     for trial in trials:
         rng = np.random.default_rng([half, trial])
         order = rng.permutation(images)
         found = []
         for part in (order[:half], order[half : 2 * half]):
             weights = np.concatenate([np.ones((1, half)), rng.poisson(1, (100, half))]).astype(np.uint8)
-            each = [aggregated("AP", {t: score(c, part, weights) for t, c in of.items()}) for of in cells]
+            each = [totals({t: score(c, part, weights) for t, c in of.items()}) for of in cells]
             found.append({k: each[0][k] - sum(one[k] for one in each[1:]) for k in ("P", "mPC", "rPC")})
         row = {}
         for key in found[0]:
