@@ -1,4 +1,4 @@
-"""How long intervals take: 200 replicates of a COCO-sized grid, all six AP and every class.
+"""How long intervals take: 200 replicates of a COCO-sized grid, all twelve numbers and every class.
 
     python benchmarks/confidence.py            76 conditions × 5,000 images, 500,000 detections each
     python benchmarks/confidence.py --quick    a tenth of the images and 4 conditions, to see that it runs
@@ -15,9 +15,11 @@ import resource
 import sys
 import time
 
+import numpy as np
+
 from metrics import CONDITIONS, made_up_set
+from stormproof.metrics.coco import coco_scored
 from stormproof.metrics.cocomatching import match_boxes
-from stormproof.results.precision import coco_numbers, curves
 from stormproof.results.weights import poisson_weights
 
 REPLICATES = 200
@@ -29,21 +31,20 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
     small, said = made_up_set(100)
-    coco_numbers(curves(match_boxes(small, said)), poisson_weights(small.ids, replicates=2))  # compiles
+    coco_scored(match_boxes(small, said), poisson_weights(small.ids, replicates=2))  # compiles
     truth, found = made_up_set(10 if quick else 1)
     conditions = 4 if quick else CONDITIONS
     wall, cpu = time.perf_counter(), time.process_time()
     weights = poisson_weights(truth.ids, replicates=REPLICATES)
-    matching, kept = 0.0, []
+    matching, ap = 0.0, np.zeros(0)
     for _ in range(conditions):
         start = time.process_time()
-        matched = curves(match_boxes(truth, found))
+        matched = match_boxes(truth, found)
         matching += time.process_time() - start
-        kept.append(coco_numbers(matched, weights))
+        ap = coco_scored(matched, weights).numbers["AP"]
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     two_cores = matching + (cpu - matching) / 2  # matching is one thread's work, replicates are shared out
     gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    ap = kept[0][0]["AP"]
     print(
         f"{conditions} conditions × {len(truth.ids)} images, {len(found)} detections, {REPLICATES} replicates"
     )

@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from stormproof.core.sample import Prediction, SemanticMap
-from stormproof.metrics.coco import NUMBERS, box_scores
+from stormproof.metrics.coco import NUMBERS, box_numbers
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.metrics.semantic import Confusion
 
@@ -54,14 +54,14 @@ def made_up_set(scale: int) -> tuple[DetectionTruth, Detections]:
 
 
 def ours(truth: DetectionTruth, found: Detections) -> list[float]:
-    return list(box_scores(truth, found).numbers().values())
+    return list(box_numbers(truth, found).values())
 
 
 def ours_from_predictions(truth: DetectionTruth, found: Detections) -> list[float]:
     ends = np.searchsorted(found.image, np.arange(1, len(truth.ids)))
     columns = (np.split(column, ends) for column in (found.boxes, found.scores, found.labels))
     said = {name: Prediction(*row) for name, *row in zip(truth.ids, *columns, strict=True)}
-    return list(box_scores(truth, said).numbers().values())
+    return list(box_numbers(truth, said).values())
 
 
 def hotcoco(truth: DetectionTruth, found: Detections) -> list[float]:
@@ -146,7 +146,7 @@ def grid(scale: int) -> dict[str, object]:
     rng = np.random.default_rng(1)
     started = time.perf_counter()
     for _ in range(CONDITIONS):
-        box_scores(truth, Detections(found.image, found.boxes, rng.permutation(found.scores), found.labels))
+        box_numbers(truth, Detections(found.image, found.boxes, rng.permutation(found.scores), found.labels))
     return {
         "seconds": time.perf_counter() - started,
         "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,

@@ -33,11 +33,10 @@ from stormproof.datasets import open_dataset
 from stormproof.report.leaderboard.published import published_submissions
 from stormproof.report.leaderboard.site import build_site
 from stormproof.report.make import Options, make_report
-from stormproof.results.score import score_run
+from stormproof.results.run import Run
 from stormproof.results.store.parts import part_path, writing_part
 from stormproof.results.store.record import DatasetRecord, ModelRecord, RunRecord, claim
 from stormproof.results.store.schema import Row
-from stormproof.results.tables import save
 
 LIMITS = {"report": (60.0, "s"), "page": (15.0, "MB"), "first paint": (1.0, "s"), "freeze": (1.0, "s"),
           "leaderboard": (30.0, "s")}  # fmt: skip
@@ -145,7 +144,7 @@ def opened(page: Path) -> Opened | None:
 def scored(spec: str, folder: Path, models: int, conditions: Sequence[Condition]) -> list[str]:
     """Run folders of several models: one that is scored, and copies, which cost a report as much."""
     first = write_run(folder / f"run-{models}-0", spec, 0, conditions)
-    save(first, score_run(first))
+    Run(first).score(interval=True)
     others = [first.with_name(f"run-{models}-{i}") for i in range(1, models)]
     return [str(first), *(str(shutil.copytree(first, other)) for other in others)]
 

@@ -124,7 +124,7 @@ def _record(spec: str, shape: Shape) -> RunRecord:
         dataset=DatasetRecord(spec=spec, name=dataset.name, fingerprint=dataset.fingerprint,
                               images=len(dataset), classes=dataset.classes),
         seed=0, chunk=shape.chunk, images=len(dataset), conditions=tuple(map(str, conditions)),
-        recipes=recipes, sealed=True,
+        recipes=recipes,
     )  # fmt: skip
 
 

@@ -23,7 +23,6 @@ from scipy.stats import rankdata
 
 import stormproof as sp
 from stormproof.core.condition import Condition
-from stormproof.results.resample import resample
 
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parents[1] / "docs"))
@@ -49,9 +48,9 @@ class Relative(NamedTuple):
     replicates: np.ndarray
 
 
-def relative(run: sp.Run, data: str, corruptions: Sequence[str]) -> Relative:
-    cells = run.score()[MEASURE].values
-    spread = resample(run.folder, data=data).by_measure[MEASURE]
+def relative(run: sp.Run, corruptions: Sequence[str]) -> Relative:
+    scores = run.score(interval=True)
+    cells, spread = scores.cells[MEASURE], scores.spread(MEASURE)
     by_name = {Condition.parse(text).corruption: text for text in cells}
     estimate = np.array([cells[by_name[name]] / cells["clean"] for name in corruptions])
     replicates = np.stack([spread[by_name[name]] / spread["clean"] for name in corruptions], axis=1)
@@ -163,10 +162,9 @@ def main() -> None:
     parsed = [Condition.parse(text) for text in here.conditions]
     corruptions = [c.corruption for c in parsed if c.corruption is not None]
     photographs, street = (
-        {name: relative(run, sets[kind][0], corruptions) for name, run in runs.items()}
-        for kind, runs in found.items()
+        {name: relative(run, corruptions) for name, run in runs.items()} for runs in found.values()
     )
-    trained = relative(here, "world:test", corruptions)
+    trained = relative(here, corruptions)
     from parts import write_part
 
     write_part(HERE / "README.md", "detectors", by_detector(photographs, street, trained))

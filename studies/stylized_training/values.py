@@ -8,9 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stormproof.results.grids import aggregated
-from stormproof.results.resample import resample
-from stormproof.results.score import score_run
+from stormproof.results.run import Run
 
 TRAININGS = ("standard", "stylized", "combined")
 
@@ -31,13 +29,12 @@ Trained = Mapping[tuple[str, int], Mapping[str, Values]]  # training and seed â†
 
 
 def measured(run: Path, measures: Sequence[str]) -> dict[str, dict[str, Value]]:
-    """Every aggregate of a run, by measure."""
-    scores, spread = score_run(run), resample(run)
+    """Every aggregate and cell of a run, by measure."""
+    scores = Run(run).score(interval=True)
     found = {}
     for measure in measures:
-        cells = {text: np.array([score]) for text, score in scores.by_measure[measure].items()}
-        point, drawn = aggregated(measure, cells), aggregated(measure, spread.by_measure[measure])
-        found[measure] = {name: Value(100 * float(point[name][0]), 100 * drawn[name]) for name in point}
+        point, drawn = scores.values(measure), scores.spread(measure)
+        found[measure] = {name: Value(100 * point[name], 100 * drawn[name]) for name in drawn}
     return found
 
 
