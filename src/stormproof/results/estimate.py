@@ -110,7 +110,7 @@ def estimate(
     mean, by_corruption = _coefficients(clean.measure.name, over)
     mpc = interval(mean)
     base = whole or float("nan")  # nothing is relative to a clean score of 0
-    rpc = Interval(*(value / base for value in (mpc.estimate, mpc.low, mpc.high, mpc.se)))
+    rpc = Interval(mpc.estimate / base, mpc.low / base, mpc.high / base, mpc.se / base)
     done = (1 + len(cells) * mean_share / images) / (1 + len(cells))
     return Estimate(
         mpc, rpc, whole, images, mean_share, done,

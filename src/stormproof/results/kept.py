@@ -127,7 +127,7 @@ def _image_errors(table: pa.Table) -> ImageErrors:
 
 def _replicate_table(replicates: Replicates) -> pa.Table:
     """A row for each cell, then one for each class of it: the replicates, or the interval."""
-    rows: list[tuple[str, str, str | None, list[float]]]
+    rows: list[tuple[str, str, str | None, list[float | None]]]
     rows = [(m, text, None, v.tolist()) for m, row in replicates.cells.items() for text, v in row.items()]
     rows += [
         (m, text, name, [i.estimate, i.low, i.high, i.se, i.optimism, i.images])
@@ -147,8 +147,9 @@ def _read_replicates(table: pa.Table) -> Replicates:
             cells.setdefault(row["measure"], {})[row["condition"]] = np.array(row["values"], np.float64)
         else:
             by_class = per_class.setdefault(row["measure"], {}).setdefault(row["condition"], {})
-            *numbers, images = row["values"]
-            by_class[row["class"]] = Interval(*numbers, images=None if images is None else int(images))
+            estimate, low, high, se, optimism, images = row["values"]
+            shown = None if images is None else int(images)
+            by_class[row["class"]] = Interval(estimate, low, high, se, optimism, shown)
     return Replicates(cells, per_class)
 
 
