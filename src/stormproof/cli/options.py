@@ -129,6 +129,8 @@ def _option(name: str, config: type[BaseModel] = RunConfig) -> Any:
     """A setting as an option: its spellings, its help and its default in words."""
     field, setting = settings_of(config)[name]
     kind, complete, text = _kind(field.annotation), _COMPLETE.get(setting.completes), setting.help
+    if get_origin(kind) in (tuple, dict):
+        text = f"{text.removesuffix('.')}; repeatable."
     if _is_choice(kind):
         choices = [str(choice.value) for choice in kind]
         text = f"{text.removesuffix('.')}: {', '.join(choices)}."

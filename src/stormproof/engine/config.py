@@ -100,7 +100,7 @@ class RunConfig(BaseModel):
         Strings,
         Setting(
             "Conditions and suites: 'imagenet-c', 'fog@3', 'fog@1-3', 'snow', 'haze[beta=0.04]', or several "
-            "separated by commas; repeatable.",
+            "separated by commas.",
             flags=("--conditions", "-c"),
             completes="conditions",
         ),
@@ -115,7 +115,7 @@ class RunConfig(BaseModel):
     ] = None
     root: Annotated[str | None, Setting("The folder of the benchmark's dataset.")] = None
     enhance: Annotated[
-        Strings, Setting("Enhance images first: clahe, nlm, style; repeatable.", per_model=True)
+        Strings, Setting("Enhance images first: clahe, nlm, style.", per_model=True)
     ] = ()
     seed: Annotated[int, Field(ge=0, lt=2**63), Setting("A different seed gives different noise.")] = 0
     limit: Annotated[int | None, Field(ge=1), Setting("Only the first N images.")] = None
@@ -138,7 +138,7 @@ class RunConfig(BaseModel):
     address: Annotated[str | None, Setting("The address of a Ray cluster.")] = None
     gpus: Annotated[float, Field(ge=0), Setting("GPUs per Ray task.")] = 0.0
     slurm: Annotated[
-        dict[str, str | int], Setting("A submitit option, e.g. slurm_partition=gpu; repeatable.")
+        dict[str, str | int], Setting("A submitit option, e.g. slurm_partition=gpu.")
     ] = {}
     shard: Annotated[
         str, Setting("i/n: every n-th chunk, starting at the i-th; join shards with 'stormproof merge'.")
@@ -163,17 +163,17 @@ class RunConfig(BaseModel):
     tags: Annotated[
         dict[str, str],
         BeforeValidator(_strings),
-        Setting("key=value, for grouping runs in reports; repeatable.", flags=("--tag",), per_model=True),
+        Setting("key=value, for grouping runs in reports.", flags=("--tag",), per_model=True),
     ] = {}
-    track: Annotated[Strings, Setting("mlflow, wandb or tensorboard; repeatable.")] = ()
-    plugin: Annotated[Strings, Setting("A Python file that defines corruptions or metrics; repeatable.")] = ()
+    track: Annotated[Strings, Setting("mlflow, wandb or tensorboard.")] = ()
+    plugin: Annotated[Strings, Setting("A Python file that defines corruptions or metrics.")] = ()
     copies: Annotated[
         str | None, Setting("Read corrupted images from DIR/<condition>/<file> instead of making them.")
     ] = None
     expect: Annotated[
         dict[str, float],
         Setting(
-            "The clean score to expect, e.g. AP=0.372; 'score' warns if it differs. Repeatable.",
+            "The clean score to expect, e.g. AP=0.372; 'score' warns if it differs.",
             per_model=True,
         ),
     ] = {}
