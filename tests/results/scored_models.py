@@ -81,3 +81,12 @@ def only_when_clean(images: Sequence[Image]) -> list[Prediction]:
     corners = np.array([(x, y, x + 20, y + 20) for x, y in places], float)
     few, many = Prediction(), Prediction(corners, np.linspace(0.1, 0.9, 36), np.arange(36) % 2)
     return [many if image.std() > 40 else few for image in images]
+
+
+def sure_boxes(images: Sequence[Image]) -> list[Prediction]:
+    """The same boxes, sure of most of them."""
+    found = []
+    for image, said in zip(images, contrast_boxes(images), strict=True):
+        rng = np.random.default_rng(int(image[4::16, 4::16].sum()))
+        found.append(Prediction(said.boxes, 0.3 + 0.7 * rng.random(30), said.labels))
+    return found

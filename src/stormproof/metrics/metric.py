@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stormproof.core.errors import InvalidOption
 from stormproof.core.loading import load_package
 from stormproof.core.sample import Floats
 
@@ -94,9 +95,17 @@ class Metric:
         """Its numbers for every row of weights."""
         if self.weighted:
             found: Scored = self.function(cell, weights)
+            self._require(found.numbers)
             return found
         rows = [self.function(cell.repeated(row)) for row in weights]
+        self._require(rows[0])
         return Scored({m.name: np.array([row[m.name] for row in rows], float) for m in self.measures})
+
+    def _require(self, numbers: Mapping[str, Any]) -> None:
+        for measure in self.measures:
+            if measure.name not in numbers:
+                name = self.function.__name__
+                raise InvalidOption(f"The metric {name!r} returned no {measure.name!r}, which it declares.")
 
 
 _DECLARED: list[Metric] = []

@@ -1,0 +1,214 @@
+"""Metrics of others, weighted and not: scored, with an interval, a gate, a difference and an estimate.
+
+The code is that of docs/adding/metric.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from engine.scenes import write_scene
+from metrics.crowds import crowded_set
+from results.conftest import MODELS
+from results.one_number import agree
+from stormproof.cli import app
+from stormproof.core.errors import InvalidOption
+from stormproof.corruptions.plugins import load_plugins
+from stormproof.engine.config import make_config
+from stormproof.engine.precision import run_to_precision
+from stormproof.engine.run import execute, executor_for
+from stormproof.engine.run import run as run_it
+from stormproof.metrics.cells import Objects
+from stormproof.metrics.coco import box_numbers
+from stormproof.metrics.matching import FALSE, TRUE, judge_voc
+from stormproof.metrics.metric import Measure, Scored, metric
+from stormproof.metrics.records import Detections, DetectionTruth
+from stormproof.results.estimate import estimate_run
+from stormproof.results.run import Run
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "adding" / "metric.md").read_text(encoding="utf-8")
+DIFF = re.search(
+    r"\+\+\+ b/src/stormproof/metrics/f1\.py\n@@[^\n]*\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE
+)
+MEDIAN = re.search(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+assert DIFF
+assert MEDIAN
+F1 = re.sub(r"^\+", "", DIFF[1], flags=re.MULTILINE)
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.py"
+    path.write_text(F1 + "\n\n" + MEDIAN[1])
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    settings = {"model": f"{MODELS}:sure_boxes", "data": write_scene(tmp_path / "scene", images=8),
+                "conditions": ["fog,contrast@1-2"], "engine": "local", "out": str(tmp_path / "run")}  # fmt: skip
+    run_it(make_config(settings))
+    return tmp_path / "run"
+
+
+def say(*words: object) -> str:
+    shown = CliRunner().invoke(app, [*map(str, words)], catch_exceptions=False, env={"COLUMNS": "200"})
+    assert shown.exit_code == 0, shown.output
+    return shown.stdout
+
+
+def test_a_metric_of_a_file_is_scored_with_intervals_and_differences(folder: Path, plugin: Path) -> None:
+    assert "F1" not in Run(folder).score().cells
+    printed = json.loads(say("score", folder, "--plugin", plugin, "--measure", "F1", "--interval", "--json"))
+    scores = Run(folder).score(interval=True)
+    assert printed["headline"] == "F1"
+    for name in ("F1", "median error"):
+        assert printed["scores"][name] == scores.cells[name]
+        mean = scores.interval("mean", name)
+        assert mean.low < mean.estimate == scores.aggregates[name]["mean"] < mean.high
+        assert (scores - scores)[name]["mean"].interval.se == 0
+    assert "CE" in scores.aggregates["median error"]  # an error: less is better
+    by_hand = _f1_by_hand(Run(folder))
+    assert scores.cells["F1"]["fog@3"] == pytest.approx(by_hand)
+    agree(folder, folder.parent, "F1")
+
+
+def _f1_by_hand(run: Run) -> float:
+    said = run.predictions("fog@3")
+    truth = DetectionTruth.of(
+        ((name, run.dataset.truth(i).instances) for i, name in enumerate(run.dataset.ids)),
+        run.dataset.classes,
+    )
+    found = Detections.of(said, truth)
+    verdicts = judge_voc(truth, found, iou=0.5)[found.scores >= 0.5]
+    hits, errors = (verdicts == TRUE).sum(), (verdicts == FALSE).sum()
+    return float(2 * hits / (hits + errors + len(truth)))
+
+
+def test_a_metric_of_a_file_can_be_required(folder: Path, plugin: Path, tmp_path: Path) -> None:
+    load_plugins([str(plugin)])
+    scores = Run(folder).score(interval=True)
+    rows = [
+        {"id": "R1", "metric": "F1", "condition": "fog@3", "at_least": 0.001},
+        {"id": "R2", "metric": "mPC", "of": "F1", "at_least": 0.001},
+        {"id": "R3", "metric": "median error", "condition": "clean", "at_most": 0.999},
+        {"id": "R4", "metric": "F1", "condition": "fog@5", "at_most_loss": 0.99},
+    ]
+    path = tmp_path / "requirements.yaml"
+    path.write_text(yaml.safe_dump({"requirements": rows}))
+    verdicts = json.loads(say("check", folder, "--require", path, "--plugin", plugin, "--json"))
+    assert [row["verdict"] for row in verdicts[1:]] == ["pass"] * 3
+    assert verdicts[0]["estimate"] == scores.cells["F1"]["fog@3"]
+    assert verdicts[1]["estimate"] == scores.mean("F1")
+    say(
+        "evidence", folder, "--require", path, "--plugin", plugin, "--out", tmp_path / "e.json", "--pixels", 0
+    )
+    for words in (("show", folder), ("compare", folder, folder)):
+        assert "F1" in say(*words, "--measure", "F1", "--plugin", plugin)
+    page = tmp_path / "page.html"
+    say("report", folder, "--measure", "F1", "--plugin", plugin, "--out", page, "--images", 0)
+    assert "F1" in page.with_suffix(".json").read_text()
+
+
+@pytest.mark.parametrize("measure", ["F1", "median error"])
+def test_a_run_goes_on_until_a_plugins_measure_is_precise(tmp_path: Path, plugin: Path, measure: str) -> None:
+    settings = {"model": f"{MODELS}:sure_boxes", "data": write_scene(tmp_path / "scene", images=40),
+                "conditions": ["fog,contrast"], "engine": "local", "out": str(tmp_path / "run"),
+                "plugin": [str(plugin)], "measure": measure, "precision": 12.0}  # fmt: skip
+    _, found = run_to_precision(
+        make_config(settings), lambda p: execute(p, executor_for(p.config, len(p.chunks)))
+    )
+    assert found is not None
+    assert 100 * found.mpc.half_width <= 12
+    assert Run(tmp_path / "run").record.metric == measure
+    assert f"{100 * found.mpc.estimate:.2f}" in say("score", tmp_path / "run", "--plugin", plugin)
+    run_it(make_config(settings | {"precision": 0.0}))
+    scores = Run(tmp_path / "run").score()
+    assert scores.headline == measure
+    assert found.mpc.estimate == pytest.approx(scores.mean(measure), abs=5 * found.mpc.se)
+    assert estimate_run(Run(tmp_path / "run")).mpc.estimate == pytest.approx(scores.mean(measure), abs=1e-12)
+
+
+def test_scores_follow_the_code_of_a_metric(folder: Path, plugin: Path) -> None:
+    """The function, and a constant that it uses; kept scores of the code before are not believed."""
+    load_plugins([str(plugin)])
+    found = [Run(folder).score().cells["F1"]["clean"]]
+    for k, change in enumerate((("LEAST = 0.5", "LEAST = 0.8"), ("2 * hits, hits", "3 * hits, hits"))):
+        plugin.write_text(plugin.read_text().replace(*change))
+        os.utime(plugin, (k + 1, k + 1))  # another time, so that the file is run again
+        load_plugins([str(plugin)])
+        found.append(Run(folder).score().cells["F1"]["clean"])
+    assert len({*found}) == 3
+    assert found[2] == pytest.approx(1.5 * found[1])
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_metric_without_weights_is_one_of_repeated_images(seed: int, tied: bool) -> None:
+    """COCO's AP declared a second time, without weights: the same score, and the same replicates.
+
+    Where scores tie, the score itself is the same: images stand in the order of their numbers. In replicates
+    the detections of two copies come in turns, which a weight cannot say.
+    """
+    rng = np.random.default_rng(seed)
+    truth, found = crowded_set(9, rng)
+    truth = replace(truth, ids=tuple(str(n) for n in rng.permutation(np.arange(5, 14))))
+    if tied:
+        found = replace(found, scores=found.scores.round(1))
+
+    @metric("boxes", Measure("AP again", "AP, without weights", section="boxes"), weighted=False)
+    def again(objects: Objects) -> dict[str, float]:
+        return {"AP again": box_numbers(objects.truth, objects.found)["AP"]}
+
+    weights = np.concatenate([np.ones((1, 9)), rng.poisson(1, (5, 9))]).astype(np.uint8)
+    numbers = Objects(truth, found).scored(weights).numbers
+    last = 1 if tied else None
+    assert numbers["AP again"][:last] == pytest.approx(numbers["AP"][:last], abs=1e-12)
+
+
+def test_a_metric_that_forgets_a_number_is_told_so(folder: Path) -> None:
+    @metric("boxes", Measure("one", "given", section="boxes"), Measure("two", "not", section="boxes"))
+    def forgetful(objects: Objects, weights: np.ndarray) -> Scored:
+        return Scored({"one": np.ones(len(weights))})
+
+    with pytest.raises(InvalidOption, match=r"The metric 'forgetful' returned no 'two'"):
+        Run(folder).score()
+
+
+def test_a_file_that_declares_nothing_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty.py").write_text("x = 1\n")
+    with pytest.raises(InvalidOption, match="declares no corruption and no metric"):
+        load_plugins([str(tmp_path / "empty.py")])
+
+
+def test_a_package_offers_metrics_by_entry_point(folder: Path, plugin: Path, tmp_path: Path) -> None:
+    """Installed, so nothing is to be named; in a process of its own, which knows no plugin from before."""
+    place = tmp_path / "installed"
+    about = place / "medians-1.0.dist-info"
+    about.mkdir(parents=True)
+    (place / "medians.py").write_text(plugin.read_text())
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: medians\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[stormproof.metrics]\nmedians = medians\n")
+    paths = [str(place), os.environ.get("PYTHONPATH", "")]
+    done = subprocess.run(
+        [sys.executable, "-m", "stormproof", "score", str(folder), "--json"],
+        capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["scores"]
+    load_plugins([str(plugin)])
+    scores = Run(folder).score()
+    assert {name: found[name] for name in ("F1", "median error")} == {
+        name: scores.cells[name] for name in ("F1", "median error")
+    }
