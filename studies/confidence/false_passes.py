@@ -9,8 +9,9 @@ intervals. A requirement at the true value should pass in 2.5 % of the sets, one
 can be. Twins are two models of equal skill: their difference should be called significant in 5 %.
 
 Scenes: "street" has 4 objects an image, of classes of similar frequency, each by itself; "photos" has some 7,
-in clusters of a class, and classes as uneven as COCO's. Every scene comes in four worlds, whose classes
-differ in difficulty. One line of JSON per set goes to standard output, so that pieces can be joined.
+in clusters of a class, harder to find in larger ones, and classes as uneven as COCO's. Every scene comes in
+four worlds, whose classes differ in difficulty. One line of JSON per set goes to standard output, so that
+pieces can be joined.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ from stormproof.results.interval import around, draws
 WORLDS, TRUTH_IMAGES, REPLICATES = 4, 100_000, 200
 SEVERITIES = (0, 1, 3, 5)
 MAP_CLASSES = 8
+CROWDED = (
+    0.5  # how much harder objects of a cluster are, by the logarithm of its size: as networks on COCO find
+)
 BETTER = 0.03  # than required: a model that should pass
 
 
@@ -48,7 +52,7 @@ class World(NamedTuple):
 
 def images_like(rng: np.random.Generator, scene: str, classes: int, world: int, images: int) -> World:
     """New images of a world."""
-    fixed = np.random.default_rng([3, world])
+    fixed, crowded = np.random.default_rng([3, world]), 0.0
     if scene == "street":
         often = 0.75 ** (7 * np.arange(classes) / (classes - 1))
         skill = fixed.normal(0, 0.5, classes)
@@ -64,7 +68,8 @@ def images_like(rng: np.random.Generator, scene: str, classes: int, world: int, 
             rng.geometric(0.4, len(cluster)),
         )
         image, label = np.repeat(cluster, times), np.repeat(kind, times)
-    own = rng.normal(0, 0.8, len(image)) - skill[label]
+        crowded = CROWDED * (np.repeat(np.log(times), times) - 1)
+    own = rng.normal(0, 0.8, len(image)) - skill[label] + crowded
     return World(rng.normal(0, 0.7, images), image, label, own, classes)
 
 

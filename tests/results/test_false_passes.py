@@ -86,18 +86,18 @@ def judged(hits: list[bool], objects: int, *, images: int) -> tuple[Judged, Any]
 
 def test_optimism_by_hand() -> None:
     """Right, wrong, right: precision 1, then 2/3; ∫ p (1 − p) dr = (0 + 2/9) / 2."""
-    assert ap_optimism(*judged([True, False, True], 2, images=2)).item() == pytest.approx(16 / 12 / 9)
+    assert ap_optimism(*judged([True, False, True], 2, images=2)).item() == pytest.approx(10 / 5 / 9)
     assert ap_optimism(*judged([True, True], 2, images=2)).item() == 0  # nothing was wrong
     assert ap_optimism(*judged([False, False], 2, images=2)).item() == 0  # nothing was right
-    # Eight objects in one image count as three.
+    # Eight objects in one image are one look at their class.
     crowd = ap_optimism(*judged([True, False, True], 8, images=1)).item()
-    assert crowd == pytest.approx(16 / 13 * (2 / 9) / 8)
+    assert crowd == pytest.approx(10 / 4 * (2 / 9) / 8)
 
 
 def test_every_average_precision_knows_its_optimism() -> None:
     rng = np.random.default_rng(0)
     boxes = [[10 * k, 10, 10 * k + 9, 19] for k in range(6)]
-    truth = [(f"{i}.png", Instances(boxes[:3], [0, 0, 1])) for i in range(12)]
+    truth = [(f"{i}.png", Instances(boxes[:3], [0, 0, int(i < 4)])) for i in range(12)]
     laid = DetectionTruth.of(truth, ["car", "bus", "tram"])
     said = {f"{i}.png": Prediction(boxes, rng.random(6), rng.integers(0, 2, 6)) for i in range(12)}
     cell = Objects(laid, lay_out(said, laid))

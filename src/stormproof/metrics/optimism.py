@@ -1,14 +1,14 @@
 """How much too high average precision is on few images.
 
-The precision at an object counts that object among the hits, and the best precision at a recall is a maximum
-over few points. So the AP of a class of n objects is too high, on average by about
+The precision at an object counts that object among the hits, the best precision at a recall is a maximum
+over few points, and a class that few images show is seldom seen in a crowd, where it is hard to find. So the
+AP of a class that m images show is too high, on average by about
 
-    16 / (10 + n) · ∫ p · (1 − p) dr
+    10 / (3 + m) · ∫ p · (1 − p) dr
 
 where p is the precision at recall r along the curve of all classes together, each counting alike: where every
-detection is right, or every one is wrong, there is nothing to be optimistic about. Objects of one image are
-alike, so that no more than three of a class count. The constants are empirical and err on the safe side
-(studies/confidence/false_passes.py, docs/confidence.md).
+detection is right, or every one is wrong, there is nothing to be optimistic about. The two constants are
+empirical, from three networks on photographs and from simulation, and err on the safe side (docs/adr/0132).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from stormproof.core.sample import Bools, Floats, Ints
 from stormproof.metrics.metric import ratio
 from stormproof.metrics.precision import Judged
 
-_MOST, _FADES, _ALIKE = 16.0, 10.0, 3
+_MOST, _FADES = 10.0, 3.0
 
 
 def ap_optimism(found: Judged, scores: Floats) -> Floats:
@@ -34,7 +34,6 @@ def ap_optimism(found: Judged, scores: Floats) -> Floats:
         label = found.truth_label[counting]
         objects = np.bincount(label, minlength=found.classes)
         images = np.bincount(_pairs(label, found.truth_image[counting]), minlength=found.classes)
-        apart = np.minimum(objects, _ALIKE * images)
         there = objects > 0
         weight = np.where(there, ratio(1.0, objects), 0.0)[said]
         hits, excused = found.hit[order, size], found.excused[order, size]
@@ -42,7 +41,7 @@ def ap_optimism(found: Judged, scores: Floats) -> Floats:
             hit = (hits >> t & 1).astype(bool)
             counted = hit | inside[:, size] & ~(excused >> t & 1).astype(bool)
             undecided = _undecided(hit, weight * counted) / max(1, there.sum())
-            out[size, there, t] = _MOST / (_FADES + apart[there]) * undecided
+            out[size, there, t] = _MOST / (_FADES + images[there]) * undecided
     return out
 
 

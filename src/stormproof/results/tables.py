@@ -143,12 +143,12 @@ def flat_numbers(scores: Scores) -> dict[str, float]:
 
 
 def few_images(images: int | None) -> str | None:
-    """A warning where a set is too small for its intervals to be trusted."""
+    """A warning where a set is too small for much to be known from it."""
     if images is None or images >= FEW:
         return None
     return (
-        f"{images} images are few: average precision is too high on so few, and these intervals cover less "
-        f"than they say (docs/confidence.md). Use {FEW} at least, better 1,000."
+        f"{images} images are few: average precision is too high on so few, so that intervals are wide, and "
+        f"below 50 they are untested (docs/confidence.md). Use {FEW} at least, better 1,000."
     )
 
 
