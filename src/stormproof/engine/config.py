@@ -114,9 +114,7 @@ class RunConfig(BaseModel):
         ),
     ] = None
     root: Annotated[str | None, Setting("The folder of the benchmark's dataset.")] = None
-    enhance: Annotated[
-        Strings, Setting("Enhance images first: clahe, nlm, style.", per_model=True)
-    ] = ()
+    enhance: Annotated[Strings, Setting("Enhance images first: clahe, nlm, style.", per_model=True)] = ()
     seed: Annotated[int, Field(ge=0, lt=2**63), Setting("A different seed gives different noise.")] = 0
     limit: Annotated[int | None, Field(ge=1), Setting("Only the first N images.")] = None
     workers: Annotated[
@@ -137,9 +135,7 @@ class RunConfig(BaseModel):
     engine: Annotated[Engine, Setting("Where chunks are run.")] = Engine.pool
     address: Annotated[str | None, Setting("The address of a Ray cluster.")] = None
     gpus: Annotated[float, Field(ge=0), Setting("GPUs per Ray task.")] = 0.0
-    slurm: Annotated[
-        dict[str, str | int], Setting("A submitit option, e.g. slurm_partition=gpu.")
-    ] = {}
+    slurm: Annotated[dict[str, str | int], Setting("A submitit option, e.g. slurm_partition=gpu.")] = {}
     shard: Annotated[
         str, Setting("i/n: every n-th chunk, starting at the i-th; join shards with 'stormproof merge'.")
     ] = "1/1"
