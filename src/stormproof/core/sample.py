@@ -119,7 +119,7 @@ class Instances:
     `ignore` those that neither count nor penalise (VOC's difficult, KITTI's DontCare). `area` is what
     size bins are decided by: the annotation's own where given, else the mask's, else the box's.
     `occlusion` and `truncation` are fractions hidden by others and cut by the frame; NaN is unknown.
-    `sides` are widths and heights as a file states them: x + w − x is not always w (docs/adr/0110).
+    `sides` are widths and heights as a file states them: x + w − x is not always w (docs/adr/0057).
     """
 
     boxes: Floats

@@ -21,7 +21,7 @@ class Quota:
 
     The images of a condition are consecutive in a random order of all images. Conditions start at places
     spread evenly over that order, so every image serves about equally often; one set of images for all
-    conditions would have several times the error (docs/adr/0091). A larger size only adds images.
+    conditions would have several times the error (docs/adr/0040). A larger size only adds images.
     """
 
     size: int

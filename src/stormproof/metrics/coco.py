@@ -1,7 +1,7 @@
 """The twelve COCO numbers for boxes and masks, overall and per class.
 
 `cocomatching` finds who matched whom; precision and recall follow as pycocotools' `accumulate` has them
-(docs/adr/0020).
+(docs/adr/0011).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _RECALLS: dict[str, tuple[int, int]] = {
 }
 NUMBERS = (*_PRECISIONS, *_RECALLS)
 MASKS = "mask "  # in front of the COCO numbers of masks
-_FADING = 1.25  # of AP by class and threshold; docs/adr/0130
+_FADING = 1.25  # of AP by class and threshold; docs/adr/0066
 
 
 def box_numbers(truth: DetectionTruth, predictions: Predictions) -> dict[str, float]:

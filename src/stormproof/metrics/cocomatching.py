@@ -1,7 +1,7 @@
 """Who matched whom under COCO's rule (pycocotools' `evaluateImg`), for every size and IoU threshold.
 
 A weight belongs to a whole image and COCO matches within images, so no weight changes a match: scores and
-their spread follow from the same matches (`metrics.coco`; docs/adr/0090, 0020).
+their spread follow from the same matches (`metrics.coco`; docs/adr/0039, 0011).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def match_boxes(truth: DetectionTruth, found: Detections) -> Matches:
 
 
 def _xywh(objects: DetectionTruth | Detections, chosen: Ints) -> Floats:
-    """Boxes with the sides that files state, which corners may not give to the last bit (docs/adr/0110)."""
+    """Boxes with the sides that files state, which corners may not give to the last bit (docs/adr/0057)."""
     found: Floats = _taken(objects.boxes, objects.sides, chosen)
     return found
 

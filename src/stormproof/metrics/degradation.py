@@ -65,7 +65,7 @@ def rcd(model: Degradation, reference: Degradation, *, least: float = 0.01) -> d
 
     NaN where the reference loses less than `least` (one point of mIoU): a ratio of tenths says nothing.
     The printed formula would subtract D_clean once from the whole sum; read so it contradicts the paper's
-    own Fig. 10d (docs/adr/0021).
+    own Fig. 10d (docs/adr/0012).
     """
     require_same(model.corrupted, reference.corrupted, "of the model", "of the reference")
     return {

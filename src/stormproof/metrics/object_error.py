@@ -1,6 +1,6 @@
 """Object error and flaw symptoms (*liu*): how wrong a detector is about each object, and in what way.
 
-The paper defines the error but not the matching. The rule here (docs/adr/0022) is the one that gives the
+The paper defines the error but not the matching. The rule here (docs/adr/0013) is the one that gives the
 paper's levels: of predictions scored 0.4 or more, each truth is judged by the one of its own class that
 overlaps it most, else by one of another class with an IoU of at least 0.1; a truth without either has
 error 1; false positives do not count; images without countable truths are left out. `MatchingRule` changes

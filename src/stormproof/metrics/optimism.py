@@ -8,7 +8,7 @@ AP of a class that m images show is too high, on average by about
 
 where p is the precision at recall r along the curve of all classes together, each counting alike: where every
 detection is right, or every one is wrong, there is nothing to be optimistic about. The two constants are
-empirical, from three networks on photographs and from simulation, and err on the safe side (docs/adr/0132).
+empirical, from three networks on photographs and from simulation, and err on the safe side (docs/adr/0068).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ and intervals, probabilities and verdicts all follow from it:
 `se` is the standard deviation over the halves: half of the images vary about their set as the set varies
 about what it was drawn from. t is Student's, of as many degrees of freedom as there are images, less one.
 Optimism is how much too high a score is on few images; it moves one end outward, the one that a true value
-would be beyond, and is never subtracted from the estimate (docs/adr/0132).
+would be beyond, and is never subtracted from the estimate (docs/adr/0068).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ machine.
 
 Intervals come from random halves of the images. A half varies about its set as the set varies about what it
 was drawn from, and no image is in it twice: average precision takes copies of an image for as many objects
-found alike, so drawing with replacement shows too little spread where classes are rare (docs/adr/0132).
+found alike, so drawing with replacement shows too little spread where classes are rare (docs/adr/0068).
 Estimates from part of a grid draw with replacement: their shares are too small to be halved.
 """
 
