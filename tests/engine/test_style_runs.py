@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-import json
+import io
+import math
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from stormproof.engine.run import run
 from stormproof.metrics.grid import Grid
 from stormproof.metrics.sequences import relative_curves, split
 from stormproof.results.aggregates import aggregates
+from stormproof.results.run import Run
+from stormproof.results.sets import sets_of
 from stormproof.tools.derived import Order, Part, Version, destination_of, make_dataset
 
 WORLD = "world:val,count=3,size=64x48"
@@ -52,15 +55,22 @@ def test_scores_follow_alpha_instead_of_averaging(configure: Configure, tmp_path
     assert said.exit_code == 0, said.output
     assert "feature" in said.output
     assert "background" in said.output
-    scores = json.loads((Path(config.out) / "scores.json").read_text())
-    assert set(scores["aggregates"]["AP"]["rP"]) >= {"pixel/image/0", "pixel/image/0.5", "pixel/image/1"}
-    assert "style" not in scores["aggregates"]["AP"].get("by_corruption", {})  # no level of an mPC
-    written = CliRunner().invoke(app, ["curves", config.out, "--out", str(tmp_path / "tables")])
-    assert written.exit_code == 0, written.output
-    with (tmp_path / "tables/curves.csv").open() as file:
-        table = list(csv.DictReader(file))
+    scores = Run(config.out).score()
+    found = scores.aggregates["AP"]
+    assert set(found["rP"]) >= {"pixel/image/0", "pixel/image/0.5", "pixel/image/1"}
+    assert "style" not in found.get("by_corruption", {})  # no level of an mPC
+    assert found["mean"] == scores.cells["AP"]["contrast@1"]
+    assert scores.over.mean_name == "mean over 1 condition"
+    printed = CliRunner().invoke(app, ["score", config.out, "--table", "alpha", "--csv"])
+    assert printed.exit_code == 0, printed.output
+    table = list(csv.DictReader(io.StringIO(printed.stdout)))
     assert {row["space"] for row in table} == {"feature", "pixel"}
-    assert {row["measure"] for row in table} >= {"AP", "APs"}
+    measures = {row["measure"] for row in table}
+    assert measures >= {"mask AP", "mask APs"}
+    for row in table:
+        if row["measure"] == "mask AP" and row["α"] == "0.5" and row["space"] == "pixel":
+            value = 100 * scores.aggregates["mask AP"]["rP"][f"pixel/{row['part']}/0.5"]
+            assert row["% of clean"] == ("" if math.isnan(value) else repr(value))
 
 
 def test_models_are_compared_by_their_curves(configure: Configure, tmp_path: Path) -> None:
@@ -70,9 +80,11 @@ def test_models_are_compared_by_their_curves(configure: Configure, tmp_path: Pat
     ]
     for config in runs:
         run(config)
-    said = CliRunner().invoke(app, ["curves", *(c.out for c in runs), "--out", str(tmp_path / "t")])
+    said = CliRunner().invoke(app, ["score", *(c.out for c in runs), "--table", "alpha", "--csv"])
     assert said.exit_code == 0, said.output
-    assert (tmp_path / "t/distances.csv").read_text().count("\n") == 3
+    curves, distances = (list(csv.reader(io.StringIO(part))) for part in said.stdout.split("\n\n"))
+    assert {row[0] for row in curves[1:]} == {"brightness_boxes", "brightness_masks"}
+    assert [row[0] for row in distances] == ["model", "brightness_boxes", "brightness_masks"]
 
 
 def test_pixel_curves_borrow_their_ends() -> None:
@@ -86,15 +98,16 @@ def test_pixel_curves_borrow_their_ends() -> None:
 
 
 def test_style_is_never_part_of_a_mean() -> None:
-    grid = Grid.of({"clean": 0.4, "style[alpha=0.5]": 0.2} | {f"fog@{s}": 0.3 for s in range(1, 6)})
-    levels, along = split(grid)
+    cells = {"clean": 0.4, "style[alpha=0.5]": 0.2} | {f"fog@{s}": 0.3 for s in range(1, 6)}
+    levels, along = split(Grid.of(cells))
     assert levels.corruptions == ("fog",)
     assert [str(c) for c in along.expected] == ["style[alpha=0.5]"]
-    found = aggregates("AP", grid)
-    assert found["mPC"] == pytest.approx(0.3)
+    found = aggregates("AP", cells, sets_of(tuple(cells))[0])
+    assert found["mean"] == pytest.approx(0.3)
     assert found["rP"] == {"feature/image/0.5": pytest.approx(0.5)}
-    only = aggregates("AP", Grid.of({"clean": 0.4, "style[alpha=0.5]": 0.2}))
-    assert "mPC" not in only
+    few = {"clean": 0.4, "style[alpha=0.5]": 0.2}
+    only = aggregates("AP", few, sets_of(tuple(few))[0])
+    assert not {"mPC", "mean"} & {*only}
     assert only["P"] == 0.4
 
 
