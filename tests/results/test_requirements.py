@@ -268,7 +268,7 @@ def test_breaking_point_from_the_command_line(make, tmp_path):
     assert row["answer"] in {"never in this range", "breaks", "already below at the weakest strength"}
     assert "8 images are few" in " ".join(result.stderr.split())
     high = RUNNER.invoke(
-        app, [*usual, "--out", str(tmp_path / "run"), "--require", "AP50>=0.999", "--suite", "holdout"]
+        app, [*usual, "--out", str(tmp_path / "run"), "--require", "AP50>=0.999", "--corruption", "holdout"]
     )
     assert high.exit_code == 0, high.output
     rows = json.loads(high.stdout)

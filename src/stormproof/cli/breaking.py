@@ -27,9 +27,8 @@ def breaking_point(
     require: Annotated[str, typer.Option(help="A measure and a threshold, e.g. 'AP50>=0.4'.")],
     out: Annotated[Path, typer.Option(help="The run folder; the same one continues a search.")],
     corruption: Annotated[
-        list[str] | None, typer.Option(help="e.g. haze, or 'defocus\\[focus=5]'; repeatable.")
-    ] = None,
-    suite: Annotated[str | None, typer.Option(help="Every corruption of a suite.")] = None,
+        list[str], typer.Option(help="e.g. haze, 'defocus\\[focus=5]', or every one of a suite; repeatable.")
+    ],
     over: Annotated[
         str | None, typer.Option(help="A parameter instead of severity, weak to strong: visibility=500..20.")
     ] = None,
@@ -53,11 +52,11 @@ def breaking_point(
         stormproof breaking-point --model onnx:yolox.onnx --data world:val,count=200 --corruption haze
         --require 'AP50>=0.4' --out runs/haze
 
-        stormproof breaking-point --model mine.py:detect --data coco:val.json --suite imagenet-c
+        stormproof breaking-point --model mine.py:detect --data coco:val.json --corruption imagenet-c
         --require 'AP>=0.2' --out runs/limits
     """
     from stormproof.core.files import write_json
-    from stormproof.corruptions import find_suite
+    from stormproof.corruptions import SUITES
     from stormproof.engine.config import make_config
     from stormproof.engine.progress import RunProgress
     from stormproof.engine.run import run as run_it
@@ -65,9 +64,11 @@ def breaking_point(
     from stormproof.results.run import Run
 
     measure, threshold = parse_requirement(require)
-    names = [*(corruption or ()), *(find_suite(suite).corruptions if suite else ())]
-    if not names:
-        raise InvalidOption("Say what grows: --corruption haze, or --suite imagenet-c.")
+    names = {
+        name: given in SUITES
+        for given in corruption
+        for name in (SUITES[given].corruptions if given in SUITES else (given,))
+    }
     settings = {"model": model, "data": data, "out": str(out), "seed": seed, "workers": workers}
     if limit is not None:
         settings["limit"] = limit
@@ -81,13 +82,13 @@ def breaking_point(
             )
 
     rows: list[dict[str, Any]] = []
-    for name in names:
+    for name, of_suite in names.items():
         try:
             axis = parse_axis(name, over)
         except InvalidOption:
             raise
-        except ValueError as error:  # of a suite, what switches is passed over by name
-            if suite is None:
+        except ValueError as error:  # of a suite, corruptions without a strength are left out by name
+            if not of_suite:
                 raise
             console.note(f"Left out: {error}")
             continue
