@@ -131,8 +131,8 @@ def _agree_with_views(folder: Path, scores: Scores, measure: str) -> None:
             assert line.get(name) == (
                 None if value is None or math.isnan(value) else pytest.approx(100 * value, rel=1e-12)
             )
-        if interval and (half := scores.intervals(measure)["P"]).se >= 0:
-            assert line["± P"] == pytest.approx(100 * half.half_width)
+        if interval and (sure := scores.intervals(measure)["P"]).se >= 0:
+            assert line["95 % of P"] == f"{100 * sure.low:.1f} – {100 * sure.high:.1f}"
     view = compare_view(*(scores_of(str(folder))[0] for _ in range(2)), measure=measure)
     for table in (t for section in view.sections if section.id == "changes" for t in section.tables):
         found = {row[0]: row[1:4] for row in table.rows}
