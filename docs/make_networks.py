@@ -14,15 +14,15 @@ from pathlib import Path
 import cv2
 import numpy as np
 from parts import write_part
-from stormproof.results.interval_tables import read_intervals
 
 from stormproof.core.condition import Condition
 from stormproof.core.sample import Image, Prediction, Sample
 from stormproof.corruptions import apply
 from stormproof.models import open_model
 from stormproof.models.builtin import builtins, training_record
-from stormproof.results.store.seal import read_sealed
-from stormproof.results.tables import SCORES
+from stormproof.results.run import Run
+from stormproof.results.store.record import RECORD
+from stormproof.results.tables import plus_minus
 from stormproof.world import OBJECTS, render
 
 HERE = Path(__file__).parent
@@ -55,28 +55,20 @@ def table() -> str:
 def storm(runs: Path) -> str:
     """P, mPC and rPC of every network, and what does not cost more at severity 5 than at severity 1.
 
-    From scores that `stormproof score --interval` kept with each run; ± where it kept intervals.
+    With intervals, which are kept with each run.
     """
     head = "| model | measure | P | mPC | rPC | severity 5 not below severity 1 |"
     rows = [head, "|---|---|---|---|---|---|"]
     for name, network in builtins().items():
-        run = runs / name
-        if not (run / SCORES).exists():
+        if not (runs / name / RECORD).exists():
             continue
-        scores = read_sealed(run / SCORES, f"stormproof score {run} --interval")
-        held = read_intervals(run)
-        halves = held["aggregates"] if held is not None else {}
+        scores = Run(runs / name).score(interval=True)
         for measure in MEASURES[network.task]:
-            totals = scores["aggregates"][measure]
-            if measure in network.clean and abs(totals["P"] - network.clean[measure]) > 0.001:
-                raise ValueError(f"{run} is of another {name}: its clean {measure} is {totals['P']}.")
-            numbers = [f"{100 * totals[total]:.1f}" for total in TOTALS]
-            if measure in halves:
-                of = [halves[measure][total] for total in TOTALS]
-                numbers = [
-                    f"{n} ± {50 * (i['high'] - i['low']):.1f}" for n, i in zip(numbers, of, strict=True)
-                ]
-            odd = ", ".join(not_worse(scores["scores"][measure])) or "none"
+            clean = scores.score(measure)
+            if measure in network.clean and abs(clean - network.clean[measure]) > 0.001:
+                raise ValueError(f"{runs / name} is of another {name}: its clean {measure} is {clean}.")
+            numbers = [plus_minus(scores.interval(total, measure)) for total in TOTALS]
+            odd = ", ".join(not_worse(scores.cells[measure])) or "none"
             rows.append(f"| {' | '.join((f'`builtin:{name}`', measure, *numbers, odd))} |")
     return "\n".join(rows)
 

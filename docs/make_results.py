@@ -8,12 +8,16 @@ Needs the networks and photographs under ../shared. Runs go to runs/results and 
 from __future__ import annotations
 
 import csv
-import json
+import io
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
+
+from stormproof.results.run import Run as RunFolder
+from stormproof.results.scores import Scores
+from stormproof.results.tables import as_csv
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared"
@@ -103,10 +107,9 @@ def by_corruption(grid: dict[str, float]) -> dict[str, float]:
     return {name: fmean(grid[f"{name}@{s}"] for s in range(1, 6)) for name in names}
 
 
-def keep_scores(source: Path, target: Path) -> None:
+def keep_scores(scores: Scores, target: Path) -> None:
     """Every measure of every condition; the rows of single classes would be ten times as many."""
-    with source.open(encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if not row["class"]]
+    rows = [row for row in csv.DictReader(io.StringIO(as_csv(scores))) if not row["class"]]
     with target.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
@@ -115,23 +118,22 @@ def keep_scores(source: Path, target: Path) -> None:
 
 def main() -> None:
     RESULTS.mkdir(exist_ok=True)
-    scores = {}
+    scores: dict[str, Scores] = {}
     for run in RUNS:
         for verb in ("run", "score"):
             shell(run.command(verb))
-        folder = ROOT / "runs" / "results" / run.name
-        scores[run.name] = json.loads((folder / "scores.json").read_text())
-        keep_scores(folder / "scores.csv", RESULTS / f"{run.name}.csv")
+        scores[run.name] = RunFolder(ROOT / "runs" / "results" / run.name).score()
+        keep_scores(scores[run.name], RESULTS / f"{run.name}.csv")
     text = INTRODUCTION + "| network | photographs | measure | P | mPC | rPC |\n|---|---|---|---|---|---|\n"
     for run in RUNS:
         found = scores[run.name]
-        grid = found["scores"][found["headline"]]
+        grid = found.cells[found.headline]
         mpc = fmean(by_corruption(grid).values())
         numbers = " | ".join(map(percent, (grid["clean"], mpc, mpc / grid["clean"])))
-        text += f"| {run.name} | {run.photographs} | {found['headline']} | {numbers} |\n"
+        text += f"| {run.name} | {run.photographs} | {found.headline} | {numbers} |\n"
     text += "\nMean over severities of each corruption:\n\n| corruption | "
     text += " | ".join(run.name for run in RUNS) + " |\n|---" + "|---" * len(RUNS) + "|\n"
-    means = [by_corruption(scores[r.name]["scores"][scores[r.name]["headline"]]) for r in RUNS]
+    means = [by_corruption(found.cells[found.headline]) for found in scores.values()]
     for name in means[0]:
         text += f"| {name} | " + " | ".join(percent(mean[name]) for mean in means) + " |\n"
     links = ", ".join(f"[{run.name}]({run.name}.csv)" for run in RUNS)

@@ -90,3 +90,21 @@ def sure_boxes(images: Sequence[Image]) -> list[Prediction]:
         rng = np.random.default_rng(int(image[4::16, 4::16].sum()))
         found.append(Prediction(said.boxes, 0.3 + 0.7 * rng.random(30), said.labels))
     return found
+
+
+def named_boxes(images: Sequence[Image]) -> list[Prediction]:
+    """The same boxes from a model that names what it finds."""
+    return contrast_boxes(images)
+
+
+named_boxes.classes = ("cat", "dog")  # type: ignore[attr-defined]
+
+
+def nothing(images: Sequence[Image]) -> list[Prediction]:
+    """Finds nothing, ever."""
+    return [Prediction() for _ in images]
+
+
+def wrong_place(images: Sequence[Image]) -> list[Prediction]:
+    """Sure of a box where no object of the scenes is."""
+    return [Prediction([[50, 40, 60, 47]], [0.9], [0]) for _ in images]

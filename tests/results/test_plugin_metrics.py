@@ -56,11 +56,9 @@ def plugin(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    settings = {
-        "model": f"{MODELS}:sure_boxes", "data": write_scene(tmp_path / "scene", images=8),
-        "conditions": ["fog,contrast@1-2"], "engine": "local", "out": str(tmp_path / "run"),
-    }  # fmt: skip
-    run_it(make_config(settings))
+    settings = {"model": f"{MODELS}:sure_boxes", "data": write_scene(tmp_path / "scene", images=8),
+                "conditions": ["fog,contrast@1-2"], "engine": "local"}  # fmt: skip
+    run_it(make_config({**settings, "out": str(tmp_path / "run")}))
     return tmp_path / "run"
 
 

@@ -99,6 +99,7 @@ def estimate(
     mean_share = float(np.mean([len(shares[text]) for text in over.covered]))
     expected, bend = _on_shares(clean, images, round(mean_share))
     follows = np.clip(ratio(_levels(over.covered, a[:, 0]), np.array(expected)), 0, 1)
+    follows = np.nan_to_num(follows)  # nothing follows a clean score of 0
     moved = a - follows[:, None] * (c - expected)
     bends = np.stack([_bend(found[0], clean.measure.fading) for found in parts])
     too_high = (expected - whole) * bends / (bend or 1.0)  # a clean score of 0 or 1 all over bends nothing
