@@ -90,3 +90,9 @@ def sure_boxes(images: Sequence[Image]) -> list[Prediction]:
         rng = np.random.default_rng(int(image[4::16, 4::16].sum()))
         found.append(Prediction(said.boxes, 0.3 + 0.7 * rng.random(30), said.labels))
     return found
+
+
+def few_boxes(images: Sequence[Image]) -> list[Prediction]:
+    """Every third of the same boxes."""
+    found = contrast_boxes(images)
+    return [Prediction(said.boxes[::3], said.scores[::3], said.labels[::3]) for said in found]

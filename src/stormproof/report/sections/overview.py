@@ -204,6 +204,7 @@ def by_class(scope: Scope) -> Section | None:
         f"{kind} of a class under corruption, in per cent of the same class on clean images.",
         (figure,),
         (Table("classes", "Classes", columns, lines, note=few),),
+        short="Classes",
     )
 
 
@@ -253,6 +254,7 @@ def clean_gains(scope: Scope) -> Section | None:
         "Where they do, a model that is better on clean images is better under corruption by as much.",
         (figure,),
         (*_gains(scope, whole, name), *_measures(whole)),
+        short="Clean gains",
     )
 
 
