@@ -143,7 +143,7 @@ def _position(axis: Axis, *, field: str) -> dict[str, Any]:
             "shorthand": f"{field}:N",
             "sort": None,
             "title": axis.title,
-            "axis": alt.Axis(labelLimit=340),
+            "axis": alt.Axis(labelLimit=340, maxExtent=360),
         }
     scale: dict[str, Any] = {"type": "log"} if axis.log else {"zero": axis.zero}
     if axis.percent:
@@ -244,7 +244,7 @@ def _stack(shape: Shape) -> Any:
 
 def _heat(shape: Shape) -> Any:
     x = _position(shape.x, field="x")
-    flat = shape.x.title == "severity"
+    flat = shape.x.title in ("severity", "group")  # short names
     x["axis"] = alt.Axis(
         labelLimit=220, orient="bottom" if shape.panel else "top", labelAngle=0 if flat else -90
     )

@@ -31,7 +31,6 @@ from stormproof.results.scores import NAMED, Scores, disambiguate_names
 
 _MEAN, _LEFT = "mean over its conditions", "% of P left"  # where the conditions are no benchmark or suite
 _GROUND = ("dataset", "images", "conditions")  # what numbers rest on
-_ALWAYS = ("model", "measure", "P", *_GROUND)
 _FIRST = ("grid", "conditions")  # figures for the first screen, where there is none of what is left
 _FEW = 100  # images below which a notice says so
 UNTAGGED = "(no tag)"
@@ -189,14 +188,12 @@ def summary(runs: Sequence[Scores], measure: str) -> Table:
     """
     lines = [_line(scores, measure) for scores in runs]
     means = [scores for scores, line in zip(runs, lines, strict=True) if line[_MEAN] is not None]
-    always = _ALWAYS if means and len(means) == len(runs) else (*_ALWAYS, "mPC", "rPC")
+    named = measures()[measure].higher and len(means) < len(runs)
+    always = ("model", "measure", "P", *(("mPC", "rPC") if named else ()))
     alike = [name for name in _GROUND if len({line[name] for line in lines}) == 1]
     same = {name: lines[0][name] for name in alike if name == "dataset" or isinstance(lines[0][name], int)}
-    columns = [
-        name
-        for name in lines[0]
-        if name not in same and (name in always or any(line[name] is not None for line in lines))
-    ]
+    held = [name for name in lines[0] if any(line[name] is not None for line in lines) or name in always]
+    columns = [name for name in held if name not in same]
     names = {scores.mean_name(measure if measure in scores.cells else scores.headline) for scores in means}
     heads = {_MEAN: names.pop(), f"95 % of {_MEAN}": "95 % of the mean"} if len(names) == 1 else {}
     return Table(
