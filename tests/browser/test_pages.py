@@ -79,7 +79,7 @@ def test_choices_redraw_a_chart(visit: Any) -> None:
     page = visit("report").page
     plot = page.locator('[data-figure="grid"] .plot')
     before = plot.inner_text()
-    page.locator('[data-figure="grid"] select[data-pick="1"]').select_option("relative to clean")
+    page.locator('[data-figure="grid"] select[data-pick="0"]').select_option("absolute")
     page.wait_for_function(
         "(old) => document.querySelector('[data-figure=grid] .plot').innerText !== old", arg=before
     )

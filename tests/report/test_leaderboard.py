@@ -135,7 +135,7 @@ def test_what_does_not_fit_is_refused_by_field(field: str, change: Change) -> No
 def test_a_changed_file_is_refused() -> None:
     content = json.loads(as_json(papers()[0]))
     content["model"]["name"] = "better"
-    with pytest.raises(InvalidOption, match="digest is not that of the content"):
+    with pytest.raises(InvalidOption, match="digest does not match the content"):
         parse_submission(content, "entry.json")
     del content["digest"]
     with pytest.raises(InvalidOption, match="digest is missing"):

@@ -69,7 +69,7 @@ def test_comparison_counts_what_got_better_and_worse() -> None:
         "1 of 2 corruptions got better (most fog), 1 worse (most snow)."
     )
     table = change_table(before, changed, "AP", changes)
-    names = ["clean", "mean over 10 conditions", "snow", "fog"]  # worst change first
+    names = ["clean", "mean", "snow", "fog"]  # worst change first
     assert [row[0] for row in table.rows] == names
     assert ranks({"a": 0.3, "b": 0.1, "c": 0.2}, higher=False) == {"a": 1, "c": 2, "b": 3}
 
@@ -118,7 +118,7 @@ def test_the_commands(runs: dict[str, Path], tmp_path: Path) -> None:
     assert SCRIPT in shown.replace("\n", "")
     page = tmp_path / "compare.html"
     done = call("compare", str(runs["boxes"]), str(runs["masks"]), "--measure", "AP", "--out", str(page))
-    assert "Change by corruption" in done.output
+    assert "AP (%) by corruption, and its change in points" in done.output
     assert page.exists()
     grouped = ("--format", "svg", "--measure", "AP", "--group-by", "backbone")
     where = ("--out", str(tmp_path / "figures"))

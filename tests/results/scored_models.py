@@ -108,3 +108,9 @@ def nothing(images: Sequence[Image]) -> list[Prediction]:
 def wrong_place(images: Sequence[Image]) -> list[Prediction]:
     """Sure of a box where no object of the scenes is."""
     return [Prediction([[50, 40, 60, 47]], [0.9], [0]) for _ in images]
+
+
+def few_boxes(images: Sequence[Image]) -> list[Prediction]:
+    """Every third of the same boxes."""
+    found = contrast_boxes(images)
+    return [Prediction(said.boxes[::3], said.scores[::3], said.labels[::3]) for said in found]

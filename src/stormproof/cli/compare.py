@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,7 @@ from stormproof.cli.options import Data, Measure, Plugins
 from stormproof.core.errors import InvalidOption, some
 
 if TYPE_CHECKING:
+    from stormproof.core.table import Table
     from stormproof.results.scores import Scores
 
 _LINES = 10  # of classes and images in the terminal; the page has all
@@ -48,11 +50,19 @@ def compare(
     for line in (view.sentences[0], *view.notices):
         console.say(line)
     for table in view.tables():
-        if table.id in ("changes", "class-changes", "image-changes"):
-            console.out.print(table.as_rich(None if table.id == "changes" else _LINES))
+        if table.id == "changes":
+            console.out.print(_narrow(table).as_rich())
+        elif table.id in ("class-changes", "image-changes"):
+            console.out.print(table.as_rich(_LINES))
     if out is not None:
         written = write_page(out, view, page(view))
         console.say(f"{written[0]} and {written[1]}")
+
+
+def _narrow(table: Table) -> Table:
+    """The table without ranks, where intervals leave no room for them in a terminal."""
+    count = len(table.columns) - (3 if "clear" in table.columns else 0)
+    return replace(table, columns=table.columns[:count], rows=[row[:count] for row in table.rows])
 
 
 def _one(source: str, data: str | None, *, interval: bool) -> Scores:

@@ -93,7 +93,7 @@ def verify(
     from stormproof.report.leaderboard.verify import verify as run_again
 
     if cells < 1:
-        raise InvalidOption(f"--cells {cells}: run at least one again.")
+        raise InvalidOption(f"--cells {cells}: give at least 1.")
     if out is not None and out.exists():
         raise OutputError(f"{out} exists; give another --out.")
     entry = read_submission(submission)
@@ -118,7 +118,7 @@ def verify(
     for surprise in outcome.surprises:
         console.note(surprise)
     if not outcome.agrees:
-        console.fail(f"{submission} does not agree with what was run again.")
+        console.fail(f"{submission} does not agree with the new run.")
         raise typer.Exit(1)
     console.out.print("It agrees.")
     if out is not None:

@@ -28,12 +28,15 @@ THEMES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 _DASHED = 4  # series that colours alone tell apart at a glance; more get dashes and shapes
 _ROWS = alt.NamedData(name="rows")
+# Of a logarithmic axis: the lines between the powers of ten would be a grey area.
+_POWER = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 0.001"
+_WHOLE_POWERS: Any = {"condition": {"test": _POWER, "value": 1}, "value": 0}
 _ABOVE = 0.05  # what rounds to more than the top of a heat map's colours
-_TALL, _SMALL = 320, 150  # pixels: the height of a figure, and of one of several panels
+_WIDE, _TALL, _SMALL = 1000, 320, 150  # pixels: a figure, and the height of one of several panels
 
 
 _RINGS = (0.25, 0.5, 0.75, 1.0)
-# A label's letters and height, as shares of a plot of usual size.
+# A label's letters and height, as shares of a plot as wide and high as on a page.
 _LETTER, _LINE, _GAP = 0.0062, 0.045, 0.008
 # Steps of a rounded axis by how many of the next lower power of ten they hold, as d3-scale chooses them.
 _STEPS = ((10, math.sqrt(50)), (5, math.sqrt(10)), (2, math.sqrt(2)), (1, 0.0))
@@ -50,7 +53,7 @@ def config(theme: str) -> dict[str, Any]:
         "aria": False, "background": c["paper"], "font": "system-ui, sans-serif",
         "axis": {**words, **sizes, **lines, "titleLimit": 400, "titlePadding": 10},
         "legend": {**words, **sizes}, "header": {**words, "labelFontSize": 12},
-        "text": {"color": c["ink"], "fill": c["ink"]}, "rule": {"color": c["dim"]}, "view": {"stroke": None},
+        "text": {"color": c["ink"], "fill": c["ink"]}, "rule": {"color": c["ink"]}, "view": {"stroke": None},
         "range": {"category": c["range"]}, "line": first, "point": first, "bar": first,
     }  # fmt: skip
 
@@ -71,6 +74,7 @@ class Shape(NamedTuple):
     arrows: bool
     stepped: bool  # stairs, with dots apart from them
     bars_each: int  # series beside each other in a group of bars
+    legend: bool
 
 
 def shape_of(figure: Figure) -> Shape:
@@ -93,6 +97,7 @@ def shape_of(figure: Figure) -> Shape:
         has("x2"),
         figure.stepped,
         count if figure.kind is Kind.BARS else 0,
+        bool(figure.series) and (count > 1 or bool(figure.grouped)),
     )
 
 
@@ -101,14 +106,14 @@ def spec_of(figure: Figure) -> dict[str, Any]:
     return _spec(shape_of(figure))
 
 
-def prepared(figure: Figure, rows: Sequence[Row]) -> list[Row]:
+def prepared(figure: Figure, rows: Sequence[Row], *, width: int = _WIDE) -> list[Row]:
     """Rows as the specification reads them: marks of a radar and labels with places, cells with colours."""
     if figure.kind is Kind.RADAR:
         return around(rows)
     if figure.kind is Kind.HEAT:
         return with_shades(rows, figure.top)
     if figure.kind is Kind.POINTS and not figure.panel:
-        return with_labels(rows, figure.x, figure.y)
+        return with_labels(rows, figure.x, figure.y, width=width)
     return list(rows)
 
 
@@ -138,7 +143,7 @@ def _position(axis: Axis, *, field: str) -> dict[str, Any]:
             "shorthand": f"{field}:N",
             "sort": None,
             "title": axis.title,
-            "axis": alt.Axis(labelLimit=340),
+            "axis": alt.Axis(labelLimit=340, maxExtent=360),
         }
     scale: dict[str, Any] = {"type": "log"} if axis.log else {"zero": axis.zero}
     if axis.percent:
@@ -146,6 +151,8 @@ def _position(axis: Axis, *, field: str) -> dict[str, Any]:
     if not axis.log:
         scale["nice"] = True
     ticks = alt.Axis(tickMinStep=1, format="d", tickCount=5) if axis.whole else alt.Axis(tickCount=6)
+    if axis.log:
+        ticks = alt.Axis(tickCount=6, gridOpacity=_WHOLE_POWERS, tickOpacity=_WHOLE_POWERS)
     return {"shorthand": f"{field}:Q", "title": axis.title, "scale": alt.Scale(**scale), "axis": ticks}
 
 
@@ -166,6 +173,8 @@ def _tooltip(shape: Shape, *, value: bool = False) -> list[alt.Tooltip]:
 
 
 def _legend(shape: Shape) -> Any:
+    if not shape.legend:
+        return None
     return alt.Legend(title=shape.series, labelLimit=280, orient="bottom", symbolStrokeWidth=2)
 
 
@@ -190,17 +199,18 @@ def _lines(shape: Shape) -> Any:
 
 
 def _points(shape: Shape) -> Any:
-    base = alt.Chart().encode(**_plane(shape), **_colour(shape), tooltip=_tooltip(shape))
+    base = alt.Chart().encode(**_plane(shape), tooltip=_tooltip(shape))
     many: dict[str, Any] = (
         {"shape": alt.Shape("series:N", sort=None, legend=_legend(shape))} if shape.many else {}
     )
-    layers = [base.mark_point(filled=True, size=80, opacity=0.9).encode(**many)]
+    layers = [base.mark_point(filled=True, size=80, opacity=0.9).encode(**_colour(shape), **many)]
+    # Everything else is in the colour of text: a colour of several layers would have a legend of its own.
     if shape.arrows:
         moved = base.transform_filter("isValid(datum.y2)")
-        layers.append(moved.mark_rule(strokeWidth=1.5).encode(x2="x2:Q", y2="y2:Q"))
-        for symbol, test in (("triangle-up", "datum.y2 >= datum.y"), ("triangle-down", "datum.y2 < datum.y")):
-            head = moved.transform_filter(test).mark_point(filled=True, size=70, shape=symbol)
-            layers.append(head.encode(x=alt.X("x2:Q"), y=alt.Y("y2:Q")))
+        layers.append(moved.mark_rule(strokeWidth=1).encode(x2="x2:Q", y2="y2:Q"))
+        for head, test in (("▲", "datum.y2 >= datum.y"), ("▼", "datum.y2 < datum.y")):
+            end = moved.transform_filter(test).mark_text(text=head, fontSize=9)
+            layers.append(end.encode(x=alt.X("x2:Q"), y=alt.Y("y2:Q")))
     if shape.labels and not shape.panel:
         words = base.transform_filter("isValid(datum.lx)").mark_text(
             align="left", baseline="middle", fontSize=10
@@ -234,7 +244,10 @@ def _stack(shape: Shape) -> Any:
 
 def _heat(shape: Shape) -> Any:
     x = _position(shape.x, field="x")
-    x["axis"] = alt.Axis(labelLimit=220, orient="top", labelAngle=0 if shape.x.title == "severity" else -90)
+    flat = shape.x.title in ("severity", "group")  # short names
+    x["axis"] = alt.Axis(
+        labelLimit=220, orient="bottom" if shape.panel else "top", labelAngle=0 if flat else -90
+    )
     base = alt.Chart().encode(
         x=alt.X(**x), y=alt.Y(**_position(shape.y, field="y")), tooltip=_tooltip(shape, value=True)
     )
@@ -340,7 +353,7 @@ def _round_up(value: float) -> float:
     return math.ceil(value / step) * step
 
 
-def with_labels(rows: Sequence[Row], x_axis: Axis, y_axis: Axis) -> list[Row]:
+def with_labels(rows: Sequence[Row], x_axis: Axis, y_axis: Axis, *, width: int = _WIDE) -> list[Row]:
     """Rows whose labels have places of their own, each beside its mark and off the others.
 
     A label that finds none is left to the tooltip.
@@ -348,20 +361,20 @@ def with_labels(rows: Sequence[Row], x_axis: Axis, y_axis: Axis) -> list[Row]:
     named = [row for row in rows if row.get("label")]
     if not named:
         return list(rows)
-    left, width = _extent([row[key] for row in rows for key in ("x", "x2") if key in row], x_axis)
+    left, long = _extent([row[key] for row in rows for key in ("x", "x2") if key in row], x_axis)
     low, height = _extent([row[key] for row in rows for key in ("y", "y2") if key in row], y_axis)
-    marks = [((row["x"] - left) / width, (at - low) / height) for row in rows for at in _stroke(row, height)]
+    marks = [((row["x"] - left) / long, (at - low) / height) for row in rows for at in _stroke(row, height)]
     taken = [(x - 0.5 * _GAP, x + 0.5 * _GAP, y) for x, y in marks]  # left, right, middle
     placed: dict[int, Row] = {}
     for row in sorted(named, key=lambda row: (-row["y"], row["x"])):
-        x, y = (row["x"] - left) / width, (row["y"] - low) / height
-        letters = _LETTER * len(row["label"])
+        x, y = (row["x"] - left) / long, (row["y"] - low) / height
+        letters = _LETTER * _WIDE / width * len(row["label"])
         free = next((place for place in _around_mark(x, y, letters) if _is_free(place, taken)), None)
         if free is None:
             continue
         taken.append(free)
         lx, _, ly = free
-        placed[id(row)] = {**row, "lx": left + lx * width, "ly": low + ly * height}
+        placed[id(row)] = {**row, "lx": left + lx * long, "ly": low + ly * height}
     return [placed.get(id(row), row) for row in rows]
 
 
@@ -374,7 +387,7 @@ def _stroke(row: Row, height: float) -> list[float]:
 
 def _around_mark(x: float, y: float, letters: float) -> list[tuple[float, float, float]]:
     """Places for a label, the nearest first."""
-    heights = [y + side * step * 0.5 * _LINE for step in range(9) for side in ((1, -1) if step else (1,))]
+    heights = [y + side * step * 0.5 * _LINE for step in range(6) for side in ((1, -1) if step else (1,))]
     return [(lx, lx + letters, ly) for ly in heights for lx in (x + _GAP, x - _GAP - letters)]
 
 

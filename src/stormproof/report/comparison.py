@@ -23,6 +23,7 @@ from stormproof.results.scores import NAMED, ImageErrors, Scores, disambiguate_n
 
 _IMAGES = 20  # of those that changed most
 CLEAN = "clean"
+RANKS = ("rank before", "rank after", "change of rank")
 
 
 class Change(NamedTuple):
@@ -55,7 +56,7 @@ def compare_view(a: Scores, b: Scores, *, measure: str | None = None) -> View:
     figure, by_severity = _figures(first, second, chosen, changes)
     sections = drawable(
         (
-            Section("severities", "Change at each severity", "", (by_severity,)),
+            Section("severities", "Change at each severity", "", (by_severity,), short="Change by severity"),
             *by_class(first, second, chosen),
             *by_image(first, second),
             Section("runs", "Both runs", "", (both.first,) if both.first else (), (both.summary,)),
@@ -109,10 +110,11 @@ def changes_of(a: Scores, b: Scores, measure: str) -> list[Change]:
     same = a.over.covered == b.over.covered and {*before} == {*after} == {c.name for c in found}
     if same and all(isinstance(value, float) for value in means):
         known = next((sure[name] for name in (*NAMED, MEAN) if name in sure), None)
-        mean = _change(measure, a.mean_name(measure), *means, known)
+        named = a.mean_name(measure) in NAMED
+        mean = _change(measure, a.mean_name(measure) if named else MEAN, *means, known)
     else:
         old, new = (fmean(side[change.name] for change in found) for side in (before, after))
-        mean = _change(measure, f"mean over {len(found)} corruptions", old, new)
+        mean = _change(measure, MEAN, old, new)
     return [clean, mean, *found]
 
 
@@ -155,9 +157,8 @@ def change_table(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) 
     new = ranks({change.name: change.after for change in changes[2:]}, higher=higher)
     sure = any(change.sure is not None for change in changes)
     columns = (
-        "corruption", f"{a.name}, {unit(measure)}", f"{b.name}, {unit(measure)}",
-        "change (points)" if higher else "change of error (points)",
-        *(("95 % from", "to", "clear") if sure else ()), "rank before", "rank after", "change of rank",
+        "corruption", a.name, b.name, "change" if higher else "change of error",
+        *(("95 % from", "to", "clear") if sure else ()), *RANKS,
     )  # fmt: skip
     rows: list[tuple[Cell, ...]] = []
     for change in changes:
@@ -171,7 +172,8 @@ def change_table(a: Scores, b: Scores, measure: str, changes: Sequence[Change]) 
     )
     if sure:
         note += f" Intervals are for {NEW_IMAGES}; clear: below 5 % by chance, corrected over corruptions."
-    return Table("changes", "Change by corruption", columns, rows, note=note)
+    title = f"{unit(measure)} by corruption, and its change in points"
+    return Table("changes", title, columns, rows, note=note)
 
 
 def _interval_cells(measure: str, sure: Difference | None) -> tuple[Cell, Cell, Cell]:
@@ -245,7 +247,7 @@ def by_image(a: Scores, b: Scores) -> list[Section]:
         return []
     table = image_table(a, b, a.image_errors, b.image_errors)
     text = "The error of an image, averaged over the conditions that both runs hold; positive is worse."
-    return [Section("image-changes", "Images that changed most", text, (), (table,))]
+    return [Section("image-changes", "Images that changed most", text, (), (table,), "Images changed")]
 
 
 def image_table(a: Scores, b: Scores, first: ImageErrors, second: ImageErrors) -> Table:

@@ -78,6 +78,7 @@ class Section:
     text: str
     figures: tuple[Figure, ...] = ()
     tables: tuple[Table, ...] = ()
+    short: str = ""  # the title in the page's menu
 
 
 @dataclass(frozen=True, slots=True, eq=False)

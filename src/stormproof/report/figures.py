@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,6 +34,8 @@ STYLES = {
 }
 FORMATS = ("pdf", "svg", "png")
 _DPI = 300  # of a PNG file
+_NAMES = 12  # letters that names beside a plot take
+_CELL = 22  # points that a number in a heat map needs
 _NO_FETCHING: list[str] = []  # base addresses that a chart may load from
 
 
@@ -64,7 +67,9 @@ def write_figures(
 
 def _drawn(spec: dict[str, Any], kind: str) -> bytes:
     if kind == "svg":
-        return str(vl_convert.vegalite_to_svg(spec, allowed_base_urls=_NO_FETCHING)).encode()
+        drawn = str(vl_convert.vegalite_to_svg(spec, allowed_base_urls=_NO_FETCHING))
+        # Vega numbers gradients through the whole process; equal figures shall be equal files.
+        return re.sub(r'(url\(#|id=")gradient_\d+', r"\1gradient", drawn).encode()
     if kind == "pdf":
         return bytes(vl_convert.vegalite_to_pdf(spec, allowed_base_urls=_NO_FETCHING))
     return bytes(vl_convert.vegalite_to_png(spec, ppi=_DPI, allowed_base_urls=_NO_FETCHING))
@@ -73,33 +78,49 @@ def _drawn(spec: dict[str, Any], kind: str) -> bytes:
 def print_spec(figure: Figure, style: Style) -> dict[str, Any]:
     """A complete Vega-Lite specification: rows, sizes and letters for print."""
     shown = as_panels(figure)
-    rows = prepared(shown, shown.rows)
+    rows = prepared(shown, shown.rows, width=style.width)
     spec = {**spec_of(shown), "datasets": {"rows": rows}, "config": _config(style, rows)}
+    across = len({row.get("x") for row in rows})
     if "facet" not in spec:
         width = min(style.width, 420) if figure.kind is Kind.RADAR else style.width
         height = {"height": round(0.86 * width)} if figure.kind is Kind.RADAR else {}
-        return {**spec, **height, "width": width, "autosize": {"type": "fit-x", "contains": "padding"}}
-    names = list(dict.fromkeys(row.get("panel") for row in rows))
-    columns = _columns(figure.kind, len(names), style)
-    beside = (9 if figure.kind is Kind.BARS else 4) * style.label  # names or numbers of the y axis
-    inner = {**spec["spec"], "width": max(60, style.width // columns - beside - 2 * style.label)}
+        fit = {"width": width, "autosize": {"type": "fit-x", "contains": "padding"}}
+        return _readable({**spec, **fit, **height}, figure.kind, (width - _NAMES * style.label) / across)
+    names = list(dict.fromkeys(row["panel"] for row in rows))
+    columns = _columns(figure.kind, len(names), across, style)
+    beside = _NAMES if figure.kind in (Kind.BARS, Kind.STACK) else 6  # letters of the y axis
+    width = style.width // columns - (beside + 2) * style.label
+    if figure.kind is Kind.HEAT:  # whose panels share the names
+        width = (style.width - _NAMES * style.label) // columns - 2 * style.label
+    height = {"height": round(0.8 * width)} if figure.kind in (Kind.LINES, Kind.POINTS) else {}
+    inner = _readable({**spec["spec"], "width": max(60, width), **height}, figure.kind, width / across)
     return {**spec, "columns": columns, "facet": {**spec["facet"], "sort": names}, "spec": inner}
+
+
+def _readable(spec: dict[str, Any], kind: Kind, cell: float) -> dict[str, Any]:
+    """A heat map without its numbers, where its cells are too narrow for them."""
+    if kind is not Kind.HEAT or cell >= _CELL:
+        return spec
+    return {**spec, "layer": spec["layer"][:1]}
 
 
 def as_panels(figure: Figure) -> Figure:
     """The figure with what a reader picks on the page as panels beside each other."""
     if not figure.pick:
         return figure
+    picks = list(dict.fromkeys(row.get("pick", ()) for row in figure.rows))
     rows: list[Row] = [
         {**row, "panel": ", ".join(filter(None, (*row.get("pick", ()), row.get("panel"))))}
-        for row in figure.rows
+        for row in sorted(figure.rows, key=lambda row: picks.index(row.get("pick", ())))
     ]
     several = len({row["panel"] for row in rows}) > 1
     return replace(figure, rows=rows, panel="panel" if several else "", pick=())
 
 
-def _columns(kind: Kind, panels: int, style: Style) -> int:
-    most = {Kind.LINES: 4, Kind.HEAT: 3}.get(kind, 2)
+def _columns(kind: Kind, panels: int, across: int, style: Style) -> int:
+    most = {Kind.LINES: 3, Kind.STACK: 3}.get(kind, 2)
+    if kind is Kind.HEAT:
+        most = max(1, min(3, round((style.width - _NAMES * style.label) / (across * _CELL + 20))))
     rows = math.ceil(panels / most)
     return math.ceil(panels / rows)  # four panels in two rows of two rather than three and one
 

@@ -128,32 +128,37 @@ def verdict(runs: Sequence[Scores], measure: str) -> str:
     higher = measures()[measure].higher
     best, other = sorted(runs, key=lambda s: s.mean(measure), reverse=higher)[:2]
     found = change(other, best, measure, mean_under)
-    difference = scaled(measure, best.mean(measure) - other.mean(measure))
     first, second = (f"{scaled(measure, scores.mean(measure)):.1f}" for scores in (best, other))
+    difference = scaled(measure, best.mean(measure) - other.mean(measure))
     by = with_interval(difference, found, scaled(measure, 1.0))
-    numbers = f"{measure} {first} against {second}, {by}"
-    of = f"Of {len(runs)} comparable runs, " if len(runs) > 2 else ""
-    next_best = f" (the next: {other.name})" if len(runs) > 2 else ""
+    several = len(runs) > 2
+    numbers = f"{measure} {first} against {second}{f' of {other.name}' if several else ''}, {by}"
+    of = f"Of {len(runs)} comparable runs, " if several else ""
     if found is not None and not found.clear:
         alike = "cannot be told apart under corruption"
-        if of:
+        if several:
             alike = "score most under corruption, and cannot be told apart"
-        return f"{of}{best.name} and {other.name} {alike}: {numbers}.{_keeping(best, other, measure)}"
-    most = "scores most" if higher else "has the lowest error"
-    than = most if of else f"{'scores more' if higher else 'has a lower error'} than {other.name}"
-    return f"{of}{best.name} {than} under corruption: {numbers}{next_best}.{_keeping(best, other, measure)}"
+        said = f"{best.name} and {other.name} {alike}"
+    elif several:
+        said = f"{best.name} {'scores most' if higher else 'has the lowest error'} under corruption"
+    else:
+        more = "scores more" if higher else "has a lower error"
+        said = f"{best.name} {more} than {other.name} under corruption"
+    return " ".join(filter(None, (f"{of}{said}: {numbers}.", _keeping(runs, best, other, measure))))
 
 
-def _keeping(best: Scores, other: Scores, measure: str) -> str:
-    """How much of their clean scores two runs keep."""
-    ours, theirs = kept(best, measure), kept(other, measure)
-    if not measures()[measure].higher or math.isnan(ours) or math.isnan(theirs):
+def _keeping(runs: Sequence[Scores], best: Scores, other: Scores, measure: str) -> str:
+    """Which run keeps most of its clean score, against the one that scores most (or the next after it)."""
+    shares = [kept(scores, measure) for scores in runs]
+    if not measures()[measure].higher or any(map(math.isnan, shares)):
         return ""
-    found = change(other, best, measure, share_kept)
-    return (
-        f" {best.name} keeps {100 * ours:.0f} % of its clean score against {100 * theirs:.0f} %: "
-        f"{with_interval(100 * (ours - theirs), found, 100.0, digits=0)}."
-    )
+    steady = runs[int(np.argmax(shares))]
+    against = other if steady is best else best
+    ours, theirs = kept(steady, measure), kept(against, measure)
+    by = with_interval(100 * (ours - theirs), change(against, steady, measure, share_kept), 100.0, digits=0)
+    most = "more" if len(runs) == 2 else "most"
+    numbers = f"{100 * ours:.0f} % against {100 * theirs:.0f} %, {by}"
+    return f"{steady.name} keeps {most} of its clean score: {numbers}."
 
 
 def with_interval(difference: float, found: Difference | None, unit: float, digits: int = 1) -> str:
@@ -167,7 +172,7 @@ def with_interval(difference: float, found: Difference | None, unit: float, digi
         return words
     low, high = unit * found.interval.low, unit * found.interval.high
     clear = "clear" if found.clear else "not clear"
-    return f"{words} (95 %: {low:+z.{digits}f} to {high:+z.{digits}f}), {clear}"
+    return f"{words} (95 %: {low:+z.{digits}f} to {high:+z.{digits}f}, {clear})"
 
 
 # One run

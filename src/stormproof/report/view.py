@@ -30,7 +30,7 @@ from stormproof.results.interval import Interval
 from stormproof.results.scores import NAMED, Scores, disambiguate_names
 
 _MEAN, _LEFT = "mean over its conditions", "% of P left"  # where the conditions are no benchmark or suite
-_ALWAYS = ("model", "dataset", "measure", "P", "images", "conditions")
+_GROUND = ("dataset", "images", "conditions")  # what numbers rest on
 _FIRST = ("grid", "conditions")  # figures for the first screen, where there is none of what is left
 _FEW = 100  # images below which a notice says so
 UNTAGGED = "(no tag)"
@@ -182,20 +182,39 @@ def only_grouped(view: View, tag: str) -> View:
 
 
 def summary(runs: Sequence[Scores], measure: str) -> Table:
-    """A line per run: its headline numbers, and how much they rest on."""
+    """A line per run: its headline numbers, and how much they rest on.
+
+    What is the same for all runs is in the title instead.
+    """
     lines = [_line(scores, measure) for scores in runs]
     means = [scores for scores, line in zip(runs, lines, strict=True) if line[_MEAN] is not None]
-    always = _ALWAYS if means and len(means) == len(runs) else (*_ALWAYS, "mPC", "rPC")
-    columns = [name for name in lines[0] if name in always or any(line[name] is not None for line in lines)]
+    named = measures()[measure].higher and len(means) < len(runs)
+    always = ("model", "measure", "P", *(("mPC", "rPC") if named else ()))
+    alike = [name for name in _GROUND if len({line[name] for line in lines}) == 1]
+    same = {name: lines[0][name] for name in alike if name == "dataset" or isinstance(lines[0][name], int)}
+    held = [name for name in lines[0] if any(line[name] is not None for line in lines) or name in always]
+    columns = [name for name in held if name not in same]
     names = {scores.mean_name(measure if measure in scores.cells else scores.headline) for scores in means}
     heads = {_MEAN: names.pop(), f"95 % of {_MEAN}": "95 % of the mean"} if len(names) == 1 else {}
     return Table(
         "summary",
-        "Runs",
+        _summary_title(same),
         tuple(heads.get(name, name) for name in columns),
         [[line[name] for name in columns] for line in lines],
         note=_explained(runs, columns),
     )
+
+
+def _summary_title(same: Mapping[str, Cell]) -> str:
+    """
+    >>> _summary_title({"dataset": "val2017", "images": 500, "conditions": 75})
+    'Runs on val2017, 500 images, 75 conditions'
+    """
+    dataset, images, conditions = (same.get(name) for name in _GROUND)
+    words = [f"Runs on {dataset}" if dataset is not None else "Runs"]
+    words += [counted(images, "image")] if isinstance(images, int) else []
+    words += [counted(conditions, "condition")] if isinstance(conditions, int) else []
+    return ", ".join(words)
 
 
 def _explained(runs: Sequence[Scores], columns: Sequence[str]) -> str:

@@ -59,12 +59,12 @@ def read_folder(folder: Path) -> list[Submission]:
     """Every submission below a folder, in the order of file names; the first bad file is refused by name."""
     paths = sorted(folder.rglob("*.json"))
     if not paths:
-        raise InvalidOption(f"{folder} holds no submissions: no file ends in .json.")
+        raise InvalidOption(f"{folder} contains no submissions: there is no .json file.")
     return [read_submission(path) for path in paths]
 
 
 def ranked(submissions: Iterable[Submission]) -> list[Entry]:
-    """Entries by contest, best first; incomplete ones last and without a rank."""
+    """Entries by contest, best first; incomplete ones come last and have no rank."""
     unique = {as_json(s): s for s in submissions}
     slugs = _slugs(unique)
     contests: dict[tuple[str, ...], list[tuple[str, Submission]]] = {}
@@ -102,7 +102,7 @@ def _slugs(texts: Mapping[str, Submission]) -> dict[str, str]:
 
 
 def build_site(submissions: Sequence[Submission], out: Path) -> list[Path]:
-    """Write the pages; what was there under the same names is replaced."""
+    """Write the pages, over any earlier ones."""
     entries = ranked(submissions)
     make_folder(out / "models")
     make_folder(out / "assets")

@@ -96,7 +96,7 @@ class Submission(_Part):
     @classmethod
     def _known(cls, value: str) -> str:
         if value not in measures():
-            raise ValueError(f"is not a measure of Stormproof; those are {', '.join(list(measures())[:3])}")
+            raise ValueError(f"is not a measure of Stormproof, such as {', '.join(list(measures())[:3])}")
         return value
 
     @field_validator("conditions", "grid")
@@ -106,9 +106,9 @@ class Submission(_Part):
             try:
                 parsed = Condition.parse(text)
             except InvalidCondition as error:
-                raise ValueError(f"holds no condition: {error}") from None
+                raise ValueError(f"contains an invalid condition: {error}") from None
             if str(parsed) != text:
-                raise ValueError(f"holds {text!r}, which is written {str(parsed)!r}")
+                raise ValueError(f"contains {text!r}, which should be written {str(parsed)!r}")
         return value
 
     @model_validator(mode="after")
@@ -183,7 +183,7 @@ def read_submission(path: Path) -> Submission:
     try:
         if path.stat().st_size > _LARGEST:
             raise InvalidOption(
-                f"{path}: {path.stat().st_size} bytes; a submission takes at most {_LARGEST}."
+                f"{path} has {path.stat().st_size} bytes; a submission has at most {_LARGEST}."
             )
         content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
     except (OSError, UnicodeDecodeError) as error:
@@ -199,12 +199,8 @@ def parse_submission(content: Mapping[str, Any], source: str) -> Submission:
     """A submission from its JSON."""
     given = content.get("digest")
     if given != digest(content):
-        what = (
-            "is missing"
-            if given is None
-            else "is not that of the content, which was changed after it was made"
-        )
-        raise InvalidOption(f"{source}: digest {what}; make the file anew with 'stormproof submit'.")
+        what = "is missing" if given is None else "does not match the content, which was changed since"
+        raise InvalidOption(f"{source}: digest {what}. Make the file again with 'stormproof submit'.")
     try:
         rest = {key: value for key, value in content.items() if key != "digest"}
         return Submission.model_validate_json(json.dumps(rest), strict=True)
@@ -233,7 +229,7 @@ def submission_of(run: Run, *, measure: str | None = None, note: str = "") -> Su
     if chosen not in scores:
         raise InvalidOption(f"{run.folder} has no {chosen}; it has {', '.join(scores)}.")
     if not measures()[chosen].aggregate:
-        raise InvalidOption(f"{chosen} is not a measure that a mean over conditions says anything about.")
+        raise InvalidOption(f"{chosen} cannot be submitted: its mean over conditions has no meaning.")
     grid = {text: value for text, value in scores.cells[chosen].items() if math.isfinite(value)}
     conditions = tuple(text for text in record.conditions if text != "clean")
     return Submission(

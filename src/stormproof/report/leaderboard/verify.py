@@ -34,7 +34,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What running again gave. `surprises` are other things that do not fit: another model, other images."""
+    """The cells run again. `surprises` are other mismatches: another model, other images."""
 
     cells: tuple[Cell, ...]
     surprises: tuple[str, ...]
@@ -59,9 +59,7 @@ def chosen_cells(submission: Submission, count: int, seed: int) -> list[str]:
     """Clean, and random conditions among those that have a score."""
     held = [text for text in submission.conditions if text in submission.grid]
     if not held or "clean" not in submission.grid:
-        raise InvalidOption(
-            "The submission holds no grid to check: means over severities cannot be run again."
-        )
+        raise InvalidOption("The submission has no grid to check: means over severities cannot be run again.")
     return ["clean", *random.Random(seed).sample(held, min(count, len(held)))]
 
 
@@ -114,10 +112,12 @@ def _surprises(submission: Submission, run: Run) -> tuple[str, ...]:
         ("dataset.images", submission.dataset.images, record.images),
     )
     found = [
-        f"{field} is {theirs}, here {ours}" for field, theirs, ours in sides if theirs not in (None, ours)
+        f"{field} is {theirs} in the submission, {ours} here"
+        for field, theirs, ours in sides
+        if theirs not in (None, ours)
     ]
     found += [
-        f"recipes.{name} is {submission.recipes[name]}, here {version}"
+        f"recipes.{name} is {submission.recipes[name]} in the submission, {version} here"
         for name, version in record.recipes.items()
         if submission.recipes.get(name, version) != version
     ]

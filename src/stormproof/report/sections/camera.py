@@ -29,6 +29,7 @@ def object_errors(scope: Scope) -> Section | None:
         "PMD object missed, others found; MD all objects of an image missed.",
         (_map_against_mce(runs), _flaws(runs)),
         tables,
+        short="Object errors",
     )
 
 

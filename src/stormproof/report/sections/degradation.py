@@ -51,6 +51,7 @@ def degradation(scope: Scope) -> Section | None:
         "reference's loss. Noise counts with severities 1 to 3, as in kamann.",
         (*_figures(scope, ratios), radar),
         (table,),
+        short="Degradation",
     )
 
 

@@ -32,6 +32,7 @@ from stormproof.results.scores import Scores, mean_of
 Shown = Sequence[tuple[Scores, str]]  # runs, each with the measure it is shown by
 ALL, MEAN = "all corruptions", "mean"
 ABSOLUTE, RELATIVELY = "absolute", "relative to clean"
+_BARS = 7  # runs that bars beside each other can show
 _CLASSES = 30  # in the figure; the table has all
 
 
@@ -49,8 +50,17 @@ def kept_by_group(runs: Sequence[Scores], measure: str) -> Figure:
             {"x": group, "series": run.name, **_share(run, measure, partial(_group_share, members))}
             for group, members in groups.items()
         ]
+    title = f"Share of the clean {measure} that is left, by group of corruptions"
+    if len(runs) > _BARS:
+        order = {row["series"]: row["y"] for row in rows if row["x"] == ALL}
+        cells: list[Row] = [{"x": row["x"], "y": row["series"], "v": row["y"]} for row in rows]
+        cells.sort(key=lambda row: -order[row["y"]])
+        return Figure(
+            "kept", title, Kind.HEAT, Axis("group", names=True), Axis("model", names=True), cells,
+            value=RELATIVE.title, top=100.0,
+        )  # fmt: skip
     return Figure(
-        "kept", f"Share of the clean {measure} that is left, by group of corruptions", Kind.BARS,
+        "kept", title, Kind.BARS,
         Axis("group", names=True), RELATIVE, rows, series="model", by_run=True,
         note="Lines are 95 % intervals for new images like these." if any("low" in r for r in rows) else "",
     )  # fmt: skip
@@ -204,6 +214,7 @@ def by_class(scope: Scope) -> Section | None:
         f"{kind} of a class under corruption, in per cent of the same class on clean images.",
         (figure,),
         (Table("classes", "Classes", columns, lines, note=few),),
+        short="Classes",
     )
 
 
@@ -253,6 +264,7 @@ def clean_gains(scope: Scope) -> Section | None:
         "Where they do, a model that is better on clean images is better under corruption by as much.",
         (figure,),
         (*_gains(scope, whole, name), *_measures(whole)),
+        short="Clean gains",
     )
 
 

@@ -52,6 +52,7 @@ def detection_rates(scope: Scope) -> Section | None:
         "A deployed detector keeps the threshold it was tuned to, so thresholds are fixed on clean images.",
         (figure,),
         (table, *_lost(runs)),
+        short="People",
     )
 
 
@@ -144,6 +145,7 @@ def predicted(scope: Scope) -> Section | None:
         "normalised by each model's own clean score.",
         figures,
         (table,),
+        short="Prediction",
     )
 
 

@@ -68,6 +68,7 @@ def by_severity(scope: Scope) -> Section | None:
         "How scores fall with severity",
         "Every curve starts at severity 0, the clean score.",
         tuple(figures),
+        short="By severity",
     )
 
 
@@ -129,6 +130,7 @@ def against_size(scope: Scope) -> Section | None:
         "Does the size of the change explain the loss?",
         "Of two corruptions with equal RMSE or SNR, the higher one does less harm than its size suggests.",
         (by_rmse, by_snr),
+        short="Size of change",
     )
 
 

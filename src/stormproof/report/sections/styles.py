@@ -54,6 +54,7 @@ def sequences(scope: Scope) -> Section | None:
         "Along the strength of style",
         "Objects below 32² pixels are small, from 96² large. rAP is AP as a share of the clean AP.",
         (figure, _distances(curves)),
+        short="Style",
     )
 
 

@@ -44,7 +44,7 @@
     const base = themes[theme];
     const longest = rows.reduce((most, row) => Math.max(most, (row.series ?? "").length), 0); // letters of a name
     const columns = Math.max(1, Math.floor((width - 60) / (30 + Math.min(280, 7 * longest))));
-    return { ...base, legend: { ...base.legend, columns, titleLimit: width < 600 ? 150 : 320,
+    return { ...base, legend: { ...base.legend, columns, titleLimit: width < 600 ? 220 : 320,
       gradientLength: Math.min(180, Math.round(width / 4)) } };
   };
 
@@ -95,7 +95,7 @@
       if (width < 600) inner.layer.forEach(({ encoding: { y } }) => { y.axis = { ...y.axis, labelLimit: 150 }; });
       if (count("x") * 30 > (spec.facet ? inner.width + 8 : width - 170)) inner.layer = inner.layer.slice(0, 1);
     } else if (kind === "points" && width < 700) { // no room for words: they are in the tooltips
-      if (inner.layer) inner.layer = inner.layer.filter((layer) => layer.mark.type !== "text");
+      if (inner.layer) inner.layer = inner.layer.filter((layer) => !layer.encoding.text);
     } else if (kind === "radar") {
       spec.width = Math.min(width, 560);
       inner.height = Math.round(spec.width * 0.86);
