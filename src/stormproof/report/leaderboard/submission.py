@@ -24,7 +24,6 @@ from stormproof.results.run import Run
 from stormproof.results.scores import mean_of
 from stormproof.results.sets import sets_of
 
-SCHEMA = 1
 _SAME = 1e-9  # what rounding in JSON may cost
 _LARGEST = 4 << 20  # bytes of a file: a full grid takes some kilobytes
 _BLOCK = 1 << 20  # bytes read at a time
