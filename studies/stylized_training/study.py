@@ -22,7 +22,7 @@ from values import TRAININGS, Trained, Value, gain, mean, measured, pooled, seed
 import stormproof as sp
 from stormproof.corruptions.groups import MICHAELIS
 from stormproof.models.builtin import FOLDER as PACKAGE
-from stormproof.results.interval import Interval, around, percentile
+from stormproof.results.interval import Interval, around
 
 HERE = Path(__file__).parent
 WEIGHTS = HERE / "weights"
@@ -42,7 +42,7 @@ def plus_minus(value: Value) -> str:
 
 
 def from_to(value: Value) -> str:
-    interval = percentile(*value)
+    interval = around(*value)
     return f"{interval.estimate:+.1f} ({interval.low:+.1f} to {interval.high:+.1f})"
 
 
@@ -139,7 +139,7 @@ def findings(found: Trained) -> str:
                 for d in PAPER.values()
             ]
             ours = mean([found[one, s]["AP"][name].less(found[other, s]["AP"][name]) for s in seeds])
-            verdict = agreement(theirs, percentile(*ours))
+            verdict = agreement(theirs, around(*ours))
             rows.append([f"{one} − {other}", name, *(f"{t:+.1f}" for t in theirs), from_to(ours), verdict])
     return table(["", "", *PAPER, "the street, here", "the same way?"], rows)
 
