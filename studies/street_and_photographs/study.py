@@ -53,7 +53,8 @@ def relative(run: sp.Run, corruptions: Sequence[str]) -> Relative:
     cells, spread = scores.cells[MEASURE], scores.spread(MEASURE)
     by_name = {Condition.parse(text).corruption: text for text in cells}
     estimate = np.array([cells[by_name[name]] / cells["clean"] for name in corruptions])
-    replicates = np.stack([spread[by_name[name]] / spread["clean"] for name in corruptions], axis=1)
+    halves = {text: drawn[1:] for text, drawn in spread.items()}  # the first is the score less its optimism
+    replicates = np.stack([halves[by_name[name]] / halves["clean"] for name in corruptions], axis=1)
     return Relative(cells["clean"], estimate, replicates)
 
 

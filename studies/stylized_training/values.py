@@ -14,7 +14,7 @@ TRAININGS = ("standard", "stylized", "combined")
 
 
 class Value(NamedTuple):
-    """A number in points, and its replicates over images."""
+    """A number in points, and what was drawn for it: less its optimism, then on halves of the images."""
 
     estimate: float
     replicates: np.ndarray
