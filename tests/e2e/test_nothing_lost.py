@@ -117,7 +117,7 @@ def test_ctrl_c_says_how_to_go_on(long_scene: str, here: Path) -> None:
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=STUCK)
     assert process.returncode == 130
-    assert "Stopped; what was finished is kept." in errors
+    assert "Stopped; finished chunks are kept." in errors
     assert f"Continue with: stormproof run --model {MODELS}:gated_boxes" in errors
     assert "Traceback" not in errors
     _wait_for_silence(process.pid)

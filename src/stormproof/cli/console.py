@@ -37,6 +37,10 @@ def printable(text: str) -> str:
 class SafeConsole(Console):
     """A console whose terminal no printed name can control."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._width = None  # read whenever something is printed, not once when this is imported
+
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else printable(text), style, control)
