@@ -37,7 +37,7 @@ INPUTS = ("any", "scores", "errors", "sequence", "reference", "error reference")
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A function of grids, its name among the aggregates, and its column in the summary (None: it has none)."""
+    """A function of grids, its name, and its column in the summary (None: it has none)."""
 
     given: str
     name: str
