@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from scipy.optimize import nnls
+from scipy.stats import t as student
 
 from report.conftest import toy_scores
 from results.conftest import MODELS
@@ -23,14 +24,28 @@ from stormproof.report.sentences import change, share_kept
 from stormproof.report.sources import run_scores
 from stormproof.report.view import make_view
 from stormproof.report.worst import LISTED, each_image_once, table, worst_first
-from stormproof.results.interval import Z
 from stormproof.results.run import Run
 from stormproof.results.scores import Replicates, Scores
 from stormproof.results.worst import worst_images
 
 Vector = npt.NDArray[np.float64]
 NOISE = KAMANN["noise"]
-COUNT = 200  # replicates
+COUNT = 200  # halves of the images that replicates are of
+OPTIMISM = 0.004
+
+
+def drawn_around(value: float, rng: np.random.Generator, spread: float) -> Vector:
+    """What intervals follow from: the score less its optimism, then the score on random halves."""
+    return np.concatenate([[value - OPTIMISM], value + rng.normal(0, spread, COUNT)])
+
+
+def span(estimate: float, drawn: Vector, images: int = 500) -> tuple[Any, Any]:
+    """The 95 % interval by its definition: Student's t times the halves' deviation, optimism at one end."""
+    known = drawn[1:][np.isfinite(drawn[1:])]
+    reach = float(student.ppf(0.975, images - 1)) * known.std(ddof=1)
+    optimism = estimate - drawn[0]
+    low, high = estimate - reach - max(0.0, optimism), estimate + reach + max(0.0, -optimism)
+    return pytest.approx(100 * low), pytest.approx(100 * high)
 
 
 def severities(corruption: str) -> range:
@@ -51,7 +66,7 @@ def scored(
     replicates = None
     if spread:
         rng = np.random.default_rng(seed + 100)
-        drawn = {text: value + rng.normal(0, spread, COUNT) for text, value in held.items()}
+        drawn = {text: drawn_around(value, rng, spread) for text, value in held.items()}
         replicates = Replicates({measure: drawn}, {})
     made = toy_scores(name, cells={measure: held}, conditions=tuple(held), replicates=replicates)
     return Scores(**{**{f: getattr(made, f) for f in made.__dataclass_fields__}, **more})
@@ -190,25 +205,24 @@ def test_what_is_left_by_group_with_intervals() -> None:
         texts = [f"{n}@{s}" for n in members for s in range(1, 6)]
         value = np.mean([net.score("AP", text) for text in texts]) / net.score("AP")
         spread = np.mean([drawn[text] for text in texts], axis=0) / drawn["clean"]
-        half = Z * spread.std(ddof=1) + abs(spread.mean() - value)
         row = rows[group]
         assert row["y"] == pytest.approx(100 * value)
-        assert (row["low"], row["high"]) == (
-            pytest.approx(100 * (value - half)),
-            pytest.approx(100 * (value + half)),
-        )
+        assert (row["low"], row["high"]) == span(value, spread)
 
 
-def test_plus_minus_is_half_the_interval() -> None:
+def test_the_summary_has_whole_intervals() -> None:
     names = [name for members in MICHAELIS.values() for name in members]
     net = scored("net", names, 5, "AP", spread=0.01)
     summary = make_view([net]).summary
     line = dict(zip(summary.columns, summary.rows[0], strict=True))
-    for name in ("P", "mPC", "rPC"):
-        interval = net.interval(name, "AP")
-        assert line[f"± {name}"] == pytest.approx(100 * (interval.high - interval.low) / 2)
-    some = toy_scores(replicates=None)
-    assert "± P" not in make_view([some]).summary.columns
+    assert net.replicates is not None
+    drawn = net.replicates.cells["AP"]
+    low, high = span(net.score("AP"), drawn["clean"])
+    assert [float(end) for end in str(line["95 % of P"]).split(" – ")] == [
+        pytest.approx(low.expected, abs=0.05), pytest.approx(high.expected, abs=0.05),
+    ]  # fmt: skip
+    assert {"95 % of mPC", "95 % of rPC"} <= {*line}
+    assert "95 % of P" not in make_view([toy_scores()]).summary.columns
 
 
 def test_rmse_in_grey_levels_and_snr_in_decibels(runs: dict[str, Path]) -> None:
@@ -354,7 +368,7 @@ def two(spread: float = 0.0) -> tuple[Scores, Scores]:
     ):
         row = {"clean": 0.5, **{f"{n}@{s}": v for n, v in levels.items() for s in range(1, 6)}}
         rng = np.random.default_rng(seed)
-        drawn = {text: value + rng.normal(0, spread, COUNT) for text, value in row.items()}
+        drawn = {text: drawn_around(value, rng, spread) for text, value in row.items()}
         replicates = Replicates({"AP": drawn}, {}) if spread else None
         made.append(toy_scores(name, cells={"AP": row}, conditions=tuple(row), replicates=replicates))
     return made[0], made[1]
@@ -395,9 +409,10 @@ def test_the_headline_of_a_comparison_is_that_of_its_table(runs: dict[str, Path]
         np.mean([r.cells["AP"][t] for t in first.conditions if t != "clean"], axis=0)
         for r in (first.replicates, second.replicates)
     ]
-    low, high = np.nanquantile(drawn[1] - drawn[0], (0.025, 0.975), method="weibull")
-    assert low < high
-    assert (mean_line[4], mean_line[5]) == (pytest.approx(100 * low), pytest.approx(100 * high))
+    assert first.images is not None
+    found = span(mean_line[3] / 100, drawn[1] - drawn[0], first.images)  # type: ignore[operator]
+    assert (mean_line[4], mean_line[5]) == found
+    assert mean_line[4] < mean_line[5]  # type: ignore[operator]
 
 
 def test_the_verdict_names_the_difference_and_its_interval() -> None:
@@ -410,11 +425,11 @@ def test_the_verdict_names_the_difference_and_its_interval() -> None:
         np.mean([s.cells["AP"][t] for t in old.conditions if t != "clean"], axis=0) / s.cells["AP"]["clean"]
         for s in (old.replicates, new.replicates)
     ]
-    low, high = np.quantile(kept[1] - kept[0], (0.025, 0.975), method="weibull")
-    assert (found.interval.low, found.interval.high) == (pytest.approx(low), pytest.approx(high))
+    ends = span((0.7 - 0.6) / 3 / 0.5, kept[1] - kept[0])
+    assert (100 * found.interval.low, 100 * found.interval.high) == ends
     said = make_view([old, new]).sentences[0]
     assert "new scores more than old under corruption: AP 23.3 against 20.0, +3.3 (95 %: " in said
-    interval = f"(95 %: {100 * low:+.0f} to {100 * high:+.0f}, clear)"
+    interval = f"(95 %: {ends[0].expected:+.0f} to {ends[1].expected:+.0f}, clear)"
     assert f"new keeps more of its clean score: 47 % against 40 %, +7 {interval}." in said
     with pytest.raises(Exception, match="published numbers have no images"):
         verdict(old, new, "AP", changes_of(old, new, "AP"))  # made by hand: no run, so nothing to pair

@@ -34,7 +34,7 @@ def test_the_summary_has_the_papers_numbers() -> None:
     view = make_view([weather_scores()])
     line = dict(zip(view.summary.columns, view.summary.rows[0], strict=True))
     assert line["P"] == 40.0
-    assert view.summary.title == "Runs on toy, 500 images, 20 conditions"
+    assert view.summary.title == "AP of runs on toy, 500 images, 20 conditions"
     assert line["mPC"] == pytest.approx((34 + 34 + 22 + 40) / 4)
     assert line["rPC"] == pytest.approx(100 * 32.5 / 40)
     assert "mPC: mean under corruption, over weather" in view.summary.note
@@ -202,5 +202,5 @@ def test_unknown_measure_and_reference_are_named() -> None:
 def test_the_json_is_for_machines() -> None:
     content = json.loads(as_json(make_view([toy_scores()])))
     assert content["version"] == 1
-    assert content["summary"]["rows"][0][2] == 40.0
+    assert content["summary"]["rows"][0][1] == 40.0
     assert {section["id"] for section in content["sections"]} >= {"grid", "curves"}

@@ -134,7 +134,7 @@ def _agree_with_views(folder: Path, scores: Scores, measure: str) -> None:
         if interval and (sure := scores.intervals(measure)["P"]).se >= 0:
             assert line["95 % of P"] == f"{100 * sure.low:.1f} – {100 * sure.high:.1f}"
     view = compare_view(*(scores_of(str(folder))[0] for _ in range(2)), measure=measure)
-    for table in (t for section in view.sections if section.id == "changes" for t in section.tables):
+    for table in (t for t in view.tables() if t.id == "changes"):
         found = {row[0]: row[1:4] for row in table.rows}
         for name, value in {"clean": scores.score(measure), **scores.by_corruption(measure)}.items():
             if not math.isnan(value):

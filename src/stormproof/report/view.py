@@ -30,7 +30,8 @@ from stormproof.results.interval import Interval
 from stormproof.results.scores import NAMED, Scores, disambiguate_names
 
 _MEAN, _LEFT = "mean over its conditions", "% of P left"  # where the conditions are no benchmark or suite
-_GROUND = ("dataset", "images", "conditions")  # what numbers rest on
+_GROUND = ("measure", "dataset", "images", "conditions")  # what numbers are of
+_INCOMPLETE = "incomplete"
 _FIRST = ("grid", "conditions")  # figures for the first screen, where there is none of what is left
 _FEW = 100  # images below which a notice says so
 UNTAGGED = "(no tag)"
@@ -189,13 +190,15 @@ def summary(runs: Sequence[Scores], measure: str) -> Table:
     lines = [_line(scores, measure) for scores in runs]
     means = [scores for scores, line in zip(runs, lines, strict=True) if line[_MEAN] is not None]
     named = measures()[measure].higher and len(means) < len(runs)
-    always = ("model", "measure", "P", *(("mPC", "rPC") if named else ()))
+    always = ("model", "P", *(("mPC", "rPC") if named else ()))
     alike = [name for name in _GROUND if len({line[name] for line in lines}) == 1]
-    same = {name: lines[0][name] for name in alike if name == "dataset" or isinstance(lines[0][name], int)}
+    same = {name: lines[0][name] for name in alike if not str(lines[0][name]).startswith(_INCOMPLETE)}
     held = [name for name in lines[0] if any(line[name] is not None for line in lines) or name in always]
     columns = [name for name in held if name not in same]
     names = {scores.mean_name(measure if measure in scores.cells else scores.headline) for scores in means}
-    heads = {_MEAN: names.pop(), f"95 % of {_MEAN}": "95 % of the mean"} if len(names) == 1 else {}
+    heads = {f"95 % of {_LEFT}": "95 % of that"}
+    if len(names) == 1:
+        heads |= {_MEAN: names.pop(), f"95 % of {_MEAN}": "95 % of the mean"}
     return Table(
         "summary",
         _summary_title(same),
@@ -207,11 +210,12 @@ def summary(runs: Sequence[Scores], measure: str) -> Table:
 
 def _summary_title(same: Mapping[str, Cell]) -> str:
     """
-    >>> _summary_title({"dataset": "val2017", "images": 500, "conditions": 75})
-    'Runs on val2017, 500 images, 75 conditions'
+    >>> _summary_title({"measure": "AP", "dataset": "val2017", "images": 500, "conditions": 75})
+    'AP of runs on val2017, 500 images, 75 conditions'
     """
-    dataset, images, conditions = (same.get(name) for name in _GROUND)
-    words = [f"Runs on {dataset}" if dataset is not None else "Runs"]
+    measure, dataset, images, conditions = (same.get(name) for name in _GROUND)
+    words = [f"{measure} of runs" if measure is not None else "Runs"]
+    words[0] += f" on {dataset}" if dataset is not None else ""
     words += [counted(images, "image")] if isinstance(images, int) else []
     words += [counted(conditions, "condition")] if isinstance(conditions, int) else []
     return ", ".join(words)
@@ -258,7 +262,7 @@ def _line(scores: Scores, measure: str) -> dict[str, Cell]:
     conditions: Cell = len(scores.corrupted) or None
     if scores.missing:
         of = len(scores.missing) + len(scores.corrupted)
-        conditions = f"incomplete: {len(scores.missing)} of {of} missing"
+        conditions = f"{_INCOMPLETE}: {len(scores.missing)} of {of} missing"
     return {**found, "dataset": scores.dataset, "images": scores.images, "conditions": conditions}
 
 
