@@ -12,7 +12,8 @@ import pytest
 
 from stormproof.core.errors import DatasetError
 from stormproof.core.sample import RLE
-from stormproof.datasets import ade20k, cityscapes, kitti, open_dataset
+from stormproof.datasets import ade20k, cityscapes, find_writer, kitti, open_dataset
+from stormproof.datasets.writing import Destination
 
 Build = Callable[..., str]
 
@@ -104,6 +105,21 @@ def test_cityscapes_instances_groups_and_trailers(build: Build) -> None:
     labels = truth.semantic.labels
     assert (labels[0, 0], labels[5, 0], labels[9, 5], labels[15, 3], labels[15, 11]) == (10, 0, 13, 11, 255)
     assert dataset.category_ids == (24, 25, 26, 27, 28, 31, 32, 33)
+
+
+@pytest.mark.parametrize("option", ["", ",excuse_caravans=true"])
+def test_cityscapes_copies_excuse_what_the_original_excuses(
+    build: Build, tmp_path: Path, option: str
+) -> None:
+    original = open_dataset(build("cityscapes") + option)
+    writer = find_writer("cityscapes")
+    names = {"classes": original.classes, "semantic_classes": original.semantic_classes}
+    destination = Destination(tmp_path / "copy", **names)
+    writer.write(destination, "aachen_000000_000019", original[0])
+    ours, theirs = open_dataset(str(writer.spec(destination))).truth(0), original.truth(0)
+    np.testing.assert_array_equal(ours.semantic.labels, theirs.semantic.labels)
+    for field in ("ids", "labels", "boxes", "crowd", "ignore"):
+        np.testing.assert_array_equal(getattr(ours.instances, field), getattr(theirs.instances, field))
 
 
 def polygon_file() -> str:

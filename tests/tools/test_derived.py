@@ -124,6 +124,37 @@ def test_an_archive_can_be_copied(tmp_path: Path) -> None:
     assert stored.truth(0).instances.area.tolist() == [33.5]
 
 
+@pytest.mark.parametrize("layout", ["images", "yolo"])
+def test_images_of_similar_names_do_not_overwrite_each_other(tmp_path: Path, layout: str) -> None:
+    """a/b and c/b share a file name, a/b and a_b share an id once it is one, and a-b is a_b in Cityscapes."""
+    names = ("a/b", "a-b", "a_b", "c/b")
+    rows, pixels = [], np.random.default_rng(0).integers(0, 256, (4, 20, 30, 3), np.uint8)
+    for k, name in enumerate(names):
+        (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        PIL.Image.fromarray(pixels[k]).save(tmp_path / "in" / f"{name}.png")
+        rows.append({"id": k, "file_name": f"{name}.png", "width": 30, "height": 20})
+    kinds = [{"id": 1, "name": "car"}]
+    (tmp_path / "in.json").write_text(json.dumps({"images": rows, "annotations": [], "categories": kinds}))
+    data = f"coco:{tmp_path / 'in.json'},images={tmp_path / 'in'}"
+    versions = (Version(), Version("gamma_damage@2"))
+    made = order(layout, *versions, data=data)
+    assert make_dataset(made, tmp_path / "out") == (8, [])
+    listed = read_manifest(tmp_path / "out")
+    assert len({copy.path for copy in listed}) == len({copy.sha256 for copy in listed}) == 8
+    assert all(check(tmp_path / "out", copy) is None for copy in listed)
+    stems = [Path(copy.path).stem for copy in listed]
+    assert len({stem.replace("_", "-").casefold() for stem in stems}) == 8
+
+
+def test_versions_of_one_image_do_not_overwrite_another(tmp_path: Path) -> None:
+    for k, name in enumerate(("x", "x-gamma_damage")):
+        PIL.Image.fromarray(np.full((20, 30, 3), 40 * k + 60, np.uint8)).save(tmp_path / f"{name}.png")
+    versions = (Version(), Version("gamma_damage@2"))
+    made = order("images", *versions, data=f"images:{tmp_path}")
+    assert make_dataset(made, tmp_path / "out") == (4, [])
+    assert all(check(tmp_path / "out", copy) is None for copy in read_manifest(tmp_path / "out"))
+
+
 def test_a_stopped_run_goes_on_and_gives_the_same_files(tmp_path: Path) -> None:
     made, whole, part = order(), tmp_path / "whole", tmp_path / "part"
     make_dataset(made, whole)

@@ -273,12 +273,22 @@ def id_map(sample: Sample, classes: Sequence[str], semantic_classes: Sequence[st
         label = BY_NAME.get(classes[int(objects.labels[k])])
         if label is None or not label.has_instances:
             continue
-        if objects.crowd[k] or objects.ignore[k]:
-            ids[mask.to_mask() & (ids > 0)] = label.id  # a caravan excuses every class and has none itself
+        if _is_caravan(objects, k):
+            ids[mask.to_mask() & (ids == 0)] = objects.ids[k]
+        elif objects.crowd[k] or objects.ignore[k]:
+            ids[mask.to_mask() & (ids > 0)] = label.id
         else:
             ids[mask.to_mask()] = label.id * 1000 + counts.setdefault(label.id, 0)
             counts[label.id] += 1
     return ids
+
+
+def _is_caravan(objects: Instances, k: int) -> bool:
+    """Whether an object excuses every class, as `_instances` says of caravans and trailers."""
+    number = int(objects.ids[k])
+    label = BY_ID.get(number // 1000 or number)
+    excuses = label is not None and label.has_instances and label.train_id == IGNORE
+    return excuses and bool(objects.ignore[k]) and np.count_nonzero(objects.ids == number) == len(CLASSES)
 
 
 def _label_ids(ids: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -324,7 +334,8 @@ def _drops(destination: Destination) -> str:
 
 
 def _spec(destination: Destination) -> Spec:
-    return Spec("cityscapes", str(destination.root), {"split": destination.split})
+    # Only a dataset read with the option has caravans to write, so the copy says what the original said.
+    return Spec("cityscapes", str(destination.root), {"split": destination.split, "excuse_caravans": "true"})
 
 
 WRITER = Writer(_write, _spec, _lacks, _drops)

@@ -145,10 +145,10 @@ def make_image(order: Order, out: Path, index: int) -> Done:
         files = []
         for part in order.parts:
             destination = destination_of(order, part, out)
-            for version in part.versions:
+            for version, stem in zip(part.versions, _file_names(order, part)[index], strict=True):
                 # Context is dropped: the right-hand image of a stereo pair would not be corrupted.
                 made = replace(version.make(sample, dataset, order.seed), context=Context())
-                path, record = writer.write(destination, _stem(dataset, index, version, order), made)
+                path, record = writer.write(destination, stem, made)
                 files.append({
                     "path": path.relative_to(out).as_posix(),
                     "folder": part.folder,
@@ -166,27 +166,43 @@ def make_image(order: Order, out: Path, index: int) -> Done:
         return Done(index, name, error=str(error))
 
 
-def _stem(dataset: Dataset, index: int, version: Version, order: Order) -> str:
-    """The file name without extension: the image's, and the style's if one image has several versions."""
-    name = str(dataset.ids[index])
-    path = image_path(dataset, index)
-    unique = path is not None and _stems(order.data)[path.stem] == 1
-    stem = path.stem if path is not None and unique else name.replace("/", "_")
+@lru_cache(maxsize=8)
+def _file_names(order: Order, part: Part) -> list[list[str]]:
+    """The file name, without extension, of every version of every image: no two are the same."""
+    dataset = _opened(order.data)
+    paths = [image_path(dataset, index) for index in range(len(dataset))]
+    shared = Counter(path.stem for path in paths if path is not None)
+    names = []
+    for image_id, path in zip(map(str, dataset.ids), paths, strict=True):
+        own = path is not None and shared[path.stem] == 1
+        stem = path.stem if path is not None and own else image_id.replace("/", "_")
+        names += [f"{stem}{_ending(version, image_id, order.seed, part)}" for version in part.versions]
+    several = len(part.versions)
+    names = distinct(names)
+    return [names[first : first + several] for first in range(0, len(names), several)]
+
+
+def _ending(version: Version, image_id: str, seed: int, part: Part) -> str:
+    """What follows the image's own name, if a part contains the image more than once."""
     condition = Condition.parse(version.condition)
-    part = next(p for p in order.parts if version in p.versions)
     if len(part.versions) == 1 or condition.is_clean:
-        return stem
-    style = version.style(name, order.seed)
-    if style is None:
-        return f"{stem}-{condition.corruption}"
-    return f"{stem}-stylized-{PurePosixPath(style).stem}"
+        return ""
+    style = version.style(image_id, seed)
+    return f"-{condition.corruption}" if style is None else f"-stylized-{PurePosixPath(style).stem}"
 
 
-@lru_cache(maxsize=2)
-def _stems(data: str) -> Counter[str]:
-    dataset = _opened(data)
-    paths = (image_path(dataset, index) for index in range(len(dataset)))
-    return Counter(path.stem for path in paths if path is not None)
+def distinct(names: Sequence[str]) -> list[str]:
+    """The names, with a number after those that some file system or format would take for another.
+
+    >>> distinct(["a", "a_b", "A-b"])
+    ['a', 'a_b-1', 'A-b-2']
+    """
+    folded = [name.casefold().replace("_", "-") for name in names]  # Cityscapes writes dashes
+    taken = Counter(folded)
+    if len(taken) == len(names):
+        return list(names)
+    return distinct([name if taken[key] == 1 else f"{name}-{k}"
+                     for k, (name, key) in enumerate(zip(names, folded, strict=True))])  # fmt: skip
 
 
 def make_dataset(
