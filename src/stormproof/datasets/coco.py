@@ -127,7 +127,7 @@ class Annotations:
         )  # fmt: skip
         return Truth(instances)
 
-    def every_object(self) -> tuple[Ints, Instances] | None:
+    def all_objects(self) -> tuple[Ints, Instances] | None:
         """All objects with the index of the image of each; None if there are masks to decode."""
         if self.segmentations is not None:
             return None

@@ -93,9 +93,9 @@ class FileDataset:
     def truth(self, index: int) -> Truth:
         return self.labels.truth(range(len(self))[index])
 
-    def every_object(self) -> tuple[Ints, Instances] | None:
+    def all_objects(self) -> tuple[Ints, Instances] | None:
         """The objects of all images, with the index of the image of each; None if that would be no faster."""
-        every = getattr(self.labels, "every_object", None)
+        every = getattr(self.labels, "all_objects", None)
         return None if every is None else every()
 
     def size(self, index: int) -> tuple[int, int]:

@@ -130,7 +130,7 @@ class Truths:
         return next((i for i, name in enumerate(self.classes) if name.lower() in PEOPLE), None)
 
     def _laid_out(self, condition: Condition) -> DetectionTruth:
-        known = getattr(self.dataset, "every_object", lambda: None)()
+        known = getattr(self.dataset, "all_objects", lambda: None)()
         if known is None or moves(condition):
             return DetectionTruth.of(self._objects(condition), self.classes)
         owners, objects = known
