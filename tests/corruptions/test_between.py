@@ -74,5 +74,5 @@ def test_haze_grows_by_equal_factors():
 
 def test_the_canonical_text_keeps_the_fraction():
     assert str(Condition.parse("fog@2.50")) == "fog@2.5"
-    assert Condition.parse("fog@2.5").rung is None
-    assert Condition.parse("fog@2").rung == 2
+    assert Condition.parse("fog@2.5").whole_severity is None
+    assert Condition.parse("fog@2").whole_severity == 2

@@ -65,7 +65,7 @@ class Condition:
         object.__setattr__(self, "params", params)
 
     @property
-    def rung(self) -> int | None:
+    def whole_severity(self) -> int | None:
         """The severity if it is a whole one, as in papers and tables; None between two of them."""
         return self.severity if isinstance(self.severity, int) else None
 

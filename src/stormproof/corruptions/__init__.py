@@ -95,4 +95,4 @@ def _corrupted(image: Image, condition: Condition, seed: int, image_id: str, con
 
 
 def _draw(seed: int, image_id: str, condition: Condition) -> Draw:
-    return Draw.keyed(seed, image_id, condition.corruption or "", condition.rung or 0)
+    return Draw.keyed(seed, image_id, condition.corruption or "", condition.whole_severity or 0)

@@ -62,7 +62,10 @@ def corrupt_batch(
     if found.is_random and not ids:
         fix = "give ids=[…], one string per image, always the same for the same image"
         raise InvalidOption(f"{condition} draws random numbers by image id; {fix}.")
-    draws = [Draw.keyed(seed, name, found.name, condition.rung or 0) for name in ids or [""] * len(images)]
+    draws = [
+        Draw.keyed(seed, name, found.name, condition.whole_severity or 0)
+        for name in ids or [""] * len(images)
+    ]
     out = images.clone() if sizes is not None else torch.empty_like(images)
     for (height, width), members in _by_size(images, sizes):
         for chunk in _chunks(members, _most_at_once(images, height, width)):

@@ -160,8 +160,8 @@ def covered(
         condition
         for condition in corrupted
         if condition.corruption not in KAMANN["noise"]
-        or condition.rung is None
-        or condition.rung in severities
+        or condition.whole_severity is None
+        or condition.whole_severity in severities
     )
 
 

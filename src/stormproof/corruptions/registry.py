@@ -231,7 +231,7 @@ class Corruption:
     def _check_severity(self, condition: Condition) -> None:
         if condition.severity is None or condition.severity in self.severities:
             return
-        if condition.rung is None and self.severities and condition.severity < self.severities[-1]:
+        if condition.whole_severity is None and self.severities and condition.severity < self.severities[-1]:
             return
         allowed = ", ".join(map(str, self.severities))
         names = ",".join(f"{key}=…" for key in self.ladders)
@@ -279,7 +279,12 @@ class Corruption:
 
     def _refuse_switch(self, key: str, condition: Condition) -> None:
         severity, rungs = condition.severity, self.ladders[key]
-        if severity is None or condition.rung is not None or not rungs.rises or rungs.between != "switch":
+        if (
+            severity is None
+            or condition.whole_severity is not None
+            or not rungs.rises
+            or rungs.between != "switch"
+        ):
             return
         why = f"{self.name} has no values between severities, because its {key} switches"
         below = f"{self.name}@{int(severity)}"

@@ -49,7 +49,9 @@ def degradation(grid: Grid, *, noise: Collection[str] = KAMANN["noise"]) -> Degr
 def as_averaged(grid: Grid, *, noise: Collection[str] = KAMANN["noise"]) -> Grid:
     """The grid without the severities of noise that *kamann* leaves out of every mean."""
     kept = (
-        c for c in grid.expected if c.corruption not in noise or c.rung is None or c.rung in NOISE_SEVERITIES
+        c
+        for c in grid.expected
+        if c.corruption not in noise or c.whole_severity is None or c.whole_severity in NOISE_SEVERITIES
     )
     return Grid(grid.scores, tuple(kept))
 

@@ -82,7 +82,7 @@ class Grid:
 
     def at_severity(self, severity: int) -> Self:
         """The same scores, expected to be complete over one severity only."""
-        return type(self)(self.scores, tuple(c for c in self.expected if c.rung == severity))
+        return type(self)(self.scores, tuple(c for c in self.expected if c.whole_severity == severity))
 
     def replicate(self, row: int) -> Self:
         """The grid of one replicate, where scores are arrays."""
@@ -112,7 +112,7 @@ class Grid:
 
     @property
     def severities(self) -> tuple[int, ...]:
-        return tuple(sorted({c.rung for c in self.expected if c.rung}))
+        return tuple(sorted({c.whole_severity for c in self.expected if c.whole_severity}))
 
     def levels(self, corruption: str) -> tuple[Score, ...]:
         """The scores of one corruption, in the order expected."""
@@ -122,10 +122,10 @@ class Grid:
     @cached_property
     def _series(self) -> dict[str, list[Condition]]:
         """Conditions by what they are levels of. Beside five severities, a parameter's value stands alone."""
-        graded = {c.series for c in self.expected if c.rung is not None}
+        graded = {c.series for c in self.expected if c.whole_severity is not None}
         found: dict[str, list[Condition]] = {}
         for c in self.expected:
-            alone = c.rung is None and c.series in graded
+            alone = c.whole_severity is None and c.series in graded
             found.setdefault(str(c) if alone else c.series, []).append(c)
         return found
 
@@ -153,7 +153,7 @@ def _implied(held: Iterable[Condition]) -> list[Condition]:
     implied: dict[Condition, None] = {}
     for condition in held:
         name = condition.corruption
-        if name and condition.rung and not condition.params:
+        if name and condition.whole_severity and not condition.params:
             implied.update(dict.fromkeys(every_cell([name], _levels(name))))
         else:
             implied[condition] = None

@@ -233,11 +233,11 @@ def grid_table(scores: Scores) -> Table:
         condition = Condition.parse(text)
         if curve_of(condition) is not None and curves_of(scores, scores.headline):
             continue  # they are in a table of their own
-        if condition.rung is None:
+        if condition.whole_severity is None:
             # As text: to rich, the brackets of a condition would be a style, and vanish.
             table.add_row(Text(text), *[""] * len(SEVERITIES), percent(value))
         else:
-            graded.setdefault(condition.series, {})[condition.rung] = value
+            graded.setdefault(condition.series, {})[condition.whole_severity] = value
     for name, levels in graded.items():
         cells = [percent(levels[level]) if level in levels else "–" for level in SEVERITIES]
         table.add_row(Text(name), *cells, percent(means.get(name, math.nan)))

@@ -54,7 +54,7 @@ def tiles(
     for row, conditions in enumerate(rows.values()):
         for place, condition in enumerate((CLEAN, *conditions)):
             made = apply(sample, condition, seed=seed).image
-            yield row, condition.rung or place, condition, _to_width(made, width)
+            yield row, condition.whole_severity or place, condition, _to_width(made, width)
 
 
 def _depth_like(depth: Depth, image: Image) -> Depth:
@@ -78,8 +78,8 @@ class Sheet:
         self.font = PIL.ImageFont.load_default(size=size)
         self.left = _MARGIN + int(max(self.font.getlength(name) for name in rows)) + 2 * _GAP
         self.top = _MARGIN + 2 * size
-        graded = max(condition.rung or 0 for row in rows.values() for condition in row)
-        columns = 1 + max([graded, *(len(row) for row in rows.values() if row[0].rung is None)])
+        graded = max(condition.whole_severity or 0 for row in rows.values() for condition in row)
+        columns = 1 + max([graded, *(len(row) for row in rows.values() if row[0].whole_severity is None)])
         right = self.left + columns * (self.width + _GAP) - _GAP + _MARGIN
         bottom = self.top + len(rows) * (self.height + _GAP) - _GAP + _MARGIN
         self.paper = PIL.Image.new("RGB", (right, bottom), _PAPER)
@@ -96,7 +96,7 @@ class Sheet:
         """Put a tile in its place; one whose column does not say it all says the rest."""
         x, y = self.left + column * (self.width + _GAP), self.top + row * (self.height + _GAP)
         self.paper.paste(PIL.Image.fromarray(image).convert("RGB"), (x, y))
-        if not condition.is_clean and condition.rung is None:
+        if not condition.is_clean and condition.whole_severity is None:
             level = [] if condition.severity is None else [f"severity {condition.severity}"]
             words = "\n".join([*level, *(f"{key} {value}" for key, value in condition.params)])
             low = (x + _GAP, y + self.height - _GAP)

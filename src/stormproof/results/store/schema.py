@@ -122,7 +122,7 @@ def table_of(rows: Sequence[Row]) -> pa.Table:
         "image": [row.image for row in rows],
         "condition": [str(row.condition) for row in rows],
         "corruption": [row.condition.corruption for row in rows],
-        "severity": [row.condition.rung for row in rows],
+        "severity": [row.condition.whole_severity for row in rows],
         "recipe": [row.recipe for row in rows],
         "height": [row.size[0] for row in rows],
         "width": [row.size[1] for row in rows],
