@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from stormproof.cli import app, console
-from stormproof.cli.options import Data, Measure, Reference, Subjects
+from stormproof.cli.options import Data, Measure, Reference, Sources
 from stormproof.core.errors import counted
 
 
 @app.command()
 def figures(
-    runs: Subjects,
+    runs: Sources,
     out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("figures"),
     style: Annotated[str, typer.Option(help="paper or slides.")] = "paper",
     formats: Annotated[

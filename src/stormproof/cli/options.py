@@ -167,7 +167,7 @@ def _pairs(flag: str, texts: list[str] | None) -> dict[str, str] | None:
 # For verbs about what 'stormproof run' made.
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that 'stormproof run' made.")]
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders that 'stormproof run' made.")]
-Subjects = Annotated[
+Sources = Annotated[
     list[str],
     typer.Argument(
         metavar="RUN…",

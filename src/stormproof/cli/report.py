@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from stormproof.cli import app, console
-from stormproof.cli.options import Data, Measure, Plugins, Reference, Subjects
+from stormproof.cli.options import Data, Measure, Plugins, Reference, Sources
 from stormproof.core.errors import InvalidOption
 
 _STEPS = 3  # after scoring each run: drawing, looking for the worst images, making them
@@ -16,7 +16,7 @@ _STEPS = 3  # after scoring each run: drawing, looking for the worst images, mak
 
 @app.command()
 def report(
-    runs: Subjects,
+    runs: Sources,
     out: Annotated[Path, typer.Option(help="The page; its numbers go beside it as .json.")] = Path(
         "report.html"
     ),
