@@ -170,7 +170,7 @@ def test_outputs_of_any_shape_are_read_or_refused_in_our_words(decoder: str) -> 
     assert not [line for line in said if NUMPYS_WORDS.search(line)]
 
 
-def test_one_line_says_what_it_was_taken_for() -> None:
+def test_one_line_describes_how_a_model_is_read() -> None:
     line = describe_model(network("yolox", ("cat", "dog"), []))
     assert all(part in line for part in ("yolox", "64×64", "letterbox", "BGR", "2 classes (cat, dog)"))
     assert "score ≥ 0.001, NMS at IoU 0.65, at most 300 boxes per image" in line

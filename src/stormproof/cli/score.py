@@ -168,7 +168,7 @@ def _show(scores: Scores) -> None:
     if clean < _NEAR_ZERO and measures()[scores.headline].higher:
         console.warn(
             f"the clean {scores.headline} is {clean:.2%}: most likely the network is fed or read in a wrong "
-            "way; 'stormproof inspect MODEL --data DATA' shows what it was taken for."
+            "way; 'stormproof inspect MODEL --data DATA' shows how it is read."
         )
     if scores.missing:
         console.note(f"Incomplete, so without aggregates: {some(scores.missing)}")
