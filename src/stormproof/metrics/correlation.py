@@ -1,4 +1,4 @@
-"""Do gains on clean data carry over, and which measures go together?"""
+"""Which measures go together?"""
 
 from __future__ import annotations
 
@@ -8,17 +8,8 @@ from itertools import combinations
 
 import numpy as np
 
-from stormproof.core.errors import InvalidOption, UnknownName
-from stormproof.metrics.grid import Grid, require_same
-from stormproof.metrics.performance import delta_mpc, delta_p
-
-
-@dataclass(frozen=True, slots=True)
-class Gain:
-    """A model's difference from a baseline model, clean and corrupted, in the score's unit."""
-
-    delta_p: float
-    delta_mpc: float
+from stormproof.core.errors import InvalidOption
+from stormproof.metrics.grid import require_same
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +21,6 @@ class Correlation:
     spearman: float
     spearman_p: float
     count: int
-
-
-def gains(grids: Mapping[str, Grid], baseline: str) -> dict[str, Gain]:
-    """ΔP and ΔmPC of every model against `baseline` (*michaelis*, section 4.2)."""
-    if baseline not in grids:
-        raise UnknownName("model", baseline, grids)
-    base = grids[baseline]
-    return {
-        name: Gain(delta_p(grid, base), delta_mpc(grid, base))
-        for name, grid in grids.items()
-        if name != baseline
-    }
 
 
 def correlate(a: Mapping[str, float], b: Mapping[str, float]) -> Correlation:
