@@ -8,7 +8,7 @@ JOBS ?= 2
 
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ./networks --editable .
 	touch $@
 
 # The reference package brings the OpenCV build with windows, which needs libGL; the plain one goes over it.
@@ -19,19 +19,19 @@ HEADLESS = $(BIN)/pip install --quiet --disable-pip-version-check --force-reinst
 CORE := .core-venv
 $(CORE)/.core: pyproject.toml
 	$(PYTHON) -m venv $(CORE)
-	$(CORE)/bin/pip install --quiet --disable-pip-version-check --editable '.[test-core]'
+	$(CORE)/bin/pip install --quiet --disable-pip-version-check --editable ./networks --editable '.[test-core]'
 	$(subst $(BIN),$(CORE)/bin,$(HEADLESS))
 	touch $@
 
 $(VENV)/.test: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ./networks --editable '.[test]'
 	$(HEADLESS)
 	touch $@
 
 $(VENV)/.lint: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test,lint]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ./networks --editable '.[test,lint]'
 	$(HEADLESS)
 	touch $@
 
@@ -50,7 +50,7 @@ $(VENV)/.browser: $(VENV)/.test
 	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
 		apt-get update -qq && apt-get install -y -qq chromium; } || \
 		{ echo "Install Chromium first (Debian: apt-get install chromium)"; exit 1; }
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test,browser]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ./networks --editable '.[test,browser]'
 	$(HEADLESS)
 	npm install --silent --no-audit --no-fund --prefix .browser axe-core@4
 	touch $@
@@ -83,7 +83,7 @@ lint: $(VENV)/.lint
 # Peers want older NumPy and Numba, so they get an environment of their own.
 .bench-venv/.bench: pyproject.toml
 	$(PYTHON) -m venv .bench-venv
-	.bench-venv/bin/pip install --quiet --disable-pip-version-check --editable '.[test,bench]'
+	.bench-venv/bin/pip install --quiet --disable-pip-version-check --editable ./networks --editable '.[test,bench]'
 	$(subst $(BIN),.bench-venv/bin,$(HEADLESS))
 	touch $@
 

@@ -9,13 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from stormproof.batches.training import CorruptionTransform
+    from stormproof.integrations.transform import CorruptionTransform
     from stormproof.core.condition import CLEAN, Condition, Suite
     from stormproof.core.errors import StormproofError
     from stormproof.core.imagefile import read_image, write_image
     from stormproof.core.sample import Context, Instances, Prediction, Sample, SemanticMap, Truth
     from stormproof.corruptions import apply, corrupt_image
-    from stormproof.corruptions.dropin import corrupt, get_corruption_names
+    from stormproof.corruptions.dropin import corrupt, get_corruption_names, init_as_imagecorruptions
     from stormproof.corruptions.on_device import corrupt_batch
     from stormproof.datasets.opened import open_dataset
     from stormproof.engine.api import run
@@ -36,11 +36,11 @@ _HOMES = {
         "results.scores": ("Scores",),
         "engine.api": ("run",),
         "corruptions.on_device": ("corrupt_batch",),
-        "batches.training": ("CorruptionTransform",),
+        "integrations.transform": ("CorruptionTransform",),
         "core.condition": ("CLEAN", "Condition", "Suite"),
         "corruptions": ("apply", "corrupt_image"),
         "tools.drawing": ("draw",),
-        "corruptions.dropin": ("corrupt", "get_corruption_names"),
+        "corruptions.dropin": ("corrupt", "get_corruption_names", "init_as_imagecorruptions"),
         "core.errors": ("StormproofError",),
         "core.imagefile": ("read_image", "write_image"),
         "metrics.published": ("published",),
@@ -69,6 +69,7 @@ __all__ = [
     "corrupt_image",
     "draw",
     "get_corruption_names",
+    "init_as_imagecorruptions",
     "open_dataset",
     "open_model",
     "published",

@@ -21,7 +21,7 @@ from values import TRAININGS, Trained, Value, gain, mean, measured, pooled, seed
 
 import stormproof as sp
 from stormproof.corruptions.groups import MICHAELIS
-from stormproof.models.builtin import FOLDER as PACKAGE
+from stormproof.models.builtin import folder as networks_folder
 from stormproof.results.interval import Interval, around
 
 HERE = Path(__file__).parent
@@ -177,7 +177,7 @@ def files(folder: Path, suffix: str) -> dict[str, Path]:
     """The networks' files of a kind by network; of those in weights/, two come with the package."""
     own = {path.stem: path for path in folder.glob(f"grid-*{suffix}")}
     packaged = PACKAGED if folder.resolve() == WEIGHTS.resolve() else {}
-    return {name: PACKAGE / f"{there}{suffix}" for name, there in packaged.items()} | own
+    return {name: networks_folder() / f"{there}{suffix}" for name, there in packaged.items()} | own
 
 
 def networks(folder: Path) -> dict[tuple[str, int], Path]:

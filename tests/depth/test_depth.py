@@ -114,7 +114,7 @@ def test_a_network_that_is_none_is_refused(tmp_path: Path) -> None:
 def test_a_missing_runtime_names_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     (tmp_path / "other.onnx").write_bytes(b"")
-    with pytest.raises(MissingExtra, match=r"pip install 'stormproof\[onnx\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install onnxruntime"):
         DepthModel(tmp_path / "other.onnx").depth(scene()[0])
 
 

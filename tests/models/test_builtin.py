@@ -1,4 +1,4 @@
-"""The networks that come with the package: what they hold, what they say, and of which world they are."""
+"""The built-in networks: what they hold, what they say, and of which world they are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from stormproof.cli import app
 from stormproof.core.boxes import iou
-from stormproof.core.errors import UnknownName
+from stormproof.core.errors import MissingExtra, UnknownName
 from stormproof.core.sample import Sample
 from stormproof.models import open_model
 from stormproof.models.builtin import Builtin, builtins, find_builtin, training_record
@@ -96,6 +96,14 @@ def test_a_network_sees_what_is_there(name: str, sample: Sample) -> None:
     overlaps = iou(found.boxes[found.scores > 0.3], sample.truth.instances.boxes[large])
     assert (overlaps.max(axis=0) > 0.5).mean() >= 0.5
     assert (found.masks is not None) == (NETWORKS[name].task == "instance")
+
+
+def test_without_their_package_one_sentence_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stormproof.models.builtin.find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match=r"pip install 'stormproof\[demo\]'"):
+        find_builtin("street-grid")
+    told = CliRunner().invoke(app, ["inspect", "builtin:street-grid"]).output
+    assert "stormproof-networks is not installed" in told
 
 
 def test_an_unknown_network_names_the_nearest() -> None:

@@ -47,7 +47,7 @@ def test_every_adapter_declares_its_options(kind: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "module", "command"),
     [
-        ("onnx:{file}", "onnxruntime", "pip install 'stormproof[onnx]'"),
+        ("onnx:{file}", "onnxruntime", "pip install onnxruntime"),
         ("torch:{file}", "torch", "pip install 'stormproof[torch]'"),
         ("torchvision:fasterrcnn", "torchvision", "pip install 'stormproof[torchvision]'"),
         ("hf:{file}", "transformers", "pip install 'stormproof[hf]'"),

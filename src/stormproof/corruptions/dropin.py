@@ -1,8 +1,14 @@
-"""The drop-in for imagecorruptions: same names, same signatures, one changed import line."""
+"""The drop-in for imagecorruptions: same names, same signatures, one changed import line, or none."""
 
 from __future__ import annotations
 
 import operator
+import sys
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -93,3 +99,43 @@ def _name(name: str | None, number: int) -> str:
             f"corruption_number={number}: it must be from 0 to {len(_SUBSETS['all']) - 1}."
         )
     return _SUBSETS["all"][number]
+
+
+def init_as_imagecorruptions() -> None:
+    """Make every later `import imagecorruptions`, in MMDetection, imgaug or your own code, import this drop-in.
+
+    Call it before anything else imports that package. `imagecorruptions.corrupt` gives the same pixels for the
+    same image; the functions of `imagecorruptions.corruptions`, which imgaug calls, take their seed from
+    NumPy's global generator, as the originals do.
+    """
+    name = "imagecorruptions"
+    installed = None if name in sys.modules else find_spec(name)
+    places = (installed.submodule_search_locations or []) if installed else []  # for its frost photographs
+    functions = {each: _function(each) for each in _SUBSETS["all"]}
+    package = _module(name, {
+        "corrupt": corrupt,
+        "get_corruption_names": get_corruption_names,
+        "corruption_tuple": tuple(functions.values()),
+        "corruption_dict": functions,
+        "corruptions": _module(f"{name}.corruptions", functions),
+        "__path__": list(places),
+    })  # fmt: skip
+    assert package.__spec__ is not None
+    package.__spec__.submodule_search_locations = list(places)
+
+
+def _module(name: str, content: dict[str, Any]) -> ModuleType:
+    module = sys.modules[name] = ModuleType(name, "Stormproof's drop-in for imagecorruptions.")
+    module.__spec__ = ModuleSpec(name, None)
+    module.__dict__.update(content)
+    return module
+
+
+def _function(name: str) -> Callable[[Any, int], Image]:
+    """A corruption as a function of an image (an array or a Pillow image) and a severity."""
+
+    def corrupted(x: Any, severity: int = 1) -> Image:
+        return corrupt(np.asarray(x), severity, name, seed=None)
+
+    corrupted.__name__ = name
+    return corrupted

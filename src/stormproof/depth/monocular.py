@@ -84,7 +84,7 @@ def _content(path: str, stamp: int) -> str:
 @lru_cache(maxsize=1)
 def _session(path: str, stamp: int) -> Any:
     """The network of a file, kept until the file changes."""
-    onnxruntime = framework("onnxruntime", extra="onnx")
+    onnxruntime = framework("onnxruntime", install="pip install onnxruntime")
     try:
         return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     except Exception as error:  # the exceptions of onnxruntime have no public base class

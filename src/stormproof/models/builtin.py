@@ -1,23 +1,24 @@
-"""Networks that come with the package: `builtin:street-centre[,threads=2,score=0.3]`.
+"""The networks that we train and publish: `builtin:street-centre[,threads=2,score=0.3]`.
 
-They were trained on the built-in street by `training/`. Each is three files in `networks/`: NAME.onnx, its
-card NAME.yaml, and NAME.json, the record of its training: settings, curve, the world's version and the score
-on clean images of `world:test`.
+They were trained on the built-in street by `training/`. Each is three files of the package
+`stormproof_networks`, which is a distribution of its own: NAME.onnx, its card NAME.yaml, and NAME.json, the
+record of its training: settings, curve, the world's version and the score on clean images of `world:test`.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from stormproof.core.errors import UnknownName
+from stormproof.core.errors import MissingExtra, UnknownName
 from stormproof.core.spec import opens
 from stormproof.models.network import Network
 from stormproof.models.onnx import open_onnx
 
-FOLDER = Path(__file__).with_name("networks")
+_INSTALL = "pip install 'stormproof[demo]'  (in a checkout: pip install ./networks)"
 _TASKS = {"grid": "detection", "centre": "detection", "masks": "instance", "semantic": "semantic"}
 
 
@@ -37,9 +38,17 @@ def open_builtin(
     return open_onnx(str(path), threads=threads, batch=batch, device=device, score=score, iou=iou, keep=keep)
 
 
+def folder() -> Path:
+    """Where the networks are; nothing of their package is imported."""
+    package = find_spec("stormproof_networks")
+    if package is None or not package.submodule_search_locations:
+        raise MissingExtra("stormproof-networks", _INSTALL)
+    return Path(package.submodule_search_locations[0])
+
+
 @dataclass(frozen=True, slots=True)
 class Builtin:
-    """A network of the package, as its own files describe it."""
+    """A built-in network, as its own files describe it."""
 
     name: str
     task: str  # detection, instance or semantic
@@ -52,12 +61,12 @@ class Builtin:
 
     @property
     def path(self) -> Path:
-        return FOLDER / f"{self.name}.onnx"
+        return folder() / f"{self.name}.onnx"
 
 
 def builtins() -> dict[str, Builtin]:
-    """Every network of the package by name."""
-    return {path.stem: _read(path.stem) for path in sorted(FOLDER.glob("*.onnx"))}
+    """Every built-in network by name."""
+    return {path.stem: _read(path.stem) for path in sorted(folder().glob("*.onnx"))}
 
 
 def find_builtin(name: str) -> Builtin:
@@ -66,7 +75,7 @@ def find_builtin(name: str) -> Builtin:
     >>> find_builtin("street-grid").task
     'detection'
     """
-    if not (FOLDER / f"{name}.onnx").is_file() or Path(name).name != name:
+    if not (folder() / f"{name}.onnx").is_file() or Path(name).name != name:
         hint = "List them with 'stormproof list models'."
         raise UnknownName("built-in network", name, builtins(), hint)
     return _read(name)
@@ -74,7 +83,7 @@ def find_builtin(name: str) -> Builtin:
 
 def training_record(name: str) -> dict[str, Any]:
     """How a network was trained: the content of NAME.json."""
-    content: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    content: dict[str, Any] = json.loads((folder() / f"{name}.json").read_text(encoding="utf-8"))
     return content
 
 
@@ -86,7 +95,7 @@ def _read(name: str) -> Builtin:
         task=_TASKS[training["network"]],
         training=training["kind"],
         parameters=record["parameters"],
-        bytes=(FOLDER / f"{name}.onnx").stat().st_size,
+        bytes=(folder() / f"{name}.onnx").stat().st_size,
         world=record["world"],
         clean=clean["scores"],
         images=clean["images"],

@@ -84,7 +84,7 @@ def probe_onnx(main: str) -> tuple[Graph, Forward]:
 
 def _load(path: Path, threads: int, device: str) -> tuple[Any, Graph, tuple[Path, ...]]:
     """The session, its graph, and the files with weights outside the model."""
-    runtime = framework("onnxruntime", extra="onnx")
+    runtime = framework("onnxruntime", install="pip install onnxruntime")
     weights, classes = check_file(path)
     session = _session(runtime, path, threads, device)
 
@@ -187,7 +187,7 @@ def check_file(path: Path) -> tuple[tuple[Path, ...], int | None]:
 
     The file is parsed without its weights, and refused if a session could not be trusted with it.
     """
-    onnx = framework("onnx", extra="onnx")
+    onnx = framework("onnx", install="pip install onnx")
     try:
         model = onnx.load(str(path), load_external_data=False)
     except Exception as error:  # protobuf's DecodeError cannot be imported without protobuf

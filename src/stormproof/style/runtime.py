@@ -21,7 +21,7 @@ def fingerprint(files: Iterable[Path]) -> str:
 
 def session(model: bytes | Path) -> Any:
     """An ONNX Runtime session on the CPU."""
-    onnxruntime = framework("onnxruntime", extra="onnx")
+    onnxruntime = framework("onnxruntime", install="pip install onnxruntime")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3

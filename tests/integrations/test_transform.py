@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs torch")
 
 from imaging.both_sets import photographs
-from stormproof.batches.training import CorruptionTransform
+from stormproof.integrations.transform import CorruptionTransform
 
 
 def test_training_with_corruption_is_repeatable_and_varied() -> None:

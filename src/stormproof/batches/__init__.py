@@ -1,1 +1,0 @@
-"""Corrupting batches during training."""
