@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from stormproof.integrations.transform import CorruptionTransform
     from stormproof.core.condition import CLEAN, Condition, Suite
     from stormproof.core.errors import StormproofError
     from stormproof.core.imagefile import read_image, write_image
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from stormproof.corruptions.on_device import corrupt_batch
     from stormproof.datasets.opened import open_dataset
     from stormproof.engine.api import run
+    from stormproof.integrations.transform import CorruptionTransform
     from stormproof.metrics.published import published
     from stormproof.models.opened import open_model
     from stormproof.results.run import Run

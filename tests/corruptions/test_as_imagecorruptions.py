@@ -1,4 +1,4 @@
-"""`import imagecorruptions` after `init_as_imagecorruptions`: MMDetection's and imgaug's own code, our pixels.
+"""MMDetection's and imgaug's own code gives our pixels after `init_as_imagecorruptions`.
 
 Every test runs in a process of its own, since an import cannot be taken back.
 """
@@ -66,7 +66,8 @@ from imagecorruptions import corrupt, corruption_dict, corruption_tuple, get_cor
 from imagecorruptions.corruptions import fog
 
 assert corrupt is stormproof.corrupt
-assert [function.__name__ for function in corruption_tuple] == get_corruption_names("all") == [*corruption_dict]
+names = get_corruption_names("all")
+assert [function.__name__ for function in corruption_tuple] == names == [*corruption_dict]
 np.random.seed(3)
 first = fog(image, 2)
 np.random.seed(3)

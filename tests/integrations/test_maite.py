@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ LABELS = dict(enumerate(OBJECTS))
 class Scenes:
     """A MAITE dataset."""
 
-    metadata = {"id": "scenes", "index2label": LABELS}
+    metadata: ClassVar = {"id": "scenes", "index2label": LABELS}
 
     def __init__(self) -> None:
         self._samples = [render(0, "test", index).sample for index in SCENES]
@@ -39,7 +40,7 @@ class Scenes:
 class Detector:
     """A MAITE model."""
 
-    metadata = {"id": "detector", "index2label": LABELS}
+    metadata: ClassVar = {"id": "detector", "index2label": LABELS}
 
     def __init__(self) -> None:
         find_builtin("street-grid")
@@ -53,7 +54,7 @@ class Detector:
 class CocoAP:
     """A MAITE metric: COCO's AP by pycocotools."""
 
-    metadata = {"id": "AP"}
+    metadata: ClassVar = {"id": "AP"}
 
     def __init__(self) -> None:
         self.reset()

@@ -104,7 +104,10 @@ def open_model(main: str) -> FunctionModel:
 
 
 def dataset(source: Any) -> MaiteDataset:
-    """A MAITE object detection dataset as one of ours. Every datum is read once, for its id, size and truth."""
+    """A MAITE object detection dataset as one of ours.
+
+    Every datum is read once, for its id, size, truth and content.
+    """
     metadata = _metadata(source)
     classes = _names(metadata)
     total = hashlib.blake2b(repr((metadata["id"], classes)).encode(), digest_size=16)
