@@ -102,7 +102,7 @@ def _name(name: str | None, number: int) -> str:
 
 
 def init_as_imagecorruptions() -> None:
-    """Make every later `import imagecorruptions` import this drop-in, in MMDetection, imgaug or your own code.
+    """Make every later `import imagecorruptions` import this drop-in: in MMDetection, imgaug, your own code.
 
     Call it before anything else imports that package. `imagecorruptions.corrupt` gives the same pixels for
     the same image; the functions of `imagecorruptions.corruptions`, which imgaug calls, take their seed from
