@@ -57,6 +57,7 @@ def export(
 
         stormproof export runs/yolox --truth --out truth
     """
+    from stormproof.core.files import unlinked
     from stormproof.corruptions.plugins import load_plugins
     from stormproof.results.store.folders import runs_in
 
@@ -66,9 +67,10 @@ def export(
     for name, run in found.items():
         place = (out / name if several else out) if out is not None else None
         if truth:
-            _export_truth(run, place or run / "export-truth", data)
+            _export_truth(run, place or unlinked(run / "export-truth"), data)
         else:
-            _export(run, file_format, place or run / f"export-{file_format}", data, partial)
+            own = place or unlinked(run / f"export-{file_format}")
+            _export(run, file_format, own, data, partial)
 
 
 def _export(run: Path, file_format: ExportFormat, place: Path, data: str | None, partial: bool) -> None:

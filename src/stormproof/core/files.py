@@ -11,9 +11,11 @@ import hashlib
 import json
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
@@ -25,10 +27,16 @@ Error = type[StormproofError]
 
 _TEMPORARY = re.compile(r"\.(.*\.)?[0-9a-f]{12}\.tmp")  # as `whole_file` names them
 MAX_YAML = 1 << 20  # characters, and values with all aliases written out
+LARGEST = 8 << 30  # bytes of a file that is read whole; the largest public annotations have half of it
+_KINDS = {
+    stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
+}  # fmt: skip
 _FIX = "check that the folder exists, is writable and has space"
 
 
-def _problem(error: Error, file: object, what: str, record: str = "") -> StormproofError:
+def file_problem(error: Error, file: object, what: str, record: str = "") -> StormproofError:
+    """An error of this class about a file; `record` says where in it."""
     if issubclass(error, DatasetError):
         return error(file, what, record)
     return error(f"{file}{', ' + record if record else ''}: {what}")
@@ -44,7 +52,7 @@ def expand(text: str | os.PathLike[str], *, error: Error = DatasetError) -> Path
         return path
     except (RuntimeError, ValueError, OSError) as cause:  # no such user, a zero byte, a name too long
         reason = getattr(cause, "strerror", None) or cause
-        raise _problem(error, f"{str(text)!r:.200}", f"is not a path ({reason}).") from None
+        raise file_problem(error, f"{str(text)!r:.200}", f"is not a path ({reason}).") from None
     return path
 
 
@@ -62,8 +70,10 @@ def locate(text: str | os.PathLike[str], near: Path | None = None, *, error: Err
     candidates = [given] if near is None or given.is_absolute() else [given, near / given]
     for path in candidates:
         if path.exists():
+            if not path.is_dir():
+                _require_file(path, path.stat(), error)
             return path
-    raise _problem(error, given, f"no such file or folder; {_nearest(candidates)}")
+    raise file_problem(error, given, f"no such file or folder; {_nearest(candidates)}")
 
 
 def folder(path: Path, purpose: str) -> Path:
@@ -108,21 +118,62 @@ def list_files(root: Path, suffixes: Iterable[str]) -> list[Path]:
     return sorted(found, key=lambda path: path.relative_to(root).as_posix())
 
 
-def read_text(path: Path, *, error: Error = DatasetError) -> str:
-    """The content of a UTF-8 file, without a byte order mark."""
+def _require_file(path: Path, status: os.stat_result, error: Error) -> None:
+    """Refuse a device, a pipe or a socket: reading one may never end."""
+    if not stat.S_ISREG(status.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "no file")
+        raise file_problem(error, path, f"is {kind}; give a file.")
+
+
+@contextmanager
+def opened_file(
+    path: Path, *, at_most: int | None = None, error: Error = DatasetError
+) -> Iterator[BufferedReader]:
+    """A regular file of at most so many bytes, open for reading; anything else is refused by its name."""
     try:
-        return path.read_text(encoding="utf-8-sig")
+        _require_file(path, path.stat(), error)  # before it is opened, which a device may act on
+        # A pipe that takes the file's place in between must not block.
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except FileNotFoundError:
-        raise _problem(error, path, f"no such file; {_nearest([path])}") from None
+        raise file_problem(error, path, f"no such file; {_nearest([path])}") from None
+    except (OSError, ValueError) as cause:  # a zero byte in its name is a ValueError
+        if isinstance(cause, StormproofError):
+            raise
+        raise file_problem(error, path, f"cannot be read: {getattr(cause, 'strerror', cause)}.") from None
+    with os.fdopen(handle, "rb") as file:
+        status = os.fstat(handle)
+        _require_file(path, status, error)
+        if at_most is not None and status.st_size > at_most:
+            raise file_problem(error, path, f"has {status.st_size:,} bytes; at most {at_most:,} are read.")
+        yield file
+
+
+def read_bytes(path: Path, *, at_most: int = LARGEST, error: Error = DatasetError) -> bytes:
+    """The content of a regular file of at most so many bytes."""
+    with opened_file(path, at_most=at_most, error=error) as file:
+        try:
+            content = file.read(os.fstat(file.fileno()).st_size + 1) or b""
+            while len(content) <= at_most and (more := file.read(1 << 20)):  # of a file that states no size
+                content += more
+        except OSError as cause:
+            raise file_problem(error, path, f"cannot be read: {cause.strerror}.") from None
+    if len(content) > at_most:
+        raise file_problem(error, path, f"has more than {at_most:,} bytes, which is not read.")
+    return content
+
+
+def read_text(path: Path, *, at_most: int = LARGEST, error: Error = DatasetError) -> str:
+    """The content of a UTF-8 file, without a byte order mark; lines end as in Python."""
+    try:
+        text = read_bytes(path, at_most=at_most, error=error).decode("utf-8-sig")
+        return text.replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as cause:
-        raise _problem(error, path, f"is not UTF-8 text (byte {cause.start}).") from None
-    except OSError as cause:
-        raise _problem(error, path, f"cannot be read: {cause.strerror}.") from None
+        raise file_problem(error, path, f"is not UTF-8 text (byte {cause.start}).") from None
 
 
-def sha256(path: Path) -> str:
+def sha256(path: Path, *, error: Error = DatasetError) -> str:
     """The hash of a file's bytes, in hexadecimal."""
-    with path.open("rb") as file:
+    with opened_file(path, error=error) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -131,8 +182,8 @@ def read_lines(path: Path, *, error: Error = DatasetError) -> list[str]:
     return [line.strip() for line in read_text(path, error=error).splitlines() if line.strip()]
 
 
-def read_json(path: Path, *, error: Error = DatasetError) -> Any:
-    return parse_json(read_text(path, error=error), path, error=error)
+def read_json(path: Path, *, at_most: int = LARGEST, error: Error = DatasetError) -> Any:
+    return parse_json(read_text(path, at_most=at_most, error=error), path, error=error)
 
 
 def parse_json(text: str | bytes, file: object, *, error: Error = DatasetError) -> Any:
@@ -141,10 +192,10 @@ def parse_json(text: str | bytes, file: object, *, error: Error = DatasetError) 
         with _no_collection():
             return json.loads(text)
     except json.JSONDecodeError as cause:
-        place = f"line {cause.lineno} column {cause.colno}"
-        raise _problem(error, file, f"is not JSON: {cause.msg}; the file may be cut short.", place) from None
+        what = f"is not JSON: {cause.msg}; the file may be cut short."
+        raise file_problem(error, file, what, f"line {cause.lineno} column {cause.colno}") from None
     except (ValueError, RecursionError) as cause:  # not UTF-8, numbers of thousands of digits, deep nesting
-        raise _problem(error, file, f"is not JSON: {cause}.") from None
+        raise file_problem(error, file, f"is not JSON: {cause}.") from None
 
 
 @contextmanager
@@ -166,15 +217,15 @@ def read_yaml(path: Path, *, error: Error = DatasetError) -> Any:
     """
     import yaml
 
-    text = read_text(path, error=error)
+    text = read_text(path, at_most=4 * MAX_YAML, error=error)
     if len(text) > MAX_YAML:
-        raise _problem(error, path, f"has {len(text):,} characters; a YAML file may have {MAX_YAML:,}.")
+        raise file_problem(error, path, f"has {len(text):,} characters; a YAML file may have {MAX_YAML:,}.")
     try:
         content = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (yaml.YAMLError, ValueError, TypeError, RecursionError, AttributeError) as cause:
-        raise _problem(error, path, f"is not YAML: {' '.join(str(cause).split())}.") from None
+        raise file_problem(error, path, f"is not YAML: {' '.join(str(cause).split())}.") from None
     if _values(content, {}) > MAX_YAML:
-        raise _problem(error, path, "its aliases (*name) expand to too many values; write them out.")
+        raise file_problem(error, path, "its aliases (*name) expand to too many values; write them out.")
     return content
 
 
@@ -273,6 +324,13 @@ def make_folder(path: Path) -> Path:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"Cannot create {path}: {error.strerror or error}; {_FIX}.") from error
+    return path
+
+
+def unlinked(path: Path) -> Path:
+    """A folder to write to, inside one that others may have made; a link, which leads out, is refused."""
+    if path.is_symlink():
+        raise OutputError(f"Cannot write to {path}: it is a link to {path.readlink()}; give another folder.")
     return path
 
 

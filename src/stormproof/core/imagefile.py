@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 import numpy as np
 import PIL.Image
 import PIL.ImageOps
 
 from stormproof.core.errors import InvalidImage, InvalidOption, OutputError, StormproofError
-from stormproof.core.files import whole_file
+from stormproof.core.files import opened_file, read_bytes, whole_file
 from stormproof.core.loading import framework
 from stormproof.core.sample import Image, check_image
 
@@ -30,6 +30,7 @@ IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".
 # programs (EPS) or have little-used readers.
 _FORMATS = ("JPEG", "PNG", "BMP", "WEBP", "PPM", "TIFF", "GIF")
 MAX_PIXELS = 2 * (PIL.Image.MAX_IMAGE_PIXELS or 0)  # Pillow's limit for a file, and ours for truth
+MAX_BYTES = 4 << 30  # of a file: more than so many pixels take without compression
 
 ImageSource = str | os.PathLike[str] | bytes
 
@@ -79,18 +80,20 @@ def opened(source: ImageSource, name: str | None = None) -> Iterator[PIL.Image.I
     """Open a file as a Pillow image; any failure inside becomes an `InvalidImage` that names the file."""
     name = _name(source, name)
     try:
-        with PIL.Image.open(
-            BytesIO(source) if isinstance(source, bytes) else source, formats=_FORMATS
-        ) as image:
+        with _file(source) as file, PIL.Image.open(file, formats=_FORMATS) as image:
             yield image
     except StormproofError:
         raise
-    except FileNotFoundError:
-        raise InvalidImage(f"{name}: no such image file; check the path.") from None
     except PIL.UnidentifiedImageError:
         raise InvalidImage(f"{name}: not an image in a known format; save it as PNG or JPEG.") from None
     except Exception as error:  # each of Pillow's readers fails in its own way
         raise InvalidImage(f"{name}: cannot be decoded ({error}); fetch the file again.") from error
+
+
+def _file(source: ImageSource) -> AbstractContextManager[IO[bytes]]:
+    if isinstance(source, bytes):
+        return BytesIO(source)
+    return opened_file(Path(source), at_most=MAX_BYTES, error=InvalidImage)
 
 
 def read_image(source: ImageSource, name: str | None = None, rules: PixelRules = AS_STORED) -> Image:
@@ -102,7 +105,7 @@ def read_image(source: ImageSource, name: str | None = None, rules: PixelRules =
     name = _name(source, name)
     with opened(source, name) as image:
         if rules.decode == "nvjpeg" and image.format == "JPEG":
-            return _decode_on_gpu(source if isinstance(source, bytes) else Path(source).read_bytes(), name)
+            return _decode_on_gpu(source if isinstance(source, bytes) else read_bytes(Path(source)), name)
         turned = PIL.ImageOps.exif_transpose(image) if rules.exif == "apply" else image
         if turned.mode.endswith(("A", "a")) or "transparency" in turned.info:
             return _flattened(turned, rules, name)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol, get_args, get_type_hints, runtime_checkable
 
 from stormproof.core.errors import DatasetError, InvalidOption
-from stormproof.core.files import is_file
+from stormproof.core.files import is_file, opened_file
 from stormproof.core.imagefile import AS_STORED, PixelRules, image_size, read_image, require_nvjpeg
 from stormproof.core.sample import Image, Instances, Ints, Sample, Truth
 from stormproof.core.spec import OBJECT, local_object
@@ -128,11 +128,8 @@ def fingerprint_of(identity: bytes, sources: Iterable[Path]) -> str:
     """A hash, in 32 hexadecimal digits, of `identity` and the names and bytes of the annotation files."""
     total = hashlib.blake2b(identity, digest_size=16)
     for path in sources:
-        try:
-            with path.open("rb") as file:
-                content = hashlib.file_digest(file, "blake2b").digest()
-        except (OSError, ValueError) as error:  # an invalid file name
-            raise DatasetError(path, f"cannot be read: {getattr(error, 'strerror', error)}.") from None
+        with opened_file(path) as file:
+            content = hashlib.file_digest(file, "blake2b").digest()
         total.update(os.fsencode(path.name) + b"\0" + content)
     return total.hexdigest()
 

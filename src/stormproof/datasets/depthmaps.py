@@ -17,6 +17,7 @@ from urllib.parse import quote
 import numpy as np
 import numpy.typing as npt
 
+from stormproof.core.arrays import read_npy, read_npz
 from stormproof.core.errors import DatasetError, OutputError
 from stormproof.core.files import make_folder, read_text, whole_file
 from stormproof.core.imagefile import opened
@@ -100,20 +101,13 @@ def fill_unknown(depth: Map) -> Map:
 
 def _read(path: Path) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """The numbers in a file, and which of them are known."""
-    stored = _read_npy(path) if path.suffix.lower() == ".npy" else _read_image(path)
+    stored = read_npy(path) if path.suffix.lower() == ".npy" else _read_image(path)
     if stored.ndim != 2 or stored.dtype.kind not in "uif":
         raise DatasetError(
             path, f"contains {stored.dtype} {stored.shape}; a depth or disparity map is H×W numbers."
         )
     known = ~np.isnan(stored) if stored.dtype.kind == "f" else stored > 0
     return stored, known
-
-
-def _read_npy(path: Path) -> npt.NDArray[Any]:
-    try:
-        return np.asarray(np.load(path, allow_pickle=False))
-    except (OSError, ValueError, EOFError) as error:
-        raise DatasetError(path, f"cannot be read as NPY: {error}.") from None
 
 
 def _read_image(path: Path) -> npt.NDArray[Any]:
@@ -210,8 +204,8 @@ class DepthFolder:
 
     def confidence(self, sample_id: str) -> Map:
         """The confidence of each pixel of the sample's map, from 0 to 1."""
-        with np.load(self._confidence_path(sample_id), allow_pickle=False) as stored:
-            return np.asarray(stored["percent"], np.float32) / np.float32(100)
+        (percent,) = read_npz(self._confidence_path(sample_id), "percent")
+        return np.asarray(percent, np.float32) / np.float32(100)
 
     def mean_confidence(self, sample_id: str) -> float:
         """The mean confidence of the sample's map; NaN if the folder does not know it."""
@@ -241,7 +235,7 @@ class DepthFolder:
 
     def _read_journal(self) -> None:
         path = self.folder / JOURNAL
-        for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
+        for line in read_text(path).splitlines() if path.is_file() else ():
             try:
                 entry = json.loads(line)
                 self._keys[entry["id"]] = entry["key"]

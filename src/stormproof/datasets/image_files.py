@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import DatasetError, InvalidOption
+from stormproof.core.files import read_bytes
 from stormproof.core.imagefile import IMAGE_SUFFIXES
 from stormproof.core.sample import Image
 from stormproof.datasets.dataset import Dataset
@@ -37,19 +38,19 @@ def stored_content(dataset: Dataset, index: int) -> str | None:
             return None
         own = file_content(source) if isinstance(source, Path) else _described(source.read())
         return own + context_content(dataset, index)
-    except OSError:
+    except DatasetError:
         return None
 
 
 def context_content(dataset: Dataset, index: int) -> str:
     """The part of an image's content that is about the files behind its context; empty if there are none."""
     files = getattr(dataset, "context_files", None)
-    return "" if files is None else "+" + _described(b"".join(path.read_bytes() for path in files(index)))
+    return "" if files is None else "+" + _described(b"".join(map(read_bytes, files(index))))
 
 
 def file_content(path: Path) -> str:
     """Size and digest of a file."""
-    return _described(path.read_bytes())
+    return _described(read_bytes(path))
 
 
 def image_path(dataset: Dataset, index: int) -> Path | None:

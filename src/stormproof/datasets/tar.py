@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from stormproof.core.errors import DatasetError
-from stormproof.core.files import expand, locate, parse_json
+from stormproof.core.files import expand, locate, opened_file, parse_json
 from stormproof.core.imagefile import AS_STORED, IMAGE_SUFFIXES, PixelRules, image_size, read_image
 from stormproof.core.sample import Instances, Sample, SemanticMap, Truth
 from stormproof.core.spec import opens
@@ -39,12 +39,9 @@ class Member:
     size: int
 
     def read(self) -> bytes:
-        try:
-            with self.archive.open("rb") as file:
-                file.seek(self.offset)
-                content = file.read(self.size)
-        except OSError as error:
-            raise DatasetError(self.archive, f"cannot be read: {error.strerror}.", self.name) from None
+        with opened_file(self.archive) as file:
+            file.seek(self.offset)
+            content = file.read(self.size)
         if len(content) != self.size:
             raise DatasetError(self.archive, "is truncated.", self.name)
         return content
@@ -169,12 +166,15 @@ def _archives(main: str) -> list[Path]:
 def _members(archive: Path) -> Iterator[Member]:
     """The files in an archive; members that point outside it, or at another member, are refused."""
     try:
-        with tarfile.open(archive, "r:") as tar:  # uncompressed only: members are read in place
+        # Uncompressed only: members are read in place.
+        with opened_file(archive) as file, tarfile.open(fileobj=file, mode="r:") as tar:
             for entry in tar:
                 if entry.isdir():
                     continue
                 _refuse_harm(entry, archive)
                 yield Member(archive, entry.name, entry.offset_data, entry.size)
+    except DatasetError:
+        raise
     except (tarfile.TarError, OSError, ValueError, OverflowError) as error:
         fix = "it must be an uncompressed tar; unpack .tar.gz with gunzip first"
         raise DatasetError(archive, f"cannot be read ({error}); {fix}.") from None

@@ -17,12 +17,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
 
+from stormproof.core.errors import StormproofError
+from stormproof.core.files import read_json, read_text
 from stormproof.engine.work import Attempt
 from stormproof.results.store.schema import Cell
 
 NOTES = "crash_notes"
 INTERVAL = 1.0  # seconds between beats, and between two checks for them
 SILENCE = 30.0  # seconds without a beat, beyond the time limit, that a busy machine may need
+_LARGEST = 1 << 24  # bytes of a note
 _STARTING = 120.0  # more for a worker that has not begun: it imports frameworks
 
 
@@ -35,8 +38,9 @@ def write_note(run: Path, chunk: int, cells: Sequence[Cell]) -> None:
 def read_note(run: Path, chunk: int) -> list[Cell]:
     """The cells in progress; none if the worker had not come that far."""
     try:
-        return [(index, text) for index, text in json.loads(_note(run, chunk).read_text(encoding="utf-8"))]
-    except (OSError, ValueError, TypeError):
+        noted = read_json(_note(run, chunk), at_most=_LARGEST)
+        return [(int(index), str(text)) for index, text in noted]
+    except (StormproofError, ValueError, TypeError, OverflowError):
         return []
 
 
@@ -107,8 +111,8 @@ def end_worker(attempt: Attempt) -> None:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+        return read_text(path, at_most=_LARGEST)
+    except StormproofError:
         return ""
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.errors import ModelError
+from stormproof.core.files import opened_file
 
 # Increase it whenever a decoder or a way of resizing changes its results: every fingerprint changes with it.
 GENERATION = 3
@@ -37,14 +38,14 @@ def file_digest(path: Path) -> bytes:
     """A hash of a file's bytes; an unchanged file is read once per process."""
     try:
         status = path.stat()
-        return _digest(str(path.resolve()), status.st_mtime_ns, status.st_size)
+        return _digest(path.resolve(), status.st_mtime_ns, status.st_size)
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror}; check the path.") from None
 
 
 @lru_cache(maxsize=4096)
-def _digest(path: str, modified: int, size: int) -> bytes:
-    with Path(path).open("rb") as file:
+def _digest(path: Path, modified: int, size: int) -> bytes:
+    with opened_file(path, error=ModelError) as file:
         return hashlib.file_digest(file, "blake2b").digest()
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.errors import ModelError
+from stormproof.core.files import read_bytes
 from stormproof.core.loading import framework
 from stormproof.core.spec import opens
 from stormproof.models.card import assemble_card, chosen_outputs
@@ -109,7 +110,7 @@ def read_metadata(path: Path) -> dict[str, str]:
     names = _names(path)
     found = {"names": repr(names)} if names else {}
     try:
-        numbers = _normalisation(path.read_bytes())
+        numbers = _normalisation(read_bytes(path, error=ModelError))
     except (struct.error, IndexError, TypeError, ValueError):  # damaged metadata is ignored
         numbers = {}
     return {**found, **{key: repr(value) for key, value in numbers.items()}}

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 import stormproof
 from stormproof.core.errors import StoreError
-from stormproof.core.files import make_folder, whole_file
+from stormproof.core.files import make_folder, unlinked, whole_file
 from stormproof.core.text import finite, plain
 from stormproof.metrics.metric import INPUTS, metrics_of
 from stormproof.models.fingerprint import code_identity, fingerprint
@@ -54,7 +54,7 @@ def _foreign_code(options: ScoreOptions) -> list[str]:
 
 def save_scores(run: Run, key: str, scores: Scores) -> None:
     """Keep scores in the run folder."""
-    folder = make_folder(run.folder / FOLDER)
+    folder = make_folder(unlinked(run.folder / FOLDER))
     content = {
         "key": key, "options": scores.options.as_dict(), "cells": scores.cells,
         "per_class": scores.per_class, "classes": list(scores.classes), "missing": list(scores.missing),

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import DatasetError, IncompleteGrid, InvalidOption, StoreError
+from stormproof.core.files import opened_file, read_bytes
 from stormproof.core.sample import Prediction, Sample
 from stormproof.core.spec import OBJECT, Spec
 from stormproof.datasets import open_dataset
@@ -128,9 +129,11 @@ class Run:
     @cached_property
     def digest(self) -> str:
         """A digest of everything that was recorded: what the run is, every prediction, every failure."""
-        total = hashlib.blake2b((self.folder / RECORD).read_bytes(), digest_size=16)
+        total = hashlib.blake2b(read_bytes(self.folder / RECORD, error=StoreError), digest_size=16)
         for path in (*self.parts, *sorted((self.folder / "failures").glob("part-*.json"))):
-            total.update(path.name.encode() + hashlib.blake2b(path.read_bytes(), digest_size=16).digest())
+            with opened_file(path, error=StoreError) as file:
+                found = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16))
+            total.update(path.name.encode() + found.digest())
         return total.hexdigest()
 
     def check(self) -> None:

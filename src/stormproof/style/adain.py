@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from stormproof.core.arrays import read_npz
 from stormproof.core.errors import InvalidOption
 from stormproof.core.sample import Image
 from stormproof.style.names import EPSILON
@@ -47,11 +48,10 @@ class Statistics:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Statistics:
         try:
-            with np.load(path, allow_pickle=False) as stored:
-                mean, deviation = stored["mean"], stored["deviation"]
-        except (OSError, ValueError, KeyError) as error:
-            fix = "save them with Statistics.save, or give an image"
-            raise InvalidOption(f"{path}: no statistics of a style ({error}); {fix}.") from None
+            mean, deviation = read_npz(Path(path), "mean", "deviation", error=InvalidOption)
+        except InvalidOption as error:
+            fix = "save statistics of a style with Statistics.save, or give an image"
+            raise InvalidOption(f"{error} {fix}.") from None
         if mean.ndim != 1 or mean.shape != deviation.shape:
             raise InvalidOption(f"{path}: mean {mean.shape} and deviation {deviation.shape} must be alike.")
         return cls(mean.astype(np.float32), deviation.astype(np.float32))

@@ -10,13 +10,16 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.errors import ModelError
+from stormproof.core.files import read_bytes
 from stormproof.core.loading import framework
 from stormproof.style.adain import Field, Run
 
 
 def fingerprint(files: Iterable[Path]) -> str:
     """The hash of networks that work together."""
-    return hashlib.blake2b(b"".join(file.read_bytes() for file in files), digest_size=16).hexdigest()
+    return hashlib.blake2b(
+        b"".join(read_bytes(file, error=ModelError) for file in files), digest_size=16
+    ).hexdigest()
 
 
 def session(model: bytes | Path) -> Any:

@@ -20,7 +20,7 @@ from typing import Any
 from stormproof import __version__
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidImage, InvalidOption, OutputError
-from stormproof.core.files import is_file, make_folder, sha256, sweep_below, write_text
+from stormproof.core.files import is_file, make_folder, read_json, sha256, sweep_below, write_text
 from stormproof.core.imagefile import IMAGE_SUFFIXES, read_image, write_image
 from stormproof.core.processes import spread
 from stormproof.core.sample import Image
@@ -191,16 +191,18 @@ def write_manifest(destination: Path, seed: int, copies: Iterable[Copy], failure
 def read_manifest(destination: Path) -> list[Copy]:
     """Read the files that a manifest lists."""
     path = destination / MANIFEST
+    if not path.exists():
+        raise InvalidOption(f"{path} does not exist; 'stormproof corrupt' writes it.")
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = read_json(path, error=InvalidOption)
         listed = [Copy(*(entry[name] for name in Copy.__slots__)) for entry in record["files"]]
         for copy in listed:
             for name in Copy.__slots__:
                 if not isinstance(getattr(copy, name), str) or "\0" in getattr(copy, name):
                     raise ValueError(f"{name} is {getattr(copy, name)!r:.60}")
         return listed
-    except FileNotFoundError:
-        raise InvalidOption(f"{path} does not exist; 'stormproof corrupt' writes it.") from None
+    except InvalidOption:
+        raise
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidOption(f"{path} is not a manifest of 'stormproof corrupt': {error}.") from error
 

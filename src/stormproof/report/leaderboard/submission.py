@@ -17,7 +17,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from stormproof.core.condition import Condition
-from stormproof.core.errors import InvalidCondition, InvalidOption
+from stormproof.core.errors import InvalidCondition, InvalidOption, StoreError
+from stormproof.core.files import opened_file, read_text
 from stormproof.metrics.metric import measures
 from stormproof.results.aggregates import aggregates
 from stormproof.results.run import Run
@@ -180,13 +181,10 @@ def as_json(submission: Submission) -> str:
 def read_submission(path: Path) -> Submission:
     """A submission file, checked; what is wrong is named by its field."""
     try:
-        if path.stat().st_size > _LARGEST:
-            raise InvalidOption(
-                f"{path} has {path.stat().st_size} bytes; a submission has at most {_LARGEST}."
-            )
-        content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidOption(f"{path} cannot be read: {error}.") from None
+        text = read_text(path, at_most=_LARGEST, error=InvalidOption)
+        content = json.loads(text, parse_constant=_no_constant)
+    except InvalidOption:
+        raise
     except (ValueError, RecursionError) as error:
         raise InvalidOption(f"{path} is not JSON: {error}.") from None
     if not isinstance(content, dict):
@@ -268,7 +266,7 @@ def predictions_hash(run: Run) -> str:
     """A hash over the part files of a run, in order: equal runs of one version have equal ones."""
     found = hashlib.blake2b(digest_size=32)
     for path in run.parts:
-        with path.open("rb") as file:
+        with opened_file(path, error=StoreError) as file:
             while block := file.read(_BLOCK):
                 found.update(block)
     return found.hexdigest()

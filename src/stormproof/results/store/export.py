@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption
-from stormproof.core.files import make_folder, sweep, sweep_below, whole_file, write_text
+from stormproof.core.files import make_folder, sweep, sweep_below, unlinked, whole_file, write_text
 from stormproof.core.imagefile import write_image
 from stormproof.core.masks import compress
 from stormproof.corruptions import find, truth_under
@@ -65,7 +65,7 @@ def export_png(run: Run, conditions: Sequence[str], destination: Path, classes: 
         raise InvalidOption(f"{run.folder} holds no label maps; export it with --format coco.")
     written = []
     for condition in conditions:
-        folder = make_folder(destination / folder_name(condition))
+        folder = make_folder(unlinked(destination / folder_name(condition)))
         sweep_below(folder)
         for row in _rows(run, condition, SEMANTIC):
             if row["semantic_runs"] is None:

@@ -13,13 +13,14 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from stormproof.core.errors import StoreError
-from stormproof.core.files import make_folder, write_json
+from stormproof.core.files import make_folder, read_bytes, write_json
 from stormproof.results.store.lock import LOCK, held_lock
 from stormproof.results.store.parts import FAILURES, PARTS, check_part, part_paths, rows_in
 from stormproof.results.store.schema import VERSION
 from stormproof.results.store.seal import DIGEST, json_digest, with_digest
 
 RECORD = "run.json"
+_LARGEST = 1 << 26  # bytes: thousands of conditions with long names take a hundredth of it
 _CLAIM = ".claim.lock"
 
 
@@ -89,17 +90,17 @@ class RunRecord(_Frozen):
 def read_record(run: Path) -> RunRecord:
     """The record of a run folder; one that was changed since it was written is refused."""
     path = run / RECORD
+    if not path.exists():
+        fix = "'stormproof run' makes one"
+        raise StoreError(f"{run} is not a run folder: it has no {RECORD}; {fix}.")
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(read_bytes(path, at_most=_LARGEST, error=StoreError))
         digest = content.pop(DIGEST, None) if isinstance(content, dict) else None
         _require_version(path, content)
         record = RunRecord.model_validate_json(json.dumps(content))
-    except FileNotFoundError:
-        fix = "'stormproof run' makes one"
-        raise StoreError(f"{run} is not a run folder: it has no {RECORD}; {fix}.") from None
     except StoreError:
-        raise  # of another version
-    except (ValueError, RecursionError, OSError) as error:  # pydantic's and JSON's are ValueErrors
+        raise  # of another version, or no file
+    except (ValueError, RecursionError) as error:  # pydantic's and JSON's are ValueErrors
         reason = str(error).splitlines()[0]
         raise StoreError(
             f"{path} cannot be read: {reason}; it was damaged, or written by another version. {_anew(run)}"

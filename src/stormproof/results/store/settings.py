@@ -8,7 +8,8 @@ from typing import Any
 
 import yaml
 
-from stormproof.core.files import write_text
+from stormproof.core.errors import StoreError
+from stormproof.core.files import read_text, write_text
 from stormproof.results.store.lock import shares
 from stormproof.results.store.record import RunRecord
 
@@ -42,6 +43,6 @@ def shard_of(run: Path, shard: str) -> str:
 def write_settings(path: Path, content: Mapping[str, Any]) -> None:
     """Write settings, all of them, so that defaults of a later version do not change the run."""
     text = yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True)
-    if path.exists() and path.read_text(encoding="utf-8") == text:
+    if path.exists() and read_text(path, error=StoreError) == text:
         return
     write_text(path, text)
