@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 Groups = Mapping[str, tuple[str, ...]]
 
-# michaelis, section 3: the 15 corruptions of the benchmark
+# michaelis, section 2.1: the 15 corruptions of the benchmark
 MICHAELIS: Groups = {
     "noise": ("gaussian_noise", "shot_noise", "impulse_noise"),
     "blur": ("defocus_blur", "glass_blur", "motion_blur", "zoom_blur"),
@@ -15,7 +15,7 @@ MICHAELIS: Groups = {
 }
 BENCHMARK_15 = tuple(name for group in MICHAELIS.values() for name in group)
 
-# kamann, section 4: brightness counts as digital, and three corruptions are the paper's own
+# kamann, section 3: brightness counts as digital, and three corruptions are the paper's own
 KAMANN: Groups = {
     "blur": ("motion_blur", "defocus_blur", "glass_blur", "gaussian_blur", "psf_blur"),
     "noise": ("gaussian_noise", "impulse_noise", "shot_noise", "speckle_noise", "intensity_noise"),
@@ -26,7 +26,7 @@ KAMANN: Groups = {
 # psf_blur models the lens of Cityscapes' camera, so the paper's other datasets do not have it
 ONE_DATASET_ONLY = frozenset({"psf_blur"})
 KAMANN_19 = tuple(name for group in KAMANN.values() for name in group)
-KAMANN_NOISE_SEVERITIES = (1, 2, 3)  # section 4: stronger noise leaves too little to compare
+KAMANN_NOISE_SEVERITIES = (1, 2, 3)  # section 5.1: stronger noise leaves too little to compare
 
 # theodoridis, section 2.1: the spaces in which a style is blended with the image
 FEATURE, PIXEL = "feature", "pixel"

@@ -120,7 +120,8 @@ def delta_clean(errors: Grid, reference: Grid) -> Score:
 
 
 def enhancement_change(plain: Grid, enhanced: Grid) -> dict[str, Score]:
-    """CE with an enhancement minus CE without, per corruption (*liu*, Table 5): positive is worse.
+    """CE with an enhancement minus CE without, per corruption (*liu*, Table 5): positive is worse,
+    as the paper's text has it (the caption of its table says the opposite).
 
     Of grids of scores it is the change of the mean score, and positive is better.
     """

@@ -98,7 +98,7 @@ class ObjectErrors:
 
     @property
     def error(self) -> float:
-        """E (*liu*, Eq. 3): the mean over images of the mean over their objects."""
+        """E (*liu*, section 3.3): the mean over images of the mean over their objects."""
         return float(self.scored(np.ones((1, len(self.ids)))).numbers["E"][0])
 
     @property

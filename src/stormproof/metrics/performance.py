@@ -1,4 +1,4 @@
-"""Performance under corruption (*michaelis*, section 3.3). Scores keep their unit; rPC is a fraction."""
+"""Performance under corruption (*michaelis*, section 2.1). Scores keep their unit; rPC is a fraction."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _rpc_kamann(grid: Grid) -> dict[str, Score]:
 
 @aggregate("reference", "delta_P", column="ΔP")
 def delta_p(grid: Grid, reference: Grid) -> Score:
-    """What a model gains on clean data (*michaelis*, section 4.2)."""
+    """What a model gains on clean data (*michaelis*, section 3.2)."""
     return p(grid) - p(reference)
 
 

@@ -1,4 +1,4 @@
-"""Predicting contextual mutators (haze, defocus) from simple ones (*pezzementi*, section V).
+"""Predicting contextual mutators (haze, defocus) from simple ones (*pezzementi*, section IV-B).
 
 Scores are normalised by each system's own baseline, so that the fit is about robustness. For each
 contextual configuration a non-negative least squares fit, without intercept, on all systems but one

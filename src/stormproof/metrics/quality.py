@@ -64,7 +64,7 @@ def change_by(noise: int, power: int, values: int) -> Change:
 
 
 def rmse(clean: Image, corrupted: Image) -> float:
-    """Root mean squared difference over pixels and channels, in grey levels (*michaelis*, appendix)."""
+    """Root mean squared difference over pixels and channels, in grey levels (*michaelis*, section 3.4)."""
     return change(clean, corrupted).rmse
 
 

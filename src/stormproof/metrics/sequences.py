@@ -1,4 +1,4 @@
-"""Performance along a sequence of corruption strengths (*theodoridis*, sections 4.2 and A)."""
+"""Performance along a sequence of corruption strengths (*theodoridis*, section 4)."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def curve_of(condition: Condition) -> tuple[str, str, float] | None:
 
 @aggregate("sequence", "rP")
 def relative_curves(grid: Grid) -> dict[str, Score]:
-    """rP_α = P_α / P under 'space/part/α' (*theodoridis*, section 4.2).
+    """rP_α = P_α / P under 'space/part/α' (*theodoridis*, section 4).
 
     Pixel curves begin with the clean image and end where feature space does, so these two are theirs too.
 

@@ -107,14 +107,13 @@ def _figures(scope: Scope, ratios: Ratios) -> tuple[Figure, ...]:
         ),
         Figure(
             "cd-categories", "CD and rCD by category", Kind.BARS, Axis("category", names=True), OF_REFERENCE,
-            categories, series="model", panel="ratio", cite="kamann, Fig. 11 and 12", by_run=True,
+            categories, series="model", panel="ratio", cite="kamann, Fig. 11, 12, 15, 16", by_run=True,
             note="Bars are means within a category, error bars one standard deviation over its corruptions. "
             "As in the paper, the bars leave out PSF blur and JPEG compression.",
         ),
         Figure(
             "cd-corruptions", "CD and rCD by corruption", Kind.BARS, Axis("corruption", names=True),
-            OF_REFERENCE, corruptions, series="model", panel="ratio", cite="kamann, Fig. 15 and 16",
-            by_run=True,
+            OF_REFERENCE, corruptions, series="model", panel="ratio", by_run=True,
         ),
     )  # fmt: skip
 

@@ -254,7 +254,7 @@ def clean_gains(scope: Scope) -> Section | None:
     figure = Figure(
         "carry-over", f"Mean {m} under corruption against clean {m}", Kind.POINTS,
         Axis(f"P: clean {unit(m)}"), Axis(f"{name}: {unit(m)} under corruption"), rows,
-        series="model", by_run=True, cite="michaelis, section 4.2",
+        series="model", by_run=True, cite="michaelis, section 3.2",
         note=f"Pearson {found.pearson:.2f} (p {found.pearson_p:.2g}), Spearman {found.spearman:.2f} "
         f"(p {found.spearman_p:.2g}) over {found.count} models.",
     )  # fmt: skip

@@ -46,7 +46,7 @@ def sequences(scope: Scope) -> Section | None:
     figure = Figure(
         "alpha", "Performance along the strength of style", Kind.LINES, Axis("α, strength of style (0 to 1)"),
         Axis("AP or rAP (%)", zero=True), lines, series="model", panel="objects",
-        pick=("Of", "Scale", "Mode", "Space"), cite="theodoridis, Fig. 4 to 9, 14, 16 to 19", by_run=True,
+        pick=("Of", "Scale", "Mode", "Space"), cite="theodoridis, Fig. 5 to 9, 14, 16 to 19", by_run=True,
         note="Group by a tag (backbone, neck, framework, pre-training) to average models that share it.",
     )  # fmt: skip
     return Section(
