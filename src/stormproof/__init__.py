@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from stormproof.datasets.opened import open_dataset
     from stormproof.engine.api import run
     from stormproof.integrations.transform import CorruptionTransform
+    from stormproof.integrations.watch import watch
     from stormproof.metrics.published import published
     from stormproof.models.opened import open_model
     from stormproof.results.run import Run
@@ -37,6 +38,7 @@ _HOMES = {
         "engine.api": ("run",),
         "corruptions.on_device": ("corrupt_batch",),
         "integrations.transform": ("CorruptionTransform",),
+        "integrations.watch": ("watch",),
         "core.condition": ("CLEAN", "Condition", "Suite"),
         "corruptions": ("apply", "corrupt_image"),
         "tools.drawing": ("draw",),
@@ -75,6 +77,7 @@ __all__ = [
     "published",
     "read_image",
     "run",
+    "watch",
     "write_image",
 ]
 

@@ -1,0 +1,221 @@
+"""`stormproof.watch`: P and mPC of a network while it is being trained.
+
+    watch = stormproof.watch("coco:val.json,images=val", every=5, precision=1.0)
+
+    for epoch in range(100):
+        train(network)
+        watch(epoch, lambda images: predict(network, images))           # any loop
+    model.add_callback("on_model_save", watch.ultralytics)               # Ultralytics
+    Trainer(callbacks=[watch.lightning(predict)])                        # Lightning; predict(module, images)
+    runner.register_hook(watch.mmengine(predict))                        # mmengine; predict(model, images)
+
+Every reading is a run of its own, as far as the precision asks for it: mPC to ± 1 point usually takes a few
+per cent of the grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
+from typing import Any
+
+from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidOption
+from stormproof.core.loading import framework
+from stormproof.core.progress import spoken
+from stormproof.core.sample import Image
+from stormproof.core.table import Table
+from stormproof.datasets.opened import open_dataset
+from stormproof.engine.api import AnyDataset, AnyModel, run
+from stormproof.results.estimate import read_estimate
+from stormproof.results.run import Run
+from stormproof.results.scores import mean_of
+
+Predict = Callable[[Any, Sequence[Image]], Any]  # of a network and images
+Log = Callable[[Mapping[str, float], int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a network scored at one step, as fractions.
+
+    `mpc` is the mean over the conditions, which is called mPC (`mean`) where they are a whole suite. `margin`
+    is half the width of the 95 % interval of what the whole grid would give; 0 if all of it was run.
+    """
+
+    step: int
+    measure: str
+    mean: str
+    clean: float
+    mpc: float
+    margin: float
+    worst: str  # the corruption with the lowest mean
+    worst_score: float
+    seconds: float
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """For a tracker, in percent."""
+        mean = self.mean.partition(" ")[0]
+        return {
+            f"stormproof/P {self.measure}": 100 * self.clean,
+            f"stormproof/{mean} {self.measure}": 100 * self.mpc,
+            f"stormproof/{mean} ±": 100 * self.margin,
+            "stormproof/worst": 100 * self.worst_score,
+        }
+
+    def __str__(self) -> str:
+        margin = f" ± {100 * self.margin:.1f}" if self.margin else ""
+        return (
+            f"step {self.step}: {self.measure} {100 * self.clean:.1f} clean, "
+            f"{self.mean} {100 * self.mpc:.1f}{margin}, worst {self.worst} {100 * self.worst_score:.1f} ({spoken(self.seconds)})"
+        )
+
+
+class Watch:
+    """Scores a network clean and corrupted at every `every`-th step; see the module for the loops it fits.
+
+    `precision` is in percentage points of mPC; 0 runs the whole grid. `limit` keeps the first images of the
+    dataset, `classes` name the labels of a predicting function. Runs are kept in `out`, if given. `log` takes
+    the numbers of a reading and its step; without one, a line is printed.
+    """
+
+    def __init__(
+        self,
+        data: AnyDataset,
+        conditions: str | Condition | Iterable[str | Condition] = "imagenet-c",
+        *,
+        every: int = 1,
+        precision: float = 1.0,
+        limit: int | None = None,
+        batch: int = 8,
+        device: str | None = None,
+        out: str | PathLike[str] | None = None,
+        log: Log | None = None,
+    ) -> None:
+        if every < 1:
+            raise InvalidOption(f"every={every}: it must be at least 1.")
+        self._data = open_dataset(data, limit=limit)
+        self._settings = {
+            "conditions": conditions, "precision": precision, "batch": batch, "device": device,
+            "engine": "local",  # where the network is
+        }  # fmt: skip
+        self._every, self._out, self._log = every, out, log
+        self._began = monotonic()
+        self.readings: list[Reading] = []
+
+    def __call__(self, step: int, model: AnyModel) -> Reading | None:
+        """Score the model if this step's turn has come; the reading, or None."""
+        if step % self._every:
+            return None
+        begun = monotonic()
+        with self._folder(step) as folder:
+            done = run(model, self._data, out=folder, progress=False, **self._settings)
+            found = _reading(done, step, begun)
+        self.readings.append(found)
+        if self._log is None:
+            print(found)
+        else:
+            self._log(found.numbers, step)
+        return found
+
+    @property
+    def share(self) -> float:
+        """The share of the time since the watch was made that its readings took."""
+        return sum(found.seconds for found in self.readings) / max(monotonic() - self._began, 1e-9)
+
+    def table(self) -> Table:
+        """All readings, in percent."""
+        return Table(
+            "watch", "The network while it was trained", ("step", "P", "mPC", "±", "worst", "its score"),
+            [
+                (r.step, 100 * r.clean, 100 * r.mpc, 100 * r.margin, r.worst, 100 * r.worst_score)
+                for r in self.readings
+            ],
+        )  # fmt: skip
+
+    def ultralytics(self, trainer: Any) -> None:
+        """A callback for Ultralytics' event `on_model_save`: the weights just saved are scored.
+
+        They are the trainer's own file, so they are trusted.
+        """
+        if (step := trainer.epoch + 1) % self._every == 0:
+            device = getattr(trainer, "device", "cpu")
+            self(step, f"ultralytics:{_escaped(trainer.last)},trust=true,device={device}")
+
+    def lightning(self, predict: Predict) -> Any:
+        """A Lightning callback; `predict(module, images)` gives predictions in any form that models may."""
+        watch, base = self, framework("lightning.pytorch", install="pip install lightning").Callback
+
+        class StormproofWatch(base):  # type: ignore[misc, valid-type]
+            def on_train_epoch_end(self, trainer: Any, module: Any) -> None:
+                found = watch._watched(trainer.current_epoch + 1, module, predict)
+                for logger in trainer.loggers if found else ():
+                    logger.log_metrics(found.numbers, step=trainer.global_step)
+
+        return StormproofWatch()
+
+    def mmengine(self, predict: Predict) -> Any:
+        """An mmengine hook; `predict(model, images)` gives predictions in any form that models may."""
+        watch, base = self, framework("mmengine.hooks", install="pip install mmengine").Hook
+
+        class StormproofWatch(base):  # type: ignore[misc, valid-type]
+            def after_train_epoch(self, runner: Any) -> None:
+                found = watch._watched(runner.epoch + 1, runner.model, predict)
+                if found:
+                    runner.visualizer.add_scalars(found.numbers, step=runner.epoch + 1)
+
+        return StormproofWatch()
+
+    def _watched(self, step: int, module: Any, predict: Predict) -> Reading | None:
+        """Score a torch module between two epochs, and leave it in the mode that it was in."""
+        if step % self._every:
+            return None
+        torch, training = framework("torch", extra="torch"), module.training
+        module.eval()
+        try:
+            with torch.no_grad():
+                return self(step, lambda images: predict(module, images))
+        finally:
+            module.train(training)
+
+    @contextmanager
+    def _folder(self, step: int) -> Iterator[Path]:
+        if self._out is not None:
+            yield Path(self._out) / f"step-{step:06d}"
+            return
+        with TemporaryDirectory(prefix="stormproof-watch-") as folder:
+            yield Path(folder) / "run"
+
+
+watch = Watch  # as it is called: stormproof.watch(data)
+
+
+def _escaped(path: object) -> str:
+    """A path as the main part of a spec."""
+    return str(path).replace(",", r"\,")
+
+
+def _reading(run: Run, step: int, begun: float) -> Reading:
+    """From the estimate that a run kept, or from its scores if the whole grid was run."""
+    kept = read_estimate(run)
+    if kept is not None:
+        worst, score = min(
+            ((name, found["estimate"]) for name, found in kept["by_corruption"].items()),
+            key=lambda pair: pair[1],
+        )
+        margin = (kept["mpc"]["high"] - kept["mpc"]["low"]) / 2
+        numbers = kept["measure"], kept["mean"], kept["clean"], kept["mpc"]["estimate"], margin
+    else:
+        scores = run.score()
+        found = scores.aggregates[scores.headline]
+        means = found.get("by_corruption") or found.get("CE") or {}
+        worst, score = min(means.items(), key=lambda pair: pair[1]) if means else ("", float("nan"))
+        clean = scores.cells[scores.headline]["clean"]
+        numbers = scores.headline, scores.over.mean_name, clean, mean_of(found), 0.0
+    return Reading(step, *numbers, worst, score, monotonic() - begun)
