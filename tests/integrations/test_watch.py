@@ -74,9 +74,8 @@ def test_ultralytics_callback_scores_the_weights_just_saved(data, tmp_path: Path
     opened = []
 
     class YOLO:
-        names = dict(enumerate(data.classes))
-
         def __init__(self, path: str) -> None:
+            self.names = dict(enumerate(data.classes))
             opened.append(path)
 
         def predict(self, image, **limits):

@@ -73,7 +73,8 @@ class Reading:
         margin = f" ± {100 * self.margin:.1f}" if self.margin else ""
         return (
             f"step {self.step}: {self.measure} {100 * self.clean:.1f} clean, "
-            f"{self.mean} {100 * self.mpc:.1f}{margin}, worst {self.worst} {100 * self.worst_score:.1f} ({spoken(self.seconds)})"
+            f"{self.mean} {100 * self.mpc:.1f}{margin}, "
+            f"worst {self.worst} {100 * self.worst_score:.1f} ({spoken(self.seconds)})"
         )
 
 
@@ -155,8 +156,9 @@ class Watch:
         class StormproofWatch(base):  # type: ignore[misc, valid-type]
             def on_train_epoch_end(self, trainer: Any, module: Any) -> None:
                 found = watch._watched(trainer.current_epoch + 1, module, predict)
-                for logger in trainer.loggers if found else ():
-                    logger.log_metrics(found.numbers, step=trainer.global_step)
+                for logger in trainer.loggers:
+                    if found:
+                        logger.log_metrics(found.numbers, step=trainer.global_step)
 
         return StormproofWatch()
 
