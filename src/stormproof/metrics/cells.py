@@ -48,9 +48,14 @@ class Objects:
         return self._chosen(self.found.labels < len(self.truth.classes))
 
     @cached_property
+    def named_boxes(self) -> Detections:
+        """The same without masks."""
+        return self._boxes_only(self.named)
+
+    @cached_property
     def boxes(self) -> Matches:
         """COCO's matches of boxes."""
-        return match_boxes(self.truth, self._boxes_only(self.named))
+        return match_boxes(self.truth, self.named_boxes)
 
     @cached_property
     def masks(self) -> Matches:
@@ -61,7 +66,7 @@ class Objects:
     @cached_property
     def voc(self) -> Judged:
         """The VOC devkit's verdicts."""
-        return judged_voc(self.truth, self._boxes_only(self.named))
+        return judged_voc(self.truth, self.named_boxes)
 
     @cached_property
     def errors(self) -> ObjectErrors:

@@ -14,7 +14,7 @@ from hotcoco import mask as masks_of
 
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import RLE, Bools, Floats, Ints
-from stormproof.metrics.matching import Groups, by_class_and_image
+from stormproof.metrics.matching import ClassGroups, Groups, by_class_and_image
 from stormproof.metrics.ordering import by_falling_score, by_number
 from stormproof.metrics.precision import Bits, Judged
 from stormproof.metrics.records import Detections, DetectionTruth
@@ -61,12 +61,17 @@ class Matches:
 def match_boxes(truth: DetectionTruth, found: Detections) -> Matches:
     """COCO's matches of boxes."""
     groups = by_class_and_image(truth, found)
-    theirs, ours = _xywh(found, groups.detections), _xywh(truth, groups.truths)
-    excused = truth.excused[groups.truths]
-    offsets = _offsets(groups)
+    sides = np.take(found.sides, groups.detections, axis=0)
+    return _matches(truth, found, groups, box_overlaps(truth, found, groups), sides[:, 0] * sides[:, 1])
+
+
+def box_overlaps(truth: DetectionTruth, found: Detections, groups: Groups) -> Floats:
+    """IoU of each group's boxes, detections × truths, flat; with a crowd, the share of the detection."""
+    offsets = groups.offsets
     overlaps = np.empty(offsets[-1])
-    _box_overlaps(groups.starts, offsets, theirs, ours, excused, overlaps)
-    return _matches(truth, found, groups, offsets, overlaps, theirs[:, 2] * theirs[:, 3])
+    theirs, ours = _xywh(found, groups.detections), _xywh(truth, groups.truths)
+    _box_overlaps(groups.starts, offsets, theirs, ours, truth.excused[groups.truths], overlaps)
+    return overlaps
 
 
 def _xywh(objects: DetectionTruth | Detections, chosen: Ints) -> Floats:
@@ -92,8 +97,13 @@ def _taken(boxes: Any, sides: Any, chosen: Any) -> Any:
 def match_masks(truth: DetectionTruth, found: Detections) -> Matches:
     """COCO's matches of masks; a detection's size is its mask's area."""
     groups = by_class_and_image(truth, found)
-    offsets = _offsets(groups)
-    excused = truth.excused[groups.truths]
+    area = np.array([masks_of.area(_packed(found.masks[i])) for i in groups.detections.tolist()], np.float64)
+    return _matches(truth, found, groups, mask_overlaps(truth, found, groups), area)
+
+
+def mask_overlaps(truth: DetectionTruth, found: Detections, groups: Groups) -> Floats:
+    """IoU of each group's masks, detections × truths, flat; with a crowd, the share of the detection."""
+    offsets, excused = groups.offsets, truth.excused[groups.truths]
     theirs = [_packed(found.masks[i]) for i in groups.detections.tolist()]
     ours = [_packed(truth.masks[i]) for i in groups.truths.tolist()]
     overlaps = np.empty(offsets[-1])
@@ -101,8 +111,7 @@ def match_masks(truth: DetectionTruth, found: Detections) -> Matches:
         if t1 > t0 and d1 > d0:
             table = masks_of.iou(theirs[d0:d1], ours[t0:t1], excused[t0:t1].tolist())
             overlaps[at : at + table.size] = np.asarray(table).ravel()
-    area = np.array([masks_of.area(mask) for mask in theirs], np.float64)
-    return _matches(truth, found, groups, offsets, overlaps, area)
+    return overlaps
 
 
 def _packed(mask: RLE | None) -> Any:
@@ -110,20 +119,13 @@ def _packed(mask: RLE | None) -> Any:
     return masks_of.frPyObjects({"size": list(mask.size), "counts": mask.counts.tolist()}, *mask.size)
 
 
-def _offsets(groups: Groups) -> Ints:
-    """Where each group's overlaps begin: detections × truths of the group, flat."""
-    starts = groups.starts
-    pairs = (starts[:, 1] - starts[:, 0]) * (starts[:, 3] - starts[:, 2])
-    return np.concatenate(([0], np.cumsum(pairs)))
-
-
 def _matches(
-    truth: DetectionTruth, found: Detections, groups: Groups, offsets: Ints, overlaps: Floats, area: Floats
+    truth: DetectionTruth, found: Detections, groups: ClassGroups, overlaps: Floats, area: Floats
 ) -> Matches:
     sizes, chosen = len(SIZES), groups.detections
     hit, excused = (np.zeros((len(chosen), sizes), np.uint16) for _ in range(2))
     crowd, extent = truth.excused[groups.truths], truth.area[groups.truths]
-    _match(groups.starts, offsets, overlaps, crowd, extent, SIZES, IOUS, hit, excused)
+    _match(groups.starts, groups.offsets, overlaps, crowd, extent, SIZES, IOUS, hit, excused)
     starts = groups.starts
     place = np.arange(len(chosen)) - np.repeat(starts[:, 2], starts[:, 3] - starts[:, 2])
     order = _by_class(truth, found, groups, place)
@@ -137,7 +139,7 @@ def _matches(
     )  # fmt: skip
 
 
-def _by_class(truth: DetectionTruth, found: Detections, groups: Groups, place: Ints) -> Ints:
+def _by_class(truth: DetectionTruth, found: Detections, groups: ClassGroups, place: Ints) -> Ints:
     """Places among the grouped detections by class, then falling score; ties by the images' rank, then as
     grouped. Those beyond the cap are left out.
     """

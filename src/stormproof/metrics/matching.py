@@ -30,17 +30,40 @@ class Groups:
     truths: Ints
     detections: Ints
     starts: Ints  # groups × (first truth, end truth, first detection, end detection)
+
+    @property
+    def offsets(self) -> Ints:
+        """Where each group's overlaps begin: detections × truths of the group, flat."""
+        starts = self.starts
+        pairs = (starts[:, 1] - starts[:, 0]) * (starts[:, 3] - starts[:, 2])
+        return np.concatenate(([0], np.cumsum(pairs)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassGroups(Groups):
+    """Groups of one class in one image."""
+
     by_class: Ints  # the detections of one class after the other, by falling score
 
 
+def by_image(truth: DetectionTruth, found: Detections, most: int) -> Groups:
+    """Group so that a detection meets every truth in its image; `most` detections of each, the best."""
+    detections = by_number(found.image, len(truth.ids), found.order)
+    truths = np.argsort(truth.image, kind="stable")
+    owners = found.image[detections]
+    first = np.searchsorted(owners, np.arange(len(truth.ids)))
+    detections = detections[np.arange(len(owners)) - first[owners] < most]
+    return Groups(truths, detections, _starts(truth.image[truths], found.image[detections]))
+
+
 @lru_cache(maxsize=1)  # several measures ask for the same
-def by_class_and_image(truth: DetectionTruth, found: Detections) -> Groups:
+def by_class_and_image(truth: DetectionTruth, found: Detections) -> ClassGroups:
     """Group so that a detection meets the truths of its own class in its own image."""
     by_class = by_number(found.labels, len(truth.classes), found.order)
     detections = by_number(found.image, len(truth.ids), by_class)
     truths = truth.grouped
     starts = _starts(truth.keys[truths], (found.image * len(truth.classes) + found.labels)[detections])
-    return Groups(truths, detections, starts, by_class)
+    return ClassGroups(truths, detections, starts, by_class)
 
 
 @kernel

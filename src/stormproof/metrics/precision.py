@@ -7,6 +7,7 @@ replicate sums the weights of a class's detections once for all thresholds, then
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -109,21 +110,34 @@ def average_precision(curves: Curves, weights: Weights, classes: int, *rules: in
     for row, rule in zip(missed, rules, strict=True):
         row[: max(rule, 2)] = _missed(rule)
     thresholds, rows = len(curves.event_starts), len(curves.truth_starts) - 1
-    precision = np.empty((len(weights), len(rules), rows, thresholds))
-    recall = np.empty((len(weights), len(CAPS), rows, thresholds))
     average: Any = _average
 
+    def some(block: Weights, side_by_side: tuple[int, ...], out: Floats) -> None:
+        average(*curves, block, side_by_side, points, missed, out[: len(rules)], out[len(rules) :])
+
+    found = in_lanes(weights, some, (len(rules) + len(CAPS), rows, thresholds))
+    found = found.reshape(len(weights), len(rules) + len(CAPS), -1, classes, thresholds)
+    return found[:, : len(rules)], found[:, len(rules) :]
+
+
+def in_lanes(
+    weights: Weights, measure: Callable[[Weights, tuple[int, ...], Floats], None], shape: tuple[int, ...]
+) -> Floats:
+    """What a loop measures of every replicate: replicates × `shape`.
+
+    The loop gets replicates side by side (images × lanes), a tuple with an entry per lane, whose length is
+    known when it is compiled, and `shape` × lanes to fill. Several threads run it.
+    """
     width = 1 if len(weights) == 1 else _LANES
+    found = np.empty((len(weights), *shape))
 
     def some(first: int) -> None:
         chosen = weights[first : first + width]
         block = np.zeros((weights.shape[1], width), weights.dtype)
         block[:, : len(chosen)] = chosen.T
-        lanes = np.empty((*precision.shape[1:], width))
-        capped = np.empty((*recall.shape[1:], width))
-        average(*curves, block, (0,) * width, points, missed, lanes, capped)
-        precision[first : first + len(chosen)] = np.moveaxis(lanes, -1, 0)[: len(chosen)]
-        recall[first : first + len(chosen)] = np.moveaxis(capped, -1, 0)[: len(chosen)]
+        lanes = np.empty((*shape, width))
+        measure(block, (0,) * width, lanes)
+        found[first : first + len(chosen)] = np.moveaxis(lanes, -1, 0)[: len(chosen)]
 
     starts = range(0, len(weights), width)
     if len(starts) == 1:
@@ -131,11 +145,7 @@ def average_precision(curves: Curves, weights: Weights, classes: int, *rules: in
     else:
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             list(pool.map(some, starts))
-    by_size = (-1, classes, thresholds)
-    return (
-        precision.reshape(len(weights), len(rules), *by_size),
-        recall.reshape(len(weights), len(CAPS), *by_size),
-    )
+    return found
 
 
 @kernel
@@ -246,7 +256,7 @@ def _average(
                     counted[e, lane] = sums[at, lane] + extra[lane]
             for lane in range(width):
                 for rule in range(rules):
-                    out[rule, k, t, lane] = _interpolated(
+                    out[rule, k, t, lane] = interpolated(
                         found[:, lane], counted[:, lane], count, positives[lane], points[rule], missed[rule]
                     )
                 total = 0.0
@@ -256,7 +266,7 @@ def _average(
 
 
 @kernel(inline=True)
-def _interpolated(found: Any, counted: Any, count: Any, positives: Any, points: Any, missed: Any) -> Any:
+def interpolated(found: Any, counted: Any, count: Any, positives: Any, points: Any, missed: Any) -> Any:
     """The mean over recalls of the best precision (found / counted) at that recall or beyond.
 
     From the last event to the first, each with the points between its recall and that of the one before it.

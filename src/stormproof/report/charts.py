@@ -132,7 +132,11 @@ def _spec(shape: Shape) -> dict[str, Any]:
 
 def _height(shape: Shape) -> Any:
     if shape.kind in (Kind.HEAT, Kind.STACK, Kind.BARS):
-        return alt.Step({Kind.HEAT: 24, Kind.STACK: 28}.get(shape.kind, max(4, 16 - shape.bars_each)))
+        return alt.Step(
+            {Kind.HEAT: 24, Kind.STACK: 18 if shape.panel else 28}.get(
+                shape.kind, max(4, 16 - shape.bars_each)
+            )
+        )
     return _SMALL if shape.panel else _TALL
 
 

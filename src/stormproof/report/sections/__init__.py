@@ -42,6 +42,7 @@ def all_sections(scope: Scope) -> tuple[Section, ...]:
     from stormproof.report.sections import (
         camera,
         degradation,
+        error_types,
         overview,
         people,
         severity,
@@ -54,6 +55,7 @@ def all_sections(scope: Scope) -> tuple[Section, ...]:
         severity.against_size,
         overview.by_class,
         degradation.degradation,
+        error_types.error_types,
         camera.object_errors,
         styles.sequences,
         people.detection_rates,

@@ -1,0 +1,346 @@
+"""Error types (TIDE, Bolya et al. 2020): why a detection is wrong, and what AP50 each type of error costs.
+
+Every detection that is not right has one type, every object that nothing could be repaired into is missed:
+
+- Loc: right class, IoU 0.1 to 0.5 with an object
+- Cls: IoU 0.5 or more with an object of another class
+- Dupe: IoU 0.5 or more with an object of its class that a better detection found
+- Bkg: IoU 0.1 or less with every object
+- Both: the rest, ill placed and of a wrong class
+- Miss: an object that no detection found, and that no Loc or Cls error is about
+
+What a type costs (dAP) is the AP50 gained when it alone is repaired: a Loc or Cls error becomes right if its
+object has no better one, else it is dropped; Dupe, Bkg and Both are dropped; missed objects no longer count.
+dAP FP is the gain without any false positive, dAP FN with no object left unfound. Gains do not add up to 1 −
+AP50: after one repair, another brings more or less. The rules are those of tidecv 1.0.1 (docs/metrics.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stormproof.core.kernels import kernel
+from stormproof.core.sample import Bools, Floats, Ints
+from stormproof.metrics.cocomatching import box_overlaps, mask_overlaps
+from stormproof.metrics.matching import Groups, by_image
+from stormproof.metrics.metric import (
+    Measure,
+    Scored,
+    Weights,
+    mean_of_known,
+    metric,
+    ratio,
+    weighted_ratios,
+)
+from stormproof.metrics.ordering import by_falling_score, by_number
+from stormproof.metrics.precision import COCO_POINTS, in_lanes, interpolated
+from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
+
+if TYPE_CHECKING:
+    from stormproof.metrics.cells import Objects
+
+FOREGROUND, BACKGROUND = 0.5, 0.1  # IoU from which a detection is of an object, and up to which of none
+MOST = 100  # detections of an image, those that score highest
+
+
+RIGHT, CLS, LOC, BOTH, DUPE, BKG = range(6)  # what a detection is; also the repairs, RIGHT being none
+_REPAIRED = BKG + 1  # how many those are
+# Entries of a class's curve that are right only once something is repaired; until then they are
+LOC_REPAIRED, LOC_EXCUSED, CLS_REPAIRED = 6, 7, 8  # a Loc error; excused by a crowd; of another class
+_MISS, _FP, _FN = 6, 7, 8  # repairs of objects, and of everything
+TYPES = ("Cls", "Loc", "Both", "Dupe", "Bkg", "Miss")
+SPECIAL = ("FP", "FN")
+_REPAIRS = (*TYPES, *SPECIAL)
+_EXACT = np.zeros(COCO_POINTS, np.int64)  # recalls k/100 reach the k-th point, as tidecv has it
+_Codes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ErrorTypes:
+    """The type of every detection, and what became of every object that counts.
+
+    `repairs[d]` is the object that detection d would find once repaired, −1 for none. A detection that a
+    crowd excuses has a type, and may be repaired, but is no error while it is not.
+    """
+
+    image: Ints
+    labels: Ints
+    scores: Floats
+    kinds: _Codes  # RIGHT to BKG
+    excused: Bools
+    repairs: Ints
+    truth_image: Ints
+    truth_labels: Ints
+    found: Bools
+    missed: Bools
+    images: int
+    classes: int
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many errors of each type there are, false positives and objects not found."""
+        return {name: int(table.sum()) for name, table in self.per_image().items()}
+
+    def per_image(self) -> dict[str, Ints]:
+        """The same by image."""
+        wrong = ~self.excused & (self.kinds != RIGHT)
+        tables = {
+            name: self._by_image(self.image[wrong & (self.kinds == code)])
+            for code, name in enumerate(TYPES[:-1], 1)
+        }
+        return {
+            **tables,
+            "Miss": self._by_image(self.truth_image[self.missed]),
+            "FP": self._by_image(self.image[wrong]),
+            "FN": self._by_image(self.truth_image[~self.found]),
+        }
+
+    def _by_image(self, owners: Ints) -> Ints:
+        return np.bincount(owners, minlength=self.images)
+
+    def gains(self, weights: Weights) -> Floats:
+        """The AP50 gained by each repair, by replicate: Cls, Loc, Both, Dupe, Bkg, Miss, FP, FN.
+
+        Repairs of one type never cost anything: where points of a curve shift so that AP falls, it is 0.
+        """
+        curves = self._curves()
+        measure = partial(_average, *curves)
+        found = in_lanes(weights, measure, (len(_REPAIRS) + 1, self.classes))
+        means = mean_of_known(found)
+        gained = means[:, 1:] - means[:, :1]
+        gained[:, : len(TYPES)] = np.maximum(gained[:, : len(TYPES)], 0.0)
+        return gained
+
+    def _curves(self) -> tuple[Any, ...]:
+        """Entries and objects class by class, entries by falling score."""
+        repaired = self.repairs >= 0
+        kinds = self.kinds.copy()
+        loc = repaired & (kinds == LOC)
+        kinds[loc] = np.where(self.excused[loc], LOC_EXCUSED, LOC_REPAIRED)
+        shown = np.flatnonzero(~self.excused | loc)
+        # A detection of a wrong class is repaired into an entry of its object's class.
+        renamed = np.flatnonzero(repaired & (kinds == CLS))
+        entry = np.concatenate([shown, renamed])
+        label = np.concatenate([self.labels[shown], self.truth_labels[self.repairs[renamed]]])
+        kind = np.concatenate([kinds[shown], np.full(len(renamed), CLS_REPAIRED, np.uint8)])
+        order = by_number(label, self.classes, by_falling_score(self.scores[entry]))
+        truths = np.argsort(self.truth_labels, kind="stable")
+        state = self.found.astype(np.uint8) + 2 * self.missed.astype(np.uint8)
+        return (
+            self.image[entry[order]].astype(np.int32), kind[order], _starts(label, self.classes),
+            self.truth_image[truths].astype(np.int32), state[truths],
+            _starts(self.truth_labels, self.classes),
+        )  # fmt: skip
+
+    def scored(self, weights: Weights, prefix: str = "") -> Scored:
+        """What each type costs, its share of what all six cost, and how often it occurs."""
+        gained = self.gains(weights)
+        whole = gained[:, : len(TYPES)].sum(axis=1)
+        numbers = {f"dAP {name}": gained[:, k] for k, name in enumerate(_REPAIRS)}
+        numbers |= {f"{name} share": ratio(gained[:, k], whole) for k, name in enumerate(TYPES)}
+        one = np.ones(self.images)
+        often = {f"{name} per image": (count, one) for name, count in self.per_image().items()}
+        numbers |= weighted_ratios(weights, often)
+        return Scored({prefix + name: values for name, values in numbers.items()})
+
+
+def box_error_types(truth: DetectionTruth, predictions: Predictions) -> ErrorTypes:
+    """The error types of boxes.
+
+    >>> from stormproof.core.sample import Instances, Prediction
+    >>> truth = DetectionTruth.of([("a", Instances([[0, 0, 9, 9], [50, 0, 60, 9]], [0, 0]))], ["cat", "dog"])
+    >>> said = {"a": Prediction([[0, 0, 9, 9], [0, 0, 9, 8], [70, 0, 80, 9]], [0.9, 0.8, 0.7], [0, 0, 1])}
+    >>> {name: count for name, count in box_error_types(truth, said).counts.items() if count}
+    {'Dupe': 1, 'Bkg': 1, 'Miss': 1, 'FP': 2, 'FN': 1}
+    """
+    found = lay_out(predictions, truth)
+    groups = by_image(truth, found, MOST)
+    return _typed(truth, found, groups, box_overlaps(truth, found, groups))
+
+
+def mask_error_types(truth: DetectionTruth, predictions: Predictions) -> ErrorTypes:
+    """The error types of masks."""
+    found = lay_out(predictions, truth)
+    groups = by_image(truth, found, MOST)
+    return _typed(truth, found, groups, mask_overlaps(truth, found, groups))
+
+
+def _typed(truth: DetectionTruth, found: Detections, groups: Groups, overlaps: Floats) -> ErrorTypes:
+    detections, truths = groups.detections, groups.truths
+    kinds = np.zeros(len(detections), np.uint8)
+    excused = np.zeros(len(detections), np.bool_)
+    repairs = np.full(len(detections), -1)
+    taken, repairable = (np.zeros(len(truths), np.bool_) for _ in range(2))
+    _judge(
+        groups.starts, groups.offsets, overlaps, found.labels[detections], truth.labels[truths],
+        truth.excused[truths], kinds, excused, repairs, taken, repairable,
+    )  # fmt: skip
+    counting = np.flatnonzero(~truth.excused[truths])
+    place = np.full(len(truths) + 1, -1)  # the last for no object
+    place[counting] = np.arange(len(counting))
+    own = truths[counting]
+    return ErrorTypes(
+        found.image[detections], found.labels[detections], found.scores[detections], kinds, excused,
+        place[repairs], truth.image[own], truth.labels[own], taken[counting],
+        ~taken[counting] & ~repairable[counting], len(truth.ids), len(truth.classes),
+    )  # fmt: skip
+
+
+def _starts(labels: Ints, classes: int) -> Ints:
+    return np.concatenate([[0], np.cumsum(np.bincount(labels, minlength=classes))])
+
+
+def _declare(section: str, prefix: str) -> list[Measure]:
+    words = {
+        "Cls": "objects under a wrong class", "Loc": "ill-placed detections", "Bkg": "detections of nothing",
+        "Both": "ill-placed detections of a wrong class", "Dupe": "second detections",
+        "Miss": "missed objects", "FP": "all false positives", "FN": "all objects not found",
+    }  # fmt: skip
+    what = f" ({section})" if prefix else ""
+    found = [
+        Measure(f"{prefix}dAP {name}", f"AP50 that {words[name]} cost{what}", "errors", higher=False)
+        for name in _REPAIRS
+    ]
+    found += [
+        Measure(f"{prefix}{name} share", f"share of {words[name]} in what errors cost{what}", "errors", False)
+        for name in TYPES
+    ]
+    found += [
+        Measure(f"{prefix}{name} per image", f"{words[name]}, per image{what}", "errors", False, False)
+        for name in _REPAIRS
+    ]
+    return found
+
+
+@metric("boxes", *_declare("boxes", ""))
+def _boxes(objects: Objects, weights: Weights) -> Scored:
+    return box_error_types(objects.truth, objects.named_boxes).scored(weights)
+
+
+@metric("masks", *_declare("masks", "mask "))
+def _masks(objects: Objects, weights: Weights) -> Scored:
+    return mask_error_types(objects.truth, objects.named).scored(weights, "mask ")
+
+
+@kernel
+def _judge(
+    starts: Any, offsets: Any, overlaps: Any, said: Any, labels: Any, crowd: Any, kinds: Any, excused: Any,
+    repairs: Any, taken: Any, repairable: Any,
+) -> None:  # fmt: skip
+    """The type of every detection of every image; detections come by falling score."""
+    for g in range(len(starts)):
+        t0, t1, d0, d1 = starts[g]
+        width = t1 - t0
+        for d in range(d0, d1):
+            row = offsets[g] + (d - d0) * width - t0
+            best, at = 0.0, -1
+            for t in range(t0, t1):
+                if labels[t] != said[d]:
+                    continue
+                if crowd[t]:
+                    excused[d] = excused[d] or overlaps[row + t] > FOREGROUND
+                elif not taken[t] and overlaps[row + t] > best:
+                    best, at = overlaps[row + t], t
+            if at >= 0 and best >= FOREGROUND:
+                taken[at], excused[d] = True, False
+                kinds[d] = RIGHT
+            else:
+                kinds[d] = BKG
+        # Only now is it known which objects are taken.
+        for d in range(d0, d1):
+            if kinds[d] == RIGHT:
+                continue
+            row = offsets[g] + (d - d0) * width - t0
+            own, other, mine, theirs = 0.0, 0.0, -1, -1
+            for t in range(t0, t1):
+                common = overlaps[row + t]
+                if crowd[t]:
+                    continue
+                if labels[t] == said[d]:
+                    if common > own:
+                        own, mine = common, t
+                elif common > other:
+                    other, theirs = common, t
+            target = -1
+            if BACKGROUND <= own <= FOREGROUND:
+                kinds[d], target = LOC, mine
+            elif other >= FOREGROUND:
+                kinds[d], target = CLS, theirs
+            elif own >= FOREGROUND:
+                kinds[d] = DUPE
+            elif max(own, other) > BACKGROUND:
+                kinds[d] = BOTH
+            if target >= 0 and not taken[target] and not repairable[target]:
+                repairable[target] = True
+                repairs[d] = target
+
+
+@kernel
+def _average(
+    image: Any, kind: Any, starts: Any, truth_image: Any, state: Any, truth_starts: Any, weights: Any,
+    side_by_side: Any, out: Any,
+) -> None:  # fmt: skip
+    """AP50 by repair and class of a block of replicates side by side, in one walk along each class's entries.
+
+    Every repair of a false positive drops one kind of them, so the sums of each kind serve all repairs.
+    """
+    width = len(side_by_side)
+    most = 0
+    for k in range(len(starts) - 1):
+        most = max(most, starts[k + 1] - starts[k])
+    found, counted = np.empty((_REPAIRED, most, width)), np.empty((_REPAIRED, most, width))
+    hits, wrong = np.empty((_REPAIRED, width)), np.empty((_REPAIRED, width))
+    total, events = np.empty(width), np.empty(_REPAIRED, np.int64)
+    positives, missed, reached = np.empty(width), np.empty(width), np.empty(width)
+    for k in range(len(starts) - 1):
+        positives[:], missed[:], reached[:] = 0.0, 0.0, 0.0
+        for i in range(truth_starts[k], truth_starts[k + 1]):
+            for lane in range(width):
+                w = np.float64(weights[truth_image[i], lane])
+                positives[lane] += w
+                reached[lane] += w * (state[i] & 1)
+                missed[lane] += w * (state[i] >> 1)
+        hits[:], wrong[:], total[:], events[:] = 0.0, 0.0, 0.0, 0
+        for i in range(starts[k], starts[k + 1]):
+            code, owner = kind[i], image[i]
+            if code == RIGHT:
+                first, last = 0, _REPAIRED
+            elif code in (LOC_REPAIRED, LOC_EXCUSED):
+                first, last = LOC, LOC + 1
+            elif code == CLS_REPAIRED:
+                first, last = CLS, CLS + 1
+            else:
+                first, last = 0, 0
+            false = LOC if code == LOC_REPAIRED else code if code <= BKG else 0
+            for lane in range(width):
+                w = np.float64(weights[owner, lane])
+                if false:
+                    wrong[false, lane] += w
+                    total[lane] += w
+                for v in range(first, last):
+                    hits[v, lane] += w
+                    found[v, events[v], lane] = hits[v, lane]
+                    counted[v, events[v], lane] = hits[v, lane] + total[lane] - wrong[v, lane]
+            for v in range(first, last):
+                events[v] += 1
+        for lane in range(width):
+            here = positives[lane]
+            for v in range(_REPAIRED):
+                out[v, k, lane] = interpolated(
+                    found[v, :, lane], counted[v, :, lane], events[v], here, COCO_POINTS, _EXACT
+                )
+            for v, objects in ((_MISS, here - missed[lane]), (_FN, reached[lane])):
+                out[v, k, lane] = interpolated(
+                    found[0, :, lane], counted[0, :, lane], events[0], objects, COCO_POINTS, _EXACT
+                )
+                # No object is left: whatever was said is wrong, and where nothing was, nothing is known.
+                if here > 0 and objects == 0 and total[lane] > 0:
+                    out[v, k, lane] = 0.0
+            out[_FP, k, lane] = interpolated(
+                found[0, :, lane], found[0, :, lane], events[0], here, COCO_POINTS, _EXACT
+            )
