@@ -1,4 +1,4 @@
-"""Sparse maps, networks, priors, the cache and the command."""
+"""Networks, priors and the sky of one image."""
 
 from __future__ import annotations
 
@@ -24,42 +24,7 @@ from stormproof.core.sample import Sample, SemanticMap, Truth
 from stormproof.depth.estimate import FromGiven, FromModel
 from stormproof.depth.monocular import DepthModel, scaled
 from stormproof.depth.priors import Region, read_priors
-from stormproof.depth.refine import densify
 from stormproof.depth.sky import find_sky
-
-
-def test_sparse_depth_spreads_to_the_images_edges() -> None:
-    image, depth = scene()
-    dense = densify(thinned(depth), image)
-    assert (np.abs(dense / depth - 1) < 0.1).mean() > 0.98
-
-
-def test_measured_pixels_keep_their_depth() -> None:
-    image, depth = scene()
-    sparse = thinned(depth)
-    dense = densify(sparse, image)
-    assert (dense[~np.isnan(sparse)] == sparse[~np.isnan(sparse)]).all()
-    assert np.isfinite(dense).all()
-
-
-def test_a_map_without_a_pixel_is_refused() -> None:
-    image, depth = scene()
-    with pytest.raises(InvalidTruth, match="no known pixel"):
-        densify(np.full_like(depth, np.nan), image)
-    with pytest.raises(MissingContext, match="depth=FOLDER"):
-        FromGiven()(Sample("a", image))
-
-
-def test_real_laser_points_predict_those_left_out(shared: Path) -> None:
-    folder = shared / "data/kitti_object"
-    errors = []
-    for sample in (open_dataset(f"kitti:{folder},depth={folder}/depth_velo")[i] for i in range(3)):
-        sparse = sample.context.depth
-        assert sparse is not None
-        held = (np.random.default_rng(0).random(sparse.shape) < 0.2) & ~np.isnan(sparse)
-        dense = densify(np.where(held, np.nan, sparse).astype(np.float32), sample.image)
-        errors.append(np.median(np.abs(dense[held] / sparse[held] - 1)))
-    assert max(errors) < 0.03
 
 
 def _network(path: Path, values: str) -> Path:
@@ -116,17 +81,6 @@ def test_a_missing_runtime_names_its_extra(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "other.onnx").write_bytes(b"")
     with pytest.raises(MissingExtra, match=r"pip install onnxruntime"):
         DepthModel(tmp_path / "other.onnx").depth(scene()[0])
-
-
-def test_a_gap_below_the_sky_is_far_and_above_the_ground_near() -> None:
-    depth = np.full((200, 300), np.nan, np.float32)
-    depth[:40], depth[190:] = np.inf, 20
-    dense = densify(depth, np.full((200, 300, 3), 128, np.uint8))
-    assert (dense[40:] >= 19).all()
-    assert dense[60, 150] > 1000
-    assert dense[180, 150] == pytest.approx(20, rel=0.02)
-    depth[190:] = np.nan
-    assert np.isinf(densify(depth, np.full((200, 300, 3), 128, np.uint8))).all()
 
 
 def test_a_replaced_network_is_opened_again(tmp_path: Path) -> None:

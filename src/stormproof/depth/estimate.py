@@ -15,11 +15,14 @@ from stormproof.core.errors import MissingContext
 from stormproof.core.randomness import digest
 from stormproof.core.sample import Bools, Sample
 from stormproof.datasets.depthmaps import DepthFolder, Estimate
+from stormproof.depth.complete import complete
 from stormproof.depth.monocular import DepthModel
 from stormproof.depth.priors import Priors
-from stormproof.depth.refine import certainty, densify
+from stormproof.depth.refine import certainty
 from stormproof.depth.sky import find_sky
 from stormproof.depth.stereo import Matching, stereo_depth
+
+_GUESSED = 0.5  # confidence in a sky that only its looks tell
 
 
 class Estimator(Protocol):
@@ -82,19 +85,17 @@ class FromGiven:
 
     @property
     def identity(self) -> str:
-        return f"given 2 {self.sky}"
+        return f"given 3 {self.sky}"
 
     def __call__(self, sample: Sample) -> Estimate:
         if sample.context.depth is None:
             fix = "open the dataset with depth=FOLDER, or disparity=FOLDER,calib=FOLDER"
             raise MissingContext(f"Sample {sample.id!r} has no depth to fill; {fix}.")
-        known = ~np.isnan(sample.context.depth)
-        given, confidence = sample.context.depth, certainty(known)
-        if self.sky and not known.all():
-            sky = _sky(sample) & ~known
-            given = np.where(sky, np.float32(np.inf), given)
-            confidence = np.maximum(confidence, sky)
-        return Estimate(densify(given, sample.image), confidence.astype(np.float32))
+        given = sample.context.depth
+        known = ~np.isnan(given)
+        sky = _sky(sample) & ~known if self.sky else np.zeros(known.shape, np.bool_)
+        confidence = np.maximum(certainty(known), np.float32(_GUESSED) * sky)
+        return Estimate(complete(given, sample.image, sky), confidence.astype(np.float32))
 
 
 def _sky(sample: Sample) -> Bools:

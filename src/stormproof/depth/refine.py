@@ -1,4 +1,4 @@
-"""Dense depth whose edges follow the image: a smoother with confidences, and completion of sparse depth.
+"""Dense depth whose edges follow the image: a smoother with confidences.
 
 Values spread where the image is even and stop at its edges. Pixels of low confidence take the values of
 pixels of high confidence, so holes are filled from their own side of an edge. The smoother solves a
@@ -14,17 +14,12 @@ from typing import Any
 import cv2
 import numpy as np
 
-from stormproof.core.errors import InvalidTruth
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Bools, Image
-from stormproof.datasets.depthmaps import Map, fill_unknown
+from stormproof.datasets.depthmaps import Map
 
 _PASSES = 3
 _FADE = 16.0  # px over which the confidence of a filled pixel falls to a third
-_SPREAD = 400.0  # bridges the gaps of up to ten pixels between the lines of a laser
-_REACH = 20.0  # px within which a gap takes the depth of its nearest neighbour, not of its surroundings
-_COARSE = 8  # the surroundings are averaged in an image this many times smaller
-_FILLED = np.float32(0.01)  # weight of a filled pixel, relative to a measured one
 
 
 @kernel
@@ -92,59 +87,6 @@ def refine(
         values = np.ascontiguousarray(turned.transpose(1, 0, 2))
     reached = values[..., 1] > 1e-6
     return np.where(reached, values[..., 0] / np.maximum(values[..., 1], 1e-6), field).astype(np.float32)
-
-
-def densify(depth: Map, image: Image) -> Map:
-    """Dense depth from sparse depth (NaN is unknown), with edges where the image has them.
-
-    Inverse depth is interpolated: it is linear in the image on a plane, and 0 in the sky.
-    """
-    known = ~np.isnan(depth)
-    if not known.any():
-        raise InvalidTruth("The depth map has no known pixel, so its gaps cannot be filled.")
-    if known.all():
-        return depth
-    near = _first_guess(depth, known)
-    confidence = np.where(known, np.float32(1), _FILLED)
-    spread = refine(near, confidence, image, strength=_SPREAD)
-    with np.errstate(divide="ignore"):
-        return np.where(known, depth, np.float32(1) / np.maximum(spread, 0)).astype(np.float32)
-
-
-def _first_guess(depth: Map, known: Bools) -> Map:
-    """Inverse depth: in small gaps that of the nearest neighbour, in large ones that of the surroundings.
-
-    A laser sees nothing above its highest line, where there is rarely the car below it; the root mean square
-    depth of the surroundings leans to the far side.
-    """
-    with np.errstate(divide="ignore"):
-        nearest = np.float32(1) / fill_unknown(depth)
-    distance = cv2.distanceTransform((~known).astype(np.uint8), cv2.DIST_L2, 5)
-    share = np.exp(-distance / np.float32(_REACH))
-    return np.asarray(share * nearest + (1 - share) * _surroundings(depth, known), np.float32)
-
-
-def _surroundings(depth: Map, known: Bools) -> Map:
-    """Inverse of the root mean square depth within about a sixteenth of the width.
-
-    Infinitely far pixels have inverse depth 0 and are weighted by their share.
-    """
-    height, width = depth.shape
-    small = (max(width // _COARSE, 1), max(height // _COARSE, 1))
-    finite = known & np.isfinite(depth)
-    squares = np.where(finite, depth, 0).astype(np.float32) ** 2
-    parts = (squares, finite.astype(np.float32), known.astype(np.float32))
-    coarse = [cv2.resize(part, small, interpolation=cv2.INTER_AREA) for part in parts]
-    sigma = max(small[0] / 16, 0.5)
-    total, near, weight = (
-        cv2.GaussianBlur(part, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE) for part in coarse
-    )
-    # Far from all measurements the sums vanish; a little of the overall mean keeps the ratios defined.
-    mean, share = squares.sum() / max(int(finite.sum()), 1), finite.sum() / max(int(known.sum()), 1)
-    ratio = (total + 1e-6 * mean) / (near + 1e-6)
-    inverse = (near + 1e-6 * share) / (weight + 1e-6) / np.sqrt(np.maximum(ratio, 1e-6))
-    wide = cv2.resize(inverse.astype(np.float32), (width, height), interpolation=cv2.INTER_LINEAR)
-    return np.asarray(wide, np.float32)
 
 
 def certainty(measured: Bools) -> Map:

@@ -13,6 +13,8 @@ from stormproof.depth.holes import steepness
 
 _BRIGHT = 100  # grey levels of the brightest channel
 _SMOOTH = 7.0  # largest gradient of a cloud's rim, in grey levels per pixel
+_NARROW = 0.035  # of the height; narrower parts of one image are no sky
+_MINOR = 0.1  # of the largest region of sky in one image; a smaller one is more likely a pane or a wall
 _STRAY = 0.005  # fraction of the sky that may have measured depth: wires, leaves, birds
 _DISTANT = 1.5  # px of parallax; clouds are matched too, and have less than this
 _SEEN = 0.1  # fraction of a region that must be distant, unless it may be a wall
@@ -53,9 +55,11 @@ def find_sky(
     redder = np.int16(_REDDER) if moved is None else np.where(moved, _REDDER, _GLOW).astype(np.int16)
     likely = smooth & (value > _BRIGHT) & (red <= np.minimum(green, blue) + redder)
     if parallax is None:
-        parts, count = _regions(likely)
+        parts, count = _regions(_wide(likely))
         hit = np.zeros(count) if measured is None else _share(parts, measured, count)
         sky = _from_above(parts, hit <= _STRAY)
+        size = np.bincount(parts[sky], minlength=count)
+        sky &= (size >= _MINOR * size.max())[parts]
     else:
         distant = _mostly(parallax <= _DISTANT)
         # In an even sky the matcher copies values from beside it; only matches with some texture count.
@@ -74,6 +78,15 @@ def find_sky(
     grown = cv2.dilate(sky.astype(np.uint8), np.ones((5, 5), np.uint8)).astype(bool)
     found: Bools = sky | (grown & (value > _local_level(value, sky)))
     return found
+
+
+def _wide(kind: Bools) -> Bools:
+    """What is left of `kind` without its narrow parts: window frames, pipes, gaps in the texture of a wall."""
+    side = max(round(_NARROW * len(kind)), 1)
+    core = cv2.erode(kind.astype(np.uint8), np.ones((side, side), np.uint8), borderValue=1)
+    grown = cv2.dilate(core, np.ones((side + 2, side + 2), np.uint8)).astype(bool)
+    wide: Bools = kind & grown
+    return wide
 
 
 def _judged(still: Bools, distant: Bools, azure: Bools) -> tuple[Bools, Bools]:
