@@ -25,7 +25,7 @@ def _no_sky(depth: np.ndarray) -> np.ndarray:
 
 
 def _street() -> Sample:
-    """White sky, a brick wall at 10 m on the left, a stone one at 40 m on the right, measured below row 60."""
+    """White sky, a brick wall at 10 m on the left, a stone one at 40 m on the right; measured in part."""
     image = np.full((*SIZE, 3), WHITE, np.uint8)
     depth = np.full(SIZE, np.nan, np.float32)
     image[10:90, :90], image[30:90, 150:] = BRICK, STONE

@@ -11,17 +11,15 @@ import numpy as np
 import pytest
 
 from depth.boxes import scene, thinned
-from stormproof import open_dataset
 from stormproof.core.errors import (
     InvalidOption,
-    InvalidTruth,
     MissingContext,
     MissingExtra,
     ModelError,
     UnknownName,
 )
 from stormproof.core.sample import Sample, SemanticMap, Truth
-from stormproof.depth.estimate import FromGiven, FromModel
+from stormproof.depth.estimate import FromModel
 from stormproof.depth.monocular import DepthModel, scaled
 from stormproof.depth.priors import Region, read_priors
 from stormproof.depth.sky import find_sky

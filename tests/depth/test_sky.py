@@ -127,3 +127,34 @@ def test_an_object_at_the_edge_takes_nothing_from_the_sky() -> None:
     found, _ = stereo_disparity(left, right, sky=True)
     assert np.median(found[12:28, 2:14]) > 8
     assert (found[2:6, 60:] == 0).all()
+
+
+def test_a_distant_tower_is_no_sky() -> None:
+    """It stands as still as the sky, reaches the upper edge, and has another colour."""
+    image = _street()
+    image[:46, 110:140] = (150, 95, 90)
+    parallax = np.full(SIZE, 0.5, np.float32)
+    parallax[46:] = 12
+    found = find_sky(image, parallax=parallax, moved=_nothing())
+    assert found[:44, :106].all()
+    assert not found[:44, 113:137].any()
+
+
+def test_the_plain_roof_of_a_bus_is_no_sky_beside_one_that_is_seen_to_be_far() -> None:
+    image, parallax = _street((230, 190, 160)), UNKNOWN.copy()
+    image[:44, :70] = (90, 140, 150)
+    image[44:, :70] = STREET
+    parallax[:40, 80:] = 0
+    found = find_sky(image, parallax=parallax, moved=_nothing())
+    assert found[:44, 75:].all()
+    assert not found[:, :66].any()
+
+
+def test_plain_sky_behind_a_post_has_the_colour_of_the_rest() -> None:
+    """A narrow strip without any match; the sky grows brighter towards it."""
+    image, parallax, moved = _street(), UNKNOWN.copy(), _nothing()
+    image[:46] = np.clip(np.array(BLUE) + np.arange(160)[:, None] // 8, 0, 255)
+    image[:46, 138:144] = LEAF
+    parallax[:40, :120] = 0
+    moved[:46, 136:146] = True
+    assert find_sky(image, parallax=parallax, moved=moved)[:44, 148:].all()

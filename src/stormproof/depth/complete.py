@@ -8,6 +8,8 @@ Nothing spreads from the sky, and no depth exceeds what was measured.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import cv2
 import numpy as np
 import numpy.typing as npt
@@ -91,7 +93,7 @@ def _column_tops(depth: Map, edges: npt.NDArray[np.int_]) -> tuple[Floats32, Flo
     """
     height = len(depth)
     tops, rows = np.full((2, len(edges) - 1), np.nan, np.float32)
-    for k, (left, right) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+    for k, (left, right) in enumerate(pairwise(edges)):
         y, x = np.nonzero(~np.isnan(depth[:, left:right]))
         if len(y):
             band = y <= y.min() + _BAND * height

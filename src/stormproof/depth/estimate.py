@@ -42,7 +42,7 @@ class FromStereo:
 
     @property
     def identity(self) -> str:
-        return f"stereo 3 {self.matching.max_disparity} {self.sky}"
+        return f"stereo 4 {self.matching.max_disparity} {self.sky}"
 
     def __call__(self, sample: Sample) -> Estimate:
         context = sample.context

@@ -7,13 +7,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.ndimage import gaussian_filter
 
-from stormproof.core.sample import Bools, Image
+from stormproof.core.sample import Bools, Floats, Image
 from stormproof.datasets.depthmaps import Map
 from stormproof.depth.holes import steepness
 
 _BRIGHT = 100  # grey levels of the brightest channel
 _SMOOTH = 7.0  # largest gradient of a cloud's rim, in grey levels per pixel
-_NARROW = 0.035  # of the height; narrower parts of one image are no sky
+_NARROW = 0.035  # fraction of the height; narrower parts of one image are no sky
 _MINOR = 0.1  # of the largest region of sky in one image; a smaller one is more likely a pane or a wall
 _STRAY = 0.005  # fraction of the sky that may have measured depth: wires, leaves, birds
 _DISTANT = 1.5  # px of parallax; clouds are matched too, and have less than this
@@ -29,6 +29,10 @@ _ROUNDS = 3  # of growing the sky over similar neighbours
 _CROWN, _BESIDE = 61, 0.02  # px: size of a neighbourhood, and the fraction of it that must be sky
 _WITHIN, _OFF = 1.5, 6.0  # standard deviations and grey levels around the colour of the sky nearby
 _ALIKE = 0.8  # fraction of a region that must have the sky's colours
+_FITTED, _RIDGE = 4000, 1e-4  # pixels that the sky's colour is fitted to, and how flat it is without evidence
+_SAME, _SIMILAR, _AGREE = 2.0, 4.0, 0.6  # tolerances for regions, and the fraction of one that must agree
+_UNSEEN = 0.1  # worth of a region without distant matches as the surest sky
+_TINY = 0.0005  # fraction of the image; smaller regions are not judged by their colour
 _FEW = 0.05  # pixels of a colour, after smoothing over colours, that count as none
 
 Parts = npt.NDArray[np.int32]
@@ -69,10 +73,11 @@ def find_sky(
         still = likely if moved is None else likely & ~moved
         azure = (blue > green + _BLUER) & (green > red + _BLUER) & (red > _PAINT * blue)
         sky, walls = _judged(still, distant, azure)
+        sky, walls = _of_one_colour(rgb, still, sky, walls, distant)
         # A white post may be as bright as a blue sky: moved pixels end at edges in any channel.
         likely &= still | (steepness(rgb) < _SMOOTH)
         sky = _flooded(soft, sky, walls, likely)
-        for _ in range(_ROUNDS):
+        for _ in range(_ROUNDS if sky.any() else 0):
             sky = _of_its_colour(rgb, sky, likely)
     # The rim was excluded by its gradient: grow back over it, but only onto pixels as bright as the sky.
     grown = cv2.dilate(sky.astype(np.uint8), np.ones((5, 5), np.uint8)).astype(bool)
@@ -81,7 +86,7 @@ def find_sky(
 
 
 def _wide(kind: Bools) -> Bools:
-    """What is left of `kind` without its narrow parts: window frames, pipes, gaps in the texture of a wall."""
+    """`kind` without its narrow parts: window frames, pipes, gaps in the texture of a wall."""
     side = max(round(_NARROW * len(kind)), 1)
     core = cv2.erode(kind.astype(np.uint8), np.ones((side, side), np.uint8), borderValue=1)
     grown = cv2.dilate(core, np.ones((side + 2, side + 2), np.uint8)).astype(bool)
@@ -107,6 +112,55 @@ def _judged(still: Bools, distant: Bools, azure: Bools) -> tuple[Bools, Bools]:
         wall = low | (wall & (_share(parts, azure, count) < 0.5))
         sky = _from_above(parts, large & ~wall)
     return sky, (large & wall)[parts]
+
+
+def _of_one_colour(
+    image: Image, still: Bools, sky: Bools, walls: Bools, distant: Bools
+) -> tuple[Bools, Bools]:
+    """The regions that are sky and those that are walls, judged again by the colour of the surest sky.
+
+    Its colour changes slowly over the image. Sky in quite another colour is a distant tower or the roof of a
+    bus; a wall in the same colour at the upper edge is sky that is too small or too plain to match.
+    """
+    parts, count = _regions(still)
+    size = np.bincount(parts[sky], minlength=count)
+    if not size.any():
+        return sky, walls
+    seen = _share(parts, distant, count) > _SEEN
+    surest = int(np.argmax(size * np.where(seen, 1.0, _UNSEEN)))
+    off = _off_model(image, parts == surest)
+    same, similar = (_share(parts, off < times, count) > _AGREE for times in (_SAME, _SIMILAR))
+    large = np.bincount(parts.ravel(), minlength=count) > _TINY * parts.size
+    low = _share(parts, ~_upper(still.shape), count) > _STRAY
+    chosen = np.where(size > 0, similar, same & large & ~low & np.isin(np.arange(count), parts[0]))
+    chosen[[0, surest]] = False, True
+    ours: Bools = chosen[parts]
+    return ours, (walls | sky) & ~ours
+
+
+def _off_model(image: Image, sky: Bools) -> npt.NDArray[np.float32]:
+    """How far each pixel is from the sky's colour there, as a multiple of what the sky itself varies by.
+
+    The colour is a quadratic in x and y, fitted to the sky so that clouds count less.
+    """
+    height, width = sky.shape
+    y, x = np.indices(sky.shape, np.float32)
+    y, x = y / height - 0.5, x / width - 0.5
+    basis = np.stack((np.ones_like(x), x, y, x * y, x * x, y * y), axis=-1)
+    level = image.astype(np.float32)
+    step = max(int(sky.sum()) // _FITTED, 1)
+    design, values = basis[sky][::step].astype(np.float64), level[sky][::step].astype(np.float64)
+    ridge = _RIDGE * len(design) * np.diag((0.0, 1, 1, 4, 4, 4))
+    weight: Floats = np.ones(len(design))
+    fit: Floats = np.zeros((basis.shape[-1], 3))
+    for _ in range(_ROUNDS):
+        weighted = design * weight[:, None]
+        fit = np.asarray(np.linalg.solve(weighted.T @ design + ridge, weighted.T @ values), np.float64)
+        residual = np.abs(values - design @ fit).max(axis=1)
+        weight = 1 / (1 + (residual / max(float(np.median(residual)), 2.0)) ** 2)
+    spread = 1.5 * np.median(np.abs(values - design @ fit), axis=0)
+    off = np.abs(level - basis @ fit.astype(np.float32)) / (_OFF + _WITHIN * spread)
+    return np.asarray(off.max(axis=2), np.float32)
 
 
 def _regions(kind: Bools) -> tuple[Parts, int]:
@@ -150,7 +204,8 @@ def _of_its_colour(image: Image, sky: Bools, likely: Bools) -> Bools:
     ours, others = (_how_many(colour, kind) for kind in (sky, upper & ~sky))
     alike = upper & (ours > np.maximum(others, _FEW))
     parts, count = _regions(likely & ~sky)
-    return sky | (alike & _as_beside(image, sky)) | _from_above(parts, _share(parts, alike, count) > _ALIKE)
+    beside = _as_beside(image, sky) | (_off_model(image, sky) < 1)
+    return sky | (alike & beside) | _from_above(parts, _share(parts, alike, count) > _ALIKE)
 
 
 def _as_beside(image: Image, sky: Bools) -> Bools:
