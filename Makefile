@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test test-core test-browser torture fuzz golden lint bench docs clean
+.PHONY: demo test test-core test-browser test-wheel torture fuzz golden lint bench docs site clean
 
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -67,6 +67,11 @@ torture: $(VENV)/.test  ## flip bits of run folders and kill runs; prints how ma
 	@for engine in pool ray corrupt; do \
 		$(BIN)/python tests/torture.py kills --engine $$engine --count $(KILLS) --seed $(SEED) || exit 1; done
 
+test-wheel:  ## build both wheels, install them into an empty environment, and run the demo there
+	$(PYTHON) -m venv .wheel-venv
+	.wheel-venv/bin/pip install --quiet --disable-pip-version-check build
+	.wheel-venv/bin/python tests/wheel.py --out dist
+
 N ?= 10000
 FIRST ?= 0
 fuzz: $(VENV)/.test  ## N mutated inputs of every kind, from number FIRST on
@@ -79,6 +84,14 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+$(VENV)/.site: $(VENV)/.test
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test,site]'
+	$(HEADLESS)
+	touch $@
+
+site: $(VENV)/.site  ## the documentation as a site, in site/; a broken link fails
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=docs/site $(BIN)/mkdocs build --quiet
 
 # Peers want older NumPy and Numba, so they get an environment of their own.
 .bench-venv/.bench: pyproject.toml
@@ -96,4 +109,4 @@ docs: $(VENV)/.test  ## remake the generated pages
 	@for file in docs/make_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 clean:
-	rm -rf $(VENV) $(CORE) .bench-venv demo
+	rm -rf $(VENV) $(CORE) .bench-venv .wheel-venv dist site demo
