@@ -55,7 +55,9 @@ def test_what_a_page_says_to_type_works(page: Path, tmp_path: Path, monkeypatch:
     for command in (line[2:] for block in blocks(page, "console") for line in block.splitlines()):
         words = shlex.split(command)[1:]
         done = CliRunner().invoke(app, [*words, *ALONE.get(words[0], ())])
-        assert done.exit_code in ((0, 3) if words[0] == "check" else (0,)), f"{command}\n{done.output}\n{done.exception}"
+        assert done.exit_code in ((0, 3) if words[0] == "check" else (0,)), (
+            f"{command}\n{done.output}\n{done.exception}"
+        )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

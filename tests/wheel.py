@@ -39,7 +39,9 @@ def main() -> None:
         pip = [str(binaries / "pip"), "install", "--quiet", "--disable-pip-version-check"]
         _step("pip install stormproof", [*pip, str(own)])
         stormproof = str(binaries / "stormproof")
-        told = subprocess.run([stormproof, "demo", "--out", "demo"], cwd=place, capture_output=True, text=True)
+        told = subprocess.run(
+            [stormproof, "demo", "--out", "demo"], cwd=place, capture_output=True, text=True
+        )
         assert told.returncode, "the demo ran without its networks"
         assert "pip install 'stormproof[demo]'" in " ".join(told.stderr.split()), told.stderr
         _step("pip install stormproof-networks", [*pip, str(networks)])

@@ -118,7 +118,9 @@ def _command(command: Any, context: Any) -> list[str]:
     rows = [record for parameter in command.params if (record := parameter.get_help_record(context))]
     if rows:
         lines += ["| option | |", "|---|---|"]
-        lines += [f"| `{_cell(option)}` | {_cell(text).replace('<', '&lt;')} |" for option, text in rows] + [""]
+        lines += [f"| `{_cell(option)}` | {_cell(text).replace('<', '&lt;')} |" for option, text in rows] + [
+            ""
+        ]
     return lines
 
 
@@ -130,7 +132,12 @@ def _python() -> str:
     """The public names, each with its docstring."""
     import stormproof
 
-    lines = ["# Python", "", "`import stormproof as sp`: everything public. See [Python](../python.md) first.", ""]
+    lines = [
+        "# Python",
+        "",
+        "`import stormproof as sp`: everything public. See [Python](../python.md) first.",
+        "",
+    ]
     for name in stormproof.__all__:
         home = stormproof._HOMES[name]
         lines += [f"::: stormproof.{home}.{name}", ""]
@@ -159,7 +166,8 @@ def _gallery_page() -> str:
         "---\nhide: [navigation]\n---",
         "# Gallery",
         "",
-        "One street of the built-in world under every corruption that has severities and needs no depth. Move a slider; its left end is the clean image.",
+        "One street of the built-in world under every corruption that has severities and needs no depth. "
+        "Move a slider; its left end is the clean image.",
         "",
     ]
     for suite, names in _graded().items():
