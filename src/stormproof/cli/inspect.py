@@ -65,6 +65,8 @@ def inspect(
     else:
         _print_tables(found)
         _report_problems(found.problems, as_json)
+        for one in found.findings:
+            console.out.print(Text.assemble((f"{one.level} ", "yellow"), one.what), soft_wrap=True)
     if found.problems:
         raise typer.Exit(1)
 
@@ -112,8 +114,6 @@ def _facts(found: Survey) -> dict[str, str]:
         facts["sizes"] = _sizes(found)
     if found.classes:
         facts["objects"] = f"{found.objects.total()}, and {found.excused} crowds or ignored regions"
-    if found.outside:
-        facts["note"] = f"{found.outside} boxes reach beyond their image"
     facts["problems"] = str(len(found.problems))
     return facts
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -43,16 +43,19 @@ class PixelRules:
     `alpha` says what transparent pixels show: their stored colour (`drop`), or a `white` or `black`
     background; a fully opaque image needs no rule. `bits` is how many bits a 16-bit file uses: the upper
     eight are kept. `decode="nvjpeg"` decodes JPEG files on a GPU; its pixels may differ from libjpeg's.
+    `exif_stated` says whether the user chose `exif`: if not, checks ask about images with a tag.
     """
 
     exif: Literal["ignore", "apply"] = "ignore"
     alpha: Literal["refuse", "drop", "white", "black"] = "refuse"
     bits: Literal[0, 9, 10, 11, 12, 13, 14, 15, 16] = 0
     decode: Literal["libjpeg", "nvjpeg"] = "libjpeg"
+    exif_stated: bool = field(default=False, compare=False)
 
     def identity(self) -> dict[str, Any]:
         """The rules as part of a dataset's fingerprint; `decode` appears only if it is not the default."""
-        return {name: rule for name, rule in asdict(self).items() if name != "decode" or rule == "nvjpeg"}
+        rules = {name: rule for name, rule in asdict(self).items() if name != "exif_stated"}
+        return {name: rule for name, rule in rules.items() if name != "decode" or rule == "nvjpeg"}
 
 
 AS_STORED = PixelRules()
@@ -148,6 +151,13 @@ def image_size(
     with opened(source, name) as image:
         turned = rules.exif == "apply" and image.getexif().get(_ORIENTATION) in _TURNED
         return (image.width, image.height) if turned else (image.height, image.width)
+
+
+def image_header(source: ImageSource, name: str | None = None) -> tuple[tuple[int, int], int]:
+    """Height and width as stored, and the EXIF orientation (1: upright), without decoding pixels."""
+    with opened(source, name) as image:
+        tag = image.getexif().get(_ORIENTATION)
+        return (image.height, image.width), tag if isinstance(tag, int) else 1
 
 
 def write_image(path: str | os.PathLike[str], image: Image, *, quality: int = 95) -> None:

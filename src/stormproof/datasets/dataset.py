@@ -110,6 +110,8 @@ class FileDataset:
         stated, stored = self.labels.size(index), (image.shape[0], image.shape[1])
         if stated is not None and stated != stored:
             problem = f"the image is {stored} (height, width), but its annotation says {stated}."
+            if self.rules.exif == "ignore" and stated == image_size(path, rules=replace(self.rules, exif="apply")):
+                problem += " It was labelled as its orientation tag turns it: add exif=apply."
             raise DatasetError(path, problem, record)
         return image
 
@@ -159,7 +161,8 @@ def with_pixel_rules(
         require_nvjpeg()
         if exif == "apply":
             raise InvalidOption("exif=apply: nvJPEG cannot rotate images; drop decode=nvjpeg.")
-    ruled: Dataset = _with_rules(dataset, PixelRules(**rules))  # type: ignore[arg-type]  # checked above
+    chosen = PixelRules(**rules, exif_stated=exif is not None)  # type: ignore[arg-type]  # checked above
+    ruled: Dataset = _with_rules(dataset, chosen)
     return ruled
 
 

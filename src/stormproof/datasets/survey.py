@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,22 @@ import numpy as np
 
 from stormproof.core.errors import DatasetError, StormproofError
 from stormproof.core.files import is_file
+from stormproof.core.imagefile import image_header
 from stormproof.core.sample import Context, Instances, SemanticMap, Truth
-from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.annotation_checks import (
+    Finding,
+    ImageFacts,
+    Inspected,
+    Level,
+    check_annotations,
+    mask_facts,
+)
+from stormproof.datasets.context import DatasetWithContext
+from stormproof.datasets.dataset import Dataset, FileDataset
+from stormproof.datasets.image_files import file_content, image_path
+from stormproof.datasets.opened import OpenedDataset
+
+_FIRST_IMAGES = 64  # images that a run looks at before it begins
 
 
 @dataclass(frozen=True)
@@ -41,8 +55,8 @@ class Survey:
     objects: Counter[str] = field(default_factory=Counter)  # class → objects that count
     pixels: Counter[str] = field(default_factory=Counter)  # semantic class → pixels
     excused: int = 0  # crowds and ignored regions
-    outside: int = 0  # boxes that reach beyond their image, as some datasets intend
     problems: list[Problem] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)  # warnings and notes about the annotations
     ids: set[str] = field(default_factory=set)  # of the inspected images
 
     def summary(self) -> dict[str, Any]:
@@ -59,31 +73,134 @@ class Survey:
             "sizes": [{"height": h, "width": w, "images": n} for (h, w), n in sorted(self.sizes.items())],
             "objects": {name: self.objects[name] for name in self.classes},
             "excused": self.excused,
-            "outside": self.outside,
             "pixels": {name: self.pixels[name] for name in self.semantic_classes},
             "problems": [{"where": problem.where, "what": problem.what} for problem in self.problems],
+            "findings": [{"level": str(found.level), "what": found.what} for found in self.findings],
         }
 
 
-def survey(dataset: Dataset, indices: Iterable[int], *, step: Callable[[], object] = lambda: None) -> Survey:
+def survey(dataset: Dataset, indices: Sequence[int], *, step: Callable[[], object] = lambda: None) -> Survey:
     """Inspect the truth and size of some images, without decoding pixels."""
-    found = _begin(dataset)
+    found, facts = _begin(dataset), {}
     for index in indices:
         with _noting(found, dataset.ids[index]):
-            _add_truth(found, dataset.truth(index), dataset.size(index))
+            truth = dataset.truth(index)
+            _add_truth(found, truth, dataset.size(index))
+            facts[index] = facts_of(dataset, index, truth)
         step()
-    return found
+    return _concluded(found, dataset, facts)
 
 
 def check(dataset: Dataset, *, step: Callable[[], object] = lambda: None) -> Survey:
     """Read every image with its truth and context, and note every problem."""
-    found = _begin(dataset)
+    found, facts = _begin(dataset), {}
     for index, name in enumerate(dataset.ids):
         with _noting(found, name):
             sample = dataset[index]
             _add_truth(found, sample.truth, (sample.image.shape[0], sample.image.shape[1]))
             _add_context(found, sample.context)
+            facts[index] = facts_of(dataset, index, sample.truth)
+        if index not in facts:  # the image cannot be read, its labels perhaps
+            with suppress(StormproofError, OSError):
+                facts[index] = facts_of(dataset, index, dataset.truth(index))
         step()
+    return _concluded(found, dataset, facts)
+
+
+def first_findings(dataset: Dataset, images: int) -> list[Finding]:
+    """What the annotations of at most 64 of the first `images` images show to be wrong, in short time.
+
+    Images that cannot be read are left out: the run itself names them.
+    """
+    facts = {}
+    for index in evenly_spread(images, _FIRST_IMAGES):
+        with suppress(StormproofError, OSError):
+            facts[index] = facts_of(dataset, index, dataset.truth(index))
+    return [one for one in _findings(dataset, facts) if one.level is not Level.note]
+
+
+def facts_of(dataset: Dataset, index: int, truth: Truth) -> ImageFacts:
+    """What the checks of annotations need to know of an image; only the header of its file is read."""
+    stored, orientation = _header(dataset, index)
+    stated, turned = _stated(dataset, index)
+    objects, semantic = truth.instances, truth.semantic
+    pixels, void = None, 0
+    if semantic is not None:
+        pixels = dict(enumerate(np.bincount(semantic.labels.ravel()).tolist()))
+        void = pixels.pop(semantic.ignore, 0)
+        pixels = {value: count for value, count in pixels.items() if count}
+    none = objects is None
+    return ImageFacts(
+        id=dataset.ids[index],
+        size=stated or dataset.size(index),
+        labelled=truth.instances is not None or semantic is not None or truth.panoptic is not None,
+        boxes=np.zeros((0, 4)) if none else objects.boxes,
+        labels=np.zeros(0, np.int64) if none else objects.labels,
+        excused=np.zeros(0, bool) if none else objects.crowd | objects.ignore,
+        stray=mask_facts(truth),
+        pixels=pixels,
+        void=void,
+        stored=stored,
+        orientation=orientation,
+        stated=stated,
+        turned=turned,
+    )
+
+
+def _header(dataset: Dataset, index: int) -> tuple[tuple[int, int] | None, int]:
+    """The size and the orientation tag in an image's file; None and upright without one."""
+    path = image_path(dataset, index)
+    with suppress(StormproofError):
+        if path is not None and is_file(path):
+            return image_header(path)
+    return None, 1
+
+
+def _stated(dataset: Dataset, index: int) -> tuple[tuple[int, int] | None, bool | None]:
+    """The size that the annotation of an image states, and whether images are turned by their tags."""
+    if isinstance(dataset, DatasetWithContext):
+        return _stated(dataset.dataset, dataset.kept[index])
+    if isinstance(dataset, OpenedDataset):
+        return _stated(dataset.whole, index)
+    rules = getattr(dataset, "rules", None)
+    turned = rules.exif == "apply" if rules is not None and rules.exif_stated else None
+    return dataset.labels.size(index) if isinstance(dataset, FileDataset) else None, turned
+
+
+def _findings(dataset: Dataset, facts: dict[int, ImageFacts]) -> list[Finding]:
+    twins = _twins(dataset, facts)
+    images = [replace(one, twin=twins.get(index)) for index, one in facts.items()]
+    whole = len(images) == len(dataset)
+    return check_annotations(Inspected(images, dataset.classes, dataset.semantic_classes, whole))
+
+
+def _twins(dataset: Dataset, indices: Iterable[int]) -> dict[int, str]:
+    """The images whose file has the same bytes as an earlier one, with the id of that one."""
+    same_size: dict[int, list[tuple[int, Path]]] = defaultdict(list)
+    for index in indices:
+        path = image_path(dataset, index)
+        with suppress(OSError):
+            if path is not None:
+                same_size[path.stat().st_size].append((index, path))
+    first: dict[str, str] = {}
+    twins = {}
+    for group in same_size.values():
+        for index, path in group if len(group) > 1 else ():
+            own = dataset.ids[index]
+            with suppress(OSError):
+                known = first.setdefault(file_content(path), own)
+                if known != own:
+                    twins[index] = known
+    return twins
+
+
+def _concluded(found: Survey, dataset: Dataset, facts: dict[int, ImageFacts]) -> Survey:
+    """The survey with what the checks found: problems among its problems, the rest as findings."""
+    for one in _findings(dataset, facts):
+        if one.level is Level.problem:
+            found.problems.append(Problem("", one.what))
+        else:
+            found.findings.append(one)
     return found
 
 
@@ -136,7 +253,7 @@ def _noting(found: Survey, name: str) -> Iterator[None]:
 def _add_truth(found: Survey, truth: Truth, size: tuple[int, int]) -> None:
     found.sizes[size] += 1
     if truth.instances is not None:
-        _add_instances(found, truth.instances, size)
+        _add_instances(found, truth.instances)
     if truth.semantic is not None:
         found.labels["semantic"] += 1
         _add_pixels(found, truth.semantic)
@@ -144,7 +261,7 @@ def _add_truth(found: Survey, truth: Truth, size: tuple[int, int]) -> None:
         found.labels["panoptic"] += 1
 
 
-def _add_instances(found: Survey, instances: Instances, size: tuple[int, int]) -> None:
+def _add_instances(found: Survey, instances: Instances) -> None:
     found.labels["boxes"] += 1
     if instances.masks is not None:
         found.labels["masks"] += 1
@@ -152,10 +269,6 @@ def _add_instances(found: Survey, instances: Instances, size: tuple[int, int]) -
     found.excused += len(np.unique(instances.boxes[excused], axis=0))  # one region may excuse every class
     for label in instances.labels[~excused]:
         found.objects[found.classes[label]] += 1
-    height, width = size
-    low, high = instances.boxes[:, :2], instances.boxes[:, 2:]
-    # A pixel of tolerance: formats that count from 1, or round, may exceed the edge by one.
-    found.outside += int(((low < -1).any(axis=1) | (high > [width + 1, height + 1]).any(axis=1)).sum())
 
 
 def _add_pixels(found: Survey, semantic: SemanticMap) -> None:
