@@ -43,7 +43,9 @@ def photograph(path: Path, image: int, *, orientation: int = 1, rotated: bool = 
         np.random.default_rng(100 + image).integers(0, 256, (HEIGHT, WIDTH, 3), np.uint8)
     )
     if rotated:
-        pixels = pixels.transpose({6: PIL.Image.Transpose.ROTATE_90, 3: PIL.Image.Transpose.ROTATE_180}[orientation])
+        pixels = pixels.transpose(
+            {6: PIL.Image.Transpose.ROTATE_90, 3: PIL.Image.Transpose.ROTATE_180}[orientation]
+        )
     exif = PIL.Image.Exif()
     exif[0x0112] = orientation
     pixels.save(path, exif=exif)
@@ -76,7 +78,7 @@ def on_its_side(boxes: np.ndarray) -> np.ndarray:
 
 def from_one(boxes: np.ndarray) -> np.ndarray:
     """As VOC counts pixels."""
-    return boxes + [1, 1, 0, 0]
+    return boxes + np.array([1, 1, 0, 0])
 
 
 def coco(root: Path, *, box: Change = as_sides, size: tuple[int, int] = (HEIGHT, WIDTH), **more: Any) -> str:
@@ -85,10 +87,18 @@ def coco(root: Path, *, box: Change = as_sides, size: tuple[int, int] = (HEIGHT,
     for image in range(IMAGES):
         photograph(root / f"images/{image}.jpg", image)
         for numbers, label in zip(box(boxes_of(image)).tolist(), labels_of(image).tolist(), strict=True):
-            row = {"id": len(rows) + 1, "image_id": image, "category_id": label + 1, "bbox": numbers, "iscrowd": 0}
+            row = {
+                "id": len(rows) + 1,
+                "image_id": image,
+                "category_id": label + 1,
+                "bbox": numbers,
+                "iscrowd": 0,
+            }
             rows.append(row | more)
     content = {
-        "images": [{"id": i, "file_name": f"{i}.jpg", "height": size[0], "width": size[1]} for i in range(IMAGES)],
+        "images": [
+            {"id": i, "file_name": f"{i}.jpg", "height": size[0], "width": size[1]} for i in range(IMAGES)
+        ],
         "categories": [{"id": i + 1, "name": name} for i, name in enumerate(VOC_NAMES)],
         "annotations": rows,
     }  # fmt: skip
@@ -143,7 +153,11 @@ def bdd(root: Path, *, box: Change = same, **photo: Any) -> str:
     for image in range(IMAGES):
         photograph(root / f"val/{image}.jpg", image, **photo)
         labels = [
-            {"id": str(k), "category": "car", "box2d": dict(zip(("x1", "y1", "x2", "y2"), numbers, strict=True))}
+            {
+                "id": str(k),
+                "category": "car",
+                "box2d": dict(zip(("x1", "y1", "x2", "y2"), numbers, strict=True)),
+            }
             for k, numbers in enumerate(box(boxes_of(image)).tolist())
         ]
         frames.append({"name": f"{image}.jpg", "labels": labels})
@@ -240,7 +254,7 @@ WRONG: dict[str, tuple[Callable[[Path], str], str]] = {
     "coco: y before x": (lambda r: coco(r, box=on_its_side), "y before x"),
     "coco: boxes of images twice as large": (lambda r: coco(r, box=lambda b: 2 * as_sides(b)), "their image"),
     "coco: boxes of copies half as large": (lambda r: coco(r, box=lambda b: 0.4 * as_sides(b)), "upper left"),
-    "coco: no annotations": (lambda r: edited(r, lambda c: c["annotations"].clear()), "No image has an object"),
+    "coco: no annotations": (lambda r: edited(r, lambda c: c["annotations"].clear()), "No image has"),
     "coco: everything is a crowd": (lambda r: coco(r, iscrowd=1), "crowds or ignored"),
     "coco: every annotation twice": (lambda r: edited(r, listed_twice), "occur twice"),
     "coco: masks of other objects": (lambda r: edited(r, stray_masks), "lie outside their box"),
@@ -250,7 +264,7 @@ WRONG: dict[str, tuple[Callable[[Path], str], str]] = {
         "exchanged",
     ),
     "coco: sizes of other images": (
-        lambda r: edited(r, lambda c: [i.update(height=480, width=640) for i in c["images"]]), "differ in size",
+        lambda r: edited(r, lambda c: [i.update(height=48, width=64) for i in c["images"]]), "differ in",
     ),
     "coco: one photograph under two names": (photo_twice, "has the same content as '3'"),
     "coco: class numbers counted from 1": (lambda r: edited(r, counted_from_one), "counted from 1"),
@@ -308,7 +322,8 @@ def test_there_are_twenty_wrong_files() -> None:
 @pytest.mark.parametrize(
     "kind",
     ["coco:coco/instances_val2017.json", "coco:coco_train/instances_train2017.json",
-     "coco:coco_panoptic/instances_val2017.json,images=images", "panoptic:coco_panoptic/panoptic_val2017.json,images=images",
+     "coco:coco_panoptic/instances_val2017.json,images=images",
+     "panoptic:coco_panoptic/panoptic_val2017.json,images=images",
      "voc:voc2012", "voc-seg:voc2012", "kitti:kitti_object", "camvid:camvid"],
 )  # fmt: skip
 def test_real_files_raise_no_alarm(shared: Path, kind: str) -> None:

@@ -237,8 +237,8 @@ def test_pairs_leave_the_same_images_out(with_holes: dict[str, Path]) -> None:
 def test_left_out_images_are_said(with_holes: dict[str, Path]) -> None:
     shown = CliRunner().invoke(app, ["score", str(with_holes["contrast_masks"]), "--interval"])
     assert shown.exit_code == 0, shown.output
-    assert "7 images, 1 unreadable left out" in " ".join(shown.stdout.split())
-    assert "1 image could not be read and is left out" in shown.stderr
+    assert "7 of 8 images (1 unreadable)" in " ".join(shown.stdout.split())
+    assert "scored on 7 of 8 images" in shown.stderr
 
 
 def test_a_class_of_one_image_has_no_interval(tmp_path: Path) -> None:

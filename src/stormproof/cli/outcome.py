@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from stormproof.cli import console
-from stormproof.core.errors import StoreError, StormproofError, counted, some
+from stormproof.core.errors import OutputError, counted, some
 
 if TYPE_CHECKING:
     from stormproof.engine.run import Summary
@@ -32,9 +32,7 @@ def stoppable() -> Iterator[None]:
         console.fail("Stopped; finished chunks are kept.")
         say_continue()
         raise typer.Exit(130) from None
-    except StoreError:
-        raise  # the folder is refused, and the same command would be refused again
-    except StormproofError as error:
+    except OutputError as error:  # of all errors, only this one may be gone when the command is repeated
         console.fail(str(error))
         say_continue()
         raise typer.Exit(2) from None
@@ -44,13 +42,16 @@ def _interrupt(signum: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def require_success(summary: Summary) -> None:
-    """Name the images that could not be read; end the command if any other cell failed."""
+def require_success(summary: Summary, *, allow_missing: bool) -> None:
+    """End the command if cells failed, or if images could not be read and that is not allowed."""
     if summary.failed:
         list_failures(summary)
-        say_continue()
+        if summary.may_pass:
+            say_continue()
         raise typer.Exit(1)
-    say_unreadable(summary)
+    say_unreadable(summary, allow_missing=allow_missing)
+    if summary.unreadable and not allow_missing:
+        raise typer.Exit(1)
 
 
 def list_failures(summary: Summary) -> None:
@@ -63,18 +64,29 @@ def list_failures(summary: Summary) -> None:
     if len(causes) > _CAUSES:
         console.note(f"… and {len(causes) - _CAUSES} more, in the folder 'failures'.")
     console.fail(
-        f"{counted(len(summary.failed), 'cell')} failed; {summary.done.total()} were done and are kept. "
-        "The same command tries the failed ones again."
+        f"{counted(len(summary.failed), 'cell')} failed; {summary.done.total()} were done and are kept."
+        + ("" if summary.may_pass else " Remove the cause; the same command then runs only the failed ones.")
     )
 
 
-def say_unreadable(summary: Summary) -> None:
+def say_unreadable(summary: Summary, *, allow_missing: bool) -> None:
     """Count and name the images that could not be read; they do not stop the rest."""
     names = list(summary.unreadable.values())
     if names:
-        console.note(
-            f"{left_out(len(names))} of every condition: {some(names)}. The same command tries again."
-        )
+        said = f"{left_out(len(names))} of every condition: {some(names)}."
+        if allow_missing:
+            console.note(said)
+        else:
+            console.fail(f"{said} Repair them and repeat the command, or accept this with --allow-missing.")
+
+
+def say_findings(findings: Sequence[str], spec: str) -> None:
+    """Warn of what looks wrong in a dataset's annotations: two lines at most."""
+    for finding in findings[:1]:
+        console.warn(finding)
+    if findings:
+        more = f"{len(findings) - 1} more, and the images" if len(findings) > 1 else "The images"
+        console.note(f"{more}: stormproof inspect {shlex.quote(spec)} --check")
 
 
 def left_out(images: int) -> str:

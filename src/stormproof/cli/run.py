@@ -11,7 +11,7 @@ from rich.table import Table
 
 from stormproof.cli import app, console
 from stormproof.cli.options import with_settings
-from stormproof.cli.outcome import require_success, stoppable
+from stormproof.cli.outcome import require_success, say_findings, stoppable
 from stormproof.engine.config import RunConfig, make_config, overlay, read_settings
 
 if TYPE_CHECKING:
@@ -68,11 +68,19 @@ def run(
 
 
 def _run(plan: Plan) -> None:
+    _announce(plan)
+    _report(plan, _execute(plan))
+
+
+def _announce(plan: Plan) -> None:
+    """How the model is run, and what looks wrong in the labels or in its first predictions."""
+    from stormproof.engine.plan import label_findings
+
     console.note(plan.description)
+    say_findings(label_findings(plan), plan.work.data)
     for remark in plan.remarks:
         console.warn(f"{remark} See: stormproof inspect {shlex.quote(plan.config.model)}")
     _print_classes(plan)
-    _report(plan, _execute(plan))
 
 
 def _run_to_precision(config: RunConfig) -> None:
@@ -80,8 +88,16 @@ def _run_to_precision(config: RunConfig) -> None:
     from stormproof.results.run import Run
     from stormproof.results.tables import estimate_table
 
-    summary, found = run_to_precision(config, _execute)
-    require_success(summary)
+    announced: list[Plan] = []
+
+    def execute_part(plan: Plan) -> Summary:
+        if not announced:
+            _announce(plan)
+        announced.append(plan)
+        return _execute(plan)
+
+    summary, found = run_to_precision(config, execute_part)
+    require_success(summary, allow_missing=config.allow_missing)
     if found is None:
         console.say(f"{config.out}: this precision requires every cell, and all are done.")
         console.say(f"Score it with: stormproof score {shlex.quote(config.out)}")
@@ -102,10 +118,12 @@ def _execute(plan: Plan) -> Summary:
 
 
 def _report(plan: Plan, summary: Summary) -> None:
-    require_success(summary)
+    require_success(summary, allow_missing=plan.config.allow_missing)
     out, share = plan.config.out, plan.config.share
     done = summary.survey.cells - len(summary.failures)
-    console.say(f"{out}: {done} cells, all done.")
+    left_out = len(summary.unreadable)
+    images = f" on {plan.work.images - left_out} of {plan.work.images} images" if left_out else ""
+    console.say(f"{out}: {done} cells{images}, all done.")
     if share[1] > 1:
         score = f"stormproof score {shlex.quote(out)}"
         console.say(
@@ -117,16 +135,14 @@ def _report(plan: Plan, summary: Summary) -> None:
 
 
 def _print_classes(plan: Plan) -> None:
-    """The class names of the model and of the dataset, where some do not match."""
-    from stormproof.models.classes import class_table, match_classes
+    """The classes that will be scored, where the names of the model and of the dataset do not all match."""
+    from stormproof.models.classes import class_lines, match_classes
 
     model, dataset = plan.record.model, plan.record.dataset
-    sides = {"Classes": (model.classes, dataset.classes),
-             "Semantic classes": (model.semantic_classes, dataset.semantic_classes)}  # fmt: skip
-    for title, (theirs, ours) in sides.items():
-        match = match_classes(theirs, ours)
-        if theirs and ours and (match.unmatched_model or match.unmatched_dataset):
-            console.err.print(class_table(match, title))
+    sides = ((model.classes, dataset.classes), (model.semantic_classes, dataset.semantic_classes))
+    for theirs, ours in sides:
+        for line in class_lines(match_classes(theirs, ours)) if theirs and ours else ():
+            console.note(line)
 
 
 def _print_plan(plan: Plan) -> None:

@@ -53,13 +53,14 @@ def _report(outcomes: list[Outcome], out: str) -> None:
             console.note(f"{outcome.config.name}:")
             list_failures(outcome.summary)
         elif outcome.summary is not None:
-            say_unreadable(outcome.summary)
+            say_unreadable(outcome.summary, allow_missing=outcome.config.allow_missing)
             _check_expected(outcome)
     bad = [outcome for outcome in outcomes if not outcome.complete]
     console.say(f"{out}: {len(outcomes) - len(bad)} of {len(outcomes)} models are done.")
     console.say(f"Score them with: stormproof score {out}")
-    if bad:
+    if any(outcome.summary is not None and outcome.summary.may_pass for outcome in bad):
         say_continue()
+    if bad:
         raise typer.Exit(1)
 
 

@@ -10,7 +10,6 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import AsJson, Data, Plugins, Replicates, Runs, complete_measures, complete_tables
-from stormproof.cli.outcome import left_out
 from stormproof.core.errors import InvalidOption, StormproofError, UnknownName, some
 from stormproof.core.processes import keep_memory
 
@@ -150,10 +149,10 @@ def score(
 
 
 def _say_notices(name: str, scores: Scores) -> None:
-    from stormproof.results.tables import expectations, few_images
+    from stormproof.results.tables import expectations, few_images, images_scored
 
     if scores.left_out:
-        console.note(f"{name}: {left_out(len(scores.left_out))}.")
+        console.warn(f"{name}: scored on {images_scored(scores)}.")
     for line in (*scores.notices, *expectations(scores)):
         console.note(f"{name}: {line}")
     if scores.replicates is not None and (warning := few_images(scores.images)):

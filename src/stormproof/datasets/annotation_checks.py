@@ -154,7 +154,9 @@ def _truth(seen: Inspected) -> Iterator[Finding]:
         if any(image.pixels for image in labelled):
             return  # labelled by its maps
         level = Level.problem if sure else Level.warning
-        where = "No image has an object" if seen.whole else f"No object in the {len(labelled)} images inspected"
+        where = (
+            "No image has an object" if seen.whole else f"No object in the {len(labelled)} images inspected"
+        )
         yield Finding(level, f"{where}: check that the labels belong to these images.")
     elif every >= _FEW and not len(seen.boxes):
         yield Finding(
@@ -189,8 +191,7 @@ def _normalised(seen: Inspected) -> Iterator[Finding]:
 def _fit(boxes: Floats, limits: Floats) -> Bools:
     low, high = boxes[:, :2], boxes[:, 2:]
     inside = (low >= -_PIXEL).all(axis=1) & (high <= limits + _PIXEL).all(axis=1)
-    fit: Bools = inside & (high >= low).all(axis=1)
-    return fit
+    return np.asarray(inside & (high >= low).all(axis=1))
 
 
 # What a file may hold in place of what its format wants, and the corners that then were meant.
@@ -216,7 +217,7 @@ def _past(seen: Inspected) -> Iterator[Finding]:
     low, side = seen.boxes[:, :2], seen.boxes[:, 2:] - seen.boxes[:, :2]
     past, total = ~_fit(seen.boxes, seen.limits), len(seen.boxes)
     count = int(past.sum())
-    beyond = (seen.boxes[:, 2:] <= 0).any(axis=1) | (low >= seen.limits).any(axis=1)
+    beyond = np.asarray((seen.boxes[:, 2:] <= 0).any(axis=1) | (low >= seen.limits).any(axis=1))
     if not count:
         return
     said = f"{count} of {total} boxes reach past their image"
@@ -260,7 +261,7 @@ def _flat(seen: Inspected) -> Iterator[Finding]:
     """Boxes without an area."""
     if _fractions(seen):
         return
-    flat = (seen.boxes[:, 2:] <= seen.boxes[:, :2]).any(axis=1)
+    flat = np.asarray((seen.boxes[:, 2:] <= seen.boxes[:, :2]).any(axis=1))
     if flat.any():
         count, total = int(flat.sum()), len(flat)
         what = f"{count} of {total} boxes have no width or no height ({seen.example(flat)})."
@@ -285,7 +286,9 @@ def _twice(seen: Inspected) -> Iterator[Finding]:
         count += extra
     if count:
         what = f"{counted(count, 'object')} of {len(seen.boxes)} occur twice, with the same box and class"
-        yield Finding(_level(count, len(seen.boxes)), f"{what} (the first: image {first!r}); keep one of each.")
+        yield Finding(
+            _level(count, len(seen.boxes)), f"{what} (the first: image {first!r}); keep one of each."
+        )
 
 
 def _masks(seen: Inspected) -> Iterator[Finding]:
@@ -341,7 +344,8 @@ def _sizes(seen: Inspected) -> Iterator[Finding]:
     if not wrong:
         return
     first = wrong[0]
-    assert first.stated and first.stored
+    assert first.stated is not None
+    assert first.stored is not None
     shown = "{1}×{0} in the annotation, {3}×{2} in the file".format(*first.stated, *first.stored)
     fix = "the labels belong to other images, or to resized ones"
     if all(image.stated == image.stored and image.orientation in _TURNED for image in wrong):
@@ -368,15 +372,15 @@ def _orientation(seen: Inspected) -> Iterator[Finding]:
         return
     turns = sorted({_TURNS[image.orientation] for image in tagged})
     what = (
-        f"{_of(len(tagged), len(seen.images), 'images')} carry an orientation tag ({', '.join(turns)}; the first: "
-        f"image {tagged[0].id!r})"
+        f"{_of(len(tagged), len(seen.images), 'images')} carry an orientation tag ({', '.join(turns)}; "
+        f"the first: image {tagged[0].id!r})"
     )
     if any(_fits_turned_only(image) for image in tagged):
         fix = "and their boxes fit only the rotated image: add exif=apply to the dataset"
     else:
         fix = (
-            "and nothing in the files says which way their labels were drawn; state it: exif=apply (as viewers "
-            "show the image) or exif=ignore (as it is stored, which is what is done now)"
+            "and nothing in the files says which way their labels were drawn; state it: exif=apply (as "
+            "viewers show the image) or exif=ignore (as it is stored, which is what is done now)"
         )
     yield Finding(_level(len(tagged), len(seen.images)), f"{what}, {fix}.")
 
@@ -411,8 +415,8 @@ def _twins(seen: Inspected) -> Iterator[Finding]:
     if twins:
         yield Finding(
             _level(len(twins), len(seen.images)),
-            f"{counted(len(twins), 'image')} of {len(seen.images)} repeat another: the first, {twins[0].id!r}, "
-            f"has the same content as {twins[0].twin!r}; keep one.",
+            f"{counted(len(twins), 'image')} of {len(seen.images)} repeat another: the first, "
+            f"{twins[0].id!r}, has the same content as {twins[0].twin!r}; keep one.",
         )
 
 

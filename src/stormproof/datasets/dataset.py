@@ -110,7 +110,9 @@ class FileDataset:
         stated, stored = self.labels.size(index), (image.shape[0], image.shape[1])
         if stated is not None and stated != stored:
             problem = f"the image is {stored} (height, width), but its annotation says {stated}."
-            if self.rules.exif == "ignore" and stated == image_size(path, rules=replace(self.rules, exif="apply")):
+            if self.rules.exif == "ignore" and stated == image_size(
+                path, rules=replace(self.rules, exif="apply")
+            ):
                 problem += " It was labelled as its orientation tag turns it: add exif=apply."
             raise DatasetError(path, problem, record)
         return image

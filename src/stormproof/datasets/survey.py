@@ -129,14 +129,15 @@ def facts_of(dataset: Dataset, index: int, truth: Truth) -> ImageFacts:
         pixels = dict(enumerate(np.bincount(semantic.labels.ravel()).tolist()))
         void = pixels.pop(semantic.ignore, 0)
         pixels = {value: count for value, count in pixels.items() if count}
-    none = objects is None
+    if objects is None:
+        objects = Instances(np.zeros((0, 4)), np.zeros(0, np.int64))
     return ImageFacts(
         id=dataset.ids[index],
         size=stated or dataset.size(index),
         labelled=truth.instances is not None or semantic is not None or truth.panoptic is not None,
-        boxes=np.zeros((0, 4)) if none else objects.boxes,
-        labels=np.zeros(0, np.int64) if none else objects.labels,
-        excused=np.zeros(0, bool) if none else objects.crowd | objects.ignore,
+        boxes=objects.boxes,
+        labels=objects.labels,
+        excused=objects.crowd | objects.ignore,
         stray=mask_facts(truth),
         pixels=pixels,
         void=void,

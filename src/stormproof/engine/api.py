@@ -25,7 +25,7 @@ from stormproof.engine.config import (
 )
 from stormproof.engine.executors import executor_for
 from stormproof.engine.pair import forget_pair
-from stormproof.engine.plan import Plan, make_plan
+from stormproof.engine.plan import Plan, label_findings, make_plan
 from stormproof.engine.precision import run_to_precision
 from stormproof.engine.progress import RunProgress
 from stormproof.engine.run import Summary, Watch, execute
@@ -79,6 +79,8 @@ def run(
             stack.callback(forget_pair)  # it must not outlive the names of what it was made of
 
         def do(plan: Plan) -> Summary:
+            for finding in label_findings(plan):
+                warnings.warn(f"{plan.record.dataset.name}: {finding}", stacklevel=4)
             watches: list[Watch] = [RunProgress()] if progress else []
             watches += map(open_tracker, config.track)
             return execute(plan, executor_for(config, len(plan.chunks)), watches)
@@ -122,6 +124,6 @@ def _warn(summary: Summary) -> None:
     if summary.failures:
         warnings.warn(
             f"{counted(len(summary.failures), 'cell')} failed; {group_failures(summary.failures)[0]}. "
-            "The same call tries them again.",
+            "The same call tries only these again.",
             stacklevel=3,
         )

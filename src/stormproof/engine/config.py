@@ -66,6 +66,8 @@ EXPECTED = {  # keyed by pydantic's error types, which are part of its interface
     "finite_number": "a finite number",
     "tuple_type": "a list",
     "dict_type": "pairs of key: value",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
     "enum": "{expected}",
     "greater_than_equal": "at least {ge}",
     "greater_than": "more than {gt}",
@@ -177,6 +179,14 @@ class RunConfig(BaseModel):
         str | None, Setting("Corrupt in batches on this device: cuda, cuda:1, cpu. The pixels are the same.")
     ] = None
 
+    allow_missing: Annotated[
+        bool,
+        Setting(
+            "Leave out images that are missing or cannot be read. Without it, such a run fails.",
+            flags=("--allow-missing",),
+        ),
+    ] = False
+
     @model_validator(mode="after")
     def _consistent(self) -> RunConfig:
         if (self.data is None) == (self.benchmark is None):
@@ -233,7 +243,7 @@ def settings_of(config: type[BaseModel]) -> dict[str, tuple[FieldInfo, Setting]]
 def shown_default(field: FieldInfo, setting: Setting) -> str:
     """The default as help shows it; empty where leaving a setting out needs no explanation."""
     value = field.default
-    if setting.default or field.is_required() or isinstance(value, tuple | dict | None):
+    if setting.default or field.is_required() or isinstance(value, tuple | dict | bool | None):
         return setting.default
     return f"{value:g}" if isinstance(value, float) else str(value)
 

@@ -44,7 +44,9 @@ class Outcome:
 
     @property
     def complete(self) -> bool:
-        return self.error is None and self.summary is not None and not self.summary.failed
+        if self.error is not None or self.summary is None or self.summary.failed:
+            return False
+        return self.config.allow_missing or not self.summary.unreadable
 
 
 def is_plan(settings: Mapping[str, Any]) -> bool:

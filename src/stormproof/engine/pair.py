@@ -12,6 +12,7 @@ from pathlib import Path
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, RunError, StormproofError
+from stormproof.core.files import is_file
 from stormproof.core.kernels import start_kernels
 from stormproof.core.processes import one_thread
 from stormproof.core.sample import Sample
@@ -19,6 +20,7 @@ from stormproof.corruptions import apply, find
 from stormproof.corruptions.plugins import load_plugins
 from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.image_files import has_files, image_path
 from stormproof.engine.work import Work
 from stormproof.metrics.metric import measures
 from stormproof.models import open_model
@@ -110,6 +112,25 @@ def require_common_classes(pair: Pair) -> None:
                 f"({', '.join(ours[:5])} …); rename the model's classes to the dataset's, in a card "
                 f"with rename: {{{theirs[-1]}: …}}."
             )
+
+
+def require_images(dataset: Dataset, images: int, *, allow_missing: bool) -> None:
+    """Refuse a dataset whose image files do not exist: all of them, or some unless that is allowed.
+
+    Files that exist and cannot be decoded are found during the run.
+    """
+    paths = [image_path(dataset, index) for index in range(images)] if has_files(dataset) else []
+    missing = [path for path in paths if path is not None and not is_file(path)]
+    if missing and len(missing) == images:
+        raise InvalidOption(
+            f"None of the {images} images of {dataset.name} exists; the first would be {missing[0]}. "
+            "Name the folder of the images, for most formats with images=DIR."
+        )
+    if missing and not allow_missing:
+        raise InvalidOption(
+            f"{len(missing)} of {images} images of {dataset.name} are missing; the first: {missing[0]}. "
+            f"Restore them, or run on the other {images - len(missing)} with --allow-missing."
+        )
 
 
 def require_truth(dataset: Dataset, metric: str, *, images: int) -> None:

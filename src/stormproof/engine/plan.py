@@ -17,6 +17,7 @@ from stormproof.corruptions.grammar import read_conditions
 from stormproof.corruptions.on_device import check_device, check_on_device
 from stormproof.corruptions.plugins import declaration, is_plugin, load_plugins
 from stormproof.datasets.image_files import check_copies
+from stormproof.datasets.survey import first_findings
 from stormproof.engine.chunk import missing_cells
 from stormproof.engine.config import Engine, RunConfig
 from stormproof.engine.pair import (
@@ -26,6 +27,7 @@ from stormproof.engine.pair import (
     open_dataset_once,
     open_pair,
     require_common_classes,
+    require_images,
     require_possible,
     require_truth,
 )
@@ -144,6 +146,7 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
     if not images:
         raise InvalidOption(f"{spec} has no images.")
     if isinstance(pair.model, Model):
+        require_images(pair.dataset, images, allow_missing=config.allow_missing)
         _require_makeable(config, pair, conditions, images)
     if (measure := headline(config)) is not None:
         require_truth(pair.dataset, measure, images=images)
@@ -180,6 +183,11 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
     chunks = range(turn - 1, -(-images // chunk), turns)
     config, described = config.model_copy(update={"chunk": chunk}), describe_model(pair.model)
     return Plan(config, record, work, chunks, described, first_look(pair.model, pair.dataset))
+
+
+def label_findings(plan: Plan) -> list[str]:
+    """What looks wrong in the dataset's annotations, judged by a few images; see `annotation_checks`."""
+    return [one.what for one in first_findings(open_dataset_once(plan.work.data), plan.work.images)]
 
 
 def headline(config: RunConfig) -> str | None:

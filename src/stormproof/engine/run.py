@@ -62,6 +62,11 @@ class Summary:
         return [failure for failure in self.failures if failure.kind != "image"]
 
     @property
+    def may_pass(self) -> bool:
+        """Whether trying again may help: workers that died or hung may have lacked memory or time."""
+        return any(failure.kind in ("death", "timeout") for failure in self.failures)
+
+    @property
     def complete(self) -> bool:
         """Whether nothing of this shard is left."""
         return not self.failures and self.chunks >= {*self.survey.chunks}

@@ -10,10 +10,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from rich.table import Table
-from rich.text import Text
 
-from stormproof.core.errors import InvalidOption, ModelError, UnknownName
+from stormproof.core.errors import InvalidOption, ModelError, UnknownName, some
 from stormproof.core.files import locate, read_text
 from stormproof.core.sample import Bools, Ints, Prediction
 from stormproof.datasets import ade20k, bdd, camvid, cityscapes, kitti, voc
@@ -142,8 +140,8 @@ class ClassMatch:
     """The model's classes and the dataset's classes they correspond to.
 
     `labels[i]` is the dataset's label for the model's label i, or −1. Predictions of `unmatched_model`
-    classes, which the dataset lacks, are dropped. Objects of `unmatched_dataset` classes, which the model
-    does not know, are always missed.
+    classes, which the dataset lacks, are dropped. `unmatched_dataset` classes, which the model does not know,
+    are not scored unless the user asks for them.
     """
 
     model: tuple[str, ...]
@@ -237,20 +235,29 @@ def _overrides(names: Mapping[str, str], model: Sequence[str], dataset: Sequence
     return found
 
 
-def class_table(match: ClassMatch, title: str = "Classes") -> Table:
-    """The classes that matched under another name, and those that did not match, as a rich table."""
-    table = Table("model", "dataset", "", title=title, title_justify="left")
-    same = 0
-    for name, label in match.pairs:
-        if label == NO_CLASS:
-            continue
-        if normalised(name) == normalised(match.dataset[label]):
-            same += 1
-        else:
-            table.add_row(Text(name), Text(match.dataset[label]), "synonym")
-    for name in match.unmatched_dataset:
-        table.add_row("–", Text(name), Text("unknown to the model: always missed", "yellow"))
-    for name in match.unmatched_model:
-        table.add_row(Text(name), "–", Text("not in the dataset: dropped", "dim"))
-    table.caption = f"Same name on both sides: {same}."
-    return table
+def class_lines(match: ClassMatch) -> list[str]:
+    """How the classes of a model and a dataset match, where not all names are the same.
+
+    >>> class_lines(match_classes(["person"], ["person", "bed"]))
+    ['1 of 2 classes of the dataset are scored: person. The model does not know: bed.']
+    """
+    known = [
+        name for label, name in enumerate(match.dataset) if label in match.labels and not is_background(name)
+    ]
+    lacking, dropped = match.unmatched_dataset, match.unmatched_model
+    lines = []
+    if lacking:
+        scored = (
+            f"{len(known)} of {len(known) + len(lacking)} classes of the dataset are scored: {some(known)}"
+        )
+        lines.append(f"{scored}. The model does not know: {some(lacking)}.")
+    renamed = [
+        f"{name} is {match.dataset[label]}"
+        for name, label in match.pairs
+        if label != NO_CLASS and normalised(name) != normalised(match.dataset[label])
+    ]
+    if renamed and (lacking or dropped):
+        lines.append(f"Under another name: {some(renamed)}.")
+    if dropped:
+        lines.append(f"Predictions of classes that the dataset lacks are dropped: {some(dropped)}.")
+    return lines

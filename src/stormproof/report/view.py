@@ -28,6 +28,7 @@ from stormproof.report.sentences import (
 from stormproof.results.aggregates import MEAN
 from stormproof.results.interval import Interval
 from stormproof.results.scores import NAMED, Scores, disambiguate_names
+from stormproof.results.tables import images_scored
 
 _MEAN, _LEFT = "mean over its conditions", "% of P left"  # where the conditions are no benchmark or suite
 _GROUND = ("measure", "dataset", "images", "conditions")  # what numbers are of
@@ -277,6 +278,9 @@ def _percent(value: object) -> float:
 def _notices(runs: Sequence[Scores]) -> tuple[str, ...]:
     """What a reader must know before trusting the numbers."""
     found = [
+        f"{s.name} is scored on {images_scored(s)}; left out: {some(s.left_out)}." for s in runs if s.left_out
+    ]
+    found += [
         f"{s.name} is incomplete, so it has no mean under corruption. Missing: {some(s.missing)}."
         for s in runs
         if s.missing
@@ -284,11 +288,6 @@ def _notices(runs: Sequence[Scores]) -> tuple[str, ...]:
     found += [_estimated(s, s.estimate) for s in runs if s.estimate]
     found += [f"{s.name}: {notice}" for s in runs for notice in s.notices]
     found += [f"{s.name} is scored with {s.options.words}." for s in runs if s.options.words]
-    found += [
-        f"{s.name}: left out {counted(len(s.left_out), 'image')} that could not be read ({some(s.left_out)})."
-        for s in runs
-        if s.left_out
-    ]
     few = [s.name for s in runs if s.images is not None and s.images < _FEW and s.record is not None]
     if few:
         found.append(f"Fewer than {_FEW} images ({some(few)}): a difference of a few points may be chance.")

@@ -174,12 +174,19 @@ def summary_table(scores: Scores) -> Table:
     return table
 
 
+def images_scored(scores: Scores) -> str:
+    """How many images the scores are of, and of how many if some could not be read."""
+    if not scores.left_out or scores.images is None:
+        return f"{scores.images} images"
+    unreadable = len(scores.left_out)
+    return f"{scores.images} of {scores.images + unreadable} images ({unreadable} unreadable)"
+
+
 def _title(scores: Scores) -> str:
     beside = f", against {scores.reference.name}" if scores.reference else ""
     over = f", over {scores.over.words}" if scores.over.conditions else ""
-    out = f", {len(scores.left_out)} unreadable left out" if scores.left_out else ""
     asked = f"; {scores.options.words}" if scores.options.words else ""
-    what = f"{scores.model} on {scores.dataset}, {scores.images} images{out}{over}{beside}{asked}"
+    what = f"{scores.model} on {scores.dataset}, {images_scored(scores)}{over}{beside}{asked}"
     return f"{what}: 95 % intervals for {NEW_IMAGES} (in %)" if scores.replicates else f"{what} (in %)"
 
 
