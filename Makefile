@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test test-core test-browser test-wheel torture fuzz golden lint bench docs site clean
+.PHONY: demo test test-core test-browser test-wheel torture fuzz mutants golden lint bench docs site clean
 
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -76,6 +76,9 @@ N ?= 10000
 FIRST ?= 0
 fuzz: $(VENV)/.test  ## N mutated inputs of every kind, from number FIRST on
 	$(BIN)/python tests/fuzz/attack.py --cases $(N) --first $(FIRST)
+
+mutants: $(VENV)/.test  ## put faults into a copy of the source one by one; prints which the tests notice
+	$(BIN)/python tests/mutants.py
 
 golden: $(VENV)/.test  ## store the golden pixels of new recipes and of recipes with a new version
 	$(BIN)/python tests/golden/pixels.py --write

@@ -41,3 +41,13 @@ class _Photographs(torch.utils.data.Dataset):
 def test_a_data_loader_takes_it() -> None:
     batches = list(torch.utils.data.DataLoader(_Photographs(), batch_size=2))
     assert [batch.shape for batch in batches] == [(2, 3, 24, 32)] * 2
+
+
+def test_every_epoch_has_its_own_images_and_its_own_noise() -> None:
+    images = torch.from_numpy(np.concatenate([photographs(24, 32)] * 8)).permute(0, 3, 1, 2)
+    ids = [f"{i}.png" for i in range(len(images))]
+    noise = CorruptionTransform("gaussian_noise@3", share=1)
+    assert not (noise(images, ids) == noise(images, ids, epoch=1)).flatten(1).all(1).any()
+    half = CorruptionTransform("brightness@5", share=0.5)  # the same wherever it is applied
+    chosen = [(half(images, ids, epoch=e) != images).flatten(1).any(1) for e in (0, 1)]
+    assert not torch.equal(*chosen)

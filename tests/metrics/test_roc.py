@@ -12,6 +12,8 @@ from scenes import scenes
 from stormproof.core.boxes import iou, shared
 from stormproof.core.errors import InvalidOption, InvalidTruth
 from stormproof.core.sample import Instances, Prediction
+from stormproof.metrics.cells import Objects
+from stormproof.metrics.metric import metrics_of
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.metrics.roc import REFERENCE_FPPI, People, roc, worst_people
 
@@ -152,3 +154,25 @@ def test_worst_images_are_ranked_by_the_rise_of_the_required_rate():
     assert worst[2].after == pytest.approx(0.06)
     with pytest.raises(InvalidOption, match="count is 0"):
         worst_people(of(truth, clean), of(truth, clean), count=0)
+
+
+def test_a_replicate_fixes_its_sensitivities_on_its_own_images():
+    """A half of the images is scored as if there were no others: its rates, its people, its thresholds."""
+    truth = people(40)
+    false = [(i, 0.95 - i / 50) for i in range(0, 40, 3)]
+    clean = of(truth, answers([0.9 - i / 60 for i in range(40)], false))
+    worse = of(truth, answers([0.8 - i / 50 if i % 4 else None for i in range(40)], false[::2]))
+    half = np.arange(40) % 3 != 1
+    weights = np.stack([np.ones(40), half]).astype(np.uint8)
+    found, fppi = worse.rates(weights, clean.sensitivities(weights))
+    chosen = np.flatnonzero(half)
+    alone, false_alone = rates(worse.of_images(chosen), clean.of_images(chosen))
+    assert found[1].tolist() == alone.tolist()
+    assert fppi[1].tolist() == false_alone.tolist()
+    assert found[1].mean() != found[0].mean()
+    cell = Objects(worse.truth, worse.found, person=0, clean=clean)
+    assert people_metric().score(cell, weights).numbers["ADR"].tolist() == found.mean(axis=(1, 2)).tolist()
+
+
+def people_metric():
+    return next(each for each in metrics_of("people") if "ADR" in {m.name for m in each.measures})

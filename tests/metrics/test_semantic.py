@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from stormproof.core.errors import InvalidPrediction, InvalidTruth
 from stormproof.core.sample import SemanticMap
-from stormproof.metrics.semantic import Confusion
+from stormproof.metrics.cells import Maps
+from stormproof.metrics.semantic import Confusion, image_errors
 
 
 @settings(max_examples=80, deadline=None)
@@ -82,3 +83,14 @@ def test_no_pixels_is_nan():
     empty = Confusion.empty(3)
     assert np.isnan(empty.miou)
     assert np.isnan(empty.pixel_accuracy)
+
+
+def test_the_error_of_an_image_is_over_the_classes_it_shows():
+    """A class that is only predicted takes pixels from others; it is no class of the image."""
+    truth, said = np.array([0, 0, 0, 1]), np.array([0, 0, 2, 1])
+    pairs, pixels = np.unique(np.stack([truth, said]), axis=1, return_counts=True)
+    maps = Maps.of(
+        np.zeros(pairs.shape[1], np.int64), pairs[0], pairs[1], pixels, images=1, classes=("a", "b", "c"),
+        kept=(0, 1, 2),
+    )  # fmt: skip
+    assert image_errors(maps).tolist() == [pytest.approx(1 - (2 / 3 + 1) / 2)]

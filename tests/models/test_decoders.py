@@ -288,3 +288,13 @@ def test_thresholds_are_those_of_the_networks_own_validation(decoder: str, limit
 def test_every_decoder_says_what_it_wants() -> None:
     assert all(decoder.outputs for decoder in DECODERS.values())
     assert all(decoder.function.__doc__ for decoder in DECODERS.values())
+
+
+def test_centernet_without_offsets_lies_in_the_middle_of_its_cell() -> None:
+    heat = np.full((CLASSES, 16, 24), 0.01, np.float32)  # stride 4
+    heat[LABEL, 6, 9] = 0.9
+    sides = np.zeros((2, 16, 24), np.float32)
+    sides[:, 6, 9] = SIDES / 4
+    middle = np.array([9.5 * 4, 6.5 * 4])
+    found = points.centernet([heat, sides], SIZE, logits=False)
+    assert_found(found, 0.9, box=np.concatenate([middle - SIDES / 2, middle + SIDES / 2]))

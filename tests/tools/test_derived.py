@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -325,3 +326,24 @@ def test_one_image_can_be_made_alone(tmp_path: Path) -> None:
     done = make_image(order(), tmp_path, 1)
     assert not done.error
     assert (tmp_path / done.files[0]["path"]).is_file()
+
+
+def test_copies_are_made_with_the_orders_seed(tmp_path: Path) -> None:
+    """Geometry moves the truth: image and truth of a copy are those of a run with that seed."""
+    made = replace(order("coco", Version("elastic_transform@3")), seed=5)
+    assert make_dataset(made, tmp_path / "out") == (3, [])
+    source, stored = open_dataset(WORLD), reopened(made, tmp_path / "out")
+    for k in range(3):
+        known = {"classes": source.classes, "semantic_classes": source.semantic_classes}
+        seen, other = (apply(source[k], "elastic_transform@3", seed=s, **known) for s in (5, 0))
+        assert np.array_equal(stored[k].image, seen.image)
+        assert not np.array_equal(stored[k].image, other.image)
+
+
+def test_every_epoch_has_noise_of_its_own() -> None:
+    source = open_dataset(WORLD)
+    versions = versions_of("corrupted", condition="gaussian_noise@3")
+    first, again, second = (Mixed(source, versions, seed=4, epoch=e)[1].image for e in (0, 0, 1))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, second)
+    assert np.array_equal(first, apply(source[0], "gaussian_noise@3", seed=4).image)
