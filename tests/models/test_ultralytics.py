@@ -64,3 +64,28 @@ def test_ultralytics_is_not_asked_for_files_it_would_fetch(monkeypatch, tmp_path
         open_model(f"ultralytics:{file(tmp_path, name)},trust=true")
     other = name.replace(".pt", "u.pt")
     assert open_model(f"ultralytics:{file(tmp_path, other)},trust=true").name == other[:-3]
+
+
+def test_oriented_boxes_count_as_the_upright_boxes_around_them(monkeypatch, tmp_path: Path) -> None:
+    class Oriented(YOLO):
+        def predict(self, source, **limits):
+            (result,) = super().predict(source, **limits)
+            return [SimpleNamespace(boxes=None, obb=result.boxes, masks=None)]
+
+    install(monkeypatch, ultralytics={"YOLO": Oriented})
+    (found,) = open_model(f"ultralytics:{file(tmp_path, 'yolo11n-obb.onnx')},score=0.2")([IMAGE])
+    assert (found.boxes.tolist(), found.labels.tolist()) == ([[1, 2, 3, 4]], [1])
+
+
+def test_semantic_masks_are_label_maps(monkeypatch, tmp_path: Path) -> None:
+    class Semantic(YOLO):
+        def predict(self, source, **limits):
+            labels = torch.ones((1, *source.shape[:2]), dtype=torch.uint8)
+            return [SimpleNamespace(boxes=None, masks=None, semantic_mask=SimpleNamespace(data=labels))]
+
+    install(monkeypatch, ultralytics={"YOLO": Semantic})
+    model = open_model(f"ultralytics:{file(tmp_path, 'yolo26n-sem.onnx')}")
+    (found,) = model([IMAGE])
+    assert model.semantic_classes == ("cat", "dog")
+    assert found.semantic.shape == IMAGE.shape[:2]
+    assert (found.semantic == 1).all()

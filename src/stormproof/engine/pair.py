@@ -26,7 +26,7 @@ from stormproof.metrics.metric import measures
 from stormproof.models import open_model
 from stormproof.models.classes import is_background, match_classes
 from stormproof.models.enhance import enhanced
-from stormproof.models.model import Model, Precomputed
+from stormproof.models.model import Model, Precomputed, Unbound
 from stormproof.models.network import Network
 from stormproof.models.sanity_checks import check_predictions
 
@@ -41,13 +41,14 @@ class Pair:
 
 @lru_cache(maxsize=1)
 def open_pair(model: str, enhance: tuple[str, ...], data: str) -> Pair:
-    """The dataset, and the model, bound to the dataset where its predictions are precomputed.
+    """The dataset, and the model, bound to the dataset where it must know it.
 
     The last pair is kept: the planning process may also be the one that works.
     """
     dataset = open_dataset_once(data)
-    opened = enhanced(open_model(model), enhance)
-    return Pair(opened.bind(dataset) if isinstance(opened, Precomputed) else opened, dataset)
+    opened = open_model(model)
+    bound = opened.bind(dataset) if isinstance(opened, Unbound) else opened
+    return Pair(enhanced(bound, enhance), dataset)
 
 
 @lru_cache(maxsize=1)

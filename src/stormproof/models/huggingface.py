@@ -18,8 +18,10 @@ from stormproof.core.masks import mask_boxes
 from stormproof.core.sample import RLE, Image, Prediction
 from stormproof.core.spec import opens
 from stormproof.models.classes import resolve_classes
+from stormproof.models.fingerprint import fingerprint
 from stormproof.models.model import PerImage
 from stormproof.models.predictions import as_array, label_map
+from stormproof.models.zero_shot import PROMPTS, ZeroShot, detector
 
 Reader = Callable[[Any, Any, tuple[int, int], float], Prediction]
 
@@ -40,19 +42,40 @@ def open_huggingface(
     classes: str | None = None,
     download: bool = False,
     revision: str | None = None,
+    prompt: str | None = None,
     score: float = 0.01,
     threads: int = 1,
     device: str = "cpu",
-) -> PerImage:
+) -> PerImage | ZeroShot:
     """Open a folder that `save_pretrained` wrote, or a model in the local cache (or the hub) by name.
 
     `task` chooses for models with several, such as Mask2Former; by default the architecture decides.
-    `classes` (a vocabulary or a text file) names the labels of a model that calls them LABEL_0, LABEL_1 ….
+    `classes` (a vocabulary or a text file) names the labels of a model that calls them LABEL_0, LABEL_1 …, and
+    says what a zero-shot detector is to find; by default it is told the dataset's classes, each in the words
+    of `prompt` ("a photo of a {}").
     """
     torch, transformers = framework("torch", extra="hf"), framework("transformers", extra="hf")
     torch.set_num_threads(threads)
     where = {"local_files_only": not download, "revision": revision, "trust_remote_code": False}
     config = _load(transformers.AutoConfig, main, where, download)
+    folder = expand(main, error=ModelError)
+    local = folder.is_dir()
+    fetched = {} if local else {"name": main, "commit": getattr(config, "_commit_hash", None)}
+    called, files = (folder.name, (folder,)) if local else (main.replace("/", "--"), ())
+    if config.model_type in PROMPTS:
+        net = _load(transformers.AutoModelForZeroShotObjectDetection, main, where, download).to(device).eval()
+        words = _load(transformers.AutoProcessor, main, where, download)
+        ask = prompt or PROMPTS[config.model_type]
+        settings = {"score": score, "prompt": ask, **fetched}
+
+        def tell(names: tuple[str, ...]) -> PerImage:
+            find = detector(
+                torch, net, words, config.model_type, names, prompt=ask, score=score, device=device
+            )
+            return PerImage(called, find, names, files=files, settings=settings)
+
+        given = resolve_classes(classes, None)
+        return tell(given) if given else ZeroShot(called, fingerprint(files, settings), tell)
     loader, usual = _architecture(config, main)
     task = task or usual
     if task not in _READERS:
@@ -68,15 +91,12 @@ def open_huggingface(
         return _READERS[task](processor, outputs, size, score)
 
     names = _names(config, classes, main)
-    folder = expand(main, error=ModelError)
-    local = folder.is_dir()
-    fetched = {} if local else {"name": main, "commit": getattr(config, "_commit_hash", None)}
     return PerImage(
-        name=folder.name if local else main.replace("/", "--"),
+        name=called,
         predict=predict,
         classes=() if task == "semantic" else names,
         semantic_classes=names if task == "semantic" else (),
-        files=(folder,) if local else (),
+        files=files,
         settings={"task": task, "score": score, **fetched},
     )
 

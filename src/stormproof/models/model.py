@@ -54,6 +54,13 @@ class Precomputed(Described, Protocol):
         ...
 
 
+@runtime_checkable
+class Unbound(Protocol):
+    """A model that must know the dataset: precomputed predictions, a detector told in words what to find."""
+
+    def bind(self, dataset: Dataset) -> Model | Precomputed: ...
+
+
 @dataclass(frozen=True, eq=False)
 class PerImage:
     """A model that predicts one image at a time, whatever framework is behind it.

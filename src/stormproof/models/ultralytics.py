@@ -16,7 +16,7 @@ from stormproof.core.loading import framework
 from stormproof.core.sample import Image, Prediction
 from stormproof.core.spec import opens
 from stormproof.models.model import PerImage, bgr, model_file
-from stormproof.models.predictions import as_array, read_mask
+from stormproof.models.predictions import as_array, label_map, read_mask
 
 _INSTALL = "pip install ultralytics  (AGPL-3.0; not part of Stormproof)"
 
@@ -55,14 +55,19 @@ def open_ultralytics(
         # With retina_masks, masks have the image's size.
         (result,) = net.predict(bgr(image), device=device, retina_masks=True, verbose=False, **limits)
         size = (image.shape[0], image.shape[1])
+        if getattr(result, "semantic_mask", None) is not None:
+            return Prediction(
+                semantic=label_map(as_array(result.semantic_mask.data).reshape(size), "the model")
+            )
         masks = (
             None if result.masks is None else tuple(read_mask(m, size) for m in as_array(result.masks.data))
         )
-        boxes = result.boxes
+        # Oriented boxes are taken as the upright boxes around them, since that is what truth has.
+        boxes = result.boxes if getattr(result, "obb", None) is None else result.obb
         return Prediction(
             as_array(boxes.xyxy), as_array(boxes.conf), as_array(boxes.cls).astype(np.int64), masks
         )
 
     names = net.names
     classes = tuple(str(names[i]) for i in sorted(names)) if isinstance(names, dict) else tuple(names)
-    return PerImage(path.stem, predict, classes, files=(path,), settings=limits)
+    return PerImage(path.stem, predict, classes, classes, files=(path,), settings=limits)
