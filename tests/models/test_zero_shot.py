@@ -20,7 +20,7 @@ CLASSES = ("person", "traffic_light", "car")
 
 
 def tokens(folder: Path):
-    words = "[PAD] [UNK] [CLS] [SEP] [MASK] . person car traffic light".split()
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", "person", "car", "traffic", "light"]
     (folder / "vocab.txt").write_text("\n".join(words) + "\n")
     return T.BertTokenizerFast(vocab_file=str(folder / "vocab.txt"), model_max_length=64)
 

@@ -50,9 +50,9 @@ def open_huggingface(
     """Open a folder that `save_pretrained` wrote, or a model in the local cache (or the hub) by name.
 
     `task` chooses for models with several, such as Mask2Former; by default the architecture decides.
-    `classes` (a vocabulary or a text file) names the labels of a model that calls them LABEL_0, LABEL_1 …, and
-    says what a zero-shot detector is to find; by default it is told the dataset's classes, each in the words
-    of `prompt` ("a photo of a {}").
+    `classes` (a vocabulary or a text file) names the labels of a model that calls them LABEL_0, LABEL_1 …,
+    and says what a zero-shot detector is to find; by default it is told the dataset's classes, each in the
+    words of `prompt` ("a photo of a {}").
     """
     torch, transformers = framework("torch", extra="hf"), framework("transformers", extra="hf")
     torch.set_num_threads(threads)
