@@ -121,7 +121,7 @@ def test_given_classes_are_told_at_once(tmp_path: Path) -> None:
 
 
 def test_grounding_dinos_scores_are_of_the_tokens_of_a_class(data, tmp_path: Path) -> None:
-    """Against the processor's own reading, one class at a time: the best token there, the mean of them here."""
+    """Against the network's own probabilities of tokens."""
     folder = grounding_dino(tmp_path)
     (found,) = open_model(f"hf:{folder},score=0").bind(data)([IMAGE])
     net = T.AutoModelForZeroShotObjectDetection.from_pretrained(folder).eval()

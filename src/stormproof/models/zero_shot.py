@@ -40,7 +40,7 @@ class ZeroShot:
     def bind(self, dataset: Dataset) -> PerImage:
         if not dataset.classes:
             raise ModelError(
-                f"{self.name} finds what it is told in words, but {dataset.name} names no classes of objects; "
+                f"{self.name} finds what it is told in words, but {dataset.name} names no classes; "
                 "add ,classes=FILE (one per line)."
             )
         return self.tell(dataset.classes)
@@ -100,7 +100,7 @@ def _spans(tokenizer: Any, text: str, phrases: Sequence[str]) -> list[Ints]:
 
 
 def _by_tokens(outputs: Any, spans: Sequence[Ints], size: tuple[int, int], score: float) -> Prediction:
-    """Scores by class: the mean probability of a class's tokens, as in Grounding DINO's evaluation on COCO."""
+    """Score every class by the mean probability of its tokens, as Grounding DINO's own COCO script does."""
     tokens = 1 / (1 + np.exp(-as_array(outputs.logits[0]).astype(np.float64)))
     scores = np.stack([tokens[:, span].mean(axis=1) for span in spans], axis=1)
     order = np.argsort(-scores, axis=None, kind="stable")[:_MOST]
