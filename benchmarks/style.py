@@ -14,7 +14,7 @@ import numpy as np
 
 from stormproof.style.networks import open_network
 from stormproof.style.sources import list_styles, read_style
-from stormproof.world import render
+from stormproof.world.samples import render
 
 SINGLE, SEQUENCE = 0.7, 6.0  # seconds for 640×480; the cost of eleven α in single images
 REPEATS = 5

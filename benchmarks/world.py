@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from time import perf_counter, process_time
 
-from stormproof.world import render
+from stormproof.world.samples import render
 
 SIZES = ((512, 320), (1024, 512))
 SCENES = 24

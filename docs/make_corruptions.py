@@ -21,7 +21,7 @@ from stormproof.core.errors import UnknownName
 from stormproof.core.sample import Image
 from stormproof.corruptions import SUITES, apply, registered
 from stormproof.corruptions.registry import Corruption
-from stormproof.world import render
+from stormproof.world.samples import render
 
 OUT = Path(__file__).parent / "corruptions"
 PAGES = (

@@ -23,7 +23,8 @@ from stormproof.models.builtin import builtins, training_record
 from stormproof.results.run import Run
 from stormproof.results.store.record import RECORD
 from stormproof.results.tables import plus_minus
-from stormproof.world import OBJECTS, render
+from stormproof.world.classes import OBJECTS
+from stormproof.world.samples import render
 
 HERE = Path(__file__).parent
 PAGE = HERE / "networks.md"

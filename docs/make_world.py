@@ -16,9 +16,9 @@ from stormproof.core.sample import Floats, Image, Instances
 from stormproof.datasets import open_dataset
 from stormproof.datasets.cityscapes import coloured, id_map
 from stormproof.datasets.dataset import Dataset
-from stormproof.world import OBJECTS, render
+from stormproof.world.classes import OBJECTS
 from stormproof.world.formats import FORMATS, as_cityscapes
-from stormproof.world.samples import Rendered
+from stormproof.world.samples import Rendered, render
 
 HERE = Path(__file__).parent
 DATA = HERE.parents[1] / "shared" / "data"

@@ -93,6 +93,6 @@ def test_corrupting_loads_no_framework() -> None:
 def test_the_street_is_rendered_by_numpy_and_numba_alone() -> None:
     """A machine that only renders scenes to train on needs nothing else."""
     heavy = ["torch", "cv2", "scipy.special", "pydantic", "pyarrow", "PIL"]  # Numba itself looks for SciPy
-    code = f"import sys, stormproof.world; print([m for m in {heavy!r} if m in sys.modules])"
+    code = f"import sys, stormproof.world.samples; print([m for m in {heavy!r} if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"

@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def _render(a: argparse.Namespace) -> None:
-    from stormproof.world import VERSION
+    from stormproof.world.samples import VERSION
     from training.pool import Pool
     from training.rendering import fill
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stormproof.core.condition import Condition
 from stormproof.corruptions import apply
-from stormproof.world import render
+from stormproof.world.samples import render
 from training.pool import array, read
 
 

@@ -18,7 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from stormproof.world import OBJECTS, SEMANTIC
+from stormproof.world.classes import OBJECTS, SEMANTIC
 from training.boxes import LONGEST, cells
 from training.networks import STRIDES, build
 

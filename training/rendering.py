@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.core.sample import Instances
-from stormproof.world import render
+from stormproof.world.samples import render
 from training.pool import CLEAN, COLUMNS, OBJECTS, Pool, array, create, ready
 
 

@@ -12,7 +12,7 @@ from stormproof.core.sample import Instances
 from stormproof.datasets import open_dataset
 from stormproof.datasets import voc as voc_reader
 from stormproof.datasets.dataset import Dataset
-from stormproof.world import OBJECTS, SEMANTIC
+from stormproof.world.classes import OBJECTS, SEMANTIC
 from stormproof.world.formats import Order, export
 from stormproof.world.samples import Rendered, render
 

@@ -15,7 +15,8 @@ from stormproof.core.errors import MissingExtra, UnknownName
 from stormproof.core.sample import Sample
 from stormproof.models import open_model
 from stormproof.models.builtin import Builtin, builtins, find_builtin, training_record
-from stormproof.world import OBJECTS, SEMANTIC, VERSION, render
+from stormproof.world.classes import OBJECTS, SEMANTIC
+from stormproof.world.samples import VERSION, render
 
 NETWORKS = builtins()
 STANDARD = {name: network for name, network in NETWORKS.items() if network.training == "standard"}

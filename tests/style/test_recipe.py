@@ -14,7 +14,7 @@ from stormproof.corruptions import apply, corrupt_image, find_suite
 from stormproof.style import painting
 from stormproof.style.networks import open_network
 from stormproof.style.sources import list_styles
-from stormproof.world import render
+from stormproof.world.samples import render
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 from stormproof.core.errors import InvalidOption, StormproofError, UnknownName
 from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
-from stormproof.world import OBJECTS, SEMANTIC
+from stormproof.world.classes import OBJECTS, SEMANTIC
 
 
 def test_a_split_is_a_dataset() -> None:

@@ -11,7 +11,7 @@ from stormproof.core.sample import Prediction, Sample
 from stormproof.metrics.coco import coco_scored
 from stormproof.metrics.cocomatching import match_boxes
 from stormproof.metrics.records import DetectionTruth, lay_out
-from stormproof.world import OBJECTS
+from stormproof.world.classes import OBJECTS
 from stormproof.world.samples import render
 
 BINS = 16  # per channel

@@ -197,7 +197,7 @@ def procedural(count: int, turn: int) -> list[np.ndarray]:
 
 def pack(shared: Path, scenes: int, drawn: int, turn: int) -> dict[str, np.ndarray]:
     """Every image as a file in memory, with its group. Another turn has other scenes, cuts and drawings."""
-    from stormproof.world import render
+    from stormproof.world.samples import render
 
     photos, first = photographs(shared, turn), FIRST_SCENE + turn * scenes
     groups = {

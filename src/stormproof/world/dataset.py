@@ -12,9 +12,8 @@ from typing import overload
 from stormproof.core.errors import InvalidOption
 from stormproof.core.sample import Sample, Truth
 from stormproof.datasets.dataset import Dataset
-from stormproof.world import OBJECTS, SEMANTIC, SPLITS, VERSION, render
-from stormproof.world.classes import COCO_IDS
-from stormproof.world.samples import BASELINE, check_scene, render_truth, scene_id
+from stormproof.world.classes import COCO_IDS, OBJECTS, SEMANTIC
+from stormproof.world.samples import BASELINE, SPLITS, VERSION, check_scene, render, render_truth, scene_id
 
 
 class _Ids(Sequence[str]):
