@@ -31,7 +31,7 @@ ENGINES = ("pool", "ray", "local", "corrupt")
 _IMAGES, _SIDES = 24, (32, 32)
 _CALM = 8  # attempts without a kill after which a folder must be whole
 _LOADED = (
-    "pandas", "pyarrow.parquet", "ray", "stormproof.cli", "stormproof.depth",
+    "pandas", "pyarrow.parquet", "stormproof.cli", "stormproof.depth",
     "stormproof.tools.corrupted_copies",
     "stormproof.corruptions", "stormproof.datasets.coco", "stormproof.datasets.context",
     "stormproof.engine.many", "stormproof.engine.executors.ray", "stormproof.engine.executors.pool",
@@ -74,9 +74,9 @@ class Victim:
         return [child for child, words in _below(planner) if "resource_tracker" not in words]
 
 
-def _load() -> None:
+def _load(engine: str) -> None:
     """Load what commands load, so that forked ones need not."""
-    for name in _LOADED:
+    for name in (*_LOADED, *(("ray",) if engine == "ray" else ())):
         import_module(name)
     start_kernels()
 
@@ -115,7 +115,7 @@ def kills(
     """Kill at random moments until `count` kills are spent; yields what came of each, folder by folder."""
     rng = random.Random(seed)
     if not fresh:
-        _load()
+        _load(engine)
     with ExitStack() as stack:
         victim = stack.enter_context(_victim(engine, folder, fresh))
         calm, words = folder / "calm", folder / "words.txt"

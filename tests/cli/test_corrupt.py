@@ -197,7 +197,7 @@ def test_a_full_disk_is_one_line(tmp_path: Path, workers: int) -> None:
         assert "Traceback" not in run.stderr
         assert not list(small.rglob("*.tmp"))
     finally:
-        subprocess.run(["umount", small], check=True)
+        subprocess.run(["umount", "-l", small], check=True)
 
 
 def test_depth_of_a_dataset_reaches_the_corruption(tmp_path: Path, scenes: str) -> None:

@@ -1,21 +1,36 @@
-"""The command line as a person types it, in a process of its own; and images to type about."""
+"""The command line as a person types it; and images to type about."""
 
 from __future__ import annotations
 
-import os
+import io
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
+import pytest
+
+from stormproof.cli import main
 
 
-def stormproof(
-    *arguments: object, cwd: Path | None = None, columns: int = 200
-) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "COLUMNS": str(columns), "NO_COLOR": "1"}
-    command = [sys.executable, "-c", "from stormproof.cli import main; main()", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
+def stormproof(*arguments: object, columns: int = 200) -> subprocess.CompletedProcess[str]:
+    """What a command prints and how it ends. It runs in this process, which has everything loaded."""
+    words = ["stormproof", *map(str, arguments)]
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="") for _ in range(2))
+    code: object = 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", str(columns))
+        patch.setattr(sys, "argv", words)
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", err)
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+    said = []
+    for stream in (out, err):
+        stream.flush()
+        said.append(stream.buffer.getvalue().decode())  # type: ignore[attr-defined]
+    return subprocess.CompletedProcess(words, code if isinstance(code, int) else 1, *said)
 
 
 def make_image(seed: int, shape: tuple[int, ...] = (36, 48, 3)) -> np.ndarray:

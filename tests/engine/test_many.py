@@ -145,13 +145,9 @@ def test_runs_of_a_plan_are_called_what_their_records_say(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_a_plan_that_is_killed_five_times_ends_in_the_same_bytes(tmp_path: Path) -> None:
-    """Six models under 61 conditions; each kill comes when some more parts are there."""
+    """Six models; each kill comes when some more parts are there."""
     models = [{"model": f"{MODELS}:brightness_boxes", "name": f"m{k}"} for k in range(6)]
-    from stormproof.corruptions import SUITES
-
-    listed = list(dict.fromkeys(str(c) for suite in SUITES.values() for c in suite.conditions
-                                if c.corruption in _EASY))[:60]  # fmt: skip
-    assert len(listed) == 60
+    listed = ["fog", "contrast", "gaussian_noise"]
     scene = write_scene(tmp_path / "scene", images=2, size=(32, 32))
     shared = {"models": models, "datasets": scene, "conditions": listed, "chunk": 1, "engine": "local"}
     for name in ("calm", "killed"):
@@ -168,13 +164,8 @@ def test_a_plan_that_is_killed_five_times_ends_in_the_same_bytes(tmp_path: Path)
         subprocess.run([*command, str(tmp_path / f"{name}.yaml")], check=True, capture_output=True)
     for k in range(6):
         assert all_bytes(tmp_path / "killed" / f"m{k}") == all_bytes(tmp_path / "calm" / f"m{k}")
-        assert len(read_record(tmp_path / "calm" / f"m{k}").conditions) == 61
+        assert len(read_record(tmp_path / "calm" / f"m{k}").conditions) == 16
 
-
-_EASY = {
-    "gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise", "defocus_blur", "motion_blur",
-    "gaussian_blur",    "fog", "brightness", "contrast", "pixelate", "jpeg_compression", "saturate",
-}  # fmt: skip
 
 _PLUGIN = '''
 import numpy as np
