@@ -42,8 +42,10 @@ test: $(VENV)/.test  ## every test that needs no GPU
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "not gpu" --doctest-modules \
 		--ignore-glob="*/gpu/triton_[ms]*.py" tests src/stormproof  # those two import Triton
 
-test-core: $(CORE)/.core  ## the same without torch, Ray and the like: tests that need them are skipped
-	$(CORE)/bin/python -m pytest -n $(JOBS) --dist loadgroup -m "not gpu" tests
+# A contributor's first minute: these folders without their slow tests, and without torch, Ray and the like.
+CORE_TESTS := $(addprefix tests/,core golden conformance datasets metrics cli e2e test_architecture.py test_docs.py)
+test-core: $(CORE)/.core  ## pixels, formats, metrics, the command line, one run to its report, one kill
+	$(CORE)/bin/python -m pytest -n $(JOBS) --dist loadgroup -m "not gpu and not slow" $(CORE_TESTS)
 
 # Debian's Chromium, where it is missing and this may install it; Playwright drives it, axe-core judges it.
 $(VENV)/.browser: $(VENV)/.test

@@ -29,6 +29,13 @@ def shared() -> Path:
     return SHARED
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests on the real photographs and networks are slow ones, which `make test-core` leaves out."""
+    for item in items:
+        if "shared" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(autouse=True)
 def no_plugin_stays() -> Iterator[None]:
     """What a test declares goes with it: others list every corruption and every measure there is."""

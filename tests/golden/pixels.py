@@ -61,9 +61,7 @@ def pixels(name: str) -> dict[str, object]:
     found = {}
     for condition in conditions(name):
         made = (apply(each, condition, seed=1).image for each in samples)
-        found[str(condition)] = " ".join(
-            hashlib.blake2b(p.tobytes(), digest_size=5).hexdigest() for p in made
-        )
+        found[str(condition)] = " ".join(map(_hash, made))
     return {"version": registered()[name].version, "pixels": found}
 
 

@@ -67,6 +67,7 @@ def ours(truth: Path, results: Path) -> dict[str, float]:
     return box_numbers(DetectionTruth.of(pairs, dataset.classes), found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(4))
 def test_edges_fall_where_pycocotools_lets_them(tmp_path: Path, block: int) -> None:
     truth, results = tmp_path / "truth.json", tmp_path / "results.json"
