@@ -29,11 +29,19 @@ def shared() -> Path:
     return SHARED
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests on the real photographs and networks are slow ones, which `make test-core` leaves out."""
+    """Tests on the real photographs and networks are slow ones, which `make test-core` leaves out.
+
+    Tests that share what a fixture of their module makes go to one process, so that it is made once.
+    """
     for item in items:
-        if "shared" in getattr(item, "fixturenames", ()):
+        if not isinstance(item, pytest.Function):
+            continue
+        if "shared" in item.fixturenames:
             item.add_marker(pytest.mark.slow)
+        if any(found[-1].scope == "module" for found in item._fixtureinfo.name2fixturedefs.values()):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 @pytest.fixture(autouse=True)
