@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +54,46 @@ def test_a_dataset_leaves_out_what_depth_is_unsure_of(tmp_path: Path) -> None:
         open_dataset(f"{spec},min_confidence=1.1")
     with pytest.raises(InvalidOption, match="stormproof depth"):
         open_dataset(f"images:{tmp_path}/images,min_confidence=0.5")
+
+
+def _half_guessed(tmp_path: Path) -> str:
+    """A dataset of three images; the depth of two is a guess in 40 % and 60 % of the pixels."""
+    image, depth = scene()
+    folder = DepthFolder(tmp_path / "depth")
+    (tmp_path / "images").mkdir()
+    for name, guessed in (("a", 0.4), ("b", 0.2), ("c", 0.6)):
+        write_image(tmp_path / "images" / f"{name}.png", image // (1 + "abc".index(name)))
+        confidence = np.ones(depth.shape, np.float32)
+        confidence[:, : round(guessed * depth.shape[1])] = 0.2
+        folder.write(name, "key", Estimate(depth, confidence))
+    return f"images:{tmp_path}/images,depth={tmp_path}/depth"
+
+
+def test_a_dataset_says_which_depth_is_doubtful_and_how_to_refuse_it(tmp_path: Path) -> None:
+    spec = _half_guessed(tmp_path)
+    remark = open_dataset(spec).depth_remark
+    assert "2 of 3 images" in remark
+    assert "more than 30%" in remark
+    assert "(a, c)" in remark
+    refused = open_dataset(f"{spec},{remark.split('leave them out with ')[1].rstrip('.')}")
+    assert [*refused.ids] == ["b"]
+    assert refused.depth_remark == ""
+    assert open_dataset(f"images:{tmp_path}/images").depth_remark == ""
+
+
+def test_inspect_and_a_run_with_haze_warn_of_doubtful_depth(tmp_path: Path) -> None:
+    spec, model = _half_guessed(tmp_path), tmp_path / "nothing.py"
+    model.write_text(
+        "def detect(images):\n    return [{'boxes': [], 'scores': [], 'labels': []} for _ in images]\n"
+    )
+    shown = CliRunner().invoke(app, ["inspect", spec, "--json"])
+    assert "2 of 3 images" in json.loads(shown.output)["depth_remark"]
+    for conditions, warned in (("haze@1", True), ("fog@1", False)):
+        out = tmp_path / conditions
+        command = ["run", "--model", f"{model}:detect", "--data", spec, "-c", conditions, "--out", str(out)]
+        ended = CliRunner().invoke(app, [*command, "--engine", "local"])
+        assert ended.exit_code == 0, ended.output
+        assert ("is doubtful" in " ".join(ended.output.split())) is warned
 
 
 def _sample(name: str = "street/0001") -> Sample:

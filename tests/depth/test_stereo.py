@@ -9,7 +9,9 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from scipy.stats import rankdata
 
+from stormproof import open_dataset
 from stormproof.core.errors import InvalidOption, InvalidTruth, MissingContext
 from stormproof.core.imagefile import read_image
 from stormproof.core.sample import Camera, Context, Sample
@@ -239,3 +241,21 @@ def test_what_is_missing_is_named() -> None:
 def test_pairs_that_cannot_be_matched(left: tuple[int, ...], right: tuple[int, ...], said: str) -> None:
     with pytest.raises(InvalidTruth, match=said):
         stereo_disparity(np.zeros(left, np.uint8), np.zeros(right, np.uint8))
+
+
+def test_confidence_tells_where_depth_is_wrong() -> None:
+    """On the street, whose depth is exact: a wrong pixel has less confidence than a right one, mostly."""
+    scenes = open_dataset("world:test,seed=12,stereo=true,count=2")
+    confidence, wrong = [], []
+    for sample in (scenes[i] for i in range(2)):
+        exact, found = sample.context.depth, FromStereo()(sample)
+        assert exact is not None
+        with np.errstate(invalid="ignore"):
+            ratio = np.where(np.isinf(exact) & np.isinf(found.depth), 1, found.depth / exact)
+        wrong.append(~((ratio > 0.8) & (ratio < 1.25)))
+        confidence.append(found.confidence)
+    scores, wrongs = np.concatenate(confidence).ravel(), np.concatenate(wrong).ravel()
+    ranks = rankdata(scores)
+    count = int(wrongs.sum())
+    area = 1 - (ranks[wrongs].sum() - count * (count + 1) / 2) / (count * (len(scores) - count))
+    assert area > 0.7

@@ -110,6 +110,8 @@ def _facts(found: Survey) -> dict[str, str]:
     facts["labels"] = _listing(found.labels) or "none"
     if any(found.context.values()):
         facts["context"] = _listing(found.context)
+    if found.depth_remark:
+        facts["depth"] = found.depth_remark
     if found.sizes:
         facts["sizes"] = _sizes(found)
     if found.classes:

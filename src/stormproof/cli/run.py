@@ -80,6 +80,8 @@ def _announce(plan: Plan) -> None:
     say_findings(label_findings(plan), plan.work.data)
     for remark in plan.remarks:
         console.warn(f"{remark} See: stormproof inspect {shlex.quote(plan.config.model)}")
+    if plan.doubts:
+        console.warn(plan.doubts)
     _print_classes(plan)
 
 

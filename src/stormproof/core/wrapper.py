@@ -45,5 +45,10 @@ class Wrapper(ABC):
         return getattr(self._inner, "category_ids", ())
 
     @property
+    def depth_remark(self) -> str:
+        """What to know about a dataset's depth before haze and defocus are judged; "" if nothing."""
+        return getattr(self._inner, "depth_remark", "")
+
+    @property
     def fingerprint(self) -> str:
         return self._inner.fingerprint

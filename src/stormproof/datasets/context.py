@@ -6,10 +6,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import ceil
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from stormproof.core.errors import DatasetError, InvalidOption
+from stormproof.core.errors import DatasetError, InvalidOption, counted, some
 from stormproof.core.files import list_files, locate
 from stormproof.core.imagefile import IMAGE_SUFFIXES, read_image
 from stormproof.core.sample import Context, Sample, Truth
@@ -19,6 +20,7 @@ from stormproof.datasets.dataset import Dataset, fingerprint_of
 from stormproof.datasets.depthmaps import (
     CALIBRATION_SUFFIXES,
     JOURNAL,
+    MOST_DOUBTFUL,
     SUFFIXES,
     Calibration,
     DepthFolder,
@@ -71,7 +73,8 @@ def attach_context(
         disparity_scale=disparity_scale,
         fill_depth=fill_depth,
     )
-    return DatasetWithContext(dataset, files, _confident(dataset, depth, min_confidence))
+    kept = _confident(dataset, depth, min_confidence)
+    return DatasetWithContext(dataset, files, kept, _doubts(dataset, depth, kept))
 
 
 def _confident(dataset: Dataset, depth: str | None, least: float | None) -> tuple[int, ...]:
@@ -86,6 +89,24 @@ def _confident(dataset: Dataset, depth: str | None, least: float | None) -> tupl
     if not kept:
         raise InvalidOption(f"min_confidence={least} leaves no image: in {place} all have less confidence.")
     return kept
+
+
+def _doubts(dataset: Dataset, depth: str | None, kept: Sequence[int]) -> str:
+    """Which of the images kept have doubtful depth, if 'stormproof depth' made it; "" if none has."""
+    place = None if depth is None else locate(depth, getattr(dataset, "root", None))
+    if place is None or not (place / JOURNAL).is_file():
+        return ""
+    folder = DepthFolder(place)
+    names = [dataset.ids[i] for i in kept]
+    doubtful = [name for name in names if folder.doubtful(name) > MOST_DOUBTFUL]
+    if not doubtful:
+        return ""
+    enough = ceil(100 * max(folder.mean_confidence(name) for name in doubtful) + 0.01) / 100
+    return (
+        f"The depth of {len(doubtful)} of {counted(len(names), 'image')} is doubtful: a guess in more than "
+        f"{MOST_DOUBTFUL:.0%} of the pixels ({some(doubtful)}). Haze and defocus may look wrong there; look "
+        f"at them, or leave them out with min_confidence={enough:g}."
+    )
 
 
 def _companions(dataset: Dataset, text: str | None, suffixes: Iterable[str], noun: str) -> _Files:
@@ -169,11 +190,19 @@ class ContextFiles:
 
 @dataclass(frozen=True, eq=False)
 class DatasetWithContext(Wrapper):
-    """A dataset whose samples get context from files; `kept` are the indices of the samples it keeps."""
+    """A dataset whose samples get context from files.
+
+    `kept` are the indices of the samples it keeps; `doubts` says which of them have doubtful depth.
+    """
 
     dataset: Dataset
     files: ContextFiles
     kept: tuple[int, ...]
+    doubts: str = ""
+
+    @property
+    def depth_remark(self) -> str:
+        return self.doubts
 
     @property
     def _inner(self) -> Dataset:

@@ -28,6 +28,8 @@ Map = npt.NDArray[np.float32]
 SUFFIXES = frozenset({".png", ".pfm", ".npy", ".pgm", ".tif", ".tiff"})
 CALIBRATION_SUFFIXES = frozenset({".txt", ".json"})
 JOURNAL = "keys.jsonl"  # of a folder of estimated depth: what each map was made from
+DOUBT = 0.5  # a pixel with less confidence is doubtful
+MOST_DOUBTFUL = 0.3  # an image with more than this fraction of doubtful pixels is reported
 UNITS_16_BIT = 256.0  # KITTI and Cityscapes store 256 units per metre of depth or pixel of disparity
 
 
@@ -184,6 +186,11 @@ class Estimate:
         """About the share of the image whose depth was measured, or that lies close to such pixels."""
         return float(self.confidence.mean())
 
+    @property
+    def doubtful(self) -> float:
+        """The fraction of the pixels with a confidence below `DOUBT`, where depth is a guess."""
+        return float((self.confidence < DOUBT).mean())
+
 
 class DepthFolder:
     """A folder of estimated depth: a map in metres as NPY file for each sample, its confidence beside it,
@@ -193,6 +200,7 @@ class DepthFolder:
         self.folder = make_folder(folder)
         self._keys: dict[str, str] = {}
         self._confidences: dict[str, float] = {}
+        self._doubtful: dict[str, float] = {}
         self._read_journal()
 
     def path(self, sample_id: str) -> Path:
@@ -211,6 +219,10 @@ class DepthFolder:
         """The mean confidence of the sample's map; NaN if the folder does not know it."""
         return self._confidences.get(sample_id, float("nan"))
 
+    def doubtful(self, sample_id: str) -> float:
+        """The fraction of doubtful pixels in the sample's map; NaN if the folder does not know it."""
+        return self._doubtful.get(sample_id, float("nan"))
+
     def write(self, sample_id: str, key: str, estimate: Estimate) -> None:
         """Store a map and its confidence; each file appears whole or not at all."""
         percent = np.rint(100 * estimate.confidence).astype(np.uint8)
@@ -218,8 +230,8 @@ class DepthFolder:
             np.savez_compressed(file, percent=percent)
         with whole_file(self.path(sample_id), durable=False) as file:
             np.save(file, estimate.depth.astype(np.float32, copy=False))
-        mean = estimate.mean_confidence
-        entry = {"id": sample_id, "key": key, "confidence": round(mean, 4)}
+        mean, doubtful = estimate.mean_confidence, estimate.doubtful
+        entry = {"id": sample_id, "key": key, "confidence": round(mean, 4), "doubtful": round(doubtful, 4)}
         try:
             with (self.folder / JOURNAL).open("a", encoding="utf-8") as journal:
                 journal.write(json.dumps(entry) + "\n")
@@ -228,6 +240,7 @@ class DepthFolder:
                 f"Cannot write {self.folder / JOURNAL}: {error.strerror}; check the folder and its space."
             ) from None
         self._keys[sample_id], self._confidences[sample_id] = key, mean
+        self._doubtful[sample_id] = doubtful
 
     def _confidence_path(self, sample_id: str) -> Path:
         # The suffix is not one of depth maps: a dataset that opens the folder must not take it for one.
@@ -240,5 +253,6 @@ class DepthFolder:
                 entry = json.loads(line)
                 self._keys[entry["id"]] = entry["key"]
                 self._confidences[entry["id"]] = float(entry.get("confidence", "nan"))
+                self._doubtful[entry["id"]] = float(entry.get("doubtful", "nan"))
             except (ValueError, KeyError, TypeError):
                 continue  # a line cut short by a crash: its map is made again

@@ -57,6 +57,7 @@ class Survey:
     excused: int = 0  # crowds and ignored regions
     problems: list[Problem] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)  # warnings and notes about the annotations
+    depth_remark: str = ""  # which images have doubtful depth
     ids: set[str] = field(default_factory=set)  # of the inspected images
 
     def summary(self) -> dict[str, Any]:
@@ -70,6 +71,7 @@ class Survey:
             "semantic_classes": list(self.semantic_classes),
             "labels": dict(self.labels),
             "context": dict(self.context),
+            "depth_remark": self.depth_remark,
             "sizes": [{"height": h, "width": w, "images": n} for (h, w), n in sorted(self.sizes.items())],
             "objects": {name: self.objects[name] for name in self.classes},
             "excused": self.excused,
@@ -227,6 +229,7 @@ def problems_of(error: StormproofError) -> list[Problem]:
 
 def _begin(dataset: Dataset) -> Survey:
     found = Survey(dataset.name, len(dataset), dataset.classes, dataset.semantic_classes)
+    found.depth_remark = getattr(dataset, "depth_remark", "")
     found.missing_files = sum(not is_file(image) for image in _image_files(dataset))
     return found
 

@@ -69,7 +69,7 @@ def depth(
         stormproof depth coco:val.json,images=val2017 --from model --model midas.onnx --out depth
     """
     from stormproof.datasets import open_dataset
-    from stormproof.datasets.depthmaps import DepthFolder
+    from stormproof.datasets.depthmaps import MOST_DOUBTFUL, DepthFolder
     from stormproof.depth.estimate import make_depth
     from stormproof.depth.priors import Priors, read_priors
 
@@ -91,6 +91,12 @@ def depth(
         console.note(
             f"The depth of {len(unsure)} of {len(opened)} images is mostly guessed: {some(unsure)}; "
             f"check them, or leave them out with depth={out},min_confidence={min_confidence:g}"
+        )
+    doubtful = sum(folder.doubtful(name) > MOST_DOUBTFUL for name in opened.ids)
+    if doubtful:
+        console.note(
+            f"In {doubtful} of {len(opened)} images, depth is a guess in more than {MOST_DOUBTFUL:.0%} of "
+            "the pixels; 'stormproof inspect' and runs with haze or defocus will say so"
         )
 
 

@@ -15,14 +15,14 @@ from stormproof.core.errors import MissingContext
 from stormproof.core.randomness import digest
 from stormproof.core.sample import Bools, Sample
 from stormproof.datasets.depthmaps import DepthFolder, Estimate
-from stormproof.depth.complete import complete
+from stormproof.depth.complete import complete, silent
 from stormproof.depth.monocular import DepthModel
 from stormproof.depth.priors import Priors
-from stormproof.depth.refine import certainty
+from stormproof.depth.refine import nearness
 from stormproof.depth.sky import find_sky
 from stormproof.depth.stereo import Matching, stereo_depth
 
-_GUESSED = 0.5  # confidence in a sky that only its looks tell
+_LOOKS = 0.8  # confidence in a sky that only its looks tell
 
 
 class Estimator(Protocol):
@@ -42,7 +42,7 @@ class FromStereo:
 
     @property
     def identity(self) -> str:
-        return f"stereo 4 {self.matching.max_disparity} {self.sky}"
+        return f"stereo 5 {self.matching.max_disparity} {self.sky}"
 
     def __call__(self, sample: Sample) -> Estimate:
         context = sample.context
@@ -85,7 +85,7 @@ class FromGiven:
 
     @property
     def identity(self) -> str:
-        return f"given 3 {self.sky}"
+        return f"given 4 {self.sky}"
 
     def __call__(self, sample: Sample) -> Estimate:
         if sample.context.depth is None:
@@ -94,14 +94,16 @@ class FromGiven:
         given = sample.context.depth
         known = ~np.isnan(given)
         sky = _sky(sample) & ~known if self.sky else np.zeros(known.shape, np.bool_)
-        confidence = np.maximum(certainty(known), np.float32(_GUESSED) * sky)
+        confidence = np.maximum(nearness(known), np.float32(_LOOKS) * sky)
         return Estimate(complete(given, sample.image, sky), confidence.astype(np.float32))
 
 
 def _sky(sample: Sample) -> Bools:
     """The sky in the image, where no depth was measured."""
     given = sample.context.depth
-    return find_sky(sample.image, None if given is None else np.isfinite(given))
+    if given is None or not np.isfinite(given).any():
+        return find_sky(sample.image)
+    return find_sky(sample.image, np.isfinite(given), silent=silent(given))
 
 
 def key_of(sample: Sample, estimator: Estimator, priors: Priors, semantic_classes: Sequence[str] = ()) -> str:

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.core.errors import InvalidOption, InvalidTruth
-from stormproof.core.sample import Camera, Image
+from stormproof.core.sample import Bools, Camera, Image
 from stormproof.datasets.depthmaps import Calibration, Estimate, Map, depth_from_disparity
 from stormproof.depth.holes import above_ground, fill_around, fill_planes, find_ground, hidden_from
-from stormproof.depth.refine import certainty, refine
+from stormproof.depth.refine import nearness, refine
 from stormproof.depth.sky import find_sky
 
 _BLOCK = 5  # px
@@ -30,6 +30,9 @@ _RIM = np.float32(0.05)  # weight of a pixel beside a step, where the matcher's 
 _LEAST = 1 / 16  # px; the resolution of the matcher; less is infinitely far
 _CHANGE = 6  # grey levels between the two views that noise and exposure do not explain
 _UNLIKE = 20  # grey levels between a pixel and its match above which the match is wrong
+_BESIDE, _RELATIVE = 7, 0.25  # px around a pixel, and the relative step in parallax there that halves trust
+_ERROR = 1.2  # px of parallax at which trust is one half; matches err by about 0.3 px
+_PATCH = 15  # px; the size of a patch of errors
 _STEP = 2.0  # px of disparity that count as a step
 
 
@@ -92,10 +95,9 @@ def stereo_disparity(
     checked = above_ground(agreed, ground)
     sure = ~np.isnan(checked)
     above = np.zeros(sure.shape, np.bool_)
+    # Infinitely far pixels have not moved.
+    moved = photometric_change(left, right, np.full_like(checked, -offset)) > _CHANGE
     if sky:
-        moved = (
-            photometric_change(left, right, np.full_like(checked, -offset)) > _CHANGE
-        )  # infinitely far pixels have not
         above = find_sky(left, parallax=checked + np.float32(offset), moved=moved)
     # Holes outside the sky are not filled from it: a tree at the image's edge is nearer than the sky.
     checked = np.where(above, np.float32(np.nan), checked)
@@ -108,7 +110,23 @@ def stereo_disparity(
     refined = refine(filled, weight, left, jump=_JUMP)
     refined = np.where(refined + offset < _LEAST, np.float32(-offset), refined)
     refined = np.where(above, np.float32(-offset), refined)
-    return refined.astype(np.float32), np.maximum(certainty(sure), above).astype(np.float32)
+    return refined.astype(np.float32), _confidence(refined + np.float32(offset), sure, above, moved)
+
+
+def _confidence(parallax: Map, sure: Bools, sky: Bools, moved: Bools) -> Map:
+    """How far each pixel's depth can be trusted, from 0 to 1.
+
+    Least in holes, beside steps, where two surfaces meet, and where the parallax is as small as the matcher's
+    errors. A sky that has moved between the views was told by its colour only. Errors come in patches, so a
+    pixel is trusted as far as those around it.
+    """
+    around = np.ones((_BESIDE, _BESIDE), np.uint8)
+    step = (cv2.dilate(parallax, around) - cv2.erode(parallax, around)) / np.maximum(parallax, 1)
+    even = 1 / (1 + (step / _RELATIVE) ** 2)
+    near = 1 / (1 + (_ERROR / np.maximum(parallax, 1e-3)) ** 2)
+    solid = np.where(sure, 1, 0.5 * nearness(sure)) * even * near
+    own = np.where(sky, np.where(moved, 0.5, 1), solid).astype(np.float32)
+    return np.asarray(np.sqrt(own * cv2.blur(own, (_PATCH, _PATCH))), np.float32)
 
 
 def match(left: Image, right: Image, reach: int) -> Map:

@@ -167,6 +167,12 @@ def require_possible(dataset: Dataset, conditions: Sequence[Condition], *, image
             raise InvalidOption(f"{condition} cannot be made on {dataset.name}: {problems[condition]}")
 
 
+def depth_doubts(dataset: Dataset, conditions: Sequence[Condition]) -> str:
+    """Which images have doubtful depth, if a condition needs depth; "" if there is nothing to say."""
+    needed = any("depth" in find(c.corruption).needs for c in conditions if c.corruption)
+    return str(getattr(dataset, "depth_remark", "")) if needed else ""
+
+
 def first_look(model: Model | Precomputed, dataset: Dataset) -> tuple[str, ...]:
     """What looks wrong in a network's predictions for the first clean images.
 

@@ -22,6 +22,7 @@ from stormproof.engine.chunk import missing_cells
 from stormproof.engine.config import Engine, RunConfig
 from stormproof.engine.pair import (
     Pair,
+    depth_doubts,
     first_look,
     forget_pair,
     open_dataset_once,
@@ -55,6 +56,7 @@ class Plan:
     chunks: range
     description: str = ""  # how the model will be run, in one line
     remarks: tuple[str, ...] = ()  # what looks wrong in its first predictions
+    doubts: str = ""  # which images have doubtful depth, if a condition needs depth
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +184,8 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
     turn, turns = config.share
     chunks = range(turn - 1, -(-images // chunk), turns)
     config, described = config.model_copy(update={"chunk": chunk}), describe_model(pair.model)
-    return Plan(config, record, work, chunks, described, first_look(pair.model, pair.dataset))
+    remarks = first_look(pair.model, pair.dataset)
+    return Plan(config, record, work, chunks, described, remarks, depth_doubts(pair.dataset, conditions))
 
 
 def label_findings(plan: Plan) -> list[str]:
