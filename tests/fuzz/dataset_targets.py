@@ -14,7 +14,7 @@ import numpy as np
 import PIL.Image
 
 from datasets.conftest import BUILDERS
-from fuzz.mutate import json_bytes, mutate
+from fuzz.mutate import flip, json_bytes, mutate
 from stormproof.core.errors import StormproofError
 from stormproof.datasets import open_dataset
 
@@ -68,6 +68,34 @@ def context(dice: random.Random, folder: Path) -> None:
     name = dice.choice(("d/a.png", calibration[0]))
     lay({**files, name: mutate(name, files[name], dice)}, folder)
     open_dataset(f"images:{folder}/i,disparity={folder}/d,calib={folder}/c")[0]
+
+
+def arrays(dice: random.Random, folder: Path) -> None:
+    """Depth in NumPy's own format."""
+    plane = BytesIO()
+    np.save(plane, np.full((24, 32), 9, dice.choice((np.float32, np.uint16, np.float64))))
+    content = plane.getvalue()
+    what = dice.random()
+    if what < 0.5:  # the header alone
+        end = content.index(b"\n") + 1
+        content = flip(content[:end], dice) + content[end:]
+    elif what < 0.8:
+        shape = dice.choice(_SHAPES)
+        descr = dice.choice(("<f4", "|O", "<f999", "<i8", "V9", "<U9", "?", ">c16", "m8[s]"))
+        header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+        magic = b"\x93NUMPY" + bytes((dice.choice((1, 2, 3, 9)), dice.choice((0, 0, 0, 7))))
+        content = magic + len(header).to_bytes(2, "little") + header + bytes(dice.choice((0, 24, 3072)))
+    else:
+        content = flip(content, dice)
+    lay({"i/a.png": seeds()["images"][1]["b.png"], "d/a.npy": content}, folder)
+    open_dataset(f"images:{folder}/i,depth={folder}/d")[0]
+
+
+_SHAPES = (
+    "(24, 32)", "(32, 24)", "(10**9, 10**9)", f"({10**400},)", "(100000, 100000)", "(-1, -768)", "()",
+    "(0, 0)", "(24, 32, 1)", "[24, 32]", "'x'", "(24, None)", "(True, 768)", "(2.0, 3)", "((1,),)",
+    "(" * 3000,
+)  # fmt: skip
 
 
 def lay(files: dict[str, bytes], folder: Path) -> None:

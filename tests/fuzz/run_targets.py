@@ -62,4 +62,37 @@ def requirements(dice: random.Random, folder: Path) -> None:
 
     path = folder / "requirements.yaml"
     path.write_bytes(mutate("requirements.yaml", _REQUIREMENTS, dice))
+    if dice.random() < 0.1:
+        number = dice.choice(
+            (str(10**400), "1e400", "-" + "9" * 400, "[" * 3000, "{a: " * 3000, "0x" + "f" * 400)
+        )
+        path.write_text(f"requirements:\n- {{id: R1, metric: AP, condition: clean, at_least: {number}}}\n")
     read_requirements(path)
+
+
+_PLAN = b"""models:
+  - {model: a.py:f, name: one, tags: {a: b}, expect: {AP: 0.3}}
+  - onnx:net.onnx
+datasets: ['world:val,count=2', 'coco:val.json']
+conditions: [fog@3]
+tags: {team: x}
+out: runs/x
+"""
+
+
+def plan(dice: random.Random, folder: Path) -> None:
+    """The runs of a plan: each writes inside the plan's folder."""
+    from stormproof.engine.config import read_settings
+    from stormproof.engine.many import is_plan, runs_of
+    from stormproof.engine.plan import requested_conditions
+
+    path = folder / "plan.yaml"
+    path.write_bytes(mutate("plan.yaml", _PLAN, dice))
+    settings = read_settings(path)
+    if not is_plan(settings):
+        return
+    for config in runs_of(settings, str(path)):
+        place, out = Path(str(settings["out"])), Path(config.out)
+        assert out.is_relative_to(place), f"{out} is outside {place}"
+        assert ".." not in out.relative_to(place).parts, f"{out} leads out of {place}"
+        quietly(lambda config=config: requested_conditions(config))

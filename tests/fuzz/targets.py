@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from datasets.conftest import BUILDERS
-from fuzz.dataset_targets import Case, context, dataset, lay, polygons, quietly, seeds
+from fuzz.dataset_targets import Case, arrays, context, dataset, lay, polygons, quietly, seeds
 from fuzz.mutate import HOSTILE, flip, json_bytes, mutate, other_image, tree
-from fuzz.run_targets import manifest, requirements, run_folder
+from fuzz.run_targets import manifest, plan, requirements, run_folder
+from fuzz.sealed_targets import evidence, sealed_again, submission
 from stormproof.core.condition import CLEAN, Condition
 from stormproof.core.imagefile import PixelRules, image_size, read_image
 from stormproof.core.spec import Spec
@@ -260,5 +261,6 @@ TARGETS: dict[str, Case] = {
     "cityscapes polygons": polygons, "context": context, "results": _results,
     "maps": _maps, "image": _image, "spec": _spec, "condition": _condition,
     "run.yaml": _run_yaml, "card": _card, "onnx": _onnx, "http answer": _http_answer, "http wire": _http_wire,
-    "run folder": run_folder, "manifest": manifest, "requirements": requirements,
+    "run folder": run_folder, "manifest": manifest, "requirements": requirements, "plan": plan,
+    "arrays": arrays, "sealed again": sealed_again, "evidence": evidence, "submission": submission,
 }  # fmt: skip

@@ -20,6 +20,7 @@ from stormproof.report.leaderboard.published import published_submissions
 from stormproof.report.leaderboard.site import build_site, ranked
 from stormproof.report.leaderboard.submission import (
     Submission,
+    Verification,
     as_json,
     derive,
     digest,
@@ -247,3 +248,25 @@ def test_our_own_results_are_entries() -> None:
     entries = [read_submission(path) for path in sorted(folder.glob("*.json"))]
     assert len(entries) == 5
     assert all(e.badge == "self-reported" and not e.missing for e in entries)
+
+
+def test_a_badge_that_an_entry_gives_itself_is_left_out(tmp_path: Path) -> None:
+    """Anyone can write a block of verification and a digest that fits."""
+    claim = Verification(
+        conditions=("clean",), largest_difference=0, tolerance=0.001, date="2026-01-01", stormproof="0.1.0"
+    )
+    entry = papers()[0].model_copy(update={"origin": "self-reported", "verification": claim})
+    (tmp_path / "entries").mkdir()
+    (tmp_path / "entries" / "a.json").write_text(as_json(entry))
+    words = ["leaderboard", "build", str(tmp_path / "entries"), "--alone", "--out"]
+    told = CliRunner().invoke(app, [*words, str(tmp_path / "site")], catch_exceptions=False)
+    pages = [
+        path.read_text() for path in (tmp_path / "site").rglob("*.*") if path.suffix in (".html", ".json")
+    ]
+    assert pages
+    assert not any('<span class="badge">re-run' in page or "largest_difference" in page for page in pages)
+    assert "--trust-verification shows it" in " ".join(told.output.split())
+    CliRunner().invoke(
+        app, [*words, str(tmp_path / "trusted"), "--trust-verification"], catch_exceptions=False
+    )
+    assert '<span class="badge">re-run' in (tmp_path / "trusted" / "index.html").read_text()

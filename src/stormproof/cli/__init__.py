@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import sys
 from importlib import import_module
@@ -78,7 +79,10 @@ def common(
 
 
 def main() -> None:
-    """Run the command line; a Stormproof error becomes one line on standard error and exit code 2."""
+    """Run the command line; a Stormproof error becomes one line on standard error and exit code 2.
+
+    So does the limit on open files: any part of a program may be the one that meets it.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a log that cannot hold a character gets a ?
@@ -86,6 +90,11 @@ def main() -> None:
         app()
     except StormproofError as error:
         console.fail(str(error))
+        sys.exit(2)
+    except OSError as error:
+        if error.errno not in (errno.EMFILE, errno.ENFILE):
+            raise
+        console.fail(f"{error.strerror}: raise the limit, say with 'ulimit -n 1024', or use --engine local.")
         sys.exit(2)
 
 

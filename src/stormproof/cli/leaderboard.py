@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from stormproof.cli import app, console
-from stormproof.core.errors import InvalidOption, OutputError
+from stormproof.core.errors import InvalidOption, OutputError, some
 
 board = typer.Typer(no_args_is_help=True, help="Build a leaderboard from submissions, and check them.")
 app.add_typer(board, name="leaderboard")
@@ -26,19 +26,35 @@ def build(
     published: Annotated[
         bool, typer.Option("--published/--alone", help="Include the papers' entries, or leave them out.")
     ] = True,
+    trust_verification: Annotated[
+        bool,
+        typer.Option(
+            "--trust-verification",
+            help="Show the badge 're-run' of entries that have it: you ran 'leaderboard verify' on them.",
+        ),
+    ] = False,
 ) -> None:
     """Build a static site from submissions: ranked by mPC, a page per model. Equal files give an equal site.
 
-    A malformed or changed file stops the build and is named; an incomplete grid is shown as incomplete.
+    A malformed or changed file stops the build and is named; an incomplete grid is shown as incomplete. The
+    badge 're-run' is taken from an entry only with --trust-verification: anyone can write it into a file.
 
     Example:
 
         stormproof leaderboard build entries --out site
     """
     from stormproof.report.leaderboard.published import published_submissions
-    from stormproof.report.leaderboard.site import build_site, read_folder
+    from stormproof.report.leaderboard.site import build_site, read_folder, unverified
 
-    entries = [*read_folder(folder), *(published_submissions() if published else ())]
+    given = read_folder(folder)
+    claimed = [entry.model.name for entry in given if entry.verification is not None]
+    if claimed and not trust_verification:
+        given = [unverified(entry) for entry in given]
+        console.note(
+            f"{some(claimed)}: the badge 're-run' is left out, since anyone can write it into a file; "
+            "--trust-verification shows it."
+        )
+    entries = [*given, *(published_submissions() if published else ())]
     written = build_site(entries, out)
     console.say(f"{len(entries)} entries: {written[0]}")
 

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from stormproof.cli import app, console
-from stormproof.core.errors import counted
+from stormproof.cli.options import Against
+from stormproof.core.errors import InvalidOption, counted
 
 
 @app.command()
@@ -23,11 +24,19 @@ def verify(
             "--no-data", help="Check a run without its dataset: image names and pixels are not checked."
         ),
     ] = False,
+    evidence: Annotated[
+        Path | None, typer.Option(help="Check this file of 'stormproof evidence' against the run as well.")
+    ] = None,
+    against: Against = None,
+    require: Annotated[
+        Path | None, typer.Option(help="The requirements that the evidence names.", exists=True)
+    ] = None,
 ) -> None:
     """Check every part of a run, or every file of a manifest.
 
     For a run: its record, the seal and the cells of every part, the range of every value, and the names and
-    contents of the images. For copies: the SHA-256 of every file.
+    contents of the images. For copies: the SHA-256 of every file. For evidence: the predictions, the baseline
+    and the number of replicates are those of the run, and every verdict is made again from them.
 
     Examples:
 
@@ -36,6 +45,8 @@ def verify(
         stormproof verify runs/zoo --no-data
 
         stormproof verify val2017-c
+
+        stormproof verify runs/yolox --evidence evidence.json --require requirements.yaml
     """
     from stormproof.results.store.folders import runs_in
     from stormproof.tools.corrupted_copies import MANIFEST
@@ -43,9 +54,28 @@ def verify(
     if (folder / MANIFEST).exists():
         _verify_copies(folder)
         return
+    if evidence is not None and no_data:
+        raise InvalidOption("--no-data: verdicts of evidence are made again, which needs the dataset.")
     bad = [name for name, run in runs_in([folder]).items() if not _verify_run(run, data, no_data)]
     if bad:
         raise typer.Exit(1)
+    if evidence is not None:
+        _verify_evidence(folder, evidence, against, require, data)
+
+
+def _verify_evidence(
+    folder: Path, evidence: Path, against: Path | None, require: Path | None, data: str | None
+) -> None:
+    from stormproof.results.evidence_check import check_evidence, read_evidence
+    from stormproof.results.run import Run
+
+    stated, beside = read_evidence(evidence), None if against is None else Run(against, data=data)
+    found = check_evidence(stated, Run(folder, data=data), against=beside, requirements=require)
+    for problem in found:
+        console.fail(f"{evidence}: {problem}")
+    if found:
+        raise typer.Exit(1)
+    console.say(f"{evidence}: everything that it states follows from {folder}.")
 
 
 def _verify_run(run: Path, data: str | None, no_data: bool) -> bool:

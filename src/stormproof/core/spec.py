@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
 from stormproof.core.errors import InvalidOption, UnknownName
+from stormproof.core.files import is_file
 from stormproof.core.loading import load_attribute
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -71,6 +72,20 @@ class Spec:
             replace(self, options={key: value for key, value in self.options.items() if owner[key] == i})
             for i in range(len(known))
         )
+
+
+def spec_file(text: str) -> Path | None:
+    """The file that a spec names: its main part, or the script before the colon; None if there is none here.
+
+    >>> spec_file("world:val") is None
+    True
+    """
+    try:
+        spec = Spec.parse(text)
+    except InvalidOption:  # a kind alone
+        return None
+    named = (Path(spec.kind), Path(spec.main)) if spec.kind.endswith(".py") else (Path(spec.main),)
+    return next((path for path in named if is_file(path)), None)
 
 
 def _refuse_unknown(spec: Spec, known: Collection[str]) -> None:

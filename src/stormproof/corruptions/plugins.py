@@ -10,6 +10,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -60,29 +61,40 @@ def is_plugin(corruption: Corruption) -> bool:
     return not corruption.recipe.__module__.startswith("stormproof.")
 
 
-def declaration(corruption: Corruption) -> dict[str, Any]:
-    """A corruption's declaration as data."""
-    return {
-        "family": corruption.family, "cite": corruption.cite, "version": corruption.version,
-        "doc": corruption.doc, "parameters": list(corruption.ladders), "labels": corruption.labels,
-        "moves": corruption.moves is not None, "needs": list(corruption.needs),
-    }  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A corruption's declaration as data: all that a run folder says of a plugin."""
+
+    family: str
+    cite: str
+    version: int
+    doc: str
+    parameters: tuple[str, ...]
+    labels: str
+    moves: bool
+    needs: tuple[str, ...]
+
+    @classmethod
+    def of(cls, one: Corruption) -> Declaration:
+        return cls(
+            one.family, one.cite, one.version, one.doc, tuple(one.ladders), one.labels,
+            one.moves is not None, one.needs,
+        )  # fmt: skip
 
 
-def declare(declared: Mapping[str, Mapping[str, Any]]) -> None:
+def declare(declared: Mapping[str, Declaration]) -> None:
     """Register corruptions whose code is missing, so that runs under them can be scored."""
     for name, data in declared.items():
         if name not in registered():
             registry()[name] = _without_code(name, data)
 
 
-def _without_code(name: str, data: Mapping[str, Any]) -> Corruption:
+def _without_code(name: str, data: Declaration) -> Corruption:
     def nothing(*_: object, **__: object) -> Any:
         raise AssertionError("parameters() is called first, and refuses")
 
     return Corruption(
-        name, str(data["family"]), str(data["cite"]), int(data["version"]), nothing,
-        {key: free() for key in data["parameters"]}, tuple(data["needs"]),
-        nothing if data["moves"] else None, str(data["labels"]),
+        name, data.family, data.cite, data.version, nothing,
+        {key: free() for key in data.parameters}, data.needs, nothing if data.moves else None, data.labels,
         absent=f"{name} needs the code of a plugin; give its file with --plugin FILE.",
     )  # fmt: skip

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stormproof.core.condition import CLEAN, Condition
-from stormproof.core.errors import InvalidOption, UnknownName
+from stormproof.core.errors import InvalidOption, ModelError, UnknownName
+from stormproof.core.files import sha256
 from stormproof.core.processes import one_thread
 from stormproof.core.provenance import provenance
+from stormproof.core.spec import spec_file
 from stormproof.corruptions import find
 from stormproof.corruptions.grammar import read_conditions
 from stormproof.corruptions.on_device import check_device, check_on_device
-from stormproof.corruptions.plugins import declaration, is_plugin, load_plugins
+from stormproof.corruptions.plugins import Declaration, is_plugin, load_plugins
 from stormproof.datasets.image_files import check_copies
 from stormproof.datasets.survey import first_findings
 from stormproof.engine.chunk import missing_cells
@@ -273,6 +275,7 @@ def _record(
         name=config.name,
         model=ModelRecord(
             spec=config.model, enhance=config.enhance, name=model.name, fingerprint=model.fingerprint,
+            sha256=None if (file := spec_file(config.model)) is None else sha256(file, error=ModelError),
             classes=model.classes, semantic_classes=model.semantic_classes,
         ),
         dataset=DatasetRecord(
@@ -284,7 +287,7 @@ def _record(
         recipes={name: corruption.version for name, corruption in found.items()},
         files={str(path): fingerprint([path], {}) for path in files},
         copies=None if config.copies is None else str(Path(config.copies).expanduser().absolute()),
-        declared={name: declaration(one) for name, one in found.items() if is_plugin(one)},
+        declared={name: Declaration.of(one) for name, one in found.items() if is_plugin(one)},
         expect=config.expect,
         benchmark=config.benchmark, metric=headline(config),
         tags=config.tags, provenance=provenance(config.device),

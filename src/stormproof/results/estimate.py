@@ -18,13 +18,14 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from stormproof.core.condition import Condition
-from stormproof.core.errors import InvalidOption
+from stormproof.core.errors import InvalidOption, StoreError
 from stormproof.core.sample import Floats, Ints
 from stormproof.core.text import finite
 from stormproof.metrics.cells import Maps, Objects
@@ -155,7 +156,46 @@ def read_estimate(run: Run) -> dict[str, Any] | None:
     path = run.folder / ESTIMATE
     if run.record.quota is None or not path.exists():
         return None
-    return read_sealed(path, shlex.join(["stormproof", "score", str(run.folder)]))
+    again = shlex.join(["stormproof", "score", str(run.folder)])
+    content = read_sealed(path, again)
+    try:
+        _Kept.model_validate(content)
+    except ValidationError as error:
+        where = ".".join(map(str, error.errors()[0]["loc"]))
+        raise StoreError(f"{path} is damaged: {where} is wrong. Make it again with: {again}") from None
+    return content
+
+
+_Number = Annotated[float, Field(allow_inf_nan=False)] | None
+
+
+class _KeptInterval(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    estimate: _Number
+    low: _Number
+    high: _Number
+    se: _Number
+    optimism: _Number
+    images: int | None
+
+
+class _Kept(BaseModel):
+    """What `estimate_run` writes."""
+
+    model_config = ConfigDict(extra="forbid")
+    estimate: bool
+    target: str
+    model: str
+    dataset: str
+    measure: str
+    mean: str
+    mpc: _KeptInterval
+    rpc: _KeptInterval
+    clean: _Number
+    images: int
+    shares: float
+    inferences: float
+    by_corruption: dict[str, _KeptInterval]
 
 
 def estimated_cells(run: Run, conditions: Sequence[str]) -> dict[str, Cell]:

@@ -17,19 +17,18 @@ from pathlib import Path
 from typing import Any
 
 from stormproof.core.condition import Condition
-from stormproof.core.errors import counted
+from stormproof.core.errors import InvalidOption, StoreError, counted
 from stormproof.core.files import sha256
 from stormproof.core.imagefile import read_image
 from stormproof.core.provenance import provenance
 from stormproof.core.randomness import Draw
 from stormproof.core.sample import Image, Sample
-from stormproof.core.spec import Spec
+from stormproof.core.spec import spec_file
 from stormproof.corruptions import apply, registered
 from stormproof.corruptions.units import physical
 from stormproof.datasets.image_files import copy_of
 from stormproof.results.interval import NEW_IMAGES
 from stormproof.results.run import Run
-from stormproof.results.store.parts import read_part
 from stormproof.results.store.record import RECORD, RunRecord
 from stormproof.results.tables import few_images
 from stormproof.results.verdicts import WRONG, Outcome, Verdict, how_sure
@@ -42,11 +41,16 @@ _RESULTS = {Outcome.PASS: "PASSED", Outcome.INCONCLUSIVE: "WARNED", Outcome.FAIL
 
 
 def statement(
-    run: Run, requirements: Path, verdicts: Sequence[Verdict], *,
+    run: Run, requirements: Path | None, verdicts: Sequence[Verdict], *,
     against: Run | None = None, pixels: int = SAMPLE, replicates: int = REPLICATES,
 ) -> dict[str, Any]:  # fmt: skip
-    """The statement about a run; JSON-able."""
+    """The statement about a run and the verdicts on it; JSON-able. `requirements` is their file.
+
+    The model is named by what the run recorded of it. Where its file is here, it must still be that one.
+    """
     record = run.record
+    compared = [compare_file(each.record) for each in (run, against) if each is not None]
+    asked = [requirements] if requirements is not None else []
     ids = {outcome: [v.requirement.id for v in verdicts if v.outcome is outcome] for outcome in Outcome}
     tested = len(run.readable)
     worst = max((v.outcome for v in verdicts), key=[*_RESULTS].index)
@@ -57,8 +61,11 @@ def statement(
         "predicate": {
             "result": _RESULTS[worst],
             "configuration": [
-                {"name": requirements.name, "digest": {"sha256": sha256(requirements)}},
-                {"name": "run.json", "digest": {"sha256": sha256(run.folder / RECORD)}},
+                *(
+                    {"name": file.name, "digest": {"sha256": sha256(file, error=InvalidOption)}}
+                    for file in asked
+                ),
+                {"name": RECORD, "digest": {"sha256": sha256(run.folder / RECORD, error=StoreError)}},
             ],
             "passedTests": ids[Outcome.PASS],
             "warnedTests": ids[Outcome.INCONCLUSIVE],
@@ -87,7 +94,10 @@ def statement(
                 "files": record.files,
                 "conditions": [_described(text) for text in record.conditions],
                 "pixels": pixel_manifest(run, images=pixels),
-                "environment": {"run": record.provenance, "check": provenance()},
+                "environment": {
+                    "run": record.provenance,
+                    "check": {**provenance(), "model_file": compared[0]},
+                },
                 "deviations": _deviations(run),
                 "operating_conditions": _operating(record),
             },
@@ -96,12 +106,30 @@ def statement(
 
 
 def _subject(record: RunRecord) -> dict[str, Any]:
-    """The model by the SHA-256 of its file, where it is one, and by the fingerprint of the run."""
+    """The model as the run recorded it: by the SHA-256 of its file, where it is one, and its fingerprint."""
     digest = {"stormproofFingerprint": record.model.fingerprint}
-    file = Path(Spec.parse(record.model.spec).main)
-    if file.is_file():
-        digest = {"sha256": sha256(file), **digest}
+    if record.model.sha256 is not None:
+        digest = {"sha256": record.model.sha256, **digest}
     return {"name": record.model.name, "digest": digest}
+
+
+def compare_file(record: RunRecord) -> str:
+    """Whether the model's file is the one that was run; another one is refused.
+
+    run.json may name any path, so what is found there is only compared with what the run recorded, and never
+    stated.
+    """
+    file, then = spec_file(record.model.spec), record.model.sha256
+    if then is None:
+        return "the run recorded no file"
+    if file is None:
+        return "not here"
+    if sha256(file, error=StoreError) != then:
+        raise StoreError(
+            f"{file} is not the file of {record.model.name} that was run: its SHA-256 is another. Put the "
+            "file back, or run again into another folder."
+        )
+    return "as it was run"
 
 
 def _described(text: str) -> dict[str, Any]:
@@ -194,7 +222,7 @@ def _read(run: Run) -> dict[str, Any] | None:
     """One digest of every cell's image as the run read it; None where no pixels were read."""
     lines, record, dataset = [], run.record, run.dataset
     for path in run.parts:
-        table = read_part(path, record.key, ("index", "condition", "content"))
+        table = run.read(path, ("index", "condition", "content"))
         for index, text, content in zip(*(column.to_pylist() for column in table.columns), strict=True):
             if index < record.images and text in record.conditions:
                 if content is None:

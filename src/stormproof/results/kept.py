@@ -10,19 +10,20 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 import stormproof
 from stormproof.core.errors import StoreError
 from stormproof.core.files import make_folder, unlinked, whole_file
 from stormproof.core.text import finite, plain
-from stormproof.metrics.metric import INPUTS, metrics_of
+from stormproof.metrics.metric import INPUTS, measures, metrics_of
 from stormproof.models.fingerprint import code_identity, fingerprint
 from stormproof.results.interval import Interval
 from stormproof.results.run import Run
@@ -71,29 +72,85 @@ def save_scores(run: Run, key: str, scores: Scores) -> None:
 
 def load_scores(run: Run, key: str, options: ScoreOptions, replicates: int) -> Scores | None:
     """What `save_scores` kept under a key; None if it is not all there, or not what was written."""
-    folder = run.folder / FOLDER
+    folder, asked = run.folder / FOLDER, tuple(options.conditions or run.conditions)
     try:
-        content = read_sealed(folder / f"{key}.json", again="")
-        images = _load_table(folder / f"{key}-images.parquet")
-        drawn = _load_table(folder / f"{key}-{replicates}.parquet") if replicates else None
-    except (StoreError, OSError, pa.ArrowException):
+        held = _Kept.model_validate(read_sealed(folder / f"{key}.json", again=""))
+        held.require(key, asked)
+        errors = _image_errors(_load_table(folder / f"{key}-images.parquet", _IMAGES), asked)
+        drawn = None
+        if replicates:
+            table = _load_table(folder / f"{key}-{replicates}.parquet", _DRAWN)
+            drawn = _read_replicates(table, held, replicates)
+    except (StoreError, OSError, ValueError, pa.ArrowException):  # pydantic's errors are ValueErrors
         return None
-    lacking = (content.get("image_errors") and images is None) or (replicates and drawn is None)
-    if content.get("key") != key or lacking:
+    if held.image_errors != (errors is not None):
         return None
-    found = _numbers({name: content[name] for name in ("cells", "per_class", "quality", "roc", "lost")})
+    found = _numbers(held.model_dump(include={"cells", "per_class", "quality", "roc", "lost"}))
     for one in (one for several in found["lost"].values() for one in several):
         one["after"] = math.inf if math.isnan(one["after"]) else one["after"]  # never found again
     record = run.record
     return Scores(
         plain(record.model.name), plain(record.dataset.name), len(run.readable), found["cells"],
-        tuple(options.conditions or run.conditions), record.metric, record.benchmark, found["per_class"],
-        tuple(content["classes"]), tuple(content["missing"]), found["quality"], found["roc"], found["lost"],
-        None if images is None else _image_errors(images),
-        None if drawn is None else _read_replicates(drawn),
-        tuple(run.unreadable.values()), options,
+        asked, record.metric, record.benchmark, found["per_class"],
+        held.classes, held.missing, found["quality"], found["roc"], found["lost"],
+        errors, drawn, tuple(run.unreadable.values()), options,
         tags={plain(k): plain(v) for k, v in record.tags.items()}, record=record, folder=run.folder,
     )  # fmt: skip
+
+
+Number = Annotated[float, Field(allow_inf_nan=False)] | None  # none: there is no such number
+ByCondition = dict[str, dict[str, Number]]
+
+
+class _Lost(BaseModel):
+    """A person that a condition hides: the false positives per image to find them before and after."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    id: str
+    before: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    after: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
+
+
+class _Curve(BaseModel):
+    """A curve of detection rates, and marks on it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    fppi: list[Number]
+    rate: list[Number]
+    marks_fppi: list[Number]
+    marks_rate: list[Number]
+
+    @model_validator(mode="after")
+    def _pairs(self) -> Self:
+        if len(self.fppi) != len(self.rate) or len(self.marks_fppi) != len(self.marks_rate):
+            raise ValueError("a curve has as many rates as false positives")
+        return self
+
+
+class _Kept(BaseModel):
+    """What a file of kept scores holds."""
+
+    model_config = ConfigDict(extra="forbid")
+    key: str
+    options: dict[str, Any]
+    cells: ByCondition
+    per_class: dict[str, ByCondition]
+    classes: tuple[str, ...]
+    missing: tuple[str, ...]
+    quality: ByCondition
+    roc: dict[str, _Curve]
+    lost: dict[str, list[_Lost]]
+    image_errors: bool
+
+    def require(self, key: str, conditions: Sequence[str]) -> None:
+        """Refuse scores of another key, of measures that do not exist, or of other conditions."""
+        named: list[Mapping[str, Any]] = [*self.cells.values(), *self.per_class.values(), self.quality]
+        strange = {text for each in (*named, self.roc, self.lost) for text in each} - {*conditions}
+        if self.key != key or strange or not self.cells or not self.cells.keys() <= measures().keys():
+            raise ValueError("these are not the scores of this run")
+        scored = {text for row in self.cells.values() for text in row}
+        if any(row.keys() != scored for row in self.cells.values()):
+            raise ValueError("a measure lacks conditions that another has")
 
 
 def _save_table(path: Path, table: pa.Table) -> None:
@@ -102,8 +159,26 @@ def _save_table(path: Path, table: pa.Table) -> None:
         seal(file)
 
 
-def _load_table(path: Path) -> pa.Table | None:
-    return pq.read_table(path) if path.exists() and is_sealed(path) else None
+_IMAGES = pa.schema(
+    [pa.field(name, kind, nullable=False) for name, kind in (
+        ("image", pa.string()), ("condition", pa.string()), ("error", pa.float64()),
+    )]
+)  # fmt: skip
+_DRAWN = pa.schema(
+    [
+        pa.field("measure", pa.string(), nullable=False), pa.field("condition", pa.string(), nullable=False),
+        pa.field("class", pa.string()), pa.field("values", pa.list_(pa.float64()), nullable=False),
+    ]
+)  # fmt: skip
+
+
+def _load_table(path: Path, schema: pa.Schema) -> pa.Table | None:
+    if not path.exists() or not is_sealed(path):
+        return None
+    table = pq.read_table(path)
+    if table.column_names != schema.names:
+        raise ValueError(f"{path} has other columns")
+    return table.cast(schema)
 
 
 def _image_table(errors: ImageErrors) -> pa.Table:
@@ -117,12 +192,17 @@ def _image_table(errors: ImageErrors) -> pa.Table:
     )
 
 
-def _image_errors(table: pa.Table) -> ImageErrors:
-    names = table["image"].to_pylist()
-    texts = list(dict.fromkeys(table["condition"].to_pylist()))
-    ids = tuple(names[: len(names) // max(1, len(texts))])
-    values = np.asarray(table["error"]).reshape(len(texts), len(ids))
-    return ImageErrors(ids, dict(zip(texts, values, strict=True)))
+def _image_errors(table: pa.Table | None, conditions: Sequence[str]) -> ImageErrors | None:
+    if table is None:
+        return None
+    names, texts = table["image"].to_pylist(), table["condition"].to_pylist()
+    different = list(dict.fromkeys(texts))
+    ids = tuple(names[: len(names) // max(1, len(different))])
+    whole = [text for text in different for _ in ids]
+    if names != [*ids] * len(different) or texts != whole or {*different} - {*conditions}:
+        raise ValueError("errors of images are not one for each image and condition")
+    values = np.asarray(table["error"]).reshape(len(different), len(ids))
+    return ImageErrors(ids, dict(zip(different, values, strict=True)))
 
 
 def _replicate_table(replicates: Replicates) -> pa.Table:
@@ -139,18 +219,32 @@ def _replicate_table(replicates: Replicates) -> pa.Table:
     return pa.table({name: pa.array(column) for name, column in columns.items()})
 
 
-def _read_replicates(table: pa.Table) -> Replicates:
+def _read_replicates(table: pa.Table | None, held: _Kept, count: int) -> Replicates:
     cells: dict[str, dict[str, Any]] = {}
     per_class: dict[str, dict[str, dict[str, Interval]]] = {}
-    for row in table.to_pylist():
+    for row in [] if table is None else table.to_pylist():
         if row["class"] is None:
-            cells.setdefault(row["measure"], {})[row["condition"]] = np.array(row["values"], np.float64)
+            values = np.array(row["values"], np.float64)
+            if len(values) != count + 1:
+                raise ValueError("a row has another number of replicates")
+            cells.setdefault(row["measure"], {})[row["condition"]] = values
         else:
             by_class = per_class.setdefault(row["measure"], {}).setdefault(row["condition"], {})
-            estimate, low, high, se, optimism, images = row["values"]
+            *numbers, images = row["values"]
+            estimate, low, high, se, optimism = (math.nan if n is None else n for n in numbers)
             shown = None if images is None else int(images)
             by_class[row["class"]] = Interval(estimate, low, high, se, optimism, shown)
+    known = {(name, text) for name, row in held.cells.items() for text, n in row.items() if n is not None}
+    if not known <= _names(cells) <= _names(held.cells) or _names(per_class, 3) != _names(held.per_class, 3):
+        raise ValueError("intervals are of other cells than the scores")
     return Replicates(cells, per_class)
+
+
+def _names(nested: Mapping[str, Any], levels: int = 2) -> set[tuple[str, ...]]:
+    """The names on the way to each number."""
+    if levels == 1:
+        return {(name,) for name in nested}
+    return {(name, *rest) for name, inner in nested.items() for rest in _names(inner, levels - 1)}
 
 
 def _numbers(value: Any) -> Any:

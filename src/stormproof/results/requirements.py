@@ -99,8 +99,8 @@ def _bound(row: Mapping[str, Any], where: str) -> tuple[str, float]:
     if len(given) != 1:
         raise InvalidOption(f"{where} has {_list(given) or 'no bound'}; give exactly one of {_list(BOUNDS)}.")
     value = row[given[0]]
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidOption(f"{where}: {given[0]} is {value!r}, not a number.")
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) >= 1e300:
+        raise InvalidOption(f"{where}: {given[0]} is {value!r:.60}, not a number.")
     if given[0] == "at_least" and not 0 < value <= 1:
         fix = f"; write {value / 100:g}?" if 1 < value <= 100 else ""
         raise InvalidOption(f"{where}: at_least {value:g} is impossible or empty; scores are fractions{fix}.")

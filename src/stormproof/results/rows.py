@@ -23,8 +23,9 @@ from stormproof.core.sample import RLE, Floats, Ints
 from stormproof.metrics.quality import Change
 from stormproof.metrics.records import Detections
 from stormproof.models.classes import ClassMatch
-from stormproof.results.store.parts import read_part
+from stormproof.results.store.parts import check_part
 from stormproof.results.store.schema import CONFUSION, DETECTION, ROWS
+from stormproof.results.store.values import problem_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,6 +44,8 @@ def by_condition(
     """The rows of each condition, sorted by image; read for as many conditions at once as fit."""
     import pyarrow.dataset as ds  # here: it loads for half a second
 
+    for path in run.parts:
+        check_part(path, run.record.key)
     data = ds.dataset(run.parts, schema=ROWS)
     out = list(run.unreadable)
     size = sum(path.stat().st_size for path in run.parts) / max(1, len(run.conditions))
@@ -54,6 +57,9 @@ def by_condition(
         if out:
             chosen &= ~ds.field("index").isin(out)
         table = data.to_table(columns=wanted, filter=chosen).sort_by("index")
+        if problem_of(table, run.record.known_classes):
+            for path in run.parts:
+                run.read(path, wanted)  # which names the part
         for text in group:
             yield text, table.filter(pc.equal(table["condition"], text)).combine_chunks()
 
@@ -91,7 +97,7 @@ def changes(run: Run, conditions: Sequence[str]) -> dict[str, dict[str, float]]:
     if not run.has(Change._fields[0]):
         return {}
     columns = ("index", "condition", *Change._fields)
-    table = pa.concat_tables([read_part(path, run.record.key, columns) for path in run.parts])
+    table = pa.concat_tables([run.read(path, columns) for path in run.parts])
     index = np.asarray(table["index"])
     left_out = np.isin(index, list(run.unreadable))
     table = table.filter(pa.array((index < run.record.images) & ~left_out))
@@ -192,7 +198,7 @@ def _boxes_of(
     path: Path, run: Run, conditions: Sequence[str], positions: dict[str, int], out: Collection[int]
 ) -> Iterator[tuple[str, Boxes]]:
     """The boxes of one part under some conditions."""
-    table = read_part(path, run.record.key, _COLUMNS).combine_chunks()
+    table = run.read(path, _COLUMNS).combine_chunks()
     index = np.asarray(table["index"])
     place = _numbered(table["condition"], {text: i for i, text in enumerate(conditions)})
     where = np.where((index < run.record.images) & ~np.isin(index, list(out)), place, -1)

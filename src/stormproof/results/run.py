@@ -124,7 +124,11 @@ class Run:
 
     def _column(self, name: str) -> Iterator[pa.ChunkedArray]:
         """A column, part by part. Not as a dataset, which takes half a second to load."""
-        return (read_part(path, self.record.key, (name,))[name] for path in self.parts)
+        return (self.read(path, (name,))[name] for path in self.parts)
+
+    def read(self, path: Path, columns: Sequence[str]) -> pa.Table:
+        """Columns of one of the parts; a value that this run cannot have written is refused by name."""
+        return read_part(path, self.record.key, columns, self.record.known_classes)
 
     @cached_property
     def digest(self) -> str:

@@ -63,6 +63,11 @@ def read_folder(folder: Path) -> list[Submission]:
     return [read_submission(path) for path in paths]
 
 
+def unverified(submission: Submission) -> Submission:
+    """A submission without the block that says it was run again: anyone can write one into a file."""
+    return submission.model_copy(update={"verification": None})
+
+
 def ranked(submissions: Iterable[Submission]) -> list[Entry]:
     """Entries by contest, best first; incomplete ones come last and have no rank."""
     unique = {as_json(s): s for s in submissions}

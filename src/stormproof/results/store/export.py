@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import numpy as np
-import pyarrow.dataset as ds
+import pyarrow.compute as pc
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption
@@ -116,9 +116,8 @@ def _inside(folder: Path, image: str) -> Path:
 def _rows(run: Run, condition: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
     """The rows of one condition, part by part."""
     for path in run.parts:
-        part = ds.dataset(path)
-        wanted = [name for name in ("image", "height", "width", *columns) if name in part.schema.names]
-        yield from part.to_table(wanted, filter=ds.field("condition") == condition).to_pylist()
+        table = run.read(path, ("image", "condition", "height", "width", *columns))
+        yield from table.filter(pc.equal(table["condition"], condition)).to_pylist()
 
 
 def _results(run: Run, condition: str, category_ids: Sequence[int] | None) -> Iterator[dict[str, Any]]:

@@ -7,8 +7,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow.compute as pc
-
 from stormproof.core.condition import Condition, corruption_of
 from stormproof.core.errors import StoreError, StormproofError, some
 from stormproof.datasets.dataset import Dataset
@@ -20,14 +18,14 @@ from stormproof.datasets.image_files import (
     has_files,
     stored_content,
 )
-from stormproof.results.store.parts import DamagedPart, held_contents, part_path, read_part
-from stormproof.results.store.schema import DETECTION, KEY
+from stormproof.results.store.parts import DamagedPart, held_contents, part_path
+from stormproof.results.store.schema import CONFUSION, DETECTION, KEY, SEMANTIC
 
 if TYPE_CHECKING:
     from stormproof.results.run import Run
 
-_LIGHT = (*KEY, "image", "recipe")
-_DEEP = (*DETECTION, "semantic_values")
+_LIGHT = (*KEY, "image", "recipe", "height", "width")
+_DEEP = ("height", "width", *DETECTION, *SEMANTIC, *CONFUSION)
 
 
 def problems(run: Run, *, deep: bool = False) -> Iterator[StoreError]:
@@ -107,7 +105,7 @@ def _content(dataset: Dataset, index: int, held: str, *, files: bool, first: boo
 
 def _check(path: Path, run: Run, dataset: Dataset | None, *, deep: bool) -> None:
     record = run.record
-    table = read_part(path, record.key, _LIGHT)
+    table = run.read(path, _LIGHT)
     cells = list(zip(*(table[name].to_pylist() for name in KEY), strict=True))
     if any(one >= two for one, two in pairwise(cells)):
         raise DamagedPart(path, "its cells are not in order, or occur twice")
@@ -115,9 +113,8 @@ def _check(path: Path, run: Run, dataset: Dataset | None, *, deep: bool) -> None
         if path != part_path(run.folder, index // record.chunk):
             raise DamagedPart(path, f"it holds image {index}, which belongs in another part")
     if dataset is not None:
-        _check_names(
-            path, dict(zip(table["index"].to_pylist(), table["image"].to_pylist(), strict=True)), dataset
-        )
+        named = zip(table["index"].to_pylist(), table["image"].to_pylist(), strict=True)
+        _check_names(path, {*named}, dataset)
     found = zip(table["condition"].to_pylist(), table["recipe"].to_pylist(), strict=True)
     for text, version in set(found):
         if text not in record.conditions:
@@ -125,31 +122,11 @@ def _check(path: Path, run: Run, dataset: Dataset | None, *, deep: bool) -> None
         if version != record.recipes.get(corruption_of(text), 0):
             raise DamagedPart(path, f"{text} was made by version {version} of its recipe")
     if deep:
-        _check_values(path, run)
+        run.read(path, _DEEP)
 
 
-def _check_names(path: Path, names: dict[int, str], dataset: Dataset) -> None:
-    for index, name in names.items():
+def _check_names(path: Path, names: set[tuple[int, str]], dataset: Dataset) -> None:
+    for index, name in sorted(names):
         if index >= len(dataset) or dataset.ids[index] != name:
             right = dataset.ids[index] if index < len(dataset) else "none"
             raise DamagedPart(path, f"it calls image {index} {name!r}, the dataset {right!r}")
-
-
-def _check_values(path: Path, run: Run) -> None:
-    record = run.record
-    table = read_part(path, record.key, _DEEP)
-    lengths = [pc.list_value_length(table[name]) for name in ("boxes", "scores", "labels")]
-    if not all(pc.all(pc.equal(lengths[0], other)).as_py() in (True, None) for other in lengths[1:]):
-        raise DamagedPart(path, "boxes, scores and labels are not as many as each other")
-    boxes = pc.list_flatten(pc.list_flatten(table["boxes"]))
-    for what, values in (("a box", boxes), ("a score", pc.list_flatten(table["scores"]))):
-        if not pc.all(pc.is_finite(values)).as_py() and len(values):
-            raise DamagedPart(path, f"{what} is not finite")
-    known = (
-        ("labels", len(record.model.classes or record.dataset.classes)),
-        ("semantic_values", len(record.model.semantic_classes or record.dataset.semantic_classes)),
-    )
-    for column, classes in known:
-        values = pc.list_flatten(table[column])
-        if classes and len(values) and not 0 <= pc.min(values).as_py() <= pc.max(values).as_py() < classes:
-            raise DamagedPart(path, f"a label is out of range (there are {classes} classes)")

@@ -16,6 +16,7 @@ from stormproof.core.errors import StoreError
 from stormproof.core.files import whole_file
 from stormproof.results.store.schema import KEY, ROWS, VERSION, Cell, Row, elements, table_of
 from stormproof.results.store.seal import is_sealed, read_sealed, seal, write_sealed
+from stormproof.results.store.values import ANY, Classes, problem_of
 
 PARTS = "parts"
 FAILURES = "failures"
@@ -119,6 +120,7 @@ def held_rows(path: Path, key: str) -> Iterator[tuple[Cell, pa.Table]]:
     for group in range(part.num_row_groups):
         with _reading(path):
             table = _selected(part.read_row_group(group), ROWS.names)
+        _require_values(table, path)
         for at, cell in enumerate(_cells(table)):
             yield cell, table.slice(at, 1)
 
@@ -129,11 +131,19 @@ def rows_in(path: Path) -> int:
         return int(pq.read_metadata(path).num_rows)
 
 
-def read_part(path: Path, key: str, columns: Sequence[str]) -> pa.Table:
-    """Columns of a part that was checked."""
+def read_part(path: Path, key: str, columns: Sequence[str], classes: Classes = ANY) -> pa.Table:
+    """Columns of a part: its seal, its schema and every value in them are checked."""
     part = _opened(path, key)
     with _reading(path):
-        return _selected(part.read(columns=list(columns)), columns)
+        table = _selected(part.read(columns=list(columns)), columns)
+    _require_values(table, path, classes)
+    return table
+
+
+def _require_values(table: pa.Table, path: Path, classes: Classes = ANY) -> None:
+    problem = problem_of(table, classes)
+    if problem:
+        raise DamagedPart(path, problem)
 
 
 def write_failures(path: Path, failures: Sequence[dict[str, Any]]) -> None:
@@ -196,9 +206,21 @@ def _opened(path: Path, key: str) -> pq.ParquetFile:
         if not is_sealed(path):
             raise DamagedPart(path, "its content does not fit its seal")
         part = pq.ParquetFile(path, page_checksum_verification=True)
-        metadata = part.schema_arrow.metadata
-    _check(metadata, path, key)
+        schema = part.schema_arrow
+    _check(schema.metadata, path, key)
+    if not schema.remove_metadata().equals(ROWS):
+        raise DamagedPart(path, f"its columns are not those of a part ({_other(schema)})")
     return part
+
+
+def _other(schema: pa.Schema) -> str:
+    """The first column that is not as it should be."""
+    for field in ROWS:
+        if schema.get_field_index(field.name) < 0:
+            return f"{field.name} is missing, or there twice"
+        if not schema.field(field.name).equals(field):
+            return f"{field.name} is {schema.field(field.name).type}, not {field.type}"
+    return "there are others, or their order is not the same"
 
 
 @contextmanager

@@ -8,16 +8,19 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from stormproof.core.errors import StoreError
+from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidCondition, StoreError
 from stormproof.core.files import make_folder, read_bytes, write_json
+from stormproof.corruptions.plugins import Declaration
 from stormproof.results.store.lock import LOCK, held_lock
 from stormproof.results.store.parts import FAILURES, PARTS, check_part, part_paths, rows_in
 from stormproof.results.store.schema import VERSION
 from stormproof.results.store.seal import DIGEST, json_digest, with_digest
+from stormproof.results.store.values import Classes
 
 RECORD = "run.json"
 _LARGEST = 1 << 26  # bytes: thousands of conditions with long names take a hundredth of it
@@ -28,6 +31,20 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
 
+def _a_condition(text: str) -> str:
+    try:
+        written = str(Condition.parse(text))
+    except InvalidCondition as error:
+        raise ValueError(str(error)) from None
+    if written != text:
+        raise ValueError(f"{text!r} is written {written!r}")
+    return text
+
+
+Count = Annotated[int, Field(ge=0, le=1 << 24)]  # of images: a list of more does not fit in memory
+ConditionText = Annotated[str, AfterValidator(_a_condition)]
+
+
 class ModelRecord(_Frozen):
     """The model as it was named, and what it said about itself."""
 
@@ -35,6 +52,7 @@ class ModelRecord(_Frozen):
     enhance: tuple[str, ...] = ()
     name: str
     fingerprint: str
+    sha256: str | None = None  # of the file that the spec names, if it names one
     classes: tuple[str, ...] = ()
     semantic_classes: tuple[str, ...] = ()
 
@@ -45,7 +63,7 @@ class DatasetRecord(_Frozen):
     spec: str
     name: str
     fingerprint: str
-    images: int
+    images: Count
     classes: tuple[str, ...] = ()
     semantic_classes: tuple[str, ...] = ()
 
@@ -62,18 +80,20 @@ class RunRecord(_Frozen):
     model: ModelRecord
     dataset: DatasetRecord
     seed: int
-    chunk: int
-    images: int
-    conditions: tuple[str, ...]
+    chunk: Annotated[int, Field(ge=1)]
+    images: Count
+    conditions: tuple[ConditionText, ...]
     recipes: dict[str, int]
     files: dict[str, str] = {}  # that conditions name, and a hash of what was in them
     copies: str | None = None  # the folder that corrupted images were read from instead of being made
-    declared: dict[str, dict[str, Any]] = {}  # corruptions of plugins, as data
+    declared: dict[str, Declaration] = {}  # corruptions of plugins
     expect: dict[str, float] = {}  # clean scores by measure, as the model's card has them
     benchmark: str | None = None
     metric: str | None = None
     tags: dict[str, str] = {}
-    quota: int | None = None  # images per corrupted condition, where the run is an estimate; none: all
+    quota: Annotated[int, Field(ge=1)] | None = (
+        None  # images per corrupted condition, where the run is an estimate; none: all
+    )
     provenance: dict[str, Any] = {}
 
     @property
@@ -81,6 +101,14 @@ class RunRecord(_Frozen):
         """The part of a cell's key that all cells of the run share; the row adds condition and recipe."""
         shared = [self.schema_version, self.model.fingerprint, self.dataset.fingerprint, self.seed]
         return hashlib.blake2b(json.dumps(shared).encode(), digest_size=16).hexdigest()
+
+    @property
+    def known_classes(self) -> Classes:
+        """How many classes the labels of rows may name; a model without names speaks of the dataset's."""
+        true_maps = len(self.dataset.semantic_classes)
+        maps = len(self.model.semantic_classes) or true_maps
+        objects = len(self.model.classes or self.dataset.classes)
+        return Classes(objects or None, maps or None, true_maps or None)
 
     @property
     def cells(self) -> int:
@@ -97,17 +125,17 @@ def read_record(run: Path) -> RunRecord:
         content = json.loads(read_bytes(path, at_most=_LARGEST, error=StoreError))
         digest = content.pop(DIGEST, None) if isinstance(content, dict) else None
         _require_version(path, content)
-        record = RunRecord.model_validate_json(json.dumps(content))
+        if digest != json_digest(content):
+            raise StoreError(f"{path} is damaged: it is not what was written. {_anew(run)}")
+        return RunRecord.model_validate_json(json.dumps(content))
     except StoreError:
-        raise  # of another version, or no file
+        raise  # of another version, changed, or no file
     except (ValueError, RecursionError) as error:  # pydantic's and JSON's are ValueErrors
-        reason = str(error).splitlines()[0]
+        first = error.errors()[0] if isinstance(error, ValidationError) else None
+        reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}" if first else str(error)
         raise StoreError(
             f"{path} cannot be read: {reason}; it was damaged, or written by another version. {_anew(run)}"
         ) from error
-    if digest != json_digest(content):
-        raise StoreError(f"{path} is damaged: it is not what was written. {_anew(run)}")
-    return record
 
 
 def _require_version(path: Path, content: Any) -> None:

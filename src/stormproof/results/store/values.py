@@ -1,0 +1,146 @@
+"""Whether the values of a part are such as a run writes: whoever reads rows may rely on it.
+
+A seal says that a file is as it was written, not who wrote it. These checks cost one pass over columns that
+are in memory already.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stormproof.core.imagefile import MAX_PIXELS
+from stormproof.core.sample import Ints
+
+_LARGEST_SIDE = 1 << 20
+_ALIKE = (  # columns whose lists have one entry for each object, run or cell; the first is never null
+    ("boxes", "sides", "scores", "labels", "masks"),
+    ("semantic_values", "semantic_runs"),
+    ("confusion_truth", "confusion_predicted", "confusion_pixels"),
+)
+
+
+class Classes(NamedTuple):
+    """How many classes the labels of a column may name; None: any."""
+
+    objects: int | None = None
+    maps: int | None = None
+    true_maps: int | None = None
+
+
+ANY = Classes()
+
+
+def problem_of(table: pa.Table, classes: Classes = ANY) -> str:
+    """What is wrong with some columns of rows; empty if nothing is."""
+    held = {name: table[name].combine_chunks() for name in table.column_names}
+    return (
+        _whole_numbers(held)
+        or _null_inside(held)
+        or _unlike(held)
+        or _objects(held)
+        or _labels(held, classes)
+        or _areas(held)
+    )
+
+
+def _whole_numbers(held: dict[str, pa.Array]) -> str:
+    for name in ("index", "recipe"):
+        if name in held and len(held[name]) and pc.min(held[name]).as_py() < 0:
+            return f"its {name} is negative"
+    sides = [np.asarray(held[name]).astype(np.int64) for name in ("height", "width") if name in held]
+    if any(len(side) and not 0 < side.min() <= side.max() <= _LARGEST_SIDE for side in sides):
+        return "the size of an image is out of range"
+    if len(sides) == 2 and len(sides[0]) and (sides[0] * sides[1]).max() > MAX_PIXELS:
+        return "the size of an image is out of range"
+    return ""
+
+
+def _null_inside(held: dict[str, pa.Array]) -> str:
+    for name, column in held.items():
+        inner = column
+        while pa.types.is_list(inner.type) or pa.types.is_fixed_size_list(inner.type):
+            inner = pc.list_flatten(inner)
+            if inner.null_count:
+                return f"a list of {name} lacks a value"
+    return ""
+
+
+def _unlike(held: dict[str, pa.Array]) -> str:
+    """Columns that belong together and are not equally long."""
+    for names in _ALIKE:
+        there = [name for name in names if name in held]
+        lengths = [pc.list_value_length(held[name]) for name in there]
+        for name, length in zip(there[1:], lengths[1:], strict=True):
+            optional = name in ("sides", "masks")
+            first = lengths[0] if optional else pc.fill_null(lengths[0], -1)
+            same = pc.equal(first, length if optional else pc.fill_null(length, -1))
+            if pc.all(same).as_py() is False:
+                return f"{there[0]} and {name} are not as many as each other"
+    return ""
+
+
+def _objects(held: dict[str, pa.Array]) -> str:
+    if "boxes" in held:
+        boxes = _flat(held["boxes"]).reshape(-1, 4)
+        if not np.isfinite(boxes).all():
+            return "a box is not finite"
+        if not (boxes[:, 2:] >= boxes[:, :2]).all():
+            return "a box has a negative side"
+    if "sides" in held and not _within(_flat(held["sides"]), 0, np.finfo(np.float64).max):
+        return "the side of a box is negative or not finite"
+    if "scores" in held and not _within(_flat(held["scores"]), 0, 1):
+        return "a score does not lie in [0, 1]"
+    return ""
+
+
+def _labels(held: dict[str, pa.Array], classes: Classes) -> str:
+    limits = {
+        "labels": classes.objects, "semantic_values": classes.maps,
+        "confusion_predicted": classes.maps, "confusion_truth": classes.true_maps,
+    }  # fmt: skip
+    for name, count in limits.items():
+        if name in held and not _within(_flat(held[name]), 0, (count or 1 << 31) - 1):
+            many = f" (there are {count} classes)" if count else ""
+            return f"a label is out of range{many}"
+    if "confusion_pixels" in held and not _within(_flat(held["confusion_pixels"]), 0, MAX_PIXELS):
+        return "a number of pixels is out of range"
+    return ""
+
+
+def _areas(held: dict[str, pa.Array]) -> str:
+    """Run lengths that do not add up to their image."""
+    if "height" not in held or "width" not in held:
+        return ""
+    pixels = np.asarray(held["height"]).astype(np.int64) * np.asarray(held["width"]).astype(np.int64)
+    if "semantic_runs" in held:
+        there = np.asarray(held["semantic_runs"].is_valid())
+        if not np.array_equal(_sums(held["semantic_runs"])[there], pixels[there]):
+            return "a label map has another size than its image"
+    if "masks" in held:
+        each = np.repeat(pixels, np.asarray(pc.fill_null(pc.list_value_length(held["masks"]), 0)))
+        if not np.array_equal(_sums(pc.list_flatten(held["masks"])), each):
+            return "a mask has another size than its image"
+    return ""
+
+
+def _sums(lists: pa.Array) -> Ints:
+    """The sum of each list; 0 for a null."""
+    lengths = np.asarray(pc.fill_null(pc.list_value_length(lists), 0)).astype(np.int64)
+    ends = np.concatenate([[0], np.cumsum(np.asarray(pc.list_flatten(lists)).astype(np.int64))])
+    stops = np.cumsum(lengths)
+    found: Ints = ends[stops] - ends[stops - lengths]
+    return found
+
+
+def _flat(column: pa.Array) -> npt.NDArray[np.float64]:
+    return np.asarray(pc.list_flatten(column, recursive=True))
+
+
+def _within(values: npt.NDArray[np.float64], low: float, high: float) -> bool:
+    """Whether all values lie in a range; NaN lies in none."""
+    return not len(values) or bool(values.min() >= low and values.max() <= high)
