@@ -189,7 +189,7 @@ def _gallery_pictures() -> dict[str, bytes]:
     from PIL import Image
 
     from stormproof.corruptions import corrupt_image, find
-    from stormproof.world import render
+    from stormproof.world.samples import render
 
     clean = render(0, "test", SCENE, width=2 * WIDTH, height=2 * HEIGHT).sample.image
 

@@ -131,6 +131,7 @@ def _started(run: list[str], out: Path) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_how_to_go_on(long_scene: str, here: Path) -> None:
     process = _started(command(long_scene, here / "run"), here / "run")
     os.killpg(process.pid, signal.SIGINT)
@@ -160,6 +161,7 @@ def _mount(*arguments: str | Path) -> None:
     subprocess.run(["mount", *map(str, arguments)], check=True)
 
 
+@pytest.mark.slow
 def test_a_full_disk_loses_nothing(long_scene: str, small_disk: Path, here: Path) -> None:
     out, calm, local = small_disk / "run", here / "calm", ("--limit", "16", "--engine", "local")
     run = command(long_scene, out, *local)
@@ -181,6 +183,7 @@ def test_a_full_disk_loses_nothing(long_scene: str, small_disk: Path, here: Path
     assert kept.items() <= all_bytes(out).items()
 
 
+@pytest.mark.slow
 def test_revoked_permission_loses_nothing(long_scene: str, small_disk: Path) -> None:
     _mount("-o", "remount,size=32m", small_disk)
     out, shield = small_disk / "run", small_disk / "shield"

@@ -13,7 +13,8 @@ from stormproof.core.errors import InvalidImage, InvalidOption
 from stormproof.integrations import maite as ours
 from stormproof.integrations.maite import Augmentation, Target
 from stormproof.models.builtin import find_builtin
-from stormproof.world import OBJECTS, render
+from stormproof.world.classes import OBJECTS
+from stormproof.world.samples import render
 
 SCENES = range(4)
 LABELS = dict(enumerate(OBJECTS))
