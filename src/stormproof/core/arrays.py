@@ -45,7 +45,7 @@ def _member(archive: zipfile.ZipFile, name: str) -> npt.NDArray[Any]:
 
 
 def _array(file: IO[bytes], size: int) -> npt.NDArray[Any]:
-    """The array in a file of so many bytes, which must be those that its header states."""
+    """The array in a file of this many bytes, which must be those that its header states."""
     version = np.lib.format.read_magic(file)
     if version not in _READERS:
         raise ValueError(f"version {version[0]}.{version[1]} of the format is not known")

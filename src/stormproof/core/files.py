@@ -129,7 +129,7 @@ def _require_file(path: Path, status: os.stat_result, error: Error) -> None:
 def opened_file(
     path: Path, *, at_most: int | None = None, error: Error = DatasetError
 ) -> Iterator[BufferedReader]:
-    """A regular file of at most so many bytes, open for reading; anything else is refused by its name."""
+    """A regular file of at most this many bytes, open for reading; anything else is refused by its name."""
     try:
         _require_file(path, path.stat(), error)  # before it is opened, which a device may act on
         # A pipe that takes the file's place in between must not block.
@@ -149,7 +149,7 @@ def opened_file(
 
 
 def read_bytes(path: Path, *, at_most: int = LARGEST, error: Error = DatasetError) -> bytes:
-    """The content of a regular file of at most so many bytes."""
+    """The content of a regular file of at most this many bytes."""
     with opened_file(path, at_most=at_most, error=error) as file:
         try:
             content = file.read(os.fstat(file.fileno()).st_size + 1) or b""

@@ -30,7 +30,7 @@ IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".
 # programs (EPS) or have little-used readers.
 _FORMATS = ("JPEG", "PNG", "BMP", "WEBP", "PPM", "TIFF", "GIF")
 MAX_PIXELS = 2 * (PIL.Image.MAX_IMAGE_PIXELS or 0)  # Pillow's limit for a file, and ours for truth
-MAX_BYTES = 4 << 30  # of a file: more than so many pixels take without compression
+MAX_BYTES = 4 << 30  # of a file: more than that many pixels take without compression
 
 ImageSource = str | os.PathLike[str] | bytes
 

@@ -21,7 +21,7 @@ from stormproof.depth.refine import refine
 
 _SPREAD = 400.0  # bridges the gaps of up to ten pixels between the lines of a laser
 _FILLED = np.float32(0.01)  # weight of a filled pixel, relative to a measured one
-_BEHIND, _WINDOW = 1.5, (9, 6)  # times farther than points on both sides, within so many rows and columns
+_BEHIND, _WINDOW = 1.5, (9, 6)  # times farther than points on both sides, within this many rows and columns
 _BINS = 160  # columns of the coarse image in which surfaces are continued upwards
 _BAND = 0.04  # of the height: the rows whose points are the top of a column
 _NO_ECHO = 0.03  # of the height by which a column may end below the scan's upper edge and still tell

@@ -13,7 +13,7 @@ from stormproof.depth.holes import steepness
 
 _BRIGHT = 100  # grey levels of the brightest channel
 _SMOOTH = 7.0  # largest gradient of a cloud's rim, in grey levels per pixel
-_NARROW = 0.035  # fraction of the height; narrower parts of one image are no sky
+_NARROW = 0.035  # fraction of the height; narrower parts of one image are not sky
 _MINOR = 0.1  # of the largest region of sky in one image; a smaller one is more likely a pane or a wall
 _STRAY = 0.005  # fraction of the sky that may have measured depth: wires, leaves, birds
 _DISTANT = 1.5  # px of parallax; clouds are matched too, and have less than this

@@ -70,7 +70,7 @@ def corruption_matters(grids: Sequence[Grid]) -> Difference:
     corrupted, clean = [c for c, _ in pairs], [grid.clean for grid in grids]
     nan = float("nan")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # equal columns: the statistic is NaN or infinite, which is said
+        warnings.simplefilter("ignore")  # equal columns: the statistic is NaN or infinite, and shown so
         apart = ttest_ind(corrupted, clean) if len(clean) > 1 else None
         paired = ttest_rel(corrupted, [c for _, c in pairs]) if len(pairs) > 1 else None
     return Difference(

@@ -65,7 +65,7 @@ class ErrorTypes:
     """The type of every detection, and what became of every object that counts.
 
     `repairs[d]` is the object that detection d would find once repaired, −1 for none. A detection that a
-    crowd excuses has a type, and may be repaired, but is no error while it is not.
+    crowd excuses has a type, and may be repaired, but is not an error until then.
     """
 
     image: Ints

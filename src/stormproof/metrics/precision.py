@@ -28,7 +28,7 @@ _EXTRA = np.array([0.0, 1.0, -1.0])  # and to what was judged beside `judged`
 
 
 def _missed(points: int) -> Ints:
-    """Points that a recall of exactly so many parts does not reach, as rounding has it in the devkits,
+    """Points that a recall of exactly that many parts does not reach, as rounding has it in the devkits,
     too."""
     steps = max(points - 1, 1)
     return (np.arange(steps + 1) / steps < np.linspace(0.0, 1.0, steps + 1)).astype(np.int64)

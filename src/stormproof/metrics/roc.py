@@ -2,7 +2,7 @@
 
 A deployed detector keeps the sensitivity it was tuned to. So thresholds are fixed on the clean set, at
 nine log-spaced FPPI and five IoU, and kept under every mutation; the average detection rate (ADR) is the
-mean of the 45 rates, and the FPPI actually reached stands beside it.
+mean of the 45 rates, and the FPPI actually reached is reported with it.
 """
 
 from __future__ import annotations

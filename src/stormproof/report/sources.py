@@ -50,7 +50,7 @@ def published_scores(name: str) -> list[Scores]:
     chosen = [e for e in entries if all(part in _words(e) for part in parts)]
     if not chosen:
         known = sorted({f"{e.provenance['paper']}/{e.dataset.name}/{e.task}" for e in entries})
-        raise InvalidOption(f"There is no published:{name}. Known are {', '.join(known)}.")
+        raise InvalidOption(f"There is no published:{name}. Known: {', '.join(known)}.")
     return [submitted_scores(entry) for entry in chosen]
 
 

@@ -30,7 +30,7 @@ from stormproof.results.interval import Interval
 from stormproof.results.scores import NAMED, Scores, disambiguate_names
 from stormproof.results.tables import images_scored
 
-_MEAN, _LEFT = "mean over its conditions", "% of P left"  # where the conditions are no benchmark or suite
+_MEAN, _LEFT = "mean over its conditions", "% of P left"  # where the conditions are not a benchmark or suite
 _GROUND = ("measure", "dataset", "images", "conditions")  # what numbers are of
 _INCOMPLETE = "incomplete"
 _FIRST = ("grid", "conditions")  # figures for the first screen, where there is none of what is left

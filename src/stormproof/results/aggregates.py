@@ -19,7 +19,7 @@ from stormproof.metrics.sequences import split
 from stormproof.results.sets import ConditionSet
 
 Cells = Mapping[str, Score]  # by condition
-MEAN = "mean"  # of the conditions there are, where they are no benchmark or suite
+MEAN = "mean"  # of the conditions there are, where they are not a benchmark or suite
 SLASH = "/"  # between an aggregate and what it is of: by_corruption/fog
 
 

@@ -316,7 +316,7 @@ def curve_table(scores: Scores) -> Table:
 def models_table(every: Mapping[str, Scores]) -> Table:
     """One row for each run: its headline measure on clean images, under corruption, and their ratio.
 
-    Where the conditions are no benchmark or suite, there is a mean over them instead.
+    Where the conditions are not a benchmark or suite, there is a mean over them instead.
     """
     table = Table(title="Models (in %)", title_justify="left")
     for name in ("model", "dataset", "measure"):

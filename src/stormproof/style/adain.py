@@ -99,7 +99,7 @@ class AdaIN:
         """A style whose statistics were saved."""
         style = Statistics.load(path)
         if len(style.mean) != self.channels:
-            fix = "save them anew with this network"
+            fix = "save them again with this network"
             raise InvalidOption(
                 f"{path}: statistics of {len(style.mean)} channels, {self.name} has {self.channels}; {fix}."
             )

@@ -51,7 +51,7 @@ def chain(channels: int, blocks: Sequence[Sequence[tuple[str, int]]], between: L
 
 
 def _blocks(names: str, widths: Sequence[int], sizes: Sequence[int]) -> list[list[tuple[str, int]]]:
-    """Convolutions by name and channels out, so many to a block."""
+    """Convolutions by name and output channels, grouped into blocks."""
     pairs = zip(names.split(), widths, strict=True)
     return [list(islice(pairs, size)) for size in sizes]
 

@@ -18,7 +18,7 @@ from stormproof.core.sample import Image
 from stormproof.style.adain import Field
 
 FOLDER = Path(__file__).with_name("images")
-SUFFIX = ".look"  # of a style that is no file
+SUFFIX = ".look"  # of a style that is not a file
 COUNT = 300
 SIDE = 384  # pixels
 BROAD = 20.0  # pixels: what is larger than this is a patch, what is smaller a stroke

@@ -201,7 +201,7 @@ def test_failures_of_all_shards_are_kept(tmp_path: Path) -> None:
 def test_shards_of_different_runs_are_not_joined(tmp_path: Path) -> None:
     claim(tmp_path / "a", record())
     claim(tmp_path / "b", record(seed=7))
-    with pytest.raises(StoreError, match=r"b is no shard of the run in .*: the seed was 0, now 7"):
+    with pytest.raises(StoreError, match=r"b is not a shard of the run in .*: the seed was 0, now 7"):
         merge(tmp_path / "all", [tmp_path / "a", tmp_path / "b"])
     with pytest.raises(StoreError, match="nowhere is not a run folder"):
         merge(tmp_path / "all", [tmp_path / "a", tmp_path / "nowhere"])

@@ -29,7 +29,7 @@ def normal_steps(sd: float) -> npt.NDArray[np.int16]:
 def gaussian_noise(image: Image, draw: Draw, *, sigma: float) -> Image:
     """Independent normal noise in every channel, as a sensor adds in low light.
 
-    A value v becomes v + 255·σ·N(0, 1), drawn anew for each channel of each pixel.
+    A value v becomes v + 255·σ·N(0, 1), drawn independently for each channel of each pixel.
     """
     return imaging.add_noise(image, normal_steps(255 * sigma), draw.bits("noise", image.shape))
 
@@ -96,6 +96,6 @@ def _speckle_table(sigma: float) -> npt.NDArray[np.uint8]:
 def speckle_noise(image: Image, draw: Draw, *, sigma: float) -> Image:
     """Normal noise in proportion to brightness, as from coherent light and gain errors.
 
-    A value v becomes v + v·σ·N(0, 1), drawn anew for each channel of each pixel.
+    A value v becomes v + v·σ·N(0, 1), drawn independently for each channel of each pixel.
     """
     return imaging.noise_by_table(image, _speckle_table(sigma), draw.bits("noise", image.shape))

@@ -22,7 +22,7 @@ def shares(run: Path) -> set[str]:
 
 @contextmanager
 def held_lock(path: Path, run: Path) -> Iterator[None]:
-    """Wait for a lock and hold it; a file system without locks is done without."""
+    """Wait for a lock and hold it; a file system without locks is tolerated."""
     lock = FileLock(path, fallback_to_soft=False)
     try:
         lock.acquire()

@@ -61,7 +61,7 @@ def _require_one_run(shards: Sequence[Path], records: Sequence[RunRecord]) -> No
     for shard, record in zip(shards, records, strict=True):
         found = differences(records[0], record)
         if found:
-            raise StoreError(f"{shard} is no shard of the run in {shards[0]}: {'; '.join(found)}.")
+            raise StoreError(f"{shard} is not a shard of the run in {shards[0]}: {'; '.join(found)}.")
 
 
 def _take(source: Path, target: Path, key: str) -> None:

@@ -126,7 +126,7 @@ def read_record(run: Path) -> RunRecord:
         digest = content.pop(DIGEST, None) if isinstance(content, dict) else None
         _require_version(path, content)
         if digest != json_digest(content):
-            raise StoreError(f"{path} is damaged: it is not what was written. {_anew(run)}")
+            raise StoreError(f"{path} is damaged: it is not what was written. {_write_again(run)}")
         return RunRecord.model_validate_json(json.dumps(content))
     except StoreError:
         raise  # of another version, changed, or no file
@@ -134,7 +134,7 @@ def read_record(run: Path) -> RunRecord:
         first = error.errors()[0] if isinstance(error, ValidationError) else None
         reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}" if first else str(error)
         raise StoreError(
-            f"{path} cannot be read: {reason}; it was damaged, or written by another version. {_anew(run)}"
+            f"{path} cannot be read: {reason}; it was damaged, or written by another version. {_write_again(run)}"
         ) from error
 
 
@@ -147,9 +147,9 @@ def _require_version(path: Path, content: Any) -> None:
         )
 
 
-def _anew(run: Path) -> str:
+def _write_again(run: Path) -> str:
     command = shlex.join(["stormproof", "run", "--config", str(run / "run.yaml")])
-    return f"Write it anew with: rm {shlex.quote(str(run / RECORD))} && {command} (predictions are kept)."
+    return f"Write it again with: rm {shlex.quote(str(run / RECORD))} && {command} (predictions are kept)."
 
 
 def _write(run: Path, record: RunRecord) -> None:

@@ -49,7 +49,7 @@ ROWS = pa.schema(
         pa.field("confusion_pixels", pa.list_(pa.int64())),
         pa.field("content", pa.string()),  # size and digest of the image as read
         pa.field("sides", SIDES),  # widths and heights as a results file states them; null: x2 − x1, y2 − y1
-        pa.field("rmse", pa.float64()),  # against the clean image; null: no pixels at hand
+        pa.field("rmse", pa.float64()),  # against the clean image; null where the pixels were not available
         pa.field("snr", pa.float64()),
     ]
 )

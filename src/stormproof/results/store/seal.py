@@ -100,7 +100,10 @@ def write_sealed(path: Path, content: dict[str, Any]) -> None:
 
 
 def read_sealed(path: Path, again: str) -> dict[str, Any]:
-    """What `write_sealed` was given; refused by name if it says anything else. `again` makes it anew."""
+    """What `write_sealed` was given; refused by name if it holds anything else.
+
+    `again` is the command that makes it again.
+    """
     try:
         found = without_digest(read_json(path, error=StoreError))
     except StoreError as error:
