@@ -128,7 +128,7 @@ def how_sure(requirements: int) -> str:
 
 
 def _called(r: Requirement, scores: Scores) -> str:
-    """What a mean over other conditions than a benchmark's or suite's is called; empty for the metric's name."""
+    """What a mean over conditions that are not a suite is called; empty for the metric's own name."""
     if r.suite is not None or r.metric not in ("mPC", "rPC", "mCE") or scores.over.whole:
         return ""
     name = scores.over.mean_name

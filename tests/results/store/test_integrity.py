@@ -247,7 +247,7 @@ def test_an_unreadable_image_is_left_out_of_every_condition(made: Path, tmp_path
     assert few.missing == ()
     assert "mean" in few.aggregates["AP"]
     shown = CliRunner().invoke(app, ["score", str(folder)])
-    assert "1 image could not be read and is left out" in shown.stderr
+    assert "scored on 5 of 6 images (1 unreadable)" in shown.stderr
     truth = CliRunner().invoke(app, ["export", str(folder), "--truth", "--out", str(tmp_path / "truth")])
     assert truth.exit_code == 0, truth.output
     kept = json.loads((tmp_path / "truth" / "clean.json").read_text())

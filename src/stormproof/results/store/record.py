@@ -134,7 +134,8 @@ def read_record(run: Path) -> RunRecord:
         first = error.errors()[0] if isinstance(error, ValidationError) else None
         reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}" if first else str(error)
         raise StoreError(
-            f"{path} cannot be read: {reason}; it was damaged, or written by another version. {_write_again(run)}"
+            f"{path} cannot be read: {reason}; it was damaged, or written by another version. "
+            f"{_write_again(run)}"
         ) from error
 
 
