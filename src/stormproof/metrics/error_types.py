@@ -37,7 +37,7 @@ from stormproof.metrics.metric import (
     ratio,
     weighted_ratios,
 )
-from stormproof.metrics.ordering import by_falling_score, by_number
+from stormproof.metrics.ordering import by_number
 from stormproof.metrics.precision import COCO_POINTS, in_lanes, interpolated
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 
@@ -71,6 +71,7 @@ class ErrorTypes:
     image: Ints
     labels: Ints
     scores: Floats
+    order: Ints  # the detections by falling score
     kinds: _Codes  # RIGHT to BKG
     excused: Bools
     repairs: Ints
@@ -122,13 +123,15 @@ class ErrorTypes:
         kinds = self.kinds.copy()
         loc = repaired & (kinds == LOC)
         kinds[loc] = np.where(self.excused[loc], LOC_EXCUSED, LOC_REPAIRED)
-        shown = np.flatnonzero(~self.excused | loc)
+        falling = self.order
+        shown = falling[(~self.excused | loc)[falling]]
         # A detection of a wrong class is repaired into an entry of its object's class.
-        renamed = np.flatnonzero(repaired & (kinds == CLS))
+        renamed = falling[(repaired & (kinds == CLS))[falling]]
         entry = np.concatenate([shown, renamed])
         label = np.concatenate([self.labels[shown], self.truth_labels[self.repairs[renamed]]])
         kind = np.concatenate([kinds[shown], np.full(len(renamed), CLS_REPAIRED, np.uint8)])
-        order = by_number(label, self.classes, by_falling_score(self.scores[entry]))
+        # Both halves are sorted, which a stable sort merges in one pass.
+        order = by_number(label, self.classes, np.argsort(-self.scores[entry], kind="stable"))
         truths = np.argsort(self.truth_labels, kind="stable")
         state = self.found.astype(np.uint8) + 2 * self.missed.astype(np.uint8)
         return (
@@ -184,8 +187,12 @@ def _typed(truth: DetectionTruth, found: Detections, groups: Groups, overlaps: F
     place = np.full(len(truths) + 1, -1)  # the last for no object
     place[counting] = np.arange(len(counting))
     own = truths[counting]
+    where = np.full(len(found), -1)
+    where[detections] = np.arange(len(detections))
+    falling = where[found.order]
     return ErrorTypes(
-        found.image[detections], found.labels[detections], found.scores[detections], kinds, excused,
+        found.image[detections], found.labels[detections], found.scores[detections], falling[falling >= 0],
+        kinds, excused,
         place[repairs], truth.image[own], truth.labels[own], taken[counting],
         ~taken[counting] & ~repairable[counting], len(truth.ids), len(truth.classes),
     )  # fmt: skip
