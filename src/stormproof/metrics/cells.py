@@ -13,8 +13,10 @@ import numpy as np
 from scipy import sparse
 
 from stormproof.core.sample import Bools, Floats, Ints
+from stormproof.metrics.calibration import Tuned
 from stormproof.metrics.coco import check_masks
 from stormproof.metrics.cocomatching import Matches, match_boxes, match_masks
+from stormproof.metrics.lrp import TAU, Located, locate
 from stormproof.metrics.metric import Scored, Weights, metrics_of
 from stormproof.metrics.object_error import MatchingRule, ObjectErrors, object_errors
 from stormproof.metrics.precision import Judged
@@ -31,8 +33,8 @@ class Objects:
 
     Detections of classes that the dataset lacks have the label after its last. They are nothing to average
     precision; to an object's error they are a box under a wrong name. `person` is the label of people,
-    `clean` the people of the clean images, where sensitivities are fixed; `scored_masks` says that masks
-    count, too.
+    `clean` the people of the clean images, where sensitivities are fixed, and `tuned` all detections there,
+    where score thresholds are; `scored_masks` says that masks count, too.
     """
 
     truth: DetectionTruth
@@ -41,6 +43,7 @@ class Objects:
     person: int | None = None
     clean: People | None = None
     scored_masks: bool = False
+    tuned: Tuned | None = None
 
     @cached_property
     def named(self) -> Detections:
@@ -56,6 +59,16 @@ class Objects:
     def boxes(self) -> Matches:
         """COCO's matches of boxes."""
         return match_boxes(self.truth, self.named_boxes)
+
+    @cached_property
+    def located(self) -> Located:
+        """What boxes found at IoU 0.5, and how well they fit."""
+        return locate(self.truth, self.named_boxes, TAU)
+
+    @cached_property
+    def touching(self) -> Located:
+        """The same of boxes with any overlap."""
+        return locate(self.truth, self.named_boxes, 0.0)
 
     @cached_property
     def masks(self) -> Matches:
@@ -86,8 +99,9 @@ class Objects:
     def of_images(self, chosen: Ints) -> Objects:
         """The same of some images, which may come twice, numbered as chosen."""
         clean = None if self.clean is None else self.clean.of_images(chosen)
+        tuned = None if self.tuned is None else self.tuned.of_images(chosen, len(self.truth.ids))
         truth, found = self.truth.of_images(chosen), self.found.of_images(chosen)
-        return replace(self, truth=truth, found=found, clean=clean)
+        return replace(self, truth=truth, found=found, clean=clean, tuned=tuned)
 
     def repeated(self, times: Ints) -> Objects:
         """The same with every image as often as `times` says, under names of its own."""

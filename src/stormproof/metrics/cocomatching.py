@@ -7,6 +7,7 @@ their spread follow from the same matches (`metrics.coco`; docs/adr/0039, 0011).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,13 @@ def match_boxes(truth: DetectionTruth, found: Detections) -> Matches:
     """COCO's matches of boxes."""
     groups = by_class_and_image(truth, found)
     sides = np.take(found.sides, groups.detections, axis=0)
-    return _matches(truth, found, groups, box_overlaps(truth, found, groups), sides[:, 0] * sides[:, 1])
+    return _matches(truth, found, groups, class_overlaps(truth, found), sides[:, 0] * sides[:, 1])
+
+
+@lru_cache(maxsize=1)  # several measures ask for the same
+def class_overlaps(truth: DetectionTruth, found: Detections) -> Floats:
+    """IoU of the boxes that may match under COCO's rule: those of one class in one image."""
+    return box_overlaps(truth, found, by_class_and_image(truth, found))
 
 
 def box_overlaps(truth: DetectionTruth, found: Detections, groups: Groups) -> Floats:

@@ -18,7 +18,6 @@ AP50: after one repair, another brings more or less. The rules are those of tide
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -110,8 +109,12 @@ class ErrorTypes:
         Repairs of one type never cost anything: where points of a curve shift so that AP falls, it is 0.
         """
         curves = self._curves()
-        measure = partial(_average, *curves)
-        found = in_lanes(weights, measure, (len(_REPAIRS) + 1, self.classes))
+        average: Any = _average
+
+        def some(_: slice, block: Weights, side_by_side: tuple[int, ...], out: Floats) -> None:
+            average(*curves, block, side_by_side, out)
+
+        found = in_lanes(weights, some, (len(_REPAIRS) + 1, self.classes))
         means = mean_of_known(found)
         gained = means[:, 1:] - means[:, :1]
         gained[:, : len(TYPES)] = np.maximum(gained[:, : len(TYPES)], 0.0)

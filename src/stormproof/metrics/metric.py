@@ -39,7 +39,7 @@ from stormproof.core.sample import Floats
 Weights = npt.NDArray[Any]  # replicates × images, not negative
 INPUTS = ("maps", "boxes", "masks", "people")
 # Every list of measures is in this order.
-SECTIONS = ("boxes", "masks", "maps", "objects", "people", "flaws", "errors")
+SECTIONS = ("boxes", "masks", "maps", "objects", "people", "flaws", "errors", "calibration")
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,7 @@ def average_precision(curves: Curves, weights: Weights, classes: int, *rules: in
     thresholds, rows = len(curves.event_starts), len(curves.truth_starts) - 1
     average: Any = _average
 
-    def some(block: Weights, side_by_side: tuple[int, ...], out: Floats) -> None:
+    def some(_: slice, block: Weights, side_by_side: tuple[int, ...], out: Floats) -> None:
         average(*curves, block, side_by_side, points, missed, out[: len(rules)], out[len(rules) :])
 
     found = in_lanes(weights, some, (len(rules) + len(CAPS), rows, thresholds))
@@ -121,12 +121,15 @@ def average_precision(curves: Curves, weights: Weights, classes: int, *rules: in
 
 
 def in_lanes(
-    weights: Weights, measure: Callable[[Weights, tuple[int, ...], Floats], None], shape: tuple[int, ...]
+    weights: Weights,
+    measure: Callable[[slice, Weights, tuple[int, ...], Floats], None],
+    shape: tuple[int, ...],
 ) -> Floats:
     """What a loop measures of every replicate: replicates × `shape`.
 
-    The loop gets replicates side by side (images × lanes), a tuple with an entry per lane, whose length is
-    known when it is compiled, and `shape` × lanes to fill. Several threads run it.
+    The loop gets which replicates to measure, their weights side by side (images × lanes), a tuple with an
+    entry per lane, whose length is known when it is compiled, and `shape` × lanes to fill. Several threads
+    run it.
     """
     width = 1 if len(weights) == 1 else _LANES
     found = np.empty((len(weights), *shape))
@@ -136,7 +139,7 @@ def in_lanes(
         block = np.zeros((weights.shape[1], width), weights.dtype)
         block[:, : len(chosen)] = chosen.T
         lanes = np.empty((*shape, width))
-        measure(block, (0,) * width, lanes)
+        measure(slice(first, first + width), block, (0,) * width, lanes)
         found[first : first + len(chosen)] = np.moveaxis(lanes, -1, 0)[: len(chosen)]
 
     starts = range(0, len(weights), width)

@@ -31,7 +31,7 @@ from stormproof.results.scores import ImageErrors, Replicates, ScoreOptions, Sco
 from stormproof.results.store.seal import is_sealed, read_sealed, seal, write_sealed
 
 FOLDER = "scores"
-VERSION = 2  # of what a score means: raise it when any metric changes
+VERSION = 3  # of what a score means: raise it when any metric changes
 
 
 def scores_key(run: Run, options: ScoreOptions) -> str:
@@ -59,7 +59,7 @@ def save_scores(run: Run, key: str, scores: Scores) -> None:
     content = {
         "key": key, "options": scores.options.as_dict(), "cells": scores.cells,
         "per_class": scores.per_class, "classes": list(scores.classes), "missing": list(scores.missing),
-        "quality": scores.quality, "roc": scores.roc, "lost": scores.lost,
+        "quality": scores.quality, "roc": scores.roc, "lost": scores.lost, "reliability": scores.reliability,
         "image_errors": scores.image_errors is not None,
     }  # fmt: skip
     if scores.image_errors is not None:
@@ -85,7 +85,7 @@ def load_scores(run: Run, key: str, options: ScoreOptions, replicates: int) -> S
         return None
     if held.image_errors != (errors is not None):
         return None
-    found = _numbers(held.model_dump(include={"cells", "per_class", "quality", "roc", "lost"}))
+    found = _numbers(held.model_dump(include={*_TABLES}))
     for one in (one for several in found["lost"].values() for one in several):
         one["after"] = math.inf if math.isnan(one["after"]) else one["after"]  # never found again
     record = run.record
@@ -93,7 +93,7 @@ def load_scores(run: Run, key: str, options: ScoreOptions, replicates: int) -> S
         plain(record.model.name), plain(record.dataset.name), len(run.readable), found["cells"],
         asked, record.metric, record.benchmark, found["per_class"],
         held.classes, held.missing, found["quality"], found["roc"], found["lost"],
-        errors, drawn, tuple(run.unreadable.values()), options,
+        found["reliability"], errors, drawn, tuple(run.unreadable.values()), options,
         tags={plain(k): plain(v) for k, v in record.tags.items()}, record=record, folder=run.folder,
     )  # fmt: skip
 
@@ -127,6 +127,26 @@ class _Curve(BaseModel):
         return self
 
 
+class _Bins(BaseModel):
+    """Boxes by bin of their score."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    score: list[Number]
+    precision: list[Number]
+    low: list[Number]
+    high: list[Number]
+    detections: list[Number]
+
+    @model_validator(mode="after")
+    def _alike(self) -> Self:
+        if len(self.score) != len(self.precision) or len(self.score) != len(self.detections):
+            raise ValueError("a bin lacks its score, its precision or its count")
+        return self
+
+
+_TABLES = ("cells", "per_class", "quality", "roc", "lost", "reliability")
+
+
 class _Kept(BaseModel):
     """What a file of kept scores holds."""
 
@@ -140,12 +160,15 @@ class _Kept(BaseModel):
     quality: ByCondition
     roc: dict[str, _Curve]
     lost: dict[str, list[_Lost]]
+    reliability: dict[str, _Bins]
     image_errors: bool
 
     def require(self, key: str, conditions: Sequence[str]) -> None:
         """Refuse scores of another key, of measures that do not exist, or of other conditions."""
         named: list[Mapping[str, Any]] = [*self.cells.values(), *self.per_class.values(), self.quality]
-        strange = {text for each in (*named, self.roc, self.lost) for text in each} - {*conditions}
+        strange = {text for each in (*named, self.roc, self.lost, self.reliability) for text in each} - {
+            *conditions
+        }
         if self.key != key or strange or not self.cells or not self.cells.keys() <= measures().keys():
             raise ValueError("these are not the scores of this run")
         scored = {text for row in self.cells.values() for text in row}

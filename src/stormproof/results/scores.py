@@ -109,7 +109,8 @@ class Scores:
 
     `conditions` are those a complete grid holds, clean among them; `missing` names those that lack images.
     `per_class` is by measure, condition and class; `quality` how far each condition takes images from the
-    clean ones; `roc` and `lost` are about people. A published table that averages over severities has no
+    clean ones; `roc` and `lost` are about people; `reliability` holds mean score, precision, its interval
+    and the number of detections by bin of the score. A published table that averages over severities has no
     cells but the clean ones, and `given` aggregates instead.
     """
 
@@ -126,6 +127,7 @@ class Scores:
     quality: Numbers = field(default_factory=dict)
     roc: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
     lost: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    reliability: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
     image_errors: ImageErrors | None = None
     replicates: Replicates | None = None
     left_out: tuple[str, ...] = ()  # images that could not be read

@@ -13,8 +13,9 @@ from stormproof.core.errors import InvalidOption, OutputError
 from stormproof.core.sample import Floats
 from stormproof.core.text import plain
 from stormproof.corruptions.plugins import declare
+from stormproof.metrics.calibration import Tuned, reliability
 from stormproof.metrics.cells import Maps, Objects
-from stormproof.metrics.metric import Scored, Weights, mean_of_known, measures
+from stormproof.metrics.metric import Scored, Weights, mean_of_known, measures, ratio
 from stormproof.metrics.roc import People, drawn, worst_people
 from stormproof.metrics.semantic import image_errors
 from stormproof.models.classes import match_classes
@@ -77,6 +78,7 @@ class _Found:
     errors: dict[str, dict[str, Floats]] = field(default_factory=lambda: {"maps": {}, "objects": {}})
     roc: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     lost: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    reliability: dict[str, dict[str, list[float]]] = field(default_factory=dict)
 
 
 def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates: int) -> Scores:
@@ -89,6 +91,7 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
             found.errors["maps"][text] = image_errors(cell)
             continue
         found.errors["objects"][text] = cell.errors.per_image
+        found.reliability[text] = _reliability(cell, weights)
         clean = cell.people if text == "clean" else clean
         if cell.people and clean and cell.people.shown and clean.shown:
             found.roc[text] = drawn(cell.people, clean, weights)
@@ -110,12 +113,28 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
         classes=tuple(dict.fromkeys(name for kind in classes.values() for name in kind)),
         missing=missing_words(run, options.conditions or None),
         quality=rows.changes(run, conditions), roc=found.roc, lost=found.lost,
+        reliability=found.reliability,
         image_errors=ImageErrors(run.ids, errors) if errors else None,
         replicates=_replicates(run, found.scored, classes, names, options.classes) if replicates else None,
         left_out=tuple(run.unreadable.values()), options=options,
         tags={plain(k): plain(v) for k, v in run.record.tags.items()},
         record=run.record, folder=run.folder,
     )  # fmt: skip
+
+
+def _reliability(cell: Objects, weights: Weights) -> dict[str, list[float]]:
+    """Mean score, precision with its interval, and the number of detections, by bin of the score."""
+    counts = reliability(cell.located, weights, len(cell.truth.ids))
+    right = ratio(counts[:, 2], counts[:, 0])
+    images = len(cell.truth.ids)
+    sure = (
+        [around(float(each[0]), draws(each), images=images) for each in right.T] if len(weights) > 1 else []
+    )
+    return {
+        "score": ratio(counts[0, 1], counts[0, 0]).tolist(), "precision": right[0].tolist(),
+        "low": [each.low for each in sure], "high": [each.high for each in sure],
+        "detections": counts[0, 0].tolist(),
+    }  # fmt: skip
 
 
 def weights_of(run: Run, replicates: int) -> Weights:
@@ -145,12 +164,12 @@ def iter_cells(
     if not truths.answered_by(run):
         return
     masks = run.has("masks") and truths.has_masks
-    rule, clean = (options or ScoreOptions()).rule, None
+    rule, clean, tuned = (options or ScoreOptions()).rule, None, None
     for text, truth, found in iter_matches(run, truths, conditions, masks=masks):
-        cell = Objects(truth, found, rule, truths.person, clean, masks)
+        cell = Objects(truth, found, rule, truths.person, clean, masks, tuned)
         if text == "clean":
-            clean = cell.people
-            cell = replace(cell, clean=clean)
+            clean, tuned = cell.people, Tuned(cell.located, cell.touching)
+            cell = replace(cell, clean=clean, tuned=tuned)
         yield text, cell
 
 

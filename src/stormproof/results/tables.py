@@ -70,7 +70,7 @@ def as_dict(scores: Scores) -> dict[str, Any]:
             }
             for each in scores.sets
         ],
-        "quality": scores.quality, "roc": scores.roc, "lost": scores.lost,
+        "quality": scores.quality, "roc": scores.roc, "lost": scores.lost, "reliability": scores.reliability,
     }  # fmt: skip
     if scores.replicates is not None:
         found["intervals"] = _interval_dict(scores)

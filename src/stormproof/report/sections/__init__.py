@@ -40,6 +40,7 @@ class Scope:
 def all_sections(scope: Scope) -> tuple[Section, ...]:
     """Every section that the runs allow."""
     from stormproof.report.sections import (
+        calibration,
         camera,
         degradation,
         error_types,
@@ -57,6 +58,7 @@ def all_sections(scope: Scope) -> tuple[Section, ...]:
         degradation.degradation,
         error_types.error_types,
         camera.object_errors,
+        calibration.calibration,
         styles.sequences,
         people.detection_rates,
         people.predicted,

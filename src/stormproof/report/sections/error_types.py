@@ -12,6 +12,7 @@ from stormproof.core.table import Cell, Table
 from stormproof.metrics.coco import MASKS
 from stormproof.metrics.error_types import SPECIAL, TYPES
 from stormproof.metrics.grid import Score, mean
+from stormproof.metrics.lrp import PARTS
 from stormproof.metrics.metric import ratio
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
 from stormproof.report.sections import Scope, all_levels
@@ -24,6 +25,7 @@ WORDS = {
     "Both": "detections wrong in class and place", "Bkg": "detections of nothing", "Miss": "missed objects",
 }  # fmt: skip
 _KINDS = (*TYPES, *SPECIAL)
+_LRP = [f"{which}{part}" for which in ("oLRP", "LRP") for part in PARTS]
 _NAMED = 3  # corruptions that the text is about
 _TEXT = (
     "Every wrong detection has one type (TIDE, Bolya et al. 2020), and what a type costs is the AP50 gained "
@@ -53,6 +55,7 @@ def error_types(scope: Scope) -> Section | None:
         ]
         for words, unit in (("dAP {}", 100.0), ("{} per image", 1.0))
     )
+    lrp = [row for run in scope.runs if "oLRP" in run.cells for row in _rows(run, run.name, _LRP, 100.0)]
     columns = ("run", "corruption", *_KINDS)
     return Section(
         "error-types",
@@ -66,6 +69,12 @@ def error_types(scope: Scope) -> Section | None:
                 "false positives. FN: all objects not found.",
             ),
             Table("error-counts", "Errors per image", columns, counts, digits=2),
+            Table(
+                "lrp", "Localisation-recall-precision error (%)", ("run", "corruption", *_LRP), lrp,
+                note="oLRP: at the best score threshold of each class and condition. LRP: at the thresholds "
+                "that are best on clean images. Loc: 1 − IoU of what was found; FP: 1 − precision; FN: 1 − "
+                "recall.",
+            ),
         ),
         short="What goes wrong",
     )  # fmt: skip

@@ -1,0 +1,264 @@
+"""Localisation-recall-precision error (Oksuz et al. 2018, 2021): one number for misses, false positives and
+how loosely boxes fit, at one score threshold.
+
+    LRP = (Σ over hits (1 − IoU) / (1 − τ) + false positives + misses) / (hits + false positives + misses)
+
+τ is 0.5. Its parts are 1 − IoU over hits (Loc), 1 − precision (FP) and 1 − recall (FN). oLRP is the least LRP
+of a class over score thresholds, each condition with its own best ones. LRP here keeps the thresholds that
+are best on the clean images, as a deployed detector does. Both are means over classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stormproof.core.kernels import kernel
+from stormproof.core.sample import Bools, Floats, Ints
+from stormproof.metrics.cocomatching import class_overlaps
+from stormproof.metrics.matching import by_class_and_image
+from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric
+from stormproof.metrics.ordering import by_falling_score
+from stormproof.metrics.precision import in_lanes
+from stormproof.metrics.records import Detections, DetectionTruth
+
+if TYPE_CHECKING:
+    from stormproof.metrics.cells import Objects
+
+TAU = 0.5
+_CAP = 100  # detections per image and class, as in COCO
+PARTS = ("", " Loc", " FP", " FN")
+
+
+@dataclass(frozen=True, eq=False)
+class Located:
+    """Detections with how well they fit the object they found, class by class and by falling score.
+
+    Best score first, a detection takes the free object of its class that it overlaps most, with an IoU of
+    `tau` or more and above 0. `overlap` is that IoU, 0 where it found none. Detections that found a crowd or
+    an ignored object instead are not among them.
+    """
+
+    image: Ints
+    label: Ints
+    score: Floats
+    overlap: Floats
+    truth_image: Ints  # of the objects that count
+    truth_label: Ints
+    falling: Ints  # the detections by falling score over all classes
+    classes: int
+    tau: float
+
+    @property
+    def hit(self) -> Bools:
+        return self.overlap > 0
+
+    @cached_property
+    def tables(self) -> tuple[Any, ...]:
+        """What loops read: detections and objects with where each class begins."""
+        order = np.argsort(self.truth_label, kind="stable")
+        return (
+            self.image.astype(np.int32), self.score, self.overlap, _starts(self.label, self.classes),
+            self.truth_image[order].astype(np.int32), _starts(self.truth_label, self.classes),
+        )  # fmt: skip
+
+    def of_images(self, chosen: Ints, images: int) -> Located:
+        """The same of some images, which may come twice, numbered as chosen."""
+        places: list[list[int]] = [[] for _ in range(images)]
+        for place, image in enumerate(chosen.tolist()):
+            places[image].append(place)
+        times = np.array([len(each) for each in places])
+        flat = np.array([place for each in places for place in each], np.int64)
+        first = np.concatenate([[0], np.cumsum(times)])
+
+        def copied(owner: Ints) -> tuple[Ints, Ints]:
+            entries = np.repeat(np.arange(len(owner)), times[owner])
+            within = np.arange(len(entries)) - np.repeat(np.cumsum(times[owner]) - times[owner], times[owner])
+            return entries, flat[first[owner[entries]] + within]
+
+        said, image = copied(self.image)
+        own, truth_image = copied(self.truth_image)
+        return Located(
+            image, self.label[said], self.score[said], self.overlap[said], truth_image, self.truth_label[own],
+            by_falling_score(self.score[said]), self.classes, self.tau,
+        )  # fmt: skip
+
+    def optimal(self, weights: Weights) -> Floats:
+        """oLRP, its three parts and the threshold that has it, by replicate and class: replicates × 5 × n.
+
+        Without a hit oLRP and its FN are 1, the rest NaN; all are NaN where there is no object.
+        """
+        held: tuple[Weights, Floats] | None = self.__dict__.get("_optimal")
+        if held is None or held[0] is not weights:  # every condition of a run asks with the same weights
+            best: Any = _optimal
+
+            def some(_: slice, block: Weights, side_by_side: tuple[int, ...], out: Floats) -> None:
+                best(*self.tables, self.tau, block, side_by_side, out)
+
+            held = (weights, in_lanes(weights, some, (5, self.classes)))
+            self.__dict__["_optimal"] = held
+        return held[1]
+
+    def at(self, thresholds: Floats, weights: Weights) -> Floats:
+        """LRP and its parts of the detections at or above thresholds by replicate and class.
+
+        A class without a threshold (NaN) says nothing.
+        """
+        fixed: Any = _at
+
+        def some(rows: slice, block: Weights, side_by_side: tuple[int, ...], out: Floats) -> None:
+            lanes = np.full((self.classes, len(side_by_side)), np.nan)
+            lanes[:, : len(thresholds[rows])] = thresholds[rows].T
+            fixed(*self.tables, self.tau, lanes, block, side_by_side, out)
+
+        return in_lanes(weights, some, (4, self.classes))
+
+
+def locate(truth: DetectionTruth, found: Detections, tau: float) -> Located:
+    """Which object each detection found, and how well it fits."""
+    groups = by_class_and_image(truth, found)
+    overlap = np.zeros(len(groups.detections))
+    excused = np.zeros(len(groups.detections), np.bool_)
+    _locate(
+        groups.starts, groups.offsets, class_overlaps(truth, found), truth.excused[groups.truths], tau,
+        overlap, excused,
+    )  # fmt: skip
+    where = np.empty_like(groups.detections)
+    where[groups.detections] = np.arange(len(where))
+    order = where[groups.by_class]
+    order = order[~excused[order]]
+    source, counting = groups.detections[order], np.flatnonzero(~truth.excused)
+    where[:] = -1
+    where[source] = np.arange(len(source))
+    falling = where[found.order]
+    return Located(
+        found.image[source], found.labels[source], found.scores[source], overlap[order],
+        truth.image[counting], truth.labels[counting], falling[falling >= 0], len(truth.classes), tau,
+    )  # fmt: skip
+
+
+def _starts(labels: Ints, classes: int) -> Ints:
+    return np.concatenate([[0], np.cumsum(np.bincount(labels, minlength=classes))])
+
+
+_WORDS = {
+    "": "localisation-recall-precision error", " Loc": "1 − IoU of what was found", " FP": "1 − precision",
+    " FN": "1 − recall",
+}  # fmt: skip
+
+
+@metric(
+    "boxes",
+    *(Measure(f"oLRP{part}", f"{_WORDS[part]}, best threshold", "errors", False) for part in PARTS),
+    *(Measure(f"LRP{part}", f"{_WORDS[part]}, clean threshold", "errors", False) for part in PARTS),
+)
+def _lrp(objects: Objects, weights: Weights) -> Scored:
+    best = objects.located.optimal(weights)
+    tuned = objects.located if objects.tuned is None else objects.tuned.located
+    fixed = objects.located.at(tuned.optimal(weights)[:, 4], weights)
+    numbers = {f"oLRP{part}": mean_of_known(best[:, k]) for k, part in enumerate(PARTS)}
+    numbers |= {f"LRP{part}": mean_of_known(fixed[:, k]) for k, part in enumerate(PARTS)}
+    return Scored(numbers, {"oLRP": best[:, 0]})
+
+
+@kernel
+def _locate(
+    starts: Any, offsets: Any, overlaps: Any, crowd: Any, tau: Any, out: Any, excused: Any
+) -> None:  # fmt: skip
+    """COCO's rule at one threshold: objects that count come first, a crowd takes what is left."""
+    taken = np.zeros(len(crowd), np.bool_)
+    for g in range(len(starts)):
+        t0, t1, d0, d1 = starts[g]
+        for d in range(d0, d1):
+            if d - d0 >= _CAP:
+                excused[d] = True
+                continue
+            row = offsets[g] + (d - d0) * (t1 - t0) - t0
+            best, at = 0.0, -1
+            for t in range(t0, t1):
+                common = overlaps[row + t]
+                if not crowd[t] and not taken[t] and common > 0 and common >= tau and common >= best:
+                    best, at = common, t
+            if at >= 0:
+                taken[at] = True
+                out[d] = best
+                continue
+            for t in range(t0, t1):
+                if crowd[t] and overlaps[row + t] > 0 and overlaps[row + t] >= tau:
+                    excused[d] = True
+
+
+@kernel
+def _optimal(
+    image: Any, score: Any, overlap: Any, starts: Any, truth_image: Any, truth_starts: Any, tau: Any,
+    weights: Any, side_by_side: Any, out: Any,
+) -> None:  # fmt: skip
+    width = len(side_by_side)
+    objects, hits, loose, false = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
+    for k in range(len(starts) - 1):
+        objects[:], hits[:], loose[:], false[:] = 0.0, 0.0, 0.0, 0.0
+        for i in range(truth_starts[k], truth_starts[k + 1]):
+            for lane in range(width):
+                objects[lane] += weights[truth_image[i], lane]
+        out[:, k, :] = np.nan
+        for lane in range(width):
+            if objects[lane] > 0:
+                out[0, k, lane], out[3, k, lane] = 1.0, 1.0
+        for i in range(starts[k], starts[k + 1]):
+            last = i + 1 == starts[k + 1] or score[i + 1] != score[i]  # equal scores come together
+            for lane in range(width):
+                w = np.float64(weights[image[i], lane])
+                if overlap[i] > 0:
+                    hits[lane] += w
+                    loose[lane] += w * (1 - overlap[i])
+                else:
+                    false[lane] += w
+                if not last or hits[lane] == 0 or w == 0:
+                    continue
+                said = hits[lane] + false[lane]
+                lrp = (loose[lane] / (1 - tau) + false[lane] + objects[lane] - hits[lane]) / (
+                    objects[lane] + false[lane]
+                )
+                if lrp < out[0, k, lane] or np.isnan(out[4, k, lane]):
+                    out[0, k, lane] = lrp
+                    out[1, k, lane] = loose[lane] / hits[lane]
+                    out[2, k, lane] = false[lane] / said
+                    out[3, k, lane] = 1 - hits[lane] / objects[lane]
+                    out[4, k, lane] = score[i]
+
+
+@kernel
+def _at(
+    image: Any, score: Any, overlap: Any, starts: Any, truth_image: Any, truth_starts: Any, tau: Any,
+    thresholds: Any, weights: Any, side_by_side: Any, out: Any,
+) -> None:  # fmt: skip
+    width = len(side_by_side)
+    objects, hits, loose, false = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
+    for k in range(len(starts) - 1):
+        objects[:], hits[:], loose[:], false[:] = 0.0, 0.0, 0.0, 0.0
+        for i in range(truth_starts[k], truth_starts[k + 1]):
+            for lane in range(width):
+                objects[lane] += weights[truth_image[i], lane]
+        for i in range(starts[k], starts[k + 1]):
+            for lane in range(width):
+                if score[i] >= thresholds[k, lane]:
+                    w = np.float64(weights[image[i], lane])
+                    if overlap[i] > 0:
+                        hits[lane] += w
+                        loose[lane] += w * (1 - overlap[i])
+                    else:
+                        false[lane] += w
+        for lane in range(width):
+            out[:, k, lane] = np.nan
+            if objects[lane] == 0:
+                continue
+            lost = objects[lane] - hits[lane]
+            out[0, k, lane] = (loose[lane] / (1 - tau) + false[lane] + lost) / (objects[lane] + false[lane])
+            out[3, k, lane] = lost / objects[lane]
+            if hits[lane] > 0:
+                out[1, k, lane] = loose[lane] / hits[lane]
+            if hits[lane] + false[lane] > 0:
+                out[2, k, lane] = false[lane] / (hits[lane] + false[lane])

@@ -1,0 +1,131 @@
+"""Can scores be trusted: reliability diagrams clean against corrupted, calibration errors, and the threshold
+that would keep precision."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import fmean
+
+import numpy as np
+
+from stormproof.core.condition import Condition
+from stormproof.core.table import Cell, Table
+from stormproof.report.elements import Axis, Figure, Kind, Row, Section
+from stormproof.report.sections import Scope, all_levels
+from stormproof.results.scores import Scores
+
+COLUMNS = {  # and what they are printed in
+    "D-ECE": 100.0, "LaECE0": 100.0, "LaACE0": 100.0, "precision": 100.0, "safe threshold": 100.0,
+    "safe recall": 100.0,
+}  # fmt: skip
+PERFECT = "as said"
+_CLEAR = 0.02  # of scores: a difference from precision that is worth a word
+_TEXT = (
+    "A score of 0.8 is a promise that four of five such boxes are right. The diagram sets the share that is "
+    "right (IoU 0.5, all classes) against the score; below the diagonal a model is too sure of itself. D-ECE "
+    "is the mean distance from the diagonal of boxes scored 0.3 or more; LaECE0 and LaACE0 ask that scores "
+    "say how well boxes fit, too. The safe threshold is the lowest score from which precision is what it is "
+    "on clean images from 0.3 on; a dash: no threshold reaches it."
+)
+
+
+def calibration(scope: Scope) -> Section | None:
+    """What scores are worth under every condition."""
+    runs = [run for run in scope.runs if "D-ECE" in run.cells]
+    if not runs:
+        return None
+    said = [worth(run, name=run.name if len(runs) > 1 else "") for run in runs]
+    rows = [row for run in runs for row in _rows(run)]
+    return Section(
+        "calibration",
+        "Can scores be trusted?",
+        " ".join(filter(None, (*said, _TEXT))),
+        (_diagram(runs),),
+        (Table("calibration", "Calibration and thresholds (in %)", ("run", "corruption", *COLUMNS), rows),),
+        short="Scores",
+    )
+
+
+def worth(run: Scores, *, name: str = "") -> str:
+    """How far scores are off when clean and under the corruption that is worst for them, and what that asks
+    of a threshold."""
+    means = {
+        corruption: fmean(run.score("D-ECE", str(c)) for c in levels)
+        for corruption, levels in all_levels(run.corrupted).items()
+    }
+    known = {corruption: value for corruption, value in means.items() if math.isfinite(value)}
+    clean = run.score("D-ECE")
+    if not known or not math.isfinite(clean):
+        return ""
+    worst = max(known, key=lambda each: known[each])
+    hardest = all_levels(run.corrupted)[worst][-1]
+    whose = f"{name}: scores" if name else "Scores"
+    said = (
+        f"{whose} are off by {100 * clean:.1f} points on clean images and by {100 * known[worst]:.1f} under "
+        f"{worst.replace('_', ' ')}, the worst{_leaning(run, str(hardest))}."
+    )
+    return f"{said} {_needed(run, hardest)}".strip()
+
+
+def _leaning(run: Scores, text: str) -> str:
+    """Whether scores promise too much or too little."""
+    found = run.reliability.get(text)
+    if not found:
+        return ""
+    count, score, right = (
+        np.nan_to_num(np.array(found[key], float)) for key in ("detections", "score", "precision")
+    )
+    if not count.sum():
+        return ""
+    gap = float((count * (score - right)).sum() / count.sum())
+    return f", where they promise too {'much' if gap > 0 else 'little'}" if abs(gap) >= _CLEAR else ""
+
+
+def _needed(run: Scores, condition: Condition) -> str:
+    text = str(condition)
+    now, before = run.score("safe threshold", text), run.score("safe threshold")
+    precision, level = run.score("precision", text), run.score("precision")
+    if not math.isfinite(level) or not math.isfinite(before) or precision >= level:
+        return ""
+    if not math.isfinite(now):
+        return f"Under {text} no threshold keeps the clean precision of {100 * level:.0f} %."
+    recall = f"{100 * run.score('safe recall'):.0f} % to {100 * run.score('safe recall', text):.0f} %"
+    return (
+        f"To keep the clean precision of {100 * level:.0f} % under {text}, boxes must score "
+        f"{now:.2f} or more, and the share of objects found falls from {recall}."
+    )
+
+
+def _diagram(runs: Sequence[Scores]) -> Figure:
+    rows: list[Row] = []
+    for run in runs:
+        pick = {"pick": (run.name,)} if len(runs) > 1 else {}
+        for corruption, levels in all_levels(run.corrupted).items():
+            rows += [{"x": x, "y": x, "series": PERFECT, "panel": corruption, **pick} for x in (30.0, 100.0)]
+            chosen = levels if len(levels) < 3 else (levels[0], levels[len(levels) // 2], levels[-1])
+            for text, name in (("clean", "clean"), *((str(c), _level(c)) for c in chosen)):
+                found = run.reliability.get(text, {})
+                rows += [
+                    {"x": 100 * x, "y": 100 * y, "series": name, "panel": corruption, **pick}
+                    for x, y in zip(found.get("score", ()), found.get("precision", ()), strict=True)
+                ]
+    return Figure(
+        "reliability", "Share of boxes that are right against their score", Kind.LINES, Axis("score (%)"),
+        Axis("right at IoU 0.5 (%)", percent=True), rows, series="severity", panel="corruption",
+        pick=("Run",) if len(runs) > 1 else (),
+        note="Boxes scored 0.3 or more in bins of 0.1; a bin of few boxes is uncertain.",
+    )  # fmt: skip
+
+
+def _level(condition: Condition) -> str:
+    return f"{condition.severity:g}" if condition.severity is not None else "corrupted"
+
+
+def _rows(run: Scores) -> list[tuple[Cell, ...]]:
+    """Means over the conditions of each corruption."""
+    levels = {name: [str(c) for c in held] for name, held in all_levels(run.corrupted).items()}
+    return [
+        (run.name, head, *(u * fmean(run.score(name, text) for text in texts) for name, u in COLUMNS.items()))
+        for head, texts in {"clean": ["clean"], **levels}.items()
+    ]

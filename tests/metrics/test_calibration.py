@@ -1,0 +1,214 @@
+"""Calibration and LRP against their definitions, written out plainly, and against other packages."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from crowds import crowded_set, repeated
+
+from stormproof.core.sample import Instances, Prediction
+from stormproof.metrics.calibration import BINS, FINE, LEAST, Tuned, d_ece, fit_errors, reliability
+from stormproof.metrics.cells import Objects
+from stormproof.metrics.cocomatching import match_boxes
+from stormproof.metrics.lrp import PARTS, locate
+from stormproof.metrics.records import Detections, DetectionTruth
+
+
+@pytest.fixture(scope="module")
+def crowded():
+    return crowded_set(20, np.random.default_rng(4))
+
+
+def one(truth):
+    return np.ones((1, len(truth.ids)))
+
+
+def test_hits_are_cocos(crowded):
+    truth, found = crowded
+    matches, located = match_boxes(truth, found), locate(truth, found, 0.5)
+    excused = (matches.excused[:, 0] & 1).astype(bool)
+    assert np.array_equal(matches.score[~excused], located.score)
+    assert np.array_equal((matches.hit[:, 0] & 1).astype(bool)[~excused], located.hit)
+
+
+def test_d_ece_by_hand(crowded):
+    truth, found = crowded
+    located = locate(truth, found, 0.5)
+    gap = total = 0.0
+    edges = np.linspace(0, 1, BINS + 1)
+    for low, high in pairwise(edges):
+        inside = (located.score > low) & (located.score <= high) & (located.score >= LEAST)
+        if inside.any():
+            gap += inside.sum() * abs(located.score[inside].mean() - located.hit[inside].mean())
+        total += inside.sum()
+    counts = reliability(located, one(truth), len(truth.ids))
+    assert d_ece(counts)[0] == pytest.approx(gap / total, abs=1e-12)
+
+
+def test_d_ece_is_hotcocos(crowded):
+    """hotcoco calls it ECE; its bins begin with their lower edge, which no score here is on."""
+    from hotcoco import COCO, COCOeval
+
+    truth, found = crowded
+    loud = found.scores >= LEAST
+    plain = DetectionTruth(
+        truth.ids, truth.classes, truth.image, truth.boxes, truth.labels, np.zeros(len(truth), bool),
+        truth.ignore, truth.area, truth.masks,
+    )  # fmt: skip
+    few = Detections(*(column[loud] for column in (found.image, found.boxes, found.scores, found.labels)))
+    few.scores[:] = np.round(few.scores, 3) + 1e-4
+    ours = d_ece(reliability(locate(plain, few, 0.5), one(truth), len(truth.ids)))[0]
+    annotations = {
+        "images": [{"id": int(name), "height": 900, "width": 900} for name in truth.ids],
+        "categories": [{"id": k + 1, "name": name} for k, name in enumerate(truth.classes)],
+        "annotations": [
+            {
+                "id": i + 1, "image_id": int(truth.image[i]) + 1, "category_id": int(truth.labels[i]) + 1,
+                "bbox": _xywh(truth.boxes[i]), "area": float(truth.area[i]), "iscrowd": 0,
+            }
+            for i in range(len(truth))
+        ],
+    }  # fmt: skip
+    said = [
+        {
+            "image_id": int(few.image[i]) + 1, "category_id": int(few.labels[i]) + 1,
+            "bbox": _xywh(few.boxes[i]), "score": float(few.scores[i]),
+        }
+        for i in range(len(few))
+    ]  # fmt: skip
+    index = COCO(annotations)
+    run = COCOeval(index, index.load_res(said), "bbox")
+    run.evaluate()
+    assert ours == pytest.approx(run.calibration(n_bins=BINS, iou_threshold=0.5)["ece"], abs=1e-9)
+
+
+def _xywh(box):
+    return [float(box[0]), float(box[1]), float(box[2] - box[0]), float(box[3] - box[1])]
+
+
+def best_lrp(located, label, tau=0.5):
+    """LRP, parts and threshold of a class, every threshold tried."""
+    objects = int((located.truth_label == label).sum())
+    mine = located.label == label
+    tried = []
+    for threshold in np.unique(located.score[mine])[::-1]:
+        kept = mine & (located.score >= threshold)
+        overlaps = located.overlap[kept & located.hit]
+        hits, false = len(overlaps), int((kept & ~located.hit).sum())
+        if hits:
+            lrp = ((1 - overlaps).sum() / (1 - tau) + false + objects - hits) / (objects + false)
+            tried.append((lrp, (1 - overlaps).mean(), false / (hits + false), 1 - hits / objects, threshold))
+    return min(tried)
+
+
+@pytest.mark.parametrize("tau", [0.5, 0.0])
+def test_olrp_by_hand(crowded, tau):
+    truth, found = crowded
+    located = locate(truth, found, tau)
+    best = located.optimal(one(truth))[0]
+    for label in range(5):
+        assert best[:, label] == pytest.approx(best_lrp(located, label, tau), abs=1e-12)
+    fixed = located.at(best[4][None], one(truth))[0]
+    assert fixed == pytest.approx(best[:4], abs=1e-12)
+
+
+def test_lrp_of_two_boxes():
+    """Two cats, one found with IoU 0.8 and one missed, and a box of nothing that scores less."""
+    truth = DetectionTruth.of([("a", Instances([[0, 0, 10, 10], [50, 0, 60, 10]], [0, 0]))], ["cat", "dog"])
+    said = {"a": Prediction([[0, 0, 10, 8], [80, 0, 90, 10]], [0.9, 0.6], [0, 0])}
+    located = locate(truth, Detections.of(said, truth), 0.5)
+    lrp, loc, fp, fn, threshold = located.optimal(one(truth))[0, :, 0]
+    assert (lrp, loc, fp, fn, threshold) == pytest.approx(((0.2 / 0.5 + 0 + 1) / 2, 0.2, 0.0, 0.5, 0.9))
+    lower = located.at(np.full((1, 2), 0.5), one(truth))[0]
+    assert lower[:, 0] == pytest.approx([(0.4 + 1 + 1) / 3, 0.2, 0.5, 0.5])
+    assert np.isnan(lower[:, 1]).all()  # there is no dog
+    nothing = located.at(np.full((1, 2), math.nan), one(truth))[0]
+    assert nothing[0, 0] == nothing[3, 0] == 1.0  # no threshold: nothing is said
+
+
+def test_a_class_without_a_hit():
+    truth = DetectionTruth.of([("a", Instances([[0, 0, 10, 10]], [0]))], ["cat"])
+    said = {"a": Prediction([[80, 0, 90, 10]], [0.9], [0])}
+    best = locate(truth, Detections.of(said, truth), 0.5).optimal(one(truth))[0, :, 0]
+    assert best[[0, 3]].tolist() == [1.0, 1.0]
+    assert np.isnan(best[[1, 2, 4]]).all()
+
+
+def test_laece_and_laace_by_hand(crowded):
+    truth, found = crowded
+    touching = locate(truth, found, 0.0)
+    thresholds = touching.optimal(one(truth))[:, 4]
+    errors = fit_errors(touching, thresholds, one(truth))[0]
+    edges = np.linspace(0, 1, FINE + 1)
+    for label in range(5):
+        mine = (touching.label == label) & (touching.score >= thresholds[0, label])
+        score, overlap = touching.score[mine], touching.overlap[mine]
+        total = 0.0
+        for low, high in pairwise(edges):
+            inside = (score > low) & (score <= high)
+            if inside.any():
+                right = overlap[inside] > 0
+                target = right.mean() * (overlap[inside][right].mean() if right.any() else 0.0)
+                total += inside.mean() * abs(score[inside].mean() - target)
+        assert errors[0, label] == pytest.approx(total, abs=1e-12)
+        assert errors[1, label] == pytest.approx(np.abs(score - overlap).mean(), abs=1e-12)
+
+
+def test_a_box_without_any_overlap_takes_no_object():
+    """The better scored box lies elsewhere: the other one still finds the cat."""
+    truth = DetectionTruth.of([("a", Instances([[0, 0, 10, 10]], [0]))], ["cat"])
+    said = {"a": Prediction([[80, 0, 90, 10], [0, 0, 10, 9]], [0.9, 0.8], [0, 0])}
+    assert locate(truth, Detections.of(said, truth), 0.0).overlap.tolist() == pytest.approx([0.0, 0.9])
+
+
+def scores_of(truth, found, clean):
+    tuned = Tuned(locate(truth, clean, 0.5), locate(truth, clean, 0.0))
+    numbers = Objects(truth, found, tuned=tuned).scored(one(truth)).numbers
+    return {name: float(values[0]) for name, values in numbers.items()}
+
+
+def test_the_threshold_that_keeps_precision():
+    """Clean: both boxes are right. Corrupted: a wrong one scores 0.5, so precision needs more than that."""
+    objects = [[0, 0, 10, 10], [50, 0, 60, 10]]
+    truth = DetectionTruth.of([("a", Instances(objects, [0, 0]))], ["cat"])
+    clean = Detections.of({"a": Prediction(objects, [0.9, 0.8], [0, 0])}, truth)
+    said = Prediction([[0, 0, 10, 10], [80, 0, 90, 10], [50, 0, 60, 10]], [0.7, 0.5, 0.4], [0, 0, 0])
+    before, after = (scores_of(truth, each, clean) for each in (clean, Detections.of({"a": said}, truth)))
+    assert (before["precision"], before["safe threshold"], before["safe recall"]) == (1.0, 0.8, 1.0)
+    assert after["precision"] == pytest.approx(2 / 3)
+    assert (after["safe threshold"], after["safe recall"]) == (0.7, 0.5)
+    lost = Detections.of({"a": Prediction([[80, 0, 90, 10]], [0.9], [0])}, truth)
+    assert math.isnan(scores_of(truth, lost, clean)["safe threshold"])  # no threshold does
+
+
+def test_thresholds_stay_those_of_clean_images():
+    """Scores that fall below the clean threshold are no longer said: LRP is 1, oLRP finds a lower one."""
+    truth = DetectionTruth.of([("a", Instances([[0, 0, 10, 10]], [0]))], ["cat"])
+    clean, dim = (
+        Detections.of({"a": Prediction([[0, 0, 10, 10]], [score], [0])}, truth) for score in (0.9, 0.4)
+    )
+    found = scores_of(truth, dim, clean)
+    assert (found["LRP"], found["oLRP"]) == (1.0, 0.0)
+    assert math.isnan(found["LaECE0"])
+    assert scores_of(truth, clean, clean)["LaECE0"] == pytest.approx(0.1)
+
+
+def test_weights_are_images_seen_so_often(crowded):
+    truth, found = crowded
+    times = np.random.default_rng(0).integers(0, 3, len(truth.ids))
+    weights = np.stack([np.ones(len(times)), times])
+    clean = Detections(found.image, found.boxes, np.sqrt(found.scores), found.labels)
+    cell = Objects(truth, found, tuned=Tuned(locate(truth, clean, 0.5), locate(truth, clean, 0.0)))
+    scored = cell.scored(weights).numbers
+    wide_truth, wide_found = repeated(truth, found, times)
+    _, wide_clean = repeated(truth, clean, times)
+    tuned = Tuned(locate(wide_truth, wide_clean, 0.5), locate(wide_truth, wide_clean, 0.0))
+    wide = Objects(wide_truth, wide_found, tuned=tuned).scored(one(wide_truth)).numbers
+    again = cell.repeated(times).scored(one(wide_truth)).numbers
+    calibration = ("D-ECE", "LaECE0", "LaACE0", "precision", "safe threshold", "safe recall")
+    for name in (*calibration, *(f"{which}{part}" for which in ("oLRP", "LRP") for part in PARTS)):
+        assert scored[name][1] == pytest.approx(wide[name][0], abs=1e-12), name
+        assert scored[name][1] == pytest.approx(again[name][0], abs=1e-12), name
