@@ -169,6 +169,24 @@ class Rows:
         ]
         return [rate for rate, _ in pairs], [false for _, false in pairs]
 
+    def reliability(self, condition: str) -> dict[int, tuple[float, float, int]]:
+        """Mean score, share that is right at IoU 0.5 and number of boxes, by tenths of the score from 0.3."""
+        bins: dict[int, list[tuple[float, bool]]] = {}
+        for image in self.by_condition[condition].values():
+            free = list(range(len(image.truths)))
+            for box, label, score in zip(image.boxes, image.said, image.scores, strict=True):
+                own = [i for i in free if image.labels[i] == label]
+                best = max(own, key=lambda i: overlap(image.truths[i], box), default=None)
+                hit = best is not None and overlap(image.truths[best], box) >= 0.5
+                if hit and best is not None:
+                    free.remove(best)
+                if score >= 0.3:
+                    bins.setdefault(next(k for k in range(1, 11) if score <= k / 10), []).append((score, hit))
+        return {
+            k: (float(np.mean([s for s, _ in held])), float(np.mean([h for _, h in held])), len(held))
+            for k, held in sorted(bins.items())
+        }
+
     def adr(self, condition: str) -> float:
         return float(np.mean([self.rates(condition, iou)[0] for iou in OVERLAPS]))
 

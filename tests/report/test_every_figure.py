@@ -304,6 +304,22 @@ def test_detection_rates(views, rows, cells, scored) -> None:
         assert scored[name].cells["ADR"] == pytest.approx(row)
 
 
+@of("reliability")
+def test_reliability(views, rows, scored) -> None:
+    drawn = next(f for f in views[0].figures() if f.id == "reliability").rows
+    for name, own in rows.items():
+        for series, text in (("clean", "clean"), ("3", "fog@3")):
+            expected = own.reliability(text)
+            marks = [r for r in drawn if (r["pick"], r["panel"], r["series"]) == ((name,), "fog", series)]
+            shown = [(r["x"], r["y"]) for r in marks]
+            assert shown == [pytest.approx((100 * x, 100 * y)) for x, y, _ in expected.values()]
+            gap = sum(n * abs(x - y) for x, y, n in expected.values())
+            count = sum(n for _, _, n in expected.values())
+            error = gap / count if count else np.nan
+            assert scored[name].score("D-ECE", text) == pytest.approx(error, nan_ok=True)
+    assert sum(map(len, (own.reliability("clean") for own in rows.values()))) > 3
+
+
 @of("prediction", "weights")
 def test_defocus_is_predicted_from_blur(views, cells) -> None:
     left = {n: np.array([row[t] / row["clean"] for t in LOOSE]) for n, row in cells["ADR"].items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -299,3 +300,20 @@ def test_score_says_intervals_and_marks_estimates(run, tmp_path):
     assert not (tmp_path / "part" / "scores").exists()
     run_it(make_config(config))
     assert "ESTIMATE" not in RUNNER.invoke(app, ["score", str(tmp_path / "part")]).stdout
+
+
+@pytest.mark.parametrize("metric", ["Miss share", "dAP Bkg", "D-ECE", "LaECE0", "oLRP", "LRP FN"])
+def test_what_goes_wrong_can_be_required(scores: Scores, metric: str) -> None:
+    known = (c for c in scores.conditions if math.isfinite(scores.interval(c, metric).se))
+    condition = next(known)  # the toy model says nothing loud in dense fog
+    value = scores.score(metric, condition)
+    loose, tight = (
+        parse({"id": "R1", "metric": metric, "condition": condition, "at_most": at_most}, "here")
+        for at_most in (0.999, 0.0)
+    )
+    for requirement in (loose, tight):
+        (verdict,) = judge([requirement], scores)
+        assert verdict.interval.estimate == value
+        assert verdict.margin == pytest.approx(requirement.threshold - value)
+    with pytest.raises(InvalidOption, match=f"{metric} is an error, less is better; use at_most"):
+        parse({"id": "R1", "metric": metric, "condition": "fog@3", "at_least": 0.5}, "here")

@@ -5,6 +5,8 @@
       - {id: R2, metric: rPC, suite: imagenet-c, at_least: 0.55}
       - {id: R3, metric: mIoU, condition: "gaussian_noise@2", at_most_loss: 0.10}
       - {id: R4, metric: mPC, of: AP50, at_most_drop: 0.01}
+      - {id: R5, metric: Miss share, condition: "fog@3", at_most: 0.3}
+      - {id: R6, metric: D-ECE, condition: clean, at_most: 0.1}
 
 A metric is a measure under a condition, or an aggregate (P, mPC, rPC, mCE) of a measure over a suite or the
 whole run. `at_most_loss` is against the clean score, `at_most_drop` against the baseline's value. Thresholds

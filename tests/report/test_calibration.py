@@ -1,0 +1,56 @@
+"""What the page says about the scores of hand-made runs."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from report.conftest import toy_scores
+from stormproof.report.sections.calibration import COLUMNS, PERFECT, worth
+from stormproof.report.view import make_view
+from stormproof.results.scores import Scores
+
+CONDITIONS = ("clean", "fog@1", "fog@5", "snow@3")
+
+
+def scored(name: str = "net", *, threshold: float = 0.55) -> Scores:
+    """Fog makes scores far too high."""
+    cells = {measure: dict.fromkeys(CONDITIONS, 0.1) for measure in COLUMNS}
+    cells["AP"] = {"clean": 0.6, "fog@1": 0.5, "fog@5": 0.3, "snow@3": 0.2}
+    cells["D-ECE"] |= {"clean": 0.05, "fog@1": 0.1, "fog@5": 0.3}
+    cells["precision"] |= {"clean": 0.8, "fog@5": 0.6}
+    cells["safe threshold"] |= {"clean": 0.3, "fog@5": threshold}
+    cells["safe recall"] |= {"clean": 0.7, "fog@5": 0.4}
+    bins = {"score": [0.35, 0.85], "precision": [0.3, 0.8], "low": [], "high": [], "detections": [10.0, 30.0]}
+    return toy_scores(
+        name, cells=cells, conditions=CONDITIONS,
+        reliability={"clean": bins, "fog@5": {**bins, "precision": [0.1, 0.5]}},
+    )  # fmt: skip
+
+
+def test_the_sentence_names_the_worst_and_what_it_asks_of_a_threshold() -> None:
+    assert worth(scored()) == (
+        "Scores are off by 5.0 points on clean images and by 20.0 under fog, the worst, where they promise "
+        "too much. To keep the clean precision of 80 % under fog@5, boxes must score 0.55 or more, and the "
+        "share of objects found falls from 70 % to 40 %."
+    )
+
+
+def test_no_threshold_may_keep_precision() -> None:
+    said = worth(scored(threshold=math.nan), name="net")
+    assert said.startswith("net: scores are off by 5.0")
+    assert said.endswith("Under fog@5 no threshold keeps the clean precision of 80 %.")
+
+
+def test_the_diagram_shows_clean_against_corrupted() -> None:
+    section = next(each for each in make_view([scored()]).sections if each.id == "calibration")
+    fog = [row for row in section.figures[0].rows if row["panel"] == "fog"]
+    assert [(r["x"], r["y"]) for r in fog if r["series"] == "5"] == [(35.0, 10.0), (85.0, 50.0)]
+    assert {row["series"] for row in fog} == {PERFECT, "clean", "5"}  # fog@1 has no detections
+    table = {row[1]: row[2:] for row in section.tables[0].rows}
+    assert table["fog"][list(COLUMNS).index("D-ECE")] == pytest.approx(20.0)
+
+
+def test_runs_without_scores_of_boxes_have_no_section() -> None:
+    assert all(section.id != "calibration" for section in make_view([toy_scores()]).sections)
