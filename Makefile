@@ -103,6 +103,8 @@ site: $(VENV)/.site  ## the documentation as a site, in site/; a broken link fai
 	$(PYTHON) -m venv .bench-venv
 	.bench-venv/bin/pip install --quiet --disable-pip-version-check --editable ./networks --editable '.[test,bench]'
 	$(subst $(BIN),.bench-venv/bin,$(HEADLESS))
+	.bench-venv/bin/pip install --quiet --disable-pip-version-check --no-deps --upgrade \
+		--target .bench-venv/fork imagecorruptions-imaug==1.1.5
 	touch $@
 
 bench: .bench-venv/.bench  ## ours beside its peers, in one run
