@@ -124,9 +124,11 @@ def test_a_run_without_a_readable_image_ends_with_an_error(tmp_path: Path, image
         shown = CliRunner().invoke(
             app, [*words, "-c", "fog@2", "--engine", "local", "--out", str(tmp_path / "r")]
         )
-        assert shown.exit_code == 2
-        assert f"Not one of the first {images} image" in shown.stderr
+        assert isinstance(shown.exception, RunError)
+        assert f"Not one of the first {images} image" in str(shown.exception)
         assert "all done" not in shown.stdout
+    with pytest.raises(StoreError, match=r"no image of photos could be read; 0: .*Nothing can be scored"):
+        CliRunner().invoke(app, ["score", str(tmp_path / "r")], catch_exceptions=False)
 
 
 @pytest.mark.parametrize(

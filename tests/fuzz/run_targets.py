@@ -64,7 +64,15 @@ def requirements(dice: random.Random, folder: Path) -> None:
     path.write_bytes(mutate("requirements.yaml", _REQUIREMENTS, dice))
     if dice.random() < 0.1:
         number = dice.choice(
-            (str(10**400), "1e400", "-" + "9" * 400, "[" * 3000, "{a: " * 3000, "0x" + "f" * 400)
+            (
+                str(10**400),
+                "1e400",
+                "-" + "9" * 400,
+                "[" * 3000,
+                "[" * 3000 + "]" * 3000,
+                "{a: " * 3000,
+                "0x" + "f" * 400,
+            )
         )
         path.write_text(f"requirements:\n- {{id: R1, metric: AP, condition: clean, at_least: {number}}}\n")
     read_requirements(path)

@@ -71,6 +71,10 @@ FAIL = {"id": "R2", "metric": "AP", "condition": "fog@3", "at_least": 0.99}
         ({"id": "R", "metrik": "AP", "condition": "clean", "at_least": 0.1}, "metrik"),
         ({"id": "R", "metric": "AP", "condition": "clean", "at_most_loss": 0.1}, "says nothing"),
         ("AP50 >= 0.4", "write {id"),
+        ({"id": "R", "metric": "AP", "condition": "clean", "at_least": 10**400}, "not a number"),
+        ({"id": "R", "metric": "AP", "condition": "clean", "at_most_loss": -(10**400)}, "not a number"),
+        ({"id": "R", "metric": "AP", "condition": "clean", "at_least": float("nan")}, "impossible"),
+        ({"id": "R", "metric": "AP", "condition": "clean", "at_least": float("inf")}, "not a number"),
     ],
 )
 def test_a_mistake_is_named(row, complaint):
@@ -93,7 +97,18 @@ def test_a_misspelt_metric_is_guessed(written, meant):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "requirements: []", "requirements: 3", "other: []", "requirements: [", "- a"]
+    "text",
+    [
+        "",
+        "requirements: []",
+        "requirements: 3",
+        "other: []",
+        "requirements: [",
+        "- a",
+        "requirements: " + "[" * 3000,
+        "requirements: " + "[" * 3000 + "]" * 3000,
+        "requirements:\n- " + "{a: " * 3000 + "}" * 3000,
+    ],
 )
 def test_a_file_that_checks_nothing_is_refused(tmp_path, text):
     path = tmp_path / "requirements.yaml"

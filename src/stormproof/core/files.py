@@ -224,7 +224,11 @@ def read_yaml(path: Path, *, error: Error = DatasetError) -> Any:
         content = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (yaml.YAMLError, ValueError, TypeError, RecursionError, AttributeError) as cause:
         raise file_problem(error, path, f"is not YAML: {' '.join(str(cause).split())}.") from None
-    if _values(content, {}) > MAX_YAML:
+    try:
+        size = _values(content, {})
+    except RecursionError:
+        raise file_problem(error, path, "its lists and mappings are nested too deeply.") from None
+    if size > MAX_YAML:
         raise file_problem(error, path, "its aliases (*name) expand to too many values; write them out.")
     return content
 

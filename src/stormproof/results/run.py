@@ -147,6 +147,12 @@ class Run:
 
         if not self.parts:
             raise StoreError(f"{self.folder} holds no predictions yet; run it first.")
+        if not self.readable:
+            first = "".join("; {image}: {error}".format_map(failure) for failure in self.failures[:1])
+            raise StoreError(
+                f"{self.folder}: no image of {self.record.dataset.name} could be read{first}. Nothing can be "
+                "scored: repair the images and run again."
+            )
         check_parts(self)
         self.dataset  # noqa: B018  another dataset than the run's is refused, even where images are copies
         check_images(self)
