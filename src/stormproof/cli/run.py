@@ -76,7 +76,7 @@ def _announce(plan: Plan) -> None:
     """How the model is run, and what looks wrong in the labels or in its first predictions."""
     from stormproof.engine.plan import label_findings
 
-    console.note(plan.description)
+    console.note(plan.model_description)
     say_findings(label_findings(plan), plan.work.data)
     for remark in plan.remarks:
         console.warn(f"{remark} See: stormproof inspect {shlex.quote(plan.config.model)}")

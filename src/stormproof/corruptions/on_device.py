@@ -176,8 +176,8 @@ def _corrupted(
                 )
                 for i in range(len(part))
             )
-            together: Tensor = torch.cat(list(singles))
-            return together
+            batch: Tensor = torch.cat(list(singles))
+            return batch
 
 
 def _usable(depth: Tensor, user: str) -> Tensor:

@@ -56,7 +56,7 @@ class Plan:
     record: RunRecord
     work: Work
     chunks: range
-    description: str = ""  # how the model will be run, in one line
+    model_description: str = ""  # how the model is run, in one line
     remarks: tuple[str, ...] = ()  # what looks wrong in its first predictions
     doubts: str = ""  # which images have doubtful depth, if a condition needs depth
 
