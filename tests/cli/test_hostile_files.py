@@ -20,6 +20,7 @@ from kills import MODELS
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run as run_it
 
+pytestmark = pytest.mark.slow
 SECONDS = 120  # of a process on a busy machine; a pipe would block for ever
 MEMORY = 6 << 30  # bytes of address space
 
