@@ -34,14 +34,14 @@ def test_a_sequence_in_two_modes(tmp_path: Path) -> None:
 
 def test_trainset_as_yolo(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    asked = ["--mix", "combined", "--format", "yolo", "--out", str(out), "-j", "1"]
+    asked = ["--mix", "combined", "--layout", "yolo", "--out", str(out), "-j", "1"]
     said = CliRunner().invoke(app, ["trainset", WORLD, *asked])
     assert said.exit_code == 0, said.output
     assert len(open_dataset(f"yolo:{out}/data.yaml,split=train")) == 4
 
 
 def test_trainset_of_the_street_as_cityscapes(tmp_path: Path) -> None:
-    asked = ["--mix", "standard", "--format", "cityscapes", "--out", str(tmp_path / "out"), "-j", "1"]
+    asked = ["--mix", "standard", "--layout", "cityscapes", "--out", str(tmp_path / "out"), "-j", "1"]
     said = CliRunner().invoke(app, ["trainset", WORLD, *asked])
     assert said.exit_code == 0, said.output
     assert "no place for objects of class traffic light, stop sign" in said.output

@@ -91,12 +91,25 @@ def test_unknown_outputs_are_named() -> None:
         complete_card(guess_card(strange), {}, "net.onnx", describe_outputs(strange))
 
 
-def test_a_pose_network_is_called_one() -> None:
-    with pytest.raises(ModelError, match="pose"):
-        guess_card(graph(("out", (1, 56, 84)), metadata={"task": "pose"}))
-    fit = plan_fit((64, 64), (64, 64), "stretch")
-    with pytest.raises(ModelError, match="key points"):
-        to_prediction(Candidates(np.ones((1, 4)), np.array([[0.5, 300.0]])), fit, Limits(0.1, 10))
+@pytest.mark.parametrize(
+    ("shape", "metadata", "expected"),
+    [
+        ((1, 56, 84), {"task": "pose", "kpt_shape": "[17, 3]", "names": "{0: 'person'}"}, "yolov8"),
+        ((1, 300, 57), {"kpt_shape": "[17, 3]", "names": "{0: 'person'}"}, "yolov10"),
+        ((1, 56, 84), {}, "yolov8"),
+    ],
+)
+def test_the_boxes_of_a_pose_network_are_read(shape: tuple[int, ...], metadata: dict, expected: str) -> None:
+    card = guess_card(graph(("out", shape), metadata=metadata))
+    assert card["decoder"] == expected
+    assert card["classes"] == ["person"]
+    if expected == "yolov8":
+        assert card["options"] == {"classes": 1}
+        columns = np.zeros((56, 2), np.float32)
+        columns[:5] = [[10, 20], [10, 20], [4, 4], [6, 6], [0.9, 0.2]]
+        columns[5:] = 300  # key points in pixels
+        found = DECODERS["yolov8"].function([columns], (64, 64), classes=1)
+        assert found.scores.shape == (2, 1)
 
 
 def test_an_unknown_option_lists_the_allowed_ones() -> None:
@@ -194,3 +207,20 @@ def test_what_looks_wrong_is_said_with_its_cause() -> None:
     assert "options: {scale: 4}" in check_predictions(cells, [corner, Prediction()], size * 2)[0]
     fine = Prediction(many, np.linspace(0.01, 1, 30), np.arange(30) % 9)
     assert check_predictions(net, [fine], size) == []
+
+
+@pytest.mark.parametrize("decoder", sorted(DECODERS))
+@pytest.mark.parametrize(
+    "shapes", [[(7,)], [(3, 5)], [(2, 3, 4)], [(5, 4), (3, 2, 2)], [(9, 6), (4, 4), (2,), (1,)]]
+)
+def test_outputs_that_do_not_fit_are_refused_in_our_words(
+    decoder: str, shapes: list[tuple[int, ...]]
+) -> None:
+    outputs = [np.full(shape, 0.5, np.float32) for shape in shapes]
+    image = np.zeros((48, 64, 3), np.uint8)
+    said = ""
+    try:
+        network(decoder, ("a", "b"), outputs)([image])
+    except ModelError as error:
+        said = str(error)
+    assert not re.search(r"axes|axis|broadcast|gufunc|matmul|ufunc|index \d+|dimension", said)

@@ -231,7 +231,7 @@ def test_the_verb_writes_and_says_so(tmp_path: Path) -> None:
             "2",
             "--size",
             "64x48",
-            "--format",
+            "--layout",
             "yolo",
             "--out",
             str(tmp_path / "new"),

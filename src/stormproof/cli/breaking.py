@@ -25,7 +25,9 @@ def breaking_point(
     model: Annotated[str, typer.Option(help="As for 'stormproof run'.")],
     data: Annotated[str, typer.Option(help="The dataset, e.g. coco:val.json,images=val2017.")],
     require: Annotated[str, typer.Option(help="A measure and a threshold, e.g. 'AP50>=0.4'.")],
-    out: Annotated[Path, typer.Option(help="The run folder; the same one continues a search.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The run folder; the same one continues a search.")
+    ],
     corruption: Annotated[
         list[str], typer.Option(help="e.g. haze, 'defocus\\[focus=5]', or every one of a suite; repeatable.")
     ],

@@ -11,6 +11,7 @@ import typer
 from stormproof.cli import app, console
 from stormproof.cli.options import (
     Conditions,
+    Layout,
     Seed,
     Workers,
     chosen_conditions,
@@ -47,10 +48,8 @@ def corrupt(
     conditions: Conditions = None,
     seed: Seed = 0,
     workers: Workers = 0,
-    file_format: Annotated[Format, typer.Option("--format", help="File format of the copies.")] = Format.png,
-    layout: Annotated[
-        str | None, typer.Option(help="For a dataset: coco, yolo, voc, cityscapes … Default: its own.")
-    ] = None,
+    file_format: Annotated[Format, typer.Option("--format", help="Of the image files.")] = Format.png,
+    layout: Layout = None,
     overwrite: Annotated[bool, typer.Option(help="Write into a folder that is not empty.")] = False,
     device: Annotated[
         str | None,

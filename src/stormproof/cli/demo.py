@@ -32,7 +32,9 @@ HARDEST = 3  # conditions named per network
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Where the runs go; the same folder continues.")] = Path("demo"),
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Where the runs go; the same folder continues.")
+    ] = Path("demo"),
     full: Annotated[bool, typer.Option("--full", help="Every severity, on 200 scenes; takes hours.")] = False,
     scenes: Annotated[
         int | None, typer.Option(min=1, help="How many scenes of world:test. Default 16, full 200.")
@@ -57,7 +59,7 @@ def demo(
     started = monotonic()
     configs = plan_demo(out, full=full, scenes=scenes, workers=workers)
     found: dict[str, Scores] = {}
-    with stoppable():
+    with stoppable(out):
         _run(list(configs.values()))
         for name in configs:
             found[name] = Run(out / name).score()

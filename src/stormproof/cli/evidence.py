@@ -16,7 +16,7 @@ from stormproof.core.errors import counted
 def evidence(
     run: Run,
     require: Requirements,
-    out: Annotated[Path, typer.Option(help="The file to write.")] = Path("evidence.json"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")] = Path("evidence.json"),
     against: Against = None,
     data: Data = None,
     pixels: Annotated[

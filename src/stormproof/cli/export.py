@@ -28,7 +28,7 @@ def export(
         ExportFormat, typer.Option("--format", help="COCO results, or label maps as PNG.")
     ] = ExportFormat.coco,
     out: Annotated[
-        Path | None, typer.Option(help="The folder to write to. Default: RUN/export-FORMAT.")
+        Path | None, typer.Option("--out", "-o", help="The folder to write to. Default: RUN/export-FORMAT.")
     ] = None,
     data: Data = None,
     partial: Annotated[

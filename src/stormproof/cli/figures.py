@@ -15,7 +15,7 @@ from stormproof.core.errors import counted
 @app.command()
 def figures(
     runs: Sources,
-    out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("figures"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write to.")] = Path("figures"),
     style: Annotated[str, typer.Option(help="paper or slides.")] = "paper",
     formats: Annotated[
         list[str] | None, typer.Option("--format", help="pdf, svg or png; repeatable.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,32 +11,56 @@ from rich.table import Table
 from rich.text import Text
 
 from stormproof.cli import app, console
-from stormproof.cli.options import Opened
-from stormproof.core.errors import DatasetError
+from stormproof.cli.options import complete_datasets, complete_models
+from stormproof.core.errors import DatasetError, InvalidOption
 from stormproof.datasets import kinds, open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.survey import Problem, Survey, check, evenly_spread, problems_of, survey
+from stormproof.results.store.record import RECORD
 
 _GLANCE = 200  # images inspected without --check
 _ROWS = 30  # classes shown on the terminal; --json lists them all
 
 
+def complete_sources(incomplete: str) -> list[str]:
+    return [*complete_datasets(incomplete), *complete_models(incomplete)]
+
+
 @app.command()
 def inspect(
-    dataset: Opened,
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="{DATASET or MODEL}",
+            help="A dataset or a model file, as kind:path[,option=value…].",
+            autocompletion=complete_sources,
+        ),
+    ],
     check_all: Annotated[
-        bool, typer.Option("--check", help="Open every image, label and context file; list every problem.")
+        bool, typer.Option("--check", help="Of a dataset: open every file, and list every problem.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     data: Annotated[
         str | None,
         typer.Option(help="For a model: predict and draw the first three images of this dataset."),
     ] = None,
+    draft: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="For a network file: write its card, as far as it can be guessed."),
+    ] = None,
+    tune: Annotated[
+        bool,
+        typer.Option(
+            "--tune",
+            help="For a network file: try the usual inputs on 64 labelled images of --data, and write the "
+            "card of the best, beside the network or to --draft.",
+        ),
+    ] = False,
 ) -> None:
     """Describe a dataset (images, classes, labels, objects, problems), or how a model file will be run.
 
     For a model, it shows the inputs and outputs on a real image (of the built-in street unless --data names
-    another dataset), and what was guessed and why; it writes a draft of the model's card to this folder.
+    another dataset), and what was guessed and why.
 
     Without --check, images are not decoded and at most 200 are inspected. Exit code 1 means problems.
 
@@ -45,14 +71,20 @@ def inspect(
         stormproof inspect voc:VOCdevkit/VOC2012,split=val --check
 
         stormproof inspect onnx:detector.onnx --data coco:val.json,images=val2017
+
+        stormproof inspect onnx:detector.onnx --data coco:val.json,images=val2017 --tune
     """
-    if dataset.partition(":")[0] not in kinds() and _is_model(dataset):
+    if source.partition(":")[0] not in kinds() and _is_model(source):
         from stormproof.cli.inspect_model import inspect_model
 
-        inspect_model(dataset, data)
+        inspect_model(source, data, draft=draft, tune=tune)
         return
+    if (Path(source) / RECORD).is_file():
+        raise InvalidOption(f"{source} is a run folder; see it with: stormproof show {shlex.quote(source)}")
+    if draft is not None or tune or data is not None:
+        raise InvalidOption(f"--data, --draft and --tune are about a model, but {source} is a dataset.")
     try:
-        opened = open_dataset(dataset)
+        opened = open_dataset(source)
     except DatasetError as error:
         if not check_all:
             raise

@@ -22,7 +22,7 @@ def build(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="A folder of submissions (.json), any depth.")
     ],
-    out: Annotated[Path, typer.Option(help="The site's folder.")] = Path("site"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="The site's folder.")] = Path("site"),
     published: Annotated[
         bool, typer.Option("--published/--alone", help="Include the papers' entries, or leave them out.")
     ] = True,
@@ -61,7 +61,7 @@ def build(
 
 @board.command()
 def export(
-    out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("published"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write to.")] = Path("published"),
 ) -> None:
     """Write the papers' tables as submissions, one file per network, cited and marked as published.
 
@@ -94,7 +94,9 @@ def verify(
     tolerance: Annotated[
         float, typer.Option(help="Largest difference of scores that still counts as equal.")
     ] = 0.001,
-    out: Annotated[Path | None, typer.Option(help="Write the entry with the badge 're-run' here.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write the entry with the badge 're-run' here.")
+    ] = None,
     keep: Annotated[Path | None, typer.Option(help="Keep the run in this folder.")] = None,
 ) -> None:
     """Run a few random cells of a submission again and compare. Exit code 1 if they do not agree.

@@ -200,8 +200,13 @@ Derived = Annotated[
     Path, typer.Option("--out", "-o", metavar="DIR", help="A new folder, or an unfinished one to continue.")
 ]
 Styles = Annotated[str, typer.Option(help="A folder of paintings. Default: the built-in styles.")]
-Layout = Annotated[str | None, typer.Option("--format", help="Layout: coco, yolo, voc, cityscapes …")]
-ImageFormat = Annotated[Images, typer.Option(help="png keeps every pixel; jpg is smaller.")]
+Layout = Annotated[
+    str | None,
+    typer.Option(help="Of the dataset that is written: coco, yolo, voc, cityscapes … Default: its own."),
+]
+ImageFormat = Annotated[
+    Images, typer.Option("--format", help="Of the image files: png keeps every pixel; jpg is smaller.")
+]
 
 # Settings of a run that other verbs take, too.
 Conditions = Annotated[list[str] | None, _option("conditions")]

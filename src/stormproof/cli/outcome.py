@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -23,8 +24,8 @@ _CAUSES = 20  # of failures, in the terminal
 
 
 @contextmanager
-def stoppable() -> Iterator[None]:
-    """While the block runs, Ctrl-C and SIGTERM end the command and print the one that continues it."""
+def stoppable(out: Path) -> Iterator[None]:
+    """While the block runs, Ctrl-C and SIGTERM end the command and print the one that continues `out`."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         yield
@@ -32,9 +33,10 @@ def stoppable() -> Iterator[None]:
         console.fail("Stopped; finished chunks are kept.")
         say_continue()
         raise typer.Exit(130) from None
-    except OutputError as error:  # of all errors, only this one may be gone when the command is repeated
+    except OutputError as error:  # of all errors, only a full disk may be gone when the command is repeated
         console.fail(str(error))
-        say_continue()
+        if out.exists():
+            say_continue()
         raise typer.Exit(2) from None
 
 

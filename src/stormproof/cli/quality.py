@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stormproof.cli import app, console
-from stormproof.cli.options import Conditions, Opened, Seed, Workers, chosen_conditions
+from stormproof.cli.options import Conditions, Limit, Opened, Seed, Workers, chosen_conditions
 from stormproof.core.errors import InvalidOption, counted
 from stormproof.core.processes import worker_count
 
@@ -32,9 +32,7 @@ def quality(
     by_size: Annotated[
         bool, typer.Option("--by-size", help="Also for small, medium and large objects; requires --measure.")
     ] = False,
-    limit: Annotated[
-        int | None, typer.Option(help="At most this many images, spread evenly over the dataset.")
-    ] = None,
+    limit: Limit = None,
     seed: Seed = 0,
     workers: Workers = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
@@ -95,12 +93,11 @@ def _measured(
 ) -> list[Any]:
     """The measures `how` computes for each image."""
     from stormproof.datasets import open_dataset
-    from stormproof.datasets.survey import evenly_spread
     from stormproof.tools.quality_table import measure
 
     console.announce_compiling()
     count = len(open_dataset(spec))
-    indices = evenly_spread(count, count if limit is None else limit)
+    indices = range(count if limit is None else min(limit, count))
     workers = max(min(workers, len(indices)), 1)
     images = measure(spec, conditions, indices=indices, seed=seed, workers=workers, how=how)
     with console.progress(f"measuring {counted(len(conditions), 'condition')}", len(indices)) as progress:

@@ -17,9 +17,9 @@ _STEPS = 3  # after scoring each run: drawing, looking for the worst images, mak
 @app.command()
 def report(
     runs: Sources,
-    out: Annotated[Path, typer.Option(help="The page; its numbers go beside it as .json.")] = Path(
-        "report.html"
-    ),
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The page; its numbers go beside it as .json.")
+    ] = Path("report.html"),
     measure: Measure = None,
     reference: Reference = None,
     data: Data = None,

@@ -115,7 +115,7 @@ def _execute(plan: Plan) -> Summary:
     from stormproof.engine.trackers import open_tracker
 
     watches: list[Watch] = [RunProgress(console.err), *map(open_tracker, plan.config.track)]
-    with stoppable():
+    with stoppable(plan.work.out):
         return execute(plan, executor_for(plan.config, len(plan.chunks)), watches)
 
 

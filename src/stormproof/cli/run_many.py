@@ -40,7 +40,7 @@ def run_many(settings: Mapping[str, Any], source: str, *, dry_run: bool) -> None
         return
     progress = RunProgress(console.err, runs=len(runs), cells=sum(size_of(config).cells for config in runs))
     write_settings(make_folder(Path(str(settings["out"]))) / SETTINGS, settings)  # to continue from
-    with stoppable():
+    with stoppable(Path(str(settings["out"]))):
         outcomes = run_all(runs, executor_for(runs[0], 10**9), [progress])
     _report(outcomes, str(settings["out"]))
 

@@ -15,7 +15,9 @@ from stormproof.core.errors import OutputError, some
 @app.command()
 def submit(
     run: Run,
-    out: Annotated[Path | None, typer.Option(help="The file. Default: RUN's name with .json.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The file. Default: RUN's name with .submission.json.")
+    ] = None,
     measure: Annotated[str | None, typer.Option(help="What to submit. Default: the run's headline.")] = None,
     note: Annotated[str, typer.Option(help="A line for readers.")] = "",
     data: Data = None,
@@ -33,7 +35,7 @@ def submit(
     from stormproof.report.leaderboard.submission import as_json, submission_of
     from stormproof.results.run import Run as OpenRun
 
-    path = out or Path(f"{run.resolve().name}.json")
+    path = out or Path(f"{run.resolve().name}.submission.json")
     if path.exists() and not overwrite:
         raise OutputError(f"{path} exists; give another --out, or --overwrite.")
     submission = submission_of(OpenRun(run, data=data), measure=measure, note=note)

@@ -33,7 +33,7 @@ def trainset(
     network: Annotated[str, typer.Option(help="The style network.")] = "built-in",
     layout: Layout = None,
     split: Annotated[str, typer.Option(help="The name of the split.")] = "train",
-    images: ImageFormat = Images.png,
+    image_format: ImageFormat = Images.png,
     seed: Annotated[int, typer.Option(help="A different seed gives different styles and noise.")] = 0,
     workers: Workers = 0,
 ) -> None:
@@ -46,7 +46,7 @@ def trainset(
 
         stormproof trainset coco:instances_train2017.json,images=train2017 --mix combined --out train-combined
 
-        stormproof trainset world:train,count=900 --mix corrupted --condition fog@3 --format yolo --out foggy
+        stormproof trainset world:train,count=900 --mix corrupted --condition fog@3 --layout yolo --out foggy
     """
     from stormproof.core.spec import Spec
     from stormproof.datasets import open_dataset
@@ -55,5 +55,5 @@ def trainset(
 
     versions = versions_of(mix.value, condition=corruption, styles=styles, alpha=alpha, network=network)
     chosen = choose_format(open_dataset(dataset), layout, Spec.parse(dataset).kind)
-    order = Order(dataset, (Part("", versions),), chosen, split, f".{images.value}", seed)
+    order = Order(dataset, (Part("", versions),), chosen, split, f".{image_format.value}", seed)
     write_dataset(order, out, worker_count(workers), mix.value)

@@ -101,6 +101,8 @@ def _nearest(candidates: Sequence[Path]) -> str:
         parent, name = path.parent, path.name
         while not parent.is_dir() and parent != parent.parent:
             parent, name = parent.parent, parent.name
+        if parent == parent.parent:
+            continue  # what lies directly below / is not meant
         beside = sorted(entry.name for entry in parent.iterdir()) if parent.is_dir() else []
         near = get_close_matches(name, beside, n=1, cutoff=0.5)
         if near:

@@ -56,6 +56,7 @@ def open_dataset(text: str) -> Dataset:
     from stormproof.datasets.context import attach_context
     from stormproof.datasets.dataset import with_pixel_rules
 
+    _refuse_bare_path(text)
     spec = Spec.parse(text)
     opener = _find_opener(spec)
     own, pixels, context = spec.split(opener, with_pixel_rules, attach_context)
@@ -73,6 +74,31 @@ def open_dataset(text: str) -> Dataset:
     if context.options:
         return attach_context(dataset, **read_options(attach_context, context))
     return cast(Dataset, dataset)
+
+
+# What tells a folder's format, and the kind that reads it.
+_MARKS = {
+    "JPEGImages": "voc", "Annotations": "voc", "leftImg8bit": "cityscapes", "image_2": "kitti",
+    "training/image_2": "kitti", "testannot": "camvid", "valannot": "camvid", "data.yaml": "yolo",
+}  # fmt: skip
+_SUFFIXES = {".json": "coco", ".yaml": "yolo", ".yml": "yolo", ".tar": "tar"}
+
+
+def _refuse_bare_path(text: str) -> None:
+    """`val.json` and `val2017` name a file or folder but no kind; the error suggests the likely one."""
+    main, comma, rest = text.strip().partition(",")
+    if ":" in main.removeprefix("C:"):
+        return
+    path = Path(main).expanduser()
+    if path.is_dir():
+        kind = next((kind for mark, kind in _MARKS.items() if (path / mark).exists()), "images")
+    else:
+        kind = _SUFFIXES.get(path.suffix.lower(), "")
+        if kind == "coco" and "panoptic" in path.stem:
+            kind = "panoptic"
+    if kind:
+        what = f"{text!r} names a {'folder' if path.is_dir() else 'file'} but not its kind"
+        raise InvalidOption(f"{what}; write {kind}:{main}{comma}{rest} (kinds: {', '.join(kinds())}).")
 
 
 def _find_opener(spec: Spec) -> Callable[..., Any]:

@@ -14,13 +14,21 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.core.errors import DatasetError
-from stormproof.core.files import is_file, list_files, read_lines
+from stormproof.core.files import folder, is_file, list_files, locate, read_lines
 from stormproof.core.imagefile import IMAGE_SUFFIXES, MAX_PIXELS, image_size, opened
 from stormproof.core.sample import SemanticMap, Truth
 
 IGNORE = 255  # in semantic maps: a pixel without truth
 _INDEX_MODES = {"L", "P", "1", "I;16", "I;16B", "I"}
 _PLAIN = re.compile(r"\w[\w.-]*", re.ASCII)  # a file name without folders
+
+
+def named_folder(option: str, text: str, near: Path) -> Path:
+    """The folder that an option of a spec names, as given or inside `near`."""
+    try:
+        return folder(locate(text, near), option)
+    except DatasetError as error:
+        raise DatasetError(f"{option}={text}", error.problem) from None
 
 
 def list_images(root: Path) -> list[Path]:

@@ -23,6 +23,7 @@ from stormproof.datasets.annotations import (
     flagged_fraction,
     identity_table,
     list_images,
+    named_folder,
     paired,
     raise_all,
     split_folder,
@@ -52,7 +53,7 @@ def open_bdd(main: str, *, images: str | None = None) -> FileDataset:
     names = [file_name(frame, path, f"frame {i}", "name") for i, frame in enumerate(frames)]
     raise_all([error for i, frame in enumerate(frames) for error in _malformed(frame, path, f"frame {i}")])
     raise_all([problem for frame in frames for problem in _problems(frame, path)])
-    directory = folder(locate(images, path.parent), "images") if images else path.parent
+    directory = named_folder("images", images, path.parent) if images else path.parent
     return FileDataset(
         name=path.stem,
         root=path.parent,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.errors import DatasetError, InvalidOption, InvalidTruth
-from stormproof.core.files import folder, locate, make_folder, read_json, write_text
+from stormproof.core.files import locate, make_folder, read_json, write_text
 from stormproof.core.masks import compress, polygon_ring, segmentation_mask
 from stormproof.core.sample import RLE, Bools, Floats, Instances, Ints, Sample, Truth
 from stormproof.core.spec import Spec, opens
@@ -27,6 +27,7 @@ from stormproof.datasets.annotations import (
     identifier,
     is_coco_box,
     is_number,
+    named_folder,
     raise_all,
     required,
     unique_names,
@@ -89,7 +90,7 @@ def read_categories(content: object, path: Path) -> dict[int, str]:
 def image_folder(path: Path, images: str | None) -> Path:
     """The folder of images: as given, else one of the usual places around the annotation file."""
     if images is not None:
-        return folder(locate(images, path.parent), "images")
+        return named_folder("images", images, path.parent)
     split = path.stem.rpartition("_")[2]
     places = (path.parent, path.parent.parent)
     usual = [place / name for name in (split, f"images/{split}", "images") for place in places]

@@ -94,7 +94,9 @@ class RunConfig(BaseModel):
             replaces=("benchmark", "root"),
         ),
     ] = None
-    out: Annotated[str, Setting("The run folder. Naming an existing one continues its run.")]
+    out: Annotated[
+        str, Setting("The run folder. Naming an existing one continues its run.", flags=("--out", "-o"))
+    ]
     name: Annotated[
         str | None, Setting("What tables call this run.", default="the model's name", per_model=True)
     ] = None

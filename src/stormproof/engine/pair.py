@@ -16,20 +16,22 @@ from stormproof.core.files import is_file
 from stormproof.core.kernels import start_kernels
 from stormproof.core.processes import one_thread
 from stormproof.core.sample import Sample
+from stormproof.core.spec import OBJECT, with_plugins
 from stormproof.corruptions import apply, find
 from stormproof.corruptions.plugins import load_plugins
-from stormproof.datasets import open_dataset
+from stormproof.datasets import kinds, open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.image_files import has_files, image_path
 from stormproof.engine.work import Work
 from stormproof.metrics.metric import measures
-from stormproof.models import open_model
+from stormproof.models import ADAPTERS, open_model
 from stormproof.models.classes import is_background, match_classes
 from stormproof.models.enhance import enhanced
 from stormproof.models.model import Model, Precomputed, Unbound
 from stormproof.models.network import Network
 from stormproof.models.sanity_checks import check_predictions
 
+_MODEL_FILES = (".py", ".onnx", ".tflite", ".pt", ".pth")
 _TRIES = 3  # images: the first may be the only one without depth
 
 
@@ -90,6 +92,23 @@ def _require_planned(pair: Pair, work: Work) -> None:
                 f"The {what} {spec} has fingerprint {here[:16]} on {platform.node()}, but {planned[:16]} "
                 "where the run was started; give every machine the same files."
             )
+
+
+def refuse_exchanged(model: str, data: str) -> None:
+    """Refuse a dataset in the model's place, or the reverse, with the right hint."""
+    model_kinds, data_kinds = with_plugins(ADAPTERS, "stormproof.models"), kinds()
+    given_model, given_data = model.partition(":")[0], data.partition(":")[0]
+    if OBJECT in (given_model, given_data):
+        return
+    if given_model in data_kinds and given_model not in model_kinds:
+        wrong = f"--model {model}: {given_model}: is a kind of dataset"
+    elif given_data in model_kinds and given_data not in data_kinds:
+        wrong = f"--data {data}: {given_data}: is a kind of model"
+    elif given_data.endswith(_MODEL_FILES):
+        wrong = f"--data {data} names a model"
+    else:
+        return
+    raise InvalidOption(f"{wrong}. Were --model and --data exchanged?")
 
 
 def require_common_classes(pair: Pair) -> None:

@@ -29,6 +29,7 @@ from stormproof.engine.pair import (
     forget_pair,
     open_dataset_once,
     open_pair,
+    refuse_exchanged,
     require_common_classes,
     require_images,
     require_possible,
@@ -143,6 +144,7 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
         check_device(config.device)
     forget_pair(dataset=not keep_dataset)
     spec = config.data_spec()
+    refuse_exchanged(config.model, spec)
     pair = open_pair(config.model, config.enhance, spec)
     require_common_classes(pair)
     conditions = conditions_for(config, pair.model)

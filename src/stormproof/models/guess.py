@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 from stormproof.core.errors import ModelError
@@ -105,8 +106,6 @@ def recognise(graph: Graph, size: Sequence[int] | None) -> tuple[dict[str, Any],
         raise ModelError("The network has no outputs; export it again.")
     shapes = [t.shape[1:] if len(t.shape) > 1 else t.shape or (1,) for t in graph.outputs]
     names = [tensor.name for tensor in graph.outputs]
-    if graph.metadata.get("task") == "pose" or "kpt_shape" in graph.metadata:
-        raise ModelError("This is a pose network: it predicts key points, which Stormproof does not score.")
     for rule in _RULES:
         found = rule(graph, names, shapes, size)
         if found:
@@ -246,6 +245,21 @@ def _levels(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[s
     return {}
 
 
+def _pose(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
+    """A pose network of the YOLO family: its boxes are scored, the key points in its last columns are not."""
+    if len(shapes) != 1 or len(shapes[0]) != 2:
+        return {}
+    long, wide = shapes[0]
+    known, classes = _metadata_classes(graph.metadata), len(_metadata_classes(graph.metadata)) or 1
+    people = {} if known else {"classes": ["person"]}
+    points = prod(_literal_list(graph.metadata.get("kpt_shape", "[17, 3]"), "kpt_shape"))
+    if long == 4 + classes + points and (known or wide == sum(_cells(size, (8, 16, 32)))):
+        return {"decoder": "yolov8", "options": {"classes": classes}, **people}
+    if wide == 6 + points and "kpt_shape" in graph.metadata:
+        return {"decoder": "yolov10", **people}
+    return {}
+
+
 def _table(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
     """One table of boxes: the number of rows for this input size tells the family. A second output may
     hold prototypes of masks."""
@@ -278,7 +292,7 @@ def _torchvision(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> d
 # The first rule that recognises the outputs decides.
 _RULES = (
     _by_names, _finished, _faces, _faces_by_distance, _heat, _semantic, _post_processed, _pairs, _levels,
-    _table, _torchvision,
+    _pose, _table, _torchvision,
 )  # fmt: skip
 
 

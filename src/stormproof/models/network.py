@@ -116,10 +116,12 @@ class Network:
         top = int(prediction.labels.max(initial=0))
         if self.names and top >= len(self.names):
             coco = len(self.names) == 80 and top < 91
-            fix = "use classes=coco91, as COCO's own numbers go up to 90, or " if coco else ""
+            fix = (
+                "use classes=coco91, as COCO's own numbers go up to 90" if coco else "name all with classes="
+            )
             raise ModelError(
-                f"{self.name} predicted label {top}, but names only {len(self.names)} classes; {fix}"
-                "set label_offset in the card."
+                f"{self.name} predicted label {top}, but names only {len(self.names)} classes; {fix}, or set "
+                "label_offset in the card."
             )
 
 

@@ -12,7 +12,7 @@ from stormproof.core.errors import ModelError, StormproofError
 from stormproof.core.sample import Image, Prediction
 from stormproof.core.spec import Spec
 from stormproof.models.card import InputCard, checked
-from stormproof.models.decoders import DECODERS
+from stormproof.models.decoders import DECODERS, Decoder
 from stormproof.models.guess import Graph, guess_card, guess_input, recognise, several_at_once
 from stormproof.models.litert import probe_tflite
 from stormproof.models.model import Model, Precomputed
@@ -37,13 +37,17 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """`card` is the part of a card that could be guessed, `why` how; `problem` is why it was not run."""
+    """`card` is the part of a card that could be guessed, `why` how; `problem` is why it was not run.
+
+    `guessed` describes the part of the input that nothing in the file states and that varies in its family.
+    """
 
     graph: Graph
     card: dict[str, Any]
     why: str
     outputs: tuple[Output, ...]
     problem: str = ""
+    guessed: str = ""
 
 
 def probe(spec: Spec, image: Image) -> Probe:
@@ -70,7 +74,16 @@ def probe(spec: Spec, image: Image) -> Probe:
         return Probe(graph, card, why, (), str(error))
     except Exception as error:  # each runtime has exceptions of its own
         return Probe(graph, card, why, (), f"it cannot be run: {str(error).splitlines()[0]}")
-    return Probe(graph, card, why, outputs)
+    return Probe(graph, card, why, outputs, guessed=_guessed(graph, fed, decoder))
+
+
+def _guessed(graph: Graph, fed: InputCard, decoder: Decoder | None) -> str:
+    """The part of the input that is a guess, in words; empty if the family or the file decides it."""
+    if decoder is None or not decoder.varied:
+        return ""
+    stated = guess_input(graph)
+    numbers = "" if "std" in stated or not fed.dtype.startswith("float") else f" {_numbers(fed)}"
+    return f"{fed.channels}{numbers}, {fed.resize}"
 
 
 def _output(name: str, value: Array) -> Output:
@@ -92,18 +105,22 @@ def describe_model(model: Model | Precomputed) -> str:
 def _describe_network(model: Network) -> tuple[str, ...]:
     card, fed = model.card, model.card.input
     size = f"{fed.size[1]}×{fed.size[0]}" if fed.size else "any size"
-    numbers = f"(x − {_short(fed.mean)}) / {_short(fed.std)}"
-    if fed.dtype in ("uint8", "int8"):
-        numbers = fed.dtype
-    elif fed.mean == (0, 0, 0) and fed.std == (1, 1, 1):
-        numbers = "0 to 255"
-    given = f"{size} {fed.layout}, {fed.resize}", f"{fed.channels} {numbers}"
+    given = f"{size} {fed.layout}, {fed.resize}", f"{fed.channels} {_numbers(fed)}"
     if DECODERS[card.decoder].task == "semantic":
         return (f"decoder {card.decoder}", *given)
     limits = card.limits
     nms = "no NMS" if limits.iou is None else f"NMS at IoU {limits.iou:g}"
     thresholds = f"score ≥ {limits.score:g}, {nms}, at most {limits.keep} boxes per image"
     return (f"decoder {card.decoder}", thresholds, *given)
+
+
+def _numbers(fed: InputCard) -> str:
+    """How grey levels become the numbers that a network is fed."""
+    if fed.dtype in ("uint8", "int8"):
+        return fed.dtype
+    if fed.mean == (0, 0, 0) and fed.std == (1, 1, 1):
+        return "0 to 255"
+    return f"(x − {_short(fed.mean)}) / {_short(fed.std)}"
 
 
 def _short(values: Sequence[float]) -> str:

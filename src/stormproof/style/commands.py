@@ -45,9 +45,7 @@ def stylize(
     feather: Annotated[
         float, typer.Option(help="Soften mask edges by this many pixels; 0 keeps them hard.")
     ] = 0.0,
-    per_image: Annotated[
-        int, typer.Option("--styles-per-image", "-n", help="Different styles per image.")
-    ] = 1,
+    per_image: Annotated[int, typer.Option("--styles-per-image", help="Different styles per image.")] = 1,
     style_map: Annotated[
         Path | None,
         typer.Option("--map", help="A style map to reuse: a styles.json, or the paper's own JSON."),
@@ -56,7 +54,7 @@ def stylize(
         str, typer.Option(help="built-in, adain:ENCODER,decoder=FILE, magenta:….")
     ] = "built-in",
     layout: Layout = None,
-    images: ImageFormat = Images.png,
+    image_format: ImageFormat = Images.png,
     quality: Annotated[int, typer.Option(help="JPEG quality, 1 to 100.")] = 95,
     as_paper: Annotated[
         bool, typer.Option("--as-paper", help="JPEG quality 75 at every stage, as in the paper.")
@@ -93,7 +91,7 @@ def stylize(
         {"styles": styles, "network": network, "stylemap": str(style_map) if style_map else "drawn"},
         feather=feather, per_image=per_image, paper=as_paper,
     )  # fmt: skip
-    suffix = ".jpg" if as_paper else f".{images.value}"
+    suffix = ".jpg" if as_paper else f".{image_format.value}"
     order = Order(dataset, parts, chosen, "val", suffix, seed, quality)
     write_dataset(order, out, worker_count(workers), "stylizing")
 

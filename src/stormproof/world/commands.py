@@ -26,16 +26,14 @@ class WorldFormat(StrEnum):
 def world(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="A new folder for the dataset.")],
     layout: Annotated[
-        WorldFormat, typer.Option("--format", "-f", help="Format of the dataset.")
+        WorldFormat, typer.Option(help="The dataset's files and folders: one of the public formats.")
     ] = WorldFormat.coco,
     split: Annotated[str, typer.Option(help="train (unbounded), val (200 scenes) or test (500).")] = "val",
-    count: Annotated[
-        int, typer.Option("--count", "-n", help="Number of scenes, from the first of the split on.")
-    ] = 50,
+    count: Annotated[int, typer.Option(help="Number of scenes, from the first of the split on.")] = 50,
     size: Annotated[str, typer.Option(help="Width x height in pixels.")] = "512x320",
     seed: Annotated[int, typer.Option(help="Another seed gives another world.")] = 0,
     stereo: Annotated[bool, typer.Option(help="Add right-hand images (cityscapes, kitti).")] = False,
-    images: ImageFormat = Images.png,
+    image_format: ImageFormat = Images.png,
     workers: Workers = 0,
     overwrite: Annotated[bool, typer.Option(help="Replace a folder that is not empty.")] = False,
 ) -> None:
@@ -46,17 +44,17 @@ def world(
 
     Examples:
 
-        stormproof world --split val --count 50 --format coco --out streets
+        stormproof world --split val --count 50 --layout coco --out streets
 
-        stormproof world --split train --count 2000 --size 1024x512 --format cityscapes --out city
+        stormproof world --split train --count 2000 --size 1024x512 --layout cityscapes --out city
 
-        stormproof world --format kitti --stereo --count 200 --out kitti-like --workers 8
+        stormproof world --layout kitti --stereo --count 200 --out kitti-like --workers 8
     """
     from stormproof.world.dataset import parse_size
     from stormproof.world.formats import Order, check_destination, export
 
     width, height = parse_size(size)
-    order = Order(split, count, layout.value, width, height, seed, stereo, suffix=f".{images.value}")
+    order = Order(split, count, layout.value, width, height, seed, stereo, suffix=f".{image_format.value}")
     order.check()
     check_destination(out, overwrite=overwrite)
     with console.progress("rendering", count, "scenes") as progress:

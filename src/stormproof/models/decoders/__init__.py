@@ -16,13 +16,15 @@ from stormproof.models.decoders import anchors, points, semantic, tables
 @dataclass(frozen=True, slots=True)
 class Decoder:
     """A decoder, the outputs it expects in order, and the defaults for its networks, which a card can change:
-    thresholds and the input."""
+    thresholds and the input. `varied` says that its networks are fed in different ways, so that `usual` is a
+    guess, where most families have one training code."""
 
     function: Callable[..., Any]
     outputs: tuple[str, ...]
     limits: Limits = field(default_factory=Limits)
     task: Literal["detection", "semantic"] = "detection"
     usual: Mapping[str, Any] = field(default_factory=dict)
+    varied: bool = False
 
 
 IMAGENET = {"mean": (123.675, 116.28, 103.53), "std": (58.395, 57.12, 57.375)}
@@ -54,18 +56,18 @@ DECODERS: dict[str, Decoder] = {
     "yolov8": Decoder(tables.yolov8, ("columns", "prototypes?"), _YOLOV8, usual={**UNIT, **LETTERBOX}),
     "yolov10": Decoder(tables.rows, _MASKED, _YOLOV10, usual={**UNIT, **LETTERBOX}),
     "postprocessed": Decoder(
-        anchors.postprocessed, ("boxes", "classes", "scores", "count?"), usual=SYMMETRIC
+        anchors.postprocessed, ("boxes", "classes", "scores", "count?"), usual=SYMMETRIC, varied=True
     ),
-    "ssd": Decoder(anchors.ssd, _HEADS, Limits(iou=0.6), usual=SYMMETRIC),
-    "ssd-raw": Decoder(anchors.ssd_raw, ("offsets", "scores"), Limits(iou=0.6), usual=SYMMETRIC),
-    "boxes": Decoder(anchors.boxes, _HEADS, Limits(iou=0.45), usual=UNIT),
+    "ssd": Decoder(anchors.ssd, _HEADS, Limits(iou=0.6), usual=SYMMETRIC, varied=True),
+    "ssd-raw": Decoder(anchors.ssd_raw, ("offsets", "scores"), Limits(iou=0.6), usual=SYMMETRIC, varied=True),
+    "boxes": Decoder(anchors.boxes, _HEADS, Limits(iou=0.45), usual=UNIT, varied=True),
     "efficientdet": Decoder(
         anchors.efficientdet,
         _HEADS,
         Limits(iou=0.5),
         usual={**IMAGENET, "resize": "letterbox", "align": "top-left", "pad": 0},
     ),
-    "efficientdet-rows": Decoder(anchors.efficientdet_rows, ("rows",)),
+    "efficientdet-rows": Decoder(anchors.efficientdet_rows, ("rows",), varied=True),
     "blazeface": Decoder(
         anchors.blazeface,
         ("rows", "logits"),
@@ -81,15 +83,15 @@ DECODERS: dict[str, Decoder] = {
     "fastestdet": Decoder(
         points.fastestdet, ("map",), Limits(0.001, iou=0.45), usual={"channels": "BGR", **UNIT}
     ),
-    "centernet": Decoder(points.centernet, ("heat", "sides", "offsets?"), usual=CENTERNET),
+    "centernet": Decoder(points.centernet, ("heat", "sides", "offsets?"), usual=CENTERNET, varied=True),
     "detr": Decoder(tables.detr, ("logits", "boxes"), usual={**IMAGENET, **PILLOW}),
     "rtdetr": Decoder(tables.rtdetr, ("logits", "boxes"), usual={**UNIT, **PILLOW}),
     "labelled": Decoder(tables.labelled, ("labels", "boxes", "scores"), usual={**UNIT, **PILLOW}),
     "torchvision": Decoder(
         tables.torchvision, ("boxes", "labels", "scores", "masks?"), usual={**UNIT, "resize": "none"}
     ),
-    "logits": Decoder(semantic.logits, ("scores",), task="semantic", usual=IMAGENET),
-    "argmax": Decoder(semantic.argmax, ("map",), task="semantic", usual=IMAGENET),
+    "logits": Decoder(semantic.logits, ("scores",), task="semantic", usual=IMAGENET, varied=True),
+    "argmax": Decoder(semantic.argmax, ("map",), task="semantic", usual=IMAGENET, varied=True),
 }
 
 # What each option means, in every decoder that has it; the defaults are in the signatures.

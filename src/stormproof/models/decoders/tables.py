@@ -25,9 +25,11 @@ def yolov5(outputs: Sequence[Array], size: Size) -> Candidates:
     return _with_masks(flat(outputs[0]), outputs[1:], classes_from=5)
 
 
-def yolov8(outputs: Sequence[Array], size: Size) -> Candidates:
-    """YOLOv8, v9 and v11: (4+classes)×n decoded in pixels, no objectness; masks as in YOLOv5."""
-    return _with_masks(outputs[0].T, outputs[1:], classes_from=4)
+def yolov8(outputs: Sequence[Array], size: Size, *, classes: int | None = None) -> Candidates:
+    """YOLOv8, v9 and v11: (4+classes)×n decoded in pixels, no objectness; masks as in YOLOv5. Rows after
+    `classes` scores, such as the key points of a pose network, are left out."""
+    columns = outputs[0] if classes is None else outputs[0][: 4 + classes]
+    return _with_masks(columns.T, outputs[1:], classes_from=4)
 
 
 def _with_masks(rows: Array, rest: Sequence[Array], classes_from: int) -> Candidates:

@@ -1,0 +1,159 @@
+"""How a network was fed when it was trained, where its file does not say: the usual ways, tried on labels.
+
+A network that is fed in a wrong way still finds things, only fewer: nothing but labelled images tells a weak
+network from one that gets BGR for RGB. Each trial is an ordinary run on clean images, so its score is the one
+that every later run will have.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from math import isnan
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from stormproof.core.errors import InvalidOption, StormproofError
+from stormproof.datasets.opened import OpenedDataset
+from stormproof.engine.api import run
+from stormproof.models.card import InputCard
+from stormproof.models.decoders import IMAGENET
+from stormproof.models.network import Network
+from stormproof.models.opened import OpenedModel
+from stormproof.results.interval import Difference, Interval
+from stormproof.results.scores import Scores
+
+IMAGES = 64  # labelled images that trials are scored on
+AS_GUESSED = "as guessed"
+_CHANCE = 0.05
+# The usual normalisations of floating-point inputs, in grey levels.
+NORMALISATIONS: dict[str, Mapping[str, Any]] = {
+    "0 to 255": {"mean": 0, "std": 1},
+    "x / 255": {"mean": 0, "std": 255},
+    "x / 127.5 − 1": {"mean": 127.5, "std": 127.5},
+    "ImageNet": IMAGENET,
+}
+RESIZES: dict[str, Mapping[str, Any]] = {
+    "stretch": {"resize": "stretch"},
+    "letterbox": {"resize": "letterbox", "pad": 114},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One way to feed a network, with its clean score; `gain` is its lead over the way that was guessed."""
+
+    words: str
+    input: InputCard
+    scores: Scores
+    gain: Difference | None  # None for the guess itself
+
+    @property
+    def score(self) -> float:
+        return self.scores.score(self.scores.headline)
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """All trials, the best first, and the one to use: the best, if it clearly beats the guess."""
+
+    measure: str
+    images: int
+    trials: tuple[Trial, ...]
+    chosen: Trial
+
+    @property
+    def verdict(self) -> str:
+        """What was found, and how sure it is."""
+        best, gain = self.trials[0], self.trials[0].gain
+        if gain is None:
+            return f"The input as guessed is the best of {len(self.trials)} on these {self.images} images."
+        by = f"{100 * gain.interval.estimate:+.1f} points of {self.measure} ({_range(gain.interval)})"
+        if self.chosen is best:
+            return f"{best.words}: {by} against the input as guessed, which is clear."
+        return (
+            f"{best.words} scores best, {by} against the input as guessed. That is not clear on "
+            f"{self.images} images, so the guess is kept; more labelled images would tell."
+        )
+
+
+def input_candidates(card: InputCard) -> dict[str, InputCard]:
+    """The usual ways to feed a network of this size and type, by their description, without its own.
+
+    >>> len(input_candidates(InputCard(size=(300, 300))))
+    15
+    """
+    numbers: Mapping[str, Mapping[str, Any]] = NORMALISATIONS if card.dtype.startswith("float") else {"": {}}
+    resizes = RESIZES if card.size is not None else {"": {}}
+    found = {}
+    for channels in ("RGB", "BGR"):
+        for numbers_name, normalisation in numbers.items():
+            for resize_name, resize in resizes.items():
+                ordered = normalisation
+                if normalisation is IMAGENET and channels == "BGR":
+                    ordered = {key: value[::-1] for key, value in IMAGENET.items()}
+                words = ", ".join(filter(None, (channels, numbers_name, resize_name)))
+                changed = {"channels": channels, **ordered, **resize}
+                found[words] = InputCard.model_validate({**card.model_dump(), **changed})
+    known = _fed(card)
+    return {words: one for words, one in found.items() if _fed(one) != known}
+
+
+def _fed(card: InputCard) -> tuple[object, ...]:
+    """What decides the pixels, as far as trials differ."""
+    return card.channels, card.mean, card.std, card.resize
+
+
+def tune_input(
+    network: Network, data: OpenedDataset, *, images: int = IMAGES, step: Callable[[], object] = lambda: None
+) -> Tuning:
+    """Try the usual inputs on the first labelled images, and choose."""
+    if not data.classes and not data.semantic_classes:
+        raise InvalidOption(f"{data.name} has no labels to judge by; give --data a labelled dataset.")
+    count = min(images, len(data))
+    inputs = {AS_GUESSED: network.card.input, **input_candidates(network.card.input)}
+    with TemporaryDirectory(prefix="stormproof-tune-") as folder:
+        found = {}
+        for k, (words, fed) in enumerate(inputs.items()):
+            scores = _scored(network, fed, data, Path(folder) / str(k), count)
+            if scores is not None:
+                found[words] = scores
+            step()
+    if AS_GUESSED not in found:
+        raise InvalidOption(f"{network.name} cannot be scored as it is on {data.name}; run it to see why.")
+    base = found[AS_GUESSED]
+    trials = [
+        Trial(words, inputs[words], scores, None if scores is base else _gain(scores, base))
+        for words, scores in found.items()
+    ]
+    trials.sort(key=lambda trial: -trial.score)
+    best, guess = trials[0], next(trial for trial in trials if trial.gain is None)
+    # The best of many leads by chance, too: its lead must be clear for all that were tried together.
+    clear = best.gain is not None and best.gain.p * len(trials) < _CHANCE
+    return Tuning(base.headline, count, tuple(trials), best if clear else guess)
+
+
+def _scored(network: Network, fed: InputCard, data: OpenedDataset, out: Path, images: int) -> Scores | None:
+    """The scores of the network fed in one way; None if its outputs then cannot be scored."""
+    trial = replace(network, card=network.card.model_copy(update={"input": fed}))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            done = run(
+                OpenedModel(None, trial), data, out=out, conditions="clean", limit=images, progress=False
+            )
+        return done.score(interval=True)
+    except StormproofError:
+        return None
+
+
+def _gain(scores: Scores, base: Scores) -> Difference:
+    return (scores - base)[base.headline]["clean"]
+
+
+def _range(interval: Interval) -> str:
+    if isnan(interval.low):
+        return "too few images for an interval"
+    return f"95 % interval {100 * interval.low:+.1f} to {100 * interval.high:+.1f}"

@@ -1,0 +1,123 @@
+"""Thirty mistakes on the command line: each ends with the reason and the nearest fix, and writes nothing."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from engine.scenes import write_scene
+from stormproof.cli import app
+from stormproof.core.errors import StormproofError
+
+MODELS = Path(__file__).parents[1] / "engine" / "fake_models.py"
+RUN = (
+    "run",
+    "--data",
+    "DATA",
+    "--model",
+    "mine.py:brightness_boxes",
+    "-c",
+    "contrast@4",
+    "--engine",
+    "local",
+)
+
+
+def data(spec: str) -> tuple[str, ...]:
+    return (*RUN[:2], spec, *RUN[3:], "-o", "x")
+
+
+def model(spec: str, out: str = "x") -> tuple[str, ...]:
+    return (*RUN[:4], spec, *RUN[5:], "-o", out)
+
+
+def conditions(text: str) -> tuple[str, ...]:
+    return (*RUN[:6], text, "-o", "x")
+
+
+MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
+    "dataset for model": (model("DATA"), "exchanged?"),
+    "model for dataset": (data("onnx:a.onnx"), "onnx: is a kind of model"),
+    "script for dataset": (data("mine.py:f"), "were --model and --data exchanged?"),
+    "file without kind": (data("coco/instances.json"), "write coco:coco/instances.json"),
+    "folder without kind": (data("coco/images"), "write images:coco/images"),
+    "network without kind": (model("a.onnx"), "write onnx:a.onnx"),
+    "script without function": (model("mine.py"), "write mine.py:function"),
+    "images folder": (data("coco:coco/instances.json,images=/nowhere"), "images=/nowhere: no such"),
+    "misspelt images": (data("coco:coco/instances.json,image=a"), "did you mean 'images'?"),
+    "misspelt kind": (data("cocoo:coco/instances.json"), "did you mean 'coco'?"),
+    "missing annotations": (data("coco:coco/instance.json"), "did you mean coco/instances.json"),
+    "missing function": (model("mine.py:brightnes_boxes"), "brightness_boxes"),
+    "missing script": (model("mien.py:f"), "mien.py"),
+    "no conditions": ((*RUN[:5], "-o", "x"), "no conditions given"),
+    "misspelt corruption": (conditions("fogg@3"), "did you mean 'fog'?"),
+    "severity of 7": (conditions("fog@7"), "from 1 to 5"),
+    "no folder": (RUN, "out is missing (--out)"),
+    "folder below /": ((*RUN, "-o", "/nowhere/x"), "create /nowhere first"),
+    "no workers": ((*RUN, "-o", "x", "--workers", "-1"), "at least 0"),
+    "unknown engine": ((*RUN[:7], "-o", "x", "--engine", "gpu"), "'local', 'pool', 'ray' or 'slurm'"),
+    "misspelt flag": ((*RUN, "--ot", "x"), "--out"),
+    "misspelt verb": (("rnu",), "did you mean 'run'?"),
+    "inspect without kind": (("inspect", "coco/instances.json"), "write coco:coco/instances.json"),
+    "inspect a run": (("inspect", "done"), "stormproof show done"),
+    "tune without labels": (("inspect", "onnx:a.onnx", "--tune"), "--data"),
+    "tune a dataset": (("inspect", "DATA", "--tune"), "is a dataset"),
+    "score of nothing": (("score", "runs/nowhere"), "runs/nowhere"),
+    "score of a folder": (("score", "coco"), "coco"),
+    "misspelt measure": (("score", "done", "--measure", "ap5O"), "did you mean 'ap50'?"),
+    "page below /": (("report", "done", "--out", "/nowhere/x.html"), "create /nowhere first"),
+    "misspelt requirement": (("check", "done", "--require", "wrong.yaml"), "did you mean 'mpc'?"),
+    "another model": (model("mine.py:thresholds", out="done"), "done"),
+    "layout as format": (("world", "--format", "coco", "-o", "x"), "'--format'"),
+    "copies of nothing": (("corrupt", "coco/images", "copies"), "no conditions given"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a dataset, a script of models, a run and a file of requirements."""
+    root = tmp_path_factory.mktemp("mistakes")
+    write_scene(root / "coco", images=4)
+    shutil.copy(MODELS, root / "mine.py")
+    (root / "wrong.yaml").write_text("requirements:\n  - {id: R1, metric: mpc, at_least: 0.1}\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(root)
+        assert call(*RUN, "-o", "done")[0] == 0
+    return root
+
+
+def call(*arguments: str) -> tuple[int, str]:
+    data = "coco:coco/instances.json,images=coco/images"
+    result = CliRunner().invoke(app, [data if one == "DATA" else one for one in arguments])
+    error = result.exception
+    if isinstance(error, StormproofError):
+        return 2, f"error: {error}"  # as `main` prints it
+    if error is not None and not isinstance(error, SystemExit):
+        raise error
+    return result.exit_code, result.output
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_gets_the_right_hint(place: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(place)
+    before = {*place.iterdir()}
+    arguments, words = MISTAKES[name]
+    code, said = call(*arguments)
+    assert code == 2
+    assert words in " ".join(said.lower().replace("│", " ").split()), said
+    assert "traceback" not in said.lower()
+    assert "continue with" not in said.lower()
+    assert {*place.iterdir()} == before
+
+
+def test_there_are_thirty() -> None:
+    assert len(MISTAKES) >= 30
+
+
+def test_an_entry_does_not_collide_with_a_report(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    (place / "done.json").write_text("{}")  # as 'report done --out done.html' leaves it
+    assert call("submit", "done") == (0, "done.submission.json\n")
