@@ -2,7 +2,6 @@
 
     python benchmarks/optics_and_depth.py             times against their limits, then nrtk and albumentations
     python benchmarks/optics_and_depth.py --stereo    stereo depth against plain OpenCV matching, on ../shared
-    python benchmarks/optics_and_depth.py --haze      haze on stereo depth against exact depth, on 50 streets
 
 Times are medians of CPU milliseconds over whole calls: checks, draws, kernels and all. Packages that are
 not installed are left out; `pip install nrtk pybsm albumentations` in an environment of its own.
@@ -14,22 +13,18 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 import skimage.data
 
 from stormproof import apply
 from stormproof.core.condition import Condition
 from stormproof.core.sample import Context, Sample
 from stormproof.corruptions import find, find_suite
-from stormproof.datasets import open_dataset
-from stormproof.depth.estimate import FromStereo
 
 SIZE = (480, 640)
 LIMITS = {"haze": 2.0, "defocus": 60.0, "psf_blur": 25.0, "geometric_distortion": 4.0}  # ms; others 10
@@ -157,8 +152,8 @@ def side_by_side(sample: Sample) -> None:
 def stereo() -> None:
     """Share of bad pixels and median relative error of depth, ours and OpenCV's."""
     root = Path(__file__).resolve().parents[1]
-    sys.path.insert(0, str(root / "tests" / "context"))
-    import test_stereo as check
+    sys.path.insert(0, str(root / "tests"))
+    from depth import test_stereo as check
 
     print(f"\n{'pair':<13}{'':<9}{'off by > 1 px':>14}{'> 3 px':>8}{'median error':>14}{'ms':>8}")
     for name in check.NAMES:
@@ -174,53 +169,15 @@ def stereo() -> None:
             print(f"{name:<13}{who:<9}{shares[0]:>14.1%}{shares[1]:>8.1%}{off:>14.2%}{took:>8.0f}")
 
 
-def haze(dataset: str, first: int) -> None:
-    """How haze on stereo depth differs from haze on exact depth, on every fourth of 200 scenes."""
-    betas = (0.004, 0.012, 0.04)
-    scenes = open_dataset(dataset)
-    off, patched, shares = [], [], []
-    for index in range(first, 200, 4):
-        sample = scenes[index]
-        exact = sample.context.depth
-        assert exact is not None
-        found = FromStereo()(sample).depth
-        guessed = replace(sample, context=replace(sample.context, depth=found))
-        pairs = [[apply(s, f"haze[beta={beta}]").image for s in (guessed, sample)] for beta in betas]
-        change = [np.abs(a.astype(np.int16) - b) for a, b in pairs]
-        off.append([c.mean() for c in change])
-        patched.append([_patches(c.mean(axis=2)) for c in change])
-        sky, taken = np.isinf(exact), np.isinf(found)
-        shares.append([(sky & taken).sum(), sky.sum(), (taken & ~sky).sum(), (~sky).sum()])
-    right, of_sky, wrong, of_rest = np.sum(shares, axis=0)
-    means, counts = np.mean(off, axis=0), np.array(patched)
-    print(f"{dataset}, scenes {first}, {first + 4} …: β = {' / '.join(map(str, betas))}")
-    print("  mean absolute difference in grey levels  " + " / ".join(f"{m:.2f}" for m in means))
-    print("  scenes with a patch, patches             ", (counts > 0).sum(axis=0), counts.sum(axis=0))
-    print(f"  of the sky found {right / of_sky:.1%}, of the rest taken for sky {wrong / of_rest:.2%}")
-
-
-def _patches(change: npt.NDArray[np.float64]) -> int:
-    """Connected regions of more than 0.3 % of the image that differ by more than 40 grey levels."""
-    _, _, stats, _ = cv2.connectedComponentsWithStats((change > 40).astype(np.uint8), connectivity=4)
-    return int((stats[1:, cv2.CC_STAT_AREA] > 0.003 * change.size).sum())
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--stereo", action="store_true", help="stereo depth only")
-    parser.add_argument(
-        "--haze", metavar="FIRST", type=int, nargs="?", const=0, help="haze only; first scene, 0 to 3"
-    )
-    parser.add_argument("--dataset", default="world:val,stereo=true", help="for --haze: 200 scenes or more")
     options = parser.parse_args()
     cv2.setNumThreads(1)
     if options.stereo:
         stereo()
-        return
-    if options.haze is not None:
-        haze(options.dataset, options.haze)
         return
     sample = street()
     own_times(sample)

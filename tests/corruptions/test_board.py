@@ -80,7 +80,7 @@ def test_a_serial_wire_makes_dark_bytes_jump_and_a_parallel_one_does_not() -> No
 
 def test_what_the_cable_spares_is_untouched() -> None:
     image = np.random.default_rng(0).integers(0, 256, (90, 120, 3), dtype=np.uint8)
-    out = corrupt_image(image, "transfer_harness_exception@5")
+    out = corrupt_image(image, "transfer_harness_exception[share=0.14]")
     assert (out != image).any()
     assert (out != image).any(axis=2).mean() < 0.05
     assert (corrupt_image(image, "transfer_harness_exception[share=0]") == image).all()

@@ -11,8 +11,10 @@ import pytest
 import camera_quality as q
 from stormproof.core.condition import SEVERITIES, Condition
 from stormproof.core.errors import UnknownName
+from stormproof.core.imagefile import read_image
 from stormproof.corruptions import SUITES, corrupt_image, registered
 from stormproof.corruptions.pipeline import CAMERA, ORDER, VARIANTS, develop
+from stormproof.metrics.fidelity import vif
 
 PHOTOS = 10
 needs_photos = pytest.mark.skipif(
@@ -37,7 +39,16 @@ def test_the_suite_meets_the_papers_ssim(measured: dict[Condition, float]) -> No
     paper = q.published()
     means = {name: fmean(measured[Condition.of(name, s)] for s in SEVERITIES) for name in paper}
     far = {name: (means[name], paper[name]) for name in paper if abs(means[name] - paper[name]) > q.TOLERANCE}
-    assert set(far) == set(q.DISPUTED)
+    assert set(far) == {*q.DISPUTED, *q.BY_VIF}
+
+
+@needs_photos
+@pytest.mark.parametrize("name", q.BY_VIF)
+def test_three_faults_meet_the_papers_vif(name: str) -> None:
+    """Its SSIM would make them a third as harmful as the paper's; VIF, errors and scripts agree."""
+    clean = [read_image(path) for path in q.photographs(q.COCO, 3)]
+    found = fmean(vif(image, corrupt_image(image, f"{name}@{s}")) for image in clean for s in SEVERITIES)
+    assert found == pytest.approx(q.published("vif")[name], abs=0.06)
 
 
 @needs_photos
@@ -53,6 +64,8 @@ def test_no_severity_is_easier_than_the_one_before(measured: dict[Condition, flo
     [
         ("focus_motor_damage", "sigma", (0.40, 0.45, 0.50, 0.55, 0.60)),
         ("lens_shading_damage", "strength", (2, 3, 5, 7, 10)),
+        ("cmos_sensor_damage", "spots", (1, 2, 3, 5, 7)),
+        ("transfer_harness_exception", "share", (0.03, 0.06, 0.09, 0.11, 0.14)),
     ],
 )
 def test_variants_meet_the_disputed_rows(name: str, parameter: str, numbers: tuple[float, ...]) -> None:
@@ -64,8 +77,6 @@ def test_variants_meet_the_disputed_rows(name: str, parameter: str, numbers: tup
 
 @needs_photos
 def test_an_undamaged_camera_gives_the_photograph() -> None:
-    from stormproof.core.imagefile import read_image
-
     for path in q.photographs(q.COCO, 3):
         photograph = read_image(path)
         assert (develop(photograph, []) == photograph).all()
@@ -163,7 +174,7 @@ def test_ccd_spots_smear_their_columns_white() -> None:
 
 def test_cmos_spots_blacken_row_and_column() -> None:
     image = np.full((300, 500, 3), 90, np.uint8)
-    out = corrupt_image(image, "cmos_sensor_damage@1", image_id="cmos")
+    out = corrupt_image(image, "cmos_sensor_damage[spots=1]", image_id="cmos")
     black = (out == 0).all(axis=2)
     assert (black.mean(axis=1) > 0.9).sum() == 1
     assert (black.mean(axis=0) > 0.9).sum() == 1

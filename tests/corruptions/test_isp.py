@@ -224,7 +224,7 @@ def test_colour_space_damage_is_chroma_noise_and_soft_luma() -> None:
     assert out[..., 2].std() == pytest.approx(20, rel=0.05)
     assert abs(np.corrcoef(out[..., 1].ravel(), out[..., 2].ravel())[0, 1]) < 0.05
     grey = colours(40, 40)[..., :1]
-    blurred = corrupt_image(grey, "gaussian_blur[sigma=1.05]")
+    blurred = corrupt_image(grey, "gaussian_blur[sigma=2.2]")
     assert (corrupt_image(grey, "colour_space_damage@3") == blurred).all()
 
 

@@ -59,6 +59,11 @@ VARIANTS: tuple[Condition, ...] = (
     *_reading("bad_pixel_damage", fault="dead_and_hot", share=(0.001, 0.003, 0.01, 0.03, 0.1)),
     *_reading("cfa_interpolation_damage", law="bilinear"),
     *_reading("gamma_damage", gamma=(0.8, 0.7, 0.6, 0.5, 0.4)),
+    *_reading("cmos_sensor_damage", spots=(1, 2, 3, 5, 7)),  # the paper's SSIM
+    *_reading(  # the paper's SSIM
+        "colour_space_damage", noise=(8.0, 16, 26, 38, 52), blur=(0.5, 0.75, 1.05, 1.35, 1.8)
+    ),
+    *_reading("transfer_harness_exception", share=(0.03, 0.06, 0.09, 0.11, 0.14)),  # the paper's SSIM
     *_reading("transfer_harness_exception", wire="parallel", share=(0.06, 0.12, 0.17, 0.21, 0.27)),
     *grid(OTHER_READINGS),
 )

@@ -27,10 +27,6 @@ _BAND = 0.04  # of the height: the rows whose points are the top of a column
 _NO_ECHO = 0.03  # of the height by which a column may end below the scan's upper edge and still tell
 _ALIKE = 18.0  # grey levels between the colours of a place and of a column at which its weight is a third
 _ASIDE = 0.6  # columns per row above the scan at which a column's weight is a third; it begins at one
-_HIGHEST, _MARGIN = (
-    10,
-    0.02,
-)  # percentile of the columns' tops that is the highest line; of the height around it
 _FARTHER = 1.25  # factor by which a depth may exceed the farthest measurement
 _UNSEEN = 1 / 8  # of the width: farther than this from any measured column depth stays unknown
 
@@ -63,19 +59,6 @@ def complete(depth: Map, image: Image, sky: Bools) -> Map:
     filled = np.clip(1 / np.maximum(spread, 1e-6), nearest / _FARTHER, farthest * _FARTHER)
     filled = np.where(_out_of_sight(measured), np.float32(np.nan), filled)
     return np.where(sky, np.float32(np.inf), np.where(measured, depth, filled)).astype(np.float32)
-
-
-def silent(depth: Map) -> Bools:
-    """Where a scanner looked and got no echo: in columns that end lower than most, up to the highest line.
-
-    There is sky, or something beyond the scanner's reach.
-    """
-    known = np.isfinite(depth)
-    tops = np.where(known.any(axis=0), known.argmax(axis=0), len(depth))
-    highest = np.percentile(tops, _HIGHEST) + _MARGIN * len(depth)
-    rows = np.arange(len(depth))[:, None]
-    none: Bools = (rows >= highest) & (rows < tops - _MARGIN * len(depth))
-    return none
 
 
 def _hidden(depth: Map, known: Bools) -> Bools:
@@ -115,8 +98,8 @@ def _column_tops(depth: Map, edges: npt.NDArray[np.int_]) -> tuple[Floats32, Flo
         if len(y):
             band = y <= y.min() + _BAND * height
             tops[k], rows[k] = np.median(1 / depth[:, left:right][y[band], x[band]]), y.min()
-    silent = rows > np.nanpercentile(rows, 25) + _NO_ECHO * height if not np.isnan(rows).all() else rows > 0
-    tops[silent] = np.nan
+    if not np.isnan(rows).all():
+        tops[rows > np.nanpercentile(rows, 25) + _NO_ECHO * height] = np.nan
     return tops, rows
 
 

@@ -15,7 +15,7 @@ from stormproof.core.errors import MissingContext
 from stormproof.core.randomness import digest
 from stormproof.core.sample import Bools, Sample
 from stormproof.datasets.depthmaps import DepthFolder, Estimate
-from stormproof.depth.complete import complete, silent
+from stormproof.depth.complete import complete
 from stormproof.depth.monocular import DepthModel
 from stormproof.depth.priors import Priors
 from stormproof.depth.refine import nearness
@@ -42,7 +42,7 @@ class FromStereo:
 
     @property
     def identity(self) -> str:
-        return f"stereo 5 {self.matching.max_disparity} {self.sky}"
+        return f"stereo 6 {self.matching.max_disparity} {self.sky}"
 
     def __call__(self, sample: Sample) -> Estimate:
         context = sample.context
@@ -85,7 +85,7 @@ class FromGiven:
 
     @property
     def identity(self) -> str:
-        return f"given 4 {self.sky}"
+        return f"given 5 {self.sky}"
 
     def __call__(self, sample: Sample) -> Estimate:
         if sample.context.depth is None:
@@ -101,9 +101,7 @@ class FromGiven:
 def _sky(sample: Sample) -> Bools:
     """The sky in the image, where no depth was measured."""
     given = sample.context.depth
-    if given is None or not np.isfinite(given).any():
-        return find_sky(sample.image)
-    return find_sky(sample.image, np.isfinite(given), silent=silent(given))
+    return find_sky(sample.image, None if given is None else np.isfinite(given))
 
 
 def key_of(sample: Sample, estimator: Estimator, priors: Priors, semantic_classes: Sequence[str] = ()) -> str:

@@ -39,16 +39,11 @@ Parts = npt.NDArray[np.int32]
 
 
 def find_sky(
-    image: Image,
-    measured: Bools | None = None,
-    parallax: Map | None = None,
-    moved: Bools | None = None,
-    silent: Bools | None = None,
+    image: Image, measured: Bools | None = None, parallax: Map | None = None, moved: Bools | None = None
 ) -> Bools:
     """The pixels that look like sky. It assumes daylight; check it on your images.
 
-    A region with measured depths (`measured`, by a laser for example) is a wall, however bright. Where the
-    laser got no echo (`silent`) is mostly sky: what has its colour may be sky in any light. If the
+    A region with measured depths (`measured`, by a laser for example) is a wall, however bright. If the
     `parallax` of a stereo pair is given (NaN is unknown), pixels among near ones are excluded, and distant
     pixels may have any colour. Regions end where something has `moved` between the two views: a pale truck
     that merges with a pale sky does not do so in both. Pixels that moved are sky if they continue it.
@@ -64,8 +59,6 @@ def find_sky(
     redder = np.int16(_REDDER) if moved is None else np.where(moved, _REDDER, _GLOW).astype(np.int16)
     likely = smooth & (value > _BRIGHT) & (red <= np.minimum(green, blue) + redder)
     if parallax is None:
-        if silent is not None and (silent & smooth).sum() > _TINY * smooth.size:
-            likely |= smooth & (_off_model(rgb, silent & smooth) < _SAME)
         parts, count = _regions(_wide(likely))
         hit = np.zeros(count) if measured is None else _share(parts, measured, count)
         sky = _from_above(parts, hit <= _STRAY)
@@ -211,8 +204,7 @@ def _of_its_colour(image: Image, sky: Bools, likely: Bools) -> Bools:
     ours, others = (_how_many(colour, kind) for kind in (sky, upper & ~sky))
     alike = upper & (ours > np.maximum(others, _FEW))
     parts, count = _regions(likely & ~sky)
-    beside = _as_beside(image, sky) | (_off_model(image, sky) < 1)
-    return sky | (alike & beside) | _from_above(parts, _share(parts, alike, count) > _ALIKE)
+    return sky | (alike & _as_beside(image, sky)) | _from_above(parts, _share(parts, alike, count) > _ALIKE)
 
 
 def _as_beside(image: Image, sky: Bools) -> Bools:

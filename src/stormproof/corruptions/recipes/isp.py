@@ -225,14 +225,16 @@ def _chroma_steps(sd: float) -> npt.NDArray[np.int16]:
 @corruption(
     family="isp",
     cite="liu2024",
-    noise=ladder(8.0, 16, 26, 38, 52, low=0, high=1000, unit="grey levels"),
-    blur=ladder(0.5, 0.75, 1.05, 1.35, 1.8, low=0, high=50, unit="px"),
+    version=2,
+    noise=ladder(30.0, 45, 60, 80, 100, low=0, high=1000, unit="grey levels"),
+    blur=ladder(1.2, 1.7, 2.2, 2.8, 3.5, low=0, high=50, unit="px"),
 )
 def colour_space_damage(image: Image, draw: Draw, *, noise: float, blur: float) -> Image:
     """Neither colour noise removed nor edges sharpened: noisy chroma, soft luma.
 
     Normal noise of `noise` grey levels on Cr and Cb, a Gaussian of `blur` pixels on Y, as in the paper;
-    `colour_space_wraparound` is what its script does. A grey image has only luma.
+    `colour_space_wraparound` is what its script does. A grey image has only luma. The severities have the
+    paper's VIF; noise of 8 to 52 with blur of 0.5 to 1.8 (suite `camera-variants`) has its SSIM.
     """
     yuv = imaging.to_yuv(image)
     luma = imaging.gaussian_blur(yuv[..., :1], blur)

@@ -160,8 +160,16 @@ def psf_blur(image: Image, *, lens: str) -> Image:
     return imaging.blur_patches(image, *_lens_kernels((image.shape[0], image.shape[1]), chosen))
 
 
+THIRD = 1 / 3  # equal shares, as in the barrel that hendrycks' generator holds
+
+
 def radial_field(
-    size: tuple[int, int], *, delta: float, quartic: float = 0.0, cubic: float = 0.8, quadratic: float = 0.2
+    size: tuple[int, int],
+    *,
+    delta: float,
+    quartic: float = THIRD,
+    cubic: float = THIRD,
+    quadratic: float = THIRD,
 ) -> tuple[imaging.Field, imaging.Field]:
     """(dy, dx) of a radial distortion that moves the frame's corners by the share δ of their radius."""
     return imaging.radial_field(size, delta, (quartic, cubic, quadratic))
@@ -170,13 +178,13 @@ def radial_field(
 @corruption(
     family="optics",
     cite="kamann2020",
-    version=2,
+    version=3,
     moves=radial_field,
     labels="moved",
     delta=ladder(0.01, 0.02, 0.03, 0.04, 0.05, low=-0.3, high=2, unit="of the half diagonal"),
-    quartic=constant(0.0, low=-1, high=1, unit="weight"),
-    cubic=constant(0.8, low=-1, high=1, unit="weight"),
-    quadratic=constant(0.2, low=-1, high=1, unit="weight"),
+    quartic=constant(THIRD, low=-1, high=1, unit="weight"),
+    cubic=constant(THIRD, low=-1, high=1, unit="weight"),
+    quadratic=constant(THIRD, low=-1, high=1, unit="weight"),
 )
 def geometric_distortion(
     image: Image, *, delta: float, quartic: float, cubic: float, quadratic: float
@@ -184,9 +192,9 @@ def geometric_distortion(
     """A lens that bends straight lines: barrel distortion, or pincushion for negative δ. Labels move too.
 
     An output pixel at radius r (1 in the corners) shows the scene at r + δ·(quartic·r⁴ + cubic·r³ +
-    quadratic·r²), by default with shares 0, 0.8 and 0.2. Pixels that a barrel leaves uncovered are black, and
-    ignored in the labels. The paper's coefficients are not published. `labels=fixed` leaves labels where
-    they were.
+    quadratic·r²), the paper's polynomial of grade 4, by default with equal shares. Pixels that a barrel
+    leaves uncovered are black, and ignored in the labels. The paper's coefficients are not published.
+    `labels=fixed` leaves labels where they were.
     """
     size = (image.shape[0], image.shape[1])
     field = radial_field(size, delta=delta, quartic=quartic, cubic=cubic, quadratic=quadratic)
