@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from cli.typed import stormproof
 from stormproof.core.imagefile import read_image
 from stormproof.corruptions import SUITES, registered
@@ -78,3 +80,13 @@ def test_the_version_is_said() -> None:
     from stormproof import __version__
 
     assert stormproof("--version").stdout == f"stormproof {__version__}\n"
+
+
+@pytest.mark.parametrize("what", ["corruptions", "suites", "benchmarks", "datasets", "models", "decoders"])
+def test_tables_fit_a_terminal_of_80_columns_and_cut_nothing(what: str) -> None:
+    """Whatever a table of 400 columns shows is in the one of 80, folded where it must be."""
+    wide, narrow = (stormproof("list", what, columns=columns).stdout for columns in (400, 80))
+    assert max(map(len, narrow.splitlines())) <= 80
+    assert narrow.count("…") == wide.count("…")
+    names = [line.split()[0] for line in wide.splitlines()[1:] if line.strip() and not line.startswith(" ")]
+    assert all(name in narrow for name in names)

@@ -35,13 +35,16 @@ def printable(text: str) -> str:
 
 
 class SafeConsole(Console):
-    """A console whose terminal no printed name can control."""
+    """A console whose terminal no printed name can control, and whose tables cut no word."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._width = None  # read whenever something is printed, not once when this is imported
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        if isinstance(renderable, Table):
+            for column in renderable.columns:
+                column.overflow = "fold" if column.overflow == "ellipsis" else column.overflow
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else printable(text), style, control)
 

@@ -31,7 +31,7 @@ def inspect(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="{DATASET or MODEL}",
+            metavar="DATASET or MODEL",
             help="A dataset or a model file, as kind:path[,option=value…].",
             autocompletion=complete_sources,
         ),

@@ -99,7 +99,8 @@ def _suites() -> list[dict[str, Any]]:
 
 
 def _corruption_table(rows: list[dict[str, Any]]) -> Table:
-    table = Table("corruption", "family", "what happens", "severities 1, 2, 3 …", box=None, pad_edge=False)
+    name = Column("corruption", no_wrap=True)
+    table = Table(name, "family", "what happens", "severities 1, 2, 3 …", box=None, pad_edge=False)
     for row in rows:
         # A parameter without values is one that every condition must give.
         ladders = "\n".join(
@@ -145,7 +146,8 @@ def _benchmarks() -> list[dict[str, Any]]:
 
 
 def _benchmark_table(rows: list[dict[str, Any]]) -> Table:
-    table = Table("benchmark", "data", "conditions", "metric", "paper", box=None, pad_edge=False)
+    name = Column("benchmark", no_wrap=True)
+    table = Table(name, "data", "conditions", "metric", "paper", box=None, pad_edge=False)
     for row in rows:
         conditions = row["needs"] and f"needs {row['needs']}"
         conditions = conditions or ", ".join(row["suites"]) or f"{len(row['corruptions'])} corruptions"
@@ -208,7 +210,8 @@ def _decoders() -> list[dict[str, Any]]:
 
 
 def _decoder_table(rows: list[dict[str, Any]]) -> Table:
-    table = Table("decoder", "task", "outputs", "options", "what it reads", box=None, pad_edge=False)
+    name = Column("decoder", no_wrap=True)
+    table = Table(name, "task", "outputs", "options", "what it reads", box=None, pad_edge=False)
     for row in rows:
         lists = (", ".join(row[key]) for key in ("outputs", "options"))
         table.add_row(Text(row["name"], "bold"), row["task"], *lists, Text(row["description"]))

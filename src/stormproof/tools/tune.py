@@ -27,7 +27,6 @@ from stormproof.results.scores import Scores
 
 IMAGES = 64  # labelled images that trials are scored on
 AS_GUESSED = "as guessed"
-_CHANCE = 0.05
 # The usual normalisations of floating-point inputs, in grey levels.
 NORMALISATIONS: dict[str, Mapping[str, Any]] = {
     "0 to 255": {"mean": 0, "std": 1},
@@ -72,7 +71,11 @@ class Tuning:
             return f"The input as guessed is the best of {len(self.trials)} on these {self.images} images."
         by = f"{100 * gain.interval.estimate:+.1f} points of {self.measure} ({_range(gain.interval)})"
         if self.chosen is best:
-            return f"{best.words}: {by} against the input as guessed, which is clear."
+            behind = 100 * (best.score - self.trials[1].score)
+            return (
+                f"{best.words}: {by} against the input as guessed, which is clear; the next, "
+                f"{self.trials[1].words}, is {behind:.1f} behind."
+            )
         return (
             f"{best.words} scores best, {by} against the input as guessed. That is not clear on "
             f"{self.images} images, so the guess is kept; more labelled images would tell."
@@ -130,8 +133,8 @@ def tune_input(
     ]
     trials.sort(key=lambda trial: -trial.score)
     best, guess = trials[0], next(trial for trial in trials if trial.gain is None)
-    # The best of many leads by chance, too: its lead must be clear for all that were tried together.
-    clear = best.gain is not None and best.gain.p * len(trials) < _CHANCE
+    # Of several that are equally good, any may lead by chance, and does no harm: no correction for many trials.
+    clear = best.gain is not None and best.gain.interval.low > 0
     return Tuning(base.headline, count, tuple(trials), best if clear else guess)
 
 
