@@ -79,3 +79,18 @@ def test_wrong_labels_are_named_when_a_run_begins(tmp_path: Path) -> None:
 def test_right_labels_are_not_mentioned(tmp_path: Path) -> None:
     said = run(write_scene(tmp_path / "coco"), tmp_path / "run")[1]
     assert "--check" not in said
+
+
+def test_wrong_labels_are_named_when_a_plan_begins(tmp_path: Path) -> None:
+    spec = write_scene(tmp_path / "coco")
+    path = tmp_path / "coco" / "instances.json"
+    content = json.loads(path.read_text())
+    content["annotations"] = []
+    path.write_text(json.dumps(content))
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(
+        f"models: ['{MODELS}:brightness_boxes']\ndata: '{spec}'\nconditions: [contrast@4]\n"
+        f"out: {tmp_path / 'runs'}\nengine: local\n"
+    )
+    shown = CliRunner().invoke(app, ["run", "--config", str(plan)])
+    assert "No image has an object" in shown.output

@@ -77,7 +77,7 @@ def _announce(plan: Plan) -> None:
     from stormproof.engine.plan import label_findings
 
     console.note(plan.model_description)
-    say_findings(label_findings(plan), plan.work.data)
+    say_findings(label_findings(plan.work.data, plan.work.images), plan.work.data)
     for remark in plan.remarks:
         console.warn(f"{remark} See: stormproof inspect {shlex.quote(plan.config.model)}")
     if plan.doubts:

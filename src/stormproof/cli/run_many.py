@@ -10,7 +10,13 @@ import typer
 from rich.text import Text
 
 from stormproof.cli import console
-from stormproof.cli.outcome import list_failures, say_continue, say_unreadable, stoppable
+from stormproof.cli.outcome import (
+    list_failures,
+    say_continue,
+    say_findings,
+    say_unreadable,
+    stoppable,
+)
 from stormproof.core.errors import InvalidOption, StormproofError
 
 if TYPE_CHECKING:
@@ -24,7 +30,7 @@ def run_many(settings: Mapping[str, Any], source: str, *, dry_run: bool) -> None
     from stormproof.corruptions.plugins import load_plugins
     from stormproof.engine.executors import executor_for
     from stormproof.engine.many import run_all, runs_of
-    from stormproof.engine.plan import size_of
+    from stormproof.engine.plan import label_findings, size_of
     from stormproof.engine.progress import RunProgress
     from stormproof.results.store.settings import SETTINGS, write_settings
 
@@ -39,6 +45,8 @@ def run_many(settings: Mapping[str, Any], source: str, *, dry_run: bool) -> None
         _print_plan(runs)
         return
     progress = RunProgress(console.err, runs=len(runs), cells=sum(size_of(config).cells for config in runs))
+    for spec, config in {config.data_spec(): config for config in runs}.items():
+        say_findings(label_findings(spec, size_of(config).images), spec)
     write_settings(make_folder(Path(str(settings["out"]))) / SETTINGS, settings)  # to continue from
     with stoppable(Path(str(settings["out"]))):
         outcomes = run_all(runs, executor_for(runs[0], 10**9), [progress])

@@ -79,7 +79,7 @@ def run(
             stack.callback(forget_pair)  # it must not outlive the names of what it was made of
 
         def do(plan: Plan) -> Summary:
-            for finding in label_findings(plan):
+            for finding in label_findings(plan.work.data, plan.work.images):
                 warnings.warn(f"{plan.record.dataset.name}: {finding}", stacklevel=4)
             watches: list[Watch] = [RunProgress()] if progress else []
             watches += map(open_tracker, config.track)

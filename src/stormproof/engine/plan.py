@@ -192,9 +192,9 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
     return Plan(config, record, work, chunks, described, remarks, depth_doubts(pair.dataset, conditions))
 
 
-def label_findings(plan: Plan) -> list[str]:
-    """What looks wrong in the dataset's annotations, judged by a few images; see `annotation_checks`."""
-    return [one.what for one in first_findings(open_dataset_once(plan.work.data), plan.work.images)]
+def label_findings(data: str, images: int) -> list[str]:
+    """What looks wrong in the annotations of a dataset's first images; see `annotation_checks`."""
+    return [one.what for one in first_findings(open_dataset_once(data), images)]
 
 
 def headline(config: RunConfig) -> str | None:

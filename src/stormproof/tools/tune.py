@@ -133,7 +133,7 @@ def tune_input(
     ]
     trials.sort(key=lambda trial: -trial.score)
     best, guess = trials[0], next(trial for trial in trials if trial.gain is None)
-    # Of several that are equally good, any may lead by chance, and does no harm: no correction for many trials.
+    # Of several that are equally good, any may lead by chance and does no harm: hence no correction for many.
     clear = best.gain is not None and best.gain.interval.low > 0
     return Tuning(base.headline, count, tuple(trials), best if clear else guess)
 
