@@ -8,7 +8,7 @@ import io
 import pytest
 
 from report.hostile import CONTROL, MARKDOWN, SCRIPT
-from stormproof.core.table import as_latex, as_markdown, shown
+from stormproof.core.table import as_latex, as_markdown, cell_text
 from stormproof.core.text import as_csv, plain
 
 
@@ -33,7 +33,7 @@ def test_latex_and_markdown_keep_every_character() -> None:
 
 
 def test_what_is_not_there_is_a_dash() -> None:
-    assert [shown(v) for v in (None, float("nan"), float("inf"), 1.25, 3, "x")] == [
+    assert [cell_text(v) for v in (None, float("nan"), float("inf"), 1.25, 3, "x")] == [
         "–",
         "–",
         "–",

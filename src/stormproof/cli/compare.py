@@ -10,7 +10,7 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Data, Measure, Plugins
-from stormproof.core.errors import InvalidOption, some
+from stormproof.core.errors import InvalidOption, first_few
 
 if TYPE_CHECKING:
     from stormproof.core.table import Table
@@ -70,7 +70,7 @@ def _one(source: str, data: str | None, *, interval: bool) -> Scores:
 
     found = scores_of(source, data, interval=interval)
     if len(found) != 1:
-        names = some([scores.name for scores in found])
+        names = first_few([scores.name for scores in found])
         raise InvalidOption(f"{source} holds {len(found)} runs ({names}); name one of them.")
     if interval and found[0].record is None:
         raise InvalidOption("--interval needs two run folders: published numbers have no images to resample.")

@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stormproof.core.progress import Progress
-from stormproof.core.text import as_csv, finite
+from stormproof.core.text import as_csv, json_safe
 
 # C0 and C1 codes except line feed and tab, and the marks that change the direction of writing.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -93,7 +93,7 @@ def table(title: str, words: Sequence[str], numbers: Sequence[str] = ()) -> Tabl
 
 def print_json(content: Any) -> None:
     """Print JSON; control codes are escaped as JSON escapes them."""
-    text = json.dumps(finite(content), indent=1, ensure_ascii=False)
+    text = json.dumps(json_safe(content), indent=1, ensure_ascii=False)
     sys.stdout.write(_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
 
 

@@ -18,7 +18,7 @@ from stormproof.cli.options import (
     complete_datasets,
     is_dataset,
 )
-from stormproof.core.errors import InvalidOption, OutputError, counted, some
+from stormproof.core.errors import InvalidOption, OutputError, counted, first_few
 from stormproof.core.processes import worker_count
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ def _tree(
         f"{counted(len(conditions), 'condition')}; check them with: stormproof verify {destination}"
     )
     if failed:
-        names = some([failure.source for failure in failed])
+        names = first_few([failure.source for failure in failed])
         console.fail(f"{len(failed)} of {len(jobs)} images could not be read: {names}")
         raise typer.Exit(1)
 

@@ -159,10 +159,10 @@ def _kept(scores: Scores) -> float:
 
 
 def _close(out: Path, found: Mapping[str, Scores], seconds: float) -> None:
-    from stormproof.core.progress import spoken
+    from stormproof.core.progress import duration_text
 
     console.say(
-        f"\nDone in {spoken(seconds)}. The runs are in {out}; for a closer look, for example:\n"
+        f"\nDone in {duration_text(seconds)}. The runs are in {out}; for a closer look, for example:\n"
         f"  stormproof score {out / next(iter(found))}\n"
         "The same with your own ONNX file, and with your own COCO file:\n"
         "  stormproof run --model onnx:MODEL.onnx --data world:test --conditions imagenet-c --out runs/mine\n"

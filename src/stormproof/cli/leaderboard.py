@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from stormproof.cli import app, console
-from stormproof.core.errors import InvalidOption, OutputError, some
+from stormproof.core.errors import InvalidOption, OutputError, first_few
 
 board = typer.Typer(no_args_is_help=True, help="Build a leaderboard from submissions, and check them.")
 app.add_typer(board, name="leaderboard")
@@ -51,7 +51,7 @@ def build(
     if claimed and not trust_verification:
         given = [unverified(entry) for entry in given]
         console.note(
-            f"{some(claimed)}: the badge 're-run' is left out, since anyone can write it into a file; "
+            f"{first_few(claimed)}: the badge 're-run' is left out, since anyone can write it into a file; "
             "--trust-verification shows it."
         )
     entries = [*given, *(published_submissions() if published else ())]

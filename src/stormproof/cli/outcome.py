@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from stormproof.cli import console
-from stormproof.core.errors import OutputError, counted, some
+from stormproof.core.errors import OutputError, counted, first_few
 
 if TYPE_CHECKING:
     from stormproof.engine.run import Summary
@@ -75,7 +75,7 @@ def say_unreadable(summary: Summary, *, allow_missing: bool) -> None:
     """Count and name the images that could not be read; they do not stop the rest."""
     names = list(summary.unreadable.values())
     if names:
-        said = f"{left_out(len(names))} of every condition: {some(names)}."
+        said = f"{left_out(len(names))} of every condition: {first_few(names)}."
         if allow_missing:
             console.note(said)
         else:

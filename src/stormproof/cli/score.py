@@ -10,7 +10,7 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import AsJson, Data, Plugins, Replicates, Runs, complete_measures, complete_tables
-from stormproof.core.errors import InvalidOption, StormproofError, UnknownName, some
+from stormproof.core.errors import InvalidOption, StormproofError, UnknownName, first_few
 from stormproof.core.processes import keep_memory
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def _show(scores: Scores) -> None:
             "way; 'stormproof inspect MODEL --data DATA' shows how it is read."
         )
     if scores.missing:
-        console.note(f"Incomplete, so without aggregates: {some(scores.missing)}")
+        console.note(f"Incomplete, so without aggregates: {first_few(scores.missing)}")
     else:
         console.out.print(tables.summary_table(scores))
     for line in (*tables.set_lines(scores), tables.class_line(scores)):

@@ -9,7 +9,7 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Data, Run
-from stormproof.core.errors import OutputError, some
+from stormproof.core.errors import OutputError, first_few
 
 
 @app.command()
@@ -42,5 +42,5 @@ def submit(
     make_folder(path.parent)
     write_text(path, as_json(submission))
     if submission.missing:
-        console.note(f"Incomplete, so without a mean: {some(submission.missing)}")
+        console.note(f"Incomplete, so without a mean: {first_few(submission.missing)}")
     console.say(f"{path}")

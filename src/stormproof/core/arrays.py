@@ -1,4 +1,4 @@
-"""NumPy's files, read without trust: a header may state any shape, and objects would be code."""
+"""Reads NumPy files without trusting them: a header may state any shape, and pickled objects run code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.r
 
 
 def read_npy(path: Path, *, error: Error = DatasetError) -> npt.NDArray[Any]:
-    """The numbers in a .npy file."""
+    """Read the array in a .npy file; arrays of Python objects are refused."""
     with opened_file(path, at_most=LARGEST, error=error) as file:
         try:
             return _array(file, path.stat().st_size)
@@ -27,7 +27,7 @@ def read_npy(path: Path, *, error: Error = DatasetError) -> npt.NDArray[Any]:
 
 
 def read_npz(path: Path, *names: str, error: Error = DatasetError) -> tuple[npt.NDArray[Any], ...]:
-    """The arrays of these names in an .npz file."""
+    """Read the named arrays in an .npz file."""
     with opened_file(path, at_most=LARGEST, error=error) as file:
         try:
             with zipfile.ZipFile(file) as archive:
@@ -45,15 +45,15 @@ def _member(archive: zipfile.ZipFile, name: str) -> npt.NDArray[Any]:
 
 
 def _array(file: IO[bytes], size: int) -> npt.NDArray[Any]:
-    """The array in a file of this many bytes, which must be those that its header states."""
+    """Read an array from a file of `size` bytes, which must match the shape and type in its header."""
     version = np.lib.format.read_magic(file)
     if version not in _READERS:
-        raise ValueError(f"version {version[0]}.{version[1]} of the format is not known")
+        raise ValueError(f"unknown format version {version[0]}.{version[1]}")
     shape, _, dtype = _READERS[version](file)
     if dtype.hasobject or dtype.names is not None:
         raise ValueError(f"it holds {dtype}, not numbers")
     stated, found = math.prod(shape) * dtype.itemsize, size - file.tell()
     if min(shape, default=0) < 0 or stated != found:
-        raise ValueError(f"its header states {shape} of {dtype}, which is not the {found:,} bytes it has")
+        raise ValueError(f"its header states {shape} of {dtype}, but {found:,} bytes follow")
     file.seek(0)
     return np.asarray(np.lib.format.read_array(file, allow_pickle=False))

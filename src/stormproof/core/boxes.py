@@ -1,7 +1,7 @@
 """Overlap of boxes. Boxes are x1 y1 x2 y2 edges in pixels, so a side is x2 − x1.
 
-Devkits with inclusive pixel indices (VOC) mean the box with edges x1 − 1 and x2: once a reader has converted
-them, these formulas equal theirs.
+Devkits with inclusive pixel indices (VOC) mean the box with edges x1 − 1 and x2; once a reader has converted
+the boxes, these formulas agree with theirs.
 
 `area`, `shared`, `union` and `overlap` take one box or two, inside compiled loops; `iou` and
 `enclosing_overlap` take two arrays of boxes.

@@ -66,12 +66,12 @@ class Condition:
 
     @property
     def whole_severity(self) -> int | None:
-        """The severity if it is a whole one, as in papers and tables; None between two of them."""
+        """The severity if it is an integer, as in papers and tables; None if it lies between two."""
         return self.severity if isinstance(self.severity, int) else None
 
     @property
     def series(self) -> str:
-        """What the severity grades: the corruption, or the variant of it that parameters define.
+        """The corruption, or the variant of it that the parameters define: what the severities grade.
 
         >>> [Condition.parse(text).series for text in ("fog@3", "fog@3[on=person]", "haze[beta=0.04]")]
         ['fog', 'fog[on=person]', 'haze']

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher, get_close_matches
 
 
-def some(names: Sequence[str], shown: int = 5) -> str:
-    """The first of many names, and how many more there are.
+def first_few(names: Sequence[str], shown: int = 5) -> str:
+    """The first few of many names, and the number of those left out.
 
-    >>> some(["fog", "snow", "frost"], 2)
+    >>> first_few(["fog", "snow", "frost"], 2)
     'fog, snow and 1 more'
     """
     return ", ".join(names[:shown]) + (f" and {len(names) - shown} more" if len(names) > shown else "")
@@ -54,7 +54,7 @@ class UnknownName(StormproofError, LookupError):
 
 
 def _nearest(name: str, known: Sequence[str]) -> str | None:
-    """The known name that a misspelt one stands for, whatever its case; letters may be swapped.
+    """The known name closest to a misspelt one, ignoring case; letters may be swapped.
 
     >>> _nearest("mpc", ["mCE", "mPC", "rPC"]), _nearest("AP5O", ["AP50", "AP75"])
     ('mPC', 'AP50')
@@ -71,7 +71,7 @@ def _nearest(name: str, known: Sequence[str]) -> str | None:
 
 
 class MissingContext(StormproofError):
-    """A corruption needs something about the scene (depth, masks) that the sample does not have."""
+    """A corruption needs information about the scene (depth, masks) that the sample lacks."""
 
 
 class OutputError(StormproofError, OSError):

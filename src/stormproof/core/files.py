@@ -1,4 +1,4 @@
-"""Files: find them, read them safely, write them atomically.
+"""Files: finds them, reads them safely, writes them atomically.
 
 `error` is the class raised for a file that cannot be found or read: `ModelError` for a model's file,
 `InvalidOption` for one that an option names, `DatasetError` by default.
@@ -27,7 +27,7 @@ Error = type[StormproofError]
 
 _TEMPORARY = re.compile(r"\.(.*\.)?[0-9a-f]{12}\.tmp")  # as `whole_file` names them
 MAX_YAML = 1 << 20  # characters, and values with all aliases written out
-LARGEST = 8 << 30  # bytes of a file that is read whole; the largest public annotations have half of it
+LARGEST = 8 << 30  # bytes of a file that is read whole; twice the largest public annotations
 _KINDS = {
     stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket",
     stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
@@ -102,7 +102,7 @@ def _nearest(candidates: Sequence[Path]) -> str:
         while not parent.is_dir() and parent != parent.parent:
             parent, name = parent.parent, parent.name
         if parent == parent.parent:
-            continue  # what lies directly below / is not meant
+            continue  # an entry directly below / is not what the user meant
         beside = sorted(entry.name for entry in parent.iterdir()) if parent.is_dir() else []
         near = get_close_matches(name, beside, n=1, cutoff=0.5)
         if near:
@@ -111,7 +111,7 @@ def _nearest(candidates: Sequence[Path]) -> str:
 
 
 def list_files(root: Path, suffixes: Iterable[str]) -> list[Path]:
-    """All files below `root` with one of the suffixes, without hidden ones, sorted."""
+    """All files below `root` with one of the suffixes, sorted; hidden files are left out."""
     wanted = frozenset(suffixes)
     found = (
         path for path in root.rglob("*")
@@ -123,7 +123,7 @@ def list_files(root: Path, suffixes: Iterable[str]) -> list[Path]:
 def _require_file(path: Path, status: os.stat_result, error: Error) -> None:
     """Refuse a device, a pipe or a socket: reading one may never end."""
     if not stat.S_ISREG(status.st_mode):
-        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "no file")
+        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "not a file")
         raise file_problem(error, path, f"is {kind}; give a file.")
 
 
@@ -131,7 +131,7 @@ def _require_file(path: Path, status: os.stat_result, error: Error) -> None:
 def opened_file(
     path: Path, *, at_most: int | None = None, error: Error = DatasetError
 ) -> Iterator[BufferedReader]:
-    """A regular file of at most this many bytes, open for reading; anything else is refused by its name."""
+    """Open a regular file of at most `at_most` bytes for reading; refuse anything else by its kind."""
     try:
         _require_file(path, path.stat(), error)  # before it is opened, which a device may act on
         # A pipe that takes the file's place in between must not block.
@@ -151,21 +151,21 @@ def opened_file(
 
 
 def read_bytes(path: Path, *, at_most: int = LARGEST, error: Error = DatasetError) -> bytes:
-    """The content of a regular file of at most this many bytes."""
+    """The content of a regular file of at most `at_most` bytes."""
     with opened_file(path, at_most=at_most, error=error) as file:
         try:
             content = file.read(os.fstat(file.fileno()).st_size + 1) or b""
-            while len(content) <= at_most and (more := file.read(1 << 20)):  # of a file that states no size
+            while len(content) <= at_most and (more := file.read(1 << 20)):  # of a file without a size
                 content += more
         except OSError as cause:
             raise file_problem(error, path, f"cannot be read: {cause.strerror}.") from None
     if len(content) > at_most:
-        raise file_problem(error, path, f"has more than {at_most:,} bytes, which is not read.")
+        raise file_problem(error, path, f"has more than {at_most:,} bytes, the most that is read.")
     return content
 
 
 def read_text(path: Path, *, at_most: int = LARGEST, error: Error = DatasetError) -> str:
-    """The content of a UTF-8 file, without a byte order mark; lines end as in Python."""
+    """The content of a UTF-8 file, without a byte order mark; lines end in a newline only."""
     try:
         text = read_bytes(path, at_most=at_most, error=error).decode("utf-8-sig")
         return text.replace("\r\n", "\n").replace("\r", "\n")
@@ -258,21 +258,17 @@ def read_xml(path: Path) -> Element:
     except DefusedXmlException as error:
         name = getattr(error, "name", "")
         raise DatasetError(path, f"defines the XML entity {name!r}; entities are refused.") from None
-    except (
-        ValueError,
-        LookupError,
-        RecursionError,
-    ) as error:  # such as an encoding that does not exist
+    except (ValueError, LookupError, RecursionError) as error:  # such as an unknown encoding
         raise DatasetError(path, f"is not XML: {error}.") from None
     return root
 
 
 @contextmanager
 def whole_file(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
-    """A file to write under a temporary name; it is renamed when the block ends without an error.
+    """Open a file for writing under a temporary name, and rename it when the block ends without an error.
 
-    A durable file also survives a power failure, at the price of waiting for the disk. Its temporary name
-    begins with its own, so that `sweep` finds what a killed process left.
+    A durable file also survives a power failure, at the cost of waiting for the disk. Its temporary name
+    begins with its own, so that `sweep` finds what a killed process left behind.
     """
     own = f"{path.name}." if durable else ""  # a name of the maximum length leaves no room
     temporary = path.with_name(f".{own}{uuid4().hex[:12]}.tmp")
@@ -320,7 +316,7 @@ def write_json(path: Path, content: Any) -> None:
 def make_folder(path: Path) -> Path:
     """Create a folder, if needed, and return it.
 
-    None is created directly below `/`: there it is a typing error, or a disk that is not mounted.
+    It is not created directly below `/`, where a missing folder means a typing error or an unmounted disk.
     """
     missing = [folder for folder in (path.absolute(), *path.absolute().parents) if not folder.exists()]
     if missing and str(missing[-1].parent) == "/":
@@ -334,7 +330,7 @@ def make_folder(path: Path) -> Path:
 
 
 def unlinked(path: Path) -> Path:
-    """A folder to write to, inside one that others may have made; a link, which leads out, is refused."""
+    """`path`, a folder to write to; refused if it is a link, which could lead out of its parent folder."""
     if path.is_symlink():
         raise OutputError(f"Cannot write to {path}: it is a link to {path.readlink()}; give another folder.")
     return path

@@ -1,4 +1,4 @@
-"""Image files: read them to uint8 H×W×3 or H×W, read their size, write them atomically.
+"""Image files: reads them as uint8 H×W×3 or H×W, reads their size, writes them atomically.
 
 Pixels are returned as stored. Where there is a choice (EXIF orientation, the colour behind transparent
 pixels, which 8 of 16 bits to keep), `PixelRules` declares it or the file is refused.
@@ -26,11 +26,11 @@ from stormproof.core.sample import Image, check_image
 # Files with these suffixes count as images when a folder is searched.
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".pgm", ".tif", ".tiff"})
 
-# Formats that are read, recognised by content, not by name. Pillow knows many more, some of which start other
-# programs (EPS) or have little-used readers.
+# Formats that are read, recognised by content and not by name. Pillow knows many more, some of which start
+# other programs (EPS) or have rarely used readers.
 _FORMATS = ("JPEG", "PNG", "BMP", "WEBP", "PPM", "TIFF", "GIF")
 MAX_PIXELS = 2 * (PIL.Image.MAX_IMAGE_PIXELS or 0)  # Pillow's limit for a file, and ours for truth
-MAX_BYTES = 4 << 30  # of a file: more than that many pixels take without compression
+MAX_BYTES = 4 << 30  # of a file: more than MAX_PIXELS take uncompressed
 
 ImageSource = str | os.PathLike[str] | bytes
 

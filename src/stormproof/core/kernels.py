@@ -23,8 +23,8 @@ def kernel(function: Any = None, *, inline: bool = False, allocates: bool = True
     """Compile with Numba on first use and keep the result on disk.
 
     `inline` compiles a function into each loop that calls it, for functions that take whole tables, which
-    are expensive to pass. `allocates=False` promises that the loop neither makes nor keeps an array, so that
-    references are not counted; in the renderer counting them costs as much as the shading itself.
+    are expensive to pass. `allocates=False` promises that the loop neither makes nor keeps an array, which
+    turns off reference counting; in the renderer it would cost as much as the shading itself.
     """
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     options |= {"inline": "always"} if inline else {"cache": True, "_nrt": allocates}
@@ -38,7 +38,7 @@ def _nothing() -> None:
 
 
 def start_kernels() -> None:
-    """Start the runtime of compiled loops: it takes half a second and 50 MiB, which the process keeps."""
+    """Start the runtime of compiled loops, which takes half a second and 50 MiB."""
     _nothing()
 
 

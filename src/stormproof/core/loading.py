@@ -16,7 +16,7 @@ from stormproof.core.errors import InvalidOption, MissingExtra
 def framework(module: str, *, extra: str = "", install: str = "") -> ModuleType:
     """Import an optional framework; if it is missing, the error says how to install it.
 
-    `extra` names the extra of Stormproof that brings it, `install` the command where there is none.
+    `extra` names the extra of Stormproof that installs it; `install` is the command where no extra does.
     """
     try:
         return import_module(module)

@@ -1,4 +1,4 @@
-"""The compiled loops of `randomness`: Philox4x32-10 (Salmon et al. 2011), and what is made of its words."""
+"""The compiled loops of `randomness`: Philox4x32-10 (Salmon et al. 2011), and fields made from its words."""
 
 from __future__ import annotations
 

@@ -47,8 +47,8 @@ def one_thread() -> None:
 def keep_memory() -> None:
     """Make the C library keep freed memory for the next array, for a command that ends soon.
 
-    By default it returns blocks to the system at once, and getting zeroed pages back was a sixth of the time
-    of scoring a large run. The largest blocks still go back, since keeping them would cost memory.
+    By default it returns blocks to the system at once; getting zeroed pages back took a sixth of the time
+    of scoring a large run. The largest blocks are still returned, since keeping them would cost memory.
     """
     trim_threshold, mmap_threshold = -1, -3  # of malloc.h
     with suppress(OSError, AttributeError):  # not glibc
@@ -60,7 +60,7 @@ def keep_memory() -> None:
 def worker_pool(
     workers: int, start: Callable[..., None] | None = None, *arguments: Any
 ) -> ProcessPoolExecutor:
-    """Processes of one thread each, which call `start(*arguments)` before anything else.
+    """A pool of processes with one thread each, which call `start(*arguments)` before anything else.
 
     Each is a fresh interpreter: forking a process that has run compiled kernels or a GPU is not safe.
     """

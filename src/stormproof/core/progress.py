@@ -1,4 +1,4 @@
-"""Progress of anything that takes time: a bar on a terminal, lines in a log, one line in a notebook."""
+"""Progress of long work: a bar on a terminal, lines in a log, one line in a notebook."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ _Item = TypeVar("_Item")
 
 
 class Progress:
-    """How far a piece of work is, between `start` and `stop`, or inside a `with` block.
+    """Shows how far a piece of work has got, between `start` and `stop` or inside a `with` block.
 
-    `parts` are the totals of what the work consists of; they get bars of their own where the terminal has
-    room for them.
+    `parts` are the totals of its parts, by name; each gets its own bar if the terminal has room.
     """
 
     def __init__(
@@ -29,8 +28,8 @@ class Progress:
     ) -> None:  # fmt: skip
         self.title, self.total, self.unit, self.parts = title, total, unit, dict(parts or {})
         self.done, self.done_of = 0, Counter[str | None]()
-        self.note = ""  # what else a line says, such as the number of failures
-        self._before = 0  # done by an earlier command: it says nothing about the speed of this one
+        self.note = ""  # added to the line, such as the number of failures
+        self._before = 0  # done by an earlier command, so excluded from the rate
         self._started = False
         self._begun = monotonic()
         self._display = _display_on(console or Console(stderr=True, highlight=False))
@@ -44,19 +43,19 @@ class Progress:
         self._display.stop(self)
 
     def advance(self, count: int = 1, part: str | None = None) -> None:
-        """Count what was just done."""
+        """Count work done now."""
         self.done += count
         self.done_of[part] += count
         if self._started:
             self._display.advance(self, count, part)
 
     def skip(self, count: int, part: str | None = None) -> None:
-        """Count what had been done before."""
+        """Count work done by an earlier command."""
         self._before += count
         self.advance(count, part)
 
     def begin(self, title: str, detail: str = "") -> None:
-        """Say what is being done now: a bar takes the title, a log has a line with the detail."""
+        """Announce the next piece of work: a bar shows the title, a log also the detail."""
         self.title = title
         self._display.begin(self, detail)
 
@@ -71,11 +70,11 @@ class Progress:
             self.advance()
 
     def line(self) -> str:
-        """All of it in one line."""
+        """The progress as one line of text."""
         rate = (self.done - self._before) / max(monotonic() - self._begun, 1e-9)
         left = self.total - self.done
         note = f", {self.note}" if self.note else ""
-        when = f", {spoken(left / rate)} left" if rate and left > 0 else ""
+        when = f", {duration_text(left / rate)} left" if rate and left > 0 else ""
         share = f"{self.done / self.total:.0%}" if self.total else "100%"
         return (
             f"{self.title}: {self.done}/{self.total} {self.unit} ({share}){note}, "
@@ -104,31 +103,31 @@ def _display_on(console: Console) -> _Display:
 
 
 class _Lines:
-    """A line every ten seconds. Work that takes less, and announces nothing, leaves no trace in a log."""
+    """Prints a line every ten seconds; shorter work that announces nothing prints nothing."""
 
     every = 10.0  # seconds
 
     def __init__(self, console: Console) -> None:
-        self._console, self._last, self._spoke = console, monotonic(), False
+        self._console, self._last, self._printed = console, monotonic(), False
 
     def start(self, progress: Progress) -> None: ...
 
     def begin(self, progress: Progress, detail: str) -> None:
-        self._tell(f"{progress.title}: {detail}" if detail else progress.title)
+        self._report(f"{progress.title}: {detail}" if detail else progress.title)
 
     def advance(self, progress: Progress, count: int, part: str | None) -> None:
         if monotonic() - self._last >= self.every:
-            self._tell(progress.line())
+            self._report(progress.line())
 
     def say(self, line: str) -> None:
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def stop(self, progress: Progress) -> None:
-        if self._spoke:
-            self._tell(progress.line())
+        if self._printed:
+            self._report(progress.line())
 
-    def _tell(self, line: str) -> None:
-        self._last, self._spoke = monotonic(), True
+    def _report(self, line: str) -> None:
+        self._last, self._printed = monotonic(), True
         self._show(line)
 
     def _show(self, line: str) -> None:
@@ -136,7 +135,7 @@ class _Lines:
 
 
 class _Notebook(_Lines):
-    """One line below the cell that is updated in place; lines that were said stay."""
+    """One line below the cell, updated in place; lines printed by `say` stay."""
 
     every = 0.5
 
@@ -161,7 +160,7 @@ class _Rate(ProgressColumn):
 
 
 class _Terminal:
-    """One bar for the whole, and one for each part as far as the terminal has lines for them."""
+    """One bar for the whole, and one for each part if the terminal has enough lines."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -201,10 +200,10 @@ class _Terminal:
         self._bars.stop()
 
 
-def spoken(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     """A duration in its two largest units.
 
-    >>> spoken(3723), spoken(59.6)
+    >>> duration_text(3723), duration_text(59.6)
     ('1 h 2 min', '1 min 0 s')
     """
     whole = round(seconds)

@@ -1,4 +1,4 @@
-"""What a run was made with: versions, hardware, decoder. Recorded, but never part of its identity."""
+"""The provenance of a run: versions, hardware, decoder. Recorded, but never part of the run's identity."""
 
 from __future__ import annotations
 

@@ -82,11 +82,11 @@ class Draw:
     """
 
     key: tuple[int, int]
-    identity: tuple[str | int, ...] = ()  # what the key was made of, for recipes that look something up by it
+    identity: tuple[str | int, ...] = ()  # what the key hashes, for recipes that look something up by it
 
     @classmethod
     def keyed(cls, seed: int, *identity: str | int) -> Draw:
-        """The draw that belongs to an identity: usually (image id, corruption, severity)."""
+        """The draw for an identity: usually (image id, corruption, severity)."""
         text = json.dumps([seed, *identity], ensure_ascii=True, separators=(",", ":"))
         digest = hashlib.blake2b(text.encode(), digest_size=8, person=b"stormproof-draw").digest()
         return cls((int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little")), identity)
@@ -94,8 +94,8 @@ class Draw:
     def each(self, plan: Callable[[Draw], T]) -> T:
         """`plan(draw)`; draws of a batch return one result per image.
 
-        For numbers that the host needs before there are pixels, such as a motion's path: a recipe that asks
-        for them this way runs once for a whole batch.
+        For numbers that the host needs before it touches pixels, such as the path of a motion. A recipe that
+        asks for them this way runs once for a whole batch.
         """
         return plan(self)
 

@@ -115,10 +115,10 @@ def _masks(value: Any, count: int, error: _Error = InvalidTruth) -> tuple[RLE, .
 class Instances:
     """The objects in one image, one entry per object in every array.
 
-    `labels` index the dataset's class names. `crowd` marks regions that stand for many objects,
-    `ignore` those that neither count nor penalise (VOC's difficult, KITTI's DontCare). `area` is what
-    size bins are decided by: the annotation's own where given, else the mask's, else the box's.
-    `occlusion` and `truncation` are fractions hidden by others and cut by the frame; NaN is unknown.
+    `labels` index the dataset's class names. `crowd` marks regions that cover many objects, `ignore` those
+    that neither count nor penalise (VOC's difficult, KITTI's DontCare). `area` decides the size bin: the
+    annotation's own where given, else the mask's, else the box's. `occlusion` and `truncation` are the
+    fractions hidden by other objects and cut off by the frame; NaN means unknown.
     `sides` are widths and heights as a file states them: x + w − x is not always w (docs/adr/0057).
     """
 
@@ -203,7 +203,7 @@ class Camera:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Context:
-    """What is known about the scene beyond the image; depth-based corruptions need it."""
+    """Information about the scene beyond the image; depth-based corruptions need it."""
 
     depth: npt.NDArray[np.float32] | None = None
     camera: Camera | None = None
@@ -287,9 +287,9 @@ class Prediction:
         return len(self.boxes)
 
     def __repr__(self) -> str:
-        said = f"{len(self)} objects{'' if self.masks is None else ' with masks'}"
+        objects = f"{len(self)} objects{'' if self.masks is None else ' with masks'}"
         best = f", the best at {self.scores.max():.2f}" if len(self) else ""
-        return f"<prediction: {said}{best}>" if self.semantic is None else "<prediction: a semantic map>"
+        return f"<prediction: {objects}{best}>" if self.semantic is None else "<prediction: a semantic map>"
 
 
 def _exact(value: Any, dtype: Any) -> npt.NDArray[Any]:

@@ -75,7 +75,7 @@ class Spec:
 
 
 def spec_file(text: str) -> Path | None:
-    """The file that a spec names: its main part, or the script before the colon; None if there is none here.
+    """The file that a spec names: its main part, or the script before the colon; None if no such file exists.
 
     >>> spec_file("world:val") is None
     True
@@ -143,7 +143,7 @@ def _convert(text: str, annotation: Any, where: str) -> Any:
 
 
 class Opener(NamedTuple):
-    """The place of the function that opens a kind, and the default main part of its specs."""
+    """Where the function that opens a kind is defined, and the default main part of its specs."""
 
     place: str
     default: str = ""
@@ -174,7 +174,7 @@ def declared(package: str, folder: Path) -> dict[str, Opener]:
 
 
 def with_plugins(own: Mapping[str, Opener], group: str) -> dict[str, Opener]:
-    """Our own openers, then those that other packages offer in an entry point group."""
+    """The built-in openers, then those that other packages offer in an entry point group."""
     offered = {point.name: Opener(point.value) for point in entry_points(group=group)}
     return {**own, **{kind: opener for kind, opener in offered.items() if kind not in own}}
 
@@ -187,8 +187,8 @@ _OBJECTS: dict[str, Any] = {}
 def named_object(name: str, thing: Any) -> Iterator[str]:
     """A spec, `object:NAME`, that opens `thing` inside the block.
 
-    Runs know their model and dataset by name, because workers open them again. An object made in a notebook
-    has a name in this process only, and no other process can open it.
+    Runs refer to their model and dataset by name, because workers open them again. An object made in a
+    notebook has a name in this process only, so no other process can open it.
     """
     plain = re.sub(r"[^\w.-]+", "_", name).strip("_") or "it"
     key, count = plain, 1
@@ -203,5 +203,5 @@ def named_object(name: str, thing: Any) -> Iterator[str]:
 
 
 def local_object(name: str) -> Any:
-    """The object that this process knows by that name; None if there is none."""
+    """The object registered under that name in this process; None if there is none."""
     return _OBJECTS.get(name)

@@ -1,4 +1,4 @@
-"""`Table`: one table type, whose numbers stay numbers; as CSV, LaTeX, Markdown, and on a terminal."""
+"""`Table`, and how it is written: as CSV, LaTeX or Markdown, or on a terminal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MARKDOWN = re.compile(r"([\\`*_\[\]<>|~&])")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """One table; numbers stay numbers, so that it can be sorted and downloaded."""
+    """A table whose numbers stay numbers, so that it can be sorted and downloaded."""
 
     id: str
     title: str
@@ -51,7 +51,7 @@ class Table:
         return as_markdown(self.columns, self.rows, self.digits)
 
     def as_rich(self, most: int | None = None) -> Any:
-        """For a terminal, where nothing is ever cut; `most` rows from either end."""
+        """For a terminal, with long text wrapped; at most `most` rows from either end."""
         from rich.table import Table as RichTable
         from rich.text import Text
 
@@ -67,17 +67,17 @@ class Table:
 
 
 def _text(value: Cell, column: str, digits: int) -> Any:
-    """Changes in colour and with a sign: green is better, of errors too."""
+    """A cell for a terminal; changes get a sign and a colour, green for better (for errors: lower)."""
     from rich.text import Text
 
     if "change" not in column or not isinstance(value, float):
-        return Text(shown(value, digits))
+        return Text(cell_text(value, digits))
     better = value < 0 if "error" in column else value > 0
     return Text(f"{value:+.1f}", style="green" if better else "red" if value else "")
 
 
-def shown(value: Cell, digits: int = 1) -> str:
-    """A cell as people read it; what is not there is a dash."""
+def cell_text(value: Cell, digits: int = 1) -> str:
+    """The text of a cell, a dash if it has no value."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "–"
     return f"{value:z.{digits}f}" if isinstance(value, float) else str(value)  # z: no negative zero
@@ -91,7 +91,7 @@ def as_latex(columns: Sequence[str], rows: Sequence[Sequence[Cell]], digits: int
     """
     kinds = "".join("r" if _is_number(rows, i) else "l" for i in range(len(columns)))
     lines = [" & ".join(map(_latex, columns)) + r" \\"]
-    body = [" & ".join(_latex(shown(value, digits)) for value in row) + r" \\" for row in rows]
+    body = [" & ".join(_latex(cell_text(value, digits)) for value in row) + r" \\" for row in rows]
     head = [rf"\begin{{tabular}}{{{kinds}}}", r"\toprule", *lines, r"\midrule"]
     return "\n".join([*head, *body, r"\bottomrule", r"\end{tabular}", ""])
 
@@ -105,7 +105,10 @@ def as_markdown(columns: Sequence[str], rows: Sequence[Sequence[Cell]], digits: 
     rule = ["---:" if _is_number(rows, i) else "---" for i in range(len(columns))]
     cells = [[_markdown(value) for value in columns], rule]
     cells += [
-        [_markdown(shown(value, digits)) if isinstance(value, str) else shown(value, digits) for value in row]
+        [
+            _markdown(cell_text(value, digits)) if isinstance(value, str) else cell_text(value, digits)
+            for value in row
+        ]
         for row in rows
     ]
     return "".join(f"| {' | '.join(row)} |\n" for row in cells)

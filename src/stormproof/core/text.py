@@ -1,4 +1,4 @@
-"""Text from outside, made harmless: names on one visible line, numbers for JSON, cells for spreadsheets."""
+"""Makes outside text harmless: names on one visible line, numbers for JSON, cells for spreadsheets."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def plain(name: object) -> str:
     return _SURROGATES.sub("�", str(name)).translate(_PICTURES).translate(_HIDDEN)
 
 
-def finite(value: Any) -> Any:
-    """The same for JSON, which has no NaN and no infinity."""
+def json_safe(value: Any) -> Any:
+    """The same value for JSON, with None for NaN and infinity, which JSON lacks."""
     if isinstance(value, dict):
-        return {str(key): finite(entry) for key, entry in value.items()}
+        return {str(key): json_safe(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(entry) for entry in value]
+        return [json_safe(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def as_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Numbers in full, nothing for a missing one; a name that a spreadsheet would run as a formula gets an
-    apostrophe before it.
+    """A CSV table: numbers in full, missing ones empty, and an apostrophe before any name that a spreadsheet
+    would run as a formula.
 
     >>> as_csv(["model", "P"], [["=1+1", 0.5]])
     "model,P\\n'=1+1,0.5\\n"

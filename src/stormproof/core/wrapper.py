@@ -46,7 +46,7 @@ class Wrapper(ABC):
 
     @property
     def depth_remark(self) -> str:
-        """What to know about a dataset's depth before haze and defocus are judged; "" if nothing."""
+        """A caveat about a dataset's depth, for readers of haze and defocus scores; "" if there is none."""
         return getattr(self._inner, "depth_remark", "")
 
     @property

@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from stormproof.core.errors import counted, some
+from stormproof.core.errors import counted, first_few
 from stormproof.core.sample import Bools, Floats, Ints, Truth
 
 Size = tuple[int, int]  # height, width
@@ -317,7 +317,9 @@ def _class_counts(seen: Inspected) -> Iterator[Finding]:
         )
     if seen.whole and total and len(present) < len(names):
         absent = [name for label, name in enumerate(names) if label not in present]
-        yield Finding(Level.note, f"{len(absent)} of {len(names)} classes have no object: {some(absent)}.")
+        yield Finding(
+            Level.note, f"{len(absent)} of {len(names)} classes have no object: {first_few(absent)}."
+        )
 
 
 def _maps(seen: Inspected) -> Iterator[Finding]:

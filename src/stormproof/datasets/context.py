@@ -10,7 +10,7 @@ from math import ceil
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from stormproof.core.errors import DatasetError, InvalidOption, counted, some
+from stormproof.core.errors import DatasetError, InvalidOption, counted, first_few
 from stormproof.core.files import list_files, locate
 from stormproof.core.imagefile import IMAGE_SUFFIXES, read_image
 from stormproof.core.sample import Context, Sample, Truth
@@ -104,8 +104,8 @@ def _doubts(dataset: Dataset, depth: str | None, kept: Sequence[int]) -> str:
     enough = ceil(100 * max(folder.mean_confidence(name) for name in doubtful) + 0.01) / 100
     return (
         f"The depth of {len(doubtful)} of {counted(len(names), 'image')} is doubtful: a guess in more than "
-        f"{MOST_DOUBTFUL:.0%} of the pixels ({some(doubtful)}). Haze and defocus may look wrong there; look "
-        f"at them, or leave them out with min_confidence={enough:g}."
+        f"{MOST_DOUBTFUL:.0%} of the pixels ({first_few(doubtful)}). Haze and defocus may look wrong there; "
+        f"look at them, or leave them out with min_confidence={enough:g}."
     )
 
 

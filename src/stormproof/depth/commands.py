@@ -10,7 +10,7 @@ import typer
 
 from stormproof.cli import MAKE_DATA, app, console
 from stormproof.cli.options import Opened
-from stormproof.core.errors import InvalidOption, some
+from stormproof.core.errors import InvalidOption, first_few
 
 if TYPE_CHECKING:
     from stormproof.depth.estimate import Estimator
@@ -89,7 +89,7 @@ def depth(
     unsure = [name for name in opened.ids if folder.mean_confidence(name) < min_confidence]
     if unsure:
         console.note(
-            f"The depth of {len(unsure)} of {len(opened)} images is mostly guessed: {some(unsure)}; "
+            f"The depth of {len(unsure)} of {len(opened)} images is mostly guessed: {first_few(unsure)}; "
             f"check them, or leave them out with depth={out},min_confidence={min_confidence:g}"
         )
     doubtful = sum(folder.doubtful(name) > MOST_DOUBTFUL for name in opened.ids)

@@ -27,7 +27,7 @@ from typing import Any
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption
 from stormproof.core.loading import framework
-from stormproof.core.progress import spoken
+from stormproof.core.progress import duration_text
 from stormproof.core.sample import Image
 from stormproof.core.table import Table
 from stormproof.datasets.opened import open_dataset
@@ -74,7 +74,7 @@ class Reading:
         return (
             f"step {self.step}: {self.measure} {100 * self.clean:.1f} clean, "
             f"{self.mean} {100 * self.mpc:.1f}{margin}, "
-            f"worst {self.worst} {100 * self.worst_score:.1f} ({spoken(self.seconds)})"
+            f"worst {self.worst} {100 * self.worst_score:.1f} ({duration_text(self.seconds)})"
         )
 
 

@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.core.errors import InvalidPrediction, InvalidTruth, some
+from stormproof.core.errors import InvalidPrediction, InvalidTruth, first_few
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import RLE, Bools, Floats, Instances, Ints, Prediction
 from stormproof.metrics.ordering import by_falling_score
@@ -263,14 +263,14 @@ def _check_images(predictions: Mapping[str, Prediction], truth: DetectionTruth) 
     strangers = [repr(name) for name in predictions if name not in truth.position]
     if strangers:
         raise InvalidPrediction(
-            f"Predictions for images that are not in the set: {some(strangers)}. "
+            f"Predictions for images that are not in the set: {first_few(strangers)}. "
             "Check that ids are the dataset's, extension included."
         )
     holes = [repr(name) for name in truth.ids if name not in predictions]
     if holes:
         raise InvalidPrediction(
             f"No prediction for {len(holes)} of {len(truth.ids)} images: "
-            f"{some(holes)}. Give an empty Prediction() where the model found nothing."
+            f"{first_few(holes)}. Give an empty Prediction() where the model found nothing."
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stormproof.core.errors import InvalidOption, ModelError, UnknownName, some
+from stormproof.core.errors import InvalidOption, ModelError, UnknownName, first_few
 from stormproof.core.files import locate, read_text
 from stormproof.core.sample import Bools, Ints, Prediction
 from stormproof.datasets import ade20k, bdd, camvid, cityscapes, kitti, voc
@@ -247,17 +247,15 @@ def class_lines(match: ClassMatch) -> list[str]:
     lacking, dropped = match.unmatched_dataset, match.unmatched_model
     lines = []
     if lacking:
-        scored = (
-            f"{len(known)} of {len(known) + len(lacking)} classes of the dataset are scored: {some(known)}"
-        )
-        lines.append(f"{scored}. The model does not know: {some(lacking)}.")
+        scored = f"{len(known)} of {len(known) + len(lacking)} classes of the dataset are scored"
+        lines.append(f"{scored}: {first_few(known)}. The model does not know: {first_few(lacking)}.")
     renamed = [
         f"{name} is {match.dataset[label]}"
         for name, label in match.pairs
         if label != NO_CLASS and normalised(name) != normalised(match.dataset[label])
     ]
     if renamed and (lacking or dropped):
-        lines.append(f"Under another name: {some(renamed)}.")
+        lines.append(f"Under another name: {first_few(renamed)}.")
     if dropped:
-        lines.append(f"Predictions of classes that the dataset lacks are dropped: {some(dropped)}.")
+        lines.append(f"Predictions of classes that the dataset lacks are dropped: {first_few(dropped)}.")
     return lines

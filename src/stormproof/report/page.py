@@ -15,8 +15,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 import stormproof
-from stormproof.core.table import Table, shown
-from stormproof.core.text import as_csv, finite
+from stormproof.core.table import Table, cell_text
+from stormproof.core.text import as_csv, json_safe
 from stormproof.report.charts import THEMES, config, prepared, spec_of
 from stormproof.report.elements import VERSION, Figure, Row, View
 
@@ -33,7 +33,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters["shown"] = shown
+    found.filters["shown"] = cell_text
     found.filters["packed"] = packed
     found.filters["blob"] = figure_blob
     found.filters["texts"] = table_blob
@@ -51,7 +51,7 @@ def page(view: View, imagery: Mapping[str, Any] | None = None) -> str:
 
 def as_json(view: View) -> str:
     """The view as JSON: the same rows and tables."""
-    return json.dumps({"version": VERSION, **finite(asdict(view))}, ensure_ascii=False, indent=1) + "\n"
+    return json.dumps({"version": VERSION, **json_safe(asdict(view))}, ensure_ascii=False, indent=1) + "\n"
 
 
 def packed(content: Any) -> str:
@@ -61,7 +61,7 @@ def packed(content: Any) -> str:
     >>> gzip.decompress(base64.b64decode(packed({"name": "</script>"}))).decode()
     '{"name":"</script>"}'
     """
-    raw = json.dumps(finite(content), ensure_ascii=False, separators=(",", ":")).encode()
+    raw = json.dumps(json_safe(content), ensure_ascii=False, separators=(",", ":")).encode()
     return base64.b64encode(gzip.compress(raw, 6, mtime=0)).decode()
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stormproof.core.errors import counted
-from stormproof.core.table import shown
+from stormproof.core.table import cell_text
 from stormproof.metrics.grid import Score
 from stormproof.metrics.metric import measures, ratio
 from stormproof.report.sections import graded, scaled
@@ -266,7 +266,9 @@ def _range(scores: Scores, measure: str) -> str:
     """The least and the most under conditions that no mean is taken of, such as those along α."""
     held = {str(c): scores.score(measure, str(c)) for c in scores.corrupted}
     known = {text: value for text, value in held.items() if math.isfinite(value)}
-    clean = f"{scores.name} scores {shown(scaled(measure, scores.score(measure)))} {measure} on clean images"
+    clean = (
+        f"{scores.name} scores {cell_text(scaled(measure, scores.score(measure)))} {measure} on clean images"
+    )
     if not known:
         return f"{clean}."
     low, high = min(known, key=lambda c: known[c]), max(known, key=lambda c: known[c])
@@ -280,7 +282,7 @@ def _error_sentence(scores: Scores, measure: str) -> str:
     errors = scores.by_corruption(measure)
     said = (
         f"{scores.name} has a mean {measure} of {scaled(measure, scores.mean(measure)):.1f} % under "
-        f"corruption ({shown(scaled(measure, scores.score(measure)))} % clean)"
+        f"corruption ({cell_text(scaled(measure, scores.score(measure)))} % clean)"
     )
     if len(errors) < 2:
         return f"{said}."

@@ -9,7 +9,7 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from stormproof.core.errors import InvalidOption, UnknownName, counted, some
+from stormproof.core.errors import InvalidOption, UnknownName, counted, first_few
 from stormproof.core.table import Cell, Table
 from stormproof.core.text import plain
 from stormproof.metrics.metric import measures
@@ -88,7 +88,7 @@ def _sentences(ranked: Sequence[Scores], named: Sequence[Scores], measure: str) 
 
 def _title(runs: Sequence[Scores]) -> str:
     datasets = ", ".join(dict.fromkeys(scores.dataset for scores in runs))
-    return f"{some([scores.model for scores in runs], 3)} on {datasets}"
+    return f"{first_few([scores.model for scores in runs], 3)} on {datasets}"
 
 
 def _measure(runs: Sequence[Scores], asked: str | None) -> str:
@@ -278,10 +278,12 @@ def _percent(value: object) -> float:
 def _notices(runs: Sequence[Scores]) -> tuple[str, ...]:
     """What a reader must know before trusting the numbers."""
     found = [
-        f"{s.name} is scored on {images_scored(s)}; left out: {some(s.left_out)}." for s in runs if s.left_out
+        f"{s.name} is scored on {images_scored(s)}; left out: {first_few(s.left_out)}."
+        for s in runs
+        if s.left_out
     ]
     found += [
-        f"{s.name} is incomplete, so it has no mean under corruption. Missing: {some(s.missing)}."
+        f"{s.name} is incomplete, so it has no mean under corruption. Missing: {first_few(s.missing)}."
         for s in runs
         if s.missing
     ]
@@ -290,7 +292,9 @@ def _notices(runs: Sequence[Scores]) -> tuple[str, ...]:
     found += [f"{s.name} is scored with {s.options.words}." for s in runs if s.options.words]
     few = [s.name for s in runs if s.images is not None and s.images < _FEW and s.record is not None]
     if few:
-        found.append(f"Fewer than {_FEW} images ({some(few)}): a difference of a few points may be chance.")
+        found.append(
+            f"Fewer than {_FEW} images ({first_few(few)}): a difference of a few points may be chance."
+        )
     return tuple(found)
 
 

@@ -27,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, StoreError
 from stormproof.core.sample import Floats, Ints
-from stormproof.core.text import finite
+from stormproof.core.text import json_safe
 from stormproof.metrics.cells import Maps, Objects
 from stormproof.metrics.coco import MASKS
 from stormproof.metrics.metric import Measure, Metric, mean_of_known, metrics_of, ratio
@@ -147,7 +147,7 @@ def estimate_run(run: Run, *, replicates: int = REPLICATES) -> Estimate:
         "dataset": run.record.dataset.name, "measure": clean.measure.name, "mean": over.mean_name,
         **asdict(found),
     }  # fmt: skip
-    write_sealed(run.folder / ESTIMATE, finite(content))
+    write_sealed(run.folder / ESTIMATE, json_safe(content))
     return found
 
 

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 import stormproof
 from stormproof.core.errors import StoreError
 from stormproof.core.files import make_folder, unlinked, whole_file
-from stormproof.core.text import finite, plain
+from stormproof.core.text import json_safe, plain
 from stormproof.metrics.metric import INPUTS, measures, metrics_of
 from stormproof.models.fingerprint import code_identity, fingerprint
 from stormproof.results.interval import Interval
@@ -67,7 +67,7 @@ def save_scores(run: Run, key: str, scores: Scores) -> None:
     if scores.replicates is not None:
         path = folder / f"{key}-{scores.replicates.count}.parquet"
         _save_table(path, _replicate_table(scores.replicates))
-    write_sealed(folder / f"{key}.json", finite(content))
+    write_sealed(folder / f"{key}.json", json_safe(content))
 
 
 def load_scores(run: Run, key: str, options: ScoreOptions, replicates: int) -> Scores | None:

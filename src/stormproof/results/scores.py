@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.condition import Condition
-from stormproof.core.errors import IncompleteGrid, InvalidOption, UnknownName, counted, some
+from stormproof.core.errors import IncompleteGrid, InvalidOption, UnknownName, counted, first_few
 from stormproof.core.loading import framework
 from stormproof.core.sample import Floats
 from stormproof.metrics.coco import MASKS
@@ -166,7 +166,7 @@ class Scores:
         lacking = [text for text in self.conditions if text not in reference.conditions]
         if lacking:
             raise InvalidOption(
-                f"The reference {reference.name} lacks {some(lacking)}; run it under these, too."
+                f"The reference {reference.name} lacks {first_few(lacking)}; run it under these, too."
             )
         return replace(self, reference=reference)
 
@@ -445,8 +445,8 @@ def require_same_images(a: Scores, b: Scores) -> None:
     odd = sorted({*a.left_out} ^ {*b.left_out})
     if odd:
         raise InvalidOption(
-            f"{counted(len(odd), 'image')} could be read in one run and not in the other ({some(odd)}); they "
-            "must be the same images. Each run's own command tries the images it lacks again."
+            f"{counted(len(odd), 'image')} could be read in one run and not in the other ({first_few(odd)}); "
+            "they must be the same images. Each run's own command tries the images it lacks again."
         )
 
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from stormproof.core.condition import SEVERITIES, Condition
 from stormproof.core.text import as_csv as csv_text
-from stormproof.core.text import finite
+from stormproof.core.text import json_safe
 from stormproof.corruptions.groups import KAMANN_NOISE_SEVERITIES
 from stormproof.corruptions.presets import PRESETS
 from stormproof.corruptions.suites import SUITES
@@ -97,7 +97,7 @@ def _interval_dict(scores: Scores) -> dict[str, Any]:
 
 def document(content: Any) -> str:
     """Content as a JSON file has it."""
-    return json.dumps(finite(content), indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(json_safe(content), indent=1, ensure_ascii=False) + "\n"
 
 
 def several(every: Mapping[str, Scores], *, wants_json: bool) -> str:

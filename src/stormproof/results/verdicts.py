@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree  # only written here, never parsed
 
-from stormproof.core.errors import InvalidOption, UnknownName, some
+from stormproof.core.errors import InvalidOption, UnknownName, first_few
 from stormproof.core.sample import Floats
 from stormproof.metrics.metric import measures, ratio
 from stormproof.results.aggregates import MEAN
@@ -164,7 +164,7 @@ def _value(r: Requirement, scores: Scores) -> tuple[float, Floats]:
     lacking = [text for text in over.covered if text not in scores.cells[measure]]
     if lacking:
         what = r.suite or "the run"
-        raise InvalidOption(f"{r.id}: {what} has conditions that were not run: {some(lacking)}.")
+        raise InvalidOption(f"{r.id}: {what} has conditions that were not run: {first_few(lacking)}.")
     point, spread = scores.values(measure, over), scores.spread(measure, over)
     name = r.metric if r.metric in point else _unnamed(r.metric)
     if name == "rMEAN" and MEAN in point and "P" in point:

@@ -14,7 +14,7 @@ from pathlib import Path
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption
 from stormproof.core.files import make_folder, write_text
-from stormproof.core.table import shown
+from stormproof.core.table import cell_text
 from stormproof.core.text import plain
 from stormproof.report.charts import spec_of
 from stormproof.report.elements import Axis, Figure, Kind, Row
@@ -184,7 +184,9 @@ def _page(entry: Entry) -> dict[str, object]:
 
 def _cell(submission: Submission, value: float | None, most: float) -> tuple[str, float | None]:
     """A score as it is printed, and how far up the colours it stands."""
-    return ("missing", None) if value is None else (shown(scaled(submission.measure, value)), value / most)
+    return (
+        ("missing", None) if value is None else (cell_text(scaled(submission.measure, value)), value / most)
+    )
 
 
 def _curves(submission: Submission, levels: Mapping[str, Sequence[Condition]]) -> Figure | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stormproof.core.condition import Condition, corruption_of
-from stormproof.core.errors import StoreError, StormproofError, some
+from stormproof.core.errors import StoreError, StormproofError, first_few
 from stormproof.datasets.dataset import Dataset
 from stormproof.datasets.image_files import (
     content_of,
@@ -78,8 +78,8 @@ def check_images(run: Run) -> None:
     changed = changed_images(run)
     if changed:
         raise StoreError(
-            f"{run.folder} was run on other pixels: {some(changed)} of {run.record.dataset.name} changed "
-            "since. Restore the images, or run again into another folder."
+            f"{run.folder} was run on other pixels: {first_few(changed)} of {run.record.dataset.name} "
+            "changed since. Restore the images, or run again into another folder."
         )
 
 
