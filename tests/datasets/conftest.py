@@ -168,6 +168,7 @@ def bdd(root: Path) -> str:
     frames = [
         {
             "name": "b1.jpg",
+            "attributes": {"weather": "rainy", "scene": "tunnel", "timeofday": "undefined"},
             "labels": [
                 {
                     "id": "0",

@@ -180,6 +180,15 @@ def test_bdd_names_flags_and_lanes(build: Build) -> None:
     assert len(dataset.truth(1).instances) == 0
 
 
+def test_bdd_says_weather_and_scene(build: Build) -> None:
+    assert open_dataset(build("bdd")).attributes == {"weather": {"b1": "rainy"}, "scene": {"b1": "tunnel"}}
+
+
+def test_cityscapes_says_the_city(build: Build) -> None:
+    cities = open_dataset(build("cityscapes")).attributes["city"]
+    assert [*cities.values()] == [name.partition("_")[0] for name in cities]
+
+
 def test_bdd_segmentation_in_the_older_layout(tmp_path: Path, trees: ModuleType) -> None:
     trees.save(tmp_path / "seg/images/val/x.jpg", trees.make_image())
     trees.save(tmp_path / "seg/labels/val/x_train_id.png", trees.label_map(0, 255, 1, 2))

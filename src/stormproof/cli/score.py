@@ -65,7 +65,11 @@ def score(
         ),
     ] = None,
     by: Annotated[
-        str | None, typer.Option(help="The tag that --table groups runs by, set by run --tag.")
+        str | None,
+        typer.Option(
+            help="Scores by an attribute of images: one of the dataset's (weather, city), brightness, "
+            "contrast, sharpness, count, or FILE.csv:COLUMN. With --table: the tag to group runs by."
+        ),
     ] = None,
     track: Annotated[list[str] | None, typer.Option(help="mlflow, wandb or tensorboard; repeatable.")] = None,
     plugin: Plugins = None,
@@ -92,6 +96,8 @@ def score(
 
         stormproof score runs/camera-clahe --reference runs/camera --min-score 0.3
 
+        stormproof score runs/yolox --by weather
+
         stormproof score runs/yolox runs/ssdlite --table adr
     """
     from stormproof.corruptions.plugins import load_plugins
@@ -115,6 +121,12 @@ def score(
     load_plugins(plugin or ())
     if table is not None:
         _print_tables(table, [Run(folder, data=data) for folder in runs_in(runs).values()], by, as_csv=as_csv)
+        return
+    if by is not None:
+        for folder in runs_in(runs).values():
+            _print_slices(
+                Run(folder, data=data), by, measure, classes, replicates, as_json=as_json, as_csv=as_csv
+            )
         return
     trackers = [open_tracker(name) for name in track or []]
     found, every, failed = runs_in(runs), {}, False
@@ -199,6 +211,30 @@ def _print_tables(name: str, runs: list[Run], by: str | None, *, as_csv: bool) -
         console.out.print(table.as_rich())
         if table.note:
             console.note(table.note)
+
+
+def _print_slices(
+    run: Run,
+    by: str,
+    measure: str | None,
+    classes: str | None,
+    replicates: int,
+    *,
+    as_json: bool,
+    as_csv: bool,
+) -> None:
+    from stormproof.core.text import finite
+
+    found = run.slices(by, measure=measure, classes=classes, replicates=replicates)
+    if as_json:
+        typer.echo(json.dumps(finite(found.as_dict()), indent=1, ensure_ascii=False))
+        return
+    table = found.table()
+    if as_csv:
+        typer.echo(table.as_csv(), nl=False)
+        return
+    console.out.print(table.as_rich())
+    console.note(table.note)
 
 
 def _print_estimate(run: Run, replicates: int, *, as_json: bool) -> None:

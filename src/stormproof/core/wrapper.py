@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Protocol
 
 
@@ -43,6 +44,11 @@ class Wrapper(ABC):
     def category_ids(self) -> tuple[int, ...]:
         """The ids of the classes in the format's own files, if it has any."""
         return getattr(self._inner, "category_ids", ())
+
+    @property
+    def attributes(self) -> Mapping[str, Mapping[str, str]]:
+        """What a dataset says of its images, by attribute and id: weather, city …"""
+        return getattr(self._inner, "attributes", {})
 
     @property
     def depth_remark(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,7 @@ def open_bdd(main: str, *, images: str | None = None) -> FileDataset:
         labels=BddBoxes(tuple(tuple(_boxed(frame)) for frame in frames)),
         sources=(path,),
         classes=CLASSES,
+        attributes=_attributes(frames, [name.stem for name in names]),
     )
 
 
@@ -85,6 +86,17 @@ def open_bdd_segmentation(main: str, *, split: str = "val") -> FileDataset:
         sources=labels,
         semantic_classes=SEMANTIC_CLASSES,
     )
+
+
+def _attributes(frames: Sequence[Mapping[str, Any]], ids: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Weather, scene and time of day, by name and frame; what a frame leaves undefined is not there."""
+    found: dict[str, dict[str, str]] = {}
+    for frame, name in zip(frames, ids, strict=True):
+        held = frame.get("attributes")
+        for key, value in held.items() if isinstance(held, Mapping) else ():
+            if isinstance(value, str) and value != "undefined":
+                found.setdefault(str(key), {})[name] = value
+    return found
 
 
 def _malformed(frame: Mapping[str, Any], path: Path, where: str) -> Iterator[DatasetError]:

@@ -109,6 +109,7 @@ def open_cityscapes(
         classes=CLASSES if objects else (),
         semantic_classes=SEMANTIC_CLASSES,
         category_ids=tuple(BY_NAME[name].id for name in CLASSES) if objects else (),
+        attributes={"city": {name: name.partition("_")[0] for name in ids}},
     )
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -79,6 +79,7 @@ class FileDataset:
     category_ids: tuple[int, ...] = ()
     variant: str = ""
     rules: PixelRules = AS_STORED
+    attributes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of images: name → id → value
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -202,7 +202,7 @@ def estimated_cells(run: Run, conditions: Sequence[str]) -> dict[str, Cell]:
     """The conditions of a run, to be scored on any of their images by the run's headline measure."""
     found: dict[str, Cell] = {}
     for text, content in iter_cells(run, None, conditions):
-        measure = run.record.metric or _headline(content)
+        measure = run.record.metric or headline_of(content)
         for metric in metrics_of(*content.kinds):
             for declared in metric.measures:
                 if declared.name == measure and text not in found:
@@ -212,7 +212,8 @@ def estimated_cells(run: Run, conditions: Sequence[str]) -> dict[str, Cell]:
     return found
 
 
-def _headline(content: Objects | Maps) -> str:
+def headline_of(content: Objects | Maps) -> str:
+    """The measure that stands for a cell where nobody names one."""
     return "mIoU" if isinstance(content, Maps) else f"{MASKS}AP" if content.scored_masks else "AP"
 
 

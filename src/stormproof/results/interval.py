@@ -135,10 +135,17 @@ def around(estimate: float, drawn: Floats, *, images: int | None = None) -> Inte
 
 
 def paired(
-    estimates: Mapping[str, float], drawn: Mapping[str, Floats], *, images: int | None = None
+    estimates: Mapping[str, float],
+    drawn: Mapping[str, Floats],
+    *,
+    images: int | Mapping[str, int] | None = None,
 ) -> dict[str, Difference]:
-    """Differences that are looked at together, with Holm's correction over them."""
-    found = {name: around(value, drawn[name], images=images) for name, value in estimates.items()}
+    """Differences that are looked at together, with Holm's correction over them.
+
+    `images` are those that show what is compared, of all differences or of each.
+    """
+    shown = images if isinstance(images, Mapping) else dict.fromkeys(estimates, images)
+    found = {name: around(value, drawn[name], images=shown[name]) for name, value in estimates.items()}
     chances = {name: _two_sided(interval) for name, interval in found.items()}
     corrected = holm(chances)
     return {name: Difference(found[name], chances[name], corrected[name]) for name in found}

@@ -28,6 +28,7 @@ from stormproof.results.store.schema import DETECTION, SEMANTIC, prediction_of
 if TYPE_CHECKING:
     from stormproof.metrics.object_error import MatchingRule
     from stormproof.results.scores import Scores
+    from stormproof.results.slices import Slices
     from stormproof.results.truths import Asked
     from stormproof.results.worst import ImageLoss
 
@@ -192,6 +193,19 @@ class Run:
             return found
         beside = reference if isinstance(reference, Run) else Run(reference, data=self._data)
         return found.beside(score(beside, options, partial=False, replicates=count))
+
+    def slices(
+        self, by: str, *, measure: str | None = None, classes: Asked = None, replicates: int | None = None
+    ) -> Slices:
+        """The scores by an attribute of images, each slice with its interval: `run.slices("weather")`.
+
+        `by` is an attribute that the dataset has, 'brightness', 'contrast', 'sharpness', 'count', or a CSV
+        file 'FILE.csv:COLUMN' with image ids in its first column. `measure` is the run's headline by default.
+        """
+        from stormproof.results.slices import slice_scores
+        from stormproof.results.weights import REPLICATES
+
+        return slice_scores(self, by, measure=measure, classes=classes, replicates=replicates or REPLICATES)
 
     def predictions(self, condition: str | Condition) -> dict[str, Prediction]:
         """What the model predicted under a condition, by image, in the dataset's labels."""

@@ -1,0 +1,181 @@
+"""Attributes of images, by which scores can be sliced: what a dataset says, what a CSV file adds, what pixels
+show, and how many objects there are.
+
+Numbers are cut into tertiles of the images that are scored; names stay names.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import cv2
+import numpy as np
+
+from stormproof.core.errors import DatasetError, InvalidOption, UnknownName, counted
+from stormproof.core.files import read_bytes
+from stormproof.core.sample import Image, Instances, as_rgb
+from stormproof.datasets.dataset import Dataset
+
+MOST = 60  # slices; a column with more values than this is an id, not an attribute
+_FEW = 6  # different numbers up to which each is a slice of its own
+_LEVELS = ("low", "middle", "high")
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """An attribute and its value for each image asked about; None where nobody knows it.
+
+    `slices` are its values in the order in which to list them, `note` says how they came about.
+    """
+
+    name: str
+    values: tuple[str | None, ...]
+    slices: tuple[str, ...]
+    note: str = ""
+
+
+def brightness(image: Image) -> float:
+    """The mean of luma, in grey levels.
+
+    >>> brightness(np.full((4, 4), 100, np.uint8))
+    100.0
+    """
+    return float(_luma(image).mean())
+
+
+def contrast(image: Image) -> float:
+    """The standard deviation of luma, in grey levels."""
+    return float(_luma(image).std())
+
+
+def sharpness(image: Image) -> float:
+    """The variance of luma's Laplacian (Pech-Pacheco et al. 2000): less where an image is blurred."""
+    return float(cv2.Laplacian(_luma(image), cv2.CV_64F).var())
+
+
+def _luma(image: Image) -> Image:
+    return np.asarray(cv2.cvtColor(as_rgb(image), cv2.COLOR_RGB2GRAY), np.uint8)
+
+
+MEASURED: Mapping[str, Callable[[Image], float]] = {
+    "brightness": brightness,
+    "contrast": contrast,
+    "sharpness": sharpness,
+}
+COUNT = "count"
+
+
+def read_attribute(dataset: Dataset, asked: str, indices: Sequence[int]) -> Attribute:
+    """The attribute of some images: one of the dataset's own, 'brightness', 'contrast', 'sharpness', 'count',
+    or a CSV file's: 'FILE.csv', or 'FILE.csv:COLUMN' where it has several columns beside the id."""
+    own: Mapping[str, Mapping[str, str]] = getattr(dataset, "attributes", {})
+    ids = [dataset.ids[index] for index in indices]
+    if asked in own:
+        return _sliced(asked, [own[asked].get(name) for name in ids])
+    if asked in MEASURED:
+        measured = [MEASURED[asked](dataset[index].image) for index in indices]
+        return _tertiles(asked, measured, f"{asked} of the clean images")
+    if asked == COUNT:
+        counts = [_objects(dataset.truth(index).instances) for index in indices]
+        return _tertiles(COUNT, counts, "objects that count, in an image")
+    path, column = _file(asked)
+    if path is None:
+        known = (*own, *MEASURED, COUNT)
+        raise UnknownName("attribute", asked, known, f"Known here: {', '.join(known)}, or give a CSV file.")
+    name, table = _read_csv(path, column)
+    files = getattr(dataset, "images", None)
+    names = [(each, *_file_names(files, index, each)) for index, each in zip(indices, ids, strict=True)]
+    values = [next((table[key] for key in each if key in table), None) for each in names]
+    if all(value is None for value in values):
+        fix = f"ids of this dataset look like {ids[0]!r}"
+        raise DatasetError(path, f"has no row for any of the {counted(len(ids), 'image')}; {fix}.")
+    return _sliced(name, values)
+
+
+def _file(asked: str) -> tuple[Path | None, str | None]:
+    """A CSV file and maybe one of its columns."""
+    if asked.endswith(".csv"):
+        return Path(asked), None
+    path, colon, column = asked.rpartition(":")
+    return (Path(path), column) if colon and path.endswith(".csv") else (None, None)
+
+
+def _file_names(files: Any, index: int, name: str) -> tuple[str, ...]:
+    """What a table may call an image beside its id: its file's name, with its ending and without."""
+    path = PurePosixPath(name) if files is None else files[name if isinstance(files, Mapping) else index]
+    return path.name, path.stem
+
+
+def _read_csv(path: Path, column: str | None) -> tuple[str, dict[str, str]]:
+    """A column's name, and its value by image."""
+    try:
+        text = read_bytes(path, error=DatasetError).decode("utf-8-sig")
+        rows = list(csv.reader(io.StringIO(text), strict=True))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DatasetError(path, f"is not a CSV file in UTF-8: {error}.") from None
+    if not rows or len(rows[0]) < 2:
+        raise DatasetError(path, "needs a first line such as 'id,weather' and a row for each image.")
+    names = [name.strip() for name in rows[0]]
+    if column is None and len(names) > 2:
+        raise DatasetError(path, f"has {len(names) - 1} attributes; name one, e.g. {path}:{names[1]}.")
+    if column is not None and column not in names[1:]:
+        raise UnknownName(f"column of {path}", column, names[1:], f"It has {', '.join(names[1:])}.")
+    at = 1 if column is None else names.index(column)
+    table: dict[str, str] = {}
+    for line, row in enumerate(rows[1:], 2):
+        if not row:
+            continue
+        if len(row) != len(names):
+            raise DatasetError(path, f"has {len(row)} values, the first line {len(names)}.", f"line {line}")
+        if row[at].strip():
+            table[row[0].strip()] = row[at].strip()
+    return names[at], table
+
+
+def _objects(objects: Instances | None) -> float:
+    return math.nan if objects is None else float((~(objects.crowd | objects.ignore)).sum())
+
+
+def _sliced(name: str, values: Sequence[str | None]) -> Attribute:
+    """Names as they are; numbers in tertiles, unless there are few different ones."""
+    known = sorted({value for value in values if value is not None})
+    numbers = [_number(value) for value in known]
+    if len(known) > _FEW and all(math.isfinite(number) for number in numbers):
+        return _tertiles(name, [math.nan if v is None else _number(v) for v in values], name)
+    if len(known) > MOST:
+        raise InvalidOption(f"{name!r} has {len(known)} different values; slices need {MOST} at most.")
+    order = [value for _, value in sorted(zip(numbers, known, strict=True), key=_by_number)]
+    lacking = sum(value is None for value in values)
+    note = f"{counted(lacking, 'image')} without {name} left out." if lacking else ""
+    return Attribute(name, tuple(values), tuple(order), note)
+
+
+def _by_number(pair: tuple[float, str]) -> tuple[bool, float, str]:
+    number, text = pair
+    return (math.isnan(number), 0.0 if math.isnan(number) else number, text)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _tertiles(name: str, values: Sequence[float], what: str) -> Attribute:
+    """Three slices with about as many images each; images that lie on a bound go below it."""
+    numbers = np.asarray(values, np.float64)
+    known = np.isfinite(numbers)
+    if not known.any():
+        raise InvalidOption(f"No image has a {name}.")
+    bounds = np.quantile(numbers[known], [1 / 3, 2 / 3])
+    level = np.searchsorted(bounds, numbers)
+    found = tuple(_LEVELS[k] if there else None for k, there in zip(level.tolist(), known, strict=True))
+    note = f"Tertiles of {what}: low up to {bounds[0]:.4g}, middle up to {bounds[1]:.4g}, high above."
+    return Attribute(name, found, tuple(each for each in _LEVELS if each in found), note)

@@ -1,0 +1,252 @@
+"""Scores by an attribute of images: weather, city, brightness, the number of objects …
+
+A slice is a row of weights that are 0 outside it, so that a grid of slices costs no second matching. It is
+scored as if its images were the whole dataset: thresholds fixed on clean images are fixed on its own.
+
+A mean over classes is over those that a slice shows. So that a class that it lacks does not pass for a
+difference, each slice is compared with all images over the slice's own classes. Holm's correction is over
+the slices. How much too high a score is on few images is read off the halves of the slice
+(`results.interval.draws`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from stormproof.core.errors import InvalidOption, UnknownName
+from stormproof.core.sample import Floats
+from stormproof.core.table import Cell, Table
+from stormproof.core.text import plain
+from stormproof.datasets.attributes import Attribute, read_attribute
+from stormproof.metrics.cells import Maps, Objects
+from stormproof.metrics.metric import Metric, Scored, Weights, mean_of_known, metrics_of
+from stormproof.results.estimate import headline_of
+from stormproof.results.interval import FEW, Difference, Interval, draws, paired
+from stormproof.results.run import Run
+from stormproof.results.scores import Replicates, ScoreOptions, Scores
+from stormproof.results.scoring import iter_cells, weights_of
+from stormproof.results.truths import Asked, check_classes
+from stormproof.results.weights import REPLICATES
+
+_SHOWN = ("P", "mPC", "mean", "rPC", "mCE")  # aggregates that a table of slices has, where there are any
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Slices(Mapping[str, Scores]):
+    """The scores of each slice, by the attribute's value: `slices["rainy"].mpc`.
+
+    `whole` are those of all images; `alike[name]` are those of all images over the classes that a slice
+    shows, which it is compared with.
+    """
+
+    attribute: Attribute
+    measure: str
+    whole: Scores
+    slices: Mapping[str, Scores]
+    alike: Mapping[str, Scores]
+
+    def __getitem__(self, name: str) -> Scores:
+        if name not in self.slices:
+            raise UnknownName(f"slice by {self.attribute.name}", name, self.slices, "")
+        return self.slices[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.slices)
+
+    def __len__(self) -> int:
+        return len(self.slices)
+
+    @property
+    def names(self) -> list[str]:
+        """The aggregates that can be compared between slices: 'P', 'mPC' or 'mean', 'rPC'."""
+        held = self.whole.values(self.measure)
+        return [name for name in _SHOWN if name in held]
+
+    def differences(self, name: str) -> dict[str, Difference]:
+        """Each slice less all images over its classes, for a condition ('fog@3') or an aggregate ('mPC').
+
+        With Holm's correction over the slices.
+        """
+        values: dict[str, float] = {}
+        drawn: dict[str, Floats] = {}
+        for each, ours in self.slices.items():
+            theirs = self.alike[each]
+            if name in (mine := ours.values(self.measure)):
+                values[each] = float(mine[name] - theirs.values(self.measure)[name])
+                drawn[each] = ours.spread(self.measure)[name] - theirs.spread(self.measure)[name]
+        if not values:
+            raise UnknownName(f"number of {self.measure}", name, self.names, "")
+        return paired(values, drawn, images={each: self.slices[each].images or 0 for each in values})
+
+    def table(self) -> Table:
+        """A line for each slice: its images, its aggregates with intervals, and how it differs from all."""
+        compared = [name for name in self.names if name != "rPC"]
+        differences = {name: self.differences(name) for name in compared}
+        rows: list[list[Cell]] = [_row("all images", self.whole, self, {}, compared)]
+        rows += [
+            _row(each, scores, self, {n: differences[n][each] for n in compared}, compared)
+            for each, scores in self.slices.items()
+        ]
+        columns = ["slice", "images", "classes"]
+        for name in self.names:
+            columns += [name, f"{name}, 95 %"]
+        for name in compared:
+            columns += [f"{name} against all", "p (Holm)"]
+        few = [each for each, scores in self.slices.items() if (scores.images or 0) < FEW]
+        note = f"{self.attribute.note} " if self.attribute.note else ""
+        note += "Against all: points above or below all images over the slice's classes."
+        if few:
+            note += f" Fewer than {FEW} images: {', '.join(few)}."
+        title = f"{self.measure} by {self.attribute.name} (in %)"
+        return Table(f"slices-{self.attribute.name}", title, tuple(_unique(columns)), rows, note=note)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Every slice with its cells, aggregates, intervals and differences, for JSON."""
+        differences = {name: self.differences(name) for name in self.names}
+        return {
+            "by": self.attribute.name, "note": self.attribute.note, "measure": self.measure,
+            "slices": {
+                each: {
+                    "images": scores.images, "classes": list(scores.classes),
+                    "scores": dict(scores.cells[self.measure]),
+                    "intervals": {k: v.as_dict() for k, v in scores.intervals(self.measure).items()},
+                    "against_all": {name: found[each].as_dict() for name, found in differences.items()},
+                }
+                for each, scores in self.slices.items()
+            },
+        }  # fmt: skip
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{each} ({scores.images})" for each, scores in self.slices.items())
+        return f"<{self.measure} of {self.whole.model} by {self.attribute.name}: {parts}>"
+
+
+def _row(
+    name: str, scores: Scores, of: Slices, against: Mapping[str, Difference], compared: Sequence[str]
+) -> list[Cell]:
+    row: list[Cell] = [name, scores.images, len(scores.classes)]
+    intervals, values = scores.intervals(of.measure), scores.values(of.measure)
+    for each in of.names:
+        row += [100 * values[each], _span(intervals.get(each))]
+    for each in compared:
+        found = against.get(each)
+        row += [100 * found.interval.estimate, _chance(found.holm)] if found else [None, None]
+    return row
+
+
+def _span(interval: Interval | None) -> str:
+    if interval is None or math.isnan(interval.se):
+        return "?"
+    return f"{100 * interval.low:.1f} to {100 * interval.high:.1f}"
+
+
+def _chance(p: float) -> str:
+    return "?" if math.isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _unique(columns: Sequence[str]) -> list[str]:
+    """Columns that follow another and share a name take that one's, too."""
+    return [
+        f"{columns[k - 1]}: {name}" if columns.count(name) > 1 else name for k, name in enumerate(columns)
+    ]
+
+
+@dataclass
+class _Held:
+    """The cells of a slice, or of all images."""
+
+    images: int
+    cells: dict[str, Scored] = field(default_factory=dict)
+
+
+def slice_scores(
+    run: Run, by: str, *,
+    measure: str | None = None, classes: Asked = None, options: ScoreOptions | None = None,
+    replicates: int = REPLICATES,
+) -> Slices:  # fmt: skip
+    """The scores of a run by an attribute of its images (`datasets.attributes.read_attribute`)."""
+    run.check()
+    run.require_complete("score")
+    check_classes(classes, run.dataset.classes, run.dataset.semantic_classes)
+    attribute = read_attribute(run.dataset, by, run.readable)
+    ones = weights_of(run, replicates)
+    inside = {name: np.array([v == name for v in attribute.values]) for name in attribute.slices}
+    rows: dict[str, Weights] = {name: ones * chosen.astype(ones.dtype) for name, chosen in inside.items()}
+    whole = _Held(len(run.readable))
+    held = {name: _Held(int(chosen.sum())) for name, chosen in inside.items()}
+    alike = {name: _Held(len(run.readable)) for name in inside}
+    chosen_measure: str = ""
+    names: tuple[str, ...] = ()
+    for text, cell in iter_cells(run, classes, run.conditions, options):
+        wanted = measure or run.record.metric or headline_of(cell)
+        metric = _metric_of(cell, wanted)
+        if metric is None or (chosen_measure and chosen_measure != wanted):
+            continue
+        chosen_measure, names = wanted, _class_names(cell)
+        whole.cells[text] = metric.score(cell, ones)
+        for name, weights in rows.items():
+            held[name].cells[text] = metric.score(cell, weights)
+            alike[name].cells[text] = _over_its_classes(whole.cells[text], held[name].cells[text])
+    if not whole.cells:
+        raise InvalidOption(f"{run.name}: the run has no {measure or run.record.metric}, so no slices of it.")
+
+    def scores(of: _Held, label: str) -> Scores:
+        return _scores(run, of, label, chosen_measure, names)
+
+    return Slices(
+        attribute, chosen_measure, scores(whole, "all images"),
+        {name: scores(found, name) for name, found in held.items()},
+        {name: scores(found, f"all images, as {name}") for name, found in alike.items()},
+    )  # fmt: skip
+
+
+def _metric_of(cell: Objects | Maps, measure: str) -> Metric | None:
+    return next(
+        (each for each in metrics_of(*cell.kinds) if measure in {m.name for m in each.measures}), None
+    )
+
+
+def _class_names(cell: Objects | Maps) -> tuple[str, ...]:
+    if isinstance(cell, Maps):
+        return tuple(cell.classes[label] for label in cell.kept)
+    return cell.truth.classes
+
+
+def _over_its_classes(whole: Scored, part: Scored) -> Scored:
+    """The numbers of all images as means over what the slice has a value for: its classes.
+
+    A number that is not a mean over classes stays as it is.
+    """
+    numbers = dict(whole.numbers)
+    for name, values in whole.parts.items():
+        there = ~np.isnan(part.parts[name][0])
+        numbers[name] = mean_of_known(values[:, there]) if there.any() else np.full(len(values), np.nan)
+    return Scored(numbers, whole.per_class)
+
+
+def _scores(run: Run, held: _Held, label: str, measure: str, names: Sequence[str]) -> Scores:
+    first = next(iter(held.cells.values()))
+    measured = list(first.numbers)
+    values = next(iter(first.per_class.values()), np.zeros((1, len(names))))[0]
+    shown = [name for name, value in zip(names, values.tolist(), strict=True) if not math.isnan(value)]
+    record = run.record
+    return Scores(
+        plain(record.model.name), plain(record.dataset.name), held.images,
+        cells={m: {text: float(s.numbers[m][0]) for text, s in held.cells.items()} for m in measured},
+        conditions=run.conditions, metric=measure, benchmark=record.benchmark,
+        classes=tuple(map(plain, shown)),
+        replicates=Replicates(
+            {m: {text: draws(s.numbers[m]) for text, s in held.cells.items()} for m in measured}, {}
+        ),
+        record=record, folder=run.folder, label=label,
+    )  # fmt: skip
+
+
+def mean_name(slices: Slices) -> str | None:
+    """The aggregate that says how a slice fares under corruption; None where there is no mean."""
+    return next((name for name in ("mPC", "mean", "mCE") if name in slices.names), None)

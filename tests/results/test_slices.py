@@ -1,0 +1,172 @@
+"""Slices: each scores as its images alone would, and is compared over the classes that it shows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from results.conftest import Make
+from stormproof.cli import app
+from stormproof.core.errors import DatasetError, InvalidOption, UnknownName
+from stormproof.core.sample import Instances, Prediction, Sample, Truth
+from stormproof.datasets.attributes import brightness, contrast, read_attribute, sharpness
+from stormproof.datasets.dataset import SampleDataset
+from stormproof.engine.api import run as run_it
+from stormproof.metrics.cells import Objects
+from stormproof.metrics.coco import box_numbers
+from stormproof.results.run import Run
+from stormproof.results.scoring import iter_cells
+
+
+def write_table(path: Path, run: Path) -> Path:
+    ids = Run(run).ids
+    lines = [f"{name},{'rain' if k % 3 == 0 else 'dry'},{k * 1.5}" for k, name in enumerate(ids)]
+    path.write_text("\n".join(["id,weather,wind", *lines]) + "\n")
+    return path
+
+
+def test_a_slice_scores_as_its_images_alone(make: Make, tmp_path: Path) -> None:
+    folder = make("contrast_boxes")
+    run = Run(folder)
+    found = run.slices(f"{write_table(tmp_path / 'a.csv', folder)}:weather", replicates=20)
+    assert [*found] == ["dry", "rain"]
+    assert found.measure == "AP"
+    for name, places in (("rain", [0, 3, 6]), ("dry", [1, 2, 4, 5, 7])):
+        assert found[name].images == len(places)
+        for text, cell in iter_cells(run, None, ("clean", "fog@3")):
+            assert isinstance(cell, Objects)
+            alone = cell.of_images(np.array(places))
+            expected = box_numbers(alone.truth, alone.named_boxes)
+            for measure in ("AP", "AP50", "AR100"):
+                assert found[name].cells[measure][text] == pytest.approx(expected[measure], abs=1e-12)
+    assert found.whole.cells["AP"] == run.score().cells["AP"]
+
+
+def test_label_maps_are_sliced_by_their_pixels(make: Make) -> None:
+    run = Run(make("thresholds", "street"))
+    found = run.slices("brightness", replicates=10)
+    assert found.measure == "mIoU"
+    assert [*found] == ["low", "middle", "high"]
+    assert [found[name].images for name in found] == [2, 2, 2]
+    dataset = run.dataset
+    order = np.argsort([brightness(dataset[i].image) for i in range(6)])
+    for text, cell in iter_cells(run, None, ("fog@2",)):
+        counts = cell.counts(np.isin(np.arange(6), order[:2])[None])  # type: ignore[union-attr]
+        from stormproof.metrics.semantic import iou_of
+
+        assert found["low"].cells["mIoU"][text] == pytest.approx(float(np.nanmean(iou_of(counts[0, :3, :3]))))
+
+
+def colour_boxes(images: list[np.ndarray]) -> list[Prediction]:  # type: ignore[type-arg]
+    """Finds the dog always, the cat only where the image is bright."""
+    return [
+        Prediction([[0, 0, 20, 20], [30, 30, 50, 50]], [0.9, 0.9 if image.mean() > 100 else 0.0], [0, 1])
+        for image in images
+    ]
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Dark images show dogs only, bright ones cats, too, which are found there and nowhere else."""
+    samples = []
+    for k in range(12):
+        bright = k % 2 == 0
+        image = np.full((64, 64, 3), 200 if bright else 40, np.uint8)
+        image[::2, k] = 0
+        boxes = [[0, 0, 20, 20], [30, 30, 50, 50]] if bright else [[0, 0, 20, 20]]
+        samples.append(Sample(f"i{k}", image, Truth(Instances(boxes, [0, 1][: len(boxes)]))))
+    data = SampleDataset.of(samples, classes=("dog", "cat"))
+    folder = tmp_path_factory.mktemp("mixed") / "run"
+    model = colour_boxes
+    model.classes = ("dog", "cat")  # type: ignore[attr-defined]
+    run_it(model=model, data=data, conditions="brightness@1", out=folder, engine="local")
+    return Run(folder, data=data)
+
+
+def test_a_class_that_a_slice_lacks_is_no_difference(mixed: Run, tmp_path: Path) -> None:
+    table = tmp_path / "light.csv"
+    table.write_text("id,light\n" + "".join(f"i{k},{'day' if k % 2 == 0 else 'night'}\n" for k in range(12)))
+    found = mixed.slices(str(table), replicates=30)
+    assert found["night"].classes == ("dog",)
+    assert found["day"].classes == ("dog", "cat")
+    # Over dogs alone, night is like all images.
+    assert found["night"].score("AP") == pytest.approx(1.0)
+    assert found.differences("P")["night"].interval.estimate == pytest.approx(0.0)
+    assert not found.differences("P")["night"].clear
+
+
+def test_holm_counts_the_slices(make: Make) -> None:
+    folder = make("contrast_boxes")
+    found = Run(folder).slices("contrast", replicates=50)
+    differences = found.differences("P")
+    assert {*differences} == {*found}
+    raw = sorted(each.p for each in differences.values())
+    assert min(each.holm for each in differences.values()) == pytest.approx(min(1.0, 3 * raw[0]))
+    assert all(each.interval.images == found[name].images for name, each in differences.items())
+
+
+def test_attributes_of_files_pixels_and_objects(make: Make, tmp_path: Path) -> None:
+    run = Run(make("contrast_boxes"))
+    dataset = run.dataset
+    path = write_table(tmp_path / "a.csv", run.folder)
+    assert read_attribute(dataset, f"{path}:weather", [0, 1, 3]).values == ("rain", "dry", "rain")
+    wind = read_attribute(dataset, f"{path}:wind", run.readable)
+    assert wind.slices == ("low", "middle", "high")
+    assert wind.note == "Tertiles of wind: low up to 3.5, middle up to 7, high above."
+    half = tmp_path / "half.csv"
+    half.write_text("id,road\n001.png,wet\n")
+    some = read_attribute(dataset, str(half), run.readable)
+    assert some.slices == ("wet",)
+    assert sum(value is not None for value in some.values) == 1
+    assert some.note == "7 images without road left out."
+    assert read_attribute(dataset, "count", run.readable).slices == ("low",)  # two objects everywhere
+
+    with pytest.raises(DatasetError, match="has 2 attributes; name one"):
+        read_attribute(dataset, str(path), run.readable)
+    with pytest.raises(UnknownName, match="weather"):
+        read_attribute(dataset, f"{path}:wether", run.readable)
+    with pytest.raises(UnknownName, match="brightness"):
+        read_attribute(dataset, "brigtness", run.readable)
+    (tmp_path / "none.csv").write_text("id,road\nother,wet\n")
+    with pytest.raises(DatasetError, match="no row for any"):
+        read_attribute(dataset, str(tmp_path / "none.csv"), run.readable)
+    (tmp_path / "torn.csv").write_text("id,road\n001.png\n")
+    with pytest.raises(DatasetError, match="line 2"):
+        read_attribute(dataset, str(tmp_path / "torn.csv"), run.readable)
+    (tmp_path / "many.csv").write_text("id,n\n" + "".join(f"{k:03d}.png,v{k}\n" for k in range(100)))
+    many = SampleDataset.of([Sample(f"{k:03d}.png", np.zeros((8, 8, 3), np.uint8)) for k in range(100)])
+    with pytest.raises(InvalidOption, match="100 different values"):
+        read_attribute(many, str(tmp_path / "many.csv"), range(100))
+
+
+def test_what_pixels_show() -> None:
+    flat = np.full((32, 32, 3), 90, np.uint8)
+    checked = flat.copy()
+    checked[::2, ::2] = 200
+    assert (brightness(flat), contrast(flat), sharpness(flat)) == (90.0, 0.0, 0.0)
+    assert contrast(checked) == pytest.approx(110 * np.sqrt(3) / 4)
+    assert sharpness(checked) > 1000
+
+
+def test_command_line(make: Make, tmp_path: Path) -> None:
+    folder = make("contrast_boxes")
+    path = write_table(tmp_path / "a.csv", folder)
+    asked = ["score", str(folder), "--by", f"{path}:weather", "--replicates", "20"]
+    shown = CliRunner().invoke(app, asked)
+    assert shown.exit_code == 0, shown.output
+    assert "AP by weather" in shown.output
+    assert "rain" in shown.output
+    answer = CliRunner().invoke(app, [*asked, "--json"])
+    content = json.loads(answer.stdout)
+    assert {*content["slices"]} == {"rain", "dry"}
+    rain = content["slices"]["rain"]
+    assert rain["images"] == 3
+    assert rain["scores"]["clean"] == Run(folder).slices(f"{path}:weather", replicates=20)["rain"].score("AP")
+    assert 0 <= rain["against_all"]["P"]["holm"] <= 1
+    rows = CliRunner().invoke(app, [*asked, "--csv"]).stdout.splitlines()
+    assert rows[0].startswith("slice,images,classes,P")
+    assert len(rows) == 4
