@@ -91,6 +91,22 @@ def test_benchmarks_say_what_they_looked_for(tmp_path: Path) -> None:
         find_preset("coco_c")
 
 
+STREET = {
+    "street-c": 76, "street-seg-c": 94, "street-camera": 81, "street-style": 61, "street-people": 50,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STREET)
+def test_benchmarks_of_the_street_need_no_folder(name: str, tmp_path: Path) -> None:
+    preset = find_preset(name)
+    assert preset.locate(None) == "world:test"
+    assert len(preset.conditions()) == STREET[name]
+    with pytest.raises(InvalidOption, match="brings its own data: leave out --root"):
+        preset.locate(tmp_path)
+    with pytest.raises(InvalidOption, match="coco-c needs --root FOLDER"):
+        find_preset("coco-c").locate(None)
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_benchmarks_run_the_papers_conditions_or_say_what_they_lack(name: str) -> None:
     preset = find_preset(name)

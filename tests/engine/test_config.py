@@ -28,7 +28,7 @@ LEAST = {"model": "a.b:c", "data": "images:x", "out": "o"}
         ({"batch": "many"}, "batch is 'many'"),
         ({"model": None}, "model is None"),
         ({"data": None}, "give either data"),
-        ({"root": "r"}, "benchmark and root go together"),
+        ({"root": "r"}, "root (--root) requires a benchmark"),
         ({"shard": "3/2"}, "must not exceed"),
         ({"shard": "0/2"}, "shard is '0/2'"),
         ({"timeout": -1}, "timeout is -1"),

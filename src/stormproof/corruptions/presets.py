@@ -26,7 +26,8 @@ class Place:
 class Preset:
     """A benchmark of a paper. `metric` is the number that its tables print first.
 
-    `noise_severities` are the severities of noise that its means cover; every severity is run.
+    `noise_severities` are the severities of noise that its means cover; every severity is run. `data` is the
+    spec of a dataset that comes with Stormproof; other benchmarks look for theirs below a root folder.
     """
 
     name: str
@@ -39,9 +40,16 @@ class Preset:
     needs: str = ""  # what Stormproof lacks to run it
     noise_severities: tuple[int, ...] = SEVERITIES
     params: str = ""  # of all its conditions, in brackets
+    data: str = ""
 
-    def locate(self, root: Path) -> str:
-        """The spec of the dataset below `root`."""
+    def locate(self, root: Path | None) -> str:
+        """The spec of the dataset: its own, or the one below `root`."""
+        if root is None:
+            if not self.data:
+                raise InvalidOption(f"The benchmark {self.name} needs --root FOLDER, where {self.doc} is.")
+            return self.data
+        if self.data:
+            raise InvalidOption(f"The benchmark {self.name} brings its own data: leave out --root.")
         if not root.is_dir():
             raise InvalidOption(f"{root} is not a folder; {self.name} needs the root folder of {self.doc}.")
         for place in self.places:
@@ -112,6 +120,10 @@ def _kamann(name: str, doc: str, places: tuple[Place, ...], corruptions: tuple[s
     return Preset(name, "kamann2020", doc, places, (), "mIoU", corruptions, noise_severities=few)
 
 
+def _street(name: str, cite: str, suites: tuple[str, ...], metric: str) -> Preset:
+    return Preset(name, cite, "500 scenes of the built-in street", (), suites, metric, data="world:test")
+
+
 PRESETS: dict[str, Preset] = {
     preset.name: preset
     for preset in (
@@ -129,6 +141,12 @@ PRESETS: dict[str, Preset] = {
         Preset("person-mutators", "pezzementi2018", "COCO 2017 val", _COCO, ("mutators",), "ADR"),
         Preset("person-contextual", "pezzementi2018", "a dataset with people and depth/", _WITH_DEPTH,
                ("mutators", "contextual"), "ADR"),
+        _street("street-c", "michaelis2019", ("imagenet-c",), "AP"),
+        replace(_street("street-seg-c", "kamann2020", ("kamann",), "mIoU"),
+                noise_severities=KAMANN_NOISE_SEVERITIES),
+        _street("street-camera", "liu2024", ("camera",), "E"),
+        _street("street-style", "theodoridis2022", ("object-centric",), "AP"),
+        _street("street-people", "pezzementi2018", ("mutators", "contextual"), "ADR"),
     )
 }  # fmt: skip
 

@@ -112,12 +112,14 @@ class RunConfig(BaseModel):
     benchmark: Annotated[
         str | None,
         Setting(
-            "A paper's benchmark, e.g. coco-c; requires --root. --conditions then selects part of it.",
+            "A paper's benchmark: coco-c with --root FOLDER, street-c without. --conditions selects part of it.",
             completes="benchmarks",
             replaces=("data", "conditions"),
         ),
     ] = None
-    root: Annotated[str | None, Setting("The folder of the benchmark's dataset.")] = None
+    root: Annotated[
+        str | None, Setting("The folder of the benchmark's dataset; street benchmarks bring their own.")
+    ] = None
     enhance: Annotated[Strings, Setting("Enhance images first: clahe, nlm, style.", per_model=True)] = ()
     seed: Annotated[int, Field(ge=0, lt=2**63), Setting("A different seed gives different noise.")] = 0
     limit: Annotated[int | None, Field(ge=1), Setting("Only the first N images.")] = None
@@ -192,9 +194,9 @@ class RunConfig(BaseModel):
     @model_validator(mode="after")
     def _consistent(self) -> RunConfig:
         if (self.data is None) == (self.benchmark is None):
-            raise ValueError("give either data (--data) or a benchmark (--benchmark with --root)")
-        if (self.benchmark is None) != (self.root is None):
-            raise ValueError("benchmark and root go together: --benchmark coco-c --root FOLDER")
+            raise ValueError("give either data (--data) or a benchmark (--benchmark coco-c --root FOLDER)")
+        if self.benchmark is None and self.root is not None:
+            raise ValueError("root (--root) requires a benchmark: --benchmark coco-c --root FOLDER")
         if not re.fullmatch(r"[1-9]\d*/[1-9]\d*", self.shard):
             raise ValueError(f"shard is {self.shard!r}: write i/n, such as 2/8 for the second of eight")
         turn, turns = self.share
@@ -228,9 +230,9 @@ class RunConfig(BaseModel):
         return None if self.benchmark is None else find_preset(self.benchmark)
 
     def data_spec(self) -> str:
-        """The dataset as named, or as the benchmark finds it below its root."""
-        if self.preset is not None and self.root is not None:
-            return self.preset.locate(Path(self.root))
+        """The dataset as named, or the benchmark's."""
+        if self.preset is not None:
+            return self.preset.locate(None if self.root is None else Path(self.root))
         return str(self.data)
 
 
