@@ -37,13 +37,28 @@ def scores(out: Path, data: str, *conditions: str) -> dict[str, dict[str, float]
     return {text: {name: table[name][text] for name in table} for text in asked}
 
 
+# Thresholds of these are fixed on the clean images, which a copy does not have.
+FIXED_ON_CLEAN = {
+    "LRP",
+    "LRP Loc",
+    "LRP FP",
+    "LRP FN",
+    "LaECE0",
+    "LaACE0",
+    "safe threshold",
+    "safe recall",
+    "ADR",
+}
+
+
 def test_a_copy_scores_as_the_run_does(tmp_path: Path) -> None:
     scene = write_scene(tmp_path / "scene", images=6)
     _, specs = corrupt(scene, tmp_path / "copies", "-c", f"{MOVED},fog@2")
     expected = scores(tmp_path / "run", scene, MOVED, "fog@2")
     for condition, spec in zip((MOVED, "fog@2"), specs, strict=True):
         found = scores(tmp_path / f"run of {condition}", spec)["clean"]
-        assert found == pytest.approx(expected[condition], abs=1e-12, nan_ok=True)
+        own = {name: value for name, value in expected[condition].items() if name not in FIXED_ON_CLEAN}
+        assert {name: found[name] for name in own} == pytest.approx(own, abs=1e-12, nan_ok=True)
     assert 0 < expected[MOVED]["AP"] != expected["clean"]["AP"]
     checked = CliRunner().invoke(app, ["verify", str(tmp_path / "copies")])
     assert checked.exit_code == 0, checked.output

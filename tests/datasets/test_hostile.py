@@ -110,8 +110,8 @@ def test_formats_that_are_not_read(tmp_path: Path, form: str) -> None:
         read_image(tmp_path / "a.png")
 
 
-def test_a_folder_is_no_archive(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match="cannot be read"):
+def test_a_folder_is_not_an_archive(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="is a folder; give a file"):
         open_dataset(f"tar:{tmp_path}")
 
 

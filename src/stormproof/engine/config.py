@@ -112,7 +112,7 @@ class RunConfig(BaseModel):
     benchmark: Annotated[
         str | None,
         Setting(
-            "A paper's benchmark: coco-c with --root FOLDER, street-c without. --conditions selects part of it.",
+            "A paper's benchmark: coco-c with --root FOLDER, or street-c. --conditions selects part of it.",
             completes="benchmarks",
             replaces=("data", "conditions"),
         ),
