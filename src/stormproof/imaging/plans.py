@@ -1,4 +1,4 @@
-"""What both sets of primitives share: border rules, weights and taps. NumPy only, and no pixels."""
+"""Shared by both sets of primitives: border rules, weights and taps. NumPy only; no pixels."""
 
 from __future__ import annotations
 

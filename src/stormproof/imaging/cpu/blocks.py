@@ -25,12 +25,8 @@ def _block_row(row: Any, channels: Any, columns: Any, factors: Any, sums: Any) -
         factor = factors[i]
         first, last = np.uint64(columns[i, 0] * channels), np.uint64(columns[i, 1] * channels)
         if channels == 3:
-            r, g, b = (
-                np.uint32(row[first]),
-                np.uint32(row[first + np.uint64(1)]),
-                np.uint32(row[first + np.uint64(2)]),
-            )
-            x = first + np.uint64(3)
+            r = g = b = np.uint32(0)
+            x = first
             while x < last:
                 r = np.uint32(r + row[x])
                 g = np.uint32(g + row[x + np.uint64(1)])

@@ -197,11 +197,9 @@ def resaturate(image: Image, spread: Field, tint: float) -> Image:
 
 def grey_of(image: Image) -> Image:
     """Luma of an RGB image as H×W×1; a grey image is returned unchanged."""
-    return (
-        image
-        if image.shape[2] == 1
-        else cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)[..., None].astype(np.uint8, copy=False)
-    )
+    if image.shape[2] == 1:
+        return image
+    return cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)[..., None].astype(np.uint8, copy=False)
 
 
 def transform_colours(image: Image, matrix: npt.NDArray[np.float64]) -> Image:
@@ -212,17 +210,13 @@ def transform_colours(image: Image, matrix: npt.NDArray[np.float64]) -> Image:
 
 def to_yuv(image: Image) -> Image:
     """RGB as Y, Cr, Cb of ITU-R BT.601 over the full 8 bits, chroma centred on 128; grey stays Y."""
-    return (
-        image.copy()
-        if image.shape[2] == 1
-        else np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2YCrCb), np.uint8)
-    )
+    if image.shape[2] == 1:
+        return image.copy()
+    return np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2YCrCb), np.uint8)
 
 
 def from_yuv(image: Image) -> Image:
     """The inverse of `to_yuv`."""
-    return (
-        image.copy()
-        if image.shape[2] == 1
-        else np.asarray(cv2.cvtColor(image, cv2.COLOR_YCrCb2RGB), np.uint8)
-    )
+    if image.shape[2] == 1:
+        return image.copy()
+    return np.asarray(cv2.cvtColor(image, cv2.COLOR_YCrCb2RGB), np.uint8)

@@ -104,11 +104,11 @@ def _demosaic(raw: Any, image: Any, out: Any) -> None:
 
 
 def demosaic(raw: Raw, image: Image) -> Image:
-    """Develop a raw again, some sites of which read other values than when `image` was made of it.
+    """Develop again the raw of an image, some sites of which now read other values.
 
-    A pixel with such a site in its 5×5, which edge-aware interpolation looks at, takes its missing colours
-    bilinearly from its neighbours; every other pixel keeps the image's. So the image's own raw gives the
-    image, and against a black image the whole raw is interpolated. Both sides must be at least 2: a smaller
+    A pixel with such a site in the 5×5 around it, which edge-aware interpolation looks at, takes its missing
+    colours bilinearly from its neighbours; every other pixel keeps the image's. So the image's own raw gives
+    the image, and with a black image the whole raw is interpolated. Both sides must be at least 2: a smaller
     image lacks a colour.
 
     >>> image = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)

@@ -64,7 +64,7 @@ def _dissolve(image: Any, other: Any, bound: Any, bits: Any, out: Any) -> None:
             out[i, c] = other[i, c] if chosen else image[i, c]
 
 
-def dissolve(image: Image, other: Image, share: float, bits: npt.NDArray[np.uint16]) -> Image:
+def dissolve(image: Image, other: Image, share: float, bits: Bits) -> Image:
     """The image with a share of its pixels replaced by those of `other`; 16 random bits per pixel."""
     out = np.empty_like(image, order="C")
     channels = image.shape[2]

@@ -234,14 +234,12 @@ def _sample(words: Any, height: Any, width: Any, v: Any, u: Any) -> Any:
     a = i * width + j
     b = a + (1 if j + 1 < width else 0)
     below = width if i + 1 < height else 0
-    upper = words[np.uint64(a)] * np.uint64(_WHOLE - down - across + both) + words[np.uint64(b)] * np.uint64(
-        across - both
-    )
-    lower = words[np.uint64(a + below)] * np.uint64(down - both) + words[np.uint64(b + below)] * np.uint64(
-        both
-    )
-    rounding = np.uint64((_WHOLE // 2) * ((1 << 42) + (1 << 21) + 1))
-    return (upper + lower + rounding) >> np.uint64(11)
+    total = np.uint64((_WHOLE // 2) * ((1 << 42) + (1 << 21) + 1))  # one half, in every lane
+    total += words[np.uint64(a)] * np.uint64(_WHOLE - down - across + both)
+    total += words[np.uint64(b)] * np.uint64(across - both)
+    total += words[np.uint64(a + below)] * np.uint64(down - both)
+    total += words[np.uint64(b + below)] * np.uint64(both)
+    return total >> np.uint64(11)
 
 
 @kernel

@@ -16,12 +16,11 @@ import torch
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from torch import Tensor
 
-from stormproof.imaging.gpu import triton_kernels, triton_layers
 from stormproof.imaging.gpu.tensors import NUMPY, divided, root, to_device, torch_type
 
 
 class OneByOne(Exception):
-    """A recipe needs a number of one image, but the batch holds several."""
+    """A recipe needs a single image's value, but the batch holds several images."""
 
 
 class PerImage(list[Any]):
@@ -145,7 +144,7 @@ class Batch(NDArrayOperatorsMixin):
         if known is not None:
             return known(*args, **kwargs)
         host = [np.asarray(a) if isinstance(a, Batch) else a for a in args]
-        return function(*host, **kwargs)  # one image's, or OneByOne
+        return function(*host, **kwargs)  # np.asarray raises OneByOne for several images
 
 
 def as_batch(values: Any) -> Batch:
@@ -174,7 +173,7 @@ def _places(key: Any) -> tuple[tuple[Any, ...], list[int]]:
 
 
 def _kind(value: Any) -> Any:
-    """What NumPy derives a result's type from."""
+    """The type or dtype from which NumPy derives a result's type."""
     if isinstance(value, Batch):
         return value.dtype
     return type(value) if isinstance(value, bool | int | float) else np.asarray(value).dtype
@@ -253,21 +252,10 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 def pixels_of(images: Tensor) -> Tensor:
     """N × C × H × W as contiguous N × H × W × C, which recipes work on; copied only if needed."""
-    if not images.is_contiguous():  # channels last, or a view
-        return images.permute(0, 2, 3, 1).contiguous()
-    return triton_kernels.run(triton_layers.interleaved, _interleaved, images)
+    return images.permute(0, 2, 3, 1).contiguous()
 
 
 def planes_of(pixels: Tensor, like: Tensor) -> Tensor:
     """N × H × W × C as N × C × H × W, which models take, in the memory layout of `like`."""
-    if not like.is_contiguous():
-        return pixels.permute(0, 3, 1, 2)
-    return triton_kernels.run(triton_layers.planar, _planar, pixels)
-
-
-def _interleaved(planes: Tensor) -> Tensor:
-    return planes.permute(0, 2, 3, 1).contiguous()
-
-
-def _planar(pixels: Tensor) -> Tensor:
-    return pixels.permute(0, 3, 1, 2).contiguous()
+    planes = pixels.permute(0, 3, 1, 2)
+    return planes.contiguous() if like.is_contiguous() else planes

@@ -20,11 +20,7 @@ _Ints = npt.NDArray[np.int64]
 @lru_cache(maxsize=64)
 def _blocks(small: int, large: int) -> tuple[_Ints, _Ints, _Ints, _Ints]:
     """First and past-last pixel of each block, 1/count in fixed point, and the block of each pixel."""
-    edges, factors, index = (
-        np.empty((small, 2), np.int64),
-        np.empty(small, np.int64),
-        np.empty(large, np.int64),
-    )
+    edges, factors, index = (np.empty(shape, np.int64) for shape in ((small, 2), small, large))
     box_edges(small, large, edges)
     block_factors(edges, factors)
     nearest_blocks(small, large, index)

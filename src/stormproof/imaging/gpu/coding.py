@@ -51,7 +51,7 @@ _PAIRS = [round(c * 8192) for c in (0.899976223, 2.562915447, 1.961570560, 0.390
 def _dct() -> npt.NDArray[np.int64]:
     """The matrix of the integer DCT: between roundings it is linear, so eight samples take one product.
 
-    Rows are frequencies; its transpose is the way back.
+    Rows are frequencies; the transpose is the inverse.
     """
     a, b, c, d = np.eye(4, dtype=np.int64)
     five = (a + b + c + d) * _ODD
@@ -125,10 +125,8 @@ def _doubled(plane: Tensor, height: int, width: int) -> Tensor:
         return plane.repeat_interleave(2, 1).repeat_interleave(2, 2)[:, :height, :width]
     last = plane.shape[1] - 1
     rows = torch.arange(plane.shape[1], device=plane.device)
-    above, below = (
-        plane.index_select(1, (rows - 1).clamp(min=0)),
-        plane.index_select(1, (rows + 1).clamp(max=last)),
-    )
+    above = plane.index_select(1, (rows - 1).clamp(min=0))
+    below = plane.index_select(1, (rows + 1).clamp(max=last))
     tall = torch.stack((plane * 3 + above, plane * 3 + below), 2).flatten(1, 2)
     left, right = torch.cat((tall[..., :1], tall[..., :-1]), 2), torch.cat((tall[..., 1:], tall[..., -1:]), 2)
     wide = torch.stack(((tall * 3 + left + 8) >> 4, (tall * 3 + right + 7) >> 4), 3).flatten(2, 3)

@@ -31,10 +31,8 @@ def look_up(image: Batch, tables: Any) -> Batch:
     flat = (tables.data if own else resident(tables)).reshape(-1)
     start = torch.arange(channels, device=data.device, dtype=torch.int32) * 256
     if own:
-        start = (
-            start + torch.arange(len(data), device=data.device, dtype=torch.int32)[:, None] * 256 * channels
-        )
-        start = start[:, None, None]
+        tables_before = torch.arange(len(data), device=data.device, dtype=torch.int32)[:, None] * channels
+        start = (start + 256 * tables_before)[:, None, None]
     return Batch(taken(flat, data + start))
 
 
@@ -75,13 +73,8 @@ def cover(image: Batch, layer: Batch, colour: tuple[float, ...]) -> Batch:
 def mix(image: Batch, a: float, other: Batch, b: float) -> Batch:
     """a·image + b·other, saturated and truncated."""
     # Doubles and no guard: weights like 0.7 make many exact ties, which must truncate as in the reference.
-    weights = to_device((a, b), np.float64)
-    return Batch(triton_kernels.run(triton_layers.mixed, _mixed, image.data, other.data, weights))
-
-
-def _mixed(image: Tensor, other: Tensor, weights: Tensor) -> Tensor:
-    total = image.to(torch.float64) * weights[0] + other.to(torch.float64) * weights[1]
-    return total.clamp(max=255).to(torch.uint8)
+    total = image.data.to(torch.float64) * a + other.data.to(torch.float64) * b
+    return Batch(total.clamp(max=255).to(torch.uint8))
 
 
 def whiten(image: Batch, layer: Batch, keep: float) -> Batch:

@@ -1,6 +1,6 @@
 """The draws of a batch: the same Philox counters as `stormproof.core.randomness`, hence the same bits.
 
-All arithmetic is on integers: 32-bit words in 64-bit ones, as on the CPU. Fields are drawn on the device.
+All arithmetic is on integers: 32-bit words in 64-bit integers, as on the CPU. Fields are drawn on the device.
 Bits are drawn only when something reads them, so that a kernel may draw its own instead.
 """
 
@@ -79,7 +79,7 @@ class Bits(Batch):
         self._data = value
 
 
-class _Own(Draw):
+class _ImageDraw(Draw):
     """The draw of one image; its numbers come from a table for the whole batch."""
 
     __slots__ = ("_draws", "_index")
@@ -101,7 +101,7 @@ class Draws:
         self._draws = draws
 
     def _own(self, index: int, draw: Draw) -> Draw:
-        own = _Own(draw.key, draw.identity)
+        own = _ImageDraw(draw.key, draw.identity)
         object.__setattr__(own, "_draws", self)  # a draw is frozen
         object.__setattr__(own, "_index", index)
         return own

@@ -17,7 +17,7 @@ from stormproof.imaging.plans import Field
 def refract(image: Batch, drops: npt.NDArray[np.float64], *, factor: int, rim: float, passed: float) -> Batch:
     """Draw elliptic drops (row, column, vertical and horizontal semi-axis in pixels) over the image.
 
-    As `imaging.cpu.lens.refract`, one image at a time, drop by drop, in doubles.
+    Same result as `imaging.cpu.lens.refract`: one image at a time, drop by drop, in doubles.
     """
     if len(image.data) != 1:
         raise OneByOne
@@ -36,9 +36,7 @@ def _shrunk(image: Tensor, factor: int) -> Tensor:
         shape = list(sums.shape)
         shape[axis] = -(-shape[axis] // factor)
         sums = torch.zeros(shape, dtype=torch.int64, device=image.device).index_add_(axis, block, sums)
-        counts = torch.zeros(shape[:2], dtype=torch.int64, device=image.device).index_add_(
-            axis, block, counts
-        )
+        counts = torch.zeros_like(sums[..., 0]).index_add_(axis, block, counts)
     return sums.to(torch.float64) / counts.to(torch.float64)[..., None]
 
 

@@ -31,7 +31,7 @@ def spread_kernels(
 ) -> tuple[Kernels, npt.NDArray[np.int64]]:
     """Kernels of Gaussians with standard deviations along and across a direction, and their radii.
 
-    As `imaging.cpu.local_blur.spread_kernels`, for all patches at once, node by node in the same order.
+    Same result as `imaging.cpu.local_blur.spread_kernels`: all patches at once, nodes in the same order.
     """
     nodes = np.linspace(-3, 3, 25)
     weights = np.exp(-0.5 * nodes**2)
@@ -86,7 +86,7 @@ def _blur_patches(data: Tensor, kernels: Kernels, patch: int) -> Tensor:
 def scatter_gaussian(image: Batch, sigma: Batch) -> Batch:
     """Σ_y I(y)·g(x; y, σ(y)) / Σ_y g(x; y, σ(y)): each pixel y spreads its light by its own σ, in pixels.
 
-    As `imaging.cpu.local_blur.scatter_gaussian`, image by image: each has its own layers.
+    Same result as `imaging.cpu.local_blur.scatter_gaussian`: image by image, since each has its own layers.
     """
     parts = [_scattered(one, spread) for one, spread in zip(image.data, sigma.data, strict=True)]
     return Batch(torch.stack(parts))

@@ -29,9 +29,10 @@ def _colours(data: Tensor) -> Tensor:
 
 
 def demosaic(raw: Batch, image: Batch) -> Batch:
-    """Develop a raw again, some sites of which read other values than when `image` was made of it.
+    """Develop again the raw of an image, some sites of which now read other values.
 
-    As `imaging.cpu.mosaic.demosaic`: bilinear where a faulty site lies in the 5×5, the image elsewhere.
+    Same result as `imaging.cpu.mosaic.demosaic`: bilinear where a faulty site lies in the 5×5 around a pixel,
+    the image elsewhere.
     """
     sites, photograph = as_batch(raw).data.to(torch.int32), as_batch(image)
     faults = (sites != mosaic(photograph).data).to(torch.float32)

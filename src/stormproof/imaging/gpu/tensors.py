@@ -47,7 +47,7 @@ def torch_type(dtype: Any) -> torch.dtype:
 
 
 def to_device(values: Any, dtype: Any = None) -> Tensor:
-    """Numbers of the host as a tensor on the device; unsigned 16 and 32 bits become wider."""
+    """Numbers of the host as a tensor on the device; unsigned 16 and 32-bit types become wider."""
     if isinstance(values, Tensor):
         return values
     array = np.asarray(values, dtype)

@@ -51,7 +51,7 @@ def run(kernel: Callable[..., Tensor], twin: Callable[..., Tensor], source: Tens
     name = kernel.__name__, source.dtype, rest[-1] if kernel is noise else None
     if name in trusted:
         return kernel(source, *rest)
-    expected = twin(source, *rest).clone()  # a copy: some twins fill a tensor of their caller
+    expected = twin(source, *rest)
     if name not in refused:
         why = _difference(kernel, expected, source, *rest)
         if why is None:
@@ -117,7 +117,7 @@ def philox_bits(keys: Tensor, stream: int, count: int) -> Tensor:
 
 
 def noise(image: Tensor, bits: Any, table: Tensor, first: int, second: int, kind: int) -> Tensor:
-    """`kind` as `triton_source.noise_kernel` lists them; `bits` are made in the kernel, never stored."""
+    """`kind` as in `triton_source.noise_kernel`; the kernel draws the `bits` itself and never stores them."""
     image = image.contiguous()
     out = torch.empty_like(image)
     count = image[0].numel()
@@ -155,7 +155,7 @@ def gathered(source: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
 def line(
     source: Tensor, weights: Tensor, shifts: Tensor, rows: Tensor, columns: Tensor, guard: float
 ) -> Tensor:
-    """Copies of N × H × W × C read N × T × 2 `shifts` away, weighed by N × T `weights`; T a multiple of 4.
+    """Copies of N × H × W × C read N × T × 2 `shifts` away, weighted by N × T `weights`; T a multiple of 4.
 
     `rows` and `columns` are the border's tables, as wide as the farthest shift.
     """
@@ -204,17 +204,9 @@ def displace(source: Tensor, dy: Tensor, dx: Tensor, guard: float) -> Tensor:
     out = torch.empty_like(source)
     images, height, width, channels = source.shape
     _moves().displace_kernel[grid(height * width, BLOCK, images)](
-        source,
-        out,
-        dy.contiguous(),
-        dx.contiguous(),
-        height,
-        width,
-        guard,
-        channels=channels,
-        BLOCK=BLOCK,
-        **EXACT,
-    )
+        source, out, dy.contiguous(), dx.contiguous(), height, width, guard,
+        channels=channels, BLOCK=BLOCK, **EXACT,
+    )  # fmt: skip
     return out
 
 

@@ -27,26 +27,6 @@ def _squares() -> ModuleType:
     return triton_squares
 
 
-def interleaved(planes: Tensor) -> Tensor:
-    """N × C × H × W as N × H × W × C."""
-    images, channels, height, width = planes.shape
-    out = planes.new_empty((images, height, width, channels))
-    _mixing().interleave_kernel[grid(height * width, BLOCK, images)](
-        planes.contiguous(), out, height * width, channels=channels, BACK=False, BLOCK=BLOCK
-    )
-    return out
-
-
-def planar(pixels: Tensor) -> Tensor:
-    """N × H × W × C as N × C × H × W."""
-    images, height, width, channels = pixels.shape
-    out = pixels.new_empty((images, channels, height, width))
-    _mixing().interleave_kernel[grid(height * width, BLOCK, images)](
-        pixels.contiguous(), out, height * width, channels=channels, BACK=True, BLOCK=BLOCK
-    )
-    return out
-
-
 def uniforms(keys: Tensor, stream: int, count: int, scale: float, low: float) -> Tensor:
     """(bits + ½)·scale + low; N × count."""
     return _field(keys, stream, count, keys, scale, low, table=False)
@@ -102,26 +82,6 @@ def whitened(
         image, out, layer.contiguous(), height * width, keep, lose, *luma, guard,
         channels=channels, BLOCK=BLOCK, **EXACT,
     )  # fmt: skip
-    return out
-
-
-def mixed(image: Tensor, other: Tensor, weights: Tensor) -> Tensor:
-    """`weights` is (a, b), doubles."""
-    image = image.contiguous()
-    out = torch.empty_like(image)
-    count = image[0].numel()
-    _mixing().mix_kernel[grid(count, BLOCK, len(image))](
-        image, other.contiguous(), out, weights, count, BLOCK=BLOCK, **EXACT
-    )
-    return out
-
-
-def cut(large: Tensor, members: Tensor, corners: Tensor, out: Tensor) -> Tensor:
-    """Parts of one large image, H × W × C, at each member's corner (row, column), into out[members]."""
-    height, width, channels = out.shape[1:]
-    _mixing().cut_kernel[grid(height * width * channels, BLOCK, len(members))](
-        large, out, members, corners, large.shape[1], height, width, channels=channels, BLOCK=BLOCK
-    )
     return out
 
 

@@ -1,4 +1,4 @@
-"""Kernels for layers over images, random fields, and the order of values; on the terms of `triton_source`."""
+"""Kernels for layers over images and random fields, with the conventions of `triton_source`."""
 
 from __future__ import annotations
 
@@ -6,38 +6,6 @@ import triton
 import triton.language as tl
 
 from stormproof.imaging.gpu.triton_source import random_bits
-
-
-@triton.jit
-def interleave_kernel(  # type: ignore[no-untyped-def]
-    source, out, pixels, channels: tl.constexpr, BACK: tl.constexpr, BLOCK: tl.constexpr
-):
-    """Planes to pixels, C × H·W to H·W × C, or the way back."""
-    n = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < pixels
-    start = n * pixels * channels
-    for c in tl.static_range(channels):
-        plane, pixel = start + c * pixels + at, start + at * channels + c
-        if BACK:
-            tl.store(out + plane, tl.load(source + pixel, mask=inside, other=0), mask=inside)
-        else:
-            tl.store(out + pixel, tl.load(source + plane, mask=inside, other=0), mask=inside)
-
-
-@triton.jit(do_not_specialize=["height", "width", "across"])
-def cut_kernel(  # type: ignore[no-untyped-def]
-    source, out, members, corners, across, height, width, channels: tl.constexpr, BLOCK: tl.constexpr
-):
-    """The part of one large image, `across` pixels wide, at each member's corner."""
-    n = tl.program_id(1)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    line = width * channels
-    inside = at < height * line
-    place = (tl.load(corners + 2 * n) + at // line) * across * channels
-    place += tl.load(corners + 2 * n + 1) * channels + at % line
-    value = tl.load(source + place, mask=inside, other=0)
-    tl.store(out + tl.load(members + n) * height * line + at, value, mask=inside)
 
 
 @triton.jit(do_not_specialize=["stream", "scale", "low"])
@@ -115,7 +83,7 @@ def whiten_kernel(  # type: ignore[no-untyped-def]
     image, out, layer, pixels, keep, lose, red, green, blue, guard,
     channels: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """keep·v + lose·max(v, 1.5·grey + ½) + layer; one program element a pixel."""
+    """keep·v + lose·max(v, 1.5·grey + ½) + layer; one program element per pixel."""
     n = tl.program_id(1).to(tl.int64)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < pixels
@@ -133,16 +101,3 @@ def whiten_kernel(  # type: ignore[no-untyped-def]
         whiter = value * keep + tl.maximum(value, bright) * lose
         level = tl.minimum(tl.maximum((whiter + above) + guard, 0.0), 255.0)
         tl.store(out + start + c, level.to(tl.int32).to(tl.uint8), mask=inside)
-
-
-@triton.jit
-def mix_kernel(image, other, out, weights, count, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
-    """a·image + b·other in doubles; `weights` is (a, b)."""
-    n = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < count
-    a = tl.load(image + n * count + at, mask=inside, other=0).to(tl.float64)
-    b = tl.load(other + n * count + at, mask=inside, other=0).to(tl.float64)
-    total = a * tl.load(weights) + b * tl.load(weights + 1)
-    total = tl.where(total < 255.0, total, 255.0)
-    tl.store(out + n * count + at, total.to(tl.int32).to(tl.uint8), mask=inside)

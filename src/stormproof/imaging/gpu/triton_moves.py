@@ -1,4 +1,4 @@
-"""Kernels that read pixels from elsewhere, and the DCT's; on the terms of `triton_source`."""
+"""Kernels that read pixels from elsewhere, and that of the DCT, with the conventions of `triton_source`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import triton.language as tl
 def gather_kernel(  # type: ignore[no-untyped-def]
     source, out, rows, columns, height, width, tall, wide, channels: tl.constexpr, BLOCK: tl.constexpr
 ):
-    """out[y, x] = source[rows[y], columns[x]]; one program element a value of `out`."""
+    """out[y, x] = source[rows[y], columns[x]]; one program element per value of `out`."""
     n = tl.program_id(1).to(tl.int64)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < tall * wide * channels
@@ -46,7 +46,7 @@ def zoom_kernel(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """The image and its enlargements added up: tables of layers × rows and layers × columns, −1 outside.
 
-    One program element a pixel, which has 1 or 3 channels: where it is read from is the same for all.
+    One program element per pixel: its 1 or 3 channels are read from the same places.
     """
     n = tl.program_id(1).to(tl.int64)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -90,7 +90,7 @@ def folded(place, length):  # type: ignore[no-untyped-def]
 def displace_kernel(  # type: ignore[no-untyped-def]
     source, out, dy, dx, height, width, guard, channels: tl.constexpr, BLOCK: tl.constexpr
 ):
-    """Every pixel read from elsewhere, bilinear; one program element a pixel, its channels in turn."""
+    """Every pixel read from elsewhere, bilinear; one program element per pixel, its channels in turn."""
     n = tl.program_id(1).to(tl.int64)
     pixels = height * width
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -116,17 +116,9 @@ def displace_kernel(  # type: ignore[no-untyped-def]
 
 @triton.jit(do_not_specialize=["side", "across", "height", "width"])
 def patches_kernel(  # type: ignore[no-untyped-def]
-    source,
-    out,
-    kernels,
-    side,
-    across,
-    height,
-    width,
-    channels: tl.constexpr,
-    PATCH: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
+    source, out, kernels, side, across, height, width,
+    channels: tl.constexpr, PATCH: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
     """Correlation with the kernel of a pixel's patch; `across` patches lie side by side."""
     n = tl.program_id(1).to(tl.int64)
     count = height * width * channels
@@ -150,7 +142,7 @@ def patches_kernel(  # type: ignore[no-untyped-def]
 def walk_kernel(  # type: ignore[no-untyped-def]
     shifts, origin, top, left, rows, columns, width, pixels, BLOCK: tl.constexpr
 ):
-    """The pixel whose value each ends up with when all are overwritten in turn; `shifts` is (dx, dy)."""
+    """The pixel whose value each pixel has after all are overwritten in turn; `shifts` is (dx, dy)."""
     n = tl.program_id(1).to(tl.int64)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < pixels

@@ -1,7 +1,7 @@
-"""The kernels themselves. Each is the twin of a few lines of torch beside it, value by value.
+"""The kernels themselves. Each gives the same values as a few lines of torch, its twin.
 
-No multiply and add may be fused (launches say so): products are rounded before they are added, as on the
-CPU. Images lie as N × H × W × C, contiguous; `count` is the number of values of one image.
+Launches forbid fused multiply-add: products are rounded before they are added, as on the CPU. Images are
+contiguous N × H × W × C; `count` is the number of values of one image.
 """
 
 from __future__ import annotations

@@ -15,10 +15,8 @@ def means_kernel(  # type: ignore[no-untyped-def]
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < count
     block, outer = (at // step) % small, at // (step * small)
-    start, end = (
-        tl.load(first + block, mask=inside, other=0),
-        tl.load(last + block, mask=inside, other=0),
-    )
+    start = tl.load(first + block, mask=inside, other=0)
+    end = tl.load(last + block, mask=inside, other=0)
     place = source + n * (count // small) * large + outer * step * large + at % step
     total = tl.zeros((BLOCK,), tl.int64)
     for k in range(most):
@@ -45,9 +43,8 @@ def chroma_of(image, y, x, width, inside):  # type: ignore[no-untyped-def]
     g = tl.load(start + 1, mask=inside, other=0).to(tl.int32)
     b = tl.load(start + 2, mask=inside, other=0).to(tl.int32)
     middle = (128 << 16) + 32767
-    return (r * -11059 - g * 21709 + b * 32768 + middle) >> 16, (
-        r * 32768 - g * 27439 - b * 5329 + middle
-    ) >> 16
+    blue, red = r * -11059 - g * 21709 + b * 32768, r * 32768 - g * 27439 - b * 5329
+    return (blue + middle) >> 16, (red + middle) >> 16
 
 
 @triton.jit(do_not_specialize=["height", "width", "tall", "wide"])
@@ -85,7 +82,7 @@ def chroma_kernel(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def doubled(plane, near, far, column, side, bias, wide, NARROW: tl.constexpr, inside):  # type: ignore[no-untyped-def]
-    """A chroma sample at full size, 128 taken off: nine, three, three and one sixteenth of its neighbours."""
+    """A chroma sample at full size minus 128: nine, three, three and one sixteenths of its neighbours."""
     a = tl.load(plane + near * wide + column, mask=inside, other=0).to(tl.int32)
     value = a
     if not NARROW:
@@ -106,7 +103,7 @@ def colours_kernel(  # type: ignore[no-untyped-def]
     luma, chroma, out, height, width, luma_count, luma_wide, count, wide, images,
     NARROW: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """RGB of luma and halved chroma; one program element a pixel."""
+    """RGB of luma and halved chroma; one program element per pixel."""
     n = tl.program_id(1).to(tl.int64)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < height * width

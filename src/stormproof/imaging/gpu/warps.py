@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from stormproof.imaging.gpu import triton_kernels, triton_layers
+from stormproof.imaging.gpu import triton_kernels
 from stormproof.imaging.gpu.batch import Batch, PerImage, as_batch
 from stormproof.imaging.gpu.tensors import current_device, resident, root, to_device
 from stormproof.imaging.plans import GUARD, corner_positions, cubic_taps, zoom_crops
@@ -232,21 +232,15 @@ def enlarged_part(image: Any, size: Any, corner: Any, part: tuple[int, int]) -> 
     for (name, whole), one in sources.items():
         members = [i for i, other in enumerate(image) if id(other) == name and size[i] == whole]
         large = resident(one, partial(_enlarged, size=whole), ("enlarged", whole))
-        places = to_device(np.array(members)), to_device(np.array([corner[i] for i in members]))
         if out is None:
             out = large.new_empty((len(image), *part, large.shape[2]))
-        out = triton_kernels.run(triton_layers.cut, _cut, large, *places, out)
+        corners = to_device(np.array([corner[i] for i in members]))
+        rows, columns = (
+            corners[:, axis, None] + torch.arange(part[axis], device=out.device) for axis in (0, 1)
+        )
+        out[to_device(np.array(members))] = large[rows[:, :, None], columns[:, None]]
     assert out is not None
     return Batch(out)
-
-
-def _cut(large: Tensor, members: Tensor, corners: Tensor, out: Tensor) -> Tensor:
-    """Parts of one large image at each member's corner (row, column), into out[members]."""
-    rows, columns = (
-        corners[:, axis, None] + torch.arange(out.shape[1 + axis], device=out.device) for axis in (0, 1)
-    )
-    out[members] = large[rows[:, :, None], columns[:, None]]
-    return out
 
 
 def _enlarged(image: npt.NDArray[np.uint8], size: tuple[int, int]) -> Tensor:
