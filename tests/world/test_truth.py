@@ -137,3 +137,17 @@ def test_objects_span_sizes_and_hide_each_other() -> None:
     assert (hidden > 0.3).mean() > 0.15
     assert (cut > 0.1).mean() > 0.03
     assert (np.bincount(labels, minlength=7) >= 10).all()
+
+
+def test_distances_are_the_depth_of_what_is_seen() -> None:
+    sample = render(0, "val", 3, width=256, height=160).sample
+    objects, depth = sample.truth.instances, sample.context.depth
+    assert objects is not None
+    assert objects.masks is not None
+    assert depth is not None
+    assert len(objects) > 2
+    expected = [float(np.median(depth[mask.to_mask()])) for mask in objects.masks]
+    assert objects.distance.tolist() == expected
+    truth = render_truth(0, "val", 3, width=256, height=160).instances
+    assert truth is not None
+    assert truth.distance.tolist() == expected

@@ -14,8 +14,10 @@ from stormproof.core.errors import InvalidOption, StormproofError, UnknownName, 
 from stormproof.core.processes import keep_memory
 
 if TYPE_CHECKING:
+    from stormproof.results.detection_rate import DetectionRates
     from stormproof.results.run import Run
     from stormproof.results.scores import Scores
+    from stormproof.results.slices import Slices
 
 _NEAR_ZERO = 0.01
 
@@ -68,7 +70,8 @@ def score(
         str | None,
         typer.Option(
             help="Scores by an attribute of images: one of the dataset's (weather, city), brightness, "
-            "contrast, sharpness, count, or FILE.csv:COLUMN. With --table: the tag to group runs by."
+            "contrast, sharpness, count, or FILE.csv:COLUMN. By distance, size or occlusion of objects: how "
+            "many are found. With --table: the tag to group runs by."
         ),
     ] = None,
     track: Annotated[list[str] | None, typer.Option(help="mlflow, wandb or tensorboard; repeatable.")] = None,
@@ -98,6 +101,8 @@ def score(
 
         stormproof score runs/yolox --by weather
 
+        stormproof score runs/street --by distance --classes person
+
         stormproof score runs/yolox runs/ssdlite --table adr
     """
     from stormproof.corruptions.plugins import load_plugins
@@ -124,9 +129,9 @@ def score(
         return
     if by is not None:
         for folder in runs_in(runs).values():
-            _print_slices(
-                Run(folder, data=data), by, measure, classes, replicates, as_json=as_json, as_csv=as_csv
-            )
+            run = Run(folder, data=data)
+            found = _by(run, by, measure=measure, classes=classes, replicates=replicates, min_score=min_score)
+            _print_slices(found, as_json=as_json, as_csv=as_csv)
         return
     trackers = [open_tracker(name) for name in track or []]
     found, every, failed = runs_in(runs), {}, False
@@ -213,21 +218,21 @@ def _print_tables(name: str, runs: list[Run], by: str | None, *, as_csv: bool) -
             console.note(table.note)
 
 
-def _print_slices(
-    run: Run,
-    by: str,
-    measure: str | None,
-    classes: str | None,
-    replicates: int,
-    *,
-    as_json: bool,
-    as_csv: bool,
-) -> None:
-    from stormproof.core.text import finite
+def _by(
+    run: Run, by: str, *, measure: str | None, classes: str | None, replicates: int, min_score: float
+) -> Slices | DetectionRates:
+    from stormproof.results.detection_rate import SCALES
 
-    found = run.slices(by, measure=measure, classes=classes, replicates=replicates)
+    if by in SCALES:
+        return run.detection_rates(by, classes=classes, min_score=min_score, replicates=replicates)
+    return run.slices(by, measure=measure, classes=classes, replicates=replicates)
+
+
+def _print_slices(found: Slices | DetectionRates, *, as_json: bool, as_csv: bool) -> None:
+    from stormproof.core.text import json_safe
+
     if as_json:
-        typer.echo(json.dumps(finite(found.as_dict()), indent=1, ensure_ascii=False))
+        typer.echo(json.dumps(json_safe(found.as_dict()), indent=1, ensure_ascii=False))
         return
     table = found.table()
     if as_csv:

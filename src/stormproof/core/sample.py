@@ -120,6 +120,7 @@ class Instances:
     annotation's own where given, else the mask's, else the box's. `occlusion` and `truncation` are the
     fractions hidden by other objects and cut off by the frame; NaN means unknown.
     `sides` are widths and heights as a file states them: x + w − x is not always w (docs/adr/0057).
+    `distance` is in metres along the camera's axis; NaN means unknown.
     """
 
     boxes: Floats
@@ -132,6 +133,7 @@ class Instances:
     occlusion: Floats = None  # type: ignore[assignment]
     truncation: Floats = None  # type: ignore[assignment]
     sides: Floats = None  # type: ignore[assignment]
+    distance: Floats = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         boxes = _boxes(self.boxes)
@@ -152,6 +154,7 @@ class Instances:
         put(self, "ids", _per_object(ids, count, np.int64, "ids", 0))
         put(self, "occlusion", _per_object(self.occlusion, count, np.float64, "occlusion", np.nan))
         put(self, "sides", sides)
+        put(self, "distance", _per_object(self.distance, count, np.float64, "distance", np.nan))
         put(self, "truncation", _per_object(self.truncation, count, np.float64, "truncation", np.nan))
 
     def __len__(self) -> int:

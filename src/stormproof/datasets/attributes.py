@@ -1,5 +1,5 @@
 """Attributes of images, by which scores can be sliced: what a dataset says, what a CSV file adds, what pixels
-show, and how many objects there are.
+show, and how many objects there are. And how far objects are, where depth is known.
 
 Numbers are cut into tertiles of the images that are scored; names stay names.
 """
@@ -10,12 +10,13 @@ import csv
 import io
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 
 from stormproof.core.errors import DatasetError, InvalidOption, UnknownName, counted
 from stormproof.core.files import read_bytes
@@ -69,6 +70,29 @@ MEASURED: Mapping[str, Callable[[Image], float]] = {
     "sharpness": sharpness,
 }
 COUNT = "count"
+
+
+def with_distances(objects: Instances, depth: npt.NDArray[np.float32]) -> Instances:
+    """The objects, with the median depth of their pixels as distance where nothing else says it.
+
+    An object's pixels are its mask's, else its box's; sky and pixels of unknown depth do not count.
+
+    >>> depth = np.full((10, 10), 30, np.float32)
+    >>> depth[2:8, 2:8] = 12
+    >>> with_distances(Instances([[2, 2, 8, 8]], [0]), depth).distance.tolist()
+    [12.0]
+    """
+    distance = objects.distance.copy()
+    for k in np.flatnonzero(np.isnan(distance)).tolist():
+        if objects.masks is not None:
+            pixels = depth[objects.masks[k].to_mask()]
+        else:
+            x1, y1, x2, y2 = objects.boxes[k]
+            down, across = slice(int(y1), math.ceil(y2)), slice(int(x1), math.ceil(x2))
+            pixels = depth[down, across]
+        known = pixels[np.isfinite(pixels) & (pixels > 0)]
+        distance[k] = np.median(known) if known.size else np.nan
+    return replace(objects, distance=distance)
 
 
 def read_attribute(dataset: Dataset, asked: str, indices: Sequence[int]) -> Attribute:

@@ -90,6 +90,7 @@ class KittiObjects:
                 ignore=np.array([row.ignore for row in rows], np.bool_),
                 occlusion=np.array([row.occlusion for row in rows]),
                 truncation=np.array([row.truncation for row in rows]),
+                distance=np.array([row.distance for row in rows]),
             )
         )
 
@@ -100,11 +101,12 @@ class _Row:
     ignore: bool
     truncation: float
     occlusion: float
+    distance: float
     box: tuple[float, float, float, float]
 
 
 def _rows(line: str, file: Path, number: int) -> list[_Row]:
-    """One line: type, truncation, occlusion, angle, box x1 y1 x2 y2, and 3-D fields, which are not used.
+    """One line: type, truncation, occlusion, angle, box x1 y1 x2 y2, and 3-D fields, of which z is used.
 
     A DontCare region excuses detections of any class, so it becomes one ignored object of every class.
     """
@@ -125,7 +127,17 @@ def _rows(line: str, file: Path, number: int) -> list[_Row]:
     labels = range(len(CLASSES)) if name == DONT_CARE else [CLASSES.index(name)]
     cut = truncation if truncation >= 0 else np.nan
     hidden = OCCLUSION[int(occlusion)]
-    return [_Row(label, name == DONT_CARE, cut, hidden, (x1, y1, x2, y2)) for label in labels]
+    away = _distance(fields)
+    return [_Row(label, name == DONT_CARE, cut, hidden, away, (x1, y1, x2, y2)) for label in labels]
+
+
+def _distance(fields: Sequence[str]) -> float:
+    """How far the object's centre is along the camera's axis, in metres; NaN where a line does not say."""
+    try:
+        z = float(fields[13])
+    except (IndexError, ValueError):
+        return float("nan")
+    return z if 0 < z < float("inf") else float("nan")
 
 
 PARTLY, LARGELY = 0.1, 0.5  # occluded fractions from which grades 1 and 2 begin

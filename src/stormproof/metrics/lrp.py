@@ -51,6 +51,7 @@ class Located:
     falling: Ints  # the detections by falling score over all classes
     classes: int
     tau: float
+    found_at: Floats  # of the objects that count: the score of what found it, −1 where nothing did
 
     @property
     def hit(self) -> Bools:
@@ -83,7 +84,7 @@ class Located:
         own, truth_image = copied(self.truth_image)
         return Located(
             image, self.label[said], self.score[said], self.overlap[said], truth_image, self.truth_label[own],
-            by_falling_score(self.score[said]), self.classes, self.tau,
+            by_falling_score(self.score[said]), self.classes, self.tau, self.found_at[own],
         )  # fmt: skip
 
     def optimal(self, weights: Weights) -> Floats:
@@ -122,10 +123,14 @@ def locate(truth: DetectionTruth, found: Detections, tau: float) -> Located:
     groups = by_class_and_image(truth, found)
     overlap = np.zeros(len(groups.detections))
     excused = np.zeros(len(groups.detections), np.bool_)
+    finder = np.full(len(groups.truths), -1)
     _locate(
         groups.starts, groups.offsets, class_overlaps(truth, found), truth.excused[groups.truths], tau,
-        overlap, excused,
+        overlap, excused, finder,
     )  # fmt: skip
+    found_at = np.full(len(truth), -1.0)
+    held = finder >= 0
+    found_at[groups.truths[held]] = found.scores[groups.detections[finder[held]]]
     where = np.empty_like(groups.detections)
     where[groups.detections] = np.arange(len(where))
     order = where[groups.by_class]
@@ -137,6 +142,7 @@ def locate(truth: DetectionTruth, found: Detections, tau: float) -> Located:
     return Located(
         found.image[source], found.labels[source], found.scores[source], overlap[order],
         truth.image[counting], truth.labels[counting], falling[falling >= 0], len(truth.classes), tau,
+        found_at[counting],
     )  # fmt: skip
 
 
@@ -166,10 +172,9 @@ def _lrp(objects: Objects, weights: Weights) -> Scored:
 
 @kernel
 def _locate(
-    starts: Any, offsets: Any, overlaps: Any, crowd: Any, tau: Any, out: Any, excused: Any
+    starts: Any, offsets: Any, overlaps: Any, crowd: Any, tau: Any, out: Any, excused: Any, finder: Any
 ) -> None:  # fmt: skip
     """COCO's rule at one threshold: objects that count come first, a crowd takes what is left."""
-    taken = np.zeros(len(crowd), np.bool_)
     for g in range(len(starts)):
         t0, t1, d0, d1 = starts[g]
         for d in range(d0, d1):
@@ -180,10 +185,10 @@ def _locate(
             best, at = 0.0, -1
             for t in range(t0, t1):
                 common = overlaps[row + t]
-                if not crowd[t] and not taken[t] and common > 0 and common >= tau and common >= best:
+                if not crowd[t] and finder[t] < 0 and common > 0 and common >= tau and common >= best:
                     best, at = common, t
             if at >= 0:
-                taken[at] = True
+                finder[at] = d
                 out[d] = best
                 continue
             for t in range(t0, t1):

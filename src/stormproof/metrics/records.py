@@ -37,10 +37,15 @@ class DetectionTruth:
     area: Floats
     masks: tuple[RLE | None, ...]
     sides: Floats = None  # type: ignore[assignment]  # what the corners give, unless stated
+    occlusion: Floats = None  # type: ignore[assignment]  # hidden fraction; NaN where unknown
+    distance: Floats = None  # type: ignore[assignment]  # metres; NaN where unknown
 
     def __post_init__(self) -> None:
         if self.sides is None:
             object.__setattr__(self, "sides", self.boxes[:, 2:] - self.boxes[:, :2])
+        for name in ("occlusion", "distance"):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, np.full(len(self.boxes), np.nan))
 
     @classmethod
     def of(cls, truths: Iterable[tuple[str, Instances]], classes: Sequence[str]) -> Self:
@@ -64,6 +69,8 @@ class DetectionTruth:
             _stack([o.area for _, o in pairs], np.zeros(0)),
             tuple(masks),
             _stack([o.sides for _, o in pairs], np.zeros((0, 2))),
+            _stack([o.occlusion for _, o in pairs], np.zeros(0)),
+            _stack([o.distance for _, o in pairs], np.zeros(0)),
         )
         return truth._checked()
 
@@ -73,7 +80,7 @@ class DetectionTruth:
         masks = objects.masks or (None,) * len(objects)
         truth = cls(
             tuple(ids), tuple(classes), image, objects.boxes, objects.labels, objects.crowd, objects.ignore,
-            objects.area, masks, objects.sides,
+            objects.area, masks, objects.sides, objects.occlusion, objects.distance,
         )  # fmt: skip
         return truth._checked()
 
@@ -183,7 +190,18 @@ Records = TypeVar("Records", DetectionTruth, Detections)
 
 def taken(objects: Records, chosen: Ints) -> Records:
     """Some of the objects, in every column."""
-    columns = ("image", "boxes", "labels", "sides", "scores", "crowd", "ignore", "area")
+    columns = (
+        "image",
+        "boxes",
+        "labels",
+        "sides",
+        "scores",
+        "crowd",
+        "ignore",
+        "area",
+        "occlusion",
+        "distance",
+    )
     held: dict[str, Any] = {
         name: np.take(getattr(objects, name), chosen, axis=0) for name in columns if hasattr(objects, name)
     }

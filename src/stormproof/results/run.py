@@ -27,6 +27,7 @@ from stormproof.results.store.schema import DETECTION, SEMANTIC, prediction_of
 
 if TYPE_CHECKING:
     from stormproof.metrics.object_error import MatchingRule
+    from stormproof.results.detection_rate import DetectionRates
     from stormproof.results.scores import Scores
     from stormproof.results.slices import Slices
     from stormproof.results.truths import Asked
@@ -206,6 +207,20 @@ class Run:
         from stormproof.results.weights import REPLICATES
 
         return slice_scores(self, by, measure=measure, classes=classes, replicates=replicates or REPLICATES)
+
+    def detection_rates(
+        self, by: str, *, classes: Asked = None, min_score: float = 0.4, replicates: int | None = None
+    ) -> DetectionRates:
+        """The share of objects found by 'distance', 'size' or 'occlusion' of the objects, with intervals.
+
+        An object is found by a detection of its class scored `min_score` or more at IoU 0.5. By distance,
+        `lost_from(condition)` says where fewer than half are found.
+        """
+        from stormproof.results.detection_rate import detection_rates
+        from stormproof.results.weights import REPLICATES
+
+        count = replicates or REPLICATES
+        return detection_rates(self, by, classes=classes, min_score=min_score, replicates=count)
 
     def predictions(self, condition: str | Condition) -> dict[str, Prediction]:
         """What the model predicted under a condition, by image, in the dataset's labels."""

@@ -16,9 +16,10 @@ import numpy as np
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, UnknownName
-from stormproof.core.sample import Instances, Ints
+from stormproof.core.sample import Instances, Ints, Truth
 from stormproof.corruptions import find, truth_under
 from stormproof.corruptions.geometry import select
+from stormproof.datasets.attributes import with_distances
 from stormproof.datasets.dataset import Dataset
 from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.models.classes import NO_CLASS, ClassMatch, match_classes
@@ -89,6 +90,7 @@ class Truths:
     seed: int
     chosen: tuple[str, ...] | None = None
     unreadable: frozenset[int] = frozenset()  # left out of every condition
+    distances: bool = False  # whether depth maps are read to know how far objects are
 
     @classmethod
     def of_run(cls, run: Run, asked: Asked = None) -> Truths:
@@ -131,7 +133,7 @@ class Truths:
 
     def _laid_out(self, condition: Condition) -> DetectionTruth:
         known = getattr(self.dataset, "all_objects", lambda: None)()
-        if known is None or moves(condition):
+        if known is None or moves(condition) or self.distances:
             return DetectionTruth.of(self._objects(condition), self.classes)
         owners, objects = known
         readable = [index for index in range(self.images) if index not in self.unreadable]
@@ -147,10 +149,19 @@ class Truths:
             if index in self.unreadable:
                 continue
             name, truth = self.dataset.ids[index], self.dataset.truth(index)
+            if self.distances:
+                truth = self._with_distances(index, truth)
             if moves(condition):
                 size = self.dataset.size(index)
                 truth = truth_under(truth, size, condition, seed=self.seed, image_id=name)
             yield name, self._of_classes(truth.instances or nothing)
+
+    def _with_distances(self, index: int, truth: Truth) -> Truth:
+        objects = truth.instances
+        if objects is None or not np.isnan(objects.distance).any():
+            return truth
+        depth = self.dataset[index].context.depth
+        return truth if depth is None else replace(truth, instances=with_distances(objects, depth))
 
     def _of_classes(self, objects: Instances) -> Instances:
         if self.classes == self.dataset.classes:

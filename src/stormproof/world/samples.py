@@ -118,6 +118,7 @@ def _instances(view: View, labels: npt.NDArray[np.int64]) -> tuple[Instances, np
     return Instances(
         boxes.astype(np.float64), labels[numbers - 1], tuple(masks), ignore=area < FEW,
         ids=np.arange(1, len(numbers) + 1), occlusion=1 - area / framed, truncation=1 - framed / whole,
+        distance=[_distance(view, n, *box) for n, box in zip(numbers.tolist(), boxes.tolist(), strict=True)],
     ), numbers  # fmt: skip
 
 
@@ -136,6 +137,12 @@ def _measure(instance: Any, extent: Any, visible: Any) -> None:
             extent[n, 0] = min(extent[n, 0], x)
             extent[n, 2] = max(extent[n, 2], x + 1)
             extent[n, 3] = y + 1
+
+
+def _distance(view: View, number: int, x1: int, y1: int, x2: int, y2: int) -> float:
+    """The median depth of what is seen of an object."""
+    inside = view.instance[y1:y2, x1:x2] == number
+    return float(np.median(view.depth[y1:y2, x1:x2][inside]))
 
 
 def _encode(instance: npt.NDArray[np.int32], number: int, x1: int, y1: int, x2: int, y2: int) -> RLE:

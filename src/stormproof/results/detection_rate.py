@@ -1,0 +1,260 @@
+"""The share of objects that are found, by an attribute of objects: their distance, size or occlusion.
+
+An object is found if a detection of its class with a score of at least `min_score` takes it at IoU 0.5, by
+COCO's matching. A detection of nothing has no distance, so there is no precision by distance, and no AP.
+
+Where the rate falls below a half, objects are lost: the breaking distance. It comes from a monotone fit of
+the rates (`results.breaking`), its interval from random halves of the images.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidOption, UnknownName, first_few
+from stormproof.core.sample import Bools, Floats, Ints
+from stormproof.core.table import Cell, Table
+from stormproof.metrics.cells import Objects
+from stormproof.metrics.metric import Weights, ratio, weighted_sums
+from stormproof.metrics.records import DetectionTruth
+from stormproof.results.breaking import Answer, BreakingPoint, Seen, breaking_point
+from stormproof.results.interval import Interval, around, draws
+from stormproof.results.run import Run
+from stormproof.results.scoring import weights_of
+from stormproof.results.truths import Asked, Truths, check_classes, iter_matches
+from stormproof.results.weights import REPLICATES
+
+MIN_SCORE = 0.4
+LOST = 0.5  # the rate below which objects count as lost
+LEAST = 30  # objects of a bin; one with fewer joins its neighbour
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """An attribute of objects: how to read it, and where bins begin and end."""
+
+    unit: str
+    values: Callable[[DetectionTruth], Floats]
+    edges: tuple[float, ...]
+    names: tuple[str, ...] = ()  # of the bins; else their edges are
+
+
+SCALES = {
+    "distance": Scale("m", lambda truth: truth.distance, (5, 10, 15, 20, 25, 30, 40, 50, 60, 80, 100, 150)),
+    "size": Scale("px²", lambda truth: truth.area, (32.0**2, 96.0**2), ("small", "medium", "large")),
+    "occlusion": Scale("", lambda truth: truth.occlusion, (0.1, 0.5), ("visible", "partly", "largely")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Objects whose attribute lies from `low` to below `high`; `middle` is their median."""
+
+    name: str
+    low: float
+    high: float
+    middle: float
+    objects: int
+    images: int  # that show any of them
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DetectionRates:
+    """Detection rates by bin of an attribute, under every condition: `rates.interval("clean", 0)`.
+
+    `drawn[condition]` has a column for each bin, and a row for the score and each random half of the images.
+    """
+
+    model: str
+    by: str
+    unit: str
+    classes: tuple[str, ...]
+    min_score: float
+    bins: tuple[Bin, ...]
+    drawn: dict[str, Floats]
+    images: int
+    unknown: int = 0  # objects whose attribute nobody knows
+
+    def rate(self, condition: str) -> list[float]:
+        """The rate of each bin."""
+        return [float(value) for value in self._of(condition)[0]]
+
+    def interval(self, condition: str, place: int) -> Interval:
+        """The 95 % interval of a bin's rate, for new images like these."""
+        values = self._of(condition)[:, place]
+        return around(float(values[0]), draws(values), images=self.bins[place].images)
+
+    def lost_from(self, condition: str, rate: float = LOST) -> BreakingPoint:
+        """Where the rate falls below a value as the attribute grows, with its interval."""
+        table = self._of(condition)
+        seen = {
+            each.middle: Seen(float(table[0, k]), draws(table[:, k]))
+            for k, each in enumerate(self.bins)
+            if math.isfinite(table[0, k])
+        }
+        sure = Seen(1.0, np.ones(len(table)))
+        return breaking_point(sure, seen, rate, tolerance=math.inf)
+
+    def _of(self, condition: str) -> Floats:
+        if condition not in self.drawn:
+            raise UnknownName(
+                "condition of the run", condition, self.drawn, f"It has {first_few([*self.drawn])}."
+            )
+        return self.drawn[condition]
+
+    @property
+    def what(self) -> str:
+        return self.classes[0] if len(self.classes) == 1 else "objects"
+
+    def table(self) -> Table:
+        """A line for each condition: each bin's rate ± its interval; by distance, where objects are lost."""
+        ranged = self.by == "distance"
+        rows: list[list[Cell]] = [["objects", *(str(each.objects) for each in self.bins), *([""] * ranged)]]
+        for text in self.drawn:
+            rates = [_plus_minus(self.interval(text, k)) for k in range(len(self.bins))]
+            rows.append([text, *rates, *([lost_words(self.lost_from(text))] if ranged else [])])
+        title = f"Detection rate of {self.what} by {self.by} (in %)"
+        columns = ("condition", *(each.name for each in self.bins), *(["lost from"] if ranged else []))
+        note = f"Found: IoU 0.5 or more, score {self.min_score:g} or more. ± is half of the 95 % interval."
+        if ranged:
+            note += f" Lost: where a monotone fit of the rates falls below {100 * LOST:g} %."
+        if self.unknown:
+            note += f" Left out: {self.unknown} objects of unknown {self.by}."
+        return Table(f"rates-{self.by}", title, columns, rows, note=note)
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it, for JSON."""
+        return {
+            "by": self.by, "unit": self.unit, "classes": list(self.classes), "min_score": self.min_score,
+            "bins": [
+                {"from": b.low, "to": b.high, "median": b.middle, "objects": b.objects} for b in self.bins
+            ],
+            "rates": {
+                text: [self.interval(text, k).as_dict() for k in range(len(self.bins))] for text in self.drawn
+            },
+            "lost_from": {
+                text: {
+                    "answer": found.answer, "at": found.strength, "low": found.low, "high": found.high,
+                }
+                for text, found in ((text, self.lost_from(text)) for text in self.drawn)
+            } if self.by == "distance" else {},
+        }  # fmt: skip
+
+    def __repr__(self) -> str:
+        grid = f"{len(self.bins)} bins, {len(self.drawn)} conditions"
+        return f"<detection rates of {self.what} by {self.by}: {grid}>"
+
+
+def detection_rates(
+    run: Run, by: str, *,
+    classes: Asked = None, min_score: float = MIN_SCORE, replicates: int = REPLICATES,
+) -> DetectionRates:  # fmt: skip
+    """The share of objects that a run found, by 'distance', 'size' or 'occlusion' of the objects."""
+    if by not in SCALES:
+        raise UnknownName("attribute of objects", by, SCALES, f"Known: {', '.join(SCALES)}.")
+    run.check()
+    run.require_complete("score")
+    check_classes(classes, run.dataset.classes)
+    truths = replace(Truths.of_run(run, classes), distances=by == "distance")
+    if not truths.answered_by(run):
+        raise InvalidOption(f"{run.name}: there are no objects, so there is no detection rate.")
+    scale, still = SCALES[by], truths.still
+    bins = make_bins(scale, scale.values(still), still.image, ~still.excused)
+    weights = weights_of(run, replicates)
+    drawn = {}
+    for text, truth, found in iter_matches(run, truths, run.conditions, masks=False):
+        located = Objects(truth, found).located
+        values = scale.values(truth)[~truth.excused]
+        hit = located.found_at >= min_score
+        drawn[text] = _rates(values, hit, located.truth_image, bins, weights)
+    unknown = int((np.isnan(scale.values(still)) & ~still.excused).sum())
+    return DetectionRates(
+        run.record.model.name, by, scale.unit, truths.classes, min_score, bins,
+        {text: drawn[text] for text in run.conditions}, len(run.readable), unknown,
+    )  # fmt: skip
+
+
+def make_bins(scale: Scale, values: Floats, image: Ints, counting: Bools) -> tuple[Bin, ...]:
+    """Bins between the edges of a scale; one with fewer than `LEAST` objects joins the next, the last the one
+    before. Named bins never join; those without objects are left out."""
+    known = counting & np.isfinite(values)
+    if not known.any():
+        raise InvalidOption(
+            "Nobody knows this attribute of these objects; distance needs depth (depth=FOLDER beside the "
+            "dataset), KITTI's labels or the built-in street."
+        )
+    found = []
+    for low, high in pairwise(_bounds(scale, values[known])):
+        inside = known & (values >= low) & (values < high)
+        name = scale.names[len(found)] if scale.names else _name(low, high, scale.unit)
+        middle = float(np.median(values[inside])) if inside.any() else math.nan
+        found.append(Bin(name, low, high, middle, int(inside.sum()), len(np.unique(image[inside]))))
+    return tuple(each for each in found if each.objects)
+
+
+def _bounds(scale: Scale, values: Floats) -> list[float]:
+    bounds = [-math.inf, *scale.edges, math.inf]
+    if scale.names:
+        return bounds
+    joined = bounds[:1]
+    for bound in bounds[1:]:
+        if ((values >= joined[-1]) & (values < bound)).sum() >= LEAST:
+            joined.append(bound)
+    return [*joined[: max(1, len(joined) - 1)], math.inf]
+
+
+def _name(low: float, high: float, unit: str) -> str:
+    """
+    >>> _name(-math.inf, 5, "m"), _name(5, 10, "m"), _name(80, math.inf, "m")
+    ('below 5 m', '5–10 m', '80 m on')
+    """
+    if low == -math.inf:
+        return f"below {high:g} {unit}" if high < math.inf else "all"
+    return f"{low:g}–{high:g} {unit}" if high < math.inf else f"{low:g} {unit} on"
+
+
+def _rates(values: Floats, hit: Bools, image: Ints, bins: Sequence[Bin], weights: Weights) -> Floats:
+    """The weighted share of hits, by replicate and bin."""
+    images = weights.shape[1]
+    columns = []
+    for each in bins:
+        inside = (values >= each.low) & (values < each.high)
+        columns.append(np.bincount(image[inside & hit], minlength=images))
+        columns.append(np.bincount(image[inside], minlength=images))
+    sums = weighted_sums(weights, np.stack(columns, axis=1).astype(np.float64))
+    found: Floats = ratio(sums[:, ::2], sums[:, 1::2])
+    return found
+
+
+def lost_words(found: BreakingPoint, unit: str = "m") -> str:
+    """'41 m (95 %: 36 to 47)', or why there is no such distance."""
+    if found.answer is Answer.NEVER:
+        return "nowhere"
+    if found.answer is Answer.WEAKEST or found.strength is None:
+        return "the nearest on"
+    ends = ["…" if not math.isfinite(end) else f"{end:.0f}" for end in (found.low, found.high)]
+    return f"{found.strength:.0f} {unit} (95 %: {ends[0]} to {ends[1]})"
+
+
+def _plus_minus(interval: Interval) -> str:
+    if math.isnan(interval.estimate):
+        return "–"
+    width = "?" if math.isnan(interval.se) else f"{100 * interval.half_width:.0f}"
+    return f"{100 * interval.estimate:.0f} ± {width}"
+
+
+def series_of(text: str) -> tuple[str, str]:
+    """The panel and the line that a condition is drawn as: ('haze', 'visibility=100')."""
+    condition = Condition.parse(text)
+    if condition.is_clean:
+        return "", "clean"
+    if condition.severity is not None:
+        return condition.series, f"severity {condition.severity:g}"
+    return str(condition.corruption), text.partition("[")[2].rstrip("]") or text

@@ -1,0 +1,146 @@
+"""Detection rates by distance, size and occlusion: counted by hand, and where objects are lost."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from stormproof.cli import app
+from stormproof.core.errors import InvalidOption, UnknownName
+from stormproof.core.sample import RLE, Context, Image, Instances, Prediction, Sample, Truth
+from stormproof.datasets.attributes import with_distances
+from stormproof.datasets.dataset import SampleDataset
+from stormproof.engine.api import run as run_it
+from stormproof.results.breaking import Answer
+from stormproof.results.detection_rate import SCALES, make_bins
+from stormproof.results.run import Run
+
+BOXES = [[2.0, 2, 14, 14], [18.0, 2, 30, 14], [2.0, 18, 14, 30], [18.0, 18, 30, 30]]
+
+
+def near_ones(images: Sequence[Image]) -> list[Prediction]:
+    """Finds the objects of images whose grey level is below 60; surely below 40."""
+    found = []
+    for image in images:
+        grey = int(np.median(image))
+        score = 0.9 if grey < 40 else 0.3
+        found.append(Prediction(BOXES, [score] * 4, [0] * 4) if grey < 60 else Prediction())
+    return found
+
+
+near_ones.classes = ("person",)  # type: ignore[attr-defined]
+
+
+def scenes(*, in_depth: bool) -> SampleDataset:
+    """Four objects in each image, as many metres away as the image is bright: 1, 2, … 100 m.
+
+    The distance is stated, or to be read off the depth map, whose background is far.
+    """
+    samples = []
+    for metres in range(1, 101):
+        image = np.full((32, 32, 3), metres, np.uint8)
+        depth = np.full((32, 32), 500, np.float32)
+        depth[2:14, 2:30] = depth[18:30, 2:30] = metres
+        stated = {} if in_depth else {"distance": [float(metres)] * 4}
+        context = Context(depth=depth) if in_depth else Context()
+        truth = Truth(Instances(BOXES, [0] * 4, occlusion=[0.0 if metres % 2 else 0.6] * 4, **stated))
+        samples.append(Sample(f"{metres:03d}", image, truth, context))
+    return SampleDataset.of(samples, classes=("person",))
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["stated", "in depth maps"])
+def street(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder, data = tmp_path_factory.mktemp("street") / "run", scenes(in_depth=request.param)
+    run_it(model=near_ones, data=data, conditions="brightness[amount=0.1]", out=folder, engine="local")
+    return Run(folder, data=data)
+
+
+def test_rates_by_distance_are_counted(street: Run) -> None:
+    found = street.detection_rates("distance", replicates=60)
+    names = [each.name for each in found.bins]
+    assert names[:2] == ["below 10 m", "10–20 m"]
+    assert names[-2:] == ["60–80 m", "80 m on"], "four objects at 100 m join the bin before"
+    assert [each.objects for each in found.bins] == [36, 40, 40, 40, 40, 40, 80, 84]
+    for k, each in enumerate(found.bins):
+        inside = [m for m in range(1, 101) if each.low <= m < each.high]
+        expected = np.mean([m < 40 for m in inside])
+        assert found.rate("clean")[k] == pytest.approx(expected)
+        assert each.middle == np.median(inside)
+    lenient = street.detection_rates("distance", min_score=0.2, replicates=60)
+    assert lenient.rate("clean") == [1.0] * 6 + [0.0] * 2
+
+
+def test_where_objects_are_lost(street: Run) -> None:
+    found = street.detection_rates("distance", min_score=0.2, replicates=100)
+    clean, hazy = (found.lost_from(text) for text in found.drawn)
+    # All found up to 59 m, none from 60 m on: half way between the middles of the bins either side.
+    assert clean.answer is Answer.BREAKS
+    assert clean.strength == pytest.approx((found.bins[5].middle + found.bins[6].middle) / 2)
+    assert clean.low <= clean.strength <= clean.high
+    assert hazy.strength is not None
+    assert hazy.strength < clean.strength, "brighter images look farther to this model"
+
+
+def test_intervals_hold_the_rate(street: Run) -> None:
+    found = street.detection_rates("distance", replicates=100)
+    hazy = "brightness[amount=0.1]"
+    at = next(k for k, rate in enumerate(found.rate(hazy)) if 0 < rate < 1)
+    sure = found.interval(hazy, at)
+    assert 0 < sure.se < 0.3
+    assert sure.low < sure.estimate < sure.high
+    assert sure.images == found.bins[at].images == 10
+    assert found.interval("clean", 0).se == 0
+
+
+def test_by_size_and_occlusion(street: Run) -> None:
+    hidden = street.detection_rates("occlusion", replicates=10)
+    assert [each.name for each in hidden.bins] == ["visible", "largely"]
+    odd, even = (np.mean([m < 40 for m in range(start, 101, 2)]) for start in (1, 2))
+    assert hidden.rate("clean") == pytest.approx([odd, even])
+    sizes = street.detection_rates("size", replicates=10)
+    assert [(each.name, each.objects) for each in sizes.bins] == [("small", 400)]
+
+
+def test_what_cannot_be_asked(street: Run) -> None:
+    with pytest.raises(UnknownName, match="distance"):
+        street.detection_rates("distence")
+    with pytest.raises(UnknownName, match="person"):
+        street.detection_rates("size", classes="persn")
+    with pytest.raises(InvalidOption, match="distance needs depth"):
+        make_bins(SCALES["distance"], np.array([math.nan]), np.array([0]), np.array([True]))
+
+
+def test_command_line(street: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from stormproof.results import run as runs
+
+    monkeypatch.setattr(runs, "_reopen", lambda record, data: street.dataset)
+    asked = ["score", str(street.folder), "--by", "distance", "--classes", "person", "--replicates", "20"]
+    shown = CliRunner().invoke(app, asked, env={"COLUMNS": "200"})
+    assert shown.exit_code == 0, shown.output
+    assert "Detection rate of person by distance" in shown.output
+    content = json.loads(CliRunner().invoke(app, [*asked, "--json", "--min-score", "0.2"]).stdout)
+    assert content["bins"][0]["objects"] == 36
+    assert content["lost_from"]["clean"]["at"] == pytest.approx(
+        street.detection_rates("distance", min_score=0.2, replicates=20).lost_from("clean").strength
+    )
+
+
+def test_the_median_depth_of_mask_or_box() -> None:
+    depth = np.full((10, 10), np.inf, np.float32)
+    depth[4:, :] = 20
+    depth[4, 4] = 3
+    mask = np.zeros((10, 10), bool)
+    mask[3:6, 4] = True
+    objects = Instances([[0, 0, 10, 10], [3, 3, 6, 6], [0, 0, 4, 3]], [0, 0, 0])
+    assert with_distances(objects, depth).distance[:2].tolist() == [20, 20]
+    assert math.isnan(with_distances(objects, depth).distance[2]), "sky alone has no distance"
+    masked = Instances([[4, 3, 5, 6]], [0], (RLE.from_mask(mask),))
+    assert with_distances(masked, depth).distance.tolist() == [11.5]
+    stated = Instances([[0, 0, 10, 10]], [0], distance=[7.0])
+    assert with_distances(stated, depth).distance.tolist() == [7.0]
