@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from stormproof.integrations.watch import watch
     from stormproof.metrics.published import published
     from stormproof.models.opened import open_model
+    from stormproof.report.api import compare, report
     from stormproof.results.run import Run
     from stormproof.results.scores import Scores
+    from stormproof.results.verdicts import check
     from stormproof.tools.drawing import draw
 
 __version__ = "0.1.0"
@@ -36,6 +38,8 @@ _HOMES = {
         "results.run": ("Run",),
         "results.scores": ("Scores",),
         "engine.api": ("run",),
+        "report.api": ("compare", "report"),
+        "results.verdicts": ("check",),
         "corruptions.on_device": ("corrupt_batch",),
         "integrations.transform": ("CorruptionTransform",),
         "integrations.watch": ("watch",),
@@ -66,6 +70,8 @@ __all__ = [
     "Suite",
     "Truth",
     "apply",
+    "check",
+    "compare",
     "corrupt",
     "corrupt_batch",
     "corrupt_image",
@@ -76,6 +82,7 @@ __all__ = [
     "open_model",
     "published",
     "read_image",
+    "report",
     "run",
     "watch",
     "write_image",

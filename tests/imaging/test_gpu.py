@@ -98,10 +98,22 @@ def test_ragged_batches_are_corrupted_each_at_its_size() -> None:
     assert torch.equal(made[1, :, 23:], images[1, :, 23:])
 
 
+def test_floats_are_the_same_pixels() -> None:
+    images = torch.from_numpy(photographs(24, 32)).permute(0, 3, 1, 2).contiguous()
+    whole = corrupt_batch(images, "fog@3", ids=IDS)
+    floats = corrupt_batch(images.float() / 255, "fog@3", ids=IDS)
+    assert floats.dtype == torch.float32
+    assert torch.equal((floats * 255).round().to(torch.uint8), whole)
+    fine = images.float() / 255 * 0.999
+    assert torch.equal(corrupt_batch(fine, "clean"), fine)  # what is not corrupted is not rounded
+
+
 def test_what_cannot_be_is_said() -> None:
     images = torch.zeros((2, 3, 8, 8), dtype=torch.uint8)
-    with pytest.raises(InvalidImage, match="uint8 tensor of N×3×H×W"):
-        corrupt_batch(images.float(), "fog@3", ids=IDS)
+    with pytest.raises(InvalidImage, match="uint8 or floats from 0 to 1"):
+        corrupt_batch(images.int(), "fog@3", ids=IDS)
+    with pytest.raises(InvalidImage, match=r"0 … 1, not -1 to -1; corrupt images before they are normalised"):
+        corrupt_batch(images.float() - 1, "fog@3", ids=IDS)
     with pytest.raises(InvalidImage, match="N×3×H×W"):
         corrupt_batch(images[:, :2], "fog@3", ids=IDS)
     with pytest.raises(InvalidOption, match="give ids"):

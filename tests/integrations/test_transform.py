@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs torch")
 
 from imaging.both_sets import photographs
+from stormproof.core.errors import InvalidImage
 from stormproof.integrations.transform import CorruptionTransform
 
 
@@ -51,3 +52,39 @@ def test_every_epoch_has_its_own_images_and_its_own_noise() -> None:
     half = CorruptionTransform("brightness@5", share=0.5)  # the same wherever it is applied
     chosen = [(half(images, ids, epoch=e) != images).flatten(1).any(1) for e in (0, 1)]
     assert not torch.equal(*chosen)
+
+
+def test_inside_compose_an_image_needs_no_id() -> None:
+    import PIL.Image
+
+    image = torch.from_numpy(photographs(24, 32)[0]).permute(2, 0, 1)
+    one, other = (CorruptionTransform("gaussian_noise@3", share=1) for _ in range(2))
+    first, second = one(image), one(image)
+    assert not torch.equal(first, second)  # a counter takes the id's place
+    assert torch.equal(first, other(image))  # and begins anew with each transform
+    floats = CorruptionTransform("gaussian_noise@3", share=1)(image.float() / 255)
+    assert torch.equal((floats * 255).round().to(torch.uint8), first)
+    drawn = CorruptionTransform("gaussian_noise@3", share=1)(
+        PIL.Image.fromarray(image.permute(1, 2, 0).numpy())
+    )
+    assert np.array_equal(np.asarray(drawn), first.permute(1, 2, 0).numpy())
+    with pytest.raises(InvalidImage, match="a tensor or a PIL image, not str"):
+        one("street.png")
+
+
+class _Unnamed(torch.utils.data.Dataset):
+    def __init__(self) -> None:
+        self.transform = CorruptionTransform("gaussian_noise@3", share=1)
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, i: int) -> torch.Tensor:
+        return self.transform(torch.full((3, 16, 16), 128, dtype=torch.uint8))
+
+
+@pytest.mark.slow
+def test_workers_and_epochs_count_apart() -> None:
+    loader = torch.utils.data.DataLoader(_Unnamed(), batch_size=1, num_workers=2)
+    seen = [batch for _ in range(2) for batch in loader]
+    assert len({batch.numpy().tobytes() for batch in seen}) == 4

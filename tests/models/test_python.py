@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from stormproof.core.errors import InvalidOption, InvalidPrediction, UnknownName
 from stormproof.core.sample import RLE
 from stormproof.models import open_model
+from stormproof.models.python import function_model
 
 IMAGES = [np.zeros((20, 30, 3), np.uint8), np.zeros((10, 12, 3), np.uint8)]
 
@@ -164,3 +167,80 @@ def test_code_that_cannot_be_used(tmp_path: Path) -> None:
         open_model("onxx:model.onnx")
     with pytest.raises(InvalidOption, match="Cannot load"):
         open_model("stormproof.models:nothing")
+
+
+def one_box(image: np.ndarray) -> dict[str, object]:
+    height, width = image.shape[:2]  # a list has no shape
+    return {"boxes": [[0, 0, width, height]], "scores": [0.9], "labels": [1]}
+
+
+def test_a_function_of_one_image_is_called_for_each() -> None:
+    model = function_model(one_box)
+    with pytest.warns(UserWarning, match="takes one image, not a list of images"):
+        found = model(IMAGES)
+    assert [each.boxes.tolist() for each in found] == [[[0, 0, 30, 20]], [[0, 0, 12, 10]]]
+    assert len(model(IMAGES[:1])) == 1  # without another word
+
+    def first_only(image: object) -> dict[str, object]:  # as a framework does that takes either
+        return one_box(image[0] if isinstance(image, list) else image)
+
+    with pytest.warns(UserWarning, match="takes one image"):
+        assert len(function_model(first_only)(IMAGES)) == 2
+
+
+def test_a_failing_function_keeps_its_own_error() -> None:
+    def broken(image: object) -> None:
+        raise RuntimeError("no weights")
+
+    with pytest.raises(RuntimeError, match="no weights"):
+        function_model(broken)(IMAGES)
+
+
+class _Boxes(NamedTuple):
+    xyxy: np.ndarray
+    conf: np.ndarray
+    cls: np.ndarray
+
+
+class _Results:
+    """As Ultralytics answers: boxes with floats for classes, masks of the image's size or not."""
+
+    obb = None
+
+    def __init__(self, masks: np.ndarray | None = None) -> None:
+        self.boxes = _Boxes(np.array([[1.0, 2, 3, 4]]), np.array([0.5]), np.array([1.0]))
+        self.masks = None if masks is None else SimpleNamespace(data=masks)
+        self.orig_shape = (20, 30)
+
+    def __len__(self) -> int:
+        return 1
+
+
+def test_results_of_other_libraries_are_told_by_their_shape() -> None:
+    masks = np.zeros((1, 20, 30), bool)
+    masks[0, 2:4, 1:3] = True
+    plain, masked = function_model(lambda images: [_Results(), _Results(masks)])(IMAGES)
+    assert (plain.boxes.tolist(), plain.labels.tolist()) == ([[1, 2, 3, 4]], [1])
+    assert plain.scores.tolist() == [0.5]
+    assert plain.masks is None
+    assert masked.masks is not None
+    assert masked.masks[0].area == 4
+    small = function_model(lambda images: [_Results(masks[:, ::2, ::2])] * 2)
+    with pytest.raises(InvalidPrediction, match="retina_masks=True"):
+        small(IMAGES)
+    torchvision = {"boxes": [[0, 0, 5, 5]], "labels": [1], "scores": [0.5], "masks": np.ones((1, 1, 20, 30))}
+    (found, _) = function_model(lambda images: [{**torchvision, "keypoints": [[[1, 1, 1]]]}] * 2)(IMAGES)
+    assert found.masks is not None
+    assert found.masks[0].area == 600
+
+
+def test_supervision_is_understood() -> None:
+    supervision = pytest.importorskip("supervision", reason="needs supervision")
+    detections = supervision.Detections(
+        xyxy=np.array([[1.0, 2, 3, 4]]), confidence=np.array([0.5]), class_id=np.array([1])
+    )
+    (found, _) = function_model(lambda images: [detections] * 2)(IMAGES)
+    assert (found.boxes.tolist(), found.labels.tolist()) == ([[1, 2, 3, 4]], [1])
+    bare = supervision.Detections(xyxy=np.array([[1.0, 2, 3, 4]]))
+    with pytest.raises(InvalidPrediction, match="Detections without scores and labels"):
+        function_model(lambda images: [bare] * 2)(IMAGES)

@@ -10,11 +10,10 @@ import typer
 
 from stormproof.cli import app, console
 from stormproof.cli.options import Data, Measure, Plugins
-from stormproof.core.errors import InvalidOption, first_few
+from stormproof.core.errors import InvalidOption
 
 if TYPE_CHECKING:
     from stormproof.core.table import Table
-    from stormproof.results.scores import Scores
 
 _LINES = 10  # of classes and images in the terminal; the page has all
 
@@ -40,12 +39,15 @@ def compare(
         stormproof compare runs/before runs/after --measure AP50 --interval --out compare.html
     """
     from stormproof.corruptions.plugins import load_plugins
+    from stormproof.report.api import one_run
     from stormproof.report.comparison import compare_view
     from stormproof.report.make import write_page
     from stormproof.report.page import page
 
     load_plugins(plugin or ())
-    a, b = (_one(source, data, interval=interval) for source in (first, second))
+    a, b = (one_run(source, data, interval=interval) for source in (first, second))
+    if interval and (a.record is None or b.record is None):
+        raise InvalidOption("--interval needs two run folders: published numbers have no images to resample.")
     view = compare_view(a, b, measure=measure)
     for line in (view.sentences[0], *view.notices):
         console.say(line)
@@ -63,15 +65,3 @@ def _narrow(table: Table) -> Table:
     """The table without ranks, where intervals leave no room for them in a terminal."""
     count = len(table.columns) - (3 if "clear" in table.columns else 0)
     return replace(table, columns=table.columns[:count], rows=[row[:count] for row in table.rows])
-
-
-def _one(source: str, data: str | None, *, interval: bool) -> Scores:
-    from stormproof.report.sources import scores_of
-
-    found = scores_of(source, data, interval=interval)
-    if len(found) != 1:
-        names = first_few([scores.name for scores in found])
-        raise InvalidOption(f"{source} holds {len(found)} runs ({names}); name one of them.")
-    if interval and found[0].record is None:
-        raise InvalidOption("--interval needs two run folders: published numbers have no images to resample.")
-    return found[0]

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from stormproof.core.text import as_csv
@@ -50,6 +51,11 @@ class Table:
     def as_markdown(self) -> str:
         return as_markdown(self.columns, self.rows, self.digits)
 
+    def as_html(self) -> str:
+        """For a notebook; names are escaped."""
+        rows = [[escape(cell_text(value, self.digits)) for value in row] for row in self.rows]
+        return html_table(self.title, self.columns, rows)
+
     def as_rich(self, most: int | None = None) -> Any:
         """For a terminal, with long text wrapped; at most `most` rows from either end."""
         from rich.table import Table as RichTable
@@ -74,6 +80,18 @@ def _text(value: Cell, column: str, digits: int) -> Any:
         return Text(cell_text(value, digits))
     better = value < 0 if "error" in column else value > 0
     return Text(f"{value:+.1f}", style="green" if better else "red" if value else "")
+
+
+def html_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A plain HTML table; cells are HTML already, title and columns are text.
+
+    >>> html_table("a < b", (), [["x"]])
+    '<table><caption>a &lt; b</caption><tbody><tr><td>x</td></tr></tbody></table>'
+    """
+    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    top = f"<thead><tr>{head}</tr></thead>" if columns else ""
+    return f"<table><caption>{escape(title)}</caption>{top}<tbody>{body}</tbody></table>"
 
 
 def cell_text(value: Cell, digits: int = 1) -> str:

@@ -39,10 +39,11 @@ def corrupt_batch(
 ) -> Tensor:
     """A batch of images under a condition, on the device where they are; a new tensor.
 
-    `images` is uint8, N×3×H×W (N×1×H×W for grey). The pixels equal those of `corrupt_image` for the same ids
-    and seed. `depth` is N×H×W in metres, for corruptions that need it. `sizes` gives the (height, width) of
-    images that lie in the top left corners of one padded batch; the padding stays unchanged. A batch that is
-    too large for the device's memory is split.
+    `images` is uint8, N×3×H×W (N×1×H×W for grey), or floats from 0 to 1, which are rounded to 8 bits and
+    returned as floats. The pixels equal those of `corrupt_image` for the same ids and seed. `depth` is N×H×W
+    in metres, for corruptions that need it. `sizes` gives the (height, width) of images that lie in the top
+    left corners of one padded batch; the padding stays unchanged. A batch that is too large for the device's
+    memory is split.
 
     >>> import torch
     >>> corrupt_batch(torch.full((2, 3, 8, 8), 128, dtype=torch.uint8), "contrast@3").shape
@@ -56,6 +57,10 @@ def corrupt_batch(
     check_on_device(condition)
     if condition.corruption is None or len(images) == 0:
         return images.clone()
+    if images.is_floating_point():
+        pixels = (images * 255).round().to(torch.uint8)
+        made = corrupt_batch(pixels, condition, ids=ids, seed=seed, depth=depth, sizes=sizes)
+        return made.to(images.dtype) / 255
     found = find(condition.corruption)
     if found.needs and depth is None:
         raise missing(found.name)
@@ -96,16 +101,21 @@ def check_on_device(condition: Condition) -> None:
 
 def _check(images: Tensor, ids: Sequence[str], sizes: Any, depth: Tensor | None) -> None:
     torch = _torch()
-    if not isinstance(images, torch.Tensor) or images.dtype != torch.uint8 or images.ndim != 4:
-        found = (
-            f"{images.dtype} {tuple(images.shape)}"
-            if isinstance(images, torch.Tensor)
-            else type(images).__name__
+    tensor = isinstance(images, torch.Tensor)
+    if not tensor or not (images.dtype == torch.uint8 or images.is_floating_point()) or images.ndim != 4:
+        found = f"{images.dtype} {tuple(images.shape)}" if tensor else type(images).__name__
+        raise InvalidImage(
+            f"A batch must be a tensor of N×3×H×W or N×1×H×W, uint8 or floats from 0 to 1, not {found}."
         )
-        raise InvalidImage(f"A batch must be a uint8 tensor of N×3×H×W or N×1×H×W, not {found}.")
     if images.shape[1] not in (1, 3) or 0 in images.shape[2:]:
         raise InvalidImage(
             f"A batch must be N×3×H×W or N×1×H×W with pixels in it, not {tuple(images.shape)}."
+        )
+    if images.is_floating_point() and not bool(((images >= 0) & (images <= 1)).all()):
+        low, high = images.min().item(), images.max().item()
+        raise InvalidImage(
+            f"A batch of floats must lie in 0 … 1, not {low:.3g} to {high:.3g}; corrupt images before they "
+            "are normalised."
         )
     for name, given in (("ids", ids), ("sizes", sizes), ("depth", depth)):
         if given is not None and len(given) not in (len(images), 0 if name == "ids" else -1):

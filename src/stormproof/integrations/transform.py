@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
+
+import numpy as np
 
 from stormproof.core.condition import Condition
-from stormproof.core.errors import InvalidOption
+from stormproof.core.errors import InvalidImage, InvalidOption
 from stormproof.core.randomness import Draw
 from stormproof.corruptions.grammar import read_conditions
 from stormproof.corruptions.on_device import corrupt_batch
 from stormproof.corruptions.registry import find
 
-if TYPE_CHECKING:
-    from torch import Tensor
+AnyImages = Any  # a torch tensor or a PIL image: neither is imported before it is used
 
 
 class CorruptionTransform:
     """Corrupts a share of the images, each under a condition drawn by image and epoch (kamann, section 6).
 
-    `conditions` name suites, corruptions or conditions. The choice and the noise depend on (seed, epoch, id)
-    only, not on workers or batches. Corruptions that need depth or objects are refused.
+    `conditions` name suites, corruptions or conditions. Corruptions that need depth or objects are refused.
+    The choice and the noise depend on (seed, epoch, id) only, not on workers or batches. Without ids, as
+    inside torchvision's `Compose`, a counter takes their place: images then differ from call to call, and
+    what an image gets depends on the order of calls and, in a `DataLoader`, on the worker's seed.
 
     >>> import torch
     >>> transform = CorruptionTransform("imagenet-c", share=0.5)
@@ -37,21 +40,46 @@ class CorruptionTransform:
             if condition.corruption is not None:
                 find(condition.corruption).check_alone(condition)
         self.share, self.seed = share, seed
+        self._calls = 0
 
-    def __call__(self, images: Tensor, ids: str | Sequence[str], *, epoch: int = 0) -> Tensor:
-        """A batch N×3×H×W with N ids, or one image 3×H×W with its id."""
-        if isinstance(ids, str):
-            return self(images[None], [ids], epoch=epoch)[0]
+    def __call__(
+        self, images: AnyImages, ids: str | Sequence[str] | None = None, *, epoch: int = 0
+    ) -> AnyImages:
+        """A batch N×3×H×W with N ids, one image 3×H×W with its id, or one PIL image; tensors are uint8, or
+        floats from 0 to 1. The result is of the kind given."""
+        if not hasattr(images, "ndim"):  # a PIL image
+            return self._pil(images, ids, epoch=epoch)
+        if images.ndim == 3:
+            name = self._counted() if ids is None else ids if isinstance(ids, str) else ids[0]
+            return self(images[None], [name], epoch=epoch)[0]
+        names = [self._counted() for _ in images] if ids is None else ids
         groups: dict[Condition, list[int]] = defaultdict(list)
-        for i, name in enumerate(ids):
+        for i, name in enumerate(names):
             draw = Draw.keyed(self.seed, name, "training", epoch)
             if _share(draw, "corrupt") < self.share:
                 groups[self.conditions[int(_share(draw, "condition") * len(self.conditions))]].append(i)
         out = images.clone()
         for condition, members in groups.items():
-            names = [f"{ids[i]} epoch {epoch}" for i in members]
-            out[members] = corrupt_batch(images[members], condition, ids=names, seed=self.seed)
+            keys = [f"{names[i]} epoch {epoch}" for i in members]
+            out[members] = corrupt_batch(images[members], condition, ids=keys, seed=self.seed)
         return out
+
+    def _pil(self, image: Any, ids: str | Sequence[str] | None, *, epoch: int) -> Any:
+        import PIL.Image
+        import torch
+
+        if not isinstance(image, PIL.Image.Image):
+            raise InvalidImage(f"Give a tensor or a PIL image, not {type(image).__name__}.")
+        planes = torch.from_numpy(np.array(image.convert("RGB"))).permute(2, 0, 1)
+        return PIL.Image.fromarray(self(planes, ids, epoch=epoch).permute(1, 2, 0).numpy())
+
+    def _counted(self) -> str:
+        """A name for an image that has none: how many came before, in which worker of a `DataLoader`."""
+        from torch.utils.data import get_worker_info
+
+        worker = get_worker_info()
+        self._calls += 1
+        return f"{worker.seed if worker else ''} {self._calls}"
 
 
 def _share(draw: Draw, name: str) -> float:

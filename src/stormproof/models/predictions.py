@@ -1,4 +1,5 @@
-"""Predictions from what models return: dicts of arrays or tensors, or a bare label map.
+"""Predictions from what models return: dicts of arrays or tensors, a bare label map, or the result objects of
+supervision and Ultralytics, which are told by their attributes: neither package is imported.
 
 The engine checks, for every model, that masks and maps have their image's size.
 """
@@ -17,12 +18,17 @@ from stormproof.core.sample import RLE, Prediction
 
 Array = npt.NDArray[Any]
 _KEYS = ("boxes", "scores", "labels", "masks", "semantic")
-_EXPECTED = f"a Prediction, a dict with some of {', '.join(_KEYS)}, or an H×W array of classes"
+_IGNORED = ("keypoints", "keypoints_scores")  # what torchvision's pose networks add
+_EXPECTED = (
+    f"a Prediction, a dict with some of {', '.join(_KEYS)}, an H×W array of classes, supervision's "
+    "Detections or Ultralytics' Results"
+)
 
 
 def read_predictions(returned: object, sizes: Sequence[tuple[int, int]], name: str) -> list[Prediction]:
     """One prediction per image from what the model `name` returned; `sizes` are (height, width)."""
-    if isinstance(returned, Mapping | Prediction | str) or not hasattr(returned, "__len__"):
+    alone = isinstance(returned, Mapping | Prediction | str) or is_result(returned)
+    if alone or not hasattr(returned, "__len__"):
         raise InvalidPrediction(
             f"{name} returned {_type(returned)} for {len(sizes)} images; return a list with {_EXPECTED} for "
             "each image."
@@ -32,18 +38,21 @@ def read_predictions(returned: object, sizes: Sequence[tuple[int, int]], name: s
         raise InvalidPrediction(
             f"{name} returned {len(items)} predictions for {len(sizes)} images; return one per image."
         )
-    return [_read_prediction(item, size, name) for item, size in zip(items, sizes, strict=True)]
+    return [read_prediction(item, size, name) for item, size in zip(items, sizes, strict=True)]
 
 
-def _read_prediction(item: object, size: tuple[int, int], name: str) -> Prediction:
+def read_prediction(item: object, size: tuple[int, int], name: str) -> Prediction:
+    """The prediction for one image of `size` (height, width)."""
     if isinstance(item, Prediction):
         return item
+    if is_result(item):
+        item = _fields(item, name)
     if not isinstance(item, Mapping):
         plane = _numbers(item, name, "a prediction")
         if plane.ndim == 2:
             return Prediction(semantic=label_map(plane, name))
         raise InvalidPrediction(f"{name} returned {_type(item)} for an image; return {_EXPECTED}.")
-    unknown = [key for key in item if key not in _KEYS]
+    unknown = [key for key in item if key not in (*_KEYS, *_IGNORED)]
     if unknown:
         raise InvalidPrediction(f"{name} returned the keys {unknown}; known keys are {', '.join(_KEYS)}.")
     raw = item.get("semantic")
@@ -55,6 +64,41 @@ def _read_prediction(item: object, size: tuple[int, int], name: str) -> Predicti
     if len({*counts.values()}) > 1:
         raise InvalidPrediction(f"{name} returned {counts}; every box needs a score and a label.")
     return Prediction(boxes, scores, labels, masks, semantic)
+
+
+def is_result(item: object) -> bool:
+    """Whether an object has the attributes of supervision's `Detections` or Ultralytics' `Results`."""
+    return _is_detections(item) or (hasattr(item, "boxes") and hasattr(item, "masks"))
+
+
+def _is_detections(item: object) -> bool:
+    return all(hasattr(item, name) for name in ("xyxy", "confidence", "class_id"))
+
+
+def _fields(item: Any, name: str) -> dict[str, Any]:
+    """What such an object holds, under our keys. Oriented boxes become the upright boxes around them, since
+    that is what truth has."""
+    if _is_detections(item):
+        found = {"boxes": item.xyxy, "scores": item.confidence, "labels": item.class_id}
+        lacking = [key for key, value in found.items() if value is None]
+        if lacking:
+            raise InvalidPrediction(f"{name} returned Detections without {' and '.join(lacking)}.")
+        masks = getattr(item, "mask", None)
+        return found if masks is None else {**found, "masks": masks}
+    if getattr(item, "semantic_mask", None) is not None:
+        plane = as_array(item.semantic_mask.data)
+        return {"semantic": plane.reshape(plane.shape[-2:])}
+    boxes = item.boxes if getattr(item, "obb", None) is None else item.obb
+    found = {"boxes": boxes.xyxy, "scores": boxes.conf, "labels": as_array(boxes.cls).astype(np.int64)}
+    if item.masks is None:
+        return found
+    masks, size = as_array(item.masks.data), getattr(item, "orig_shape", None)
+    if size is not None and masks.shape[1:] != tuple(size):
+        raise InvalidPrediction(
+            f"{name} returned masks of {masks.shape[1]}×{masks.shape[2]} pixels for an image of "
+            f"{size[0]}×{size[1]}; call Ultralytics with retina_masks=True."
+        )
+    return {**found, "masks": masks}
 
 
 def _masks(value: Any, size: tuple[int, int], name: str) -> tuple[RLE, ...]:

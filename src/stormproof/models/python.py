@@ -8,8 +8,9 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
+import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,23 +22,63 @@ from stormproof.core.sample import Image, Prediction
 from stormproof.core.spec import OBJECT, Spec, local_object, read_options
 from stormproof.models.fingerprint import code_identity, fingerprint
 from stormproof.models.model import Model, Precomputed
-from stormproof.models.predictions import read_predictions
+from stormproof.models.predictions import read_prediction, read_predictions
 
 
 @dataclass(frozen=True, eq=False)
 class FunctionModel:
     """A function from images to predictions in any form that `read_predictions` accepts."""
 
-    function: Callable[[Sequence[Image]], Any]
+    function: Callable[[Sequence[Image]], Any] | Callable[[Image], Any]
     name: str
     classes: tuple[str, ...]
     semantic_classes: tuple[str, ...]
     fingerprint: str
     takes_tensors: bool = False  # whether images may be tensors on a device
+    takes: list[str] = field(default_factory=list)  # what the first call showed: "images", or "one image"
 
     def __call__(self, images: Sequence[Image]) -> list[Prediction]:
-        sizes = [(image.shape[0], image.shape[1]) for image in images]
-        return read_predictions(self.function(images), sizes, self.name)
+        if "one image" in self.takes:
+            return [self._predict_one(image) for image in images]
+        try:
+            sizes = [(image.shape[0], image.shape[1]) for image in images]
+            found = read_predictions(self.function(images), sizes, self.name)  # type: ignore[arg-type]
+        except Exception:
+            if self.takes or self.takes_tensors or not (len(images) and self._answers_one(images[0])):
+                raise
+            warnings.warn(
+                f"{self.name} takes one image, not a list of images, so it is called once for each. Let it "
+                "take a list and return a list to predict in batches.",
+                stacklevel=2,
+            )
+            self.takes.append("one image")
+            return self(images)
+        self.takes[:] = ["images"]
+        return found
+
+    def _predict_one(self, image: Image) -> Prediction:
+        size = (image.shape[0], image.shape[1])
+        return read_prediction(self.function(image), size, self.name)  # type: ignore[arg-type]
+
+    def _answers_one(self, image: Image) -> bool:
+        """Whether the function takes one image: it then returns a prediction that fits it.
+
+        One whose parameter is in the plural takes several, whatever it does with one.
+        """
+        if _first_parameter(self.function).endswith(("s", "batch")):
+            return False
+        try:
+            found = self._predict_one(image)
+        except Exception:  # what is wrong with the function is said of its call with a list
+            return False
+        return found.semantic is None or found.semantic.shape == image.shape[:2]
+
+
+def _first_parameter(function: Any) -> str:
+    try:
+        return next(iter(inspect.signature(function).parameters), "")
+    except (TypeError, ValueError):  # of what is not written in Python
+        return ""
 
 
 def function_model(

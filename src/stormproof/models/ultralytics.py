@@ -9,14 +9,12 @@ from __future__ import annotations
 import os
 import re
 
-import numpy as np
-
 from stormproof.core.errors import ModelError
 from stormproof.core.loading import framework
 from stormproof.core.sample import Image, Prediction
 from stormproof.core.spec import opens
 from stormproof.models.model import PerImage, bgr, model_file
-from stormproof.models.predictions import as_array, label_map, read_mask
+from stormproof.models.predictions import read_prediction
 
 _INSTALL = "pip install ultralytics  (AGPL-3.0; not part of Stormproof)"
 
@@ -54,19 +52,7 @@ def open_ultralytics(
     def predict(image: Image) -> Prediction:
         # With retina_masks, masks have the image's size.
         (result,) = net.predict(bgr(image), device=device, retina_masks=True, verbose=False, **limits)
-        size = (image.shape[0], image.shape[1])
-        if getattr(result, "semantic_mask", None) is not None:
-            return Prediction(
-                semantic=label_map(as_array(result.semantic_mask.data).reshape(size), "the model")
-            )
-        masks = (
-            None if result.masks is None else tuple(read_mask(m, size) for m in as_array(result.masks.data))
-        )
-        # Oriented boxes are taken as the upright boxes around them, since that is what truth has.
-        boxes = result.boxes if getattr(result, "obb", None) is None else result.obb
-        return Prediction(
-            as_array(boxes.xyxy), as_array(boxes.conf), as_array(boxes.cls).astype(np.int64), masks
-        )
+        return read_prediction(result, (image.shape[0], image.shape[1]), path.stem)
 
     names = net.names
     classes = tuple(str(names[i]) for i in sorted(names)) if isinstance(names, dict) else tuple(names)

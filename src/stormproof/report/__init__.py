@@ -7,8 +7,27 @@
 - `charts`: figures as Vega-Lite; `figures` writes them as files
 - `imagery`, `worst`: images made again from run and dataset
 - `page`, `templates/`, `make`: the self-contained file, from start to finish
-- `comparison`: two runs side by side
+- `comparison`: two runs side by side; `api`: reports and comparisons from Python
 - `leaderboard/`: submissions, and the site that is a pure function of them
 
 A report never computes a metric: it reads `Scores`.
 """
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+
+class _Report(ModuleType):
+    """`stormproof.report([…])` writes a report, even once this package of that name is imported."""
+
+    def __call__(self, *runs: Any, **options: Any) -> Path:
+        from stormproof.report.api import report
+
+        return report(*runs, **options)
+
+
+sys.modules[__name__].__class__ = _Report

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from stormproof.report import worst
 from stormproof.report.elements import View
 from stormproof.report.imagery import Album, RunPredictions, Scene, browser
 from stormproof.report.page import as_json, page
-from stormproof.report.sources import scores_of
+from stormproof.report.sources import Source, scores_of
 from stormproof.report.view import make_view
 from stormproof.results.run import Run
 from stormproof.results.scores import ImageErrors, Scores, disambiguate_names
@@ -23,6 +24,7 @@ from stormproof.results.store.record import RunRecord
 
 BUDGET = 15.0  # MB of the file
 Say = Callable[[str], None]
+EMPTY: Mapping[Path, Run] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +38,22 @@ class Options:
     budget: float = BUDGET
 
 
-def make_report(sources: Sequence[str], out: Path, options: Options, say: Say = lambda _: None) -> list[Path]:
+def make_report(
+    sources: Sequence[Source], out: Path, options: Options, say: Say = lambda _: None
+) -> list[Path]:
     """Write the page and, beside it, the same numbers as JSON."""
     make_folder(out.parent)  # a folder that cannot be made is better known before the work
     found: list[Scores] = []
     for source in sources:
         say(f"scoring {source}, with intervals")
         found += scores_of(source, options.data, interval=True)
+    opened = {source.folder: source for source in sources if isinstance(source, Run)}
     runs = disambiguate_names(found)
     view = make_view(runs, measure=options.measure, reference=options.reference)
     say("drawing")
     empty = page(view)
-    imagery = make_imagery(runs, options, int(options.budget * 1e6) - len(empty.encode()), say)
+    room = int(options.budget * 1e6) - len(empty.encode())
+    imagery = make_imagery(runs, options, room, say, opened)
     return write_page(out, view, page(view, imagery))
 
 
@@ -60,8 +66,10 @@ def write_page(out: Path, view: View, content: str) -> list[Path]:
     return [out, beside]
 
 
-def make_imagery(found: Sequence[Scores], options: Options, budget: int, say: Say) -> dict[str, Any]:
-    """Images for a page, or a notice of why there are none."""
+def make_imagery(
+    found: Sequence[Scores], options: Options, budget: int, say: Say, opened: Mapping[Path, Run] = EMPTY
+) -> dict[str, Any]:
+    """Images for a page, or a notice of why there are none. `opened` are runs that know their dataset."""
     runs = [scores for scores in found if scores.record is not None and scores.folder is not None]
     if not runs or options.images == 0:
         return {}
@@ -74,7 +82,8 @@ def make_imagery(found: Sequence[Scores], options: Options, budget: int, say: Sa
     if len(same) < len(runs):
         notices.append(f"Images are shown for {len(same)} of {len(runs)} runs, those on {runs[0].dataset}.")
     try:
-        dataset = Run(runs[0].folder or "", data=options.data).dataset
+        folder = runs[0].folder or Path()
+        dataset = (opened.get(folder) or Run(folder, data=options.data)).dataset
         scene = Scene(dataset, first.seed, any("mask AP" in scores.cells for scores in same))
         return _imagery(same, scene, options, budget, notices, say)
     except StormproofError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,18 @@ from stormproof.results.scores import Scores
 from stormproof.results.store.folders import runs_in
 
 PUBLISHED = "published:"
+Source = Run | Scores | str | PathLike[str]
 
 
-def scores_of(source: str, data: str | None = None, *, interval: bool = False) -> list[Scores]:
-    """The scores of a run folder, a folder of runs, a submission's file, or 'published:PAPER[/PART…]'."""
-    if source.startswith(PUBLISHED):
-        return published_scores(source.removeprefix(PUBLISHED))
+def scores_of(source: Source, data: str | None = None, *, interval: bool = False) -> list[Scores]:
+    """The scores of a run, a run folder, a folder of runs, a submission's file, or 'published:PAPER[/PART…]';
+    scores as they are."""
+    if isinstance(source, Scores):
+        return [source]
+    if isinstance(source, Run):
+        return [run_scores(source, interval=interval)]
+    if str(source).startswith(PUBLISHED):
+        return published_scores(str(source).removeprefix(PUBLISHED))
     path = Path(source)
     if path.is_file():
         return [submitted_scores(read_submission(path))]

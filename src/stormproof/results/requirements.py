@@ -15,7 +15,7 @@ are fractions. What cannot be judged is an error that names the requirement, nev
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,18 +54,22 @@ class Requirement:
         )
 
 
-def read_requirements(path: Path) -> list[Requirement]:
-    """The requirements of a file; the first mistake is named with the requirement it is in."""
-    content = read_yaml(path, error=InvalidOption)
-    if not isinstance(content, dict) or [*content] != ["requirements"]:
-        raise InvalidOption(f"{path} must hold one key, 'requirements', with a list below it.")
-    rows = content["requirements"]
+def read_requirements(source: Path | str | Sequence[Mapping[str, Any]]) -> list[Requirement]:
+    """The requirements of a file, or of a list in Python; the first mistake is named with the requirement it
+    is in."""
+    if isinstance(source, Path | str):
+        content = read_yaml(Path(source), error=InvalidOption)
+        if not isinstance(content, dict) or [*content] != ["requirements"]:
+            raise InvalidOption(f"{source} must hold one key, 'requirements', with a list below it.")
+        rows, called = content["requirements"], str(source)
+    else:
+        rows, called = list(source), "the list"
     if not isinstance(rows, list) or not rows:
-        raise InvalidOption(f"{path}: 'requirements' is empty, so nothing would be checked.")
-    found = [parse(row, f"{path}, requirement {k}") for k, row in enumerate(rows, 1)]
+        raise InvalidOption(f"{called}: 'requirements' is empty, so nothing would be checked.")
+    found = [parse(row, f"{called}, requirement {k}") for k, row in enumerate(rows, 1)]
     twice = next((r.id for k, r in enumerate(found) if r.id in [one.id for one in found[:k]]), None)
     if twice is not None:
-        raise InvalidOption(f"{path}: two requirements have the id {twice!r}; ids name verdicts.")
+        raise InvalidOption(f"{called}: two requirements have the id {twice!r}; ids name verdicts.")
     return found
 
 

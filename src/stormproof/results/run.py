@@ -259,6 +259,11 @@ class Run:
             raise InvalidOption(f"{self.folder} was not run under {text}; it has {some} …")
         return text
 
+    def _repr_html_(self) -> str:
+        from stormproof.results.notebook import run_html
+
+        return run_html(self)
+
     def __repr__(self) -> str:
         grid = f"{self.record.images} images × {len(self.conditions)} conditions"
         return f"<run {self.folder}: {self.name}, {grid}>"

@@ -7,7 +7,7 @@ Cells are the truth; aggregates, intervals and differences follow from them, in 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,7 @@ from stormproof.metrics.grid import Grid
 from stormproof.metrics.object_error import MatchingRule
 from stormproof.results.aggregates import MEAN, Cells, against, aggregates, flat
 from stormproof.results.interval import Difference, Interval, around, paired
-from stormproof.results.sets import ConditionSet, sets_of
+from stormproof.results.sets import ConditionSet, chosen_set, sets_of
 from stormproof.results.store.record import RunRecord
 from stormproof.results.truths import Asked, class_names
 
@@ -203,9 +203,13 @@ class Scores:
         """One aggregate: 'mPC', 'by_corruption' …; None if the grid does not allow it."""
         return self.aggregates.get(measure, {}).get(name)
 
-    def mean(self, measure: str) -> Any:
-        """The mean under corruption: mPC or mCE of a benchmark or suite, else of the conditions there are."""
-        return mean_of(self.aggregates.get(measure, {}))
+    def mean(self, measure: str | None = None, *, conditions: str | Iterable[str] | None = None) -> Any:
+        """The mean under corruption: mPC or mCE of a benchmark or suite, else of the conditions there are, or
+        of those named, such as "fog,snow@1-3". None where the grid is incomplete."""
+        chosen = self.headline if measure is None else measure
+        if conditions is None:
+            return mean_of(self.aggregates.get(chosen, {}))
+        return mean_of(self.totals(chosen, chosen_set(conditions, self.cells[chosen])))
 
     def mean_name(self, measure: str) -> str:
         """What that mean is called: 'mPC' and 'mCE' are of a benchmark or a suite alone."""
@@ -338,9 +342,14 @@ class Scores:
 
     def plot(self, measure: str | None = None) -> Any:
         """An Altair chart of a measure by corruption: severities, their mean, the clean score as a line."""
-        from stormproof.results.plotting import plot
+        from stormproof.results.notebook import plot
 
         return plot(self, measure or self.headline)
+
+    def _repr_html_(self) -> str:
+        from stormproof.results.notebook import scores_html
+
+        return scores_html(self)
 
     def __repr__(self) -> str:
         return f"<scores of {self.model} on {self.dataset}: {self[self.headline]!r}, {len(self)} measures>"
@@ -382,9 +391,8 @@ class Measured:
     @property
     def mean(self) -> float:
         """The mean over the corrupted conditions that means cover, whichever they are."""
-        grid = self.scores.covered(self.name)
-        grid.require_complete()
-        return float(np.mean([grid.scores[condition] for condition in grid.expected]))
+        self.scores.covered(self.name).require_complete()
+        return float(self.scores.mean(self.name))
 
     def interval(self, name: str) -> Interval:
         """The 95 % interval of an aggregate or a cell."""

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from stormproof.core.condition import Condition
-from stormproof.core.errors import counted
+from stormproof.core.errors import InvalidOption, counted, first_few
 from stormproof.corruptions import SUITES, find
+from stormproof.corruptions.grammar import read_conditions
 from stormproof.corruptions.presets import PRESETS, covered
 from stormproof.metrics.sequences import ALONG
 
@@ -81,6 +82,21 @@ def suite_set(name: str) -> ConditionSet:
     """A suite's own conditions as a set."""
     own = [str(condition) for condition in SUITES[name]]
     return _set(name, own, len(own), suite=name)
+
+
+def chosen_set(conditions: str | Iterable[str], held: Iterable[str]) -> ConditionSet:
+    """Conditions that a mean is asked for, by the grammar of `--conditions`; each must be held.
+
+    >>> chosen_set("fog@1-2", ["clean", "fog@1", "fog@2", "fog@3"]).mean_name
+    'mean over 2 conditions'
+    """
+    known = list(held)
+    texts = tuple(str(condition) for condition in read_conditions(conditions) if not condition.is_clean)
+    lacking = [text for text in texts if text not in known]
+    if lacking or not texts:
+        lacks = f"no score under {first_few(lacking)}" if lacking else "no corrupted condition to average"
+        raise InvalidOption(f"There is {lacks}; there are {first_few(known, 5)}.")
+    return ConditionSet("", texts, len(texts), texts)
 
 
 def same_condition(text: str, held: Iterable[str]) -> str | None:

@@ -9,15 +9,17 @@ together (Holm). Passes need no correction: all of them must pass.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from os import PathLike
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree  # only written here, never parsed
 
 from stormproof.core.errors import InvalidOption, UnknownName, first_few
 from stormproof.core.sample import Floats
+from stormproof.core.table import Cell, Table
 from stormproof.metrics.metric import measures, ratio
 from stormproof.results.aggregates import MEAN
 from stormproof.results.interval import LEVEL, Interval, around, holm
@@ -81,6 +83,44 @@ def check_run(
     if baseline is not None:
         require_same_images(scores, baseline)
     return judge(requirements, scores, baseline)
+
+
+class Verdicts(tuple[Verdict, ...]):
+    """The verdicts on a run, in the order of the requirements; a notebook shows them as a table."""
+
+    __slots__ = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether every requirement passes; an inconclusive one does not."""
+        return all(verdict.outcome is Outcome.PASS for verdict in self)
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[Cell, ...]] = [
+            (v.requirement.id, v.requirement.text, str(v.outcome),
+             *(100 * value for value in (v.interval.estimate, v.interval.low, v.interval.high, v.margin)))
+            for v in self
+        ]  # fmt: skip
+        columns = ("id", "requirement", "verdict", "estimate", "95 % from", "to", "margin")
+        return Table("verdicts", "Requirements (in %)", columns, rows).as_html()
+
+
+def check(
+    run: Run | str | PathLike[str],
+    requirements: Path | str | Sequence[Mapping[str, Any]],
+    *,
+    against: Run | str | PathLike[str] | None = None,
+) -> Verdicts:
+    """Judge a run by requirements: pass, fail, or inconclusive where the interval holds the threshold.
+
+    Requirements are a YAML file, or a list such as [{"id": "R1", "metric": "AP50", "condition": "fog@3",
+    "at_least": 0.4}]. `against` is the baseline of those that ask for one.
+    """
+    opened, baseline = (
+        side if side is None or isinstance(side, Run) else Run(side) for side in (run, against)
+    )
+    assert opened is not None
+    return Verdicts(check_run(opened, read_requirements(requirements), against=baseline))
 
 
 def exit_code(verdicts: Sequence[Verdict]) -> int:
