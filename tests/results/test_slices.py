@@ -170,3 +170,19 @@ def test_command_line(make: Make, tmp_path: Path) -> None:
     rows = CliRunner().invoke(app, [*asked, "--csv"]).stdout.splitlines()
     assert rows[0].startswith("slice,images,classes,P")
     assert len(rows) == 4
+
+
+def test_a_report_shows_the_slices(make: Make, tmp_path: Path) -> None:
+    folder = make("contrast_boxes")
+    out = tmp_path / "report.html"
+    asked = ["report", str(folder), "--by", "brightness", "--images", "0", "--out", str(out)]
+    answer = CliRunner().invoke(app, asked)
+    assert answer.exit_code == 0, answer.output
+    content = json.loads(out.with_suffix(".json").read_text())
+    section = next(each for each in content["sections"] if each["id"] == "slices")
+    assert section["title"] == "By brightness"
+    rows = section["figures"][0]["rows"]
+    found = Run(folder).slices("brightness")
+    clean = {row["x"]: row["y"] for row in rows if row["series"] == "clean"}
+    assert clean == pytest.approx({name: 100 * found[name].score("AP") for name in found})
+    assert "By brightness" in out.read_text()

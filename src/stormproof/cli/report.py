@@ -29,6 +29,13 @@ def report(
     budget: Annotated[
         float, typer.Option(help="MB that the page may take; images beyond are left out.")
     ] = 15.0,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help="Add scores by an attribute of images (weather, brightness, FILE.csv:COLUMN …), or how many "
+            "objects are found by distance, size or occlusion, of one class with distance:person."
+        ),
+    ] = None,
     plugin: Plugins = None,
 ) -> None:
     """Write one self-contained web page about one or more runs.
@@ -43,6 +50,8 @@ def report(
 
         stormproof report runs/* --measure AP50 --reference runs/baseline --out all.html
 
+        stormproof report runs/street --by distance:person --out street.html
+
         stormproof report published:kamann/cityscapes --out kamann.html
     """
     from stormproof.corruptions.plugins import load_plugins
@@ -53,8 +62,8 @@ def report(
     if budget <= 0:
         raise InvalidOption(f"--budget {budget:g}: give megabytes above 0.")
     load_plugins(plugin or ())
-    options = Options(measure, reference, data, images, budget)
-    with console.progress("report", len(runs) + _STEPS, "steps") as progress:
+    options = Options(measure, reference, data, images, budget, by)
+    with console.progress("report", len(runs) + _STEPS + (by is not None), "steps") as progress:
 
         def step(words: str) -> None:
             progress.advance()

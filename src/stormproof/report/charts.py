@@ -196,7 +196,10 @@ def _lines(shape: Shape) -> Any:
         places["strokeDash"] = alt.StrokeDash("series:N", sort=None, legend=_legend(shape))
     base = alt.Chart().encode(**places, **_colour(shape), tooltip=_tooltip(shape))
     if not shape.stepped:
-        return _over(shape, base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=36))
+        layers = [base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=36)]
+        if shape.bars:
+            layers.append(base.mark_rule(strokeWidth=1, opacity=0.5).encode(y=alt.Y("low:Q"), y2="high:Q"))
+        return _over(shape, *layers)
     line = base.transform_filter("!datum.mark").mark_line(strokeWidth=2, interpolate="step-after")
     dots = base.transform_filter("datum.mark").mark_point(filled=True, size=50)
     return _over(shape, line, dots)

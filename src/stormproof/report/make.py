@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from stormproof.core.errors import StormproofError
+from stormproof.core.errors import InvalidOption, StormproofError
 from stormproof.core.files import make_folder, write_text
 from stormproof.report import worst
 from stormproof.report.elements import View
 from stormproof.report.imagery import Album, RunPredictions, Scene, browser
 from stormproof.report.page import as_json, page
+from stormproof.report.sections.slices import sections_by
 from stormproof.report.sources import Source, scores_of
-from stormproof.report.view import make_view
+from stormproof.report.view import drawable, make_view
+from stormproof.results.detection_rate import SCALES, DetectionRates
 from stormproof.results.run import Run
 from stormproof.results.scores import ImageErrors, Scores, disambiguate_names
+from stormproof.results.slices import Slices
 from stormproof.results.store.record import RunRecord
 
 BUDGET = 15.0  # MB of the file
@@ -36,6 +39,7 @@ class Options:
     data: str | None = None
     images: int = 4
     budget: float = BUDGET
+    by: str | None = None
 
 
 def make_report(
@@ -50,11 +54,34 @@ def make_report(
     opened = {source.folder: source for source in sources if isinstance(source, Run)}
     runs = disambiguate_names(found)
     view = make_view(runs, measure=options.measure, reference=options.reference)
+    if options.by is not None:
+        view = _with_slices(view, runs, opened, options, say)
     say("drawing")
     empty = page(view)
     room = int(options.budget * 1e6) - len(empty.encode())
     imagery = make_imagery(runs, options, room, say, opened)
     return write_page(out, view, page(view, imagery))
+
+
+def _with_slices(
+    view: View, runs: Sequence[Scores], opened: Mapping[Path, Run], options: Options, say: Say
+) -> View:
+    """The view with a section of scores by an attribute; of runs alone, since tables have no images."""
+    by = options.by or ""
+    say(f"slicing by {by}")
+    found: list[tuple[str, Slices | DetectionRates]] = []
+    attribute, _, classes = by.partition(":")
+    for scores in runs:
+        if scores.folder is None:
+            continue
+        run = opened.get(scores.folder) or Run(scores.folder, data=options.data)
+        if attribute in SCALES:
+            found.append((scores.name, run.detection_rates(attribute, classes=classes or None)))
+        else:
+            found.append((scores.name, run.slices(by, measure=options.measure)))
+    if not found:
+        raise InvalidOption(f"--by {by} needs run folders: published tables have no images.")
+    return replace(view, sections=(*view.sections, *drawable(sections_by(found), runs)))
 
 
 def write_page(out: Path, view: View, content: str) -> list[Path]:

@@ -238,7 +238,7 @@ def lost_words(found: BreakingPoint, unit: str = "m") -> str:
     if found.answer is Answer.NEVER:
         return "nowhere"
     if found.answer is Answer.WEAKEST or found.strength is None:
-        return "the nearest on"
+        return "from the nearest on"
     ends = ["…" if not math.isfinite(end) else f"{end:.0f}" for end in (found.low, found.high)]
     return f"{found.strength:.0f} {unit} (95 %: {ends[0]} to {ends[1]})"
 

@@ -1,0 +1,139 @@
+"""Which images and objects suffer: scores by an attribute of images, detection rates by one of objects."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from stormproof.core.table import Table
+from stormproof.report.elements import Axis, Figure, Kind, Row, Section
+from stormproof.results.detection_rate import LOST, DetectionRates, lost_words, series_of
+from stormproof.results.interval import Interval
+from stormproof.results.slices import Slices
+
+_SHARED = (
+    "Each slice is scored as if its images were the whole dataset, over the classes that it shows, and "
+    "compared with all images over the same classes; p is corrected for the number of slices (Holm). "
+)
+_FOUND = (
+    "An object is found if a box of its class with a score of {score:g} or more overlaps it by IoU 0.5. A "
+    "wrong box has no {by}, so this is about objects alone: there is no precision by {by}. "
+)
+
+
+def slice_section(found: Mapping[str, Slices]) -> Section:
+    """Scores by an attribute of images, one or more runs."""
+    first = next(iter(found.values()))
+    by, several = first.attribute.name, len(found) > 1
+    rows: list[Row] = []
+    for run, slices in found.items():
+        pick = {"pick": (run,)} if several else {}
+        for name, scores in slices.items():
+            intervals, values = scores.intervals(slices.measure), scores.values(slices.measure)
+            for number in slices.names:
+                if number == "rPC":
+                    continue
+                word = "clean" if number == "P" else scores.over.mean_name if number == "mean" else number
+                row = {"x": name, "y": 100 * values[number], "series": word, **pick}
+                rows.append(row | _limits(intervals.get(number)))
+    figure = Figure(
+        "slices", f"{first.measure} by {by}", Kind.BARS, Axis(by, names=True),
+        Axis(f"{first.measure} (%)", zero=True), rows, series="over", pick=("Run",) if several else (),
+        note="Lines are 95 % intervals for new images like these.",
+    )  # fmt: skip
+    said = " ".join(filter(None, (_clear(slices, run if several else "") for run, slices in found.items())))
+    tables = tuple(_named(slices, run, several) for run, slices in found.items())
+    return Section("slices", f"By {by}", f"{said} {_SHARED}".strip(), (figure,), tables, short=f"By {by}")
+
+
+def _clear(slices: Slices, name: str) -> str:
+    """Which slices are clearly worse or better than the rest, in the mean under corruption or when clean."""
+    compared = [number for number in slices.names if number != "rPC"]
+    if not compared:
+        return ""
+    number = compared[-1]
+    found = {each: d for each, d in slices.differences(number).items() if d.clear}
+    whom = f"{name}: " if name else ""
+    words = "clean" if number == "P" else slices.whole.over.mean_name if number == "mean" else number
+    if not found:
+        return f"{whom}No slice differs clearly from all images ({slices.measure}, {words})."
+    parts = (
+        "{} {:+.1f} ({:+.1f} to {:+.1f})".format(each, *(100 * v for v in (i.estimate, i.low, i.high)))
+        for each, i in sorted(((each, d.interval) for each, d in found.items()), key=lambda x: x[1].estimate)
+    )
+    return (
+        f"{whom}Clearly apart from all images, in points of {slices.measure} ({words}): {'; '.join(parts)}."
+    )
+
+
+def _named(slices: Slices, run: str, several: bool) -> Table:
+    table = slices.table()
+    return replace(table, id=f"{table.id}-{run}", title=f"{run}: {table.title}") if several else table
+
+
+def rate_section(found: Mapping[str, DetectionRates]) -> Section:
+    """Detection rates by an attribute of objects; by distance, with the distance at which they are lost."""
+    first = next(iter(found.values()))
+    by, several = first.by, len(found) > 1
+    rows = [row for run, rates in found.items() for row in _curve(rates, run if several else "")]
+    ranged = by == "distance"
+    panels = len({row["panel"] for row in rows}) > 1
+    x = Axis(f"{by} ({first.unit})", zero=True) if ranged else Axis(by, names=True)
+    figure = Figure(
+        "rates", f"Detection rate of {first.what} by {by}", Kind.LINES if ranged else Kind.BARS, x,
+        Axis("found (%)", percent=True), rows if panels else [_without_panel(row) for row in rows],
+        series="condition", panel="corruption" if panels else "", pick=("Run",) if several else (),
+        note="Lines up and down are 95 % intervals for new images like these.",
+    )  # fmt: skip
+    said = " ".join(_lost(rates, run if several else "") for run, rates in found.items()) if ranged else ""
+    text = f"{said} {_FOUND.format(score=first.min_score, by=by)}".strip()
+    return Section(
+        "rates", f"How many are found, by {by}", text, (figure,),
+        tuple(rates.table() for rates in found.values()), short=f"By {by}",
+    )  # fmt: skip
+
+
+def _curve(rates: DetectionRates, run: str) -> list[Row]:
+    panels = [panel for panel, _ in map(series_of, rates.drawn) if panel] or [""]
+    rows: list[Row] = []
+    for text in rates.drawn:
+        own, series = series_of(text)
+        for panel in [own] if own else dict.fromkeys(panels):
+            for k, each in enumerate(rates.bins):
+                found = rates.interval(text, k)
+                if math.isnan(found.estimate):
+                    continue
+                row: Row = {
+                    "x": each.middle if rates.by == "distance" else each.name,
+                    "y": 100 * found.estimate, "series": series, "panel": panel,
+                }  # fmt: skip
+                rows.append(row | ({"pick": (run,)} if run else {}) | _limits(found, percent=True))
+    return rows
+
+
+def _without_panel(row: Row) -> Row:
+    return {key: value for key, value in row.items() if key != "panel"}
+
+
+def _lost(rates: DetectionRates, name: str) -> str:
+    """'Where the detection rate of person falls below 50 %: clean, nowhere; haze[visibility=100], 41 m …'"""
+    worst = sorted(rates.drawn, key=lambda text: sum(v for v in rates.rate(text) if math.isfinite(v)))[:3]
+    chosen = [text for text in rates.drawn if text == "clean" or text in worst]
+    whom = f"{name}: " if name else ""
+    parts = [f"{text}, {lost_words(rates.lost_from(text))}" for text in chosen]
+    return f"{whom}Where the detection rate of {rates.what} falls below {100 * LOST:g} %: {'; '.join(parts)}."
+
+
+def _limits(interval: Interval | None, *, percent: bool = False) -> Row:
+    if interval is None or math.isnan(interval.se):
+        return {}
+    low, high = 100 * interval.low, 100 * interval.high
+    return {"low": max(0.0, low), "high": min(100.0, high)} if percent else {"low": low, "high": high}
+
+
+def sections_by(slices: Sequence[tuple[str, Slices | DetectionRates]]) -> list[Section]:
+    """The section of what was asked for."""
+    images = {name: each for name, each in slices if isinstance(each, Slices)}
+    objects = {name: each for name, each in slices if isinstance(each, DetectionRates)}
+    return [*([slice_section(images)] if images else []), *([rate_section(objects)] if objects else [])]
