@@ -69,9 +69,9 @@ torture: $(VENV)/.test  ## flip bits of run folders and kill runs; prints how ma
 	@for engine in pool ray corrupt; do \
 		$(BIN)/python tests/torture.py kills --engine $$engine --count $(KILLS) --seed $(SEED) || exit 1; done
 
-test-wheel:  ## build both wheels, install them into an empty environment, and run the demo there
+test-wheel:  ## build both wheels; the README, the demo and the notebook in an empty environment
 	$(PYTHON) -m venv .wheel-venv
-	.wheel-venv/bin/pip install --quiet --disable-pip-version-check build
+	.wheel-venv/bin/pip install --quiet --disable-pip-version-check build 'hatchling>=1.25'
 	.wheel-venv/bin/python tests/wheel.py --out dist
 
 N ?= 10000

@@ -2,12 +2,17 @@
 
     python tests/wheel.py --out dist        # make test-wheel
 
-Prints how long each step took and how large it came out; fails if a wheel is too large or a step fails.
+Runs the README's Python with the first wheel alone, its commands and the notebook with both, and at last the
+line that the README says to install with. Prints how long each step took and how large it came out; fails if
+a wheel is too large or a step fails.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,49 +22,104 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LARGEST = 5_000_000  # bytes of the wheel that everyone installs
+SHORTER = {"stormproof demo": "stormproof demo --scenes 2"}  # the whole demo takes minutes
+NOTEBOOK = """
+import nbclient, nbformat
+book = nbformat.read({path!r}, as_version=4)
+nbclient.NotebookClient(book, timeout=600).execute()
+assert "<iframe" in book.cells[-1].outputs[0]["data"]["text/html"]
+"""
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The code blocks of a page in one language."""
+    text = page.read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def commands(page: Path) -> list[str]:
+    """What a page says to type, line by line."""
+    return [line[2:] for block in blocks(page, "console") for line in block.splitlines()]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
-    options = parser.parse_args()
+    out = parser.parse_args().out.resolve()
+    own, networks = build(out, ROOT, "stormproof"), build(out, ROOT / "networks", "stormproof_networks")
+    assert own.stat().st_size <= LARGEST, f"{own.name} is larger than {LARGEST / 1e6:g} MB"
+    begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        _step("build", [sys.executable, "-m", "build", "--wheel", "--outdir", str(options.out), str(ROOT)])
-        _step(
-            "build networks",
-            [sys.executable, "-m", "build", "--wheel", "--outdir", str(options.out), str(ROOT / "networks")],
-        )
-        own, networks = _newest(options.out, "stormproof"), _newest(options.out, "stormproof_networks")
-        for wheel in (own, networks):
-            print(f"  {wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB")
-        assert own.stat().st_size <= LARGEST, f"{own.name} is larger than {LARGEST / 1e6:g} MB"
         venv.create(place / "empty", with_pip=True)
-        binaries = place / "empty" / ("Scripts" if sys.platform == "win32" else "bin")
-        pip = [str(binaries / "pip"), "install", "--quiet", "--disable-pip-version-check"]
-        _step("pip install stormproof", [*pip, str(own)])
-        stormproof = str(binaries / "stormproof")
-        told = subprocess.run(
-            [stormproof, "demo", "--out", "demo"], cwd=place, capture_output=True, text=True
-        )
-        assert told.returncode, "the demo ran without its networks"
-        assert "pip install 'stormproof[demo]'" in " ".join(told.stderr.split()), told.stderr
-        _step("pip install stormproof-networks", [*pip, str(networks)])
+        use(own, networks, place)
         size = sum(file.stat().st_size for file in (place / "empty").rglob("*") if file.is_file())
-        print(f"  the environment: {size / 1e6:.0f} MB")
-        _step("stormproof demo", [stormproof, "demo", "--scenes", "2", "--out", "demo"], place)
-        assert (place / "demo" / "report.html").stat().st_size > 100_000
+    print(f"all of it in {time.monotonic() - begun:.0f} s; the environment: {size / 1e6:.0f} MB")
 
 
-def _newest(folder: Path, name: str) -> Path:
-    return max(folder.glob(f"{name}-[0-9]*.whl"), key=lambda wheel: wheel.stat().st_mtime)
+def build(out: Path, source: Path, name: str) -> Path:
+    step(
+        f"build {name}",
+        f'"{sys.executable}" -m build --no-isolation --wheel --outdir "{out}" "{source}"',
+        ROOT,
+        os.environ,
+    )
+    wheel = max(out.glob(f"{name}-[0-9]*.whl"), key=lambda one: one.stat().st_mtime)
+    print(f"  {wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB")
+    return wheel
 
 
-def _step(what: str, command: list[str], folder: Path = ROOT) -> None:
+def use(own: Path, networks: Path, place: Path) -> None:
+    """Install the wheels one after the other, and try what each is said to be enough for."""
+    binaries = place / "empty" / ("Scripts" if sys.platform == "win32" else "bin")
+    inside = {
+        **os.environ,
+        "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_QUIET": "1",
+        "PIP_FIND_LINKS": str(own.parent),
+    }
+    step("pip install stormproof", f'pip install "{own}"', place, inside)
+    for number, block in enumerate(blocks(ROOT / "README.md", "python")):
+        (place / f"readme_{number}.py").write_text(block, encoding="utf-8")
+        step("the README's Python", f"python readme_{number}.py", place, inside)
+    refused = subprocess.run(
+        [binaries / "stormproof", "demo"], cwd=place, env=inside, capture_output=True, text=True, check=False
+    )
+    assert refused.returncode, "the demo ran without its networks"
+    assert "pip install 'stormproof[demo]'" in " ".join(refused.stderr.split()), refused.stderr
+    step("pip install stormproof[demo]", f'pip install "{own}[demo]"', place, inside)
+    assert list((place / "empty").rglob(f"{networks.name.partition('-py3')[0]}.dist-info"))
+    install, *typed = commands(ROOT / "README.md")
+    for command in typed:
+        step(command, SHORTER.get(command, command), place, inside)
+    for page in ("demo/report.html", "mine.html"):
+        assert (place / page).stat().st_size > 100_000, f"{page} is not a whole report"
+    step("pip install nbclient", "pip install nbclient ipykernel", place, inside)
+    (place / "notebook.py").write_text(NOTEBOOK.format(path=str(ROOT / "docs" / "notebook.ipynb")))
+    step("the notebook", "python notebook.py", place, inside)
+    step(install, install, checkout(place / "clone"), inside)
+
+
+def checkout(folder: Path) -> Path:
+    """A copy of the files that a clone has."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+def step(what: str, command: str, folder: Path, environment: os._Environ[str] | dict[str, str]) -> str:
+    """Run a command line as a shell would, and say how long it took; what it printed."""
     begun = time.monotonic()
-    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        command, shell=True, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
     assert ended.returncode == 0, f"{what} failed\n{ended.stdout[-2000:]}\n{ended.stderr[-4000:]}"
     print(f"{what}: {time.monotonic() - begun:.0f} s", flush=True)
+    return ended.stdout
 
 
 if __name__ == "__main__":

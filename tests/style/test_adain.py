@@ -19,7 +19,7 @@ from stormproof.style.layers import (
     Layer,
     weight_shapes,
 )
-from stormproof.style.networks import FOLDER, adain_from, open_adain, open_network, read_weights
+from stormproof.style.networks import adain_from, folder, open_adain, open_network, read_weights
 
 torch = pytest.importorskip("torch")
 
@@ -162,7 +162,7 @@ def test_shipped_graphs_agree_with_torch() -> None:
     onnx = pytest.importorskip("onnx")
     weights = []
     for part in ("encoder", "decoder"):
-        model = onnx.load(FOLDER / f"{part}.onnx")
+        model = onnx.load(folder() / f"{part}.onnx")
         arrays = {i.name: onnx.numpy_helper.to_array(i) for i in model.graph.initializer}
         weights.append({k.removesuffix(".half"): v for k, v in arrays.items() if k.endswith(".half")})
     modules = adain_from("torch", (BUILTIN_ENCODER, weights[0]), (BUILTIN_DECODER, weights[1]), torch=True)
@@ -172,7 +172,7 @@ def test_shipped_graphs_agree_with_torch() -> None:
         for n in (open_network(), modules)
     ]
     assert np.abs(painted[0] - painted[1]).max() <= 1
-    assert sum(file.stat().st_size for file in FOLDER.iterdir()) <= 4e6
+    assert sum(file.stat().st_size for file in folder().iterdir()) <= 4e6
 
 
 def test_the_distilled_pair_gives_what_its_formulas_say(shared: Path) -> None:
@@ -215,7 +215,7 @@ def test_statistics_are_kept_and_fit_one_network_only(tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match="3 channels, built-in has 256"):
         network.load_style(tmp_path / "other.npz")
     (tmp_path / "broken.npz").write_bytes(b"no archive")
-    with pytest.raises(InvalidOption, match="no statistics"):
+    with pytest.raises(InvalidOption, match="save statistics of a style"):
         network.load_style(tmp_path / "broken.npz")
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from stormproof.core.imagefile import read_image
 from stormproof.core.sample import as_rgb
-from stormproof.style.networks import FOLDER, open_network
+from stormproof.style.networks import folder, open_network
 
 PSNR, LEFT = 22.0, 0.30  # medians: dB at α = 0; share of the distance to the style left at α = 1
 
@@ -54,5 +54,5 @@ def test_a_lattice_is_seen_where_the_content_is_flat() -> None:
 
 
 def test_the_notice_of_the_pair_they_grew_from_is_shipped() -> None:
-    (notice,) = FOLDER.glob("LICENSE*")
+    (notice,) = folder().glob("LICENSE*")
     assert "Copyright (c) 2020 Huan Wang" in notice.read_text()

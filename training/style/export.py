@@ -14,7 +14,7 @@ import numpy as np
 from stormproof.style.graph import onnx_graph
 from stormproof.style.layers import BUILTIN_DECODER, BUILTIN_ENCODER
 
-FOLDER = Path(__file__).parents[2] / "src/stormproof/style/weights"
+FOLDER = Path(__file__).parents[2] / "networks/src/stormproof_networks/style"
 
 
 def mean_weights(files: Sequence[Path]) -> dict[str, np.ndarray]:

@@ -1,1 +1,2 @@
-"""The networks that `builtin:NAME` opens, as files: NAME.onnx, its card NAME.yaml, its training NAME.json."""
+"""Networks as files: for `builtin:NAME`, NAME.onnx, its card NAME.yaml and its training NAME.json; in style/, the
+pair that paints in styles."""

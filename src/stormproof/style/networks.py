@@ -14,6 +14,7 @@ from stormproof.core.errors import InvalidOption, ModelError, UnknownName
 from stormproof.core.loading import framework
 from stormproof.core.sample import Image
 from stormproof.core.spec import Spec, call
+from stormproof.models import builtin
 from stormproof.style.adain import AdaIN, Field, Run
 from stormproof.style.graph import onnx_graph
 from stormproof.style.layers import (
@@ -31,8 +32,12 @@ from stormproof.style.magenta import open_magenta
 from stormproof.style.names import BUILT_IN
 from stormproof.style.runtime import fingerprint, runner
 
-FOLDER = Path(__file__).with_name("weights")
 _PAIRS = {"VGG-19": (VGG_ENCODER, VGG_DECODER), "distilled VGG-19": (DISTILLED_ENCODER, DISTILLED_DECODER)}
+
+
+def folder() -> Path:
+    """Where the built-in pair is: in the distribution of the built-in networks."""
+    return builtin.folder() / "style"
 
 
 class StyleNetwork(Protocol):
@@ -115,7 +120,7 @@ def open_adain(main: str, *, decoder: str, torch: bool = False) -> AdaIN:
 
 def open_built_in() -> AdaIN:
     """The pair that comes with the package."""
-    files = [FOLDER / "encoder.onnx", FOLDER / "decoder.onnx"]
+    files = [folder() / "encoder.onnx", folder() / "decoder.onnx"]
     channels = convolutions(BUILTIN_ENCODER)[-1].outputs
     return AdaIN(BUILT_IN, runner(files[0]), runner(files[1]), fingerprint(files), channels)
 
