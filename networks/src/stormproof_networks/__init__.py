@@ -1,2 +1,1 @@
-"""Networks as files: for `builtin:NAME`, NAME.onnx, its card NAME.yaml and its training NAME.json; in style/, the
-pair that paints in styles."""
+"""Networks as files: NAME.onnx, its card and its training for `builtin:NAME`; in style/, the pair that paints."""
