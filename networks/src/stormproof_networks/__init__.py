@@ -1,1 +1,1 @@
-"""Networks as files: NAME.onnx, its card and its training for `builtin:NAME`; in style/, the pair that paints."""
+"""Networks as files: for `builtin:NAME`, NAME.onnx with its card and record; in style/, the pair that paints."""
