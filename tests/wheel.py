@@ -27,7 +27,7 @@ NOTEBOOK = """
 import nbclient, nbformat
 book = nbformat.read({path!r}, as_version=4)
 nbclient.NotebookClient(book, timeout=600).execute()
-assert "<iframe" in book.cells[-1].outputs[0]["data"]["text/html"]
+assert "<iframe" in book.cells[-1].outputs[-1]["data"]["text/html"]
 """
 
 

@@ -28,5 +28,5 @@ def test_the_notebook_runs(tmp_path: Path) -> None:
     texts = [output.get("data", {}).get("text/plain", "") for output in run.outputs]
     assert any("cells (100%)" in text for text in texts), "progress is one line below the cell"
     assert any("<run runs/street-grid" in text for text in texts)
-    assert "<iframe" in code[-1].outputs[0].data["text/html"]
+    assert "<iframe" in code[-1].outputs[-1].data["text/html"]
     assert (tmp_path / "report.html").stat().st_size > 100_000

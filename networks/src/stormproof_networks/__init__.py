@@ -1,1 +1,1 @@
-"""Networks as files: for `builtin:NAME`, NAME.onnx with its card and record; in style/, the pair that paints."""
+"""Networks as files: `builtin:NAME` is NAME.onnx, NAME.yaml and NAME.json; style/ is the pair that paints."""
