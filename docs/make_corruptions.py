@@ -30,6 +30,8 @@ PAGES = (
     "optics",
     "mutators",
     "contextual",
+    "foggy-cityscapes",
+    "imagenet-c-bar",
     "camera",
     "camera-variants",
     "object-centric",
@@ -41,6 +43,10 @@ QUALITY = 62
 OTHERS = {
     "hendrycks2019": "D. Hendrycks, T. Dietterich: Benchmarking Neural Network Robustness to Common "
     "Corruptions and Perturbations. ICLR, 2019.",
+    "sakaridis2018": "C. Sakaridis, D. Dai, L. Van Gool: Semantic Foggy Scene Understanding with Synthetic "
+    "Data. IJCV, 2018.",
+    "mintun2021": "E. Mintun, A. Kirillov, S. Xie: On Interaction Between Augmentations and Corruptions in "
+    "Natural Corruption Robustness. NeurIPS, 2021.",
 }  # papers of which Stormproof holds no numbers
 INTRODUCTION = """\
 # Corruptions
@@ -124,9 +130,8 @@ def severities(corruption: Corruption) -> str:
 def facts(corruption: Corruption) -> list[str]:
     """What else a user must know, and whom to cite."""
     found = []
-    for key, rule in corruption.derived.items():
-        inputs = ", ".join(f"`{name}`" for name in inspect.signature(rule).parameters)
-        found.append(f"* Instead of `{key}`: {inputs}.")
+    for key, _, names in corruption.alternatives():
+        found.append(f"* Instead of `{key}`: {', '.join(f'`{name}`' for name in names)}.")
     if corruption.needs:
         found.append(f"* Needs {' and '.join(corruption.needs)} of every image.")
     if corruption.moves:

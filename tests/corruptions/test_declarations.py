@@ -43,7 +43,7 @@ def test_the_mutators_are_the_papers_34_and_the_contextual_ones_its_15() -> None
 def test_visibility_stands_for_extinction() -> None:
     given = find("haze").parameters(Condition.parse("haze[visibility=97.8]"))
     assert given["beta"] == pytest.approx(0.04)
-    with pytest.raises(InvalidCondition, match="either beta or all of visibility"):
+    with pytest.raises(InvalidCondition, match="only one of beta, visibility, mor"):
         find("haze").parameters(Condition.parse("haze[visibility=97.8,beta=0.04]"))
     with pytest.raises(InvalidCondition, match="visibility must be a number > 0"):
         find("haze").parameters(Condition.parse("haze[visibility=0]"))

@@ -12,7 +12,10 @@ from stormproof.corruptions.on_device import corrupt_batch
 from stormproof.corruptions.plugins import is_plugin
 from stormproof.corruptions.registry import every_severity
 
-SUITES_HELD = ("imagenet-c", "holdout", "optics", "camera", "camera-variants", "mutators", "contextual")
+SUITES_HELD = (
+    "imagenet-c", "holdout", "optics", "camera", "camera-variants", "mutators", "contextual",
+    "foggy-cityscapes", "imagenet-c-bar",
+)  # fmt: skip
 _OF_SUITES = {name for suite in SUITES.values() for name in suite.corruptions}
 _OF_NO_SUITE = [n for n, one in registered().items() if n not in _OF_SUITES and not is_plugin(one)]
 EVERY = (

@@ -75,7 +75,7 @@ def _corruptions() -> list[dict[str, Any]]:
             "moves_labels": c.moves is not None,
             "parameters": {key: list(rungs.values) for key, rungs in c.ladders.items()},
             "units": {key: rungs.unit for key, rungs in c.ladders.items()},
-            "instead": {key: list(inspect.signature(rule).parameters) for key, rule in c.derived.items()},
+            "instead": [{"parameter": key, "given": list(names)} for key, _, names in c.alternatives()],
             "cite": c.cite,
             "version": c.version,
         }

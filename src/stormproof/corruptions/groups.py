@@ -47,3 +47,19 @@ LIU: Groups = {
     ),
     "board": ("synchronization_exception", "memory_exception", "transfer_harness_exception"),
 }
+
+# mintun: ten corruptions far from those of hendrycks, in the order of the authors' list
+MINTUN: Groups = {
+    "c-bar": (
+        "caustic_refraction",
+        "inverse_sparkles",
+        "sparkles",
+        "perlin_noise",
+        "blue_noise_sample",
+        "plasma_noise",
+        "checkerboard_cutout",
+        "cocentric_sine_waves",
+        "single_frequency_greyscale",
+        "brownish_noise",
+    ),
+}

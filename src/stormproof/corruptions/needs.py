@@ -1,4 +1,4 @@
-"""The depth that some corruptions need, and the checks it must pass.
+"""The depth and the camera that some corruptions need, and the checks depth must pass.
 
 Depth is in metres along the optical axis, one number per pixel. Infinity is the sky; NaN is unknown. Up to
 half of the pixels may be unknown: each takes the depth of the nearest known pixel. Sparser maps are refused,
@@ -8,11 +8,13 @@ kilometre, are refused: they are missing values and millimetres.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from stormproof import imaging
 from stormproof.core.errors import InvalidTruth, MissingContext
-from stormproof.core.sample import Context, Image
+from stormproof.core.sample import Camera, Context, Image
 
 DENSE = 0.5  # share of pixels whose depth must be known
 FARTHEST_MEDIAN = 1000.0  # metres; beyond it the numbers are more likely millimetres
@@ -31,10 +33,21 @@ def missing(corruption: str) -> MissingContext:
 def needed(kind: str, corruption: str, image: Image, context: Context) -> imaging.Field:
     """The context of that kind, checked and without holes; the error says how to provide it."""
     if kind != "depth":
-        raise ValueError(f"{corruption} needs {kind!r}; only depth is available")
+        raise ValueError(f"{corruption} needs {kind!r}; only depth and camera are available")
     if context.depth is None:
         raise missing(corruption)
     return usable_depth(context.depth, image.shape[:2], corruption)
+
+
+def pinhole(size: tuple[int, int], view: float) -> Camera:
+    """The camera that sees `view` degrees across an image of (height, width), its axis in the middle.
+
+    >>> round(pinhole((100, 200), 90).fx)
+    100
+    """
+    height, width = size
+    focal = width / 2 / math.tan(math.radians(view / 2))
+    return Camera(focal, focal, (width - 1) / 2, (height - 1) / 2)
 
 
 def usable_depth(depth: object, size: tuple[int, ...], user: str) -> imaging.Field:

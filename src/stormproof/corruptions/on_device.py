@@ -13,8 +13,8 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidImage, InvalidOption
 from stormproof.core.loading import framework
 from stormproof.core.randomness import Draw
-from stormproof.core.sample import Image
-from stormproof.corruptions.needs import missing, usable_depth
+from stormproof.core.sample import Camera, Image
+from stormproof.corruptions.needs import missing, pinhole, usable_depth
 from stormproof.corruptions.plugins import is_plugin
 from stormproof.corruptions.registry import Corruption, find, refuse_part
 
@@ -35,15 +35,16 @@ def corrupt_batch(
     ids: Sequence[str] = (),
     seed: int = 0,
     depth: Tensor | None = None,
+    cameras: Sequence[Camera | None] | None = None,
     sizes: Sequence[tuple[int, int]] | None = None,
 ) -> Tensor:
     """A batch of images under a condition, on the device where they are; a new tensor.
 
     `images` is uint8, N×3×H×W (N×1×H×W for grey), or floats from 0 to 1, which are rounded to 8 bits and
     returned as floats. The pixels equal those of `corrupt_image` for the same ids and seed. `depth` is N×H×W
-    in metres, for corruptions that need it. `sizes` gives the (height, width) of images that lie in the top
-    left corners of one padded batch; the padding stays unchanged. A batch that is too large for the device's
-    memory is split.
+    in metres, for corruptions that need it, and `cameras` gives focal lengths where they are known. `sizes`
+    gives the (height, width) of images that lie in the top left corners of one padded batch; the padding
+    stays unchanged. A batch that is too large for the device's memory is split.
 
     >>> import torch
     >>> corrupt_batch(torch.full((2, 3, 8, 8), 128, dtype=torch.uint8), "contrast@3").shape
@@ -52,17 +53,18 @@ def corrupt_batch(
     torch = _torch()
     from stormproof.imaging.gpu.batch import pixels_of, planes_of
 
-    _check(images, ids, sizes, depth)
+    _check(images, ids, sizes, depth, cameras)
     condition = Condition.parse(condition) if isinstance(condition, str) else condition
     check_on_device(condition)
     if condition.corruption is None or len(images) == 0:
         return images.clone()
     if images.is_floating_point():
         pixels = (images * 255).round().to(torch.uint8)
-        made = corrupt_batch(pixels, condition, ids=ids, seed=seed, depth=depth, sizes=sizes)
+        scene: dict[str, Any] = {"depth": depth, "cameras": cameras, "sizes": sizes}
+        made = corrupt_batch(pixels, condition, ids=ids, seed=seed, **scene)
         return made.to(images.dtype) / 255
     found = find(condition.corruption)
-    if found.needs and depth is None:
+    if "depth" in found.needs and depth is None:
         raise missing(found.name)
     if found.is_random and not ids:
         fix = "give ids=[…], one string per image, always the same for the same image"
@@ -77,7 +79,8 @@ def corrupt_batch(
             rows = _places(chunk)
             part = pixels_of(images[rows, :, :height, :width])
             scene = None if depth is None else depth[rows, :height, :width]
-            made = _corrupted(part, [draws[i] for i in chunk], found, condition, scene)
+            seen_by = [None if cameras is None else cameras[i] for i in chunk]
+            made = _corrupted(part, [draws[i] for i in chunk], found, condition, scene, seen_by)
             if made.data_ptr() == images.data_ptr():  # the recipe returned its input
                 made = made.clone()
             if len(chunk) == len(images) and sizes is None:
@@ -99,7 +102,7 @@ def check_on_device(condition: Condition) -> None:
         raise InvalidOption(f"{condition} cannot run on batches on a device: {why}; {fix}.")
 
 
-def _check(images: Tensor, ids: Sequence[str], sizes: Any, depth: Tensor | None) -> None:
+def _check(images: Tensor, ids: Sequence[str], sizes: Any, depth: Tensor | None, cameras: Any) -> None:
     torch = _torch()
     tensor = isinstance(images, torch.Tensor)
     if not tensor or not (images.dtype == torch.uint8 or images.is_floating_point()) or images.ndim != 4:
@@ -117,7 +120,7 @@ def _check(images: Tensor, ids: Sequence[str], sizes: Any, depth: Tensor | None)
             f"A batch of floats must lie in 0 … 1, not {low:.3g} to {high:.3g}; corrupt images before they "
             "are normalised."
         )
-    for name, given in (("ids", ids), ("sizes", sizes), ("depth", depth)):
+    for name, given in (("ids", ids), ("sizes", sizes), ("depth", depth), ("cameras", cameras)):
         if given is not None and len(given) not in (len(images), 0 if name == "ids" else -1):
             raise InvalidOption(
                 f"{name} has {len(given)} entries for {len(images)} images; give one per image."
@@ -163,7 +166,12 @@ def _places(members: list[int]) -> slice | list[int]:
 
 
 def _corrupted(
-    part: Tensor, draws: list[Draw], found: Corruption, condition: Condition, depth: Tensor | None
+    part: Tensor,
+    draws: list[Draw],
+    found: Corruption,
+    condition: Condition,
+    depth: Tensor | None,
+    cameras: list[Camera | None],
 ) -> Tensor:
     """N×H×W×C under a condition, in one go or, if the recipe needs it, image by image."""
     from stormproof.imaging.gpu.batch import OneByOne
@@ -174,7 +182,7 @@ def _corrupted(
         if depth is not None:
             depth = _usable(depth, found.name)
         try:
-            return _applied(part, draws, found, condition, depth)
+            return _applied(part, draws, found, condition, depth, cameras)
         except OneByOne:
             singles = (
                 _applied(
@@ -183,6 +191,7 @@ def _corrupted(
                     found,
                     condition,
                     None if depth is None else depth[i : i + 1],
+                    cameras[i : i + 1],
                 )
                 for i in range(len(part))
             )
@@ -199,16 +208,27 @@ def _usable(depth: Tensor, user: str) -> Tensor:
 
 
 def _applied(
-    part: Tensor, draws: list[Draw], found: Corruption, condition: Condition, depth: Tensor | None
+    part: Tensor,
+    draws: list[Draw],
+    found: Corruption,
+    condition: Condition,
+    depth: Tensor | None,
+    cameras: list[Camera | None],
 ) -> Tensor:
-    from stormproof.imaging.gpu.batch import Batch
+    from stormproof.imaging.gpu.batch import Batch, OneByOne
     from stormproof.imaging.gpu.draws import Draws
 
     recipe: Callable[..., Any] = found.recipe
-    scene = {} if depth is None else {"depth": Batch(depth)}
-    scene = {kind: scene[kind] for kind in found.needs}
+    values = found.parameters(condition)
+    scene: dict[str, Any] = {"depth": Batch(depth)} if "depth" in found.needs and depth is not None else {}
+    if "camera" in found.needs:
+        if any(other != cameras[0] for other in cameras):
+            raise OneByOne
+        size = (int(part.shape[1]), int(part.shape[2]))
+        scene["camera"] = cameras[0] or pinhole(size, float(values.pop("view")))
+        values.pop("view", None)
     drawn = (Draws(draws),) if found.is_random else ()
-    made: Batch = recipe(Batch(part), *drawn, **scene, **found.parameters(condition))
+    made: Batch = recipe(Batch(part), *drawn, **scene, **values)
     data: Tensor = made.data
     return data
 

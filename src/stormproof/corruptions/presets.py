@@ -81,6 +81,10 @@ _COCO = tuple(
     for folder in ("annotations/", "") for images in ("val2017", "images/val2017")
 )  # fmt: skip
 _CITYSCAPES = (Place(("leftImg8bit/val", "gtFine/val"), "cityscapes:{root},split=val"),)
+_CITYSCAPES_DEPTH = (
+    Place(("leftImg8bit/val", "gtFine/val", "disparity/val", "camera/val"),
+          "cityscapes:{root},split=val,disparity={root}/disparity/val,calib={root}/camera/val"),
+)  # fmt: skip
 _BDD = tuple(
     Place((labels, images), f"bdd:{{root}}/{labels},images={{root}}/{images}")
     for labels in ("labels/det_20/det_val.json", "labels/bdd100k_labels_images_val.json", "det_val.json")
@@ -138,6 +142,8 @@ PRESETS: dict[str, Preset] = {
         Preset("bdd100k-camera", "liu2024", "BDD100K val", _BDD, ("camera",), "E"),
         Preset("stylized-coco", "theodoridis2022", "COCO 2017 val", _COCO, ("object-centric",),
                "mask AP"),
+        Preset("foggy-cityscapes", "sakaridis2018", "Cityscapes val with disparity/ and camera/",
+               _CITYSCAPES_DEPTH, ("foggy-cityscapes",), "AP"),
         Preset("person-mutators", "pezzementi2018", "COCO 2017 val", _COCO, ("mutators",), "ADR"),
         Preset("person-contextual", "pezzementi2018", "a dataset with people and depth/", _WITH_DEPTH,
                ("mutators", "contextual"), "ADR"),

@@ -14,8 +14,8 @@ from typing import Literal
 from stormproof.core.condition import SEVERITIES, Condition, Value, grid
 from stormproof.core.errors import InvalidCondition, MissingContext, UnknownName
 from stormproof.core.randomness import Draw
-from stormproof.core.sample import Context, Image
-from stormproof.corruptions.needs import missing, needed
+from stormproof.core.sample import Camera, Context, Image
+from stormproof.corruptions.needs import missing, needed, pinhole
 from stormproof.imaging import Field
 
 Recipe = Callable[..., Image]
@@ -141,8 +141,9 @@ class Corruption:
 
     `needs` names the context that the recipe takes as keywords. `moves` computes, from size, draw and
     parameters, the field (dy, dx) of where each output pixel is read from; `labels` says whether truth
-    follows it by default. `derived` maps a parameter to a function of the quantities that may be given
-    instead.
+    follows it by default. `derived` maps a parameter to functions, each of quantities that may be given
+    instead. Corruptions that need a camera have the parameter `view`: the horizontal field of view in degrees
+    that is assumed where the dataset does not say the focal length.
     """
 
     name: str
@@ -154,7 +155,7 @@ class Corruption:
     needs: tuple[str, ...] = ()
     moves: Mover | None = None
     labels: str = "fixed"
-    derived: Mapping[str, Rule] = field(default_factory=dict)
+    derived: Mapping[str, tuple[Rule, ...]] = field(default_factory=dict)
     one_image_only: str = ""  # why it cannot run on batches on a device, if so
     absent: str = ""  # why only the declaration is known, if the code is missing
 
@@ -210,7 +211,13 @@ class Corruption:
     def apply(self, image: Image, condition: Condition, draw: Draw, context: Context | None = None) -> Image:
         """Corrupt an H×W×C image."""
         values = self.parameters(condition)
-        scene = {kind: needed(kind, self.name, image, context or Context()) for kind in self.needs}
+        context = context or Context()
+        scene: dict[str, Field | Camera] = {
+            kind: needed(kind, self.name, image, context) for kind in self.needs if kind != "camera"
+        }
+        if "camera" in self.needs:
+            view = float(values.pop("view"))
+            scene["camera"] = context.camera or pinhole((image.shape[0], image.shape[1]), view)
         if self.is_random:
             return self.recipe(image, draw, **scene, **values)
         return self.recipe(image, **scene, **values)
@@ -238,14 +245,26 @@ class Corruption:
         fix = f"its severities are {allowed}" if allowed else f"it has none; write {self.name}[{names}]"
         raise InvalidCondition(f"{condition}: {self.name} has no severity {condition.severity}; {fix}.")
 
+    def alternatives(self) -> list[tuple[str, Rule, tuple[str, ...]]]:
+        """Each parameter that follows from other quantities, the rule, and the names of the quantities."""
+        return [
+            (key, rule, tuple(inspect.signature(rule).parameters))
+            for key, rules in self.derived.items()
+            for rule in rules
+        ]
+
+    def _instead(self, wanted: str) -> list[str]:
+        return [name for key, _, inputs in self.alternatives() if key == wanted for name in inputs]
+
     def _derive(self, given: dict[str, Value], condition: Condition) -> dict[str, Value]:
         """Replace quantities by the parameter that follows from them."""
-        for key, rule in self.derived.items():
-            inputs = tuple(inspect.signature(rule).parameters)
+        for key, rule, inputs in self.alternatives():
             if not any(name in given for name in inputs):
                 continue
             if key in given or any(name not in given for name in inputs):
                 fix = f"give either {key} or all of {', '.join(inputs)}"
+                if len(self.derived[key]) > 1:
+                    fix = f"give only one of {', '.join([key, *self._instead(key)])}"
                 raise InvalidCondition(f"{condition}: {fix}.")
             numbers = {name: given.pop(name) for name in inputs}
             wrong = [name for name, value in numbers.items() if isinstance(value, str) or value <= 0]
@@ -256,7 +275,7 @@ class Corruption:
             given[key] = rule(**numbers)
         known = [
             *self.ladders,
-            *(name for rule in self.derived.values() for name in inspect.signature(rule).parameters),
+            *(name for _, _, inputs in self.alternatives() for name in inputs),
         ]
         for key in given:
             if key not in self.ladders:
@@ -324,7 +343,7 @@ def corruption(
     needs: tuple[str, ...] = (),
     moves: Mover | None = None,
     labels: str = "fixed",
-    derived: Mapping[str, Rule] | None = None,
+    derived: Mapping[str, tuple[Rule, ...]] | None = None,
     one_image_only: str = "",
     **ladders: Ladder,
 ) -> Callable[[Recipe], Recipe]:

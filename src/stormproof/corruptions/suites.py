@@ -10,6 +10,7 @@ from stormproof.corruptions.groups import (
     KAMANN_19,
     KAMANN_NOISE_SEVERITIES,
     MICHAELIS,
+    MINTUN,
     PIXEL,
 )
 from stormproof.corruptions.pipeline import CAMERA, VARIANTS
@@ -86,6 +87,18 @@ SUITES: dict[str, Suite] = {
             "60 stylized versions: image, objects, background; feature and pixel space; α 0 to 1",
             OBJECT_CENTRIC,
             "theodoridis2022",
+        ),
+        Suite(
+            "foggy-cityscapes",
+            "Fog along the ray at β 0.005, 0.01 and 0.02, which needs depth",
+            grid(("ray_fog",), (1, 2, 3)),
+            "sakaridis2018",
+        ),
+        _suite(
+            "imagenet-c-bar",
+            "10 patterns unlike the common corruptions: a second holdout",
+            MINTUN["c-bar"],
+            "mintun2021",
         ),
         Suite("contextual", "Haze and defocus, which need depth", CONTEXTUAL, "pezzementi2018"),
     )

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from stormproof.core.condition import Condition
-from stormproof.corruptions.recipes.mutators import KOSCHMIEDER
+from stormproof.corruptions.recipes.mutators import KOSCHMIEDER, METEOROLOGICAL
 from stormproof.corruptions.registry import find
-
-METEOROLOGICAL = 2.996  # −ln 0.05: 5 % of the contrast remains at the meteorological optical range
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +45,11 @@ def _over(constant: float, name: str) -> Callable[[Parameters], float]:
     return lambda values: constant / values[name] if values[name] > 0 else math.inf
 
 
+_SIGHT: tuple[Rule, ...] = (
+    ("visibility", _over(KOSCHMIEDER, "beta"), "m"),
+    ("meteorological optical range", _over(METEOROLOGICAL, "beta"), "m"),
+    ("extinction β", _of("beta"), "1/m"),
+)
 _RULES: dict[str, tuple[Rule, ...]] = {
     "gaussian_noise": (
         ("noise σ", lambda v: 255 * v["sigma"], "grey levels"),
@@ -76,11 +79,8 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "jpeg_compression": (("JPEG quality", _of("quality"), ""),),
     "gamma_damage": (("gamma", _of("gamma"), ""),),
     "bad_pixel_damage": (("bad pixels", lambda v: 100 * v["share"], "%"),),
-    "haze": (
-        ("visibility", _over(KOSCHMIEDER, "beta"), "m"),
-        ("meteorological optical range", _over(METEOROLOGICAL, "beta"), "m"),
-        ("extinction β", _of("beta"), "1/m"),
-    ),
+    "haze": _SIGHT,
+    "ray_fog": _SIGHT,
     "defocus": (
         ("blur σ of the far background", lambda v: v["kappa"] / v["focus"], "px"),
         ("focus", _of("focus"), "m"),

@@ -102,7 +102,10 @@ class DeviceChunkRunner(ChunkRunner):
         try:
             ids = [read.sample.id for read in group.reads]
             depth = _depths(group, condition)
-            made = corrupt_batch(group.images, condition, ids=ids, seed=self._config.seed, depth=depth)
+            cameras = [read.sample.context.camera for read in group.reads]
+            made = corrupt_batch(
+                group.images, condition, ids=ids, seed=self._config.seed, depth=depth, cameras=cameras
+            )
             changes, images = _changes(group.images, made), self._for_model(made)
         except StormproofError:
             return [

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from stormproof.imaging.cpu.coding import jpeg
     from stormproof.imaging.cpu.colour import (
         add_layer,
+        add_pattern,
         by_brightest,
         channel_means,
         cover,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
         line_blur,
         line_blur_field,
     )
-    from stormproof.imaging.cpu.depth import fade, fill_holes, survey
+    from stormproof.imaging.cpu.depth import airlight, fade, fill_holes, survey
     from stormproof.imaging.cpu.fields import relief, subdivide
     from stormproof.imaging.cpu.lens import radial, refract
     from stormproof.imaging.cpu.local_blur import blur_patches, scatter_gaussian, spread_kernels
@@ -51,6 +52,17 @@ if TYPE_CHECKING:
         noise_by_table,
         noise_within,
         salt_and_pepper,
+    )
+    from stormproof.imaging.cpu.patterns import (
+        board,
+        caustic_lens,
+        coloured_noise,
+        plane_wave,
+        rings,
+        spectrum_shape,
+        stars,
+        swirl,
+        turbulence,
     )
     from stormproof.imaging.cpu.warps import (
         displace,
@@ -68,11 +80,11 @@ MODULES = {
     "blocks": ("pixelate",),
     "coding": ("jpeg",),
     "colour": (
-        "add_layer", "by_brightest", "channel_means", "cover", "from_yuv", "grey_of", "look_up", "mix",
-        "resaturate", "to_yuv", "transform_colours", "whiten",
+        "add_layer", "add_pattern", "by_brightest", "channel_means", "cover", "from_yuv", "grey_of",
+        "look_up", "mix", "resaturate", "to_yuv", "transform_colours", "whiten",
     ),
     "convolution": ("convolve", "gaussian_blur", "gaussian_field", "line_blur", "line_blur_field"),
-    "depth": ("fade", "fill_holes", "survey"),
+    "depth": ("airlight", "fade", "fill_holes", "survey"),
     "fields": ("relief", "subdivide"),
     "lens": ("radial", "refract"),
     "local_blur": ("blur_patches", "scatter_gaussian", "spread_kernels"),
@@ -80,6 +92,10 @@ MODULES = {
     "noise": (
         "add_noise", "black_and_white_pixels", "dissolve", "noise_by_table", "noise_within",
         "salt_and_pepper",
+    ),
+    "patterns": (
+        "board", "caustic_lens", "coloured_noise", "plane_wave", "rings", "spectrum_shape", "stars", "swirl",
+        "turbulence",
     ),
     "warps": (
         "displace", "enlarge", "enlarged_part", "move", "radial_field", "scatter", "sources", "zoom_mean",

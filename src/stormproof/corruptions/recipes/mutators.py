@@ -99,8 +99,10 @@ def additive_noise(image: Image, draw: Draw, *, zeta_w: float, zeta_u: float, ps
 
 
 KOSCHMIEDER = 3.912  # −ln 0.02: at the visibility distance 2 % of the contrast is left
+METEOROLOGICAL = 2.996  # −ln 0.05: at the meteorological optical range 5 % of it is left
 _OPAQUE = 6.24  # −ln(½ / 255): beyond this optical depth less than half a grey level comes through
 _STEPS = 4096
+STEPS_PER_DEPTH = _STEPS / _OPAQUE  # of `transmission`, per unit of optical depth
 _SOFTENING = 2.0  # px; the paper smooths depth to avoid hard edges in the haze
 _WIDEST = 64.0  # px; scenes closer than a hand's breadth would blur the whole image
 
@@ -108,6 +110,11 @@ _WIDEST = 64.0  # px; scenes closer than a hand's breadth would blur the whole i
 def extinction(visibility: float) -> float:
     """β in 1/m from the visibility distance in metres (Koschmieder)."""
     return KOSCHMIEDER / visibility
+
+
+def extinction_of_range(mor: float) -> float:
+    """β in 1/m from the meteorological optical range in metres."""
+    return METEOROLOGICAL / mor
 
 
 def camera_constant(f_number: float, focal_length: float, pixel_width: float) -> float:
@@ -122,7 +129,7 @@ def camera_constant(f_number: float, focal_length: float, pixel_width: float) ->
 
 
 @lru_cache(maxsize=1)
-def _transmission() -> npt.NDArray[np.float32]:
+def transmission() -> npt.NDArray[np.float32]:
     """exp(−t) for optical depths t from 0 to `_OPAQUE`."""
     table = np.exp(-np.linspace(0, _OPAQUE, _STEPS + 1))
     return np.append(table, table[-1]).astype(np.float32)
@@ -132,13 +139,14 @@ def _transmission() -> npt.NDArray[np.float32]:
     family="weather",
     cite="pezzementi2018",
     needs=("depth",),
-    derived={"beta": extinction},
+    derived={"beta": (extinction, extinction_of_range)},
     beta=ladder(0.004, 0.012, 0.04, low=0, high=100, between="log", unit="1/m"),
 )
 def haze(image: Image, *, depth: imaging.Field, beta: float) -> Image:
     """Haze: light fades with distance towards the grey of fog, I·T + h·(1 − T) with T = exp(−β·depth).
 
-    β is in 1/m; `visibility` in metres may be given instead, u_V = 3.912/β. Depth is smoothed with a
+    β is in 1/m; in metres, `visibility` = 3.912/β (2 % of the contrast is left) or `mor` = 2.996/β (5 %, the
+    meteorological optical range) may be given instead. Depth is smoothed with a
     Gaussian of 2 px first. Optical depths beyond 6.24, where nothing is visible, count as 6.24, the sky
     included: otherwise smoothing would spread the sky's haze over the edges of objects.
     """
@@ -147,7 +155,7 @@ def haze(image: Image, *, depth: imaging.Field, beta: float) -> Image:
     near = np.minimum(depth, np.float32(_OPAQUE / beta))
     soft = imaging.gaussian_field(near, (_SOFTENING, _SOFTENING), truncate=3, rule="nearest")
     grey = imaging.in_channels(HAZE, image.shape[2])
-    return imaging.fade(image, soft, _transmission(), _STEPS * beta / _OPAQUE, grey)
+    return imaging.fade(image, soft, transmission(), STEPS_PER_DEPTH * beta, grey)
 
 
 def blur_radius(depth: imaging.Field, kappa: float, focus: float) -> imaging.Field:
@@ -161,7 +169,7 @@ def blur_radius(depth: imaging.Field, kappa: float, focus: float) -> imaging.Fie
     family="blur",
     cite="pezzementi2018",
     needs=("depth",),
-    derived={"kappa": camera_constant},
+    derived={"kappa": (camera_constant,)},
     kappa=free(low=0, high=1000, unit="px·m"),
     focus=free(low=0.01, high=10000, unit="m"),
 )

@@ -88,6 +88,19 @@ def add_layer(
 
 
 @kernel
+def _add_pattern(image: Any, pattern: Any, gain: Any, scale: Any, out: Any) -> None:
+    for i in range(image.shape[0]):
+        out[i] = _level(gain * image[i] + scale * pattern[i])
+
+
+def add_pattern(image: Image, pattern: Field, *, gain: float, scale: float) -> Image:
+    """gain·image + scale·pattern, saturated and truncated; `pattern` has the image's shape."""
+    out = np.empty_like(image, order="C")
+    _add_pattern(np.ravel(image), np.ravel(pattern), np.float32(gain), np.float32(scale), out.reshape(-1))
+    return out
+
+
+@kernel
 def _cover(image: Any, layer: Any, colour: Any, out: Any) -> None:
     height, width, channels = image.shape
     for y in range(height):

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Image
+from stormproof.imaging.cpu.colour import grey_of
 from stormproof.imaging.plans import Field
 
 
@@ -46,6 +47,22 @@ def fill_holes(field: Field) -> Field:
     return filled
 
 
+def airlight(image: Image, *, window: int, share: float) -> npt.NDArray[np.float64]:
+    """The colour of the haze in an image, found in its dark channel (He et al. 2009); one value per channel.
+
+    The dark channel is the least value of all channels within a square of `window` pixels. Among the pixels
+    where it is brightest, a `share` of all and those equal to them, the one of median grey is taken.
+    """
+    least = np.ascontiguousarray(image.min(axis=2))
+    dark = cv2.erode(least, np.ones((window, window), np.uint8))
+    count = max(int(share * dark.size), 1)
+    bound = np.partition(dark.ravel(), dark.size - count)[dark.size - count]
+    places = np.flatnonzero(dark.ravel() >= bound)
+    grey = grey_of(image).ravel()[places]
+    middle = places[np.argsort(grey, kind="stable")[(len(places) - 1) // 2]]
+    return np.asarray(image.reshape(-1, image.shape[2])[middle], np.float64)
+
+
 @kernel
 def _fade(image: Any, field: Any, table: Any, scale: Any, colour: Any, out: Any) -> None:
     n = image.shape[1]
@@ -73,9 +90,7 @@ def _fade(image: Any, field: Any, table: Any, scale: Any, colour: Any, out: Any)
                     )
 
 
-def fade(
-    image: Image, field: Field, table: npt.NDArray[np.float32], scale: float, colour: tuple[float, ...]
-) -> Image:
+def fade(image: Image, field: Field, table: npt.NDArray[np.float32], scale: float, colour: Any) -> Image:
     """colour + t·(image − colour), rounded, where t is `table` at field·scale, interpolated linearly."""
     height = image.shape[0]
     out = np.empty_like(image, order="C")

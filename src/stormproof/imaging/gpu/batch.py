@@ -148,7 +148,12 @@ class Batch(NDArrayOperatorsMixin):
 
 
 def as_batch(values: Any) -> Batch:
-    """A batch unchanged; an array of the host as a batch of one, which broadcasts over images."""
+    """A batch unchanged; an array of the host as a batch of one, which broadcasts over images.
+
+    Arrays of the host, one per image, become a batch.
+    """
+    if isinstance(values, PerImage):
+        return Batch(to_device(np.stack(values)))
     return values if isinstance(values, Batch) else Batch(to_device(values)[None])
 
 

@@ -49,11 +49,11 @@ def _number(value: Any, images: int) -> Tensor:
 
 
 def add_layer(
-    image: Batch, layer: Batch, *, gain: Any, scale: Any, offset: Any, colour: tuple[float, ...]
+    image: Batch, layer: Any, *, gain: Any, scale: Any, offset: Any, colour: tuple[float, ...]
 ) -> Batch:
     """gain·image + (scale·layer + offset)·colour, saturated and truncated; `layer` is H×W, colour 0..255."""
     numbers = torch.stack([_number(value, len(image.data)) for value in (gain, scale, offset)], 1)
-    rest = layer.data, numbers, to_device(colour, np.float32), _GUARD
+    rest = as_batch(layer).data, numbers, to_device(colour, np.float32), _GUARD
     return Batch(triton_kernels.run(triton_layers.layered, _layered, image.data, *rest))
 
 
@@ -64,9 +64,15 @@ def _layered(image: Tensor, layer: Tensor, numbers: Tensor, colour: Tensor, guar
     return ((image * gain + light * colour) + guard).clamp(0, 255).to(torch.uint8)
 
 
-def cover(image: Batch, layer: Batch, colour: tuple[float, ...]) -> Batch:
+def add_pattern(image: Batch, pattern: Any, *, gain: float, scale: float) -> Batch:
+    """gain·image + scale·pattern, saturated and truncated; `pattern` has the image's shape."""
+    light = as_batch(pattern).data * float(np.float32(scale))
+    return Batch(_level(image.data * float(np.float32(gain)) + light))
+
+
+def cover(image: Batch, layer: Any, colour: tuple[float, ...]) -> Batch:
     """Paint `colour` (0..255) over the image with opacity `layer` (H×W, 0..1)."""
-    m = layer.data[..., None]
+    m = as_batch(layer).data[..., None]
     return Batch(_level(image.data * (1 - m) + m * to_device(colour, np.float32)))
 
 

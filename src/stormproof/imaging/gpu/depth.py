@@ -9,6 +9,7 @@ import numpy.typing as npt
 import torch
 
 from stormproof.imaging.gpu.batch import Batch
+from stormproof.imaging.gpu.colour import grey_of
 from stormproof.imaging.gpu.hosted import hosted
 from stormproof.imaging.gpu.tensors import resident, taken, to_device
 from stormproof.imaging.plans import Field
@@ -26,14 +27,36 @@ def fill_holes(field: Any) -> Any:
     return hosted("depth", "fill_holes", field)
 
 
-def fade(
-    image: Batch, field: Batch, table: npt.NDArray[np.float32], scale: float, colour: tuple[float, ...]
-) -> Batch:
+def airlight(image: Batch, *, window: int, share: float) -> Batch:
+    """The colour of the haze in an image, found in its dark channel (He et al. 2009); one value per channel.
+
+    The dark channel is the least value of all channels within a square of `window` pixels. Among the pixels
+    where it is brightest, a `share` of all and those equal to them, the one of median grey is taken.
+    """
+    bright = 255 - image.data.amin(3).to(torch.float32)
+    dark = 255 - torch.nn.functional.max_pool2d(bright[:, None], window, 1, window // 2).flatten(1)
+    count = max(int(share * dark.shape[1]), 1)
+    bounds = dark.kthvalue(dark.shape[1] - count + 1, dim=1).values
+    colours = []
+    for pixels, one, grey, bound in zip(
+        image.data, dark, grey_of(image).data.flatten(1), bounds, strict=True
+    ):
+        places = torch.nonzero(one >= bound)[:, 0]
+        middle = places[torch.argsort(grey[places], stable=True)[(len(places) - 1) // 2]]
+        colours.append(pixels.reshape(-1, image.shape[2])[middle])
+    return Batch(torch.stack(colours).to(torch.float64))
+
+
+def fade(image: Batch, field: Batch, table: npt.NDArray[np.float32], scale: float, colour: Any) -> Batch:
     """colour + t·(image − colour), rounded, where t is `table` at field·scale, interpolated linearly."""
     place = (field.data * float(np.float32(scale))).clamp(max=len(table) - 2)
     i = place.to(torch.int32)
     values = resident(table)
     low = taken(values, i)
     share = (low + (place - i) * (taken(values, i + 1) - low))[..., None]
-    haze = to_device(colour, np.float32)
+    haze = (
+        colour.data.to(torch.float32)[:, None, None]
+        if isinstance(colour, Batch)
+        else to_device(colour, np.float32)
+    )
     return Batch((((image.data - haze) * share + haze) + 0.5).to(torch.uint8))

@@ -5,6 +5,7 @@ They need Numba and OpenCV, and wait for the device. The documentation prints `H
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import Any
@@ -19,16 +20,32 @@ from stormproof.imaging.gpu.batch import Batch
 HOSTED = {
     "relief": "OpenCV's edges, distances and equalisation (water drops of `spatter` 1 to 3)",
     "fill_holes": "OpenCV's nearest known depth (depth maps with unknown pixels)",
+    "patterns": "waves, clouds, glints and boards of `imagenet-c-bar`, one image at a time; they are laid "
+    "over the images on the device",
 }
+
+
+def _of_cpu(module: str, name: str) -> Callable[..., Any]:
+    try:
+        function: Callable[..., Any] = getattr(import_module(f"stormproof.imaging.cpu.{module}"), name)
+    except ImportError as error:
+        needed = f"{error.name or 'OpenCV'}, which {name} on the CPU needs,"
+        raise MissingExtra(needed, "pip install numba opencv-python-headless") from error
+    return function
+
+
+def on_host(module: str, name: str) -> Callable[..., Any]:
+    """A function of the CPU set, imported when it is first called; it takes and gives arrays of the host."""
+
+    def call(*args: Any, **options: Any) -> Any:
+        return _of_cpu(module, name)(*args, **options)
+
+    return call
 
 
 def hosted(module: str, name: str, field: Any) -> Any:
     """Apply a primitive of the CPU set to each field of a batch, or to one array of the host."""
-    try:
-        function = getattr(import_module(f"stormproof.imaging.cpu.{module}"), name)
-    except ImportError as error:
-        needed = f"{error.name or 'OpenCV'}, which {name} on the CPU needs,"
-        raise MissingExtra(needed, "pip install numba opencv-python-headless") from error
+    function = _of_cpu(module, name)
     if isinstance(field, np.ndarray):
         return function(field)
     with ThreadPoolExecutor(worker_count(None)) as pool:  # OpenCV releases the GIL
