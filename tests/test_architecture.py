@@ -73,9 +73,9 @@ def test_the_package_offers_its_public_names_and_nothing_else() -> None:
     assert set(stormproof._HOMES) == set(stormproof.__all__)
 
 
-def test_importing_the_package_loads_nothing_heavy() -> None:
+def test_importing_the_package_and_its_command_line_loads_nothing_heavy() -> None:
     heavy = ["torch", "numba", "cv2", "scipy", "numpy", "pyarrow", "transformers", "onnxruntime", "ray"]
-    code = f"import sys, stormproof; print([m for m in {heavy!r} if m in sys.modules])"
+    code = f"import sys, stormproof.cli; print([m for m in {heavy!r} if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
 

@@ -81,11 +81,11 @@ def common(
 def main() -> None:
     """Run the command line; a Stormproof error becomes one line on standard error and exit code 2.
 
-    So does the limit on open files: any part of a program may be the one that meets it.
+    So does the limit on open files, which any part of a program may hit.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a log that cannot hold a character gets a ?
+            stream.reconfigure(errors="replace")  # a character that a log cannot hold becomes ?
     try:
         app()
     except StormproofError as error:
@@ -99,7 +99,7 @@ def main() -> None:
 
 
 def _load_verbs() -> None:
-    """Import every verb's file, which registers it, and the modules in which other packages offer theirs."""
+    """Import every verb's file, which registers it, and the modules in which other packages define verbs."""
     for panel, files in VERBS.items():
         for file in files:
             import_module(f"{__name__}.{file}")
@@ -113,7 +113,7 @@ def _load_verbs() -> None:
 
 
 def _put_into(panel: str) -> None:
-    """Put the verbs that are in no group yet into one."""
+    """Put all verbs that have no group yet into this one."""
     every: list[CommandInfo | TyperInfo] = [*app.registered_commands, *app.registered_groups]
     for verb in every:
         if isinstance(verb.rich_help_panel, DefaultPlaceholder) or verb.rich_help_panel is None:

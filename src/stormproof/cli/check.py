@@ -1,4 +1,4 @@
-"""`stormproof check`: requirements against a run, as a gate."""
+"""`stormproof check`: a gate that checks a run against requirements."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def check(
     as_json: AsJson = False,
     plugin: Plugins = None,
 ) -> None:
-    """Check requirements against a run: pass, fail, or inconclusive where the interval holds the threshold.
+    """Check requirements against a run: pass, fail, or inconclusive if the interval contains the threshold.
 
-    Of several requirements, one fails only where that is unlikely to be chance among all of them.
+    With several requirements, one fails only if that is unlikely to happen by chance among all of them.
 
     Exit code 0 when all pass, 1 when one fails, 3 when the worst is inconclusive, 2 for an error: a
     requirement that cannot be judged is never a pass.

@@ -35,7 +35,7 @@ def printable(text: str) -> str:
 
 
 class SafeConsole(Console):
-    """A console whose terminal no printed name can control, and whose tables cut no word."""
+    """A console in which printed names cannot control the terminal, and tables never cut words."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -59,18 +59,18 @@ def say(line: str) -> None:
 
 
 def note(line: str) -> None:
-    """Print a line about the result, not wrapped either."""
+    """Print a line about the result on standard error, also not wrapped."""
     err.print(line, soft_wrap=True)
 
 
 def warn(line: str) -> None:
-    """Print what may be wrong, with emphasis."""
+    """Print a warning."""
     err.print(Text.assemble(("warning: ", "bold yellow"), line), soft_wrap=True)
 
 
 @cache
 def announce_compiling() -> None:
-    """Report when the first use of a corruption or a metric compiles, which looks like hanging."""
+    """Announce the first compilation of a corruption or metric, which otherwise looks like a hang."""
     from stormproof.core.kernels import on_first_compile
 
     on_first_compile(note)
@@ -92,13 +92,13 @@ def table(title: str, words: Sequence[str], numbers: Sequence[str] = ()) -> Tabl
 
 
 def print_json(content: Any) -> None:
-    """Print JSON; control codes are escaped as JSON escapes them."""
+    """Print JSON, with control codes escaped."""
     text = json.dumps(json_safe(content), indent=1, ensure_ascii=False)
     sys.stdout.write(_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
 
 
 def print_csv(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print CSV with a header; no text can control the terminal or become a formula in a spreadsheet."""
+    """Print CSV with a header, safe against terminal codes and spreadsheet formulas."""
     sys.stdout.write(as_csv(list(rows[0]), [list(row.values()) for row in rows]))
 
 

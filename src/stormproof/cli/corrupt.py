@@ -84,7 +84,7 @@ def corrupt(
     if is_dataset(source):
         if overwrite:
             raise InvalidOption(
-                "--overwrite: a dataset is written to a new folder, or continued in one that was begun."
+                "--overwrite: a dataset is written to a new folder, or continued in an unfinished one."
             )
         if device is not None:
             raise InvalidOption(
@@ -104,14 +104,14 @@ def corrupt(
 
 
 def _warn_of_moved(conditions: tuple[Condition, ...]) -> None:
-    """Images alone have no labels that could be moved."""
+    """Warn about conditions that move objects: images alone have no annotations to move with them."""
     from stormproof.corruptions import find
 
     moving = [str(c) for c in conditions if c.corruption and find(c.corruption).moves_labels(c)]
     if moving:
         console.warn(
             f"{', '.join(moving)} moves objects: annotations of these images will not fit the copies. "
-            "Give the dataset, such as coco:FILE,images=DIR, to move them, too."
+            "To move the annotations too, give the dataset, such as coco:FILE,images=DIR."
         )
 
 
@@ -124,7 +124,7 @@ def _dataset(
     suffix: str,
     layout: str | None,
 ) -> None:
-    """Each condition as a dataset: images, and the truth that a run would be scored by."""
+    """Write each condition as a dataset: images, and the truth that a run would be scored against."""
     from stormproof.core.spec import Spec
     from stormproof.datasets import open_dataset
     from stormproof.datasets.image_files import condition_folder
@@ -209,7 +209,7 @@ def _tree(
 
 
 def write_dataset(order: Order, out: Path, workers: int, verb: str) -> None:
-    """Make a derived dataset; failed images are named at the end, with exit code 1."""
+    """Make a derived dataset; list failed images at the end and exit with code 1."""
     from stormproof.datasets import find_writer, open_dataset
     from stormproof.tools.derived import destination_of, make_dataset
 

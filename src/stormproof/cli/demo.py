@@ -117,7 +117,7 @@ def _run(runs: list[RunConfig]) -> None:
 
 
 def answer(found: Mapping[str, Scores]) -> Table:
-    """Clean score, mean score under each suite, and the share of the clean score that is kept overall."""
+    """A table of clean scores, mean scores under each suite, and the share of the clean score kept."""
     images = next(iter(found.values())).images
     title = f"\nThree networks in the storm: {images} scenes of the built-in street, scores in %"
     name = Column("network", no_wrap=True)

@@ -27,8 +27,9 @@ def evidence(
 ) -> None:
     """Write evidence of a test: an in-toto Statement v1 with a test-result predicate, unsigned.
 
-    It names model, dataset, conditions in physical units, seeds, pixels, requirements with estimate, interval
-    and verdict, the environment, and what was not tested. It claims conformity with no standard.
+    It states the model, dataset, conditions in physical units, seeds, pixels, requirements with estimate,
+    interval and verdict, the environment, and what was not tested. It does not claim conformity with any
+    standard.
 
     Examples:
 

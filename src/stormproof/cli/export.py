@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stormproof.cli import app, console
-from stormproof.cli.options import Data, Runs
+from stormproof.cli.options import Data, Plugins, Runs
 from stormproof.core.errors import counted
 
 if TYPE_CHECKING:
@@ -38,14 +38,13 @@ def export(
         bool,
         typer.Option("--truth", help="Write the truth of the images that were run, as COCO annotations."),
     ] = False,
-    plugin: Annotated[
-        list[str] | None, typer.Option(help="A Python file of corruptions that move labels; repeatable.")
-    ] = None,
+    plugin: Plugins = None,
 ) -> None:
     """Write a run's predictions, one file or folder per condition, for other tools.
 
-    COCO results use the dataset's own image and category ids; classes that it does not have are left out.
-    Label maps keep the model's own numbers, named in classes.txt. Both can be run again: results:FOLDER.
+    COCO results use the dataset's own image and category ids; classes that the dataset lacks are left out.
+    Label maps keep the model's own numbers, named in classes.txt. Both can be opened as a model:
+    results:FOLDER.
 
     Examples:
 
@@ -117,7 +116,7 @@ def _category_ids(run: Run) -> list[int] | None:
 
 
 def _export_truth(run: Path, place: Path, data: str | None) -> None:
-    """The truth of the images that were run, and once more for each condition that moves it."""
+    """Write the truth of the images that were run, again for each condition that moves it."""
     from stormproof.corruptions.plugins import declare
     from stormproof.results.run import Run
     from stormproof.results.store.export import export_truth

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
 from stormproof.cli import app, console
-from stormproof.cli.options import complete_datasets, complete_models
+from stormproof.cli.options import AsJson, complete_datasets, complete_models
 from stormproof.core.errors import DatasetError, InvalidOption
-from stormproof.datasets import kinds, open_dataset
-from stormproof.datasets.dataset import Dataset
-from stormproof.datasets.survey import Problem, Survey, check, evenly_spread, problems_of, survey
-from stormproof.results.store.record import RECORD
+
+if TYPE_CHECKING:
+    from stormproof.datasets.dataset import Dataset
+    from stormproof.datasets.survey import Problem, Survey
 
 _GLANCE = 200  # images inspected without --check
 _ROWS = 30  # classes shown on the terminal; --json lists them all
@@ -37,16 +37,16 @@ def inspect(
         ),
     ],
     check_all: Annotated[
-        bool, typer.Option("--check", help="Of a dataset: open every file, and list every problem.")
+        bool, typer.Option("--check", help="For a dataset: open every file and list every problem.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    as_json: AsJson = False,
     data: Annotated[
         str | None,
         typer.Option(help="For a model: predict and draw the first three images of this dataset."),
     ] = None,
     draft: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="For a network file: write its card, as far as it can be guessed."),
+        typer.Option(metavar="FILE", help="For a network file: write a draft of its card."),
     ] = None,
     tune: Annotated[
         bool,
@@ -59,8 +59,8 @@ def inspect(
 ) -> None:
     """Describe a dataset (images, classes, labels, objects, problems), or how a model file will be run.
 
-    For a model, it shows the inputs and outputs on a real image (of the built-in street unless --data names
-    another dataset), and what was guessed and why.
+    For a model, it shows the inputs and outputs on a real image (of the built-in street, unless --data names
+    another dataset), and what it guessed and why.
 
     Without --check, images are not decoded and at most 200 are inspected. Exit code 1 means problems.
 
@@ -74,6 +74,10 @@ def inspect(
 
         stormproof inspect onnx:detector.onnx --data coco:val.json,images=val2017 --tune
     """
+    from stormproof.datasets import kinds, open_dataset
+    from stormproof.datasets.survey import problems_of
+    from stormproof.results.store.record import RECORD
+
     if source.partition(":")[0] not in kinds() and _is_model(source):
         from stormproof.cli.inspect_model import inspect_model
 
@@ -110,6 +114,8 @@ def _is_model(text: str) -> bool:
 
 
 def _look(dataset: Dataset, check_all: bool) -> Survey:
+    from stormproof.datasets.survey import check, evenly_spread, survey
+
     indices = range(len(dataset)) if check_all else evenly_spread(len(dataset), _GLANCE)
     with console.progress("checking" if check_all else "inspecting", len(indices)) as progress:
         if check_all:

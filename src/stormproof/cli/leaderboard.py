@@ -30,11 +30,11 @@ def build(
         bool,
         typer.Option(
             "--trust-verification",
-            help="Show the badge 're-run' of entries that have it: you ran 'leaderboard verify' on them.",
+            help="Show the badge 're-run' of entries that carry it; you ran 'leaderboard verify' on them.",
         ),
     ] = False,
 ) -> None:
-    """Build a static site from submissions: ranked by mPC, a page per model. Equal files give an equal site.
+    """Build a static site from submissions: ranked by mPC, a page per model. Same files, same site.
 
     A malformed or changed file stops the build and is named; an incomplete grid is shown as incomplete. The
     badge 're-run' is taken from an entry only with --trust-verification: anyone can write it into a file.
@@ -92,7 +92,7 @@ def verify(
     seed: Annotated[int, typer.Option(help="Another seed chooses other conditions.")] = 0,
     enhance: Annotated[list[str] | None, typer.Option(help="Enhancements of the submitted run.")] = None,
     tolerance: Annotated[
-        float, typer.Option(help="Largest difference of scores that still counts as equal.")
+        float, typer.Option(help="The largest difference between scores that still counts as equal.")
     ] = 0.001,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write the entry with the badge 're-run' here.")

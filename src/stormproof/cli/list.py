@@ -13,6 +13,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from stormproof.cli import app, console
+from stormproof.cli.options import AsJson
 
 if TYPE_CHECKING:
     from stormproof.core.spec import Opener
@@ -31,7 +32,7 @@ class What(StrEnum):
 @app.command("list")
 def list_(
     what: Annotated[What, typer.Argument(help="What to list.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List corruptions, suites, benchmarks, built-in models, or the kinds of datasets, models and decoders.
 

@@ -27,7 +27,7 @@ class Images(StrEnum):
 
 
 def complete_conditions(incomplete: str) -> list[str]:
-    """Completes the last item of a list: suites and corruptions, then severities."""
+    """Complete the last item of a list: suites and corruptions, then severities."""
     from stormproof.core.condition import SEVERITIES
     from stormproof.corruptions import SUITES, registered
 
@@ -89,9 +89,9 @@ _COMPLETE: dict[str, Callable[[str], list[str]]] = {
 
 
 def with_settings(config: type[BaseModel]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Gives a verb one flag for each setting of a configuration.
+    """Give a verb one flag for each setting of a configuration.
 
-    The verb takes them as a dictionary, its first parameter; what is not given on the command line is None.
+    The verb takes them as a dictionary, its first parameter; settings not given on the command line are None.
     """
 
     def decorate(verb: Callable[..., None]) -> Callable[..., None]:
@@ -120,7 +120,7 @@ def _flag(name: str, config: type[BaseModel]) -> inspect.Parameter:
     if get_origin(kind) in (tuple, dict):
         kind = list[str]
     elif _is_choice(kind):
-        kind = str  # the configuration says what is wrong with another value, as it does for a file
+        kind = str  # the configuration rejects other values, as it does for a file
     annotation: Any = Annotated[Optional[kind], _option(name, config)]  # noqa: UP045  a value, not a type
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
@@ -187,7 +187,7 @@ Plugins = Annotated[
     typer.Option("--plugin", help="A Python file with corruptions or metrics of your own; repeatable."),
 ]
 Replicates = Annotated[
-    int, typer.Option(help="Random halves of the images that intervals follow from.", min=2)
+    int, typer.Option(help="Random halves of the images that intervals are computed from.", min=2)
 ]
 
 # For verbs about datasets, and about what is made from them.
@@ -208,16 +208,16 @@ ImageFormat = Annotated[
     Images, typer.Option("--format", help="Of the image files: png keeps every pixel; jpg is smaller.")
 ]
 
-# Settings of a run that other verbs take, too.
+# Settings of a run that other verbs also take.
 Conditions = Annotated[list[str] | None, _option("conditions")]
 Limit = Annotated[int | None, _option("limit")]
 Seed = Annotated[int, _option("seed")]
 Workers = Annotated[int, typer.Option("--workers", "-j", help="Worker processes; 0 means one per core.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
 
 def chosen_conditions(conditions: list[str] | None) -> tuple[Condition, ...]:
-    """The conditions that --conditions names: at least one."""
+    """The conditions that --conditions names; at least one is required."""
     from stormproof.corruptions.grammar import read_conditions
 
     if not conditions:

@@ -33,7 +33,7 @@ def stoppable(out: Path) -> Iterator[None]:
         console.fail("Stopped; finished chunks are kept.")
         say_continue()
         raise typer.Exit(130) from None
-    except OutputError as error:  # of all errors, only a full disk may be gone when the command is repeated
+    except OutputError as error:  # the disk was full; other errors would recur when the command is repeated
         console.fail(str(error))
         if out.exists():
             say_continue()
@@ -72,7 +72,7 @@ def list_failures(summary: Summary) -> None:
 
 
 def say_unreadable(summary: Summary, *, allow_missing: bool) -> None:
-    """Count and name the images that could not be read; they do not stop the rest."""
+    """Count and name the images that could not be read; they do not stop the run."""
     names = list(summary.unreadable.values())
     if names:
         said = f"{left_out(len(names))} of every condition: {first_few(names)}."
@@ -83,7 +83,7 @@ def say_unreadable(summary: Summary, *, allow_missing: bool) -> None:
 
 
 def say_findings(findings: Sequence[str], spec: str) -> None:
-    """Warn of what looks wrong in a dataset's annotations: two lines at most."""
+    """Warn about likely errors in a dataset's annotations, in at most two lines."""
     for finding in findings[:1]:
         console.warn(finding)
     if findings:
@@ -92,7 +92,7 @@ def say_findings(findings: Sequence[str], spec: str) -> None:
 
 
 def left_out(images: int) -> str:
-    """The sentence about images without a prediction under any condition."""
+    """The beginning of a sentence about images that have no prediction under any condition."""
     return f"{counted(images, 'image')} could not be read and {'is' if images == 1 else 'are'} left out"
 
 
@@ -101,7 +101,7 @@ def say_continue() -> None:
 
 
 def say_scored_on(run: Run) -> int:
-    """How many images the scores of a run are of; warns of those left out, and where they are too few."""
+    """The number of images that a run is scored on; warns about images left out, and if there are too few."""
     from stormproof.results.tables import few_images
 
     images = len(run.readable)

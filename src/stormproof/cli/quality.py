@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stormproof.cli import app, console
-from stormproof.cli.options import Conditions, Limit, Opened, Seed, Workers, chosen_conditions
+from stormproof.cli.options import AsJson, Conditions, Limit, Opened, Seed, Workers, chosen_conditions
 from stormproof.core.errors import InvalidOption, counted
 from stormproof.core.processes import worker_count
 
@@ -30,18 +30,19 @@ def quality(
         typer.Option(help="Other measures, separated by commas: gradient_ssim,colour_wasserstein …"),
     ] = None,
     by_size: Annotated[
-        bool, typer.Option("--by-size", help="Also for small, medium and large objects; requires --measure.")
+        bool,
+        typer.Option("--by-size", help="Also measure small, medium and large objects; requires --measure."),
     ] = False,
     limit: Limit = None,
     seed: Seed = 0,
     workers: Workers = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: AsJson = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV instead of a table.")] = False,
 ) -> None:
     """Measure image quality under each condition: RMSE, SNR, SSIM, VIF and IFC, as means over images.
 
     The numbers depend on the seed and on each image's id, not on the number of workers. An image that a
-    condition leaves unchanged has no finite SNR or IFC, and does not count in these two means.
+    condition leaves unchanged has no finite SNR or IFC and is left out of these two means.
 
     Examples:
 
@@ -91,7 +92,7 @@ def quality(
 def _measured(
     spec: str, conditions: tuple[Condition, ...], limit: int | None, seed: int, workers: int, how: Any
 ) -> list[Any]:
-    """The measures `how` computes for each image."""
+    """The measures that `how` computes for each image."""
     from stormproof.datasets import open_dataset
     from stormproof.tools.quality_table import measure
 

@@ -1,4 +1,4 @@
-"""`stormproof report`: one page that answers, from runs or published tables."""
+"""`stormproof report`: one web page about runs or published tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STEPS = 3  # after scoring each run: drawing, looking for the worst images, mak
 def report(
     runs: Sources,
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The page; its numbers go beside it as .json.")
+        Path, typer.Option("--out", "-o", help="The page; its numbers are written beside it as .json.")
     ] = Path("report.html"),
     measure: Measure = None,
     reference: Reference = None,
@@ -27,7 +27,7 @@ def report(
         int, typer.Option(help="Images in the browser, each under every condition; 0 for none.")
     ] = 4,
     budget: Annotated[
-        float, typer.Option(help="MB that the page may take; images beyond are left out.")
+        float, typer.Option(help="The largest size of the page in MB; images beyond it are left out.")
     ] = 15.0,
     by: Annotated[
         str | None,
@@ -40,9 +40,10 @@ def report(
 ) -> None:
     """Write one self-contained web page about one or more runs.
 
-    It opens by double click, needs no network, and shows what hurts most, the whole grid, curves, classes,
-    the papers' figures that the runs allow, and the images themselves, made again from run and dataset.
-    Runs that were not scored yet are scored first. Tags ('stormproof run --tag backbone=r50') group models.
+    It opens with a double click, needs no network, and shows what hurts most, the whole grid, curves,
+    classes, the papers' figures that the runs allow, and the images themselves, made again from run and
+    dataset. Runs that have not been scored yet are scored first. Tags ('stormproof run --tag backbone=r50')
+    group models.
 
     Examples:
 

@@ -28,7 +28,7 @@ def run(
 ) -> None:
     """Run a model on a dataset, clean and under every condition, and keep its predictions.
 
-    You can stop it at any time: the same command continues it. The rows do not depend on how often it was
+    You can stop it at any time: the same command continues it. The results do not depend on how often it was
     stopped, nor on workers, batch size or engine. 'stormproof score' turns the folder into scores.
 
     Examples:
@@ -63,17 +63,13 @@ def run(
     plan = make_plan(made)
     if dry_run:
         _print_plan(plan)
-    else:
-        _run(plan)
-
-
-def _run(plan: Plan) -> None:
+        return
     _announce(plan)
     _report(plan, _execute(plan))
 
 
 def _announce(plan: Plan) -> None:
-    """How the model is run, and what looks wrong in the labels or in its first predictions."""
+    """Print how the model is run, and what looks wrong in the labels or in its first predictions."""
     from stormproof.engine.plan import label_findings
 
     console.note(plan.model_description)
@@ -137,7 +133,7 @@ def _report(plan: Plan, summary: Summary) -> None:
 
 
 def _print_classes(plan: Plan) -> None:
-    """The classes that will be scored, where the names of the model and of the dataset do not all match."""
+    """Print which classes will be scored, if the names of the model and of the dataset do not all match."""
     from stormproof.models.classes import class_lines, match_classes
 
     model, dataset = plan.record.model, plan.record.dataset
@@ -148,7 +144,6 @@ def _print_classes(plan: Plan) -> None:
 
 
 def _print_plan(plan: Plan) -> None:
-    """The plan and its size."""
     from stormproof.engine.plan import survey
     from stormproof.results.store.record import RECORD, may_claim
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def run_many(settings: Mapping[str, Any], source: str, *, dry_run: bool) -> None:
-    """Plan, and unless it is a dry run execute, every run that the settings describe."""
+    """Plan every run that the settings describe and, unless this is a dry run, execute it."""
     from stormproof.core.files import make_folder
     from stormproof.corruptions.plugins import load_plugins
     from stormproof.engine.executors import executor_for
@@ -89,7 +89,6 @@ def _check_expected(outcome: Outcome) -> None:
 
 
 def _print_plan(runs: list[RunConfig]) -> None:
-    """The plan and its size; models are opened when it runs."""
     from stormproof.engine.plan import size_of
 
     title = f"{len(runs)} runs; models are opened when they run"

@@ -1,4 +1,4 @@
-"""`stormproof score`: the numbers that follow from a run."""
+"""`stormproof score`: the scores of a run."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def score(
     ] = None,
     classes: Annotated[
         str | None,
-        typer.Option(help="Classes to score, e.g. person,car, or all. Default: those the model knows."),
+        typer.Option(help="Classes to score, e.g. person,car, or all. Default: those that the model knows."),
     ] = None,
     interval: Annotated[
         bool, typer.Option("--interval", help="Add 95 % intervals for new images like these.")
     ] = False,
     replicates: Replicates = 200,
     partial: Annotated[
-        bool, typer.Option("--partial", help="Score the conditions that are complete; no means.")
+        bool, typer.Option("--partial", help="Score only complete conditions, without means.")
     ] = False,
     min_score: Annotated[float, typer.Option(help="E and flaws: ignore boxes scored below this.")] = 0.4,
     matching: Annotated[
@@ -79,11 +79,11 @@ def score(
 ) -> None:
     """Score a run with every measure that fits its task, and keep the scores in its folder.
 
-    P is the clean score, mPC its mean under the corruptions of a benchmark or suite, rPC their ratio; over
-    any other conditions there is a mean, and no mPC. Scores are over the classes that model and dataset
-    share, unless --classes names some. An incomplete grid is refused
-    and what is missing is named; --partial scores what is there. --interval says how sure each number is for
-    new images like these. A run made with --precision gives an estimate, which is marked as one.
+    P is the clean score, mPC its mean under the corruptions of a benchmark or suite, rPC their ratio. The
+    mean over any other conditions is not called mPC. Scores cover the classes that the model and the dataset
+    share, unless --classes names others. An incomplete grid is refused, with a list of what is missing;
+    --partial scores what is there. --interval says how sure each number is for new images like these. A run
+    made with --precision gives an estimate, which is marked as one.
 
     Examples:
 
@@ -183,8 +183,8 @@ def _show(scores: Scores) -> None:
     clean = scores.score(scores.headline)
     if clean < _NEAR_ZERO and measures()[scores.headline].higher:
         console.warn(
-            f"the clean {scores.headline} is {clean:.2%}: most likely the network is fed or read in a wrong "
-            "way; 'stormproof inspect MODEL --data DATA' shows how it is read."
+            f"the clean {scores.headline} is {clean:.2%}: most likely the network's input or output is "
+            "misinterpreted; 'stormproof inspect MODEL --data DATA' shows how it is read."
         )
     if scores.missing:
         console.note(f"Incomplete, so without aggregates: {first_few(scores.missing)}")

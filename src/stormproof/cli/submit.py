@@ -25,7 +25,7 @@ def submit(
 ) -> None:
     """Write a run's grid as one JSON file for a leaderboard: numbers, provenance, a hash of the predictions.
 
-    The file names no folder and no machine. A run that lacks images gives an entry marked as incomplete.
+    The file does not name any folder or machine. A run that lacks images becomes an entry marked incomplete.
 
     Example:
 

@@ -39,7 +39,7 @@ def trainset(
 ) -> None:
     """Write a training set that a trainer can use directly.
 
-    standard is the dataset unchanged; stylized has every image in the style of another; combined has both
+    standard is the unchanged dataset; stylized has every image in the style of another; combined has both
     (michaelis 2019); corrupted has every image clean and under one condition (kamann 2020, section 6).
 
     Examples:

@@ -1,4 +1,4 @@
-"""`stormproof verify`: whether a run, or a folder of copies, is what was written."""
+"""`stormproof verify`: check that a run, or a folder of copies, is as it was written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from stormproof.cli import app, console
-from stormproof.cli.options import Against
+from stormproof.cli.options import Against, Data
 from stormproof.core.errors import InvalidOption, counted
 
 
@@ -17,7 +17,7 @@ def verify(
     folder: Annotated[
         Path, typer.Argument(metavar="FOLDER", help="What 'stormproof run' or 'stormproof corrupt' wrote.")
     ],
-    data: Annotated[str | None, typer.Option(help="The dataset of a run, if it has moved since.")] = None,
+    data: Data = None,
     no_data: Annotated[
         bool,
         typer.Option(
@@ -35,8 +35,8 @@ def verify(
     """Check every part of a run, or every file of a manifest.
 
     For a run: its record, the seal and the cells of every part, the range of every value, and the names and
-    contents of the images. For copies: the SHA-256 of every file. For evidence: the predictions, the baseline
-    and the number of replicates are those of the run, and every verdict is made again from them.
+    contents of the images. For copies: the SHA-256 of every file. For evidence: that it names the run's
+    predictions, baseline and number of replicates, and that every verdict follows from them again.
 
     Examples:
 
@@ -55,7 +55,9 @@ def verify(
         _verify_copies(folder)
         return
     if evidence is not None and no_data:
-        raise InvalidOption("--no-data: verdicts of evidence are made again, which needs the dataset.")
+        raise InvalidOption(
+            "--no-data: checking evidence computes its verdicts again, which needs the dataset."
+        )
     bad = [name for name, run in runs_in([folder]).items() if not _verify_run(run, data, no_data)]
     if bad:
         raise typer.Exit(1)
@@ -75,7 +77,7 @@ def _verify_evidence(
         console.fail(f"{evidence}: {problem}")
     if found:
         raise typer.Exit(1)
-    console.say(f"{evidence}: everything that it states follows from {folder}.")
+    console.say(f"{evidence}: everything it states follows from {folder}.")
 
 
 def _verify_run(run: Path, data: str | None, no_data: bool) -> bool:
