@@ -39,9 +39,9 @@ def conditions(text: str) -> tuple[str, ...]:
 
 
 MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
-    "dataset for model": (model("DATA"), "exchanged?"),
+    "dataset for model": (model("DATA"), "swapped?"),
     "model for dataset": (data("onnx:a.onnx"), "onnx: is a kind of model"),
-    "script for dataset": (data("mine.py:f"), "were --model and --data exchanged?"),
+    "script for dataset": (data("mine.py:f"), "were --model and --data swapped?"),
     "file without kind": (data("coco/instances.json"), "write coco:coco/instances.json"),
     "folder without kind": (data("coco/images"), "write images:coco/images"),
     "network without kind": (model("a.onnx"), "write onnx:a.onnx"),

@@ -91,7 +91,7 @@ def test_textures_exchanged_while_a_run_is_going_on_stop_it(configure: Configure
 
         def ended(self, summary: object) -> None: ...
 
-    with pytest.raises(StoreError, match="ice changed while the run was going on"):
+    with pytest.raises(StoreError, match="ice changed during the run"):
         run(config, [Thief()])
     assert len(list((Path(config.out) / "parts").iterdir())) == 1
     refused(config, "the content of .*ice was")

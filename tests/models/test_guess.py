@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stormproof.core.errors import ModelError
-from stormproof.models.guess import Graph, Tensor, guess_card, several_at_once
+from stormproof.models.guess import Graph, Tensor, batch_problem, guess_card
 
 F, N = "float32", "int64"
 
@@ -216,8 +216,8 @@ def test_how_detr_is_normalised() -> None:
 
 def test_a_network_for_a_fixed_number_of_images_is_told() -> None:
     several = Graph((Tensor("x", (10, 3, 32, 32), F),), (Tensor("y", (10, 1, 8, 8), F),))
-    assert several_at_once(several).startswith("it takes 10 images at once; export it for 1")
-    assert not several_at_once(CASES["yolox"][0])
+    assert batch_problem(several).startswith("it takes 10 images at once; export it for 1")
+    assert not batch_problem(CASES["yolox"][0])
 
 
 def test_the_image_among_several_inputs() -> None:

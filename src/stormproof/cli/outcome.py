@@ -48,7 +48,7 @@ def require_success(summary: Summary, *, allow_missing: bool) -> None:
     """End the command if cells failed, or if images could not be read and that is not allowed."""
     if summary.failed:
         list_failures(summary)
-        if summary.may_pass:
+        if summary.retry_may_help:
             say_continue()
         raise typer.Exit(1)
     say_unreadable(summary, allow_missing=allow_missing)
@@ -67,7 +67,11 @@ def list_failures(summary: Summary) -> None:
         console.note(f"… and {len(causes) - _CAUSES} more, in the folder 'failures'.")
     console.fail(
         f"{counted(len(summary.failed), 'cell')} failed; {summary.done.total()} were done and are kept."
-        + ("" if summary.may_pass else " Remove the cause; the same command then runs only the failed ones.")
+        + (
+            ""
+            if summary.retry_may_help
+            else " Remove the cause; the same command then runs only the failed ones."
+        )
     )
 
 

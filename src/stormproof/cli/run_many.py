@@ -66,7 +66,7 @@ def _report(outcomes: list[Outcome], out: str) -> None:
     bad = [outcome for outcome in outcomes if not outcome.complete]
     console.say(f"{out}: {len(outcomes) - len(bad)} of {len(outcomes)} models are done.")
     console.say(f"Score them with: stormproof score {out}")
-    if any(outcome.summary is not None and outcome.summary.may_pass for outcome in bad):
+    if any(outcome.summary is not None and outcome.summary.retry_may_help for outcome in bad):
         say_continue()
     if bad:
         raise typer.Exit(1)

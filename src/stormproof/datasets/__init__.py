@@ -29,7 +29,7 @@ _MEMBERS = (
 
 
 def kinds() -> dict[str, Opener]:
-    """The kinds of datasets: the built-in readers, then those that leaves and other packages offer in the
+    """The kinds of datasets: the built-in readers, then those that leaves and other packages register in the
     entry point group `stormproof.datasets`."""
     return with_plugins(READERS, "stormproof.datasets")
 
@@ -76,7 +76,7 @@ def open_dataset(text: str) -> Dataset:
     return cast(Dataset, dataset)
 
 
-# What tells a folder's format, and the kind that reads it.
+# Entries that reveal a folder's format, and the kind that reads it.
 _MARKS = {
     "JPEGImages": "voc", "Annotations": "voc", "leftImg8bit": "cityscapes", "image_2": "kitti",
     "training/image_2": "kitti", "testannot": "camvid", "valannot": "camvid", "data.yaml": "yolo",
@@ -85,7 +85,7 @@ _SUFFIXES = {".json": "coco", ".yaml": "yolo", ".yml": "yolo", ".tar": "tar"}
 
 
 def _refuse_bare_path(text: str) -> None:
-    """`val.json` and `val2017` name a file or folder but no kind; the error suggests the likely one."""
+    """Refuse `val.json` or `val2017`, which name a file or folder but no kind; suggest the likely kind."""
     main, comma, rest = text.strip().partition(",")
     if ":" in main.removeprefix("C:"):
         return
@@ -132,6 +132,6 @@ def _attribute_opener(found: Any) -> Callable[..., Any]:
 
 
 def missing_members(dataset: object) -> list[str]:
-    """The members of a Dataset that an object does not have. None is evaluated: a fingerprint takes time."""
+    """The members of `Dataset` that an object lacks. None is evaluated: a fingerprint takes time."""
     nothing = object()
     return [name for name in _MEMBERS if inspect.getattr_static(dataset, name, nothing) is nothing]

@@ -1,9 +1,9 @@
-"""What is wrong with annotations that open without an error: pure functions over facts about labelled images.
+"""Checks for errors in annotations that open without one: pure functions over facts about labelled images.
 
 A test on broken labels certifies nothing, and scores alone do not tell a wrong box from a weak network. Each
-check looks at all images that were inspected together, and yields what a person should know. `Level` says
-how sure it is: a problem is almost certainly an error in the files, a warning may be intended, a note
-describes. Rare defects are notes: large public datasets have a few of each kind.
+check sees all inspected images together and yields findings. `Level` says how sure it is: a problem is almost
+certainly an error in the files, a warning may be intended, a note describes. Rare defects are notes: large
+public datasets have a few of each kind.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PIXEL = 1.0  # tolerance: formats that count from 1, or round, may exceed the e
 _FEW = 5  # boxes below which no pattern is looked for
 _MANY = 50  # objects from which an absent class is remarkable
 _TURNS = {2: "mirrored", 3: "180°", 4: "mirrored", 5: "90°", 6: "90°", 7: "270°", 8: "270°"}
-_TURNED = (5, 6, 7, 8)  # orientations that exchange height and width
+_SIDEWAYS = (5, 6, 7, 8)  # orientations that exchange height and width
 
 
 class Level(StrEnum):
@@ -47,7 +47,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImageFacts:
-    """What the checks know of one image. `size` is the one that its labels refer to.
+    """What the checks know about one image. `size` is the one that its labels refer to.
 
     `stray` marks objects whose mask lies outside their box or has no pixels. `pixels` counts those of each
     semantic class. `stored` is the size in the image's file and `orientation` its EXIF tag (1: upright),
@@ -102,10 +102,6 @@ class Inspected:
         """How many objects of each label count."""
         return Counter(int(label) for image in self.images for label in image.labels[~image.excused])
 
-    @property
-    def stray(self) -> Bools:
-        return np.concatenate([image.stray[~image.excused] for image in self.images])
-
     def example(self, wrong: Bools) -> str:
         """The first box of those marked, with its image."""
         first = int(np.flatnonzero(wrong)[0])
@@ -113,8 +109,8 @@ class Inspected:
         return f"the first: image {self.owners[first]!r}, box ({box})"
 
 
-def mask_facts(truth: Truth) -> Bools:
-    """For each object, whether its mask has no pixels or lies for a tenth or more outside its box."""
+def stray_masks(truth: Truth) -> Bools:
+    """For each object, whether its mask is empty or has more than a tenth of its pixels outside the box."""
     objects = truth.instances
     if objects is None or objects.masks is None:
         return np.zeros(0 if objects is None else len(objects), bool)
@@ -135,8 +131,8 @@ def check_annotations(seen: Inspected) -> list[Finding]:
     return sorted(found, key=lambda finding: order.index(finding.level))
 
 
-def _level(count: int, total: int, often: Level = Level.problem) -> Level:
-    return often if count > _RARE * total else Level.note
+def _level(count: int, total: int) -> Level:
+    return Level.problem if count > _RARE * total else Level.note
 
 
 def _of(count: int, total: int, nouns: str) -> str:
@@ -144,7 +140,7 @@ def _of(count: int, total: int, nouns: str) -> str:
 
 
 def _truth(seen: Inspected) -> Iterator[Finding]:
-    """Labels that hold nothing to score."""
+    """Labels without anything to score."""
     labelled = [image for image in seen.images if image.labelled]
     if not labelled or not seen.classes:
         return
@@ -194,7 +190,7 @@ def _fit(boxes: Floats, limits: Floats) -> Bools:
     return np.asarray(inside & (high >= low).all(axis=1))
 
 
-# What a file may hold in place of what its format wants, and the corners that then were meant.
+# What a file may contain instead of what its format requires, and the corners that were then meant.
 _MISREAD: dict[str, Callable[[Floats, Floats], tuple[Floats, Floats]]] = {
     "corners (x1 y1 x2 y2) where the format wants a width and height": lambda low, side: (low, side),
     "corners (x1 y1 x2 y2) where the format wants a centre, width and height": lambda low, side: (
@@ -211,7 +207,7 @@ _MISREAD: dict[str, Callable[[Floats, Floats], tuple[Floats, Floats]]] = {
 
 
 def _past(seen: Inspected) -> Iterator[Finding]:
-    """Boxes that reach past their image: with the misreading that explains them, if there is one."""
+    """Boxes that reach past their image, with the misreading that explains them if there is one."""
     if not len(seen.boxes) or _fractions(seen):
         return
     low, side = seen.boxes[:, :2], seen.boxes[:, 2:] - seen.boxes[:, :2]
@@ -293,7 +289,7 @@ def _twice(seen: Inspected) -> Iterator[Finding]:
 
 def _masks(seen: Inspected) -> Iterator[Finding]:
     """Masks without pixels, or outside their boxes."""
-    stray = seen.stray if seen.images else np.zeros(0, bool)
+    stray = np.concatenate([np.zeros(0, bool), *(image.stray[~image.excused] for image in seen.images)])
     if stray.any() and not _fractions(seen):
         count, total = int(stray.sum()), len(stray)
         what = f"{count} of {total} masks are empty or lie outside their box ({seen.example(stray)})."
@@ -340,7 +336,7 @@ def _maps(seen: Inspected) -> Iterator[Finding]:
 
 
 def _sizes(seen: Inspected) -> Iterator[Finding]:
-    """Image files of another size than their annotation states."""
+    """Image files whose size differs from the annotation."""
     both = [image for image in seen.images if image.stored and image.stated]
     wrong = [image for image in both if image.stated != _read_size(image)]
     if not wrong:
@@ -350,7 +346,7 @@ def _sizes(seen: Inspected) -> Iterator[Finding]:
     assert first.stored is not None
     shown = "{1}×{0} in the annotation, {3}×{2} in the file".format(*first.stated, *first.stored)
     fix = "the labels belong to other images, or to resized ones"
-    if all(image.stated == image.stored and image.orientation in _TURNED for image in wrong):
+    if all(image.stated == image.stored and image.orientation in _SIDEWAYS for image in wrong):
         fix = "they carry an orientation tag and were labelled before rotation: leave out exif=apply"
     elif all(image.stated == _turned(image) for image in wrong):
         fix = "they carry an orientation tag and were labelled after rotation: add exif=apply"
@@ -382,14 +378,14 @@ def _orientation(seen: Inspected) -> Iterator[Finding]:
     else:
         fix = (
             "and nothing in the files says which way their labels were drawn; state it: exif=apply (as "
-            "viewers show the image) or exif=ignore (as it is stored, which is what is done now)"
+            "viewers show the image) or exif=ignore (as it is stored, the default)"
         )
     yield Finding(_level(len(tagged), len(seen.images)), f"{what}, {fix}.")
 
 
 def _turned(image: ImageFacts) -> Size | None:
-    """The size of an image file after rotation by its tag, where that changes it."""
-    swaps = image.stored is not None and image.orientation in _TURNED and image.stored[0] != image.stored[1]
+    """The size of an image file after rotation by its tag, if the rotation changes it."""
+    swaps = image.orientation in _SIDEWAYS and image.stored and image.stored[0] != image.stored[1]
     return image.stored[::-1] if swaps and image.stored else None
 
 
@@ -398,7 +394,7 @@ def _read_size(image: ImageFacts) -> Size | None:
 
 
 def _decided(image: ImageFacts) -> bool:
-    """Whether the size in the annotation tells which way the labels were drawn."""
+    """Whether the size in the annotation shows which way the labels were drawn."""
     return image.stated is not None and _turned(image) is not None
 
 

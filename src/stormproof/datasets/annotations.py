@@ -1,4 +1,4 @@
-"""What readers share: pairing annotation files with images, checking names and records, label maps."""
+"""Shared by all readers: pairing annotation files with images, checking names and records, label maps."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def by_stem(paths: Iterable[Path], endings: Sequence[str] = ()) -> dict[str, Pat
 def paired(
     images: Mapping[str, Path], labels: Mapping[str, Path], where: Path
 ) -> tuple[tuple[str, ...], tuple[Path, ...], tuple[Path, ...]]:
-    """Sorted names with their images and label files; an image without labels is an error, or the reverse."""
+    """Sorted names with their images and label files; images without labels, and the reverse, are errors."""
     problems = [DatasetError(images[name], "has no label file.") for name in images.keys() - labels.keys()]
     problems += [DatasetError(labels[name], "has no image.") for name in labels.keys() - images.keys()]
     raise_all(sorted(problems, key=str))
@@ -166,7 +166,7 @@ def is_coco_box(box: object) -> bool:
 
 
 def flagged_fraction(flag: object) -> float:
-    """The fraction that a flag such as `occluded` stands for: 0 if it is false, else unknown (NaN)."""
+    """The fraction that a flag such as `occluded` implies: 0 if it is false, else NaN (unknown)."""
     return 0.0 if flag is False else nan
 
 
@@ -179,8 +179,8 @@ def identifier(record: object, key: str, file: object, where: str) -> int | str:
 
 
 def checked_size(height: object, width: object, file: object, where: str = "") -> tuple[int, int]:
-    """The height and width that a file states for an image. Too many pixels are refused, since masks of that
-    size would be allocated."""
+    """The height and width that a file states for an image. Huge sizes are refused, since masks of that size
+    would be allocated."""
     if type(height) is not int or type(width) is not int or min(height, width) < 1:
         problem = f"height and width are {(height, width)!r:.80}; they must be whole numbers > 0."
         raise DatasetError(file, problem, where)

@@ -36,7 +36,7 @@ CLASSES = (
     "pedestrian", "rider", "car", "truck", "bus", "train", "motorcycle", "bicycle", "traffic light",
     "traffic sign",
 )  # fmt: skip
-# Names of the 2018 release; and categories that the benchmark excuses, with the class they would count as.
+# Names of the 2018 release, and the categories that the benchmark ignores, with the class they belong to.
 RENAMED = {"person": "pedestrian", "bike": "bicycle", "motor": "motorcycle"}
 EXCUSED = {"other person": "pedestrian", "other vehicle": "car", "trailer": "truck"}
 

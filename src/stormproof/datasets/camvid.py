@@ -1,4 +1,4 @@
-"""CamVid street scenes: 11 classes and a void, in the SegNet layout or in folders `images` and `labels`."""
+"""CamVid street scenes: 11 classes and void, in the SegNet layout or in folders `images` and `labels`."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ from stormproof.datasets.writing import Destination, Record, Writer, lacks_maps,
 
 
 class Label(NamedTuple):
-    """A row of the Cityscapes label table; ids are −1 and train ids 255 where a label has none."""
+    """A row of the Cityscapes label table; a label without an id has −1, one without a train id 255."""
 
     name: str
     id: int
@@ -235,7 +235,7 @@ def _polygon_size(content: object, file: Path) -> tuple[int, int]:
     return checked_size(*size, file, "imgHeight, imgWidth")
 
 
-CITY = "stormproof"  # for frames that belong to no city
+CITY = "stormproof"  # for frames without a city
 _FRAME = re.compile(r"[^_]+_\d{6}_\d{6}", re.ASCII)  # city, sequence and frame number
 
 
@@ -285,7 +285,7 @@ def id_map(sample: Sample, classes: Sequence[str], semantic_classes: Sequence[st
 
 
 def _is_caravan(objects: Instances, k: int) -> bool:
-    """Whether an object excuses every class, as `_instances` says of caravans and trailers."""
+    """Whether an object excuses every class, as caravans and trailers do (see `_instances`)."""
     number = int(objects.ids[k])
     label = BY_ID.get(number // 1000 or number)
     excuses = label is not None and label.has_instances and label.train_id == IGNORE
@@ -305,7 +305,7 @@ def coloured(ids: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
 
 
 def _polygons(ids: npt.NDArray[np.uint16]) -> Record:
-    """Outlines of all regions, the largest first: what lies in the hole of a region is drawn after it."""
+    """Outlines of all regions, the largest first, so that regions inside a hole are drawn after it."""
     found = []
     for value in np.unique(ids).tolist():
         label = BY_ID[value // 1000 if value >= 1000 else value]
@@ -335,7 +335,7 @@ def _drops(destination: Destination) -> str:
 
 
 def _spec(destination: Destination) -> Spec:
-    # Only a dataset read with the option has caravans to write, so the copy says what the original said.
+    # Only a dataset read with the option has caravans to write, so the copy has the same truth.
     return Spec("cityscapes", str(destination.root), {"split": destination.split, "excuse_caravans": "true"})
 
 

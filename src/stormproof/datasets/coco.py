@@ -37,7 +37,7 @@ from stormproof.datasets.image_files import image_path
 from stormproof.datasets.writing import Destination, Record, Writer
 
 _NUMBERS: set[type] = {int, float}
-# The types that a sound annotation has: its own, and those of id, image_id, category_id, bbox and area.
+# The types in a valid annotation: its own, and those of id, image_id, category_id, bbox and area.
 _KINDS: tuple[set[type], ...] = ({dict}, {int}, {int, str}, {int, str}, {list}, _NUMBERS)
 
 
@@ -178,7 +178,7 @@ def _problems(
     annotations: list[Any], images: Mapping[Any, int], labels: Mapping[Any, int], path: Path
 ) -> list[DatasetError]:
     """All errors of the annotations, except for those of masks."""
-    if _all_sound(annotations, images, labels):
+    if _all_valid(annotations, images, labels):
         return []
     found: list[DatasetError] = []
     seen: set[Any] = set()
@@ -191,8 +191,8 @@ def _problems(
     return found
 
 
-def _all_sound(annotations: list[Any], images: Mapping[Any, int], labels: Mapping[Any, int]) -> bool:
-    """Whether no annotation has an error; checking all at once saves seconds for a million rows."""
+def _all_valid(annotations: list[Any], images: Mapping[Any, int], labels: Mapping[Any, int]) -> bool:
+    """Whether all annotations are valid; checking them together saves seconds for a million rows."""
     try:
         ids, owners, categories, boxes = (
             [row[key] for row in annotations] for key in ("id", "image_id", "category_id", "bbox")
@@ -277,7 +277,7 @@ def _fill_area(stated: Floats, sides: Floats, masks: tuple[RLE, ...] | None) -> 
     return np.where(np.isnan(stated), own, stated)
 
 
-def category_ids(dataset: Dataset) -> tuple[int, ...]:
+def category_ids(dataset: Dataset | Destination) -> tuple[int, ...]:
     """The number of each class in COCO files: the dataset's own numbers, or 1, 2, 3 … if it has none."""
     own: tuple[int, ...] = tuple(getattr(dataset, "category_ids", ()))
     return own or tuple(range(1, len(dataset.classes) + 1))
@@ -312,11 +312,7 @@ def write_truth(path: Path, dataset: Dataset, indices: Iterable[int], truths: It
 def _write(destination: Destination, name: str, sample: Sample) -> tuple[Path, Record]:
     path = destination.write_image(destination.split, name, sample.image)
     size = (sample.image.shape[0], sample.image.shape[1])
-    return path, _record(sample.id, path.name, size, sample.truth.instances, _numbers(destination))
-
-
-def _numbers(destination: Destination) -> tuple[int, ...]:
-    return destination.category_ids or tuple(range(1, len(destination.classes) + 1))
+    return path, _record(sample.id, path.name, size, sample.truth.instances, category_ids(destination))
 
 
 def _record(
@@ -339,14 +335,14 @@ def _annotations(found: Instances, numbers: Sequence[int]) -> Iterator[Record]:
 
 
 def _finish(destination: Destination, records: Sequence[Record]) -> None:
-    """Images keep the numbers of their samples where these are numbers, each used once; else they are
-    counted from 1, since most tools read numbers only."""
+    """Images keep the ids of their samples if these are unique numbers; otherwise they are numbered from 1,
+    since most tools read only numbers."""
     numbers = [image_id(record["id"]) for record in records]
     if not all(isinstance(number, int) for number in numbers) or len({*numbers}) < len(numbers):
         numbers = [*range(1, len(records) + 1)]
     numbered = [{**record, "id": number} for record, number in zip(records, numbers, strict=True)]
     path = destination.path("annotations", f"instances_{destination.split}.json")
-    _write_annotations(path, numbered, destination.classes, _numbers(destination))
+    _write_annotations(path, numbered, destination.classes, category_ids(destination))
 
 
 def _write_annotations(
@@ -354,11 +350,11 @@ def _write_annotations(
 ) -> None:
     images = [{key: value for key, value in record.items() if key != "annotations"} for record in records]
     rows = [{**row, "image_id": record["id"]} for record in records for row in record["annotations"]]
-    # Each number once, and none below 1: pycocotools takes a match with annotation 0 for no match.
+    # Ids must be unique and at least 1: pycocotools treats a match with annotation 0 as no match.
     if len({row["id"] for row in rows}) < len(rows) or any(row["id"] < 1 for row in rows):
         rows = [{**row, "id": k} for k, row in enumerate(rows, 1)]
     content = {
-        "info": {"description": "written by Stormproof"},  # pycocotools wants one
+        "info": {"description": "written by Stormproof"},  # pycocotools requires it
         "images": images,
         "annotations": rows,
         "categories": [{"id": n, "name": name} for n, name in zip(numbers, classes, strict=True)],

@@ -49,12 +49,12 @@ def attach_context(
     right: str | None = None,
     min_confidence: float | None = None,
 ) -> Dataset:
-    """The dataset with context from files, which are found by sample id or image name in the folders given.
+    """Add context from files to a dataset; each folder is searched by sample id or image name.
 
     `depth` contains depth maps (`depth_scale` units per metre), `disparity` disparities (`disparity_scale`
     units per pixel), from which `calib` makes depth, and `right` the right-hand images. Each may also be one
-    file for all samples. `fill_depth=true` gives pixels of unknown depth the nearest known depth.
-    `min_confidence` leaves out samples to whose depth 'stormproof depth' gave a lower mean confidence.
+    file for all samples. `fill_depth=true` gives pixels of unknown depth that of the nearest known pixel.
+    `min_confidence` leaves out samples whose depth, made by 'stormproof depth', has a lower mean confidence.
     """
     if depth is not None and disparity is not None and calib is not None:
         raise InvalidOption("depth, and disparity with calib, both give depth; use one of them.")
@@ -73,31 +73,29 @@ def attach_context(
         disparity_scale=disparity_scale,
         fill_depth=fill_depth,
     )
-    kept = _confident(dataset, depth, min_confidence)
-    return DatasetWithContext(dataset, files, kept, _doubts(dataset, depth, kept))
+    place = None if depth is None else locate(depth, getattr(dataset, "root", None))
+    estimated = DepthFolder(place) if place is not None and (place / JOURNAL).is_file() else None
+    kept = _confident(dataset, estimated, min_confidence)
+    remark = "" if estimated is None else _depth_remark([dataset.ids[i] for i in kept], estimated)
+    return DatasetWithContext(dataset, files, kept, remark)
 
 
-def _confident(dataset: Dataset, depth: str | None, least: float | None) -> tuple[int, ...]:
+def _confident(dataset: Dataset, folder: DepthFolder | None, least: float | None) -> tuple[int, ...]:
     """The indices of the samples whose depth has at least that mean confidence."""
     if least is None:
         return tuple(range(len(dataset)))
-    place = None if depth is None else locate(depth, getattr(dataset, "root", None))
-    if place is None or not (place / JOURNAL).is_file():
+    if folder is None:
         raise InvalidOption(f"min_confidence={least} needs depth=FOLDER, written by 'stormproof depth'.")
-    folder = DepthFolder(place)
     kept = tuple(i for i, name in enumerate(dataset.ids) if folder.mean_confidence(name) >= least)
     if not kept:
-        raise InvalidOption(f"min_confidence={least} leaves no image: in {place} all have less confidence.")
+        raise InvalidOption(
+            f"min_confidence={least} leaves no image: in {folder.folder} all have less confidence."
+        )
     return kept
 
 
-def _doubts(dataset: Dataset, depth: str | None, kept: Sequence[int]) -> str:
-    """Which of the images kept have doubtful depth, if 'stormproof depth' made it; "" if none has."""
-    place = None if depth is None else locate(depth, getattr(dataset, "root", None))
-    if place is None or not (place / JOURNAL).is_file():
-        return ""
-    folder = DepthFolder(place)
-    names = [dataset.ids[i] for i in kept]
+def _depth_remark(names: Sequence[str], folder: DepthFolder) -> str:
+    """A warning about images whose estimated depth is doubtful; empty if there are none."""
     doubtful = [name for name in names if folder.doubtful(name) > MOST_DOUBTFUL]
     if not doubtful:
         return ""
@@ -184,25 +182,22 @@ class ContextFiles:
         return tuple(kind[index] for kind in kinds if kind is not None)
 
     def paths(self) -> list[Path]:
+        """The files beside all samples, each once."""
         kinds = (self.depth, self.disparity, self.calibration, self.right)
-        return list(dict.fromkeys(path for kind in kinds if kind is not None for path in kind))
+        return list(dict.fromkeys(path for kind in kinds for path in kind or ()))
 
 
 @dataclass(frozen=True, eq=False)
 class DatasetWithContext(Wrapper):
     """A dataset whose samples get context from files.
 
-    `kept` are the indices of the samples it keeps; `doubts` says which of them have doubtful depth.
+    `kept` are the indices of the samples it keeps; `depth_remark` says which of them have doubtful depth.
     """
 
     dataset: Dataset
     files: ContextFiles
     kept: tuple[int, ...]
-    doubts: str = ""
-
-    @property
-    def depth_remark(self) -> str:
-        return self.doubts
+    depth_remark: str = ""
 
     @property
     def _inner(self) -> Dataset:
@@ -226,7 +221,7 @@ class DatasetWithContext(Wrapper):
 
     @cached_property
     def fingerprint(self) -> str:
-        """The dataset's own, with the names and sizes of the context files: depth decides how haze looks."""
+        """Covers the dataset's own and names and sizes of context files: depth decides how haze looks."""
         files = [[path.name, path.stat().st_size] for path in self.files.paths()]
         options = [self.files.depth_scale, self.files.disparity_scale, self.files.fill_depth]
         if self._is_subset:

@@ -1,4 +1,4 @@
-"""Datasets: what each must offer, those made of image files, and those made in Python."""
+"""The interface of a dataset, datasets of image files, and datasets made in Python."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class FileDataset:
         return self.labels.truth(range(len(self))[index])
 
     def all_objects(self) -> tuple[Ints, Instances] | None:
-        """The objects of all images, with the index of the image of each; None if that would be no faster."""
+        """The objects of all images, each with its image's index; None if this would not be faster."""
         every = getattr(self.labels, "all_objects", None)
         return None if every is None else every()
 
@@ -114,7 +114,7 @@ class FileDataset:
             if self.rules.exif == "ignore" and stated == image_size(
                 path, rules=replace(self.rules, exif="apply")
             ):
-                problem += " It was labelled as its orientation tag turns it: add exif=apply."
+                problem += " It was labelled after rotation by its orientation tag: add exif=apply."
             raise DatasetError(path, problem, record)
         return image
 

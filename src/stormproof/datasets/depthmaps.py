@@ -183,7 +183,7 @@ class Estimate:
 
     @property
     def mean_confidence(self) -> float:
-        """About the share of the image whose depth was measured, or that lies close to such pixels."""
+        """Roughly the share of the image whose depth was measured, or that lies close to measured pixels."""
         return float(self.confidence.mean())
 
     @property
@@ -193,8 +193,8 @@ class Estimate:
 
 
 class DepthFolder:
-    """A folder of estimated depth: a map in metres as NPY file for each sample, its confidence beside it,
-    and a journal of what each map was made from."""
+    """A folder of estimated depth: for each sample an NPY file in metres and its confidence, and a journal of
+    what each map was made from."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = make_folder(folder)
@@ -207,7 +207,7 @@ class DepthFolder:
         return self.folder / f"{stem_of(sample_id)}.npy"
 
     def holds(self, sample_id: str, key: str) -> bool:
-        """Whether the sample's map exists and was made from what the key stands for."""
+        """Whether the sample's map exists and was made from the inputs that the key identifies."""
         return self._keys.get(sample_id) == key and self.path(sample_id).is_file()
 
     def confidence(self, sample_id: str) -> Map:
@@ -243,7 +243,7 @@ class DepthFolder:
         self._doubtful[sample_id] = doubtful
 
     def _confidence_path(self, sample_id: str) -> Path:
-        # The suffix is not one of depth maps: a dataset that opens the folder must not take it for one.
+        # Depth maps have other suffixes, so a dataset that opens the folder does not read this as one.
         return self.folder / f"{stem_of(sample_id)}.confidence.npz"
 
     def _read_journal(self) -> None:

@@ -1,4 +1,4 @@
-"""The files behind the images of a dataset: their paths, their content in a few bytes, corrupted copies."""
+"""The files behind the images of a dataset: their paths, digests of their content, corrupted copies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def content_of(dataset: Dataset, index: int, image: Image) -> str:
     '12'
     """
     stored = stored_content(dataset, index)
-    return _described(image.tobytes()) + context_content(dataset, index) if stored is None else stored
+    return _size_and_digest(image.tobytes()) + context_content(dataset, index) if stored is None else stored
 
 
 def stored_content(dataset: Dataset, index: int) -> str | None:
@@ -36,21 +36,21 @@ def stored_content(dataset: Dataset, index: int) -> str | None:
     try:
         if source is None:
             return None
-        own = file_content(source) if isinstance(source, Path) else _described(source.read())
+        own = file_content(source) if isinstance(source, Path) else _size_and_digest(source.read())
         return own + context_content(dataset, index)
     except DatasetError:
         return None
 
 
 def context_content(dataset: Dataset, index: int) -> str:
-    """The part of an image's content that is about the files behind its context; empty if there are none."""
+    """Size and digest of the files behind an image's context, after a +; empty if there are none."""
     files = getattr(dataset, "context_files", None)
-    return "" if files is None else "+" + _described(b"".join(map(read_bytes, files(index))))
+    return "" if files is None else "+" + _size_and_digest(b"".join(map(read_bytes, files(index))))
 
 
 def file_content(path: Path) -> str:
     """Size and digest of a file."""
-    return _described(read_bytes(path))
+    return _size_and_digest(read_bytes(path))
 
 
 def image_path(dataset: Dataset, index: int) -> Path | None:
@@ -60,12 +60,12 @@ def image_path(dataset: Dataset, index: int) -> Path | None:
 
 
 def has_files(dataset: Dataset) -> bool:
-    """Whether images are files, so that their content is known without making them."""
+    """Whether the images are files, so that they can be digested without being rendered."""
     return len(dataset) > 0 and _source(dataset, 0) is not None
 
 
 def _source(dataset: Dataset, index: int) -> Any:
-    """What an image is read from: a path, or a member of an archive."""
+    """The source of an image: a path, or a member of an archive."""
     images = getattr(dataset, "images", None)
     if images is None:
         return None
@@ -73,7 +73,7 @@ def _source(dataset: Dataset, index: int) -> Any:
     return found if isinstance(found, Path) or hasattr(found, "read") else None
 
 
-def _described(content: bytes) -> str:
+def _size_and_digest(content: bytes) -> str:
     return f"{len(content)}:{hashlib.blake2b(content, digest_size=8).hexdigest()}"
 
 

@@ -33,7 +33,7 @@ from stormproof.datasets.writing import Destination, Record, Writer, lacks_objec
 CLASSES = ("Car", "Van", "Truck", "Pedestrian", "Person_sitting", "Cyclist", "Tram", "Misc")
 DONT_CARE = "DontCare"
 
-# KITTI grades occlusion: visible, partly, largely, unknown. Each grade stands for one fraction.
+# KITTI grades occlusion (visible, partly, largely, unknown); each grade is read as one fraction.
 OCCLUSION = {-1: np.nan, 0: 0.0, 1: 1 / 3, 2: 2 / 3, 3: np.nan}
 
 
@@ -141,12 +141,12 @@ def _distance(fields: Sequence[str]) -> float:
 
 
 PARTLY, LARGELY = 0.1, 0.5  # occluded fractions from which grades 1 and 2 begin
-FARTHEST = 255.99  # metres; what is farther does not fit 16 bits
-_NOT_IN_SPACE = "-1 -1 -1 -1000 -1000 -1000 -10"  # how KITTI writes a box in space that nobody measured
+FARTHEST = 255.99  # metres; larger depths do not fit into 16 bits
+_NO_3D_BOX = "-1 -1 -1 -1000 -1000 -1000 -10"  # how KITTI writes an unmeasured 3-D box
 
 
 class Solid(Protocol):
-    """A box in space, in camera coordinates and metres; `turn` and `alpha` as KITTI defines them."""
+    """A 3-D box in camera coordinates and metres; `turn` (KITTI's rotation_y) and `alpha` are in radians."""
 
     @property
     def height(self) -> float: ...
@@ -165,7 +165,7 @@ class Solid(Protocol):
 def write_sample(
     destination: Destination, name: str, sample: Sample, solids: Sequence[Solid] = ()
 ) -> tuple[Path, Record]:
-    """Write one sample; `solids`, if given, are the boxes in space of its objects."""
+    """Write one sample; `solids`, if given, are the 3-D boxes of its objects."""
     path, context = destination.write_image("training/image_2", name, sample.image), sample.context
     lines = dict.fromkeys(_lines(objects_of(sample), destination.classes, solids))
     destination.write_text("training/label_2", f"{name}.txt", "".join(f"{line}\n" for line in lines))
@@ -184,9 +184,9 @@ def _lines(objects: Instances, classes: Sequence[str], solids: Sequence[Solid]) 
     for k, corners in enumerate(objects.boxes.tolist()):
         box = " ".join(f"{v:.2f}" for v in corners)
         if objects.crowd[k] or objects.ignore[k]:
-            yield f"{DONT_CARE} -1 -1 -10 {box} {_NOT_IN_SPACE}"
+            yield f"{DONT_CARE} -1 -1 -10 {box} {_NO_3D_BOX}"
             continue
-        alpha, space = "-10", _NOT_IN_SPACE
+        alpha, space = "-10", _NO_3D_BOX
         if solids:
             solid = solids[k]
             sides = (solid.height, solid.width, solid.length)

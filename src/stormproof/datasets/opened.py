@@ -1,4 +1,4 @@
-"""`stormproof.open_dataset`: a dataset as a Python program holds it, opened from a spec or from samples."""
+"""`stormproof.open_dataset`: a dataset for use from Python, opened from a spec or from samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a dataset contains, and everything that is wrong with it."""
+"""Surveys of datasets: what they contain, and every problem in them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from stormproof.datasets.annotation_checks import (
     Inspected,
     Level,
     check_annotations,
-    mask_facts,
+    stray_masks,
 )
 from stormproof.datasets.context import DatasetWithContext
 from stormproof.datasets.dataset import Dataset, FileDataset
 from stormproof.datasets.image_files import file_content, image_path
 from stormproof.datasets.opened import OpenedDataset
 
-_FIRST_IMAGES = 64  # images that a run looks at before it begins
+_FIRST_IMAGES = 64  # images inspected before a run begins
 
 
 @dataclass(frozen=True)
@@ -83,34 +83,34 @@ class Survey:
 
 def survey(dataset: Dataset, indices: Sequence[int], *, step: Callable[[], object] = lambda: None) -> Survey:
     """Inspect the truth and size of some images, without decoding pixels."""
-    found, facts = _begin(dataset), {}
+    found, facts = _new_survey(dataset), {}
     for index in indices:
         with _noting(found, dataset.ids[index]):
             truth = dataset.truth(index)
             _add_truth(found, truth, dataset.size(index))
             facts[index] = facts_of(dataset, index, truth)
         step()
-    return _concluded(found, dataset, facts)
+    return _with_findings(found, dataset, facts)
 
 
 def check(dataset: Dataset, *, step: Callable[[], object] = lambda: None) -> Survey:
     """Read every image with its truth and context, and note every problem."""
-    found, facts = _begin(dataset), {}
+    found, facts = _new_survey(dataset), {}
     for index, name in enumerate(dataset.ids):
         with _noting(found, name):
             sample = dataset[index]
             _add_truth(found, sample.truth, (sample.image.shape[0], sample.image.shape[1]))
             _add_context(found, sample.context)
             facts[index] = facts_of(dataset, index, sample.truth)
-        if index not in facts:  # the image cannot be read, its labels perhaps
+        if index not in facts:  # the image cannot be read, but perhaps its labels can
             with suppress(StormproofError, OSError):
                 facts[index] = facts_of(dataset, index, dataset.truth(index))
         step()
-    return _concluded(found, dataset, facts)
+    return _with_findings(found, dataset, facts)
 
 
 def first_findings(dataset: Dataset, images: int) -> list[Finding]:
-    """What the annotations of at most 64 of the first `images` images show to be wrong, in short time.
+    """Likely errors in the annotations of at most 64 of the first `images` images, found quickly.
 
     Images that cannot be read are left out: the run itself names them.
     """
@@ -122,7 +122,7 @@ def first_findings(dataset: Dataset, images: int) -> list[Finding]:
 
 
 def facts_of(dataset: Dataset, index: int, truth: Truth) -> ImageFacts:
-    """What the checks of annotations need to know of an image; only the header of its file is read."""
+    """What the annotation checks need to know about an image; only the header of its file is read."""
     stored, orientation = _header(dataset, index)
     stated, turned = _stated(dataset, index)
     objects, semantic = truth.instances, truth.semantic
@@ -140,7 +140,7 @@ def facts_of(dataset: Dataset, index: int, truth: Truth) -> ImageFacts:
         boxes=objects.boxes,
         labels=objects.labels,
         excused=objects.crowd | objects.ignore,
-        stray=mask_facts(truth),
+        stray=stray_masks(truth),
         pixels=pixels,
         void=void,
         stored=stored,
@@ -160,7 +160,7 @@ def _header(dataset: Dataset, index: int) -> tuple[tuple[int, int] | None, int]:
 
 
 def _stated(dataset: Dataset, index: int) -> tuple[tuple[int, int] | None, bool | None]:
-    """The size that the annotation of an image states, and whether images are turned by their tags."""
+    """The size that the annotation of an image states, and whether images are rotated by their tags."""
     if isinstance(dataset, DatasetWithContext):
         return _stated(dataset.dataset, dataset.kept[index])
     if isinstance(dataset, OpenedDataset):
@@ -197,8 +197,8 @@ def _twins(dataset: Dataset, indices: Iterable[int]) -> dict[int, str]:
     return twins
 
 
-def _concluded(found: Survey, dataset: Dataset, facts: dict[int, ImageFacts]) -> Survey:
-    """The survey with what the checks found: problems among its problems, the rest as findings."""
+def _with_findings(found: Survey, dataset: Dataset, facts: dict[int, ImageFacts]) -> Survey:
+    """The survey with the results of the checks: problems among its problems, the rest as findings."""
     for one in _findings(dataset, facts):
         if one.level is Level.problem:
             found.problems.append(Problem("", one.what))
@@ -227,7 +227,7 @@ def problems_of(error: StormproofError) -> list[Problem]:
     return [Problem(each.where, each.problem) for each in (error, *error.others)]
 
 
-def _begin(dataset: Dataset) -> Survey:
+def _new_survey(dataset: Dataset) -> Survey:
     found = Survey(dataset.name, len(dataset), dataset.classes, dataset.semantic_classes)
     found.depth_remark = getattr(dataset, "depth_remark", "")
     found.missing_files = sum(not is_file(image) for image in _image_files(dataset))

@@ -25,7 +25,7 @@ from stormproof.core.spec import opens
 from stormproof.datasets.annotations import IGNORE, identity_table, read_classes, read_label_map, semantic_map
 from stormproof.datasets.coco import index_annotations
 
-MAX_MEMBER_BYTES = 1 << 28  # 256 MiB; no photograph comes near it
+MAX_MEMBER_BYTES = 1 << 28  # 256 MiB, far more than any photograph
 _SEMANTIC = ("semantic.png", "seg.png", "mask.png")
 
 
@@ -196,7 +196,7 @@ def _refuse_harm(entry: tarfile.TarInfo, archive: Path) -> None:
 
 
 def _split(member: Member) -> tuple[str, str]:
-    """The sample key and ending of a member: what precedes and follows the first dot of the file name."""
+    """The sample key and ending of a member: the parts before and after the first dot of its file name."""
     path = PurePosixPath(member.name)
     stem, dot, ending = path.name.partition(".")
     if not dot or not stem:

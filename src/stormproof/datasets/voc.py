@@ -209,7 +209,7 @@ def open_nrec(main: str, *, split: str = "test") -> FileDataset:
         raise unknown_split(split, known, root)
     images = by_stem(list_images(folder(place / NREC_IMAGES, "images")))
     if not images:
-        raise DatasetError(place / NREC_IMAGES, "holds no images.")
+        raise DatasetError(place / NREC_IMAGES, "contains no images.")
     labels = by_stem(list_files(folder(place / NREC_ANNOTATIONS, "XML annotations"), {".xml"}))
     ids = tuple(sorted(images))
     return FileDataset(

@@ -1,4 +1,4 @@
-"""What the writers of all formats share: a destination, and the two steps in which samples become files."""
+"""Shared by all writers: the destination, and the two steps in which samples become files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stormproof.core.imagefile import write_image
 from stormproof.core.sample import Image, Instances, Sample
 from stormproof.core.spec import Spec
 
-Record = dict[str, Any]  # what `finish` must know about one image; it survives a trip through JSON
+Record = dict[str, Any]  # what `finish` needs to know about one image, as JSON values
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,9 @@ class Writer:
     """How a format stores a dataset.
 
     `write` stores one sample, in any process, and returns the image's path and a record of it; `finish`
-    stores what concerns all images, given their records. `spec` opens the result. `lacks` says why a
-    dataset cannot be stored in this format, `drops` which truth would be lost; both are empty if all is well.
+    writes the files about all images, given their records. `spec` opens the result. `lacks` says why a
+    dataset cannot be stored in this format, `drops` which truth would be lost; both are empty if there is no
+    problem.
     """
 
     write: Callable[[Destination, str, Sample], tuple[Path, Record]]

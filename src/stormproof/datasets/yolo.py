@@ -90,7 +90,7 @@ def _images(content: dict[str, Any], split: str, root: Path, path: Path) -> tupl
 
 def _images_at(place: str, root: Path, path: Path) -> list[Path]:
     """The images of a folder, or those that a text file lists."""
-    # Exports often say ../train/images although the folder is beside the YAML file.
+    # Exports often contain ../train/images although the folder is beside the YAML file.
     options = [expand(root / place), expand(root / place.removeprefix("../"))]
     where = next((option for option in options if option.exists()), None)
     if where is None:

@@ -76,7 +76,7 @@ def run(
         }
         config = make_config({key: _plain(value) for key, value in given.items() if value is not None})
         if made_here:
-            stack.callback(forget_pair)  # it must not outlive the names of what it was made of
+            stack.callback(forget_pair)  # the pair must not outlive the named objects
 
         def do(plan: Plan) -> Summary:
             for finding in label_findings(plan.work.data, plan.work.images):
@@ -91,7 +91,7 @@ def run(
 
 
 def signature(config: type[RunConfig] = RunConfig) -> inspect.Signature:
-    """The parameters of `run`: the settings that the configuration declares, and its own."""
+    """The parameters of `run`: the settings that the configuration declares, and `progress`."""
     own = {"model": AnyModel, "data": AnyDataset | None, "out": Place, "conditions": Conditions}
     progress = inspect.Parameter("progress", inspect.Parameter.KEYWORD_ONLY, default=True, annotation=bool)
     return inspect.Signature([*python_parameters(config, own), progress], return_annotation=Run)
@@ -104,7 +104,7 @@ run.__doc__ = f"{inspect.cleandoc(run.__doc__ or '')}\n\n" + "\n".join(
 
 
 def _spec(stack: ExitStack, thing: OpenedModel | OpenedDataset) -> str:
-    """The name by which a run knows a model or dataset."""
+    """The spec of a model or dataset; an object made in Python gets a temporary name."""
     if thing.spec is not None:
         return thing.spec
     return stack.enter_context(

@@ -63,7 +63,7 @@ def run_cells(
 ) -> Iterator[Row | Failure]:
     """The row or the failure of every wanted cell, in the order of rows.
 
-    `before` holds the content of images as existing rows recorded it: different pixels are refused.
+    `before` holds the digests of images that existing rows recorded: an image that changed is refused.
     """
     if isinstance(pair.model, Precomputed):
         return _looked_up(attempt.work, pair, pair.model, wanted, times)
@@ -152,7 +152,7 @@ class ChunkRunner:
     def _corrupt(
         self, decoded: DecodedImage, index: int, condition: Condition, last: bool
     ) -> PreparedCell | Failure:
-        """An image that the model may write into: never the sample's own while that is still needed."""
+        """A corrupted image that the model may modify: never the sample's own while that is still needed."""
         start, sample = perf_counter(), decoded.sample
         try:
             if self._config.copies is not None and not condition.is_clean:
@@ -175,7 +175,7 @@ class ChunkRunner:
             self._times.corrupt += perf_counter() - start
 
     def _read_copy(self, sample: Sample, index: int, condition: Condition) -> PreparedCell:
-        """The copy of an image that was made beforehand, with the truth under its condition."""
+        """A copy of an image that was corrupted beforehand, with the truth under its condition."""
         path = copy_of(Path(str(self._config.copies)), self._pair.dataset, index, condition)
         image, size = read_image(path), (sample.image.shape[0], sample.image.shape[1])
         if image.shape[:2] != size:
@@ -185,7 +185,7 @@ class ChunkRunner:
         return PreparedCell(index, sample.id, condition, image, truth, file_content(path), moved)
 
     def _predict(self, cells: Sequence[PreparedCell]) -> Iterator[Row | Failure]:
-        """Call the model now, make rows on demand: a packed noisy label map is larger than the map."""
+        """Call the model now, but make rows on demand: a packed noisy label map is larger than the map."""
         if len(cells) == 1 and self._hung[cells[0].index] >= PATIENCE:
             return iter([cells[0].failed("timeout", f"not tried: {PATIENCE} calls on this image hung")])
         if is_worker():
@@ -236,7 +236,7 @@ def _row(
     work: Work, pair: Pair, index: int, name: str, condition: Condition, size: tuple[int, int],
     found: object, truth: Truth, content: str | None = None, change: Change | None = None,
 ) -> Row:  # fmt: skip
-    """A checked row, with the confusion of its label map where there is a true one."""
+    """A checked row, with a confusion matrix if the image has a true label map."""
     model, dataset = pair.model, pair.dataset
     classes = len(model.classes or dataset.classes)
     semantic_classes = len(model.semantic_classes or dataset.semantic_classes)

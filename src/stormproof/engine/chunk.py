@@ -14,7 +14,7 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import OutputError, RunError, StoreError, StormproofError
 from stormproof.core.files import make_folder, sweep
 from stormproof.engine.cells import run_cells
-from stormproof.engine.crash_notes import beating, clear_note, read_note
+from stormproof.engine.crash_notes import clear_note, heartbeat, read_note
 from stormproof.engine.pair import pair_for
 from stormproof.engine.work import Attempt, ChunkResult, Failure, Times, Work
 from stormproof.models.fingerprint import fingerprint
@@ -31,7 +31,7 @@ from stormproof.results.store.parts import (
 from stormproof.results.store.schema import Cell, Row
 
 PARDONED = 1  # deaths without consequence: a machine may be short of memory for a moment
-NEVER_OPENED = 10  # deaths before the first image after which the model is taken not to open
+NEVER_OPENED = 10  # deaths before the first image after which the model is assumed not to open
 FATAL = 4  # cells that kill workers after which a chunk is given up
 TOO_MANY = 32  # deaths, whatever their cause
 
@@ -47,12 +47,12 @@ def missing_cells(work: Work, chunk: int, held: Iterable[Cell]) -> dict[int, lis
 
 
 def do_chunk_safely(attempt: Attempt) -> ChunkResult:
-    """`do_chunk`, with errors of its run returned as a result, since other runs may share the workers.
+    """`do_chunk`, but errors of its run are returned in the result, since other runs may share the workers.
 
-    A full disk concerns all runs, and is raised.
+    A full disk concerns all runs and is raised.
     """
     try:
-        with beating(attempt):
+        with heartbeat(attempt):
             return do_chunk(attempt)
     except OutputError as error:
         raise OutputError(str(error)) from None
@@ -72,7 +72,7 @@ def do_chunk(attempt: Attempt) -> ChunkResult:
         # A worker wrote the part and was lost before it could report.
         whole = Counter(text for named in work.cells(attempt.chunk).values() for _, text in named)
         return ChunkResult(work.out, attempt.chunk, dict(whole))
-    clear_note(work.out, attempt.chunk)  # left by a run that was killed: it blames nobody
+    clear_note(work.out, attempt.chunk)  # left by a run that was killed
     pair = pair_for(work)
     start = perf_counter()  # opening the model is not the chunk's cost
     _check_files(work)
@@ -93,8 +93,8 @@ def do_chunk(attempt: Attempt) -> ChunkResult:
             part.add(outcome)
             if isinstance(outcome, Row):
                 done[text] += 1
-        _check_files(work)  # once more: what was made with other files must not become a part
-        # Before the part takes its name: a kill in between leaves a chunk that is simply run again.
+        _check_files(work)  # again: rows made with other files must not become a part
+        # Written before the part gets its name: after a kill in between, the chunk is simply run again.
         tried = {(index, str(condition)) for index, tried in missing.items() for condition in tried}
         _record_failures(failures_path(work.out, attempt.chunk), failures, {*held} | tried)
     clear_note(work.out, attempt.chunk)
@@ -103,16 +103,14 @@ def do_chunk(attempt: Attempt) -> ChunkResult:
 
 
 def _check_files(work: Work) -> None:
-    """Refuse to go on when a file that conditions are made of has changed since the run was planned."""
+    """Stop if a file that conditions or plugins use has changed since the run was planned."""
     for name, digest in work.files.items():
         if fingerprint([Path(name)], {}) != digest:
-            raise StoreError(
-                f"{name} changed while the run was going on. Restore it, or run into another folder."
-            )
+            raise StoreError(f"{name} changed during the run. Restore it, or run into another folder.")
 
 
 def _record_failures(path: Path, failures: Iterable[Failure], settled: set[Cell]) -> None:
-    """Write failures, beside those of cells that only an earlier command asked for."""
+    """Write failures, and keep those of cells that only an earlier command asked for."""
     try:
         known = failures_of(path)
     except StoreError:  # the cells of a damaged record are tried again when they are asked for
@@ -124,8 +122,8 @@ def _record_failures(path: Path, failures: Iterable[Failure], settled: set[Cell]
 def after_death(attempt: Attempt, cause: str) -> Attempt | ChunkResult:
     """The next attempt at a chunk whose worker died, or its failure.
 
-    First the same again; then image by image, until two workers in a row die of one cell; then without it.
-    One death alone proves nothing: whoever kills processes hits whatever is in progress.
+    The same attempt is repeated first, then made image by image until two workers in a row die of one cell,
+    then made without that cell. One death proves nothing: whatever kills processes hits any cell in progress.
     """
     work, deaths = attempt.work, attempt.deaths + 1
     if deaths >= TOO_MANY or len(attempt.skip) >= FATAL:

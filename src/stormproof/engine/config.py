@@ -32,23 +32,23 @@ class Engine(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a field of `RunConfig` says beyond its name, type, limits and default."""
+    """What the declaration of a setting says beyond its name, type, limits and default."""
 
     help: str
-    flags: tuple[str, ...] = ()  # the spellings on the command line, where they are not just --name
+    flags: tuple[str, ...] = ()  # the spellings on the command line, if not just --name
     completes: str = ""  # the names that a shell offers: models, datasets, conditions, benchmarks
-    default: str = ""  # the default in words, where the value alone says little
+    default: str = ""  # the default in words, if the value alone says too little
     replaces: tuple[str, ...] = ()  # the settings of a file that this one removes when given as a flag
     per_model: bool = False  # whether each entry of `models:` may have its own
 
 
 def _listed(value: Any) -> Any:
-    """A single string is a list of one, as people write it in YAML."""
+    """A single string as a list of one, which is how people write it in YAML."""
     return (value,) if isinstance(value, str) else value
 
 
 def _strings(value: Any) -> Any:
-    """The values of tags are strings, although YAML reads 2024 as a number."""
+    """Values of tags as strings: YAML reads 2024 as a number."""
     if not isinstance(value, Mapping):
         return value
     return {key: str(text) if isinstance(text, int | float) else text for key, text in value.items()}
@@ -98,7 +98,7 @@ class RunConfig(BaseModel):
         str, Setting("The run folder. Naming an existing one continues its run.", flags=("--out", "-o"))
     ]
     name: Annotated[
-        str | None, Setting("What tables call this run.", default="the model's name", per_model=True)
+        str | None, Setting("The run's name in tables.", default="the model's name", per_model=True)
     ] = None
     conditions: Annotated[
         Strings,
@@ -245,7 +245,7 @@ def settings_of(config: type[BaseModel]) -> dict[str, tuple[FieldInfo, Setting]]
 
 
 def shown_default(field: FieldInfo, setting: Setting) -> str:
-    """The default as help shows it; empty where leaving a setting out needs no explanation."""
+    """The default as the help shows it; empty if it needs no explanation."""
     value = field.default
     if setting.default or field.is_required() or isinstance(value, tuple | dict | bool | None):
         return setting.default
@@ -302,7 +302,7 @@ def read_settings(path: Path, config: type[BaseModel] = RunConfig) -> dict[str, 
 
 
 def refuse_unknown(names: Iterable[str], known: Collection[str], source: str = "") -> None:
-    """Refuse names that are not settings, with the nearest that is."""
+    """Refuse names that are not settings, and suggest the nearest one."""
     unknown = [_unknown(name) for name in names if name not in known]
     if unknown:
         raise InvalidOption(f"{source}{'; '.join(unknown)}.")

@@ -1,8 +1,8 @@
-"""What a worker leaves on disk while it works, so that its death or its silence can be explained.
+"""Files that a worker writes while it works, so that its death or silence can be explained.
 
 A note names the cells in progress. A heartbeat, kept only by runs with a time limit, tells a worker that is
-busy from one that was stopped or hangs in a driver. Both are files in the run folder, so that they also
-arrive from other machines; a beat is compared with the one before it, never with a clock.
+busy from one that was stopped or hangs in a driver. Both are files in the run folder, so they also arrive
+from other machines. A beat is compared with the one before it, never with a clock.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ NOTES = "crash_notes"
 INTERVAL = 1.0  # seconds between beats, and between two checks for them
 SILENCE = 30.0  # seconds without a beat, beyond the time limit, that a busy machine may need
 _LARGEST = 1 << 24  # bytes of a note
-_STARTING = 120.0  # more for a worker that has not begun: it imports frameworks
+_STARTING = 120.0  # extra seconds for a worker that is still starting: it imports frameworks
 
 
 def write_note(run: Path, chunk: int, cells: Sequence[Cell]) -> None:
-    """Write down the cells that the model is about to be called with. Failing to write is ignored."""
+    """Write the cells that the model is about to be called with. Failing to write is ignored."""
     with suppress(OSError):
         _note(run, chunk).write_text(json.dumps(cells), encoding="utf-8")
 
 
 def read_note(run: Path, chunk: int) -> list[Cell]:
-    """The cells in progress; none if the worker had not come that far."""
+    """The cells in progress; none if the worker had not started one."""
     try:
         noted = read_json(_note(run, chunk), at_most=_LARGEST)
         return [(int(index), str(text)) for index, text in noted]
@@ -50,8 +50,8 @@ def clear_note(run: Path, chunk: int) -> None:
 
 
 @contextmanager
-def beating(attempt: Attempt) -> Iterator[None]:
-    """Beat while a chunk is in progress."""
+def heartbeat(attempt: Attempt) -> Iterator[None]:
+    """Write a beat every second while a chunk is in progress, if the run has a time limit."""
     if attempt.work.config.timeout is None:
         yield
         return

@@ -19,11 +19,11 @@ from stormproof.models.model import Model
 
 _Result = TypeVar("_Result")
 GRACE = 2.0  # seconds between interrupting a call and ending the process that cannot be interrupted
-_in_worker = False  # only workers may be ended, because someone watches them
+_in_worker = False  # only workers may end themselves: the planning process notices
 
 
 def mark_as_worker() -> None:
-    """Declare that this process is a worker: a call that cannot be interrupted may end it."""
+    """Mark this process as a worker, which a call that cannot be interrupted may end."""
     global _in_worker
     _in_worker = True
 

@@ -27,7 +27,7 @@ from stormproof.core.spec import Spec
 from stormproof.engine.config import PLAN, RunConfig, make_config, settings_of
 from stormproof.engine.executors import Executor
 from stormproof.engine.plan import make_plan
-from stormproof.engine.run import Summary, Task, Watch, begun
+from stormproof.engine.run import Summary, Task, Watch, running
 from stormproof.engine.work import Attempt, ChunkResult
 
 _SINGLE = dict(zip(PLAN, ("model", "data"), strict=True))
@@ -72,20 +72,20 @@ def runs_of(settings: Mapping[str, Any], source: str = "") -> list[RunConfig]:
             name = model["name"] if len(datasets) == 1 else f"{model['name']}/{_data_name(str(data))}"
             own = {**shared, **model, "name": name, "out": str(Path(out) / name)}
             both = shared.get("tags", {}), model.get("tags", {})
-            if all(isinstance(tags, dict) for tags in both):  # else the configuration says what is wrong
+            if all(isinstance(tags, dict) for tags in both):  # else the configuration reports the error
                 own["tags"] = {**both[0], **both[1]}
             own |= {} if data is None else {"data": data}
             found.append(make_config(own, f"{source}: {name}"))
     twice = [name for name, count in Counter(config.name for config in found).items() if count > 1]
     if twice:
         raise InvalidOption(
-            f"{source}: two models are called {twice[0]!r}; give one of them another name: …."
+            f"{source}: two models are called {twice[0]!r}; give one of them another 'name:'."
         )
     return found
 
 
 def run_all(runs: Sequence[RunConfig], executor: Executor, watches: Sequence[Watch] = ()) -> list[Outcome]:
-    """Do every run; results come in any order, and each run's folder is held until all are done."""
+    """Execute every run; results come in any order, and each folder stays locked until all runs are done."""
     outcomes = [Outcome(config) for config in runs]
     tasks: dict[Path, tuple[Task, Outcome]] = {}
     with ExitStack() as held:
@@ -112,7 +112,7 @@ def _attempts(
     for outcome in outcomes:
         try:
             plan = make_plan(outcome.config, keep_dataset=outcome is not outcomes[0])
-            task = held.enter_context(begun(plan, watches))
+            task = held.enter_context(running(plan, watches))
         except OutputError:
             raise
         except StormproofError as error:
@@ -160,14 +160,14 @@ def _models(given: str | dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _require_folder_name(name: object) -> None:
-    """Refuse a name that is not that of one folder inside the plan's own."""
+    """Refuse a name that cannot be a folder inside the plan's own."""
     if not isinstance(name, str) or not name.strip(". ") or _UNSAFE.search(name.replace(" ", "")):
         fix = "use letters, digits, spaces and . _ + -"
         raise InvalidOption(f"models: the name {name!r} cannot be the name of a folder; {fix}.")
 
 
 def _model_name(spec: Spec) -> str:
-    """What a model's folder is called: its file's name, or the function's.
+    """The name of a model's folder: that of its file, or of the function.
 
     >>> _model_name(Spec.parse("onnx:zoo/yolox.onnx"))
     'yolox'

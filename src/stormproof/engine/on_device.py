@@ -112,9 +112,7 @@ class DeviceChunkRunner(ChunkRunner):
                 self._corrupt(read, index, condition, last=False)
                 for index, read in zip(group.indices, group.reads, strict=True)
             ]
-        except (
-            Exception
-        ) as error:  # of the device: all of them failed, and the CPU does not take over silently
+        except Exception as error:  # of the device: all images failed; the CPU must not take over silently
             words, trace = describe(error), trace_of(error)
             return [
                 Failure(index, read.sample.id, str(condition), "corruption", words, trace)
@@ -144,7 +142,7 @@ class DeviceChunkRunner(ChunkRunner):
 
 
 def _depths(group: _Group, condition: Condition) -> Tensor | None:
-    """The depth maps of a group where the corruption needs them and every image has one."""
+    """The depth maps of a group, if the corruption needs them and every image has one."""
     if condition.corruption is None or not find(condition.corruption).needs:
         return None
     maps = [read.sample.context.depth for read in group.reads]
@@ -154,7 +152,7 @@ def _depths(group: _Group, condition: Condition) -> Tensor | None:
 
 
 def _changes(clean: Tensor, made: Tensor) -> list[Change]:
-    """The distance of each image from its clean one, in integers, whose sums are as exact as on the CPU."""
+    """The distance of each image from its clean one, in integers, so that sums are as exact as on the CPU."""
     before, after = clean.int(), made.int()
     noise, power = ((values**2).flatten(1).sum(1).tolist() for values in (after - before, before))
     values = clean[0].numel()

@@ -35,6 +35,9 @@ _MODEL_FILES = (".py", ".onnx", ".tflite", ".pt", ".pth")
 _TRIES = 3  # images: the first may be the only one without depth
 
 
+open_dataset_once = lru_cache(maxsize=1)(open_dataset)  # shared by the models of a plan
+
+
 @dataclass(frozen=True, slots=True)
 class Pair:
     model: Model | Precomputed
@@ -43,7 +46,7 @@ class Pair:
 
 @lru_cache(maxsize=1)
 def open_pair(model: str, enhance: tuple[str, ...], data: str) -> Pair:
-    """The dataset, and the model, bound to the dataset where it must know it.
+    """The dataset and the model, which is bound to the dataset if it must know it.
 
     The last pair is kept: the planning process may also be the one that works.
     """
@@ -53,13 +56,8 @@ def open_pair(model: str, enhance: tuple[str, ...], data: str) -> Pair:
     return Pair(enhanced(bound, enhance), dataset)
 
 
-@lru_cache(maxsize=1)
-def open_dataset_once(data: str) -> Dataset:
-    return open_dataset(data)  # shared by the models of a plan
-
-
 def forget_pair(*, dataset: bool = False) -> None:
-    """Forget the open model, whose state cannot be trusted after an interruption; perhaps the dataset."""
+    """Forget the open model, whose state cannot be trusted after an interruption, and perhaps the dataset."""
     open_pair.cache_clear()
     if dataset:
         open_dataset_once.cache_clear()
@@ -68,8 +66,8 @@ def forget_pair(*, dataset: bool = False) -> None:
 def pair_for(work: Work) -> Pair:
     """The pair of a run in this process, checked against the plan.
 
-    Everything that a worker keeps in memory is loaded before its first cell, whatever the conditions: one
-    that lacks the memory fails at once, not under the first fog of the night.
+    Everything that a worker keeps in memory is loaded before its first cell, whatever the conditions: a
+    worker that lacks the memory fails at once, not hours later.
     """
     one_thread()
     if Path(work.folder).is_dir() and Path.cwd() != Path(work.folder):
@@ -94,8 +92,8 @@ def _require_planned(pair: Pair, work: Work) -> None:
             )
 
 
-def refuse_exchanged(model: str, data: str) -> None:
-    """Refuse a dataset in the model's place, or the reverse, with the right hint."""
+def refuse_swapped(model: str, data: str) -> None:
+    """Refuse a dataset given as the model, or the reverse."""
     model_kinds, data_kinds = with_plugins(ADAPTERS, "stormproof.models"), kinds()
     given_model, given_data = model.partition(":")[0], data.partition(":")[0]
     if OBJECT in (given_model, given_data):
@@ -108,7 +106,7 @@ def refuse_exchanged(model: str, data: str) -> None:
         wrong = f"--data {data} names a model"
     else:
         return
-    raise InvalidOption(f"{wrong}. Were --model and --data exchanged?")
+    raise InvalidOption(f"{wrong}. Were --model and --data swapped?")
 
 
 def require_common_classes(pair: Pair) -> None:
@@ -166,9 +164,9 @@ def require_truth(dataset: Dataset, metric: str, *, images: int) -> None:
 
 
 def require_possible(dataset: Dataset, conditions: Sequence[Condition], *, images: int, seed: int) -> None:
-    """Refuse a condition that needs depth, objects or files which none of the first images has.
+    """Refuse a condition that needs depth, objects or files that none of the first images has.
 
-    Trying this first costs seconds; finding out during the run could cost a night. Images that cannot be
+    Trying this first takes seconds; finding out during the run could cost a night. Images that cannot be
     read are skipped here; the run itself names them.
     """
     untried = {_needs_of(c): c for c in conditions if _needs_of(c)}
@@ -187,7 +185,7 @@ def require_possible(dataset: Dataset, conditions: Sequence[Condition], *, image
 
 
 def depth_doubts(dataset: Dataset, conditions: Sequence[Condition]) -> str:
-    """Which images have doubtful depth, if a condition needs depth; "" if there is nothing to say."""
+    """A warning about images with doubtful depth, if a condition needs depth; else empty."""
     needed = any("depth" in find(c.corruption).needs for c in conditions if c.corruption)
     return str(getattr(dataset, "depth_remark", "")) if needed else ""
 
@@ -195,8 +193,8 @@ def depth_doubts(dataset: Dataset, conditions: Sequence[Condition]) -> str:
 def first_look(model: Model | Precomputed, dataset: Dataset) -> tuple[str, ...]:
     """What looks wrong in a network's predictions for the first clean images.
 
-    Only networks that we feed ourselves are called: a user's own code is not run before the run. Errors are
-    left to the run, which names the image.
+    Only networks with a card are called: a user's own code is not run before the run. Errors are left to the
+    run, which names the image.
     """
     if not isinstance(model, Network):
         return ()
@@ -211,7 +209,7 @@ def first_look(model: Model | Precomputed, dataset: Dataset) -> tuple[str, ...]:
 
 
 def _needs_of(condition: Condition) -> tuple[object, ...]:
-    """What a condition needs beyond the pixels: context of the scene, objects, files; one try for each."""
+    """What a condition needs beyond the pixels: depth, objects, files. Equal needs are tried once."""
     needs = find(condition.corruption).needs if condition.corruption else ()
     texts = tuple(pair for pair in condition.params if isinstance(pair[1], str))
     return (condition.corruption, needs, texts) if needs or texts else ()

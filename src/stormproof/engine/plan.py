@@ -29,7 +29,7 @@ from stormproof.engine.pair import (
     forget_pair,
     open_dataset_once,
     open_pair,
-    refuse_exchanged,
+    refuse_swapped,
     require_common_classes,
     require_images,
     require_possible,
@@ -45,7 +45,7 @@ from stormproof.results.store.parts import held_cells, part_path
 from stormproof.results.store.record import RECORD, DatasetRecord, ModelRecord, RunRecord, read_record
 
 _CELLS = 512  # cells per part that are worth a file and two fsyncs
-_MOST = 64  # images per chunk, however few the conditions: a kill loses no more
+_MOST = 64  # images per chunk, however few the conditions, which limits what a kill can lose
 _FEWEST = 16  # chunks per run, so that a small dataset still keeps several workers busy
 
 
@@ -59,7 +59,7 @@ class Plan:
     chunks: range
     model_description: str = ""  # how the model is run, in one line
     remarks: tuple[str, ...] = ()  # what looks wrong in its first predictions
-    doubts: str = ""  # which images have doubtful depth, if a condition needs depth
+    doubts: str = ""  # a warning about images with doubtful depth, if a condition needs depth
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +82,12 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large a run will be; precomputed predictions without named conditions count once opened."""
+    """How large a run will be. Conditions of precomputed predictions count only if they are named."""
 
     dataset: str
     images: int
     conditions: int
-    held: int  # cells that its folder already has
+    held: int  # cells that the run folder already has
 
     @property
     def cells(self) -> int:
@@ -135,8 +135,8 @@ def conditions_for(config: RunConfig, model: Model | Precomputed) -> tuple[Condi
 def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool = False) -> Plan:
     """Open the model and the dataset, and lay out the run; nothing is written.
 
-    `quota` is for a run that estimates: how many images each corrupted condition gets. `keep_dataset` reuses
-    the dataset that is open, where many models are planned one after the other.
+    `quota` is the number of images per corrupted condition, for a run that estimates. `keep_dataset` reuses
+    the open dataset, for many models planned one after the other.
     """
     one_thread()
     load_plugins(config.plugin)
@@ -144,7 +144,7 @@ def make_plan(config: RunConfig, *, quota: int | None = None, keep_dataset: bool
         check_device(config.device)
     forget_pair(dataset=not keep_dataset)
     spec = config.data_spec()
-    refuse_exchanged(config.model, spec)
+    refuse_swapped(config.model, spec)
     pair = open_pair(config.model, config.enhance, spec)
     require_common_classes(pair)
     conditions = conditions_for(config, pair.model)
@@ -198,7 +198,7 @@ def label_findings(data: str, images: int) -> list[str]:
 
 
 def headline(config: RunConfig) -> str | None:
-    """The measure that a run is about: the one given, or the benchmark's."""
+    """The headline measure of a run: the one given, or the benchmark's."""
     if config.measure is None:
         return config.preset.metric if config.preset is not None else None
     if config.measure not in measures():
@@ -207,7 +207,7 @@ def headline(config: RunConfig) -> str | None:
 
 
 def survey(plan: Plan) -> Survey:
-    """What the parts on disk leave to do of this shard."""
+    """The chunks and cells of this shard that the parts on disk lack."""
     work, left, total = plan.work, Counter[str](), Counter[str]()
     chunks, images, names = [], 0, [str(condition) for condition in work.conditions]
     for chunk in plan.chunks:

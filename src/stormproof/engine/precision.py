@@ -20,7 +20,7 @@ Do = Callable[[Plan], Summary]
 def run_to_precision(config: RunConfig, do: Do) -> tuple[Summary, Estimate | None]:
     """Run until the interval of mPC is within ± the precision, or the grid is full.
 
-    `do` executes a plan. There is no estimate where cells failed, or the grid became full.
+    `do` executes a plan. There is no estimate if cells failed or the grid became full.
     """
     out = Path(config.out)
     size = (read_record(out).quota if (out / RECORD).exists() else None) or 0

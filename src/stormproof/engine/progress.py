@@ -15,7 +15,7 @@ from stormproof.engine.run import Summary
 from stormproof.engine.work import ChunkResult, group_failures
 from stormproof.results.store.record import RunRecord
 
-_CAUSES = 3  # of failures in one chunk that are printed
+_CAUSES = 3  # causes of failures that are printed per chunk
 
 
 class RunProgress:
@@ -65,7 +65,7 @@ class RunProgress:
             self._progress.say(f"failed: {cause}")
 
     def ended(self, summary: Summary) -> None:
-        """A plan ends its runs together."""
+        """Stop the display; the runs of a plan all end together."""
         assert self._progress is not None
         self._ended += 1
         if self._ended < self._begun:

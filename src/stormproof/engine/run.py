@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 from stormproof.core.errors import RunError, counted
 from stormproof.core.files import make_folder
@@ -24,11 +24,11 @@ from stormproof.results.store.record import RunRecord, claim, claiming, may_clai
 from stormproof.results.store.settings import SETTINGS, covering, shard_of, write_settings
 
 _ENOUGH = 3  # images on which nothing works before a run is stopped
-_UNREADABLE = 10  # the same for images that cannot even be read: one broken file says nothing about the rest
+_UNREADABLE = 10  # the same for images that cannot be read: one broken file says nothing about the rest
 
 
 class Watch(Protocol):
-    """Is told what happens during a run: a progress display or an experiment tracker."""
+    """Follows a run: a progress display or an experiment tracker."""
 
     def started(self, record: RunRecord, survey: Survey) -> None: ...
     def advanced(self, result: ChunkResult) -> None: ...
@@ -45,12 +45,6 @@ class Summary:
     failures: list[Failure] = field(default_factory=list)
     times: Times = field(default_factory=Times)
 
-    def add(self, result: ChunkResult) -> None:
-        self.chunks.add(result.chunk)
-        self.done.update(result.done)
-        self.failures += result.failures
-        self.times += result.times
-
     @property
     def unreadable(self) -> dict[int, str]:
         """The images that could not be read, by index: they are left out of every condition."""
@@ -62,8 +56,8 @@ class Summary:
         return [failure for failure in self.failures if failure.kind != "image"]
 
     @property
-    def may_pass(self) -> bool:
-        """Whether trying again may help: workers that died or hung may have lacked memory or time."""
+    def retry_may_help(self) -> bool:
+        """Whether workers died or hung: they may have lacked memory or time."""
         return any(failure.kind in ("death", "timeout") for failure in self.failures)
 
     @property
@@ -80,7 +74,7 @@ def run(config: RunConfig, watches: Sequence[Watch] = ()) -> Summary:
 
 def execute(plan: Plan, executor: Executor, watches: Sequence[Watch] = ()) -> Summary:
     """Do what is left of a plan."""
-    with begun(plan, watches) as task:
+    with running(plan, watches) as task:
         attempts = (Attempt(plan.work, chunk) for chunk in task.summary.survey.chunks)
         with closing(cast(Generator[ChunkResult], executor.run(attempts))) as results:
             for result in results:
@@ -90,7 +84,7 @@ def execute(plan: Plan, executor: Executor, watches: Sequence[Watch] = ()) -> Su
 
 @dataclass(slots=True)
 class Task:
-    """A run in progress: what it has done so far, and who is told."""
+    """A run in progress: what it has done so far, and who follows it."""
 
     plan: Plan
     summary: Summary
@@ -100,45 +94,42 @@ class Task:
         """Count a result; raises if the run cannot continue, or if nothing in it works."""
         if result.error is not None:
             raise result.error
-        self.summary.add(result)
+        self.summary.chunks.add(result.chunk)
+        self.summary.done.update(result.done)
+        self.summary.failures += result.failures
+        self.summary.times += result.times
         for watch in self.watches:
             watch.advanced(result)
         _require_some_success(self.summary)
 
 
 @contextmanager
-def begun(plan: Plan, watches: Sequence[Watch] = ()) -> Iterator[Task]:
-    """Claim the folder of a plan and hold it while the block runs."""
-    out = plan.work.out
+def running(plan: Plan, watches: Sequence[Watch] = ()) -> Iterator[Task]:
+    """Claim the folder of a plan and lock it while the block runs."""
+    out, config = plan.work.out, plan.config
     held = may_claim(out, plan.record)
     if held is not None and part_paths(out):
-        pair = open_pair(plan.config.model, plan.config.enhance, plan.work.data)
+        pair = open_pair(config.model, config.enhance, plan.work.data)
         check_images(Run(out, data=pair.dataset))
     make_folder(out)
-    with sole_writer(out, plan.config.shard):
+    with sole_writer(out, config.shard):
         with claiming(out):  # not before: a second writer must not change what the first one runs
             record = claim(out, plan.record)
             make_folder(out / NOTES)
-            write_settings(out / SETTINGS, _settings(plan, record))
+            mine, shard = config.model_dump(mode="json", exclude_none=True), shard_of(out, config.shard)
+            settings = covering(mine, plan.record, record, shard=shard, out=config.out)
+            write_settings(out / SETTINGS, settings)
         left = survey(plan)
         summary = Summary(left)
-        told: list[Watch] = []
+        started: list[Watch] = []
         try:
             for watch in watches:
                 watch.started(record, left)
-                told.append(watch)
+                started.append(watch)
             yield Task(plan, summary, watches)
         finally:
-            for watch in told:
+            for watch in started:
                 watch.ended(summary)
-
-
-def _settings(plan: Plan, record: RunRecord) -> dict[str, Any]:
-    """The settings that repeat the folder, including what earlier commands put there."""
-    config = plan.config
-    mine = config.model_dump(mode="json", exclude_none=True)
-    shard = shard_of(plan.work.out, config.shard)
-    return covering(mine, plan.record, record, shard=shard, out=config.out)
 
 
 def _require_some_success(summary: Summary) -> None:

@@ -1,7 +1,7 @@
 """Experiment trackers: MLflow, Weights & Biases, TensorBoard; each is imported only when it is named.
 
-Every service reads its own environment variables for where to write. It may become unreachable, and a run
-of hours must not stop for that.
+Every service reads from its own environment variables where to write. A service may become unreachable,
+which must not stop a run of hours.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from stormproof.results.store.record import RunRecord
 
 
 class Service(Protocol):
-    """What a tracking service must do; one of its pages is open at a time."""
+    """A tracking service; one of its pages is open at a time."""
 
     def begin(self, record: RunRecord, kind: str) -> None:
         """Open a page for a run; `kind` is 'run' or 'scores'."""
@@ -64,9 +64,7 @@ class Tracker:
         spent = {"decode": times.decode, "corrupt": times.corrupt, "model": times.model, "total": times.total}
         with self._warning():
             self._service.log({f"seconds/{what}": seconds for what, seconds in spent.items()})
-        with (
-            self._warning()
-        ):  # even after a failure: the service may be back, and its page should not stay open
+        with self._warning():  # even after a failure: the service may be back, and its page must be closed
             self._service.end(summary.complete)
 
     def scored(self, record: RunRecord, numbers: Mapping[str, float]) -> None:
@@ -106,7 +104,7 @@ def _line(error: Exception) -> str:
 
 
 def parameters(record: RunRecord) -> dict[str, str | int]:
-    """What services file a run under."""
+    """The parameters that a service records with a run."""
     return {
         "model": record.model.name,
         "model_fingerprint": record.model.fingerprint,
@@ -126,7 +124,7 @@ def title(record: RunRecord) -> str:
 
 
 class Mlflow:
-    """One MLflow run for each run, where MLFLOW_TRACKING_URI says."""
+    """One MLflow run for each run, on the server that MLFLOW_TRACKING_URI names."""
 
     def __init__(self) -> None:
         self._mlflow = framework("mlflow", extra="mlflow")

@@ -1,4 +1,4 @@
-"""What travels between the planning process and the workers: small, frozen, picklable."""
+"""The objects that pass between the planning process and the workers: small, frozen, picklable."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Quota:
     """Part of the grid: `size` images for each corrupted condition, and every image for the clean one.
 
     The images of a condition are consecutive in a random order of all images. Conditions start at places
-    spread evenly over that order, so every image serves about equally often; one set of images for all
-    conditions would have several times the error (docs/adr/0040). A larger size only adds images.
+    spread evenly over that order, so every image is used about equally often; using the same images for all
+    conditions would give several times the error (docs/adr/0040). A larger size only adds images.
     """
 
     size: int
@@ -58,7 +58,7 @@ class Work:
     data: str
     conditions: tuple[Condition, ...]  # sorted as strings, the order of rows
     recipes: Mapping[str, int]
-    files: Mapping[str, str]  # the files that conditions and plugins are made of, and their digests
+    files: Mapping[str, str]  # the files that conditions and plugins use, and their digests
     chunk: int
     images: int
     out: Path
@@ -119,7 +119,7 @@ class Failure:
 
 
 def group_failures(failures: Sequence[Failure]) -> list[str]:
-    """One line for all failures with the same cause.
+    """One line for each cause of failures.
 
     >>> one, two = (Failure(i, f"im{i}", "fog@3", "model", "KeyError") for i in (4, 5))
     >>> group_failures([one, two])

@@ -1,1 +1,1 @@
-"""Stormproof inside the loops of others: a transform for training, a watch on a training, MAITE."""
+"""Stormproof inside other training and evaluation loops: a training transform, `watch`, MAITE."""

@@ -68,7 +68,7 @@ class Augmentation:
 
 @dataclass(frozen=True, slots=True)
 class MaiteDataset:
-    """A MAITE dataset; its targets and sizes were read once, its images are read when they are needed."""
+    """A MAITE dataset; targets and sizes were read when it was opened, images are read on demand."""
 
     source: Any
     name: str
@@ -128,7 +128,7 @@ def dataset(source: Any) -> MaiteDataset:
 def model(source: Any) -> FunctionModel:
     """A MAITE object detection model as one of ours.
 
-    Its metadata identify it, and its attribute `fingerprint` if it has one: state one if weights change.
+    Its metadata identify it, and its `fingerprint` attribute if it has one: set one if the weights change.
     """
     metadata, own = _metadata(source), getattr(source, "fingerprint", None)
 
@@ -174,12 +174,12 @@ def _like(pixels: Image, given: Any) -> Any:
 def _metadata(source: Any) -> Mapping[str, Any]:
     metadata = getattr(source, "metadata", None)
     if not isinstance(metadata, Mapping) or "id" not in metadata:
-        raise InvalidOption(f"{type(source).__name__} is not MAITE's: it has no metadata with an id.")
+        raise InvalidOption(f"{type(source).__name__} is not a MAITE object: it has no metadata with an id.")
     return metadata
 
 
 def _names(metadata: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of labels 0, 1, …; empty if MAITE's metadata name none."""
+    """The names of labels 0, 1, …; empty if the metadata do not name any."""
     labels = metadata.get("index2label", {})
     return tuple(str(labels.get(index, f"class {index}")) for index in range(max(labels, default=-1) + 1))
 

@@ -9,7 +9,7 @@
     Trainer(callbacks=[watch.lightning(predict)])                        # Lightning; predict(module, images)
     runner.register_hook(watch.mmengine(predict))                        # mmengine; predict(model, images)
 
-Every reading is a run of its own, as far as the precision asks for it: mPC to ± 1 point usually takes a few
+Every reading is a separate run, only as large as the precision requires: mPC to ± 1 point usually takes a few
 per cent of the grid.
 """
 
@@ -44,8 +44,8 @@ Log = Callable[[Mapping[str, float], int], None]
 class Reading:
     """What a network scored at one step, as fractions.
 
-    `mpc` is the mean over the conditions, which is called mPC (`mean`) where they are a whole suite. `margin`
-    is half the width of the 95 % interval of what the whole grid would give; 0 if all of it was run.
+    `mpc` is the mean over the conditions; `mean` is what it is called, mPC if they are a whole suite.
+    `margin` is half the width of the 95 % interval of what the whole grid would give; 0 if all of it was run.
     """
 
     step: int
@@ -111,7 +111,7 @@ class Watch:
         self.readings: list[Reading] = []
 
     def __call__(self, step: int, model: AnyModel) -> Reading | None:
-        """Score the model if this step's turn has come; the reading, or None."""
+        """Score the model if this is an `every`-th step; the reading, or None."""
         if step % self._every:
             return None
         begun = monotonic()
@@ -175,7 +175,7 @@ class Watch:
         return StormproofWatch()
 
     def _watched(self, step: int, module: Any, predict: Predict) -> Reading | None:
-        """Score a torch module between two epochs, and leave it in the mode that it was in."""
+        """Score a torch module between two epochs, then restore its training mode."""
         if step % self._every:
             return None
         torch, training = framework("torch", extra="torch"), module.training
@@ -195,7 +195,7 @@ class Watch:
             yield Path(folder) / "run"
 
 
-watch = Watch  # as it is called: stormproof.watch(data)
+watch = Watch  # public as stormproof.watch(data)
 
 
 def _escaped(path: object) -> str:

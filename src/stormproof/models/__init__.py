@@ -49,7 +49,7 @@ _FILES = {
 
 
 def _refuse_bare_file(text: str) -> None:
-    """`x.onnx` and `yolo11n.pt` name a file but no kind; the error suggests the likely one."""
+    """Refuse `x.onnx` or `yolo11n.pt`, which name a file but no kind; suggest the likely spec."""
     main, comma, rest = text.strip().partition(",")
     suffix = PurePath(main).suffix.lower()
     if suffix not in _FILES or ":" in main.removeprefix("C:"):

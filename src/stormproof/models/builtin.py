@@ -39,7 +39,7 @@ def open_builtin(
 
 
 def folder() -> Path:
-    """Where the networks are; nothing of their package is imported."""
+    """The folder of the networks; their package is not imported."""
     package = find_spec("stormproof_networks")
     if package is None or not package.submodule_search_locations:
         raise MissingExtra("stormproof-networks", _INSTALL)
@@ -57,7 +57,7 @@ class Builtin:
     bytes: int
     world: int  # the version of the world it was trained on
     clean: dict[str, float]  # measure → score on world:test
-    images: int  # of world:test, behind that score
+    images: int  # of world:test that the score is based on
 
     @property
     def path(self) -> Path:

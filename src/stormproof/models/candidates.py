@@ -17,7 +17,7 @@ from stormproof.models.geometry import Fit
 
 Array = npt.NDArray[Any]
 
-# Suppression takes quadratic time, and the boxes that stay are among the best 3000 candidates.
+# Suppression takes quadratic time, and the surviving boxes are among the best 3000 candidates.
 _CONSIDERED = 3000
 _NO_LOGIT = 60.0  # e⁶⁰ to one: no network is that certain
 
@@ -109,7 +109,7 @@ def _require_finite(*outputs: Array, what: str = "output is") -> None:
 
 
 def nms(boxes: Array, scores: Array, labels: Array, *, iou: float, keep: int) -> Ints:
-    """Greedy suppression within each class: the rows that stay, at most `keep`, best first.
+    """Greedy suppression within each class: the surviving rows, at most `keep`, best first.
 
     >>> boxes = np.array([[0, 0, 10, 10], [1, 0, 11, 10], [1, 0, 11, 10]], float)
     >>> nms(boxes, np.array([0.9, 0.8, 0.7]), np.array([0, 0, 1]), iou=0.5, keep=100).tolist()
@@ -123,7 +123,7 @@ def nms(boxes: Array, scores: Array, labels: Array, *, iou: float, keep: int) ->
 
 @kernel
 def _suppress(boxes: Any, labels: Any, iou: float, keep: int) -> Any:
-    # A box is compared only with those that stay, until enough do: thousands of candidates take less than a
+    # A box is compared only with survivors, until there are enough: thousands of candidates take less than a
     # millisecond.
     stay = np.empty(keep, np.int64)
     count = 0

@@ -1,7 +1,7 @@
 """A model card: the small YAML file that says how to feed a network and how to read its outputs.
 
-What the card leaves out is taken from the network's graph, then from the defaults of its decoder. Unknown
-keys are errors.
+Settings that the card leaves out come from the network's graph, then from the defaults of its decoder.
+Unknown keys are errors.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from stormproof.models.geometry import Align, Interpolation, Resize, Rounding
 
 
 def _repeated(count: int) -> BeforeValidator:
-    """One number stands for all."""
+    """A single number is repeated for every entry."""
     return BeforeValidator(lambda value: (value,) * count if isinstance(value, int | float) else value)
 
 
@@ -59,7 +59,7 @@ class InputCard(BaseModel, extra="forbid", frozen=True):
 
 
 class Card(BaseModel, extra="forbid", frozen=True):
-    """Everything about a network that its weights do not say. Limits default to the decoder's."""
+    """Everything about a network that its weights do not contain. Limits default to the decoder's."""
 
     name: str | None = None
     classes: str | list[str] | None = None
@@ -130,7 +130,7 @@ def complete_card(
     merged = {"score": limits.score, "keep": limits.keep, **merged}
     if {**known, **given}.get("dtype") in ("uint8", "int8"):  # such networks normalise inside
         usual = {key: value for key, value in usual.items() if key not in ("mean", "std")}
-    if "size" in known and usual.get("resize") == "none":  # exported for one size, whatever is usual
+    if "size" in known and usual.get("resize") == "none":  # exported for a fixed size, whatever is usual
         usual = {**usual, "resize": "stretch"}
     merged["input"] = {**usual, **known, **given}
     return checked(Card, merged, where)

@@ -1,4 +1,4 @@
-"""Class names: common vocabularies, synonyms, and which class of a model is which class of a dataset."""
+"""Class names: common vocabularies, synonyms, and matching a model's classes with a dataset's."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ ALIASES: tuple[tuple[str, ...], ...] = (
     ("ski", "skis"),
 )
 
-# Names that models use for the output that stands for no object.
+# Names that models give to the output that means "no object".
 BACKGROUND = frozenset({"", "?", "???", "n/a", "na", "none", "background", "void", "no object"})
 # The vocabulary that a network with this many classes most likely uses.
 _BY_COUNT = {
@@ -86,7 +86,7 @@ _BY_COUNT = {
 
 
 def normalised(name: str) -> str:
-    """A name as it is compared: in lower case, words separated by single spaces.
+    """A name in the form used for comparison: lower case, words separated by single spaces.
 
     >>> normalised("Person_sitting"), normalised("traffic-light")
     ('person sitting', 'traffic light')
@@ -127,7 +127,7 @@ def resolve_classes(value: str | list[str] | None, near: Path | None) -> tuple[s
 
 
 def vocabulary_of_size(count: int) -> str | None:
-    """The vocabulary that a number of classes points to.
+    """The vocabulary that a number of classes suggests.
 
     >>> vocabulary_of_size(80), vocabulary_of_size(7)
     ('coco80', None)

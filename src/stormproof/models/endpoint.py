@@ -34,7 +34,7 @@ from stormproof.models.fingerprint import fingerprint
 from stormproof.models.predictions import read_predictions
 
 _RETRIED = frozenset({429, 500, 502, 503, 504})
-# What a malformed status line, header, chunk, length or address raises: http.client has its own exceptions.
+# Raised for a malformed status line, header, chunk, length or address; http.client has its own exceptions.
 _BROKEN = (OSError, http.client.HTTPException, ValueError, OverflowError)
 _PAUSE = 0.5  # seconds before the first retry; doubled each time
 
@@ -218,6 +218,7 @@ def open_https(
     limit_mb: float = 64.0,
     token_env: str | None = None,
 ) -> Endpoint:
+    """Ask a server over TLS; otherwise as `open_http`."""
     return _open(f"https:{main}", timeout, retries, limit_mb, token_env)
 
 

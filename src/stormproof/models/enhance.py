@@ -1,4 +1,4 @@
-"""Image enhancement before a model: does it win back what a corruption took? (liu 2024, RQ4)
+"""Image enhancement before a model: does it recover what a corruption cost? (liu 2024, RQ4)
 
 An enhanced model is another model: the enhancements are part of its name and fingerprint. An enhancement is
 any function from an image to an image of the same size; other packages register theirs in the entry point
@@ -21,7 +21,7 @@ from stormproof.models.fingerprint import fingerprint
 from stormproof.models.model import Model, Precomputed
 
 _OWN = {name: Opener(f"{__name__}:{name}") for name in ("clahe", "nlm")}
-# Increase it when the defaults of an enhancement change, since then its images do.
+# Increase it when the defaults of an enhancement change, since its images then change.
 _VERSION = 1
 
 

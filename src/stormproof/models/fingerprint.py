@@ -1,4 +1,4 @@
-"""What makes two models the same: the bytes of their files, their settings, and the code of a function."""
+"""The identity of a model: the bytes of its files, its settings, and the code of a function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a network's graph shows: layout, size and type of its input, and its family by its outputs.
+"""What a network's graph reveals: layout, size and type of its input, and its family by its outputs.
 
 Each family is recognised by the shapes and names that its exporters write. Nothing is guessed from pixels.
 """
@@ -46,7 +46,7 @@ def describe_shape(shape: Sequence[int | None]) -> str:
 
 
 def describe_outputs(graph: Graph) -> str:
-    """The outputs as an error names them."""
+    """The outputs in words, for errors."""
     return ", ".join(f"{tensor.name} {describe_shape(tensor.shape)}" for tensor in graph.outputs)
 
 
@@ -76,8 +76,8 @@ def image_input(graph: Graph) -> Tensor:
     raise ModelError(f"The network has no input for an image: its inputs are {shapes}.")
 
 
-def several_at_once(graph: Graph) -> str:
-    """What is wrong with a network that was exported for more than one image at a time; else nothing."""
+def batch_problem(graph: Graph) -> str:
+    """The problem of a network that was exported for several images at a time; empty if there is none."""
     shape = image_input(graph).shape
     fixed = len(shape) == 4 and shape[0] not in (None, 1)
     return f"it takes {shape[0]} images at once; export it for 1, or any number." if fixed else ""
@@ -93,7 +93,7 @@ def guess_input(graph: Graph) -> dict[str, Any]:
         found["size"] = (height, width)
     elif "imgsz" in graph.metadata:
         found["size"] = tuple(_literal_list(graph.metadata["imgsz"], "imgsz"))
-    for key in ("mean", "std"):  # as the maker wrote them into a .tflite file
+    for key in ("mean", "std"):  # from the metadata of a .tflite file
         values = _literal_list(graph.metadata.get(key, "[]"), key)
         if len(values) in (1, 3):
             found[key] = tuple(values) if len(values) == 3 else values[0]
@@ -149,7 +149,7 @@ def _by_names(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict
 
 
 def _finished(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
-    """Finished boxes, N×6 of x1 y1 x2 y2, score and class, beside raw maps, which are not needed."""
+    """Decoded boxes, N×6 of x1 y1 x2 y2, score and class, beside raw maps, which are not needed."""
     cells = sum(_cells(size, (8, 16, 32)))
     tables = [i for i, s in enumerate(shapes) if s[1:] == (6,) and s[0] not in (cells, 3 * cells)]
     maps = [i for i, shape in enumerate(shapes) if len(shape) > 2]
@@ -166,7 +166,7 @@ def _semantic(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict
     alike = len({*shapes}) == 1 and size and shape == (1, *size)  # U²-Net: the first is fused from the others
     if not (named or alike or len(shapes) == 1) or len(shape) != 3:
         return {}
-    if not size:  # exported for any size: only its name tells a map of scores from others
+    if not size:  # exported for any size: only its name distinguishes a map of scores
         planes = named and shape[0] is not None and shape[1] is None and shape[2] is None
         return {"decoder": "logits", "outputs": [names[0]], **_classes(shape[0])} if planes else {}
     if shape[0] and size[0] == 16 * (shape[1] or 0) and shape[0] - 5 in (80, 20):
@@ -261,7 +261,7 @@ def _pose(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str
 
 
 def _table(graph: Graph, names: list[str], shapes: Shapes, size: Any) -> dict[str, Any]:
-    """One table of boxes: the number of rows for this input size tells the family. A second output may
+    """One table of boxes: the number of rows for this input size reveals the family. A second output may
     hold prototypes of masks."""
     shape, masks = shapes[0], len(shapes[1]) == 3 if len(shapes) == 2 else False
     if len(shape) != 2 or len(shapes) > 1 + masks:

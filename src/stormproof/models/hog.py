@@ -1,4 +1,4 @@
-"""OpenCV's built-in pedestrian detector, `hog:people` or `hog:daimler`: no weights to fetch, no framework.
+"""OpenCV's built-in pedestrian detector, `hog:people` or `hog:daimler`; it needs no weights or framework.
 
 Histograms of oriented gradients and a linear classifier (Dalal and Triggs 2005): a baseline from before
 neural networks that runs anywhere.

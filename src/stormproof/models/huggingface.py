@@ -50,8 +50,8 @@ def open_huggingface(
     """Open a folder that `save_pretrained` wrote, or a model in the local cache (or the hub) by name.
 
     `task` chooses for models with several, such as Mask2Former; by default the architecture decides.
-    `classes` (a vocabulary or a text file) names the labels of a model that calls them LABEL_0, LABEL_1 …,
-    and says what a zero-shot detector is to find; by default it is told the dataset's classes, each in the
+    `classes` (a vocabulary or a text file) names the labels of a model that calls them LABEL_0, LABEL_1 …, or
+    the objects that a zero-shot detector looks for; by default these are the dataset's classes, each in the
     words of `prompt` ("a photo of a {}").
     """
     torch, transformers = framework("torch", extra="hf"), framework("transformers", extra="hf")
@@ -68,14 +68,16 @@ def open_huggingface(
         ask = prompt or PROMPTS[config.model_type]
         settings = {"score": score, "prompt": ask, **fetched}
 
-        def tell(names: tuple[str, ...]) -> PerImage:
+        def looking_for(names: tuple[str, ...]) -> PerImage:
             find = detector(
                 torch, net, words, config.model_type, names, prompt=ask, score=score, device=device
             )
             return PerImage(called, find, names, files=files, settings=settings)
 
         given = resolve_classes(classes, None)
-        return tell(given) if given else ZeroShot(called, fingerprint(files, settings), tell)
+        if given:
+            return looking_for(given)
+        return ZeroShot(called, fingerprint(files, settings), looking_for)
     loader, usual = _architecture(config, main)
     task = task or usual
     if task not in _READERS:
@@ -119,7 +121,7 @@ def _names(config: Any, classes: str | None, main: str) -> tuple[str, ...]:
 def _load(kind: Any, main: str, where: dict[str, Any], download: bool) -> Any:
     try:
         return kind.from_pretrained(main, **where)
-    except Exception as error:  # missing, broken and hostile files each raise their own kind
+    except Exception as error:  # missing, broken and hostile files raise different exceptions
         fix = "" if download else " Only files on this machine are used; download=true fetches others."
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         raise ModelError(f"hf:{main} cannot be opened: {reason}.{fix}") from error

@@ -36,7 +36,7 @@ class Model(Described, Protocol):
 class Precomputed(Described, Protocol):
     """Predictions that were made elsewhere and are looked up: no image file is ever opened.
 
-    Tell it from a `Model` by `isinstance(model, Precomputed)`. Call `bind` once with the dataset, then
+    `isinstance(model, Precomputed)` distinguishes it from a `Model`. Call `bind` once with the dataset, then
     `lookup` for every image id and condition.
     """
 
@@ -56,7 +56,7 @@ class Precomputed(Described, Protocol):
 
 @runtime_checkable
 class Unbound(Protocol):
-    """A model that must know the dataset: precomputed predictions, a detector told in words what to find."""
+    """A model that must know the dataset: precomputed predictions, or a zero-shot detector."""
 
     def bind(self, dataset: Dataset) -> Model | Precomputed: ...
 

@@ -32,7 +32,7 @@ _MISFITS = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError,
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A model that needs a card: of ONNX Runtime, torch or LiteRT.
+    """A model with a card, run by ONNX Runtime, torch or LiteRT.
 
     `names` are the class names. Images are run `batch` at a time; with 1, the default, a prediction cannot
     depend on which images share its batch.
@@ -65,7 +65,7 @@ class Network:
 
     @cached_property
     def _background(self) -> tuple[int, ...]:
-        """The labels that stand for background."""
+        """The labels that mean background."""
         return tuple(i for i, name in enumerate(self.names) if normalised(name) in BACKGROUND - {""})
 
     @property
@@ -92,7 +92,7 @@ class Network:
         decoder, card = self._decoder, self.card
         mine = [output[row] if output.ndim > 1 else output.ravel()[row : row + 1] for output in outputs]
         try:
-            with np.errstate(all="ignore"):  # numbers that overflow are refused below, in words
+            with np.errstate(all="ignore"):  # overflow is reported below, in words
                 found = decoder.function(mine, fit.canvas, **card.options)
                 if decoder.task == "semantic":
                     return to_semantic(found, fit)

@@ -19,11 +19,11 @@ from stormproof.models.card import Card, assemble_card, chosen_outputs
 from stormproof.models.guess import (
     Graph,
     Tensor,
+    batch_problem,
     describe_outputs,
     guess_card,
     guess_input,
     image_input,
-    several_at_once,
 )
 from stormproof.models.model import model_file
 from stormproof.models.network import Array, Forward, Network
@@ -109,20 +109,20 @@ def _session(runtime: Any, path: Path, threads: int, device: str) -> Any:
     if _PROVIDERS[device][0] not in available:
         raise InvalidOption(f"device={device}: this onnxruntime offers {', '.join(sorted(available))}.")
     try:
-        quiet = {"enable_fallback": device != "cpu"}  # from the CPU it falls back to the CPU, with a banner
+        quiet = {"enable_fallback": device != "cpu"}  # on the CPU, a fallback to the CPU would print a banner
         return runtime.InferenceSession(str(path), options, providers=_PROVIDERS[device], **quiet)
     except Exception as error:  # onnxruntime's exceptions have no common base class
         raise ModelError(f"{path}: onnxruntime cannot load it ({str(error).splitlines()[0]}).") from error
 
 
 def _check_inputs(graph: Graph, card: Card, path: Path) -> None:
-    """Refuse, before the first image, what would fail with every image."""
+    """Refuse, before the first image, a network that would fail on every image."""
     main, known = image_input(graph), guess_input(graph)
     others = [t.name for t in graph.inputs if t.name not in (main.name, card.size_input, _MASK)]
     if others:
         raise ModelError(f"{path}: besides the image it needs inputs {others}; export it without them.")
-    if several_at_once(graph):
-        raise ModelError(f"{path}: {several_at_once(graph)}")
+    if batch_problem(graph):
+        raise ModelError(f"{path}: {batch_problem(graph)}")
     for key in ("layout", "dtype", "size"):
         stated = getattr(card.input, key)
         if key in known and stated != known[key]:
@@ -269,7 +269,7 @@ def _arg_max_classes(onnx: Any, model: Any) -> int | None:
         return None
     try:
         graph = onnx.shape_inference.infer_shapes(model).graph
-    except Exception:  # an odd graph: the user must state the classes
+    except Exception:  # an unusual graph: the user must state the classes
         return None
     shapes = {value.name: value.type.tensor_type.shape.dim for value in graph.value_info}
     axis = next((a.i for a in last.attribute if a.name == "axis"), 0)

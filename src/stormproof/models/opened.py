@@ -1,4 +1,4 @@
-"""`stormproof.open_model`: a model as a Python program holds it, opened from a spec or made of a callable."""
+"""`stormproof.open_model`: a model for use from Python, opened from a spec or made from a callable."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """MMDetection and MMSegmentation: `mmdet:config.py,weights=checkpoint.pth`, `mmseg:config.py,weights=…`.
 
-The config is Python code and is run, as OpenMMLab does; the checkpoint is read with weights_only=True, and a
-training log in it is not opened. Both toolboxes take BGR arrays.
+The config is Python code and is executed, as OpenMMLab does; the checkpoint is read with weights_only=True,
+and a training log in it is not opened. Both toolboxes take BGR arrays.
 """
 
 from __future__ import annotations

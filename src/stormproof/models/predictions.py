@@ -1,5 +1,5 @@
-"""Predictions from what models return: dicts of arrays or tensors, a bare label map, or the result objects of
-supervision and Ultralytics, which are told by their attributes: neither package is imported.
+"""Reads predictions in the forms that models return: dicts of arrays or tensors, a bare label map, or the result
+objects of supervision and Ultralytics, which are recognised by their attributes: neither package is imported.
 
 The engine checks, for every model, that masks and maps have their image's size.
 """
@@ -26,7 +26,7 @@ _EXPECTED = (
 
 
 def read_predictions(returned: object, sizes: Sequence[tuple[int, int]], name: str) -> list[Prediction]:
-    """One prediction per image from what the model `name` returned; `sizes` are (height, width)."""
+    """One prediction per image from the output of the model `name`; `sizes` are (height, width)."""
     alone = isinstance(returned, Mapping | Prediction | str) or is_result(returned)
     if alone or not hasattr(returned, "__len__"):
         raise InvalidPrediction(

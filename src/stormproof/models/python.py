@@ -1,6 +1,6 @@
 """Python code as a model: `package.module:attribute`, `path/to/script.py:function`, or a function in memory.
 
-A function of images is a model as it is; a class, or a function that takes no images, makes one.
+A function that takes images is a model; a class, or a function without positional parameters, makes one.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def is_python(kind: str) -> bool:
     if kind.endswith(".py") or "." in kind:
         return True
     if str(Path.cwd()) not in sys.path and "" not in sys.path:
-        sys.path.append(str(Path.cwd()))  # last: never in place of an installed module
+        sys.path.append(str(Path.cwd()))  # last, so that it never hides an installed module
     try:
         return importlib.util.find_spec(kind) is not None
     except (ImportError, ValueError):
@@ -126,7 +126,7 @@ def is_python(kind: str) -> bool:
 
 
 def open_python(spec: Spec) -> Model | Precomputed:
-    """The model that an attribute of Python code is or makes; options go to its keyword-only parameters."""
+    """The model that a Python attribute is or makes; options become its keyword-only arguments."""
     module, found = _load(spec)
     if isinstance(found, type) or _makes_model(found):
         found = found(**_options(found, spec))
@@ -208,7 +208,7 @@ def _run_script(path: Path) -> Any:
 
 
 def _makes_model(found: Any) -> bool:
-    """Whether a function has no positional parameter: then it does not take images but makes the model."""
+    """Whether a function has no positional parameter, so that it makes a model instead of taking images."""
     if not inspect.isroutine(found):
         return False
     try:

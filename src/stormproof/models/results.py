@@ -1,4 +1,4 @@
-"""Predictions made elsewhere: `results:detections.json`, or a folder with one file or folder per condition.
+"""Precomputed predictions: `results:detections.json`, or a folder with one file or folder per condition.
 
     results:detections.json              COCO results for the clean images
     results:folder                       clean.json, fog@3.json, …; or clean/ID.png, fog@3/ID.png, …
@@ -178,7 +178,7 @@ class SemanticResults(_Files):
 class _Table:
     """The rows of one COCO results file as columns; the rows of an image are adjacent, in the file's order.
 
-    Seventy files of half a million boxes do not fit in most machines' memory, so the columns are
+    Seventy files of half a million boxes do not fit into most machines' memory, so the columns are
     memory-mapped unnamed files.
     """
 
@@ -274,7 +274,7 @@ def _read_table(path: Path, numbers: Sequence[int], ids: frozenset[str] | None) 
 
 
 def _problem(row: object, labels: Mapping[Any, int], ids: frozenset[str] | None) -> str:
-    """What is wrong with one result, if anything."""
+    """The first error in one result; empty if there is none."""
     if not isinstance(row, Mapping):
         return f"is {row!r:.60}, not an object."
     missing = [key for key in ("image_id", "category_id", "score") if key not in row]

@@ -13,7 +13,7 @@ from stormproof.core.sample import Image, Prediction
 from stormproof.core.spec import Spec
 from stormproof.models.card import InputCard, checked
 from stormproof.models.decoders import DECODERS, Decoder
-from stormproof.models.guess import Graph, guess_card, guess_input, recognise, several_at_once
+from stormproof.models.guess import Graph, batch_problem, guess_card, guess_input, recognise
 from stormproof.models.litert import probe_tflite
 from stormproof.models.model import Model, Precomputed
 from stormproof.models.network import Array, Forward, Network, plan_input, prepare
@@ -51,7 +51,7 @@ class Probe:
 
 
 def probe(spec: Spec, image: Image) -> Probe:
-    """What a network file shows of itself, and its outputs on an image fed in its family's usual way."""
+    """What a network file reveals, and its outputs on an image prepared in its family's usual way."""
     graph, run = PROBES[spec.kind](spec.main)
     try:
         card = guess_card(graph)
@@ -63,8 +63,8 @@ def probe(spec: Spec, image: Image) -> Probe:
     card["input"] = {"size": (_USUAL_SIDE, _USUAL_SIDE), **usual, **card["input"]}
     if decoder and decoder.task == "detection":
         card |= {key: value for key, value in asdict(decoder.limits).items() if value is not None}
-    if several_at_once(graph):
-        return Probe(graph, card, why, (), several_at_once(graph))
+    if batch_problem(graph):
+        return Probe(graph, card, why, (), batch_problem(graph))
     names = [tensor.name for tensor in graph.outputs]
     try:
         fed = checked(InputCard, card["input"], "input")
@@ -115,7 +115,7 @@ def _describe_network(model: Network) -> tuple[str, ...]:
 
 
 def _numbers(fed: InputCard) -> str:
-    """How grey levels become the numbers that a network is fed."""
+    """How grey levels become the network's input, in words."""
     if fed.dtype in ("uint8", "int8"):
         return fed.dtype
     if fed.mean == (0, 0, 0) and fed.std == (1, 1, 1):

@@ -40,7 +40,7 @@ def open_torch(
     device: str = "cpu",
     score: float | None = None,
 ) -> Network:
-    """Open a module; its card says how to feed it and read its outputs, which a module does not."""
+    """Open a module; its card says how to feed it and read its outputs, which a module does not show."""
     torch = framework("torch", extra="torch")
     torch.set_num_threads(threads)
     built = module or (main if ":" in main and not Path(main).exists() else None)
@@ -106,7 +106,7 @@ def _build(torch: Any, attribute: str, weights: Path | None, device: str) -> Any
 
 
 def fill(net: Any, checkpoint: Mapping[str, Any], path: Path) -> None:
-    """Load weights into a module; every name must match, so that none is left at random values."""
+    """Load weights into a module; all names must match, so that no weight keeps its random value."""
     try:
         net.load_state_dict(state_dict(checkpoint), strict=True)
     except RuntimeError as error:

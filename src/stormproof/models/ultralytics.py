@@ -1,6 +1,6 @@
-"""Ultralytics' YOLO models, `ultralytics:yolo11n.pt,trust=true`, where the user has that package.
+"""Ultralytics' YOLO models, `ultralytics:yolo11n.pt,trust=true`, if the user has installed that package.
 
-The package is licensed under the AGPL and never a dependency of Stormproof. Its `.pt` files are pickles,
+The package is licensed under the AGPL and is never a dependency of Stormproof. Its `.pt` files are pickles,
 which can run any code when opened; exported to ONNX, the same model needs neither the package nor trust.
 """
 
@@ -44,7 +44,7 @@ def open_ultralytics(
             f"Ultralytics would not open {path.name} but download its successor {path.stem}u.pt; rename the "
             "file."
         )
-    # Otherwise the package checks for updates and reports its use.
+    # Otherwise the package checks for updates and sends usage reports.
     os.environ.setdefault("YOLO_OFFLINE", "true")
     net = framework("ultralytics", install=_INSTALL).YOLO(str(path))
     limits = {"conf": score, "iou": iou, "max_det": keep}

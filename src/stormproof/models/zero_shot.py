@@ -1,6 +1,6 @@
-"""Zero-shot detectors of transformers, which are told in words what to find: OWL-ViT, OWLv2, Grounding DINO.
+"""Zero-shot detectors of transformers, which take class names as text: OWL-ViT, OWLv2, Grounding DINO.
 
-The words are the names of the dataset's classes, unless `classes=` names others. `hf:` opens them.
+The names are the dataset's classes, unless `classes=` gives others. `hf:` opens them.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ from stormproof.datasets.dataset import Dataset
 from stormproof.models.model import PerImage
 from stormproof.models.predictions import as_array
 
-# The model's type in its configuration → how it is asked for a class.
+# The model's type in its configuration → the prompt for a class.
 PROMPTS = {
     "owlvit": "a photo of a {}",
     "owlv2": "a photo of a {}",
     "grounding-dino": "{}",
     "mm-grounding-dino": "{}",
 }
-_MOST = 300  # detections of an image, as Grounding DINO's own evaluation keeps them
+_MOST = 300  # detections kept per image, as in Grounding DINO's own evaluation
 
 
 @dataclass(frozen=True, eq=False)
 class ZeroShot:
-    """A detector that has not been told what to find; `bind` tells it the dataset's classes."""
+    """A detector without class names yet; `bind` gives it the dataset's classes."""
 
     name: str
     fingerprint: str
-    tell: Callable[[tuple[str, ...]], PerImage]
+    looking_for: Callable[[tuple[str, ...]], PerImage]
     classes: tuple[str, ...] = ()
     semantic_classes: tuple[str, ...] = ()
 
     def bind(self, dataset: Dataset) -> PerImage:
         if not dataset.classes:
             raise ModelError(
-                f"{self.name} finds what it is told in words, but {dataset.name} names no classes; "
+                f"{self.name} needs the names of its classes, but {dataset.name} has none; "
                 "add ,classes=FILE (one per line)."
             )
-        return self.tell(dataset.classes)
+        return self.looking_for(dataset.classes)
 
     def __call__(self, images: Sequence[Image]) -> list[Prediction]:
         raise ModelError(
-            f"{self.name} finds what it is told in words; add ,classes=FILE (one per line) or a vocabulary."
+            f"{self.name} needs the names of its classes; add ,classes=FILE (one per line) or a vocabulary."
         )
 
 
@@ -55,7 +55,7 @@ def detector(
     torch: Any, net: Any, processor: Any, kind: str, classes: tuple[str, ...], *, prompt: str, score: float,
     device: str,
 ) -> Callable[[Image], Prediction]:  # fmt: skip
-    """The function from an image to what it shows of `classes`."""
+    """A function from an image to its objects of `classes`."""
     phrases = [prompt.format(name.replace("_", " ").lower()) for name in classes]
     if kind.startswith("owl"):
         text: Any = [phrases]
@@ -83,17 +83,17 @@ def detector(
 
 def _spans(tokenizer: Any, text: str, phrases: Sequence[str]) -> list[Ints]:
     """The places of each phrase's tokens in the tokenized text."""
-    told = tokenizer(text, return_offsets_mapping=True)
-    most = tokenizer.model_max_length
-    if len(told["input_ids"]) > most:
+    tokens = tokenizer(text, return_offsets_mapping=True)
+    count, most = len(tokens["input_ids"]), tokenizer.model_max_length
+    if count > most:
         raise ModelError(
-            f"{len(phrases)} classes are {len(told['input_ids'])} tokens, more than the model's {most}; name "
-            "fewer with classes=FILE."
+            f"{len(phrases)} classes are {count} tokens, more than the model's {most}; name fewer with "
+            "classes=FILE."
         )
     spans, at = [], 0
     for phrase in phrases:
         begin, end = at, at + len(phrase)
-        inside = [k for k, (a, b) in enumerate(told["offset_mapping"]) if begin <= a < b <= end]
+        inside = [k for k, (a, b) in enumerate(tokens["offset_mapping"]) if begin <= a < b <= end]
         spans.append(np.array(inside, np.int64))
         at = end + 2  # ". "
     return spans

@@ -1,6 +1,6 @@
 """Engines behind one small interface: take chunks, yield their results in any order.
 
-An executor owns its processes, nothing else: what a chunk is and how it is run is the same for all.
+An executor owns its processes and nothing else: chunks, and how they are run, are the same for all.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Local:
 
 
 def executor_for(config: RunConfig, chunks: int) -> Executor:
-    """The executor that a run asks for, no larger than `chunks` need; frameworks are imported when named."""
-    # Each worker has the model on the device: one, unless asked for more.
+    """The executor that a run asks for, with at most `chunks` workers; frameworks are imported on demand."""
+    # Each worker has its own copy of the model on the device, so there is one unless the user asks for more.
     workers = worker_count(config.workers or (1 if config.device is not None else 0))
     if config.engine is Engine.ray:
         from stormproof.engine.executors.ray import RayCluster

@@ -16,8 +16,9 @@ from stormproof.models.decoders import anchors, points, semantic, tables
 @dataclass(frozen=True, slots=True)
 class Decoder:
     """A decoder, the outputs it expects in order, and the defaults for its networks, which a card can change:
-    thresholds and the input. `varied` says that its networks are fed in different ways, so that `usual` is a
-    guess, where most families have one training code."""
+    thresholds and the `usual` input. Most families have one training code; `varied` marks those whose
+    networks
+    expect different inputs, so that `usual` is a guess."""
 
     function: Callable[..., Any]
     outputs: tuple[str, ...]

@@ -14,7 +14,7 @@ Array = npt.NDArray[Any]
 
 
 class Unreadable(ValueError):
-    """A decoder's own words about outputs that do not fit it."""
+    """Raised by a decoder, in its own words, for outputs that do not fit it."""
 
 
 def sigmoid(x: Array) -> Array:

@@ -28,7 +28,7 @@ def picodet(
 def _from_levels(
     outputs: Sequence[Array], size: Size, strides: tuple[int, ...], *, shift: float
 ) -> Candidates:
-    """Levels are told apart by their length, so all classes may come first, or level by level."""
+    """Levels are distinguished by their length, so outputs may come classes first or level by level."""
     levels = [flat(output) for output in outputs]
     pairs = [[level for level in levels if len(level) == len(grid(size, stride))] for stride in strides]
     if any(len(pair) != 2 for pair in pairs):
@@ -51,7 +51,7 @@ def scrfd(
     outputs: Sequence[Array], size: Size, *, strides: tuple[int, ...] = (8, 16, 32), each: int = 2
 ) -> Candidates:
     """SCRFD: n×1 scores, n×4 distances left, up, right, down in strides, and n×10 key points (ignored) of
-    every level, told apart by their shape; `each` rows per cell, anchored at its corner."""
+    every level, distinguished by their shape; `each` rows per cell, anchored at its corner."""
     tables = {output.shape: flat(output) for output in map(flat, outputs)}
     scores, boxes = [], []
     for stride in strides:
