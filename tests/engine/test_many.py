@@ -189,7 +189,7 @@ def test_own_corruptions_run_and_are_scored_without_their_code(configure: Config
     plugin.write_text(_PLUGIN.replace("{more}", ""))
     config = configure(conditions=["darker@3"], plugin=[str(plugin)], limit=3)
     assert run(config).complete
-    assert read_record(Path(config.out)).declared["darker"]["family"] == "mine"
+    assert read_record(Path(config.out)).declared["darker"].family == "mine"
     shown = subprocess.run(
         [sys.executable, "-c", _SCORE, config.out], capture_output=True, text=True, check=False
     )

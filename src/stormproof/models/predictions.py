@@ -1,4 +1,4 @@
-"""Reads predictions in the forms that models return: dicts of arrays or tensors, a bare label map, or the result
+"""Reads predictions in the forms that models return: dicts of arrays or tensors, a bare label map, or result
 objects of supervision and Ultralytics, which are recognised by their attributes: neither package is imported.
 
 The engine checks, for every model, that masks and maps have their image's size.
