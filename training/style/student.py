@@ -9,13 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from stormproof.style.layers import (
-    BUILTIN_DECODER,
-    BUILTIN_ENCODER,
-    DISTILLED_ENCODER,
-    Weights,
-    convolutions,
-)
+from stormproof.style.layers import BUILTIN_DECODER, BUILTIN_ENCODER, DISTILLED_ENCODER, Weights, convolutions
 from stormproof.style.torchnet import Network
 
 # Ours has a layer more: the first starts as the pair's first, the second by passing on what it gets.

@@ -21,12 +21,7 @@ from stormproof.corruptions.grammar import read_condition
 from stormproof.corruptions.groups import BENCHMARK_15, MICHAELIS
 from stormproof.corruptions.suites import HOLDOUT
 
-_SUBSETS = {
-    "common": BENCHMARK_15,
-    "validation": HOLDOUT,
-    "all": BENCHMARK_15 + HOLDOUT,
-    **MICHAELIS,
-}
+_SUBSETS = {"common": BENCHMARK_15, "validation": HOLDOUT, "all": BENCHMARK_15 + HOLDOUT, **MICHAELIS}
 
 
 def get_corruption_names(subset: str = "common") -> list[str]:

@@ -65,11 +65,7 @@ SUITES: dict[str, Suite] = {
         Suite(
             "optics",
             "Sensor noise, lens blur and lens distortion of a real camera",
-            (
-                *grid(("intensity_noise",)),
-                *grid(("psf_blur",), (1, 2, 3)),
-                *grid(("geometric_distortion",)),
-            ),
+            (*grid(("intensity_noise",)), *grid(("psf_blur",), (1, 2, 3)), *grid(("geometric_distortion",))),
             "kamann2020",
         ),
         Suite(

@@ -89,10 +89,7 @@ DISTILLED_ENCODER = (
 DISTILLED_DECODER = _decoder(128, _BACK, (64, 64, 64, 64, 32, 32, 16, 16, 3))
 
 # Ours grew from that pair: more channels where an image must pass through few, and where they cost least.
-BUILTIN_ENCODER = (
-    DISTILLED_ENCODER[0],
-    *_encoder(_NAMES, (16, 16, 32, 32, 64, 64, 64, 128, 256)),
-)
+BUILTIN_ENCODER = (DISTILLED_ENCODER[0], *_encoder(_NAMES, (16, 16, 32, 32, 64, 64, 64, 128, 256)))
 BUILTIN_DECODER = _decoder(
     256, f"conv42 {_BACK}", (128, 96, 96, 64, 64, 48, 48, 24, 24, 3), sizes=(2, 4, 2, 2)
 )
