@@ -203,7 +203,7 @@ def test_a_file_that_is_no_plugin_is_refused(configure: Configure, tmp_path: Pat
     (tmp_path / "empty.py").write_text("x = 1\n")
     (tmp_path / "broken.py").write_text("\n1 / 0\n")
     for name, words in (
-        ("empty.py", "declares no corruption and no metric"),
+        ("empty.py", "declares neither a corruption nor a metric"),
         ("broken.py", "line 2: ZeroDivisionError"),
         ("none.py", "no such file"),
     ):

@@ -188,7 +188,7 @@ def test_a_metric_that_forgets_a_number_is_told_so(folder: Path) -> None:
 
 def test_a_file_that_declares_nothing_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.py").write_text("x = 1\n")
-    with pytest.raises(InvalidOption, match="declares no corruption and no metric"):
+    with pytest.raises(InvalidOption, match="declares neither a corruption nor a metric"):
         load_plugins([str(tmp_path / "empty.py")])
 
 

@@ -12,7 +12,7 @@ from stormproof.core.errors import InvalidImage, InvalidOption
 from stormproof.core.randomness import Draw
 from stormproof.style.painting import stylize
 from stormproof.style.sources import FOLDER, check_style, list_styles, read_style
-from stormproof.style.stylemap import StyleMap, draw_styles
+from stormproof.style.stylemap import StyleMap, draw_styles, style_draw
 from styles import STYLES, drawn
 
 
@@ -90,12 +90,11 @@ def test_styles_are_drawn_by_identity_without_repeats() -> None:
 
 def test_style_map_is_kept_and_read_again(tmp_path: Path) -> None:
     names = dict.fromkeys(["x/a.jpg", "b.jpg", "c.jpg"])
-    drawn_map = StyleMap.drawn(["1", "2"], list(names), seed=3, count=2)
+    drawn_map = StyleMap({name: draw_styles(style_draw(3, name), list(names), 2) for name in "12"}, seed=3)
     drawn_map.write(tmp_path / "map.json")
     again = StyleMap.read(tmp_path / "map.json")
     assert again == drawn_map
     assert again.of("2", names) == drawn_map.styles["2"]
-    assert StyleMap.drawn(["2"], list(names), seed=3, count=2).of("2", names) == again.of("2", names)
 
 
 def test_the_authors_map_of_file_names_is_read(tmp_path: Path) -> None:

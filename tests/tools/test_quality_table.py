@@ -16,9 +16,10 @@ from stormproof.cli import app
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidCondition, InvalidOption
 from stormproof.core.imagefile import read_image, write_image
+from stormproof.core.sample import Sample
 from stormproof.corruptions import corrupt_image
 from stormproof.metrics import fidelity, quality
-from stormproof.tools.quality_table import Quality, Row, against, average, measure, over_severities
+from stormproof.tools.quality_table import Quality, Row, average, measure, over_severities, whole_images
 
 CONDITIONS = tuple(
     map(Condition.parse, ("gamma_damage@3", "bad_pixel_damage@2", "cfa_interpolation_damage@5"))
@@ -83,7 +84,7 @@ def test_the_mean_does_not_depend_on_the_order_of_images() -> None:
 
 def test_equal_images_are_perfect() -> None:
     image = np.random.default_rng(0).integers(0, 256, (90, 90, 3), dtype=np.uint8)
-    found = next(against(image, [image.copy()]))
+    found = whole_images(Sample("", image), [image.copy()])[0]
     assert (found.rmse, found.snr, found.ssim, found.ifc) == (0, math.inf, 1, math.inf)
     assert found.vif == pytest.approx(1)
 

@@ -64,7 +64,7 @@ def quality(
 
     chosen = chosen_conditions(conditions)
     names = None if measure is None else [name.strip() for name in measure.split(",") if name.strip()]
-    how = quality_table.whole if names is None else quality_by_size.by_size(names, objects=by_size)
+    how = quality_table.whole_images if names is None else quality_by_size.by_size(names, objects=by_size)
     measured = _measured(dataset, chosen, limit, seed, worker_count(workers), how)
     if names is None:
         rows = quality_table.average(chosen, measured)

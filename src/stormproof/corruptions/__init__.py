@@ -50,7 +50,7 @@ def apply(
     classes: Sequence[str] = (),
     semantic_classes: Sequence[str] = (),
 ) -> Sample:
-    """The sample under a condition; random numbers are drawn by its id.
+    """The sample under a condition; random numbers are keyed by its id.
 
     If the corruption moves pixels with `labels=moved`, truth and depth move with them. With `on=…` only that
     part of the image changes; its class names are looked up in `classes` (of objects) and `semantic_classes`
@@ -60,12 +60,8 @@ def apply(
     part = part_of(condition)
     mask = None
     if part is not None:
-        mask = part_mask(
-            sample,
-            part,
-            classes=classes or sample.classes,
-            semantic_classes=semantic_classes or sample.semantic_classes,
-        )
+        semantic_classes = semantic_classes or sample.semantic_classes
+        mask = part_mask(sample, part, classes=classes or sample.classes, semantic_classes=semantic_classes)
     image = _corrupted(sample.image, condition, seed, sample.id, sample.context)
     if mask is not None:
         image = compose(image, sample, mask)

@@ -80,12 +80,8 @@ def _name(name: str | None, number: int) -> str:
     if name is not None:
         find(name)
         if name not in _SUBSETS["all"]:
-            raise UnknownName(
-                "corruption of imagecorruptions",
-                name,
-                _SUBSETS["all"],
-                "Use stormproof.corrupt_image for it.",
-            )
+            hint = "Use stormproof.corrupt_image for it."
+            raise UnknownName("corruption of imagecorruptions", name, _SUBSETS["all"], hint)
         return name
     if number == -1:
         raise InvalidCondition("Give corruption_name='fog' or corruption_number=9 (0 to 18).")

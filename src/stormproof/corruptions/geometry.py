@@ -145,10 +145,8 @@ def _displacement(place: Floats, dy: Field, dx: Field) -> Floats:
     """(dx, dy) at points between pixel centres, bilinear; outside the frame as at its edge."""
     height, width = dy.shape
     x, y = np.clip(place[:, 0], 0, width - 1), np.clip(place[:, 1], 0, height - 1)
-    j, i = (
-        np.minimum(x.astype(np.int64), max(width - 2, 0)),
-        np.minimum(y.astype(np.int64), max(height - 2, 0)),
-    )
+    j = np.minimum(x.astype(np.int64), max(width - 2, 0))
+    i = np.minimum(y.astype(np.int64), max(height - 2, 0))
     g, f = x - j, y - i
     j1, i1 = np.minimum(j + 1, width - 1), np.minimum(i + 1, height - 1)
     weights = ((1 - f) * (1 - g), (1 - f) * g, f * (1 - g), f * g)

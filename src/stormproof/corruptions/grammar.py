@@ -7,7 +7,7 @@
     object-centric[styles=looks] a suite, its conditions with some parameters replaced
     fog@3,snow,imagenet-c@1-2    a list
 
-A name alone is that of a suite or a corruption; no name is both.
+A bare name is that of a suite or of a corruption; no name is both.
 """
 
 from __future__ import annotations

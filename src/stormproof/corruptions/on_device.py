@@ -38,7 +38,7 @@ def corrupt_batch(
     cameras: Sequence[Camera | None] | None = None,
     sizes: Sequence[tuple[int, int]] | None = None,
 ) -> Tensor:
-    """A batch of images under a condition, on the device where they are; a new tensor.
+    """A batch of images under a condition, as a new tensor on the same device.
 
     `images` is uint8, N×3×H×W (N×1×H×W for grey), or floats from 0 to 1, which are rounded to 8 bits and
     returned as floats. The pixels equal those of `corrupt_image` for the same ids and seed. `depth` is N×H×W
@@ -184,18 +184,11 @@ def _corrupted(
         try:
             return _applied(part, draws, found, condition, depth, cameras)
         except OneByOne:
-            singles = (
-                _applied(
-                    part[i : i + 1],
-                    draws[i : i + 1],
-                    found,
-                    condition,
-                    None if depth is None else depth[i : i + 1],
-                    cameras[i : i + 1],
-                )
-                for i in range(len(part))
-            )
-            batch: Tensor = torch.cat(list(singles))
+            singles = []
+            for row in (slice(i, i + 1) for i in range(len(part))):
+                scene = None if depth is None else depth[row]
+                singles.append(_applied(part[row], draws[row], found, condition, scene, cameras[row]))
+            batch: Tensor = torch.cat(singles)
             return batch
 
 

@@ -47,12 +47,12 @@ def _load(path: Path, modified: int) -> None:
         what = f"{type(error).__name__}: {error}"
         raise InvalidOption(f"The plugin {path} failed in line {line}: {what}") from error
     declares = any("declares" in getattr(value, "__dict__", {}) for value in vars(module).values())
-    if not registered().keys() - before and not _own(name) and not declares:
+    if not registered().keys() - before and not _corruptions_of(name) and not declares:
         fix = "decorate a function with @corruption(…) or @metric(…)"
-        raise InvalidOption(f"The plugin {path} declares no corruption and no metric; {fix}.")
+        raise InvalidOption(f"The plugin {path} declares neither a corruption nor a metric; {fix}.")
 
 
-def _own(module: str) -> list[str]:
+def _corruptions_of(module: str) -> list[str]:
     return [name for name, found in registered().items() if found.recipe.__module__ == module]
 
 
@@ -63,7 +63,7 @@ def is_plugin(corruption: Corruption) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A corruption's declaration as data: all that a run folder says of a plugin."""
+    """A corruption's declaration as data: all that a run folder records about a plugin."""
 
     family: str
     cite: str

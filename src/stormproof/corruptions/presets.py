@@ -24,7 +24,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """A benchmark of a paper. `metric` is the number that its tables print first.
+    """A paper's benchmark. `metric` is the number that its tables print first.
 
     `noise_severities` are the severities of noise that its means cover; every severity is run. `data` is the
     spec of a dataset that comes with Stormproof; other benchmarks look for theirs below a root folder.
@@ -68,7 +68,7 @@ class Preset:
 
     @property
     def lacking(self) -> str:
-        """What this version lacks to run it, in words; empty if nothing."""
+        """What this version lacks to run it, in words; empty if it can run."""
         suites = [f"the suite {name!r}" for name in self.suites if name not in SUITES]
         recipes = [f"the corruption {name!r}" for name in self.corruptions if name not in registered()]
         missing = suites + recipes
@@ -169,10 +169,10 @@ def find_preset(name: str) -> Preset:
 def covered(
     conditions: Iterable[Condition], *, benchmark: str | None = None, suite: str | None = None
 ) -> tuple[Condition, ...]:
-    """The corrupted ones of some conditions that a mean over them covers.
+    """The corrupted conditions that a mean over `conditions` covers.
 
-    The benchmark or suite says which severities of noise count. With neither, a suite is looked up: the one
-    that has these conditions and no others. Conditions of no suite count in full.
+    The benchmark or suite decides which severities of noise count. Without either, the suite with exactly
+    these conditions decides; if there is none, all of them count.
 
     >>> len(SUITES["kamann"]), len(covered(SUITES["kamann"]))
     (93, 83)

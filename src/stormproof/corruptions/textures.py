@@ -1,6 +1,6 @@
-"""Textures of ice for `frost`: five drawings, a folder of your own, or the reference's photographs.
+"""Textures of ice for `frost`: five drawings, your own folder of images, or the reference's photographs.
 
-assets/frost.py draws the five, with the size and light of the photographs behind the published scores.
+assets/frost.py draws the five, with the size and brightness of the photographs behind the published scores.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ BUILT_IN = Path(__file__).with_name("frost")
 PHOTOGRAPHS = ("frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg")
 
 
-def _kept(image: Image) -> Image:
-    """Make an image read-only: the caches return the same array to every caller."""
+def _read_only(image: Image) -> Image:
+    """Make an image read-only, since the caches return the same array to every caller."""
     image.flags.writeable = False
     return image
 
@@ -40,7 +40,7 @@ def from_folder(path: str | Path) -> tuple[Image, ...]:
 
 @lru_cache(maxsize=2)
 def _read(files: tuple[tuple[Path, int, int], ...]) -> tuple[Image, ...]:
-    return tuple(_kept(as_rgb(read_image(file))) for file, *_ in files)
+    return tuple(_read_only(as_rgb(read_image(file))) for file, *_ in files)
 
 
 @lru_cache(maxsize=1)
@@ -59,7 +59,7 @@ def from_imagecorruptions() -> tuple[Image, ...]:
         fix = "run 'pip install imagecorruptions', or use the textures 'built-in'"
         raise InvalidOption(f"Frost textures: 'imagecorruptions' is not installed; {fix}.")
     folder = Path(package.submodule_search_locations[0]) / "frost"
-    return tuple(_kept(_opaque(folder / name)) for name in PHOTOGRAPHS)
+    return tuple(_read_only(_opaque(folder / name)) for name in PHOTOGRAPHS)
 
 
 def _opaque(file: Path) -> Image:

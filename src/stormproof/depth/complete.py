@@ -24,7 +24,7 @@ _FILLED = np.float32(0.01)  # weight of a filled pixel, relative to a measured o
 _BEHIND, _WINDOW = 1.5, (9, 6)  # times farther than points on both sides, within this many rows and columns
 _BINS = 160  # columns of the coarse image in which surfaces are continued upwards
 _BAND = 0.04  # of the height: the rows whose points are the top of a column
-_NO_ECHO = 0.03  # of the height by which a column may end below the scan's upper edge and still tell
+_NO_ECHO = 0.03  # of the height: how far below the scan's upper edge a column may end and still be used
 _ALIKE = 18.0  # grey levels between the colours of a place and of a column at which its weight is a third
 _ASIDE = 0.6  # columns per row above the scan at which a column's weight is a third; it begins at one
 _FARTHER = 1.25  # factor by which a depth may exceed the farthest measurement
@@ -87,9 +87,9 @@ def _first_guess(depth: Map, image: Image) -> Map:
 
 
 def _column_tops(depth: Map, edges: npt.NDArray[np.int_]) -> tuple[Floats32, Floats32]:
-    """For each bin of columns the inverse depth of its highest points and their row; NaN if it tells nothing.
+    """For each bin of columns, the inverse depth of its highest points and their row; NaN if not usable.
 
-    A bin that ends far below the others got no echo from above: its last depth says nothing about it.
+    A bin that ends far below the others got no echo from above, so its last depth is not used.
     """
     height = len(depth)
     tops, rows = np.full((2, len(edges) - 1), np.nan, np.float32)
@@ -104,9 +104,9 @@ def _column_tops(depth: Map, edges: npt.NDArray[np.int_]) -> tuple[Floats32, Flo
 
 
 def _above(image: Image, tops: Floats32, rows: Floats32, edges: npt.NDArray[np.int_]) -> Map:
-    """Inverse depth above the scan: of the columns nearby, weighted by how much they look like the place.
+    """Inverse depth above the scan: the mean of nearby columns, weighted by their likeness to the place.
 
-    The higher a place is above the scan, the more columns beside its own may be what it belongs to.
+    The higher a place is above the scan, the farther away the column that it belongs to may be.
     """
     height, width = image.shape[:2]
     bins = len(tops)
@@ -114,14 +114,14 @@ def _above(image: Image, tops: Floats32, rows: Floats32, edges: npt.NDArray[np.i
     soft = cv2.resize(
         image.reshape(height, width, -1).astype(np.float32), (bins, size), interpolation=cv2.INTER_AREA
     ).reshape(size, bins, -1)
-    told = np.flatnonzero(~np.isnan(tops))
-    top = np.clip((rows[told] * size / height).astype(int) + 1, 0, size - 1)
-    colour = soft[top, told]
+    usable = np.flatnonzero(~np.isnan(tops))
+    top = np.clip((rows[usable] * size / height).astype(int) + 1, 0, size - 1)
+    colour = soft[top, usable]
     unlike = np.abs(soft[:, :, None] - colour).mean(axis=3) / _ALIKE
-    aside = np.abs(np.arange(bins)[:, None] - told)
+    aside = np.abs(np.arange(bins)[:, None] - usable)
     up = np.maximum(top - np.arange(size)[:, None], 0)  # rows of bins, by which a column lies below the place
     weight = np.exp(-unlike - aside / (1 + _ASIDE * up[:, None]))
-    inverse = (weight * tops[told]).sum(axis=2) / np.maximum(weight.sum(axis=2), 1e-12)
+    inverse = (weight * tops[usable]).sum(axis=2) / np.maximum(weight.sum(axis=2), 1e-12)
     return np.asarray(
         cv2.resize(inverse.astype(np.float32), (width, height), interpolation=cv2.INTER_LINEAR), np.float32
     )

@@ -13,16 +13,16 @@ import numpy.typing as npt
 
 from stormproof.core.errors import MissingContext
 from stormproof.core.randomness import digest
-from stormproof.core.sample import Bools, Sample
+from stormproof.core.sample import Sample
 from stormproof.datasets.depthmaps import DepthFolder, Estimate
 from stormproof.depth.complete import complete
 from stormproof.depth.monocular import DepthModel
 from stormproof.depth.priors import Priors
 from stormproof.depth.refine import nearness
-from stormproof.depth.sky import find_sky
+from stormproof.depth.sky import sky_of
 from stormproof.depth.stereo import Matching, stereo_depth
 
-_LOOKS = 0.8  # confidence in a sky that only its looks tell
+_LOOKS = 0.8  # confidence in sky recognised by its appearance alone
 
 
 class Estimator(Protocol):
@@ -71,8 +71,8 @@ class FromModel:
         depth = self.model.depth(sample.image, sample.context.depth)
         given = sample.context.depth
         if self.sky:
-            depth = np.where(_sky(sample), np.float32(np.inf), depth)
-        # A network answers everywhere; only the known depths are certain.
+            depth = np.where(sky_of(sample), np.float32(np.inf), depth)
+        # A network gives depth everywhere; only the known depths are certain.
         sure = np.full(depth.shape, 0.5, np.float32)
         return Estimate(depth, sure if given is None else np.where(np.isnan(given), sure, 1))
 
@@ -93,15 +93,9 @@ class FromGiven:
             raise MissingContext(f"Sample {sample.id!r} has no depth to fill; {fix}.")
         given = sample.context.depth
         known = ~np.isnan(given)
-        sky = _sky(sample) & ~known if self.sky else np.zeros(known.shape, np.bool_)
+        sky = sky_of(sample) & ~known if self.sky else np.zeros(known.shape, np.bool_)
         confidence = np.maximum(nearness(known), np.float32(_LOOKS) * sky)
         return Estimate(complete(given, sample.image, sky), confidence.astype(np.float32))
-
-
-def _sky(sample: Sample) -> Bools:
-    """The sky in the image, where no depth was measured."""
-    given = sample.context.depth
-    return find_sky(sample.image, None if given is None else np.isfinite(given))
 
 
 def key_of(sample: Sample, estimator: Estimator, priors: Priors, semantic_classes: Sequence[str] = ()) -> str:

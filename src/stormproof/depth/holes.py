@@ -59,11 +59,11 @@ def hidden_from(right: Map, left: Map) -> Bools:
     """
     height, width = right.shape
     rows, columns = np.nonzero(~np.isnan(right))
-    met = np.zeros((height, width + 2), np.bool_)
+    matched = np.zeros((height, width + 2), np.bool_)
     places = columns + right[rows, columns]
     for place in (np.floor(places), np.ceil(places)):
-        met[rows, np.minimum(place, width).astype(np.int64)] = True
-    hidden: Bools = ~met[:, :width] & np.logical_or.accumulate(~np.isnan(left), axis=1)
+        matched[rows, np.minimum(place, width).astype(np.int64)] = True
+    hidden: Bools = ~matched[:, :width] & np.logical_or.accumulate(~np.isnan(left), axis=1)
     return hidden
 
 

@@ -24,7 +24,7 @@ from stormproof.core.errors import InvalidOption, MissingContext, UnknownName
 from stormproof.core.files import read_json
 from stormproof.core.sample import Bools, Floats, Sample
 from stormproof.datasets.depthmaps import Map
-from stormproof.depth.sky import find_sky
+from stormproof.depth.sky import sky_of
 
 _KINDS = ("polygon", "class", "above", "sky")
 
@@ -42,8 +42,7 @@ class Region:
     def mask(self, sample: Sample, semantic_classes: Sequence[str]) -> Bools:
         height, width = sample.image.shape[:2]
         if self.sky:
-            given = sample.context.depth
-            return find_sky(sample.image, None if given is None else np.isfinite(given))
+            return sky_of(sample)
         if self.above is not None:
             return np.broadcast_to((np.arange(height) + 0.5 < self.above)[:, None], (height, width))
         if self.polygon:

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.ndimage import gaussian_filter
 
-from stormproof.core.sample import Bools, Floats, Image
+from stormproof.core.sample import Bools, Floats, Image, Sample
 from stormproof.datasets.depthmaps import Map
 from stormproof.depth.holes import steepness
 
@@ -83,6 +83,12 @@ def find_sky(
     grown = cv2.dilate(sky.astype(np.uint8), np.ones((5, 5), np.uint8)).astype(bool)
     found: Bools = sky | (grown & (value > _local_level(value, sky)))
     return found
+
+
+def sky_of(sample: Sample) -> Bools:
+    """The sky in a sample's image, where no depth was measured."""
+    given = sample.context.depth
+    return find_sky(sample.image, None if given is None else np.isfinite(given))
 
 
 def _wide(kind: Bools) -> Bools:

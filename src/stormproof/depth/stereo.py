@@ -116,9 +116,9 @@ def stereo_disparity(
 def _confidence(parallax: Map, sure: Bools, sky: Bools, moved: Bools) -> Map:
     """How far each pixel's depth can be trusted, from 0 to 1.
 
-    Least in holes, beside steps, where two surfaces meet, and where the parallax is as small as the matcher's
-    errors. A sky that has moved between the views was told by its colour only. Errors come in patches, so a
-    pixel is trusted as far as those around it.
+    Trust is lowest in holes, beside steps, where two surfaces meet, and where the parallax is as small as the
+    matcher's errors. Sky that moved between the views was recognised by its colour only. Errors come in
+    patches, so a pixel is trusted no more than those around it.
     """
     around = np.ones((_BESIDE, _BESIDE), np.uint8)
     step = (cv2.dilate(parallax, around) - cv2.erode(parallax, around)) / np.maximum(parallax, 1)

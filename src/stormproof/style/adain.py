@@ -19,19 +19,19 @@ from stormproof.style.names import EPSILON
 Field = npt.NDArray[np.float32]
 Run = Callable[[Field], Field]  # one network: 1×C×H×W in and out
 
-SMALLEST = 16  # pixels a side; at an eighth of less there would be nothing to reflect at the border
+SMALLEST = 16  # pixels per side; an eighth of less is too small to be padded by reflection
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Statistics:
-    """Mean and deviation of every channel: all that AdaIN takes of a style."""
+    """Mean and deviation of every channel: all that AdaIN uses of a style."""
 
     mean: Field
     deviation: Field
 
     @classmethod
     def of(cls, features: Field) -> Statistics:
-        """Over space; the variance is the unbiased one plus 1e-5.
+        """The statistics over space; the variance is the unbiased one plus 1e-5.
 
         >>> Statistics.of(np.arange(4, dtype=np.float32).reshape(1, 2, 2)).mean.tolist()
         [1.5]
@@ -42,7 +42,7 @@ class Statistics:
         return cls(mean.astype(np.float32), np.sqrt(variance + EPSILON).astype(np.float32))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Keep a style without its image."""
+        """Save a style without its image."""
         np.savez(path, mean=self.mean, deviation=self.deviation)
 
     @classmethod
@@ -53,12 +53,12 @@ class Statistics:
             fix = "save statistics of a style with Statistics.save, or give an image"
             raise InvalidOption(f"{error} {fix}.") from None
         if mean.ndim != 1 or mean.shape != deviation.shape:
-            raise InvalidOption(f"{path}: mean {mean.shape} and deviation {deviation.shape} must be alike.")
+            raise InvalidOption(f"{path}: mean {mean.shape} and deviation {deviation.shape} differ.")
         return cls(mean.astype(np.float32), deviation.astype(np.float32))
 
 
 def adain(features: Field, own: Statistics, style: Statistics, alpha: float = 1.0) -> Field:
-    """(1−α)·f + α·AdaIN(f, s), which is one factor and one sum for each channel."""
+    """(1−α)·f + α·AdaIN(f, s), which is one factor and one summand per channel."""
     scale = style.deviation / own.deviation
     factor = (1 - alpha) + alpha * scale
     shift = alpha * (style.mean - own.mean * scale)
@@ -78,7 +78,7 @@ class Encoded:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AdaIN:
-    """An encoder and a decoder; `style_size` is the shorter side styles are brought to, as the authors do."""
+    """An encoder and a decoder; styles are resized to a shorter side of `style_size`, as the authors do."""
 
     name: str
     encoder: Run
@@ -96,7 +96,7 @@ class AdaIN:
         return Statistics.of(self.encoder(to_planes(shorter_side(image, self.style_size)))[0])
 
     def load_style(self, path: Path) -> Statistics:
-        """A style whose statistics were saved."""
+        """A style from its saved statistics."""
         style = Statistics.load(path)
         if len(style.mean) != self.channels:
             fix = "save them again with this network"
@@ -120,7 +120,7 @@ def to_planes(image: Image) -> Field:
 
 
 def to_image(planes: Field, size: tuple[int, int]) -> Image:
-    """3×H×W in 0..1 as bytes, rounded and clamped, cut to (height, width): networks give multiples of 8."""
+    """3×H×W in 0..1 as bytes, rounded, clamped and cropped to `size`: networks output multiples of 8."""
     cut = np.maximum(planes[:, : size[0], : size[1]], 0)
     # Rounds to even and saturates, like rint and clip, in one pass.
     whole = [cv2.convertScaleAbs(np.ascontiguousarray(plane), alpha=255.0) for plane in cut]
@@ -139,7 +139,7 @@ def shorter_side(image: Image, side: int) -> Image:
     scale = side / min(height, width)
     if scale == 1:
         return image
-    # Very long strips would become huge; what is beyond four times the side is left to the aspect ratio.
+    # A very long strip would become huge, so it is squeezed to four times the side.
     target = (min(round(width * scale), 4 * side), min(round(height * scale), 4 * side))
     method = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
     return np.asarray(cv2.resize(image, target, interpolation=method), np.uint8)

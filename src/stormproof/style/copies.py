@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 
@@ -22,9 +21,8 @@ from stormproof.corruptions.partial import part_mask
 from stormproof.corruptions.registry import find, part_of
 from stormproof.datasets.dataset import Dataset
 from stormproof.style.painting import stylize
-from stormproof.style.recipe import DRAWN
-from stormproof.style.sources import check_style, list_styles
-from stormproof.style.stylemap import StyleMap, draw_styles, style_draw
+from stormproof.style.sources import check_style, styles_for
+from stormproof.style.stylemap import StyleMap, style_draw
 from stormproof.tools.derived import Version
 
 PAPER_QUALITY = 75  # Pillow's default, with which the authors' scripts save
@@ -35,8 +33,8 @@ STYLES = "styles.json"
 class Painted(Version):
     """An image under a `style` condition.
 
-    `index` is which of its styles the image gets, of `styles` per image; `feather` softens mask edges by so
-    many pixels. `paper` repeats the object-centric study: every stage is saved as a JPEG of quality 75.
+    Of the `styles` styles of an image, it gets number `index`; `feather` softens mask edges by that many
+    pixels. `paper` repeats the object-centric study: every stage is saved as a JPEG of quality 75.
     """
 
     index: int = 0
@@ -49,14 +47,13 @@ class Painted(Version):
         return PAPER_QUALITY if self.paper else None
 
     def check(self, image_ids: Sequence[str], seed: int) -> None:
-        problems: dict[Path, str] = {}
-        for path in {self.chosen(name, seed)[1]: None for name in image_ids}:
-            problem = _check_style(path)
-            if problem:
-                problems[path] = problem
+        chosen = {self.chosen(name, seed)[1] for name in image_ids}
+        problems = [problem for path in sorted(chosen) if (problem := check_style(path))]
         if problems:
-            some = "; ".join(list(problems.values())[:3])
-            raise InvalidOption(f"{len(problems)} styles cannot be used: {some} Remove them and start again.")
+            first = "; ".join(problems[:3])
+            raise InvalidOption(
+                f"{len(problems)} styles cannot be used: {first} Remove them and start again."
+            )
 
     def make(self, sample: Sample, dataset: Dataset, seed: int) -> Sample:
         condition = Condition.parse(self.condition)
@@ -76,13 +73,9 @@ class Painted(Version):
     def chosen(self, image_id: str, seed: int) -> tuple[str, Path]:
         """The name and file of the style that an image gets."""
         values = find("style").parameters(Condition.parse(self.condition))
-        found = list_styles(str(values["styles"]))
-        if values["stylemap"] == DRAWN:
-            names = draw_styles(style_draw(seed, image_id), tuple(found), self.styles)
-        else:
-            names = StyleMap.read(str(values["stylemap"])).of(image_id, found)
-        name = names[self.index % len(names)]
-        return name, found[name]
+        draw, styles, stylemap = style_draw(seed, image_id), str(values["styles"]), str(values["stylemap"])
+        found = styles_for(draw, styles, stylemap, self.styles)
+        return found[self.index % len(found)]
 
     def _paint(self, sample: Sample, condition: Condition, mask: Bools | None, seed: int) -> Image:
         _, path = self.chosen(sample.id, seed)
@@ -98,11 +91,6 @@ class Painted(Version):
         return painted if mask is None else blend(sample.image, painted, mask, self.feather)
 
 
-@lru_cache(maxsize=100_000)
-def _check_style(path: Path) -> str | None:
-    return check_style(path)
-
-
 def blend(original: Image, painted: Image, mask: Bools, feather: float) -> Image:
     """Painted inside the mask, original outside; `feather` is the deviation of a soft edge in pixels."""
     shape = (*mask.shape, *[1] * (original.ndim - 2))
@@ -114,7 +102,7 @@ def blend(original: Image, painted: Image, mask: Bools, feather: float) -> Image
 
 
 def as_jpeg(image: Image) -> Image:
-    """The image after it was saved as a JPEG of quality 75."""
+    """The image after saving it as a JPEG of quality 75."""
     buffer = BytesIO()
     PIL.Image.fromarray(image).save(buffer, "JPEG", quality=PAPER_QUALITY)
     with PIL.Image.open(buffer) as saved:

@@ -1,6 +1,6 @@
 """The enhancement `style`: every image is repainted in one of the built-in styles before the model sees it.
 
-The trunk finds it by the entry point group `stormproof.enhancements`.
+It is registered in the entry point group `stormproof.enhancements`.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class Conv:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """2×2 maximum, stride 2; an odd last row or column is a window of its own."""
+    """2×2 maximum, stride 2; an odd last row or column gets its own windows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def _encoder(names: str, widths: Sequence[int]) -> tuple[Layer, ...]:
 def _decoder(
     channels: int, names: str, widths: Sequence[int], sizes: Sequence[int] = (1, 4, 2, 2)
 ) -> tuple[Layer, ...]:
-    """The encoder's mirror image. Its last convolution gives colours, so nothing is cut off at 0."""
+    """The encoder's mirror image. Its last convolution outputs colours, so it has no ReLU."""
     layers = chain(channels, _blocks(names, widths, sizes), Up())
     last = layers[-1]
     assert isinstance(last, Conv)
@@ -74,7 +74,7 @@ def _decoder(
 _NAMES = "conv11 conv12 conv21 conv22 conv31 conv32 conv33 conv34 conv41"
 _BACK = "conv41 conv34 conv33 conv32 conv31 conv22 conv21 conv12 conv11"
 
-# The original files are torch Sequentials, so their layers are called by position.
+# The original files are torch Sequentials, so their layers are named by position.
 VGG_ENCODER = (
     Conv("0", 3, 3, size=1, relu=False),
     *_encoder("2 5 9 12 16 19 22 25 29", (64, 64, 128, 128, 256, 256, 256, 256, 512)),
@@ -88,7 +88,7 @@ DISTILLED_ENCODER = (
 )
 DISTILLED_DECODER = _decoder(128, _BACK, (64, 64, 64, 64, 32, 32, 16, 16, 3))
 
-# Ours grew from that pair: more channels where an image must pass through few, and where they cost least.
+# The built-in pair, grown from that one: more channels at the bottleneck and where they cost least.
 BUILTIN_ENCODER = (DISTILLED_ENCODER[0], *_encoder(_NAMES, (16, 16, 32, 32, 64, 64, 64, 128, 256)))
 BUILTIN_DECODER = _decoder(
     256, f"conv42 {_BACK}", (128, 96, 96, 64, 64, 48, 48, 24, 24, 3), sizes=(2, 4, 2, 2)
@@ -102,7 +102,7 @@ def convolutions(layers: Sequence[Layer]) -> list[Conv]:
 
 
 def weight_shapes(layers: Sequence[Layer]) -> dict[str, tuple[int, ...]]:
-    """What a weights file must hold for these layers."""
+    """The names and shapes of the arrays that a weights file must contain for these layers."""
     shapes: dict[str, tuple[int, ...]] = {}
     for conv in convolutions(layers):
         shapes[f"{conv.name}.weight"] = (conv.outputs, conv.inputs, conv.size, conv.size)

@@ -1,6 +1,6 @@
-"""Looks by number: styles made from the shipped images, as many as are wanted, the same on every machine.
+"""Numbered looks: any number of styles made from the built-in images, the same on every machine.
 
-A look is a cut of one image, turned and in other colours; half of them lie in the broad patches of a second.
+A look is a rotated, recoloured crop of one image; half of the looks take the broad patches of a second one.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ FOLDER = Path(__file__).with_name("images")
 SUFFIX = ".look"  # of a style that is not a file
 COUNT = 300
 SIDE = 384  # pixels
-BROAD = 20.0  # pixels: what is larger than this is a patch, what is smaller a stroke
+BROAD = 20.0  # pixels: larger features are patches, smaller ones strokes
 _NAMED = re.compile(r"looks(?:-([1-9][0-9]{0,5}))?")
 
 
 def list_looks(source: str) -> dict[str, Path] | None:
-    """The looks that `looks` or `looks-50` means, by name; None if it means something else.
+    """The looks that `looks` or `looks-50` names; None if `source` is something else.
 
     >>> list(list_looks("looks-2"))
     ['look-000000', 'look-000001']
@@ -43,7 +43,7 @@ def draw_look(name: str) -> Image:
     draw = Draw.keyed(0, "look", name)
     look = _cut(draw, "first")
     if draw.uniform("mixed") < 0.5:
-        look = _laid_in(look, _cut(draw, "second"))
+        look = _combined(look, _cut(draw, "second"))
     return np.clip(np.rint(_recoloured(draw, look)), 0, 255).astype(np.uint8)
 
 
@@ -54,7 +54,7 @@ def _shipped() -> tuple[Image, ...]:
 
 
 def _cut(draw: Draw, which: str) -> Field:
-    """A square of one image, turned and mirrored; the smaller it is, the broader its strokes become."""
+    """A square crop of one image, rotated and mirrored; the smaller it is, the broader its strokes become."""
     images = _shipped()
     image = images[draw.integer(f"{which} image", len(images))]
     side = round(min(image.shape[:2]) * draw.uniform(f"{which} size", 0.4, 1.0))
@@ -70,14 +70,14 @@ def _cut(draw: Draw, which: str) -> Field:
     )
 
 
-def _laid_in(strokes: Field, patches: Field) -> Field:
-    """The strokes of one image in the patches of another."""
+def _combined(strokes: Field, patches: Field) -> Field:
+    """The strokes of one image over the patches of another."""
     fine = strokes - cv2.GaussianBlur(strokes, (0, 0), BROAD)
     return np.asarray(cv2.GaussianBlur(patches, (0, 0), BROAD / 2) + fine, np.float32)
 
 
 def _recoloured(draw: Draw, look: Field) -> Field:
-    """Channels in another order, sometimes turned to their negative, each brighter or darker."""
+    """Permute the channels, sometimes invert them, and make each brighter or darker."""
     order = np.argsort(draw.uniforms("order", 3))
     share = np.clip(look[..., order] / 255, 0, 1)
     if draw.uniform("negative") < 0.15:

@@ -1,6 +1,6 @@
-"""Magenta's arbitrary style transfer (ghiasi2017): one graph turns a style into a vector, one paints by it.
+"""Magenta's arbitrary style transfer (ghiasi2017): one graph encodes a style as a vector, one paints with it.
 
-Its α blends vectors, from the content's own (which nearly reconstructs it) to the style's.
+α blends vectors, from the content's own (which nearly reconstructs the content) to the style's.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Magenta:
 
 
 def _sides(opened: Any) -> tuple[int, int]:
-    """Height and width that a graph takes images in; 384 a side where it leaves them open."""
+    """The image height and width that a graph takes; 384 per side if it takes any."""
     _, height, width, _ = opened.get_inputs()[0].shape
     return (height, width) if isinstance(height, int) else (384, 384)
 
@@ -70,7 +70,7 @@ def _run(opened: Any, *given: Field) -> Field:
 
 
 def open_magenta(main: str, *, transform: str) -> Magenta:
-    """`main` predicts the style's vector, `transform` paints."""
+    """Open both graphs: `main` predicts the style's vector, `transform` paints."""
     files = [Path(main), Path(transform)]
     for file in files:
         if not file.is_file():

@@ -41,7 +41,7 @@ def folder() -> Path:
 
 
 class StyleNetwork(Protocol):
-    """Encodes a content once and a style once, and paints the one in the other at any α."""
+    """Encodes a content image and a style once each, then paints the content in the style at any α."""
 
     @property
     def name(self) -> str: ...
@@ -54,7 +54,7 @@ class StyleNetwork(Protocol):
 
 
 def torch_runner(layers: Sequence[Layer], weights: Weights, device: str = "cpu") -> Run:
-    """The same network in torch."""
+    """A function that runs the layers in torch."""
     import torch
 
     from stormproof.style.torchnet import Network
@@ -98,7 +98,7 @@ def read_weights(path: str | Path) -> dict[str, np.ndarray]:
     state = state.get("model", state) if isinstance(state, Mapping) else {}
     arrays = {str(key): value.numpy() for key, value in state.items() if isinstance(value, torch.Tensor)}
     if not arrays:
-        raise ModelError(f"{path}: holds no weights; give a state dict.")
+        raise ModelError(f"{path}: contains no weights; give a state dict.")
     return arrays
 
 
@@ -108,14 +108,14 @@ def _fits(layers: Sequence[Layer], weights: Weights) -> bool:
 
 
 def open_adain(main: str, *, decoder: str, torch: bool = False) -> AdaIN:
-    """The original VGG-19 pair or a distilled one, told apart by the shapes of their weights."""
+    """The original VGG-19 pair or a distilled one, recognised by the shapes of its weights."""
     first, second = read_weights(main), read_weights(decoder)
     for name, (encoder_layers, decoder_layers) in _PAIRS.items():
         if _fits(encoder_layers, first):
             if not _fits(decoder_layers, second):
                 raise ModelError(f"{decoder}: is not the decoder of {main}, which is a {name}.")
             return adain_from(name, (encoder_layers, first), (decoder_layers, second), torch=torch)
-    raise ModelError(f"{main}: weights of no encoder known here ({', '.join(_PAIRS)}).")
+    raise ModelError(f"{main}: the weights fit no known encoder ({', '.join(_PAIRS)}).")
 
 
 def open_built_in() -> AdaIN:
@@ -130,7 +130,7 @@ _OPENERS: Mapping[str, Callable[..., StyleNetwork]] = {"adain": open_adain, "mag
 
 @lru_cache(maxsize=2)
 def open_network(text: str = BUILT_IN) -> StyleNetwork:
-    """The network a string names; opened once per process."""
+    """The network that a string names, opened once per process."""
     if text == BUILT_IN:
         return open_built_in()
     spec = Spec.parse(text)

@@ -20,15 +20,15 @@ KEPT = 12  # paintings of one image: a sequence of eleven, and one more
 
 
 @dataclass(slots=True)
-class _Last:
-    """What is kept of the last image: its features, and its paintings, which objects and background share."""
+class _Cache:
+    """The features of the last image, and its paintings, which objects and background share."""
 
     key: tuple[str, str] = ("", "")
     content: Any = None
     painted: dict[tuple[str, float], Image] = field(default_factory=dict)
 
 
-_LAST = _Last()
+_LAST = _Cache()
 
 
 def stylize(

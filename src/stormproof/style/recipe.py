@@ -2,38 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from pathlib import Path
-
-from stormproof.core.errors import InvalidCondition
 from stormproof.core.randomness import Draw
 from stormproof.core.sample import Image
 from stormproof.corruptions.groups import FEATURE
 from stormproof.corruptions.registry import constant, corruption, free
-from stormproof.style.names import BUILT_IN, SPACES
-from stormproof.style.stylemap import StyleMap, draw_styles
-
-DRAWN = "drawn"
-
-
-@lru_cache(maxsize=4)
-def _map(path: str, modified: int) -> StyleMap:
-    return StyleMap.read(path)
-
-
-def _chosen(draw: Draw, styles: str, map_file: str) -> Path:
-    """One style for all α, spaces and parts of an image."""
-    from stormproof.style.sources import list_styles
-
-    found = list_styles(styles)
-    if map_file == DRAWN:
-        return found[draw_styles(draw, tuple(found))[0]]
-    if not Path(map_file).is_file():
-        raise InvalidCondition(
-            f"style[stylemap={map_file}]: no such file; give a style map, or leave it out."
-        )
-    known = _map(map_file, Path(map_file).stat().st_mtime_ns)
-    return found[known.of(str(draw.identity[0]), found)[0]]
+from stormproof.style.names import BUILT_IN, DRAWN, SPACES
 
 
 @corruption(
@@ -58,5 +31,7 @@ def style(
     `network` a style network, `stylemap` a JSON file that says which style an image gets; else it is drawn.
     """
     from stormproof.style.painting import stylize  # here: other corruptions need no network
+    from stormproof.style.sources import styles_for
 
-    return stylize(image, _chosen(draw, styles, stylemap), alpha=alpha, space=space, network=network)
+    _, chosen = styles_for(draw, styles, stylemap)[0]  # the same for all α, spaces and parts of an image
+    return stylize(image, chosen, alpha=alpha, space=space, network=network)

@@ -16,7 +16,7 @@ from stormproof.style.adain import Field, Run
 
 
 def fingerprint(files: Iterable[Path]) -> str:
-    """The hash of networks that work together."""
+    """A hash of the files that make up a network."""
     return hashlib.blake2b(
         b"".join(read_bytes(file, error=ModelError) for file in files), digest_size=16
     ).hexdigest()
@@ -31,14 +31,14 @@ def session(model: bytes | Path) -> Any:
     source = model if isinstance(model, bytes) else str(model)
     try:
         return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime's exceptions have no common root of their own
+    except Exception as error:  # onnxruntime's exceptions have no common base class
         raise ModelError(
             f"{model if isinstance(model, Path) else 'graph'}: cannot be loaded ({error})."
         ) from error
 
 
 def runner(model: bytes | Path) -> Run:
-    """A graph with one input and one output as a function."""
+    """A function that runs a graph with one input and one output."""
     opened = session(model)
     name = opened.get_inputs()[0].name
 

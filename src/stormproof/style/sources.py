@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 import PIL.Image
 
-from stormproof.core.errors import InvalidImage, InvalidOption
+from stormproof.core.errors import InvalidCondition, InvalidImage, InvalidOption
 from stormproof.core.files import list_files
 from stormproof.core.imagefile import IMAGE_SUFFIXES, opened
+from stormproof.core.randomness import Draw
 from stormproof.core.sample import Image
 from stormproof.style.looks import FOLDER, SUFFIX, draw_look, list_looks
-from stormproof.style.names import BUILT_IN
+from stormproof.style.names import BUILT_IN, DRAWN
 from stormproof.style.networks import open_network
+from stormproof.style.stylemap import StyleMap, draw_styles
 
 STATISTICS = ".npz"
 
@@ -36,16 +38,35 @@ def list_styles(source: str = BUILT_IN) -> dict[str, Path]:
     }
     if not found:
         raise InvalidOption(
-            f"Styles: {source!r} holds no images; put some there ({', '.join(sorted(IMAGE_SUFFIXES))})."
+            f"Styles: {source!r} contains no images; put some there ({', '.join(sorted(IMAGE_SUFFIXES))})."
         )
     return found
 
 
-def read_style(path: Path) -> Image:
-    """A style image as RGB of at least 2×2 pixels, whatever its mode.
+def styles_for(draw: Draw, styles: str, stylemap: str, count: int = 1) -> list[tuple[str, Path]]:
+    """Name and file of each style of an image: `count` drawn at random, or those that a map gives it."""
+    found = list_styles(styles)
+    if stylemap == DRAWN:
+        names = draw_styles(draw, tuple(found), count)
+    elif Path(stylemap).is_file():
+        names = _map(stylemap, Path(stylemap).stat().st_mtime_ns).of(str(draw.identity[0]), found)
+    else:
+        raise InvalidCondition(
+            f"style[stylemap={stylemap}]: no such file; give a style map, or leave it out."
+        )
+    return [(name, found[name]) for name in names]
 
-    What is transparent is shown on white paper; more than 8 bits are scaled down. Both are refused for
-    images to be tested, where a conversion would change the test, but a style is only a look.
+
+@lru_cache(maxsize=4)
+def _map(path: str, modified: int) -> StyleMap:
+    return StyleMap.read(path)
+
+
+def read_style(path: Path) -> Image:
+    """A style image as RGB, whatever its mode.
+
+    Transparent pixels are put on white, and deeper pixels are scaled to 8 bits. Test images like these are
+    refused, because a conversion would change the test; a style may be converted.
     """
     if path.suffix == SUFFIX:
         return draw_look(path.stem)
@@ -65,8 +86,9 @@ def read_style(path: Path) -> Image:
     return image
 
 
+@lru_cache(maxsize=100_000)
 def check_style(path: Path) -> str | None:
-    """Why a style cannot be used, from its header alone; None if it looks usable."""
+    """Why a style cannot be used, judged by its header alone; None if it looks usable."""
     if path.suffix.lower() in (STATISTICS, SUFFIX):
         return None
     try:
@@ -77,7 +99,7 @@ def check_style(path: Path) -> str | None:
 
 
 def encoded_style(network: str, path: Path) -> Any:
-    """A style as a network knows it; encoded once per process while its file stays as it is."""
+    """A style encoded by a network, once per process until its file changes."""
     if path.suffix == SUFFIX:
         return _encoded(network, str(path), 0, 0)
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -13,12 +13,12 @@ from stormproof.core.randomness import Draw
 
 
 def draw_styles(draw: Draw, names: Sequence[str], count: int = 1) -> tuple[str, ...]:
-    """`count` different styles out of all, evenly, none twice for one image, as stylize-datasets does."""
+    """`count` different styles, each equally likely, as in stylize-datasets."""
     if not 1 <= count <= len(names):
         raise InvalidOption(
             f"{count} styles per image: there are {len(names)} styles; ask for 1 to {len(names)}."
         )
-    moved: dict[int, int] = {}  # a shuffle that only remembers what it touched
+    moved: dict[int, int] = {}  # a shuffle that stores only the entries it moved
     chosen = []
     for k, share in enumerate(draw.uniforms("style", count)):
         at = min(k + int(share * (len(names) - k)), len(names) - 1)
@@ -34,23 +34,18 @@ def style_draw(seed: int, image_id: str) -> Draw:
 
 @dataclass(frozen=True, slots=True)
 class StyleMap:
-    """Styles by content. Contents are sample ids; a map of file names is understood too."""
+    """The styles of each image, by sample id or by file name."""
 
     styles: Mapping[str, tuple[str, ...]]
     seed: int | None = None
 
     @classmethod
-    def drawn(cls, ids: Iterable[str], names: Sequence[str], *, seed: int = 0, count: int = 1) -> StyleMap:
-        """Independent of the order, the number of images and the machine."""
-        return cls({name: draw_styles(style_draw(seed, name), names, count) for name in ids}, seed)
-
-    @classmethod
     def read(cls, path: str | Path) -> StyleMap:
-        """Ours, or the plain content → style JSON of the object-centric study."""
+        """Read the format of `write`, or the plain image → style JSON of the object-centric study."""
         content = read_json(Path(path), error=InvalidOption)
         rows = content.get("styles", content) if isinstance(content, dict) else None
         if not isinstance(rows, dict) or not rows:
-            raise InvalidOption(f"{path}: a style map is an object of content: style pairs.")
+            raise InvalidOption(f"{path}: a style map is an object of image: style pairs.")
         styles = {}
         for name, given in rows.items():
             chosen = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list) else ()
@@ -87,6 +82,6 @@ class StyleMap:
 
 
 def _plain(name: str) -> str:
-    """What ids and file names of one image have in common: 139 and 000000000139.jpg are the same."""
+    """A key that an image's id and its file name share: 139 and 000000000139.jpg are the same."""
     stem = PurePosixPath(name).stem
     return stem.lstrip("0") or "0" if stem.isdigit() else stem

@@ -13,7 +13,7 @@ from stormproof.style.names import EPSILON
 
 
 class Network(nn.Module):
-    """Layers in a row; `taps` gives what comes out of some of them too."""
+    """The layers in sequence; `taps` returns intermediate outputs."""
 
     def __init__(self, layers: Sequence[Layer], weights: Weights | None = None) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Network(nn.Module):
         return found
 
     def weights(self) -> Weights:
-        """By the names of the layers, as float32 arrays."""
+        """The weights as float32 arrays, by layer name."""
         return {
             f"{name[1:]}.{part}": getattr(module, part).detach().float().cpu().numpy()
             for name, module in self.convs.items()

@@ -87,10 +87,9 @@ def plan(
     jobs = []
     for image in images:
         own = image.relative_to(root)
+        unique = taken[own.with_suffix("")] == 1
         # a.jpg and a.png would both become a.png; such names keep their extension
-        target = (
-            own.with_suffix(suffix) if taken[own.with_suffix("")] == 1 else own.with_name(own.name + suffix)
-        )
+        target = own.with_suffix(suffix) if unique else own.with_name(own.name + suffix)
         outputs = tuple((str(c), _below(c, target, len(conditions))) for c in conditions)
         jobs.append(Job(image, own.as_posix(), outputs, destination, seed))
     return jobs
@@ -145,23 +144,17 @@ def make_all_on_device(jobs: Sequence[Job], *, workers: int, device: str) -> Ite
 
     queue = iter(jobs)
     with ThreadPoolExecutor(workers) as threads:
-        while some := list(islice(queue, BATCH)):
-            read = list(threads.map(_read, some))
+        while batch := list(islice(queue, BATCH)):
+            read = list(threads.map(_read, batch))
             yield from (outcome for outcome in read if isinstance(outcome, Failure))
-            good = [
-                (job, image) for job, image in zip(some, read, strict=True) if not isinstance(image, Failure)
-            ]
+            good = [job for job, image in zip(batch, read, strict=True) if not isinstance(image, Failure)]
+            images = [image for image in read if not isinstance(image, Failure)]
+            ids, seed = [job.image_id for job in good], batch[0].seed
             made: list[list[Copy]] = [[] for _ in good]
-            for place, (condition, _) in enumerate(some[0].outputs):
-                corrupted = corrupt_images(
-                    [image for _, image in good],
-                    condition,
-                    ids=[job.image_id for job, _ in good],
-                    seed=some[0].seed,
-                    device=device,
-                )
-                paths = [job.outputs[place][1] for job, _ in good]
-                written = threads.map(_write, [job for job, _ in good], corrupted, repeat(condition), paths)
+            for place, (condition, _) in enumerate(batch[0].outputs):
+                corrupted = corrupt_images(images, condition, ids=ids, seed=seed, device=device)
+                paths = [job.outputs[place][1] for job in good]
+                written = threads.map(_write, good, corrupted, repeat(condition), paths)
                 for copies, copy in zip(made, written, strict=True):
                     copies.append(copy)
             yield from made
@@ -208,15 +201,13 @@ def read_manifest(destination: Path) -> list[Copy]:
 
 
 def check(destination: Path, copy: Copy) -> str | None:
-    """What is wrong with one output; None if nothing is."""
+    """The problem with one output file; None if there is none."""
     path = destination / copy.path
     if Path(copy.path).is_absolute() or ".." in Path(copy.path).parts:
         return f"{copy.path}: points outside the folder"
     if not is_file(path):
         return f"{copy.path}: missing"
     found = sha256(path)
-    return (
-        None
-        if found == copy.sha256
-        else f"{copy.path}: changed (SHA-256 {found[:12]}…, not {copy.sha256[:12]}…)"
-    )
+    if found == copy.sha256:
+        return None
+    return f"{copy.path}: changed (SHA-256 {found[:12]}…, not {copy.sha256[:12]}…)"

@@ -37,14 +37,14 @@ VERSIONS = "stormproof.versions"  # entry points: a kind of version by the name 
 class Version:
     """An image under a condition, as a run would see it.
 
-    A corruption whose copies need more than that offers a version of its own as an entry point.
+    A corruption whose copies need more offers its own kind of version as an entry point.
     """
 
     condition: str = "clean"
 
     @property
     def quality(self) -> int | None:
-        """The JPEG quality that the version requires, if it does."""
+        """The JPEG quality that the version requires, if any."""
         return None
 
     def check(self, image_ids: Sequence[str], seed: int) -> None:
@@ -183,7 +183,7 @@ def _file_names(order: Order, part: Part) -> list[list[str]]:
 
 
 def _ending(version: Version, image_id: str, seed: int, part: Part) -> str:
-    """What follows the image's own name, if a part contains the image more than once."""
+    """The ending of a file name, if a part contains the image more than once."""
     condition = Condition.parse(version.condition)
     if len(part.versions) == 1 or condition.is_clean:
         return ""
@@ -192,7 +192,7 @@ def _ending(version: Version, image_id: str, seed: int, part: Part) -> str:
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """The names, with a number after those that some file system or format would take for another.
+    """Number the names that a file system or a format would confuse.
 
     >>> distinct(["a", "a_b", "A-b"])
     ['a', 'a_b-1', 'A-b-2']
@@ -239,7 +239,7 @@ def make_dataset(
 
 
 def _write_styles(order: Order, out: Path, files: Sequence[Record]) -> None:
-    """Have each version that has styles record those of all images."""
+    """Have each version record the styles of all images, if there are any."""
     chosen: dict[str, dict[str, None]] = {}
     for file in files:
         if file["style"] is not None:

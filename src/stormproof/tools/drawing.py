@@ -1,4 +1,4 @@
-"""An image with what a dataset or a model says about it drawn on top."""
+"""Draws truth or a prediction over an image."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from stormproof.core.sample import RLE, Floats, Image, Ints, Prediction, Sample,
 
 Colour = tuple[int, int, int]
 _WHITE: Colour = (255, 255, 255)
-_COVER = 0.45  # how much of a mask's colour hides the image
+_COVER = 0.45  # opacity of a mask
 
 
 def draw(
     sample: Sample | Image, prediction: Prediction | None = None, *, score: float = 0.3
 ) -> PIL.Image.Image:
-    """The image with the objects or the label map of a prediction, in the dataset's labels.
+    """The image with a prediction's objects or label map drawn on it, in the dataset's labels.
 
     Detections below `score` are left out. Without a prediction, the sample's own truth is drawn. A notebook
     shows the result; `.save(path)` keeps it.
@@ -74,7 +74,7 @@ def _objects(
 
 
 def _label(pen: PIL.ImageDraw.ImageDraw, box: list[float], words: str, fill: Colour, font: object) -> None:
-    """Above the box where there is room, else inside it."""
+    """Write a label above the box if there is room, else inside it."""
     left, top, right, bottom = pen.textbbox((0, 0), words, font)  # type: ignore[arg-type]
     height = bottom - top + 4
     x, y = max(box[0], 0), box[1] - height if box[1] >= height else box[1]

@@ -22,7 +22,7 @@ _MARGIN = 16
 
 
 def rows_of(conditions: Iterable[Condition]) -> Rows:
-    """Conditions by what they are levels of, or by corruption where parameters stand for a level.
+    """Group conditions into rows: one per series of severities, or per corruption if they have none.
 
     >>> from stormproof.corruptions.grammar import read_conditions
     >>> rows = rows_of(read_conditions("fog@1-2,gaussian_noise[sigma=0.1]"))
@@ -42,11 +42,10 @@ Depth = npt.NDArray[np.float32]
 def tiles(
     image: Image, rows: Rows, *, seed: int, width: int, depth: Depth | None = None
 ) -> Iterator[tuple[int, int, Condition, Image]]:
-    """(row, column, condition, image); column 0 is clean, a severity has its own, parameters are in order.
+    """Yield (row, column, condition, image): clean in column 0, each severity in its own, others in order.
 
-    The image is first brought to twice the tile's width: blur radii and flake sizes are absolute
-    pixels, and on a thumbnail they would look stronger than on the image people test with. `depth`, in
-    metres, is for haze and defocus.
+    The image is first resized to twice the tile's width: blur radii and flake sizes are in pixels, so they
+    would look stronger on a thumbnail than on a test image. `depth`, in metres, is for haze and defocus.
     """
     working = _to_width(image, min(2 * width, image.shape[1]))
     near = None if depth is None else _depth_like(depth, working)
@@ -93,7 +92,7 @@ class Sheet:
             self.pen.text((self.left - 2 * _GAP, y), name, _INK, self.font, anchor="rm")
 
     def paste(self, row: int, column: int, condition: Condition, image: Image) -> None:
-        """Put a tile in its place; one whose column does not say it all says the rest."""
+        """Paste a tile; label it with its parameters if the column header is not enough."""
         x, y = self.left + column * (self.width + _GAP), self.top + row * (self.height + _GAP)
         self.paper.paste(PIL.Image.fromarray(image).convert("RGB"), (x, y))
         if not condition.is_clean and condition.whole_severity is None:

@@ -24,7 +24,7 @@ def versions_of(
     alpha: float = 1.0,
     network: str | None = None,
 ) -> tuple[Version, ...]:
-    """The versions in which a mix contains every image.
+    """The versions of every image that a mix contains.
 
     >>> [version.condition for version in versions_of("corrupted", condition="fog@3")]
     ['clean', 'fog@3']
@@ -32,9 +32,7 @@ def versions_of(
     if mix not in MIXES:
         raise UnknownName("mix", mix, MIXES, f"Mixes: {', '.join(MIXES)}.")
     if (mix == "corrupted") != (condition is not None):
-        raise InvalidOption(
-            f"Mix {mix}: the mix 'corrupted', and no other, needs a condition, such as fog@3."
-        )
+        raise InvalidOption(f"Mix {mix}: only the mix 'corrupted' has a condition, and it needs one: fog@3.")
     if mix == "corrupted":
         given = Condition.parse(str(condition))
         if given.corruption is None:
@@ -54,7 +52,7 @@ def versions_of(
 class Mixed:
     """A mix as a sequence of samples: every image in every version, made on demand.
 
-    `epoch` is part of the seed, so that every epoch has other styles and other noise.
+    `epoch` is part of the seed, so that styles and noise change from epoch to epoch.
     """
 
     def __init__(

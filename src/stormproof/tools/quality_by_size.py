@@ -50,7 +50,7 @@ def chosen_measures(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def by_size(names: Sequence[str], *, objects: bool) -> Callable[[Sample, Iterable[Image]], list[Found]]:
-    """How to measure one image under every condition; goes to worker processes."""
+    """A function that measures one image under every condition, for worker processes."""
     return partial(_measured, chosen_measures(names), objects)
 
 
@@ -67,7 +67,7 @@ def _one(names: tuple[str, ...], clean: Image, corrupted: Image, objects: Instan
     if objects is not None:
         columns = (object_quality(clean, corrupted, objects, MEASURES[name]).tolist() for name in names)
         for area, values in zip(objects.area.tolist(), zip(*columns, strict=True), strict=True):
-            if not all(map(isnan, values)):  # as those of a box off the image are
+            if not all(map(isnan, values)):  # boxes outside the image give NaN
                 found.setdefault(size_of(area), []).append(values)
     return found
 

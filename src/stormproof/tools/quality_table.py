@@ -1,7 +1,7 @@
-"""How far each condition takes images from the clean ones: image quality, measured over a dataset.
+"""How much each condition changes images: image quality, measured over a dataset.
 
-Perturbation size is the axis that performance is set against in *michaelis* (Fig. 6, RMSE), *kamann*
-(Fig. 20, SNR) and *liu* (Table 2, SSIM, VIF and IFC).
+Papers compare performance with this perturbation size: *michaelis* (Fig. 6, RMSE), *kamann* (Fig. 20, SNR)
+and *liu* (Table 2, SSIM, VIF and IFC).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from stormproof.metrics import fidelity, quality
 
 
 class Quality(NamedTuple):
-    """One corrupted image against its clean one.
+    """The quality of a corrupted image, compared with the clean one.
 
     `rmse` in grey levels and `snr` in dB are over all channels; `ssim`, `vif` and `ifc` look at luma.
     Equal images have an infinite SNR, equal luma an infinite IFC. VIF and IFC are NaN below 80 pixels
@@ -37,15 +37,15 @@ class Quality(NamedTuple):
     ifc: float
 
 
-Measured = TypeVar("Measured")  # what is kept of one image under one condition
+Measured = TypeVar("Measured")  # the result for one image under one condition
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """A condition's means over images; None where no image gave a finite value.
 
-    Images that a condition leaves as they are have no finite SNR or IFC: they count in the other means,
-    in `images` and in `unchanged`, but not in these two.
+    Images that a condition does not change have no finite SNR or IFC: they count in the other means, in
+    `images` and in `unchanged`, but not in these two.
     """
 
     condition: str
@@ -54,26 +54,24 @@ class Row:
     means: tuple[float | None, ...]
 
     def record(self) -> dict[str, str | int | float | None]:
-        """As plain values, in the order of columns."""
+        """The row as plain values, in the order of columns."""
         means = dict(zip(Quality._fields, self.means, strict=True))
         return {"condition": self.condition, **means, "images": self.images, "unchanged": self.unchanged}
 
 
-def against(clean: Image, corrupted: Iterable[Image]) -> Iterator[Quality]:
-    """The quality of each of several corrupted images of one clean one."""
+def whole_images(sample: Sample, corrupted: Iterable[Image]) -> list[Quality]:
+    """The quality of each corrupted image of a clean one."""
+    clean = sample.image
     try:
         reference = fidelity.Reference(clean)
     except InvalidImage:  # too small for wavelets
         reference = None
+    found = []
     for image in corrupted:
         vif, ifc = (math.nan, math.nan) if reference is None else reference.vif_and_ifc(image)
         rmse, snr = quality.rmse(clean, image), quality.snr(clean, image)
-        yield Quality(rmse, snr, quality.ssim(clean, image), vif, ifc)
-
-
-def whole(sample: Sample, corrupted: Iterable[Image]) -> list[Quality]:
-    """The quality of whole images."""
-    return list(against(sample.image, corrupted))
+        found.append(Quality(rmse, snr, quality.ssim(clean, image), vif, ifc))
+    return found
 
 
 def measure(
@@ -83,7 +81,7 @@ def measure(
     indices: Sequence[int],
     seed: int,
     workers: int,
-    how: Callable[[Sample, Iterable[Image]], list[Measured]] = whole,  # type: ignore[assignment]
+    how: Callable[[Sample, Iterable[Image]], list[Measured]] = whole_images,  # type: ignore[assignment]
 ) -> Iterator[list[Measured]]:
     """Every chosen image of a dataset under every condition, in the order of `indices`."""
     read_conditions(conditions)  # a mistake must not wait for a worker
@@ -134,7 +132,7 @@ def _row(condition: Condition, values: Sequence[Quality]) -> Row:
 
 
 def finite_mean(values: Iterable[float]) -> float | None:
-    """The mean of the finite values, summed exactly, so that the order cannot show."""
+    """The mean of the finite values, summed exactly, so that it does not depend on their order."""
     finite = [value for value in values if math.isfinite(value)]
     return math.fsum(finite) / len(finite) if finite else None
 

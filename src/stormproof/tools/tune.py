@@ -1,7 +1,7 @@
-"""How a network was fed when it was trained, where its file does not say: the usual ways, tried on labels.
+"""Finds a network's input format by trying the usual ones on labelled images, if its file does not state it.
 
-A network that is fed in a wrong way still finds things, only fewer: nothing but labelled images tells a weak
-network from one that gets BGR for RGB. Each trial is an ordinary run on clean images, so its score is the one
+A network with the wrong input still finds objects, only fewer: without labels, a weak network cannot be told
+from one that gets BGR instead of RGB. Each trial is an ordinary run on clean images, so its score is the one
 that every later run will have.
 """
 
@@ -42,7 +42,7 @@ RESIZES: dict[str, Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One way to feed a network, with its clean score; `gain` is its lead over the way that was guessed."""
+    """One input format with its clean scores; `gain` is its lead over the guessed format."""
 
     words: str
     input: InputCard
@@ -56,7 +56,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """All trials, the best first, and the one to use: the best, if it clearly beats the guess."""
+    """All trials, best first, and the one to use: the best if it clearly beats the guess, else the guess."""
 
     measure: str
     images: int
@@ -65,7 +65,7 @@ class Tuning:
 
     @property
     def verdict(self) -> str:
-        """What was found, and how sure it is."""
+        """The outcome and its certainty, in words."""
         best, gain = self.trials[0], self.trials[0].gain
         if gain is None:
             return f"The input as guessed is the best of {len(self.trials)} on these {self.images} images."
@@ -78,12 +78,12 @@ class Tuning:
             )
         return (
             f"{best.words} scores best, {by} against the input as guessed. That is not clear on "
-            f"{self.images} images, so the guess is kept; more labelled images would tell."
+            f"{self.images} images, so the guess is kept; more labelled images would decide it."
         )
 
 
 def input_candidates(card: InputCard) -> dict[str, InputCard]:
-    """The usual ways to feed a network of this size and type, by their description, without its own.
+    """The usual input formats for a network of this size and type, by description, except the card's own.
 
     >>> len(input_candidates(InputCard(size=(300, 300))))
     15
@@ -100,12 +100,12 @@ def input_candidates(card: InputCard) -> dict[str, InputCard]:
                 words = ", ".join(filter(None, (channels, numbers_name, resize_name)))
                 changed = {"channels": channels, **ordered, **resize}
                 found[words] = InputCard.model_validate({**card.model_dump(), **changed})
-    known = _fed(card)
-    return {words: one for words, one in found.items() if _fed(one) != known}
+    known = _format(card)
+    return {words: one for words, one in found.items() if _format(one) != known}
 
 
-def _fed(card: InputCard) -> tuple[object, ...]:
-    """What decides the pixels, as far as trials differ."""
+def _format(card: InputCard) -> tuple[object, ...]:
+    """The settings in which trials differ."""
     return card.channels, card.mean, card.std, card.resize
 
 
@@ -119,8 +119,8 @@ def tune_input(
     inputs = {AS_GUESSED: network.card.input, **input_candidates(network.card.input)}
     with TemporaryDirectory(prefix="stormproof-tune-") as folder:
         found = {}
-        for k, (words, fed) in enumerate(inputs.items()):
-            scores = _scored(network, fed, data, Path(folder) / str(k), count)
+        for k, (words, card) in enumerate(inputs.items()):
+            scores = _scored(network, card, data, Path(folder) / str(k), count)
             if scores is not None:
                 found[words] = scores
             step()
@@ -133,14 +133,14 @@ def tune_input(
     ]
     trials.sort(key=lambda trial: -trial.score)
     best, guess = trials[0], next(trial for trial in trials if trial.gain is None)
-    # Of several that are equally good, any may lead by chance and does no harm: hence no correction for many.
+    # If several are equally good, any may lead by chance, without harm: no correction for many trials.
     clear = best.gain is not None and best.gain.interval.low > 0
     return Tuning(base.headline, count, tuple(trials), best if clear else guess)
 
 
-def _scored(network: Network, fed: InputCard, data: OpenedDataset, out: Path, images: int) -> Scores | None:
-    """The scores of the network fed in one way; None if its outputs then cannot be scored."""
-    trial = replace(network, card=network.card.model_copy(update={"input": fed}))
+def _scored(network: Network, card: InputCard, data: OpenedDataset, out: Path, images: int) -> Scores | None:
+    """The network's scores with one input format; None if its outputs then cannot be scored."""
+    trial = replace(network, card=network.card.model_copy(update={"input": card}))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
