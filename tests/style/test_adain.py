@@ -224,7 +224,7 @@ def test_files_that_are_no_weights_are_named(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"text\.pth"):
         open_adain(str(tmp_path / "text.pth"), decoder=str(tmp_path / "text.pth"))
     torch.save({"a": torch.zeros(2)}, tmp_path / "other.pth")
-    with pytest.raises(ModelError, match="no encoder known here"):
+    with pytest.raises(ModelError, match="fit no known encoder"):
         open_adain(str(tmp_path / "other.pth"), decoder=str(tmp_path / "other.pth"))
     with pytest.raises(InvalidOption, match="no such weights file"):
         open_adain(str(tmp_path / "none.pth"), decoder=str(tmp_path / "other.pth"))

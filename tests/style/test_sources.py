@@ -69,7 +69,7 @@ def test_unusable_styles_are_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidImage, match=r"broken\.jpg"):
         read_style(broken)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InvalidOption, match="holds no images"):
+    with pytest.raises(InvalidOption, match="contains no images"):
         list_styles(str(tmp_path / "empty"))
     with pytest.raises(InvalidOption, match="does not exist"):
         list_styles(str(tmp_path / "nowhere"))
@@ -108,5 +108,5 @@ def test_the_authors_map_of_file_names_is_read(tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match=r"names 'a\.jpg'"):
         known.of("139", {"b.jpg": None})
     (tmp_path / "list.json").write_text("[1, 2]")
-    with pytest.raises(InvalidOption, match="content: style"):
+    with pytest.raises(InvalidOption, match="image: style"):
         StyleMap.read(tmp_path / "list.json")
