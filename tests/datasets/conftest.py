@@ -157,6 +157,36 @@ def cityscapes(root: Path) -> str:
     return f"cityscapes:{root}"
 
 
+def acdc(root: Path) -> str:
+    for k, condition in enumerate(("fog", "night", "rain", "snow")):
+        place, frame = f"{condition}/val/GOPR{k}", f"GOPR{k}_frame_00000{k}"
+        save(root / f"rgb_anon/{place}/{frame}_rgb_anon.png", make_image(k))
+        save(root / f"gt/{place}/{frame}_gt_labelTrainIds.png", label_map(0, 13, 10, 255))
+        save(root / f"rgb_anon/{condition}/val_ref/GOPR{k}/{frame}_rgb_ref_anon.png", make_image(k + 4))
+    save(root / "gt/fog/val_ref/GOPR0/GOPR0_frame_000000_gt_ref_labelTrainIds.png", label_map(0, 1, 2, 255))
+    return f"acdc:{root}"
+
+
+def foggy_cityscapes(root: Path) -> str:
+    cityscapes(root)
+    for i, name in enumerate(NAMES):
+        for beta in ("0.005", "0.01", "0.02"):
+            file = f"leftImg8bit_foggy/val/aa/{name}_leftImg8bit_foggy_beta_{beta}.png"
+            save(root / file, make_image(i))
+    return f"foggy-cityscapes:{root}"
+
+
+def coco_o(root: Path) -> str:
+    categories = [{"id": 1, "name": "person"}, {"id": 3, "name": "car"}]
+    for k, domain in enumerate(("cartoon", "handmake", "painting", "sketch", "tattoo", "weather")):
+        image = {"id": 7, "file_name": "a.jpg", "height": HEIGHT, "width": WIDTH}
+        box = {"id": 1, "image_id": 7, "category_id": 3, "bbox": [1, 2, 8 + k, 9], "area": 72, "iscrowd": 0}
+        content = {"images": [image], "annotations": [box], "categories": categories}
+        save_text(root / domain / "annotations/instances_val2017.json", json.dumps(content))
+        save(root / domain / "val2017/a.jpg", make_image(k))
+    return f"coco-o:{root}"
+
+
 def ade20k(root: Path) -> str:
     save(root / "images/validation/ADE_val_00000001.jpg", make_image())
     save(root / "annotations/validation/ADE_val_00000001.png", label_map(0, 1, 2, 150))
@@ -268,7 +298,8 @@ def world(root: Path) -> str:
 BUILDERS: dict[str, Callable[[Path], str]] = {
     "coco": coco, "panoptic": panoptic, "voc": voc, "voc-seg": voc_segmentation, "cityscapes": cityscapes,
     "ade20k": ade20k, "bdd": bdd, "bdd-seg": bdd_segmentation, "kitti": kitti, "camvid": camvid, "yolo": yolo,
-    "images": images, "nrec": nrec, "tar": tar, "world": world,
+    "images": images, "nrec": nrec, "tar": tar, "world": world, "acdc": acdc,
+    "foggy-cityscapes": foggy_cityscapes, "coco-o": coco_o,
 }  # fmt: skip
 
 

@@ -28,9 +28,7 @@ def rates(**more: list[float]) -> DetectionRates:
 def test_the_section_says_from_where_people_are_lost() -> None:
     section = rate_section({"net": rates()})
     # Between 15 m (0.7) and 25 m (0.3), where the line crosses one half: 20 m.
-    said = (
-        "Where the detection rate of person falls below 50 %: clean, nowhere; haze[visibility=100], 20 m (95"
-    )
+    said = "Where the detection rate of person falls below 50 %: clean, nowhere; haze[visibility=100], 20 m"
     assert section.text.startswith(said)
     (figure,) = section.figures
     assert figure.kind is Kind.LINES

@@ -24,7 +24,7 @@ MORE = "More"  # verbs of other packages that name no group
 VERBS = {
     RUN_AND_SCORE: ("run", "score", "report", "demo", "merge"),
     LOOK: ("inspect", "list", "gallery", "quality", "show", "figures"),
-    BE_SURE: ("compare", "check", "breaking", "evidence", "verify"),
+    BE_SURE: ("compare", "agree", "check", "breaking", "evidence", "verify"),
     MAKE_DATA: ("corrupt", "trainset"),
     SHARE: ("export", "submit", "leaderboard"),
 }

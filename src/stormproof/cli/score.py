@@ -74,6 +74,10 @@ def score(
             "many are found. With --table: the tag to group runs by."
         ),
     ] = None,
+    clean: Annotated[
+        str | None,
+        typer.Option(help="With --by: what slices are relative to, one of them (clear) or a run folder."),
+    ] = None,
     track: Annotated[list[str] | None, typer.Option(help="mlflow, wandb or tensorboard; repeatable.")] = None,
     plugin: Plugins = None,
 ) -> None:
@@ -127,10 +131,15 @@ def score(
     if table is not None:
         _print_tables(table, [Run(folder, data=data) for folder in runs_in(runs).values()], by, as_csv=as_csv)
         return
+    if clean is not None and (by is None or table is not None):
+        raise InvalidOption("--clean says what slices are relative to; give --by as well.")
     if by is not None:
         for folder in runs_in(runs).values():
             run = Run(folder, data=data)
-            found = _by(run, by, measure=measure, classes=classes, replicates=replicates, min_score=min_score)
+            found = _by(
+                run, by, measure=measure, classes=classes, clean=clean, replicates=replicates,
+                min_score=min_score,
+            )  # fmt: skip
             _print_slices(found, as_json=as_json, as_csv=as_csv)
         return
     trackers = [open_tracker(name) for name in track or []]
@@ -219,13 +228,20 @@ def _print_tables(name: str, runs: list[Run], by: str | None, *, as_csv: bool) -
 
 
 def _by(
-    run: Run, by: str, *, measure: str | None, classes: str | None, replicates: int, min_score: float
+    run: Run,
+    by: str,
+    *,
+    measure: str | None,
+    classes: str | None,
+    clean: str | None,
+    replicates: int,
+    min_score: float,
 ) -> Slices | DetectionRates:
     from stormproof.results.detection_rate import SCALES
 
     if by in SCALES:
         return run.detection_rates(by, classes=classes, min_score=min_score, replicates=replicates)
-    return run.slices(by, measure=measure, classes=classes, replicates=replicates)
+    return run.slices(by, measure=measure, classes=classes, clean=clean, replicates=replicates)
 
 
 def _print_slices(found: Slices | DetectionRates, *, as_json: bool, as_csv: bool) -> None:

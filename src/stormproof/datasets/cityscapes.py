@@ -90,7 +90,7 @@ def open_cityscapes(
     """
     root = locate(main)
     truths = first_folder([root / annotations], "annotations")
-    files = _annotation_files(split_folder(truths, split), annotations)
+    files = annotation_files(split_folder(truths, split), annotations)
     place = root / "leftImg8bit" / split
     images = by_stem(list_images(place), ["_leftImg8bit"]) if place.is_dir() else {}
     raise_all(
@@ -113,7 +113,7 @@ def open_cityscapes(
     )
 
 
-def _annotation_files(root: Path, annotations: str) -> dict[str, Path]:
+def annotation_files(root: Path, annotations: str) -> dict[str, Path]:
     """The most detailed annotation file of every frame."""
     found: dict[str, Path] = {}
     for kind in (INSTANCE_IDS, POLYGONS, LABEL_IDS, TRAIN_IDS):

@@ -196,17 +196,25 @@ class Run:
         return found.beside(score(beside, options, partial=False, replicates=count))
 
     def slices(
-        self, by: str, *, measure: str | None = None, classes: Asked = None, replicates: int | None = None
+        self,
+        by: str,
+        *,
+        measure: str | None = None,
+        classes: Asked = None,
+        clean: Run | str | None = None,
+        replicates: int | None = None,
     ) -> Slices:
         """The scores by an attribute of images, each slice with its interval: `run.slices("weather")`.
 
         `by` is an attribute that the dataset has, 'brightness', 'contrast', 'sharpness', 'count', or a CSV
         file 'FILE.csv:COLUMN' with image ids in its first column. `measure` is the run's headline by default.
+        `clean` is what slices are relative to: one of them, or a run on the dataset's clean counterpart.
         """
         from stormproof.results.slices import slice_scores
         from stormproof.results.weights import REPLICATES
 
-        return slice_scores(self, by, measure=measure, classes=classes, replicates=replicates or REPLICATES)
+        count = replicates or REPLICATES
+        return slice_scores(self, by, measure=measure, classes=classes, clean=clean, replicates=count)
 
     def detection_rates(
         self, by: str, *, classes: Asked = None, min_score: float = 0.4, replicates: int | None = None

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,15 +25,16 @@ from stormproof.core.table import Cell, Table
 from stormproof.core.text import plain
 from stormproof.datasets.attributes import Attribute, read_attribute
 from stormproof.metrics.cells import Maps, Objects
-from stormproof.metrics.metric import Metric, Scored, Weights, mean_of_known, metrics_of
+from stormproof.metrics.metric import Metric, Scored, Weights, mean_of_known, metrics_of, ratio
 from stormproof.results.estimate import headline_of
-from stormproof.results.interval import FEW, Difference, Interval, draws, paired
+from stormproof.results.interval import FEW, Difference, Interval, around, draws, paired
 from stormproof.results.run import Run
-from stormproof.results.scores import Replicates, ScoreOptions, Scores
+from stormproof.results.scores import Replicates, Scores
 from stormproof.results.scoring import iter_cells, weights_of
 from stormproof.results.truths import Asked, check_classes
 from stormproof.results.weights import REPLICATES
 
+_ALL = ""  # the rows of all images
 _SHOWN = ("P", "mPC", "mean", "rPC", "mCE")  # aggregates that a table of slices has, where there are any
 
 
@@ -41,7 +43,7 @@ class Slices(Mapping[str, Scores]):
     """The scores of each slice, by the attribute's value: `slices["rainy"].mpc`.
 
     `whole` are those of all images; `alike[name]` are those of all images over the classes that a slice
-    shows, which it is compared with.
+    shows, which it is compared with; `clean` are those of the clean counterpart, if one was named.
     """
 
     attribute: Attribute
@@ -49,6 +51,7 @@ class Slices(Mapping[str, Scores]):
     whole: Scores
     slices: Mapping[str, Scores]
     alike: Mapping[str, Scores]
+    clean: Scores | None = None
 
     def __getitem__(self, name: str) -> Scores:
         if name not in self.slices:
@@ -83,6 +86,23 @@ class Slices(Mapping[str, Scores]):
             raise UnknownName(f"number of {self.measure}", name, self.names, "")
         return paired(values, drawn, images={each: self.slices[each].images or 0 for each in values})
 
+    def relative(self) -> dict[str, Interval]:
+        """The score of each slice relative to that of the clean counterpart, with its interval.
+
+        Both are of images as they are; nothing is corrupted.
+        """
+        if self.clean is None:
+            raise InvalidOption("Nothing to be relative to: name the clean counterpart, a slice or a run.")
+        base, drawn = self.clean.score(self.measure), self.clean.spread(self.measure)["clean"]
+        return {
+            name: around(
+                float(ratio(scores.score(self.measure), base)),
+                ratio(scores.spread(self.measure)["clean"], drawn),
+                images=min(scores.images or 0, self.clean.images or 0),
+            )
+            for name, scores in self.slices.items()
+        }
+
     def table(self) -> Table:
         """A line for each slice: its images, its aggregates with intervals, and how it differs from all."""
         compared = [name for name in self.names if name != "rPC"]
@@ -97,6 +117,12 @@ class Slices(Mapping[str, Scores]):
             columns += [name, f"{name}, 95 %"]
         for name in compared:
             columns += [f"{name} against all", "p (Holm)"]
+        if self.clean is not None:
+            columns += [f"% of {self.clean.label}", "% of it, 95 %"]
+            kept = self.relative()
+            for row in rows:
+                found = kept.get(str(row[0]))
+                row += [None, None] if found is None else [100 * found.estimate, _span(found)]
         few = [each for each, scores in self.slices.items() if (scores.images or 0) < FEW]
         note = f"{self.attribute.note} " if self.attribute.note else ""
         note += "Against all: points above or below all images over the slice's classes."
@@ -116,6 +142,7 @@ class Slices(Mapping[str, Scores]):
                     "scores": dict(scores.cells[self.measure]),
                     "intervals": {k: v.as_dict() for k, v in scores.intervals(self.measure).items()},
                     "against_all": {name: found[each].as_dict() for name, found in differences.items()},
+                    **({"of_clean": self.relative()[each].as_dict()} if self.clean is not None else {}),
                 }
                 for each, scores in self.slices.items()
             },
@@ -156,53 +183,80 @@ def _unique(columns: Sequence[str]) -> list[str]:
     ]
 
 
-@dataclass
-class _Held:
-    """The cells of a slice, or of all images."""
-
-    images: int
-    cells: dict[str, Scored] = field(default_factory=dict)
-
-
 def slice_scores(
     run: Run, by: str, *,
-    measure: str | None = None, classes: Asked = None, options: ScoreOptions | None = None,
+    measure: str | None = None, classes: Asked = None, clean: Run | str | None = None,
     replicates: int = REPLICATES,
 ) -> Slices:  # fmt: skip
-    """The scores of a run by an attribute of its images (`datasets.attributes.read_attribute`)."""
+    """The scores of a run by an attribute of its images (`datasets.attributes.read_attribute`).
+
+    `clean` is what slices are relative to: one of them, or a run on the clean counterpart of the dataset.
+    """
+    attribute = read_attribute(run.dataset, by, run.readable)
+    inside = {name: np.array([v == name for v in attribute.values]) for name in attribute.slices}
+    ones = weights_of(run, replicates)
+    rows: dict[str, Weights] = {name: ones * chosen.astype(ones.dtype) for name, chosen in inside.items()}
+    cells = collect(run, {_ALL: ones, **rows}, measure=measure, classes=classes)
+    whole = cells.by_slice.pop(_ALL)
+    images = {name: int(chosen.sum()) for name, chosen in inside.items()}
+    alike = {
+        name: {text: _over_its_classes(whole[text], part) for text, part in found.items()}
+        for name, found in cells.by_slice.items()
+    }
+    slices = {name: _scores(run, cells, found, name, images[name]) for name, found in cells.by_slice.items()}
+    return Slices(
+        attribute, cells.measure, _scores(run, cells, whole, "all images", len(run.readable)), slices,
+        {name: _scores(run, cells, each, name, len(run.readable)) for name, each in alike.items()},
+        None if clean is None else _counterpart(clean, cells.measure, slices, classes, replicates),
+    )  # fmt: skip
+
+
+def _counterpart(
+    clean: Run | str, measure: str, slices: Mapping[str, Scores], classes: Asked, replicates: int
+) -> Scores:
+    """The scores of the clean counterpart: a slice, or all images of another run."""
+    if isinstance(clean, str) and clean in slices:
+        return slices[clean]
+    if isinstance(clean, str) and not Path(clean).is_dir():
+        raise UnknownName("slice or run folder", clean, slices, f"Slices: {', '.join(slices)}.")
+    run = Run(clean) if isinstance(clean, str) else clean
+    cells = collect(run, {_ALL: weights_of(run, replicates)}, measure=measure, classes=classes)
+    if "clean" not in cells.by_slice[_ALL]:
+        raise InvalidOption(f"{run.folder} holds no clean images, so it cannot be the clean counterpart.")
+    return _scores(run, cells, cells.by_slice[_ALL], run.name, len(run.readable))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Collected:
+    """The numbers of a run under rows of weights: by the name of the rows, then by condition."""
+
+    measure: str
+    classes: tuple[str, ...]
+    by_slice: dict[str, dict[str, Scored]]
+
+
+def collect(
+    run: Run, rows: Mapping[str, Weights], *, measure: str | None = None, classes: Asked = None
+) -> Collected:
+    """Score a complete run under several sets of weights with one matching; the headline measure by
+    default."""
     run.check()
     run.require_complete("score")
     check_classes(classes, run.dataset.classes, run.dataset.semantic_classes)
-    attribute = read_attribute(run.dataset, by, run.readable)
-    ones = weights_of(run, replicates)
-    inside = {name: np.array([v == name for v in attribute.values]) for name in attribute.slices}
-    rows: dict[str, Weights] = {name: ones * chosen.astype(ones.dtype) for name, chosen in inside.items()}
-    whole = _Held(len(run.readable))
-    held = {name: _Held(int(chosen.sum())) for name, chosen in inside.items()}
-    alike = {name: _Held(len(run.readable)) for name in inside}
-    chosen_measure: str = ""
+    found: dict[str, dict[str, Scored]] = {name: {} for name in rows}
+    chosen: str = ""
     names: tuple[str, ...] = ()
-    for text, cell in iter_cells(run, classes, run.conditions, options):
+    for text, cell in iter_cells(run, classes, run.conditions):
         wanted = measure or run.record.metric or headline_of(cell)
         metric = _metric_of(cell, wanted)
-        if metric is None or (chosen_measure and chosen_measure != wanted):
+        if metric is None or (chosen and chosen != wanted):
             continue
-        chosen_measure, names = wanted, _class_names(cell)
-        whole.cells[text] = metric.score(cell, ones)
+        chosen, names = wanted, _class_names(cell)
         for name, weights in rows.items():
-            held[name].cells[text] = metric.score(cell, weights)
-            alike[name].cells[text] = _over_its_classes(whole.cells[text], held[name].cells[text])
-    if not whole.cells:
+            found[name][text] = metric.score(cell, weights)
+    if not chosen:
         raise InvalidOption(f"{run.name}: the run has no {measure or run.record.metric}, so no slices of it.")
-
-    def scores(of: _Held, label: str) -> Scores:
-        return _scores(run, of, label, chosen_measure, names)
-
-    return Slices(
-        attribute, chosen_measure, scores(whole, "all images"),
-        {name: scores(found, name) for name, found in held.items()},
-        {name: scores(found, f"all images, as {name}") for name, found in alike.items()},
-    )  # fmt: skip
+    return Collected(chosen, names, found)
 
 
 def _metric_of(cell: Objects | Maps, measure: str) -> Metric | None:
@@ -229,19 +283,21 @@ def _over_its_classes(whole: Scored, part: Scored) -> Scored:
     return Scored(numbers, whole.per_class)
 
 
-def _scores(run: Run, held: _Held, label: str, measure: str, names: Sequence[str]) -> Scores:
-    first = next(iter(held.cells.values()))
+def _scores(run: Run, cells: Collected, found: Mapping[str, Scored], label: str, images: int) -> Scores:
+    first = next(iter(found.values()))
     measured = list(first.numbers)
-    values = next(iter(first.per_class.values()), np.zeros((1, len(names))))[0]
-    shown = [name for name, value in zip(names, values.tolist(), strict=True) if not math.isnan(value)]
+    values = next(iter(first.per_class.values()), np.zeros((1, len(cells.classes))))[0]
+    shown = [
+        name for name, value in zip(cells.classes, values.tolist(), strict=True) if not math.isnan(value)
+    ]
     record = run.record
     return Scores(
-        plain(record.model.name), plain(record.dataset.name), held.images,
-        cells={m: {text: float(s.numbers[m][0]) for text, s in held.cells.items()} for m in measured},
-        conditions=run.conditions, metric=measure, benchmark=record.benchmark,
+        plain(record.model.name), plain(record.dataset.name), images,
+        cells={m: {text: float(s.numbers[m][0]) for text, s in found.items()} for m in measured},
+        conditions=run.conditions, metric=cells.measure, benchmark=record.benchmark,
         classes=tuple(map(plain, shown)),
         replicates=Replicates(
-            {m: {text: draws(s.numbers[m]) for text, s in held.cells.items()} for m in measured}, {}
+            {m: {text: draws(s.numbers[m]) for text, s in found.items()} for m in measured}, {}
         ),
         record=record, folder=run.folder, label=label,
     )  # fmt: skip

@@ -1,0 +1,200 @@
+"""Real weather and other real shifts: ACDC, Foggy Cityscapes and COCO-O.
+
+Each is one dataset whose images have an attribute that says which condition, fog or domain they are of, so
+that `stormproof score --by` scores them one by one. BDD's weather is an attribute of `bdd`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from stormproof.core.errors import DatasetError
+from stormproof.core.files import first_folder, list_files, locate
+from stormproof.core.sample import Sample, Truth
+from stormproof.core.spec import opens
+from stormproof.datasets.annotations import list_images, split_folder
+from stormproof.datasets.cityscapes import (
+    CLASSES,
+    INSTANCE_IDS,
+    LABEL_IDS,
+    POLYGONS,
+    SEMANTIC_CLASSES,
+    TRAIN_IDS,
+    CityscapesLabels,
+    annotation_files,
+)
+from stormproof.datasets.coco import open_coco
+from stormproof.datasets.dataset import FileDataset, fingerprint_of
+
+CLEAR = "clear"  # the slice that a real shift is compared with, where the same dataset has it
+CONDITIONS = ("fog", "night", "rain", "snow")
+DOMAINS = ("cartoon", "handmake", "painting", "sketch", "tattoo", "weather")
+_BETA = re.compile(r"(?P<frame>.+)_leftImg8bit_foggy_beta_(?P<beta>[0-9.]+)")
+
+
+@opens("acdc")
+def open_acdc(main: str, *, split: str = "val") -> FileDataset:
+    """ACDC (Sakaridis et al. 2021): `rgb_anon/CONDITION/SPLIT` with label maps in `gt/CONDITION/SPLIT`.
+
+    The attribute `condition` is fog, night, rain or snow. Reference images of the same places (`SPLIT_ref`)
+    are `clear`, where they have label maps.
+    """
+    root = locate(main)
+    images, truths = (first_folder([root / name], name) for name in ("rgb_anon", "gt"))
+    found: dict[str, tuple[Path, Path, str]] = {}
+    for condition in CONDITIONS:
+        for part, name in ((split, condition), (f"{split}_ref", CLEAR)):
+            if (images / condition / part).is_dir():
+                found |= _acdc_frames(images / condition / part, truths / condition / part, name)
+    if not found:
+        place = f"rgb_anon/{{{','.join(CONDITIONS)}}}/{split}"
+        raise DatasetError(root, f"has no labelled images in {place}.")
+    return _street(root, f"acdc-{split}", found, "condition", objects=False)
+
+
+def _acdc_frames(images: Path, truths: Path, name: str) -> dict[str, tuple[Path, Path, str]]:
+    """Images with a label map, by id."""
+    maps: dict[str, Path] = {}
+    for kind in (TRAIN_IDS, LABEL_IDS):
+        for path in list_files(truths, {".png"}) if truths.is_dir() else ():
+            if path.name.endswith(kind):
+                frame = path.name.removesuffix(kind).removesuffix("_gt_ref_").removesuffix("_gt_")
+                maps.setdefault(frame, path)
+    frames = {path.stem.removesuffix("_anon").rpartition("_rgb")[0]: path for path in list_images(images)}
+    lacking = sorted(frames.keys() - maps.keys())
+    if lacking and name != CLEAR:
+        raise DatasetError(frames[lacking[0]], "has no label map.")
+    return {f"{name}/{frame}": (frames[frame], maps[frame], name) for frame in sorted(frames.keys() & maps)}
+
+
+@opens("foggy-cityscapes")
+def open_foggy_cityscapes(main: str, *, split: str = "val", annotations: str = "gtFine") -> FileDataset:
+    """Foggy Cityscapes (Sakaridis et al. 2018): `leftImg8bit_foggy` beside `gtFine`.
+
+    The attribute `fog` is the attenuation β per metre: 0.005, 0.01 or 0.02, that is visibilities of about
+    600, 300 and 150 m. The clear images of `leftImg8bit` are part of the dataset where they are there.
+    """
+    root = locate(main)
+    truths = annotation_files(
+        split_folder(first_folder([root / annotations], "annotations"), split), annotations
+    )
+    found: dict[str, tuple[Path, Path, str]] = {}
+    for path in list_images(first_folder([root / "leftImg8bit_foggy" / split], "foggy images")):
+        match = _BETA.fullmatch(path.stem)
+        if match is None or match["frame"] not in truths:
+            wanted = "FRAME_leftImg8bit_foggy_beta_B.png with a frame that has an annotation"
+            raise DatasetError(path, f"is not {wanted}.")
+        found[f"{match['frame']}_beta_{match['beta']}"] = (path, truths[match["frame"]], match["beta"])
+    clear = root / "leftImg8bit" / split
+    for path in list_images(clear) if clear.is_dir() else ():
+        frame = path.stem.removesuffix("_leftImg8bit")
+        if frame in truths:
+            found[frame] = (path, truths[frame], CLEAR)
+    objects = all(truth.name.endswith((INSTANCE_IDS, POLYGONS)) for _, truth, _ in found.values())
+    return _street(root, f"foggy-cityscapes-{split}", found, "fog", objects=objects)
+
+
+def _street(
+    root: Path, name: str, found: Mapping[str, tuple[Path, Path, str]], attribute: str, *, objects: bool
+) -> FileDataset:
+    ids = tuple(sorted(found))
+    sources = tuple(found[each][1] for each in ids)
+    return FileDataset(
+        name=name, root=root, ids=ids, images=tuple(found[each][0] for each in ids),
+        labels=CityscapesLabels(sources), sources=tuple(dict.fromkeys(sources)),
+        classes=CLASSES if objects else (), semantic_classes=SEMANTIC_CLASSES,
+        attributes={attribute: {each: found[each][2] for each in ids}},
+    )  # fmt: skip
+
+
+@opens("coco-o")
+def open_coco_o(main: str, *, masks: bool = False) -> JoinedDataset:
+    """COCO-O (Mao et al. 2023): `DOMAIN/annotations/instances_val2017.json` with `DOMAIN/val2017`.
+
+    The attribute `domain` is cartoon, handmake, painting, sketch, tattoo or weather.
+    """
+    root = locate(main)
+    parts = {
+        domain: open_coco(str(path), images=str(root / domain / "val2017"), masks=masks)
+        for domain in DOMAINS
+        if (path := root / domain / "annotations" / "instances_val2017.json").is_file()
+    }
+    if not parts:
+        wanted = "DOMAIN/annotations/instances_val2017.json"
+        raise DatasetError(root, f"has no {wanted} for any of {', '.join(DOMAINS)}.")
+    classes = next(iter(parts.values())).classes
+    for domain, part in parts.items():
+        if part.classes != classes:
+            raise DatasetError(root / domain, f"has other classes than {root / next(iter(parts))}.")
+    return JoinedDataset("coco-o", root, parts)
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedDataset:
+    """Datasets of the same classes as one; an image's id begins with the name of its part."""
+
+    name: str
+    root: Path
+    parts: Mapping[str, FileDataset]
+
+    @cached_property
+    def _places(self) -> list[tuple[str, int]]:
+        return [(name, k) for name, part in self.parts.items() for k in range(len(part))]
+
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(f"{name}/{self.parts[name].ids[k]}" for name, k in self._places)
+
+    @cached_property
+    def images(self) -> tuple[Path, ...]:
+        return tuple(self.parts[name].images[k] for name, k in self._places)
+
+    @property
+    def attributes(self) -> dict[str, dict[str, str]]:
+        """The name of its part, for each image."""
+        owners = (name for name, _ in self._places)
+        return {"domain": dict(zip(self.ids, owners, strict=True))}
+
+    @property
+    def _first(self) -> FileDataset:
+        return next(iter(self.parts.values()))
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return self._first.classes
+
+    @property
+    def semantic_classes(self) -> tuple[str, ...]:
+        return self._first.semantic_classes
+
+    @property
+    def category_ids(self) -> tuple[int, ...]:
+        return self._first.category_ids
+
+    @cached_property
+    def fingerprint(self) -> str:
+        held = [[name, part.fingerprint] for name, part in self.parts.items()]
+        return fingerprint_of(json.dumps([self.name, held]).encode(), ())
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, index: int) -> Sample:
+        name, k = self._places[index]
+        sample = self.parts[name][k]
+        return Sample(
+            self.ids[index], sample.image, sample.truth, sample.context, self.classes, self.semantic_classes
+        )
+
+    def truth(self, index: int) -> Truth:
+        name, k = self._places[index]
+        return self.parts[name].truth(k)
+
+    def size(self, index: int) -> tuple[int, int]:
+        name, k = self._places[index]
+        return self.parts[name].size(k)

@@ -1,0 +1,198 @@
+"""Whether synthetic corruption and a real shift rank models, or classes, alike: Spearman's correlation.
+
+A grid of corruptions stands in for real weather. If it is any good, models that do well under it do well in
+real weather, and classes that suffer under it suffer there. With runs of three models or more on both
+sides, models are ranked; with one model, its classes. The clean score is listed, too: a corruption that
+ranks no better than the clean score does says nothing new.
+
+Intervals come from random halves of the images of both sets. They are about new images, not about other
+models or classes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import rankdata
+
+from stormproof.core.condition import Condition
+from stormproof.core.errors import InvalidOption, first_few
+from stormproof.core.sample import Floats
+from stormproof.core.table import Cell, Table
+from stormproof.datasets.attributes import read_attribute
+from stormproof.metrics.metric import Scored, Weights, ratio
+from stormproof.results.interval import Interval, around, draws
+from stormproof.results.run import Run
+from stormproof.results.scoring import weights_of
+from stormproof.results.slices import Collected, collect
+from stormproof.results.weights import REPLICATES
+
+LEAST = 3  # models or classes that can be ranked
+CLEAN, MEAN, ALL = "clean score", "mean under corruption", "all images"
+Items = Mapping[str, Floats]  # by model or class: the score, then its value on every half of the images
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Agreement:
+    """Rank correlations: `correlations[synthetic][real]`, each with its interval, over `items`."""
+
+    over: str  # "models" or "classes"
+    items: tuple[str, ...]
+    measure: str
+    correlations: dict[str, dict[str, Interval]]
+
+    def table(self) -> Table:
+        """A line for each corruption, a column for each part of the real set."""
+        parts = list(next(iter(self.correlations.values())))
+        rows: list[list[Cell]] = [
+            [name, *(_words(row[part]) for part in parts)] for name, row in self.correlations.items()
+        ]
+        note = (
+            f"Over {len(self.items)} {self.over}: {first_few(self.items)}. 95 % intervals are for new "
+            f"images; they do not say what other {self.over} would give."
+        )
+        title = f"Spearman's correlation of {self.measure}, synthetic against real"
+        return Table("agreement", title, ("synthetic", *parts), rows, digits=2, note=note)
+
+
+def agree(
+    synthetic: Sequence[Run], real: Sequence[Run], *,
+    by: str | None = None, measure: str | None = None, replicates: int = REPLICATES,
+) -> Agreement:  # fmt: skip
+    """Correlate a grid of corruptions with a real set, over models or, with one model, over its classes.
+
+    `by` is the attribute that cuts the real set into conditions or domains.
+    """
+    names = [_model(run) for run in synthetic]
+    pairs = dict(zip(names, synthetic, strict=True))
+    others = {_model(run): run for run in real}
+    common = [name for name in pairs if name in others]
+    if not common:
+        raise InvalidOption(f"No model was run on both sides: {first_few(names)}; {first_few([*others])}.")
+    if len(common) > 1 and len(common) < LEAST:
+        raise InvalidOption(f"Two models ({', '.join(common)}) cannot be ranked; give one, or {LEAST}.")
+    one = len(common) == 1
+    grids = {name: _synthetic(pairs[name], measure, replicates) for name in common}
+    sets = {name: _real(others[name], by, measure, replicates) for name in common}
+    found = {grid.measure for grid in (*grids.values(), *sets.values())}
+    if len(found) > 1:
+        raise InvalidOption(f"The runs differ in their measures: {', '.join(sorted(found))}; name one.")
+    ours = _by_class(grids[common[0]], _grouped) if one else _by_model(grids, _grouped)
+    theirs = _by_class(sets[common[0]], _as_is) if one else _by_model(sets, _as_is)
+    items = _items(ours, theirs)
+    if len(items) < LEAST:
+        what = "classes" if one else "models"
+        raise InvalidOption(f"{len(items)} {what} have scores on both sides; ranks need {LEAST} or more.")
+    table = {
+        name: {part: spearman(row, other, items) for part, other in theirs.items()}
+        for name, row in ours.items()
+    }
+    return Agreement("classes" if one else "models", items, found.pop(), table)
+
+
+def spearman(ours: Items, theirs: Items, items: Sequence[str]) -> Interval:
+    """Spearman's rank correlation over the items, with its interval from the halves.
+
+    >>> ours = {name: np.array([k, k, k]) * 1.0 for k, name in enumerate("abcd")}
+    >>> theirs = {name: np.array([k, -k, k]) * 1.0 for k, name in enumerate("abcd")}
+    >>> spearman(ours, theirs, "abcd").estimate
+    1.0
+    """
+    x, y = (np.stack([side[name] for name in items]) for side in (ours, theirs))
+    found = _correlation(rankdata(x, axis=0), rankdata(y, axis=0))
+    found[~np.isfinite(x).all(axis=0) | ~np.isfinite(y).all(axis=0)] = np.nan
+    return around(float(found[0]), draws(found))
+
+
+def _correlation(x: Floats, y: Floats) -> Floats:
+    x, y = x - x.mean(axis=0), y - y.mean(axis=0)
+    found: Floats = ratio((x * y).sum(axis=0), np.sqrt((x**2).sum(axis=0) * (y**2).sum(axis=0)))
+    return found
+
+
+def _model(run: Run) -> str:
+    return run.record.model.name
+
+
+def _synthetic(run: Run, measure: str | None, replicates: int) -> Collected:
+    if "clean" not in run.conditions or len(run.conditions) < 2:
+        raise InvalidOption(f"{run.folder} holds no corrupted conditions beside clean images.")
+    return collect(run, {ALL: weights_of(run, replicates)}, measure=measure)
+
+
+def _real(run: Run, by: str | None, measure: str | None, replicates: int) -> Collected:
+    ones = weights_of(run, replicates)
+    rows: dict[str, Weights] = {ALL: ones}
+    if by is not None:
+        attribute = read_attribute(run.dataset, by, run.readable)
+        for name in attribute.slices:
+            rows[name] = ones * np.array([v == name for v in attribute.values]).astype(ones.dtype)
+    return collect(run, rows, measure=measure)
+
+
+Values = Mapping[str, Mapping[str, Floats]]  # by slice, then by condition: a row for each replicate
+Reduce = Callable[[Values], dict[str, Floats]]
+
+
+def _grouped(values: Values) -> dict[str, Floats]:
+    """Of a grid: the clean score, the mean of each corruption, and the mean of those."""
+    (cells,) = values.values()
+    by_corruption: dict[str, list[Floats]] = {}
+    for text, found in cells.items():
+        if text != "clean":
+            by_corruption.setdefault(Condition.parse(text).series, []).append(found)
+    means = {name: np.mean(levels, axis=0) for name, levels in by_corruption.items()}
+    return {CLEAN: cells["clean"], MEAN: np.mean([*means.values()], axis=0), **means}
+
+
+def _as_is(values: Values) -> dict[str, Floats]:
+    """Of a real set: the score of each part, on images as they are."""
+    return {name: cells["clean"] for name, cells in values.items()}
+
+
+def _by_model(every: Mapping[str, Collected], reduce: Reduce) -> dict[str, dict[str, Floats]]:
+    result: dict[str, dict[str, Floats]] = {}
+    for model, cells in every.items():
+        numbers = {
+            part: {text: scored.numbers[cells.measure] for text, scored in found.items()}
+            for part, found in cells.by_slice.items()
+        }
+        for name, values in reduce(numbers).items():
+            result.setdefault(name, {})[model] = values
+    return result
+
+
+def _by_class(cells: Collected, reduce: Reduce) -> dict[str, dict[str, Floats]]:
+    numbers = {
+        part: {text: _per_class(scored) for text, scored in found.items()}
+        for part, found in cells.by_slice.items()
+    }
+    return {
+        name: {each: values[:, k] for k, each in enumerate(cells.classes)}
+        for name, values in reduce(numbers).items()
+    }
+
+
+def _per_class(scored: Scored) -> Floats:
+    """The measure by replicate and class."""
+    if not scored.per_class:
+        raise InvalidOption("This measure has no scores by class; rank models, or name AP or mIoU.")
+    return next(iter(scored.per_class.values()))
+
+
+def _items(*sides: Mapping[str, Items]) -> tuple[str, ...]:
+    """Models or classes that have a score in every row of both sides."""
+    every = [row for side in sides for row in side.values()]
+    return tuple(
+        name for name in every[0] if all(name in row and math.isfinite(row[name][0]) for row in every)
+    )
+
+
+def _words(interval: Interval) -> str:
+    if math.isnan(interval.se):
+        return f"{interval.estimate:.2f}"
+    low, high = max(-1.0, interval.low), min(1.0, interval.high)
+    return f"{interval.estimate:.2f} ({low:.2f} to {high:.2f})"
