@@ -30,7 +30,7 @@ from stormproof.metrics.cocomatching import IOUS
 from stormproof.metrics.metric import mean_of_known
 from stormproof.metrics.optimism import ap_optimism
 from stormproof.metrics.precision import COCO_POINTS, Judged, average_precision, curves_of
-from stormproof.results.interval import around, draws
+from stormproof.results.interval import SURELY, around, draws
 
 WORLDS, TRUTH_IMAGES, REPLICATES = 4, 100_000, 200
 SEVERITIES = (0, 1, 3, 5)
@@ -122,8 +122,8 @@ def mixed(a: Found, b: Found, of_b: Any) -> Found:
     return Found(*(np.concatenate([x[kept], y[taken]]) for x, y in zip(a, b, strict=True)))
 
 
-def scored(world: World, found: Found, weights: Any) -> Any:
-    """AP less its optimism, then AP under every row of weights but the first, and the first; as drawn."""
+def scored(world: World, found: Found, weights: Any, surely: float = 1.0) -> Any:
+    """AP, then AP less its optimism and under every row of weights but the first: as drawn."""
     order = np.lexsort((-found.score, found.label))
     hit = found.hit[order, None]
     judged = Judged(
@@ -136,7 +136,7 @@ def scored(world: World, found: Found, weights: Any) -> Any:
     if len(weights) == 1:
         return values
     optimism = float(mean_of_known(ap_optimism(judged, found.score[order])[0].mean(axis=1)))
-    return np.concatenate([values[:1], draws(values, optimism)])
+    return np.concatenate([values[:1], draws(values, optimism, surely=surely)])
 
 
 def maps(rng: np.random.Generator, images: int, weights: Any) -> dict[int, Any]:
@@ -161,7 +161,10 @@ def maps(rng: np.random.Generator, images: int, weights: Any) -> dict[int, Any]:
             images=images, classes=[str(k) for k in range(MAP_CLASSES)], kept=range(MAP_CLASSES),
         )  # fmt: skip
         values = cell.scored(weights).numbers["mIoU"]
-        found[severity] = values if len(weights) == 1 else np.concatenate([values[:1], draws(values)])
+        surely = 1.0 if severity else SURELY
+        found[severity] = (
+            values if len(weights) == 1 else np.concatenate([values[:1], draws(values, surely=surely)])
+        )
     return found
 
 
@@ -176,7 +179,7 @@ def measured(
         one, two = (detections(rng, drawn, severity) for _ in range(2))
         answers = (one, detections(rng, drawn, severity, 0.3), two, mixed(one, two, differ))
         for name, found in zip(models, answers, strict=True):
-            models[name][severity] = scored(drawn, found, weights)
+            models[name][severity] = scored(drawn, found, weights, 1.0 if severity else SURELY)
     mine = _numbers(models[""])
     result = {**mine, "loss": mine["P"] - mine["severity 5"]}
     for name in ("weaker", "twin", "near twin"):

@@ -45,7 +45,7 @@ def test_a_shift_within_the_noise_may_be_chance(noise: float, chance: bool) -> N
     made = scored()
     drawn = {
         measure: {
-            text: np.concatenate([[value], np.abs(value + rng.normal(0, noise, 200))])
+            text: np.concatenate([[value] * 2, np.abs(value + rng.normal(0, noise, 200))])
             for text, value in row.items()
         }
         for measure, row in made.cells.items()

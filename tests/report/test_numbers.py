@@ -36,12 +36,12 @@ OPTIMISM = 0.004
 
 def drawn_around(value: float, rng: np.random.Generator, spread: float) -> Vector:
     """What intervals follow from: the score less its optimism, then the score on random halves."""
-    return np.concatenate([[value - OPTIMISM], value + rng.normal(0, spread, COUNT)])
+    return np.concatenate([[value - OPTIMISM] * 2, value + rng.normal(0, spread, COUNT)])
 
 
 def span(estimate: float, drawn: Vector, images: int = 500) -> tuple[Any, Any]:
     """The 95 % interval by its definition: Student's t times the halves' deviation, optimism at one end."""
-    known = drawn[1:][np.isfinite(drawn[1:])]
+    known = drawn[2:][np.isfinite(drawn[2:])]
     reach = float(student.ppf(0.975, images - 1)) * known.std(ddof=1)
     optimism = estimate - drawn[0]
     low, high = estimate - reach - max(0.0, optimism), estimate + reach + max(0.0, -optimism)

@@ -15,7 +15,7 @@ NOISE = RNG.normal(0, 0.02, 400)
 
 
 def seen(score: float) -> Seen:
-    return Seen(score, np.concatenate([[score], score + NOISE]))
+    return Seen(score, np.concatenate([[score] * 2, score + NOISE]))
 
 
 def sigmoid(strength: float) -> float:
@@ -78,7 +78,7 @@ def test_replicates_without_objects_say_nothing():
     falling = {1.0: 0.6, 3.0: 0.2}
 
     def with_holes(score, holes):
-        return Seen(score, np.concatenate([[score], np.where(np.arange(40) < holes, np.nan, score)]))
+        return Seen(score, np.concatenate([[score] * 2, np.where(np.arange(40) < holes, np.nan, score)]))
 
     for holes, span in ((3, (2.0, 2.0)), (30, (-np.inf, np.inf))):
         found = breaking_point(

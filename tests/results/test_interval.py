@@ -16,49 +16,60 @@ HALVES = [0.4, 0.6, 0.5]
 
 
 def test_an_interval_is_two_standard_errors_wide_on_either_side() -> None:
-    found = around(0.5, np.array([0.5, *HALVES]))
+    found = around(0.5, np.array([0.5, 0.5, *HALVES]))
     assert found.se == pytest.approx(0.1)
     assert (found.low, found.high) == pytest.approx((0.5 - 0.195997, 0.5 + 0.195997), abs=1e-6)
     assert found.half_width == pytest.approx(0.195997, abs=1e-6)
 
 
 def test_few_images_widen_it_as_student_has_it() -> None:
-    found = around(0.5, np.array([0.5, *HALVES]), images=5)
+    found = around(0.5, np.array([0.5, 0.5, *HALVES]), images=5)
     assert found.high == pytest.approx(0.5 + 0.1 * 2.776445)
     assert found.images == 5
 
 
 def test_optimism_moves_one_end_and_never_the_estimate() -> None:
-    plain = around(0.5, np.array([0.5, *HALVES]))
-    high = around(0.5, np.array([0.47, *HALVES]))
+    plain = around(0.5, np.array([0.5, 0.5, *HALVES]))
+    high = around(0.5, np.array([0.47, 0.48, *HALVES]))
     assert (high.estimate, high.high, high.optimism) == pytest.approx((0.5, plain.high, 0.03))
     assert high.low == pytest.approx(plain.low - 0.03)
-    low = around(0.5, np.array([0.53, *HALVES]))  # an error that is too low on few images
+    low = around(0.5, np.array([0.52, 0.53, *HALVES]))  # an error that is too low on few images
     assert (low.low, low.high) == pytest.approx((plain.low, plain.high + 0.03))
 
 
 def test_halves_say_how_optimistic_a_score_is_where_its_metric_does_not() -> None:
-    assert draws(np.array([0.4, *HALVES])).tolist() == pytest.approx([0.3, *HALVES])
-    assert draws(np.array([0.4, *HALVES]), 0.02).tolist() == pytest.approx([0.38, *HALVES])
-    assert draws(np.array([0.1, *HALVES]))[0] == pytest.approx(0.01)  # never all of it
+    assert draws(np.array([0.4, *HALVES])).tolist() == pytest.approx([0.3, 0.3, *HALVES])
+    assert draws(np.array([0.4, *HALVES]), 0.02).tolist() == pytest.approx([0.38, 0.38, *HALVES])
+    assert draws(np.array([0.1, *HALVES]))[:2] == pytest.approx([0.01, 0.01])  # never all of it
+
+
+def test_what_is_relative_to_a_score_takes_off_as_much_as_is_sure() -> None:
+    """Optimism of the clean score makes a share of it look too low: too much of it is on the unsafe side."""
+    clean = draws(np.array([0.5, *HALVES]), 0.1, surely=0.5)
+    fog = draws(np.array([0.4, *HALVES]), 0.1)
+    assert clean[:2].tolist() == pytest.approx([0.4, 0.45])
+    assert fog[:2].tolist() == pytest.approx([0.3, 0.3])
+    assert around(0.5, clean).optimism == pytest.approx(0.1)  # all of it, for the score itself
+    assert around(0.8, fog / clean).optimism == pytest.approx(0.8 - 0.3 / 0.45)
+    assert around(0.1, clean - fog).optimism == pytest.approx(-0.05)  # a loss may be larger
 
 
 @pytest.mark.parametrize("optimism", [-0.05, 0.0, 0.05])
 @pytest.mark.parametrize("images", [3, 60, None])
 def test_probabilities_and_intervals_agree(optimism: float, images: int | None) -> None:
     """An end of the interval is where the chance of an estimate as far away is 2.5 %."""
-    found = around(0.5, np.array([0.5 - optimism, *HALVES]), images=images)
+    found = around(0.5, np.array([0.5 - optimism] * 2 + HALVES), images=images)
     assert found.chance_above(found.low) == pytest.approx(0.025)
     assert found.chance_below(found.high) == pytest.approx(0.025)
     for shift in np.linspace(-0.6, 0.6, 25).tolist():
-        drawn = np.array([shift - optimism, *(np.array(HALVES) - 0.5 + shift)])
+        drawn = np.array([*[shift - optimism] * 2, *(np.array(HALVES) - 0.5 + shift)])
         one = paired({"fog": shift}, {"fog": drawn}, images=images)["fog"]
         assert one.clear == (one.interval.low > 0 or one.interval.high < 0), shift
 
 
 def test_replicates_that_mostly_have_no_value_say_nothing() -> None:
-    assert np.isnan(around(0.5, np.array([0.5, 0.4, 0.6, np.nan, np.nan, np.nan])).low)
-    assert np.isnan(around(0.5, np.array([0.5, 0.4, np.nan, np.nan])).high)
+    assert np.isnan(around(0.5, np.array([0.5, 0.5, 0.4, 0.6, np.nan, np.nan, np.nan])).low)
+    assert np.isnan(around(0.5, np.array([0.5, 0.5, 0.4, np.nan, np.nan])).high)
 
 
 def test_a_single_image_has_no_spread() -> None:

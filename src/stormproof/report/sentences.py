@@ -13,7 +13,7 @@ from stormproof.core.table import cell_text
 from stormproof.metrics.grid import Score
 from stormproof.metrics.metric import measures, ratio
 from stormproof.report.sections import graded, scaled
-from stormproof.results.interval import Difference, Interval, around, paired
+from stormproof.results.interval import LEADING, Difference, Interval, around, paired
 from stormproof.results.scores import Scores, mean_of
 
 _NAMED = 4  # corruptions named in a sentence
@@ -239,7 +239,7 @@ def _extremes(
     """The corruptions that may hurt most (or least): one if replicates agree, none if more than two may."""
     names = list(means)
     spread = scores.spread(measure)
-    table = [spread[f"by_corruption/{name}"][1:] for name in names if f"by_corruption/{name}" in spread]
+    table = [spread[f"by_corruption/{name}"][LEADING:] for name in names if f"by_corruption/{name}" in spread]
     if len(table) < len(names):
         return [names[int(where([means[name] for name in names]))]]
     often = np.bincount(where(np.nan_to_num(np.stack(table)), axis=0), minlength=len(names))

@@ -26,6 +26,7 @@ from stormproof.core.sample import Floats
 from stormproof.corruptions import find
 from stormproof.corruptions.units import physical
 from stormproof.metrics.metric import measures
+from stormproof.results.interval import LEADING
 from stormproof.results.run import Run
 from stormproof.results.weights import REPLICATES
 
@@ -53,8 +54,9 @@ class Seen:
 
     def halves(self, center: float) -> Floats:
         """The scores on random halves of the images, moved to lie about a value."""
-        known = self.drawn[1:][np.isfinite(self.drawn[1:])]
-        moved: Floats = self.drawn[1:] + (center - known.mean() if len(known) else 0.0)
+        every = self.drawn[LEADING:]
+        known = every[np.isfinite(every)]
+        moved: Floats = every + (center - known.mean() if len(known) else 0.0)
         return moved
 
     @property

@@ -1,15 +1,17 @@
 """How sure a number is: standard error, interval, and the chance of a value beyond a bound.
 
-A number comes with what was drawn for it: first the number less its optimism, then the number on every random
-half of the images (`results.weights`). One construction serves scores, aggregates, losses and differences,
-and intervals, probabilities and verdicts all follow from it:
+A number comes with what was drawn for it: first the number less its optimism, twice, then the number on every
+random half of the images (`results.weights`). One construction serves scores, aggregates, losses and
+differences, and intervals, probabilities and verdicts all follow from it:
 
     θ − t · se − optimism   to   θ + t · se
 
 `se` is the standard deviation over the halves: half of the images vary about their set as the set varies
 about what it was drawn from. t is Student's, of as many degrees of freedom as there are images, less one.
 Optimism is how much too high a score is on few images; it moves one end outward, the one that a true value
-would be beyond, and is never subtracted from the estimate (docs/adr/0068).
+would be beyond, and is never subtracted from the estimate (docs/adr/0068). It errs on the safe side for a
+score, and so on the unsafe side for what is relative to that score: of the clean score, the second row takes
+off only as much as is sure. The row that moves an end further is the one that counts.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ FEW = 100  # images below which an interval is printed with a warning
 LEVEL = 0.95
 NEW_IMAGES = "new images like these"
 THIS_SET = "this set, if every cell were run"
+LEADING = 2  # rows before the halves in what is drawn
+SURELY = 0.8  # of the optimism of a clean score
 _LEFT = 0.1  # of a score: no optimism takes more away
 _MANY = 10**6  # images of which nobody knows the number
 
@@ -97,36 +101,40 @@ class Difference:
         return {**self.interval.as_dict(), "p": self.p, "holm": self.holm, "clear": self.clear}
 
 
-def draws(values: Floats, optimism: float = math.nan) -> Floats:
-    """The score less its optimism, then the score on every half; `values` are the score and the halves.
+def draws(values: Floats, optimism: float = math.nan, *, surely: float = 1.0) -> Floats:
+    """The score less its optimism and less as much as is sure, then the score on every half.
+
+    `values` are the score and the halves, `surely` is the share of the optimism that is sure.
 
     Where nobody knows how optimistic a score is, the halves say: a bias that falls as 1/images is as large as
     the gap between half of the images and all of them.
 
-    >>> [round(value, 3) for value in draws(np.array([0.5, 0.4, 0.6, 0.56])).tolist()]
-    [0.48, 0.4, 0.6, 0.56]
+    >>> [round(value, 3) for value in draws(np.array([0.5, 0.4, 0.6, 0.56]), surely=0.5).tolist()]
+    [0.48, 0.49, 0.4, 0.6, 0.56]
     """
     score, halves = values[0], values[1:]
     if math.isnan(optimism):
         optimism = float(mean_of_known(halves)) - score
     least = _LEFT * score if score > 0 else -math.inf  # so that what is relative to it stays defined
-    return np.concatenate([[max(score - optimism, least)], halves])
+    return np.concatenate([[max(score - share * optimism, least) for share in (1.0, surely)], halves])
 
 
 def around(estimate: float, drawn: Floats, *, images: int | None = None) -> Interval:
     """The 95 % interval of an estimate.
 
-    `drawn` is the estimate less its optimism, then its value on every half of the images. `images` are those
-    that show what is scored; of a single image there is no spread to see.
+    `drawn` is the estimate less its optimism, in two rows, then its value on every half of the images.
+    `images` are those that show what is scored; of a single image there is no spread to see.
 
-    >>> found = around(0.5, np.array([0.48, 0.4, 0.6, 0.5]))
+    >>> found = around(0.5, np.array([0.48, 0.49, 0.4, 0.6, 0.5]))
     >>> [round(value, 3) for value in (found.low, found.high, found.se, found.optimism)]
     [0.284, 0.696, 0.1, 0.02]
     """
-    halves = drawn[1:][np.isfinite(drawn[1:])]
-    optimism = estimate - float(drawn[0])
+    every = drawn[LEADING:]
+    halves = every[np.isfinite(every)]
+    less = estimate - drawn[:LEADING]
+    optimism = float(less[np.argmax(np.abs(less))])  # NaN, if either is
     one = images is not None and images < 2
-    if one or math.isnan(optimism) or len(halves) < max(2, (len(drawn) - 1) / 2):
+    if one or math.isnan(optimism) or len(halves) < max(2, len(every) / 2):
         return Interval(estimate, math.nan, math.nan, math.nan, math.nan, images)
     se = float(halves.std(ddof=1))
     reach = float(stdtrit(_freedom(images), (1 + LEVEL) / 2)) * se

@@ -25,13 +25,13 @@ from stormproof.core.files import make_folder, unlinked, whole_file
 from stormproof.core.text import json_safe, plain
 from stormproof.metrics.metric import INPUTS, measures, metrics_of
 from stormproof.models.fingerprint import code_identity, fingerprint
-from stormproof.results.interval import Interval
+from stormproof.results.interval import LEADING, Interval
 from stormproof.results.run import Run
 from stormproof.results.scores import ImageErrors, Replicates, ScoreOptions, Scores
 from stormproof.results.store.seal import is_sealed, read_sealed, seal, write_sealed
 
 FOLDER = "scores"
-VERSION = 3  # of what a score means: raise it when any metric changes
+VERSION = 4  # of what a score means: raise it when any metric changes
 
 
 def scores_key(run: Run, options: ScoreOptions) -> str:
@@ -248,7 +248,7 @@ def _read_replicates(table: pa.Table | None, held: _Kept, count: int) -> Replica
     for row in [] if table is None else table.to_pylist():
         if row["class"] is None:
             values = np.array(row["values"], np.float64)
-            if len(values) != count + 1:
+            if len(values) != count + LEADING:
                 raise ValueError("a row has another number of replicates")
             cells.setdefault(row["measure"], {})[row["condition"]] = values
         else:

@@ -23,7 +23,7 @@ from stormproof.metrics.coco import MASKS
 from stormproof.metrics.grid import Grid
 from stormproof.metrics.object_error import MatchingRule
 from stormproof.results.aggregates import MEAN, Cells, against, aggregates, flat
-from stormproof.results.interval import Difference, Interval, around, paired
+from stormproof.results.interval import LEADING, Difference, Interval, around, paired
 from stormproof.results.sets import ConditionSet, chosen_set, sets_of
 from stormproof.results.store.record import RunRecord
 from stormproof.results.truths import Asked, class_names
@@ -90,7 +90,8 @@ class ImageErrors:
 
 @dataclass(frozen=True, eq=False)
 class Replicates:
-    """What intervals follow from: every cell less its optimism, then on every random half of the images.
+    """What intervals follow from: every cell less its optimism, then on every random half of the images
+    (`interval.draws`).
 
     Aggregates and differences of such rows are rows alike. The intervals of classes follow from more.
     """
@@ -100,7 +101,7 @@ class Replicates:
 
     @property
     def count(self) -> int:
-        return next((len(values) - 1 for row in self.cells.values() for values in row.values()), 0)
+        return next((len(values) - LEADING for row in self.cells.values() for values in row.values()), 0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
