@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test test-core test-browser test-wheel torture fuzz mutants golden lint bench docs site clean
+.PHONY: demo test test-core test-browser test-wheel torture fuzz mutants golden lint bench docs results site clean
 
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -114,6 +114,9 @@ bench: .bench-venv/.bench  ## ours beside its peers, in one run
 
 docs: $(VENV)/.test  ## remake the generated pages
 	@for file in docs/make_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+results: $(VENV)/.test  ## remake docs/results: real networks under the papers' conditions, from ../shared
+	$(BIN)/python docs/make_results.py
 
 clean:
 	rm -rf $(VENV) $(CORE) .bench-venv .wheel-venv dist site demo

@@ -36,11 +36,13 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
+@pytest.mark.parametrize(("alone", "tables"), [(False, 3), (True, 2)])
 def test_simulated_gates_are_counted(
-    gate: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    gate: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], alone: bool, tables: int
 ) -> None:
-    gate.truth("photos", 8)
-    gate.sets("photos", 8, 40, range(2))
+    place = gate.Place("photos", 8, alone)
+    gate.truth(place)
+    gate.sets(place, 40, range(2))
     printed = capsys.readouterr().out
     rows = [json.loads(line) for line in printed.splitlines()]
     assert [row["world"] for row in rows] == [0, 1, 2, 3, 0, 1]
@@ -49,7 +51,7 @@ def test_simulated_gates_are_counted(
         assert interval["images"] == 40
     (tmp_path / "rows.jsonl").write_text(printed)
     lines = list(gate.tables([tmp_path / "rows.jsonl"]))
-    assert len([line for line in lines if line.startswith("| photos | 8 | 40 | 2 |")]) == 3
+    assert len([line for line in lines if line.startswith("| photos | 8 | 40 | 2 |")]) == tables
     assert lines[0].count("|") == lines[2].count("|")
 
 

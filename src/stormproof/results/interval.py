@@ -32,7 +32,7 @@ LEVEL = 0.95
 NEW_IMAGES = "new images like these"
 THIS_SET = "this set, if every cell were run"
 LEADING = 2  # rows before the halves in what is drawn
-SURELY = 0.8  # of the optimism of a clean score
+_SURELY = 0.8  # of the optimism of a clean score: what it has at least
 _LEFT = 0.1  # of a score: no optimism takes more away
 _MANY = 10**6  # images of which nobody knows the number
 
@@ -101,22 +101,24 @@ class Difference:
         return {**self.interval.as_dict(), "p": self.p, "holm": self.holm, "clear": self.clear}
 
 
-def draws(values: Floats, optimism: float = math.nan, *, surely: float = 1.0) -> Floats:
+def draws(values: Floats, optimism: float = math.nan, *, clean: bool = False) -> Floats:
     """The score less its optimism and less as much as is sure, then the score on every half.
 
-    `values` are the score and the halves, `surely` is the share of the optimism that is sure.
+    `values` are the score and the halves; `clean` says whether other scores are relative to this one.
 
     Where nobody knows how optimistic a score is, the halves say: a bias that falls as 1/images is as large as
     the gap between half of the images and all of them.
 
-    >>> [round(value, 3) for value in draws(np.array([0.5, 0.4, 0.6, 0.56]), surely=0.5).tolist()]
-    [0.48, 0.49, 0.4, 0.6, 0.56]
+    >>> [round(value, 3) for value in draws(np.array([0.5, 0.4, 0.6, 0.56]), clean=True).tolist()]
+    [0.48, 0.484, 0.4, 0.6, 0.56]
     """
     score, halves = values[0], values[1:]
     if math.isnan(optimism):
         optimism = float(mean_of_known(halves)) - score
     least = _LEFT * score if score > 0 else -math.inf  # so that what is relative to it stays defined
-    return np.concatenate([[max(score - share * optimism, least) for share in (1.0, surely)], halves])
+    return np.concatenate(
+        [[max(score - share * optimism, least) for share in (1.0, _SURELY if clean else 1.0)], halves]
+    )
 
 
 def around(estimate: float, drawn: Floats, *, images: int | None = None) -> Interval:

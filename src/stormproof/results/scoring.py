@@ -20,7 +20,7 @@ from stormproof.metrics.roc import People, drawn, worst_people
 from stormproof.metrics.semantic import image_errors
 from stormproof.models.classes import match_classes
 from stormproof.results import rows
-from stormproof.results.interval import SURELY, Interval, around, draws
+from stormproof.results.interval import Interval, around, draws
 from stormproof.results.kept import load_scores, save_scores, scores_key
 from stormproof.results.run import DatasetGone, IncompleteRun, Run, missing_words
 from stormproof.results.scores import ImageErrors, Replicates, ScoreOptions, Scores
@@ -212,7 +212,7 @@ def _replicates(
 ) -> Replicates:  # fmt: skip
     cells = {
         name: {
-            text: draws(each.numbers[name], _too_high(each, name), surely=SURELY if text == "clean" else 1.0)
+            text: draws(each.numbers[name], _too_high(each, name), clean=text == "clean")
             for text, each in scored.items()
             if name in each.numbers
         }

@@ -297,7 +297,11 @@ def _scores(run: Run, cells: Collected, found: Mapping[str, Scored], label: str,
         conditions=run.conditions, metric=cells.measure, benchmark=record.benchmark,
         classes=tuple(map(plain, shown)),
         replicates=Replicates(
-            {m: {text: draws(s.numbers[m]) for text, s in found.items()} for m in measured}, {}
+            {
+                m: {text: draws(s.numbers[m], clean=text == "clean") for text, s in found.items()}
+                for m in measured
+            },
+            {},
         ),
         record=record, folder=run.folder, label=label,
     )  # fmt: skip

@@ -1,0 +1,83 @@
+"""Five networks that others trained, on photographs, under imagenet-c."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+from results_pages.runs import (
+    COCO,
+    DEEPLAB,
+    DEEPLAB_STREET,
+    EFFICIENTDET,
+    RESULTS,
+    SSDLITE,
+    YOLOX,
+    ResultsRun,
+    commands,
+    made_with,
+    table,
+)
+
+from stormproof.results.scores import Scores
+from stormproof.results.tables import as_csv
+
+_REST = "--conditions imagenet-c --limit 12"
+RUNS = (
+    ResultsRun("yolox_nano", YOLOX, f"{COCO} {_REST}"),
+    ResultsRun("ssdlite", SSDLITE, f"{COCO} {_REST}"),
+    ResultsRun("efficientdet_lite0", EFFICIENTDET, f"{COCO} {_REST}"),
+    ResultsRun("deeplab_voc", DEEPLAB, f"--data voc-seg:$DATA/voc2012 {_REST}"),
+    ResultsRun("deeplab_cityscapes", DEEPLAB_STREET, f"--data camvid:$DATA/camvid {_REST}"),
+)
+DATASETS = {"deeplab_voc": "VOC 2012", "deeplab_cityscapes": "CamVid"}  # else COCO
+COLUMNS = ("measure", "condition", "corruption", "severity", "value")
+INTRODUCTION = """\
+# Five networks under imagenet-c
+
+Made by `make results`. Small networks that others trained, on a dozen photographs: enough to see the
+machinery work, too few to rank models by a point or two. All values in %. The other papers:
+[kamann](kamann.md), [liu](liu.md), [pezzementi](pezzementi.md). `$CARDS` is `tests/models/cards`.
+
+"""
+
+
+def dataset_of(run: ResultsRun) -> str:
+    return DATASETS.get(run.name, "COCO val2017")
+
+
+def page() -> str:
+    found = {run: run.percent() for run in RUNS}
+    text = INTRODUCTION + table(
+        ("network", "photographs", "measure", "P", "mPC", "rPC"),
+        (
+            (
+                run.name, f"{run.scores.images} of {dataset_of(run)}", run.scores.headline,
+                f"{row['clean']:.1f}", f"{row['mean']:.1f}", f"{100 * row['mean'] / row['clean']:.1f}",
+            )
+            for run, row in found.items()
+        ),
+    )  # fmt: skip
+    text += "\nMean over severities of each corruption:\n\n"
+    names = [name for name in found[RUNS[0]] if name not in ("clean", "mean")]
+    rows = ((name, *(f"{row[name]:.1f}" for row in found.values())) for name in names)
+    text += table(("corruption", *(run.name for run in RUNS)), rows)
+    links = ", ".join(f"[{run.name}]({run.name}.csv)" for run in RUNS)
+    text += f"\nEvery measure of every condition: {links}.\n\n{made_with(RUNS)}\n## The commands\n\n"
+    score = "stormproof score " + " ".join(f"runs/results/{run.name}" for run in RUNS)
+    return text + commands(*(run.command for run in RUNS), score)
+
+
+def keep_cells() -> None:
+    """Every measure of every condition as CSV; the rows of single classes would be ten times as many."""
+    for run in RUNS:
+        _keep(run.scores, RESULTS / f"{run.name}.csv")
+
+
+def _keep(scores: Scores, target: Path) -> None:
+    rows = [row for row in csv.DictReader(io.StringIO(as_csv(scores))) if not row["class"]]
+    with target.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
