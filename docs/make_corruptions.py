@@ -31,6 +31,7 @@ PAGES = (
     "mutators",
     "contextual",
     "foggy-cityscapes",
+    "3dcc",
     "imagenet-c-bar",
     "camera",
     "camera-variants",
@@ -45,6 +46,8 @@ OTHERS = {
     "Corruptions and Perturbations. ICLR, 2019.",
     "sakaridis2018": "C. Sakaridis, D. Dai, L. Van Gool: Semantic Foggy Scene Understanding with Synthetic "
     "Data. IJCV, 2018.",
+    "kar2022": "O. F. Kar, T. Yeo, A. Atanov, A. Zamir: 3D Common Corruptions and Data Augmentation. CVPR, "
+    "2022.",
     "mintun2021": "E. Mintun, A. Kirillov, S. Xie: On Interaction Between Augmentations and Corruptions in "
     "Natural Corruption Robustness. NeurIPS, 2021.",
 }  # papers of which Stormproof holds no numbers

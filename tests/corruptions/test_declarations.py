@@ -128,5 +128,5 @@ def test_impossible_reserved_parameters_are_refused() -> None:
         condition = Condition.parse(text)
         with pytest.raises(InvalidCondition, match=said):
             find(condition.corruption or "").parameters(condition)
-    with pytest.raises(UnknownName, match="and on, labels"):
+    with pytest.raises(UnknownName, match="and on, scale, labels"):
         find("geometric_distortion").parameters(Condition.parse("geometric_distortion[deltas=1]"))

@@ -1,4 +1,4 @@
-"""What depth decides: fog along the ray, its airlight and its three names for one number."""
+"""What depth decides: fog along the ray, focus, motion, a flash; and the sensor noise of the same paper."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from stormproof import imaging
 from stormproof.core.errors import InvalidCondition
 from stormproof.core.sample import Camera, Context, Sample
-from stormproof.corruptions import apply
+from stormproof.corruptions import SUITES, apply, corrupt_image
 from stormproof.corruptions.needs import pinhole
 from stormproof.corruptions.recipes.scene import ray_lengths
 
@@ -73,3 +73,125 @@ def test_the_airlight_is_the_median_of_the_brightest_dark_pixels() -> None:
     chosen = dark >= np.sort(dark.ravel())[-10]
     greys = np.sort(image[chosen] @ np.array(imaging.LUMA))
     assert light @ np.array(imaging.LUMA) == pytest.approx(greys[(len(greys) - 1) // 2], abs=1)
+
+
+# --- 3D Common Corruptions
+
+
+def halves() -> tuple[np.ndarray, np.ndarray]:
+    """Stripes; the left half lies at 20 m, the right half at 80 m."""
+    image = np.zeros((64, 128, 3), np.uint8)
+    image[:, ::4] = 240
+    depth = np.full((64, 128), 20, np.float32)
+    depth[:, 64:] = 80
+    return image, depth
+
+
+def contrast(image: np.ndarray, part: slice) -> float:
+    return float(image[8:-8, part].std(axis=1).mean())
+
+
+def test_the_suite_of_3d_common_corruptions() -> None:
+    assert len(SUITES["3dcc"].corruptions) == 10
+    assert len(SUITES["3dcc"]) == 50
+
+
+def test_fog_takes_the_mean_colour() -> None:
+    image, depth = halves()
+    image[..., 1] //= 2
+    made = fogged(image, depth, "fog_3d@1").astype(float)
+    mean = image.reshape(-1, 3).mean(axis=0)
+    t = np.exp(-4 * 20 / 80)
+    assert made[:, :64] == pytest.approx(t * image[:, :64] + (1 - t) * mean, abs=0.6)
+
+
+def test_focus_is_near_or_far() -> None:
+    image, depth = halves()
+    near, far = slice(8, 56), slice(72, 120)
+    clean = contrast(image, near)
+    sharp = fogged(image, depth, "near_focus@3"), fogged(image, depth, "far_focus@3")
+    assert contrast(sharp[0], near) > 0.95 * clean
+    assert contrast(sharp[0], far) < 0.5 * clean
+    assert contrast(sharp[1], far) > 0.95 * clean
+    assert contrast(sharp[1], near) < 0.5 * clean
+
+
+def test_near_things_smear_four_times_as_far() -> None:
+    """A bright column at 20 m and at 80 m; the light of each is spread over its path."""
+    image, depth = halves()
+    image[:] = 0
+    image[:, 32] = image[:, 96] = 250
+    context = Context(depth=depth)
+    for image_id in "abcd":
+        made = apply(Sample(image_id, image, context=context), "xy_motion_blur[path=200]").image[32, :, 0]
+        near, far = (made[:64] > 0).sum(), (made[64:] > 0).sum()
+        if near > 12:  # moved mostly sideways
+            assert far == pytest.approx(near / 4, abs=1.5)
+            return
+    pytest.fail("no motion was horizontal")
+
+
+def test_forward_motion_leaves_the_middle_in_place() -> None:
+    image = np.random.default_rng(0).integers(0, 256, (61, 81, 3), np.uint8)
+    depth = np.full((61, 81), 10, np.float32)
+    made = fogged(image, depth, "z_motion_blur@5")
+    assert (made[30, 40] == image[30, 40]).all()
+    assert made[:, :8].std() < 0.6 * image[:, :8].std()
+
+
+def test_a_streak_is_the_mean_along_its_line() -> None:
+    image = np.random.default_rng(1).integers(0, 256, (5, 40, 3), np.uint8)
+    dx = np.full((5, 40), 7.0, np.float32)
+    made = imaging.streak(image, np.zeros_like(dx), dx)
+    places = [np.floor(np.arange(40) + k * 7 / 8 + 0.5).astype(int) for k in range(8)]
+    expected = np.mean([image[:, np.minimum(place, 39)] for place in places], axis=0)
+    assert np.abs(made - expected).max() <= 0.51
+
+
+@pytest.mark.parametrize("tilt", [0.0, 0.5, 1.0])
+def test_a_plane_faces_the_camera_by_its_tilt(tilt: float) -> None:
+    """The plane z = 10 + tilt·X, seen through the axis: its normal makes the angle atan(tilt)."""
+    u = (np.arange(101) - 50) / 80
+    depth = np.tile(10 / (1 - tilt * u), (41, 1)).astype(np.float32)
+    camera = Camera(fx=80.0, fy=80.0, cx=50.0, cy=20.0)
+    facing = imaging.facing(depth, camera)
+    assert facing[20, 50] == pytest.approx(np.cos(np.arctan(tilt)), abs=2e-3)
+    flat = np.full((41, 101, 3), 100, np.uint8)
+    lit = fogged(flat, depth, "flash@2", camera)[20, 50, 0]
+    assert lit == pytest.approx(100 * (1 + facing[20, 50] / 1.4), abs=1)
+
+
+def test_the_sky_takes_no_flash() -> None:
+    depth = np.full((20, 30), np.inf, np.float32)
+    image = np.full((20, 30, 3), 90, np.uint8)
+    assert (fogged(image, depth, "flash@5") == image).all()
+
+
+def test_noise_of_few_photons() -> None:
+    grey = np.full((200, 200, 3), 128, np.uint8)
+    noisy = corrupt_image(grey, "iso_noise@1").astype(float)
+    assert noisy.mean() == pytest.approx(128, abs=1.5)
+    spread = 255 * np.hypot(np.sqrt(128 / 255 / 25), 0.7 * 0.08)
+    assert noisy.std() == pytest.approx(spread, rel=0.03)
+
+
+def test_low_light_squares_the_range() -> None:
+    image = np.full((200, 200, 3), 130, np.uint8)
+    image[0, 0], image[0, 1] = 30, 230
+    dark = corrupt_image(image, "low_light@2").astype(float)[1:]
+    assert dark.mean() == pytest.approx(255 * 0.5 * 0.5**2, abs=1)
+    assert dark.std() == pytest.approx(255 * np.hypot(np.sqrt(0.125 / 120), 0.018), rel=0.06)
+
+
+def test_one_bit_leaves_two_levels() -> None:
+    image = np.arange(256, dtype=np.uint8).reshape(16, 16)
+    assert {*np.unique(corrupt_image(image, "color_quant@5"))} == {0, 128}
+
+
+def test_bit_errors_last_until_the_end_of_the_row_of_blocks() -> None:
+    image = np.random.default_rng(0).integers(0, 256, (160, 320, 3), np.uint8)
+    made = corrupt_image(image, "bit_error@4")
+    blocks = (made != image).reshape(10, 16, 20, 48).any(axis=(1, 3))
+    assert blocks.any()
+    assert not blocks.all()
+    assert (np.diff(blocks.astype(int), axis=1) >= 0).all()  # once wrong, wrong to the end

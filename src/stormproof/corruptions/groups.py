@@ -48,6 +48,12 @@ LIU: Groups = {
     "board": ("synchronization_exception", "memory_exception", "transfer_harness_exception"),
 }
 
+# kar: what depth decides, and the camera behind it; their h265 is left out (see the suite's page)
+KAR: Groups = {
+    "scene": ("fog_3d", "near_focus", "far_focus", "xy_motion_blur", "z_motion_blur", "flash"),
+    "camera": ("iso_noise", "low_light", "color_quant", "bit_error"),
+}
+
 # mintun: ten corruptions far from those of hendrycks, in the order of the authors' list
 MINTUN: Groups = {
     "c-bar": (

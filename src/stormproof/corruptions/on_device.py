@@ -212,7 +212,7 @@ def _applied(
     from stormproof.imaging.gpu.draws import Draws
 
     recipe: Callable[..., Any] = found.recipe
-    values = found.parameters(condition)
+    values = found.parameters(condition, part.shape[1:3])
     scene: dict[str, Any] = {"depth": Batch(depth)} if "depth" in found.needs and depth is not None else {}
     if "camera" in found.needs:
         if any(other != cameras[0] for other in cameras):

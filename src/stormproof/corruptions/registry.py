@@ -23,8 +23,11 @@ Mover = Callable[..., tuple[Field, Field]]
 Rule = Callable[..., float]
 
 LABELS = ("moved", "fixed")
-# Parameters of any condition. They say what is corrupted, not how: recipes and draws do not depend on them.
-RESERVED = ("labels", "on")
+# Parameters of any condition, which recipes do not take and draws do not depend on: what is corrupted, and
+# whether lengths follow the image's size.
+RESERVED = ("labels", "on", "scale")
+_PIXELS = ("px", "px·m")  # the units of parameters that scale=auto adapts
+USUAL_SIDE = math.sqrt(640 * 480)  # px; the size of image that the common corruptions are made for
 
 
 Between = Literal["linear", "log", "round", "switch"]
@@ -176,16 +179,37 @@ class Corruption:
             : max((len(rungs.values) for rungs in self.ladders.values() if rungs.rises), default=0)
         ]
 
-    def parameters(self, condition: Condition) -> dict[str, Value]:
-        """Every parameter's value under a condition; without a severity, all of them must be given."""
+    def parameters(self, condition: Condition, size: tuple[int, ...] | None = None) -> dict[str, Value]:
+        """Every parameter's value under a condition; without a severity, all of them must be given.
+
+        For an image of `size` (height, width), `scale=auto` multiplies lengths in pixels by
+        √(height·width / (640·480)).
+        """
         if self.absent:
             raise MissingContext(self.absent)
         self._check_severity(condition)
         self.moves_labels(condition)
         part_of(condition)
-        given = {key: value for key, value in condition.params if key not in RESERVED}
+        given = {key: v for key, v in condition.params if key not in RESERVED or key in self.ladders}
         given = self._derive(given, condition)
-        return {key: self._value(key, given, condition) for key in self.ladders}
+        values = {key: self._value(key, given, condition) for key in self.ladders}
+        return self._scaled(values, condition, size)
+
+    def _scaled(
+        self, values: dict[str, Value], condition: Condition, size: tuple[int, ...] | None
+    ) -> dict[str, Value]:
+        chosen = dict(condition.params).get("scale", "")
+        if not chosen or "scale" in self.ladders:  # a few corruptions have a parameter of that name
+            return values
+        if chosen != "auto":
+            raise InvalidCondition(f"{condition}: scale must be auto, not {chosen!r}, or be left out.")
+        factor = 1.0 if size is None else math.sqrt(size[0] * size[1]) / USUAL_SIDE
+        for key, rungs in self.ladders.items():
+            value = values[key]
+            if rungs.unit in _PIXELS and not isinstance(value, str):
+                length = min(max(value * factor, rungs.low), rungs.high)
+                values[key] = round(length) if rungs.kind is int else length
+        return values
 
     def moves_labels(self, condition: Condition) -> bool:
         """Whether truth and depth follow the pixels under a condition."""
@@ -205,12 +229,12 @@ class Corruption:
     def field(self, size: tuple[int, int], condition: Condition, draw: Draw) -> tuple[Field, Field]:
         """(dy, dx) such that output pixel (y, x) is read from (y + dy, x + dx)."""
         assert self.moves is not None, f"{self.name} declares no field"
-        values = self.parameters(condition)
+        values = self.parameters(condition, size)
         return self.moves(size, draw, **values) if _draws(self.moves) else self.moves(size, **values)
 
     def apply(self, image: Image, condition: Condition, draw: Draw, context: Context | None = None) -> Image:
         """Corrupt an H×W×C image."""
-        values = self.parameters(condition)
+        values = self.parameters(condition, image.shape)
         context = context or Context()
         scene: dict[str, Field | Camera] = {
             kind: needed(kind, self.name, image, context) for kind in self.needs if kind != "camera"
@@ -279,7 +303,7 @@ class Corruption:
         ]
         for key in given:
             if key not in self.ladders:
-                hint = f"It takes: {', '.join(known)}; and on{', labels' if self.moves else ''}."
+                hint = f"It takes: {', '.join(known)}; and on, scale{', labels' if self.moves else ''}."
                 raise UnknownName(f"parameter of {self.name}", key, known, hint)
         return given
 

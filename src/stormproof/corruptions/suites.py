@@ -9,6 +9,7 @@ from stormproof.corruptions.groups import (
     FEATURE,
     KAMANN_19,
     KAMANN_NOISE_SEVERITIES,
+    KAR,
     MICHAELIS,
     MINTUN,
     PIXEL,
@@ -95,6 +96,12 @@ SUITES: dict[str, Suite] = {
             "10 patterns unlike the common corruptions: a second holdout",
             MINTUN["c-bar"],
             "mintun2021",
+        ),
+        _suite(
+            "3dcc",
+            "10 of the 3D Common Corruptions, 6 of which need depth; not H.265, whose free encoder is GPL",
+            tuple(name for names in KAR.values() for name in names),
+            "kar2022",
         ),
         Suite("contextual", "Haze and defocus, which need depth", CONTEXTUAL, "pezzementi2018"),
     )

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         line_blur,
         line_blur_field,
     )
-    from stormproof.imaging.cpu.depth import airlight, fade, fill_holes, survey
+    from stormproof.imaging.cpu.depth import airlight, facing, fade, fill_holes, survey
     from stormproof.imaging.cpu.fields import relief, subdivide
     from stormproof.imaging.cpu.lens import radial, refract
     from stormproof.imaging.cpu.local_blur import blur_patches, scatter_gaussian, spread_kernels
@@ -72,6 +72,7 @@ if TYPE_CHECKING:
         radial_field,
         scatter,
         sources,
+        streak,
         zoom_mean,
     )
 
@@ -84,7 +85,7 @@ MODULES = {
         "look_up", "mix", "resaturate", "to_yuv", "transform_colours", "whiten",
     ),
     "convolution": ("convolve", "gaussian_blur", "gaussian_field", "line_blur", "line_blur_field"),
-    "depth": ("airlight", "fade", "fill_holes", "survey"),
+    "depth": ("airlight", "facing", "fade", "fill_holes", "survey"),
     "fields": ("relief", "subdivide"),
     "lens": ("radial", "refract"),
     "local_blur": ("blur_patches", "scatter_gaussian", "spread_kernels"),
@@ -98,7 +99,8 @@ MODULES = {
         "turbulence",
     ),
     "warps": (
-        "displace", "enlarge", "enlarged_part", "move", "radial_field", "scatter", "sources", "zoom_mean",
+        "displace", "enlarge", "enlarged_part", "move", "radial_field", "scatter", "sources",
+        "streak", "zoom_mean",
     ),
 }  # fmt: skip
 _HOMES = {name: module for module, names in MODULES.items() for name in names}

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from stormproof.core.condition import Condition
+from stormproof.core.condition import Condition, Value
 from stormproof.core.errors import InvalidOption, counted, first_few
 from stormproof.corruptions import SUITES, find
 from stormproof.corruptions.grammar import read_conditions
 from stormproof.corruptions.presets import PRESETS, covered
+from stormproof.corruptions.registry import RESERVED
 from stormproof.metrics.sequences import ALONG
 
 
@@ -111,15 +112,18 @@ def same_condition(text: str, held: Iterable[str]) -> str | None:
     wanted = Condition.parse(text)
     if wanted.corruption is None:
         return None
-    values = find(wanted.corruption).parameters(wanted)
+    numbers = _numbers(wanted)
     for other in known:
         condition = Condition.parse(other)
-        if (
-            condition.corruption == wanted.corruption
-            and find(wanted.corruption).parameters(condition) == values
-        ):
+        if condition.corruption == wanted.corruption and _numbers(condition) == numbers:
             return other
     return None
+
+
+def _numbers(condition: Condition) -> dict[str, Value]:
+    """Every parameter of a condition, with what it is applied to and whether it follows the image's size."""
+    found = find(condition.corruption or "")
+    return {**found.parameters(condition), **{k: v for k, v in condition.params if k in RESERVED}}
 
 
 def _set(

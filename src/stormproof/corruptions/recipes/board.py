@@ -163,3 +163,37 @@ def transfer_stripe_loss(image: Image, draw: Draw, *, chance: float, rows: int) 
         yuv[..., channel[stripe]] = _LOST_BYTE[channel[stripe]]
         out[part] = imaging.from_yuv(yuv)
     return out
+
+
+_MACROBLOCK = 16  # px a side, in all codecs of the H.26x family
+
+
+def _desynchronised(draw: Draw, shape: tuple[int, ...], rate: float) -> tuple[imaging.Field, ...]:
+    """(dy, dx) and the offset of colours of every pixel: those of the last hit in its row of macroblocks."""
+    height, width, channels = shape
+    blocks = -(-height // _MACROBLOCK), -(-width // _MACROBLOCK)
+    hit = _hit(draw, "hits", blocks, rate)
+    last = np.maximum.accumulate(np.where(hit, np.arange(1, blocks[1] + 1), 0), axis=1)
+    motion = np.rint(draw.uniform_field("motion", (*blocks, 2), -40, 40))
+    offset = draw.uniform_field("colour", (*blocks, channels), -60, 60)
+    made = np.concatenate([motion, offset], axis=2)[np.arange(blocks[0])[:, None], np.maximum(last - 1, 0)]
+    made[last == 0] = 0
+    pixels = np.repeat(np.repeat(made, _MACROBLOCK, axis=0), _MACROBLOCK, axis=1)[:height, :width]
+    return pixels[..., 0].copy(), pixels[..., 1].copy(), pixels[..., 2:].copy()
+
+
+@corruption(
+    family="board",
+    cite="kar2022",
+    rate=ladder(0.001, 0.003, 0.006, 0.012, 0.024, low=0, high=1, unit="of all macroblocks"),
+)
+def bit_error(image: Image, draw: Draw, *, rate: float) -> Image:
+    """Bit errors in a compressed video: from a wrong bit to the end of its slice, blocks are out of place.
+
+    A share `rate` of the macroblocks of 16×16 pixels is hit, at least one. The decoder has then lost the
+    motion vector and the mean colour, which are coded as differences: the rest of that row of blocks is
+    shifted by up to 40 pixels and its colours by up to 60 levels. The authors damage a stream of H.264 and
+    publish no rates.
+    """
+    dy, dx, offset = draw.each(lambda own: _desynchronised(own, image.shape, rate))
+    return imaging.add_pattern(imaging.move(image, dy, dx), offset, gain=1, scale=1)

@@ -89,6 +89,16 @@ def _waves(draw: Draw, axis: str, height: int, width: int, strength: float) -> i
 
 
 @corruption(
+    family="digital", cite="kar2022", bits=ladder(5, 4, 3, 2, 1, low=1, high=8, unit="bits per channel")
+)
+def color_quant(image: Image, *, bits: int) -> Image:
+    """Too few bits: each channel keeps its highest `bits`, and smooth shades become bands."""
+    dropped = 8 - bits
+    table = (np.arange(256) >> dropped << dropped).astype(np.uint8)
+    return imaging.look_up(image, np.tile(table, (image.shape[2], 1)))
+
+
+@corruption(
     family="digital",
     cite="hendrycks2019",
     factor=ladder(0.6, 0.5, 0.4, 0.3, 0.25, low=0, high=1, unit="× each side"),

@@ -35,7 +35,7 @@ def gaussian_noise(image: Image, draw: Draw, *, sigma: float) -> Image:
 
 
 @lru_cache(maxsize=16)
-def _poisson_table(photons: float) -> npt.NDArray[np.uint8]:
+def poisson_table(photons: float) -> npt.NDArray[np.uint8]:
     """table[v, i]: truncated grey level of the (i + ½)/4096 quantile of Poisson(photons·v/255)/photons."""
     means = photons * np.arange(256) / 255
     counts = np.arange(int(photons + 12 * np.sqrt(photons) + 24))
@@ -60,7 +60,7 @@ def shot_noise(image: Image, draw: Draw, *, photons: float) -> Image:
 
     A value v becomes 255/photons · Poisson(photons·v/255), clipped at white.
     """
-    return imaging.noise_by_table(image, _poisson_table(photons), draw.bits("noise", image.shape))
+    return imaging.noise_by_table(image, poisson_table(photons), draw.bits("noise", image.shape))
 
 
 @corruption(
@@ -99,3 +99,37 @@ def speckle_noise(image: Image, draw: Draw, *, sigma: float) -> Image:
     A value v becomes v + v·σ·N(0, 1), drawn independently for each channel of each pixel.
     """
     return imaging.noise_by_table(image, _speckle_table(sigma), draw.bits("noise", image.shape))
+
+
+@corruption(
+    family="noise",
+    cite="kar2022",
+    sigma=ladder(0.056, 0.084, 0.126, 0.182, 0.266, low=0, high=10, unit="of full scale"),
+)
+def iso_noise(image: Image, draw: Draw, *, sigma: float) -> Image:
+    """High ISO: few photons, 25 at white, and the amplifier's own noise.
+
+    A value v becomes 255/25 · Poisson(25·v/255), clipped at white, + 255·σ·N(0, 1); σ is 0.7 times that of
+    `gaussian_noise`.
+    """
+    counted = imaging.noise_by_table(image, poisson_table(25.0), draw.bits("photons", image.shape))
+    return imaging.add_noise(counted, normal_steps(255 * sigma), draw.bits("noise", image.shape))
+
+
+@corruption(
+    family="light",
+    cite="kar2022",
+    gain=ladder(0.6, 0.5, 0.4, 0.3, 0.2, low=0, high=1, unit="×"),
+)
+def low_light(image: Image, draw: Draw, *, gain: float) -> Image:
+    """Too little light: darkened towards its shadows, with the noise of few photons.
+
+    A value v becomes gain·((v − min)/(max − min))² on a scale of 0 to 1, with the image's least and greatest
+    value; then come Poisson noise of 120 photons at white and normal noise of σ = 0.018.
+    """
+    low, high = image.min() / 255, image.max() / 255
+    levels = (np.arange(256) / 255 - low) / np.maximum(high - low, 1 / 255)
+    table = np.rint(np.clip(levels, 0, 1) * np.clip(levels, 0, 1) * (255 * gain)).astype(np.uint8)
+    dark = imaging.look_up(image, np.repeat(table[None], image.shape[2], axis=0))
+    counted = imaging.noise_by_table(dark, poisson_table(120.0), draw.bits("photons", image.shape))
+    return imaging.add_noise(counted, normal_steps(255 * 0.018), draw.bits("noise", image.shape))

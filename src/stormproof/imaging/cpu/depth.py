@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.core.kernels import kernel
-from stormproof.core.sample import Image
+from stormproof.core.sample import Camera, Image
 from stormproof.imaging.cpu.colour import grey_of
 from stormproof.imaging.plans import Field
 
@@ -61,6 +61,39 @@ def airlight(image: Image, *, window: int, share: float) -> npt.NDArray[np.float
     grey = grey_of(image).ravel()[places]
     middle = places[np.argsort(grey, kind="stable")[(len(places) - 1) // 2]]
     return np.asarray(image.reshape(-1, image.shape[2])[middle], np.float64)
+
+
+@kernel
+def _facing(depth: Any, fx: Any, fy: Any, cx: Any, cy: Any, out: Any) -> None:
+    height, width = depth.shape
+    one, half, far = np.float32(1), np.float32(0.5), np.float32(np.inf)
+    for y in range(height):
+        above, below = max(y - 1, 0), min(y + 1, height - 1)
+        v = np.float32(y) - cy
+        down = v / fy
+        for x in range(width):
+            left, right = max(x - 1, 0), min(x + 1, width - 1)
+            z = depth[y, x]
+            a, b, c, d = depth[y, left], depth[y, right], depth[above, x], depth[below, x]
+            if not (z < far and a < far and b < far and c < far and d < far):
+                out[y, x] = 0
+                continue
+            zx = (b - a) * (half if right - left == 2 else one)
+            zy = (d - c) * (half if below - above == 2 else one)
+            u = np.float32(x) - cx
+            across = u / fx
+            p, q, r = fx * zx, fy * zy, z + u * zx + v * zy
+            normal = np.sqrt(p * p + q * q + r * r)
+            out[y, x] = z / (normal * np.sqrt(one + down * down + across * across))
+
+
+def facing(depth: Field, camera: Camera) -> Field:
+    """The cosine between each surface's normal, from differences of depth, and the ray of sight; sky is 0."""
+    out = np.empty(depth.shape, np.float32)
+    numbers = np.array([camera.fx, camera.fy, camera.cx, camera.cy], np.float32)
+    fx, fy, cx, cy = numbers
+    _facing(np.ascontiguousarray(depth), fx, fy, cx, cy, out)
+    return out
 
 
 @kernel

@@ -268,6 +268,52 @@ def move(image: Image, dy: Field, dx: Field) -> Image:
     return out
 
 
+MOST_SAMPLES = 40  # of a streak; longer ones skip pixels
+_FINE = 16  # fractional bits of a position along a streak
+
+
+@kernel
+def _streak(words: Any, dy: Any, dx: Any, out: Any) -> None:
+    height, width = dy.shape
+    channels = out.shape[1]
+    lane = (np.uint64(1) << _LANE) - np.uint64(1)
+    for y in range(height):
+        downs, acrosses = dy[y], dx[y]
+        for x in range(width):
+            down, across = downs[x], acrosses[x]
+            count: Any = min(np.int64(max(abs(down), abs(across))) + 1, MOST_SAMPLES)
+            share = np.float32(1 << _FINE) / np.float32(count)
+            step_y, step_x = np.int64(np.floor(down * share)), np.int64(np.floor(across * share))
+            i: Any = (np.int64(y) << _FINE) + (1 << (_FINE - 1))
+            j: Any = (np.int64(x) << _FINE) + (1 << (_FINE - 1))
+            total = np.uint64(0)
+            for _ in range(count):
+                row: Any = min(max(i >> _FINE, 0), height - 1)
+                column: Any = min(max(j >> _FINE, 0), width - 1)
+                total += words[np.uint64(row * width + column)]
+                i += step_y
+                j += step_x
+            o = np.uint64(y * width + x)
+            n, r = np.uint64(count), np.uint64(count // 2)
+            out[o, 0] = ((total & lane) + r) // n
+            if channels == 3:
+                out[o, 1] = (((total >> _LANE) & lane) + r) // n
+                out[o, 2] = (((total >> (_LANE + _LANE)) & lane) + r) // n
+
+
+def streak(image: Image, dy: Field, dx: Field) -> Image:
+    """The mean along the line from each pixel to (y + dy, x + dx), rounded; the edges are repeated.
+
+    There is one sample per pixel of the line's longer side, the nearest pixel's, up to 40.
+    """
+    height, width, channels = image.shape
+    words = np.empty(height * width, np.uint64)
+    _pack_lanes(np.ascontiguousarray(image).reshape(-1, channels), words)
+    out = np.empty_like(image, order="C")
+    _streak(words, np.ascontiguousarray(dy), np.ascontiguousarray(dx), out.reshape(-1, channels))
+    return out
+
+
 @kernel
 def _radial_field(gains: Any, dy: Any, dx: Any) -> None:
     height, width = dy.shape

@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from stormproof.core.sample import Camera
 from stormproof.imaging.gpu.batch import Batch
 from stormproof.imaging.gpu.colour import grey_of
 from stormproof.imaging.gpu.hosted import hosted
-from stormproof.imaging.gpu.tensors import resident, taken, to_device
+from stormproof.imaging.gpu.tensors import divided, resident, root, taken, to_device
 from stormproof.imaging.plans import Field
 
 
@@ -45,6 +46,28 @@ def airlight(image: Batch, *, window: int, share: float) -> Batch:
         middle = places[torch.argsort(grey[places], stable=True)[(len(places) - 1) // 2]]
         colours.append(pixels.reshape(-1, image.shape[2])[middle])
     return Batch(torch.stack(colours).to(torch.float64))
+
+
+def facing(depth: Batch, camera: Camera) -> Batch:
+    """The cosine between each surface's normal, from differences of depth, and the ray of sight; sky is 0."""
+    z = depth.data
+    fx, fy, cx, cy = (float(np.float32(n)) for n in (camera.fx, camera.fy, camera.cx, camera.cy))
+    height, width = depth.shape
+    rows, columns = (torch.arange(side, device=z.device) for side in (height, width))
+    above, below = (rows - 1).clamp(min=0), (rows + 1).clamp(max=height - 1)
+    left, right = (columns - 1).clamp(min=0), (columns + 1).clamp(max=width - 1)
+    sides = z[:, :, left], z[:, :, right], z[:, above], z[:, below]
+    finite = torch.isfinite(torch.stack((z, *sides))).all(0)
+    a, b, c, d = (torch.where(finite, side, torch.zeros_like(side)) for side in sides)
+    z = torch.where(finite, z, torch.ones_like(z))
+    zx = (b - a) * torch.where(right - left == 2, 0.5, 1.0)
+    zy = (d - c) * torch.where(below - above == 2, 0.5, 1.0)[:, None]
+    u, v = columns.to(torch.float32) - cx, (rows.to(torch.float32) - cy)[:, None]
+    down, across = divided(v, fy), divided(u, fx)
+    p, q, r = zx * fx, zy * fy, (z + u * zx) + v * zy
+    normal = root((p * p + q * q) + r * r)
+    cosine = z / (normal * root((1 + down * down) + across * across))
+    return Batch(torch.where(finite, cosine, torch.zeros_like(cosine)))
 
 
 def fade(image: Batch, field: Batch, table: npt.NDArray[np.float32], scale: float, colour: Any) -> Batch:

@@ -191,6 +191,36 @@ def move(image: Batch, dy: Any, dx: Any) -> Batch:
     return Batch((level * inside[..., None]).to(torch.uint8))
 
 
+_MOST_SAMPLES = 40  # of a streak; longer ones skip pixels
+_FINE = 16  # fractional bits of a position along a streak
+
+
+def streak(image: Batch, dy: Any, dx: Any) -> Batch:
+    """The mean along the line from each pixel to (y + dy, x + dx), rounded; the edges are repeated.
+
+    There is one sample per pixel of the line's longer side, the nearest pixel's, up to 40.
+    """
+    data = image.data
+    height, width, channels = image.shape
+    down, across = as_batch(dy).data, as_batch(dx).data
+    count = (torch.maximum(down.abs(), across.abs()).to(torch.int64) + 1).clamp(max=_MOST_SAMPLES)
+    share = torch.full_like(down, float(1 << _FINE)) / count.to(torch.float32)
+    steps = [torch.floor(way * share).to(torch.int64) for way in (down, across)]
+    rows, columns = (
+        (torch.arange(side, device=data.device) << _FINE) + (1 << (_FINE - 1)) for side in (height, width)
+    )
+    flat = data.reshape(len(data), height * width, channels).to(torch.int64)
+    total = torch.zeros_like(flat)
+    for k in range(int(count.max())):
+        i = ((rows[:, None] + k * steps[0]) >> _FINE).clamp(0, height - 1)
+        j = ((columns + k * steps[1]) >> _FINE).clamp(0, width - 1)
+        index = (i * width + j).reshape(len(i), -1, 1).expand(len(flat), -1, channels)
+        total += flat.gather(1, index) * (k < count).reshape(len(i), -1, 1)
+    samples = count.reshape(len(count), -1, 1)
+    mean = torch.div(total + samples // 2, samples, rounding_mode="floor")
+    return Batch(mean.to(torch.uint8).reshape(data.shape))
+
+
 def radial_field(
     size: tuple[int, int], delta: float, shares: tuple[float, float, float]
 ) -> tuple[Batch, Batch]:
