@@ -25,7 +25,7 @@ from stormproof.world.materials import (
     Colour,
     varied,
 )
-from stormproof.world.mesh import Corners, Mesh, Point, box, join, paint, quads, wrapped
+from stormproof.world.mesh import Corners, Mesh, Point, box, join, paint, painted_box, quads, wrapped
 from stormproof.world.plan import District
 from stormproof.world.stage import Placement
 from stormproof.world.street import KERB, Street, turned
@@ -42,7 +42,7 @@ def block() -> Mesh:
     """Walls and a flat roof."""
     walls = _walls()
     roof = box((0, 0, 0), (1, 1, 1))[8:10]
-    return join([paint(walls, FACADE, WALL, texture=wrapped(walls)), paint(roof, MATTE, ROOF)])
+    return join(paint(walls, FACADE, WALL, texture=wrapped(walls)), paint(roof, MATTE, ROOF))
 
 
 @lru_cache(maxsize=4)
@@ -51,7 +51,7 @@ def roof(kind: int) -> Mesh:
     e = 0.05
     a, b = -e, 1 + e
     if kind == 3:
-        return join([paint(box((a, a, 0), (b, b, 1)), MATTE, TRIM)])
+        return join(*painted_box((a, a, 0), (b, b, 1), MATTE, TRIM))
     if kind == 2:
         points = [
             [(a, a, 0), (a, b, 0), (0.5, 0.65, 1), (0.5, 0.35, 1)][::-1],
@@ -71,13 +71,13 @@ def roof(kind: int) -> Mesh:
     if kind == 1:
         slopes = [[(y, x, z) for x, y, z in reversed(face)] for face in slopes]
         gables = [[(y, x, z) for x, y, z in reversed(face)] for face in gables]
-    return join([paint(quads(slopes), TILES, ROOF), paint(quads(gables), MATTE, WALL)])
+    return join(paint(quads(slopes), TILES, ROOF), paint(quads(gables), MATTE, WALL))
 
 
 @lru_cache(maxsize=1)
 def cuboid() -> Mesh:
     """A plain box of unit size for cornices, balconies, awnings, steps and chimneys."""
-    return paint(box((0, 0, 0), (1, 1, 1)), MATTE, 0)
+    return painted_box((0, 0, 0), (1, 1, 1), MATTE, 0)
 
 
 GLASS_FRONT, BOARDED = 3, 4  # styles of FACADE

@@ -66,14 +66,10 @@ def walkers(dice: Dice, plan: Plan) -> Iterator[Placement]:
             ahead = _facing(dice, street, s)
             for k in range(1 + (dice.integer(3) if dice.chance(0.35) else 0)):
                 off = 0.62 * k
-                if abs(side * (t + off * 0.8) - plan.lens.t) > 0.9 or s > 5:
-                    yield _person(
-                        dice,
-                        street,
-                        s + off * 0.4,
-                        side * (t + off * 0.8 if t + off * 0.8 < near + profile.pavement else t - off * 0.8),
-                        ahead,
-                    )
+                beside = t + off * 0.8
+                if abs(side * beside - plan.lens.t) > 0.9 or s > 5:
+                    across = beside if beside < near + profile.pavement else t - off * 0.8
+                    yield _person(dice, street, s + off * 0.4, side * across, ahead)
 
 
 def crossers(dice: Dice, plan: Plan) -> Iterator[Placement]:

@@ -31,11 +31,9 @@ class _Ids(Sequence[str]):
     def __getitem__(self, index: slice) -> list[str]: ...
     def __getitem__(self, index: int | slice) -> str | list[str]:
         chosen = range(self._count)[index]
-        return (
-            [scene_id(self._split, k) for k in chosen]
-            if isinstance(chosen, range)
-            else scene_id(self._split, chosen)
-        )
+        if isinstance(chosen, int):
+            return scene_id(self._split, chosen)
+        return [scene_id(self._split, k) for k in chosen]
 
     def __iter__(self) -> Iterator[str]:
         return (scene_id(self._split, k) for k in range(self._count))

@@ -124,16 +124,11 @@ def openness(x: float, y: float, z: float, nx: float, ny: float, maps: Shadows) 
     closed = 0.0
     u, v = (x + 0.35 * nx - frames[2, 0]) * frames[2, 2], (y + 0.35 * ny - frames[2, 1]) * frames[2, 2]
     for k in range(6):
-        reach, steep = (
-            (1.2, 2.2) if k < 3 else (-5.2, 0.5)
-        )  # cells, and how strongly higher cells hide the sky
-        ox, oy = (
-            (0.0, reach)
-            if k % 3 == 0
-            else (0.866 * reach, -0.5 * reach)
-            if k % 3 == 1
-            else (-0.866 * reach, -0.5 * reach)
-        )
+        # The distance in cells, and how strongly higher cells hide the sky.
+        reach, steep = (1.2, 2.2) if k < 3 else (-5.2, 0.5)
+        ox, oy = 0.0, reach
+        if k % 3 > 0:
+            ox, oy = (0.866 if k % 3 == 1 else -0.866) * reach, -0.5 * reach
         j, i = int(u + ox), int(v + oy)
         if 0 <= i < rows and 0 <= j < columns:
             closed += min(1.0, max(0.0, (above[i, j] - z - 0.12) * steep))

@@ -8,7 +8,7 @@ between math libraries do not change an image.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,15 +85,10 @@ def wrapped(corners: Corners) -> Corners:
     )
 
 
-def join(parts: Iterable[Mesh]) -> Mesh:
+def join(*parts: Mesh) -> Mesh:
     """Several meshes as one."""
-    every = list(parts)
-    return Mesh(
-        *(
-            np.concatenate([getattr(p, name) for p in every])
-            for name in ("corners", "normals", "texture", "material", "slot")
-        )
-    )
+    names = ("corners", "normals", "texture", "material", "slot")
+    return Mesh(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 def moved(mesh: Mesh, by: Point, yaw: float = 0.0) -> Mesh:
@@ -130,6 +125,11 @@ def box(low: Point, high: Point) -> Corners:
             [(a, e, c), (d, e, c), (d, b, c), (a, b, c)],  # bottom
         ]
     )
+
+
+def painted_box(low: Point, high: Point, material: int, slot: int = 0) -> Mesh:
+    """An upright box of one material."""
+    return paint(box(low, high), material, slot)
 
 
 def loft(rings: Corners) -> Corners:
@@ -178,7 +178,7 @@ def tube(
     caps = [[a, rings[0, (k + 1) % sides], rings[0, k]] for k in range(sides)]
     caps += [[b, rings[1, k], rings[1, (k + 1) % sides]] for k in range(sides)]
     caps_at = np.array(caps)
-    return join([paint(skin, material, slot, normals=normals), paint(caps_at, material, slot)])
+    return join(paint(skin, material, slot, normals=normals), paint(caps_at, material, slot))
 
 
 def ball(

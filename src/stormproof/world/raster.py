@@ -83,9 +83,8 @@ def project(
             y = corners[t, k, 1] - camera[1]
             z = corners[t, k, 2] - camera[2]
             for axis in range(3):
-                view[k, axis] = (x * camera[3 + 3 * axis] + y * camera[4 + 3 * axis]) + z * camera[
-                    5 + 3 * axis
-                ]
+                a = 3 + 3 * axis
+                view[k, axis] = (x * camera[a] + y * camera[a + 1]) + z * camera[a + 2]
             if view[k, 2] > NEAR:
                 inside += 1
         if inside == 0 or (not two_sided[t] and _faces_away(view)):
@@ -105,17 +104,10 @@ def project(
 
 
 @kernel(allocates=False)
-def drop(
-    corners: Any,
-    lean_x: float,
-    lean_y: float,
-    x0: float,
-    y0: float,
-    scale: float,
-    out: Any,
-    material: Any,
-    left_out: int,
-) -> int:
+def project_parallel(
+    corners: Any, lean_x: float, lean_y: float, x0: float, y0: float, scale: float,
+    out: Any, material: Any, left_out: int,
+) -> int:  # fmt: skip
     """Project triangles along parallel rays to (column, row, height), with `scale` cells per metre.
 
     A ray moves by (lean_x, lean_y) metres per metre of height; without lean it is vertical. (x0, y0) is the

@@ -37,12 +37,12 @@ def planted(dice: Dice, street: Street, s: float, t: float, size: float, green: 
     k = size * dice.between(0.75, 1.2)
     tint = varied(dice, green, 0.8, 1.25)
     return Placement(
-        plants.tree(dice.integer(plants.TREES), grain(s)), (x, y, z - 0.05), spun(dice), (k, k, k),
+        plants.tree(dice.integer(plants.TREES), grain(s)), (x, y, z - 0.05), _heading(dice), (k, k, k),
         (tint, dice.pick(BARKS)), semantic=VEGETATION, seed=dice.integer(1 << 20),
     )  # fmt: skip
 
 
-def spun(dice: Dice) -> tuple[float, float]:
+def _heading(dice: Dice) -> tuple[float, float]:
     """A random direction, from rational points of the circle."""
     q = dice.between(-1, 1)
     c, s = (1 - q * q) / (1 + q * q), 2 * q / (1 + q * q)
@@ -166,8 +166,8 @@ def plots(dice: Dice, plan: Plan, side: int) -> Iterator[Placement]:
             if profile.yard and front - kerb > 2 and s < 70:
                 at = street.foot(s + wide * dice.unit(), side * (front - dice.between(0.7, 1.3)))
                 yield Placement(
-                    plants.bush(dice.integer(plants.BUSHES)), at, spun(dice), colours=(dice.pick(GREENS),),
-                    semantic=VEGETATION,
+                    plants.bush(dice.integer(plants.BUSHES)), at, _heading(dice),
+                    colours=(dice.pick(GREENS),), semantic=VEGETATION,
                 )  # fmt: skip
         s += wide + (dice.between(*d.gap) if dice.chance(d.gap_chance) else 0.0)
 

@@ -159,22 +159,18 @@ def _encode(instance: npt.NDArray[np.int32], number: int, x1: int, y1: int, x2: 
 
 def _panoptic(semantic: npt.NDArray[np.uint8], instance: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """(Semantic class + 1) × 1000 + object number; 0 where there is no class."""
-    return np.where(semantic == VOID, 0, (semantic.astype(np.int32) + 1) * PANOPTIC_BASE + instance).astype(
-        np.int32
-    )
+    ids = (semantic.astype(np.int32) + 1) * PANOPTIC_BASE + instance
+    return np.where(semantic == VOID, 0, ids).astype(np.int32)
 
 
-def _seen(scene: Scene, view: View) -> tuple[Truth, npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+def _truth(scene: Scene, view: View) -> tuple[Truth, npt.NDArray[np.int32], npt.NDArray[np.int64]]:
     labels = np.array([p.label for p in scene.stage.placements if p.label >= 0], np.int64)
     instances, numbers = _instances(view, labels)
     renumber = np.zeros(len(view.framed), np.int32)
     renumber[numbers] = np.arange(1, len(numbers) + 1)
     instance = renumber[view.instance]
-    return (
-        Truth(instances, SemanticMap(view.semantic, VOID), _panoptic(view.semantic, instance)),
-        instance,
-        numbers,
-    )
+    truth = Truth(instances, SemanticMap(view.semantic, VOID), _panoptic(view.semantic, instance))
+    return truth, instance, numbers
 
 
 def render(
@@ -195,7 +191,7 @@ def render(
     check_scene(split, index, width, height, baseline)
     scene = compose(seed, split, index)
     view = look(scene, width, height)
-    truth, instance, numbers = _seen(scene, view)
+    truth, instance, numbers = _truth(scene, view)
     assert view.image is not None
     right = disparity = None
     camera = view.camera
@@ -214,4 +210,4 @@ def render_truth(seed: int, split: str, index: int, *, width: int, height: int) 
     """The truth alone, without rendering the image."""
     check_scene(split, index, width, height, BASELINE)
     scene = compose(seed, split, index, shadows=False)
-    return _seen(scene, look(scene, width, height))[0]
+    return _truth(scene, look(scene, width, height))[0]

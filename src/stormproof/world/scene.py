@@ -23,7 +23,7 @@ from stormproof.world.light import Shadows
 from stormproof.world.materials import LEAF, tones
 from stormproof.world.mesh import Corners, Floats, Mesh
 from stormproof.world.plan import Plan, make_plan
-from stormproof.world.raster import OFFSETS, cover, drop, fill, project
+from stormproof.world.raster import OFFSETS, cover, fill, project, project_parallel
 from stormproof.world.shade import Sight, shade
 from stormproof.world.stage import Placement, Stage, assemble
 from stormproof.world.street import ground
@@ -113,7 +113,7 @@ def _map(
 ) -> Floats:
     """Height of the first surface that parallel rays hit, on a grid of the ground."""
     flat = np.empty((len(stage.corners) + 1, 3, 3))
-    count = drop(stage.corners, *lean, *frame, flat, stage.material, left_out)
+    count = project_parallel(stage.corners, *lean, *frame, flat, stage.material, left_out)
     heights = np.full((1, rows, columns), -100.0, np.float32)
     fill(flat, count, np.zeros((1, 2)), heights, np.empty((1, rows, columns), np.int32))
     return np.ascontiguousarray(heights[0])
@@ -124,11 +124,8 @@ def cast(plan: Plan, stage: Stage) -> Shadows:
     lean = plan.light.lean
     sunny = plan.light.beam[0] > 0.0
     x = plan.street.point(plan.lens.s, plan.lens.t)[0]
-    near, far, above = (
-        (x - 20.0, -4.0, 17.0),
-        (x - 75.0, -20.0, 4.0),
-        (x - 36.0, -4.0, 4.0),
-    )  # and cells per metre
+    # First cell (x, y) and cells per metre.
+    near, far, above = (x - 20.0, -4.0, 17.0), (x - 75.0, -20.0, 4.0), (x - 36.0, -4.0, 4.0)
     none = np.full((1, 1), -100.0, np.float32)
     return Shadows(
         _map(stage, 640, 680, near, lean) if sunny else none,
@@ -193,13 +190,9 @@ def _projected(
     screen = np.empty((2 * len(corners), 3, 3))
     source = np.empty(2 * len(corners), np.int32)
     window = np.array([-width, -height, 2 * width, 2 * height], np.float64)
-    return (
-        screen,
-        source,
-        project(
-            corners, scene.stage.two_sided, camera, window, screen, source, np.empty((3, 3)), np.empty((4, 3))
-        ),
-    )
+    view, cut = np.empty((3, 3)), np.empty((4, 3))
+    count = project(corners, scene.stage.two_sided, camera, window, screen, source, view, cut)
+    return screen, source, count
 
 
 @kernel(allocates=False)

@@ -169,7 +169,7 @@ def ground(
     corners, texture = _faces(low, s, t, on_road)
     yield Placement(paint(corners, ASPHALT, texture=texture), semantic=ROAD)
     corners, texture = _faces(high, s, t, pave)
-    walks = join([paint(corners, PAVING, 0, texture=texture), paint(_kerbs(low, high, ~on_road), MATTE, 1)])
+    walks = join(paint(corners, PAVING, 0, texture=texture), paint(_kerbs(low, high, ~on_road), MATTE, 1))
     yield Placement(walks, colours=(paving, kerb), params=(slab,), semantic=SIDEWALK, seed=seed)
     if lawn.any():
         corners, texture = _faces(high, s, t, lawn)

@@ -50,13 +50,12 @@ def vehicle(
     tilt = street.tilt(s)
     if backwards:
         hx, hy, tilt = -hx, -hy, -tilt
-    mesh = (
-        vehicles.car(dice.integer(len(vehicles.CARS)))
-        if label == CAR
-        else vehicles.truck(dice.integer(vehicles.TRUCKS))
-        if label == TRUCK
-        else vehicles.bus(dice.integer(vehicles.BUSES))
-    )
+    if label == CAR:
+        mesh = vehicles.car(dice.integer(len(vehicles.CARS)))
+    elif label == TRUCK:
+        mesh = vehicles.truck(dice.integer(vehicles.TRUCKS))
+    else:
+        mesh = vehicles.bus(dice.integer(vehicles.BUSES))
     k = dice.between(0.95, 1.05)
     return Placement(
         mesh, street.point(s, t), (hx, hy), (k, dice.between(0.94, 1.06), dice.between(0.96, 1.05)),

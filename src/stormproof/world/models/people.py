@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from stormproof.core.randomness import Draw
 from stormproof.world.materials import CLOTH, MATTE
-from stormproof.world.mesh import Mesh, Point, ball, box, circle, join, moved, paint, tube, turn
+from stormproof.world.mesh import Mesh, Point, ball, circle, join, moved, painted_box, tube, turn
 
 SKIN, HAIR, TOP, LEGS, SHOES, EXTRA = range(6)
 WALKERS = 40
@@ -135,15 +135,13 @@ def _walking(b: _Body, *, bare_legs: bool, sleeve: bool, long_hair: bool, hat: b
     parts += _head((0.0, b.lean + 0.01, shoulder + 0.05), k, long_hair, hat)
     if bag == 1:  # a rucksack
         parts.append(
-            paint(
-                box((-0.15, b.lean - 0.30, shoulder - 0.48), (0.15, b.lean - 0.10, shoulder - 0.02)),
-                MATTE,
-                EXTRA,
+            painted_box(
+                (-0.15, b.lean - 0.30, shoulder - 0.48), (0.15, b.lean - 0.10, shoulder - 0.02), MATTE, EXTRA
             )
         )
     elif bag == 2:  # a bag in the hand
-        parts.append(paint(box((0.22, -0.14, 0.45 * k), (0.32, 0.16, 0.75 * k)), MATTE, EXTRA))
-    return join(parts)
+        parts.append(painted_box((0.22, -0.14, 0.45 * k), (0.32, 0.16, 0.75 * k), MATTE, EXTRA))
+    return join(*parts)
 
 
 @lru_cache(maxsize=WALKERS)
@@ -175,7 +173,7 @@ def _ring(y: float, radius: float) -> Mesh:
         tube((0, y, radius), (0, *rim[k]), 0.006, 0.006, MATTE, 2, sides=3, capped=False)
         for k in range(0, 14, 2)
     ]
-    return join(parts)
+    return join(*parts)
 
 
 @lru_cache(maxsize=BIKES)
@@ -194,12 +192,12 @@ def bicycle(kind: int) -> Mesh:
         tube((0, -y, r), joint, t * 0.8, t * 0.8, MATTE, 0, sides=4),
         tube((0, y, r), bars, t, t, MATTE, 0, sides=4),
         tube((-0.27, 0.28, 1.02), (0.27, 0.28, 1.02), 0.018, 0.018, MATTE, 2, sides=4),
-        paint(box((-0.07, -0.38, 0.88), (0.07, -0.12, 0.94)), MATTE, 3),
+        painted_box((-0.07, -0.38, 0.88), (0.07, -0.12, 0.94), MATTE, 3),
         tube((-0.03, -0.08, 0.30), (0.06, -0.08, 0.30), 0.09, 0.09, MATTE, 2, sides=8),
     ]  # fmt: skip
     if kind == 2:
-        parts.append(paint(box((-0.17, 0.45, 0.82), (0.17, 0.72, 1.02)), MATTE, 4))
-    return join(parts)
+        parts.append(painted_box((-0.17, 0.45, 0.82), (0.17, 0.72, 1.02), MATTE, 4))
+    return join(*parts)
 
 
 @lru_cache(maxsize=RIDERS)
@@ -227,8 +225,8 @@ def rider(kind: int) -> Mesh:
     parts += _head((0.0, hip[1] + lean + 0.02, hip[2] + 0.52), 1.0, u[4] < 0.3, u[5] < 0.6)
     if kind % 3 == 0:
         parts.append(
-            paint(
-                box((-0.14, hip[1] - 0.12, hip[2] + 0.05), (0.14, hip[1] + 0.08, hip[2] + 0.42)), MATTE, EXTRA
+            painted_box(
+                (-0.14, hip[1] - 0.12, hip[2] + 0.05), (0.14, hip[1] + 0.08, hip[2] + 0.42), MATTE, EXTRA
             )
         )
-    return join(parts)
+    return join(*parts)

@@ -11,7 +11,7 @@ import numpy as np
 
 from stormproof.core.randomness import Draw
 from stormproof.world.materials import BARK, HEDGE, LEAF
-from stormproof.world.mesh import Corners, Mesh, Point, box, join, paint, quads, tube, unit
+from stormproof.world.mesh import Corners, Mesh, Point, join, paint, painted_box, quads, tube, unit
 
 LEAVES, WOOD = range(2)
 TREES = 18
@@ -63,7 +63,7 @@ def tree(kind: int, grain: tuple[float, float] = MIDDLE) -> Mesh:
         )
         at, radii = (0, 0, height * middle), (spread, spread, height * half)
         crown = _clumps(draw, "crown", at, radii, int(count * many), size * large, taper=taper)
-        return join([tube((0, 0, 0), (0, 0, height * 0.5), thick, 0.1, BARK, WOOD, sides=6), crown])
+        return join(tube((0, 0, 0), (0, 0, height * 0.5), thick, 0.1, BARK, WOOD, sides=6), crown)
     young = habit == 3
     clear = 1.9 + 0.8 * u[0] if young else 2.4 + 1.6 * u[0]
     spread = 1.1 + 0.5 * u[1] if young else 2.0 + 1.3 * u[1]
@@ -87,7 +87,7 @@ def tree(kind: int, grain: tuple[float, float] = MIDDLE) -> Mesh:
                 (0.26 if young else 0.38) * large,
             )
         )  # fmt: skip
-    return join(parts)
+    return join(*parts)
 
 
 @lru_cache(maxsize=BUSHES)
@@ -101,7 +101,7 @@ def bush(kind: int) -> Mesh:
 @lru_cache(maxsize=1)
 def hedge() -> Mesh:
     """A clipped hedge of unit size, to be scaled: 1 m wide, deep and high."""
-    return paint(box((-0.5, -0.5, 0.0), (0.5, 0.5, 1.0)), HEDGE, LEAVES)
+    return painted_box((-0.5, -0.5, 0.0), (0.5, 0.5, 1.0), HEDGE, LEAVES)
 
 
 @lru_cache(maxsize=2)

@@ -23,6 +23,7 @@ from stormproof.world.mesh import (
     join,
     loft,
     paint,
+    painted_box,
     quads,
     tube,
     wrapped,
@@ -124,7 +125,7 @@ def wheel(x: float, y: float, radius: float, width: float) -> Mesh:
     tyre = tube(inner, outer, radius, radius, MATTE, TYRE, sides=12)
     face = disc((x + out * 0.012, y, radius), radius * 0.62, (out, 0, 0), PAINT, HUB, sides=8)
     cap = disc((x + out * 0.02, y, radius), radius * 0.2, (out, 0, 0), MATTE, TRIM, sides=6)
-    return join([tyre, face, cap])
+    return join(tyre, face, cap)
 
 
 def _shell(s: Shape) -> Iterator[Mesh]:
@@ -172,22 +173,20 @@ def _lights(s: Shape) -> Iterator[Mesh]:
     front, half, deck = s.length / 2, s.width / 2, s.tail
     for side in (-1.0, 1.0):
         a, b = sorted((side * half * 0.48, side * half * 0.84))
-        yield paint(box((a, front - 0.30, s.nose - 0.20), (b, front - 0.035, s.nose - 0.06)), LAMP, HEAD)
+        yield painted_box((a, front - 0.30, s.nose - 0.20), (b, front - 0.035, s.nose - 0.06), LAMP, HEAD)
         a, b = sorted((side * half * 0.58, side * half * 0.90))
         tall = 0.35 if s.height > 1.6 else 0.16
-        yield paint(box((a, -front - 0.02, deck - 0.14 - tall), (b, -front + 0.3, deck - 0.14)), LAMP, TAIL)
+        yield painted_box((a, -front - 0.02, deck - 0.14 - tall), (b, -front + 0.3, deck - 0.14), LAMP, TAIL)
         a, b = sorted((side * half * 0.99, side * (half + 0.17)))
         y = front - s.hood - 0.30 - s.screen * 0.3
-        yield paint(box((a, y, s.belt + 0.02), (b, y + 0.10, s.belt + 0.16)), PAINT, BODY)
-    yield paint(
-        box((-half * 0.42, front - 0.1, s.nose - 0.30), (half * 0.42, front + 0.008, s.nose - 0.18)),
-        MATTE,
-        TRIM,
+        yield painted_box((a, y, s.belt + 0.02), (b, y + 0.10, s.belt + 0.16), PAINT, BODY)
+    yield painted_box(
+        (-half * 0.42, front - 0.1, s.nose - 0.30), (half * 0.42, front + 0.008, s.nose - 0.18), MATTE, TRIM
     )
-    yield paint(box((-half * 0.80, front - 0.16, 0.24), (half * 0.80, front + 0.015, 0.42)), MATTE, TRIM)
-    yield paint(box((-half * 0.85, -front - 0.015, 0.26), (half * 0.85, -front + 0.2, 0.44)), MATTE, TRIM)
-    yield paint(box((-0.25, -front - 0.03, 0.60), (0.25, -front + 0.05, 0.71)), MATTE, SECOND)
-    yield paint(box((-0.25, front - 0.05, 0.37), (0.25, front + 0.03, 0.47)), MATTE, SECOND)
+    yield painted_box((-half * 0.80, front - 0.16, 0.24), (half * 0.80, front + 0.015, 0.42), MATTE, TRIM)
+    yield painted_box((-half * 0.85, -front - 0.015, 0.26), (half * 0.85, -front + 0.2, 0.44), MATTE, TRIM)
+    yield painted_box((-0.25, -front - 0.03, 0.60), (0.25, -front + 0.05, 0.71), MATTE, SECOND)
+    yield painted_box((-0.25, front - 0.05, 0.37), (0.25, front + 0.03, 0.47), MATTE, SECOND)
 
 
 @lru_cache(maxsize=len(CARS))
@@ -204,13 +203,11 @@ def car(kind: int) -> Mesh:
     if s.bed:
         back = -s.length / 2
         parts.append(
-            paint(
-                box((-half * 0.82, back + 0.12, s.tail - 0.3), (half * 0.82, -0.25, s.tail + 0.025)),
-                MATTE,
-                TRIM,
+            painted_box(
+                (-half * 0.82, back + 0.12, s.tail - 0.3), (half * 0.82, -0.25, s.tail + 0.025), MATTE, TRIM
             )
         )
-    return join(parts)
+    return join(*parts)
 
 
 TRUCKS = 6
@@ -220,51 +217,34 @@ BUSES = 4
 def _wheels(half: float, radius: float, axles: tuple[float, ...]) -> Iterator[Mesh]:
     for y in axles:
         for side in (-1, 1):
-            yield paint(
-                box(
-                    (min(side * half, side * (half - 0.5)), y - radius - 0.08, 0.3),
-                    (max(side * half, side * (half - 0.5)) + 0.004, y + radius + 0.08, 2 * radius + 0.1),
-                ),
-                MATTE,
-                TRIM,
-            )
+            a, b = sorted((side * half, side * (half - 0.5)))
+            low, high = (a, y - radius - 0.08, 0.3), (b + 0.004, y + radius + 0.08, 2 * radius + 0.1)
+            yield painted_box(low, high, MATTE, TRIM)
             yield wheel(side * (half + 0.02), y, radius, 0.3)
 
 
 def _lamps(half: float, front: float, back: float, z: float) -> Iterator[Mesh]:
     for side in (-1.0, 1.0):
         a, b = sorted((side * half * 0.62, side * half * 0.94))
-        yield paint(box((a, front - 0.1, z), (b, front + 0.03, z + 0.20)), LAMP, HEAD)
-        yield paint(box((a, back - 0.03, z + 0.1), (b, back + 0.1, z + 0.36)), LAMP, TAIL)
+        yield painted_box((a, front - 0.1, z), (b, front + 0.03, z + 0.20), LAMP, HEAD)
+        yield painted_box((a, back - 0.03, z + 0.1), (b, back + 0.1, z + 0.36), LAMP, TAIL)
 
 
 def _cab(half: float, front: float, length: float, height: float, rake: float) -> Iterator[Mesh]:
     """The cab of a truck: body below the belt, windows above, doors with mirrors."""
     belt, low, back = height * 0.52 + 0.25, 0.45, front - length
     h = half * 0.96
-    yield paint(box((-half, back, low), (half, front, belt)), PAINT, BODY)
+    yield painted_box((-half, back, low), (half, front, belt), PAINT, BODY)
     top = front - rake
-    yield paint(
-        quads([[(h, front, belt), (-h, front, belt), (-h, top, height - 0.25), (h, top, height - 0.25)]]),
-        GLASS,
-        PANE,
-    )
-    yield paint(
-        quads(
-            [
-                [
-                    (h, top, height - 0.25),
-                    (-h, top, height - 0.25),
-                    (-h, top - 0.15, height),
-                    (h, top - 0.15, height),
-                ],
-                [(h, top - 0.15, height), (-h, top - 0.15, height), (-h, back, height), (h, back, height)],
-                [(-h, back, belt), (h, back, belt), (h, back, height), (-h, back, height)],
-            ]
-        ),
-        PAINT,
-        BODY,
-    )
+    windscreen = [(h, front, belt), (-h, front, belt), (-h, top, height - 0.25), (h, top, height - 0.25)]
+    yield paint(quads([windscreen]), GLASS, PANE)
+    z, roof = height - 0.25, top - 0.15
+    faces = [
+        [(h, top, z), (-h, top, z), (-h, roof, height), (h, roof, height)],
+        [(h, roof, height), (-h, roof, height), (-h, back, height), (h, back, height)],
+        [(-h, back, belt), (h, back, belt), (h, back, height), (-h, back, height)],
+    ]
+    yield paint(quads(faces), PAINT, BODY)
     for side in (-1.0, 1.0):
         x = side * h
         upper: list[Point] = [
@@ -282,10 +262,10 @@ def _cab(half: float, front: float, length: float, height: float, rake: float) -
         ]
         yield paint(quads([pane if side > 0 else pane[::-1]]), GLASS, PANE)
         inner, outer = sorted((side * half, side * (half + 0.22)))
-        yield paint(box((inner, front - 0.28, belt + 0.15), (outer, front - 0.16, belt + 0.75)), MATTE, TRIM)
-    yield paint(box((-half * 0.75, front - 0.1, 0.75), (half * 0.75, front + 0.02, 1.05)), MATTE, TRIM)
-    yield paint(box((-half, front - 0.3, 0.35), (half, front + 0.04, 0.55)), MATTE, TRIM)
-    yield paint(box((-0.26, front, 0.58), (0.26, front + 0.05, 0.70)), MATTE, SECOND)
+        yield painted_box((inner, front - 0.28, belt + 0.15), (outer, front - 0.16, belt + 0.75), MATTE, TRIM)
+    yield painted_box((-half * 0.75, front - 0.1, 0.75), (half * 0.75, front + 0.02, 1.05), MATTE, TRIM)
+    yield painted_box((-half, front - 0.3, 0.35), (half, front + 0.04, 0.55), MATTE, TRIM)
+    yield painted_box((-0.26, front, 0.58), (0.26, front + 0.05, 0.70), MATTE, SECOND)
 
 
 def _load(kind: int, half: float, back: float, front: float, top: float) -> Iterator[Mesh]:
@@ -294,22 +274,20 @@ def _load(kind: int, half: float, back: float, front: float, top: float) -> Iter
     if kind in (0, 3, 5):  # box body with lettering
         body = box((-half, back, floor), (half, front, top))
         yield paint(body, BOARD, SECOND, texture=wrapped(body))
-        yield paint(
-            box((-half - 0.01, back - 0.015, floor - 0.02), (half + 0.01, back + 0.1, floor + 0.12)),
-            MATTE,
-            TRIM,
+        yield painted_box(
+            (-half - 0.01, back - 0.015, floor - 0.02), (half + 0.01, back + 0.1, floor + 0.12), MATTE, TRIM
         )
-        yield paint(box((-0.02, back - 0.02, floor), (0.02, back, top - 0.05)), MATTE, TRIM)
+        yield painted_box((-0.02, back - 0.02, floor), (0.02, back, top - 0.05), MATTE, TRIM)
     elif kind == 1:  # tipper
-        yield paint(box((-half, back, floor), (half, back + 0.1, top - 0.7)), PAINT, SECOND)
-        yield paint(box((-half, front - 0.1, floor), (half, front, top - 0.3)), PAINT, SECOND)
+        yield painted_box((-half, back, floor), (half, back + 0.1, top - 0.7), PAINT, SECOND)
+        yield painted_box((-half, front - 0.1, floor), (half, front, top - 0.3), PAINT, SECOND)
         for side in (-1, 1):
             a, b = sorted((side * half, side * (half - 0.1)))
-            yield paint(box((a, back, floor), (b, front, top - 0.7)), PAINT, SECOND)
+            yield painted_box((a, back, floor), (b, front, top - 0.7), PAINT, SECOND)
             for k in range(5):
                 y = back + (front - back) * (k + 0.5) / 5
                 a, b = sorted((side * half, side * (half + 0.06)))
-                yield paint(box((a, y - 0.05, floor), (b, y + 0.05, top - 0.7)), PAINT, SECOND)
+                yield painted_box((a, y - 0.05, floor), (b, y + 0.05, top - 0.7), PAINT, SECOND)
         yield ball(
             (0.0, (front + back) / 2, top - 1.1), (half * 0.85, (front - back) * 0.45, 0.8), MATTE, TRIM
         )
@@ -317,15 +295,15 @@ def _load(kind: int, half: float, back: float, front: float, top: float) -> Iter
         radius = min(half * 0.95, (top - floor) / 2)
         z = floor + radius
         yield tube((0, back, z), (0, front, z), radius, radius, PAINT, SECOND, sides=14)
-        yield paint(
-            box((-0.3, back + 0.5, z + radius - 0.05), (0.3, front - 0.5, z + radius + 0.12)), MATTE, TRIM
+        yield painted_box(
+            (-0.3, back + 0.5, z + radius - 0.05), (0.3, front - 0.5, z + radius + 0.12), MATTE, TRIM
         )
     else:  # flat bed with crates
         for k, (size, high) in enumerate(((0.28, 1.2), (0.25, 0.8), (0.3, 1.5))):
             y = back + (front - back) * (0.04 + 0.33 * k)
             crate = box((-half * 0.85, y, floor), (half * 0.85, y + (front - back) * size, floor + high))
             yield paint(crate, BOARD, SECOND, texture=wrapped(crate))
-    yield paint(box((-half, back, floor - 0.22), (half, front, floor)), MATTE, TRIM)
+    yield painted_box((-half, back, floor - 0.22), (half, front, floor), MATTE, TRIM)
 
 
 @lru_cache(maxsize=TRUCKS)
@@ -343,8 +321,8 @@ def truck(kind: int) -> Mesh:
     parts += _lamps(half, front, back, 0.68)
     axles = (front - 1.1, back + 1.5) if length < 8 else (front - 1.2, back + 1.4, back + 2.5)
     parts += _wheels(half, 0.48, axles)
-    parts.append(paint(box((-half * 0.6, back + 0.2, 0.55), (half * 0.6, front - 0.5, 0.95)), MATTE, TRIM))
-    return join(parts)
+    parts.append(painted_box((-half * 0.6, back + 0.2, 0.55), (half * 0.6, front - 0.5, 0.95), MATTE, TRIM))
+    return join(*parts)
 
 
 def _band(
@@ -380,15 +358,15 @@ def _windows(half: float, front: float, back: float, decks: list[tuple[float, fl
 
 def _fittings(half: float, front: float, back: float, sign: float) -> Iterator[Mesh]:
     """Destination sign, doors, a stripe all round, mirrors, bumper."""
-    yield paint(box((-half * 0.7, front - 0.05, sign), (half * 0.7, front + 0.02, sign + 0.30)), LAMP, HEAD)
+    yield painted_box((-half * 0.7, front - 0.05, sign), (half * 0.7, front + 0.02, sign + 0.30), LAMP, HEAD)
     for y in (front - 1.4, front - (front - back) * 0.52):
         yield _pane((half + 0.02, y, 0.42), (half + 0.02, y + 1.1, 0.42), 2.35)
-        yield paint(box((half, y + 0.52, 0.42), (half + 0.03, y + 0.58, 2.35)), MATTE, TRIM)
-    yield paint(box((-half - 0.008, back - 0.008, 0.62), (half + 0.008, front + 0.006, 0.90)), PAINT, SECOND)
+        yield painted_box((half, y + 0.52, 0.42), (half + 0.03, y + 0.58, 2.35), MATTE, TRIM)
+    yield painted_box((-half - 0.008, back - 0.008, 0.62), (half + 0.008, front + 0.006, 0.90), PAINT, SECOND)
     for side in (-1.0, 1.0):
         a, b = sorted((side * half, side * (half + 0.25)))
-        yield paint(box((a, front - 0.1, 1.9), (b, front + 0.05, 2.35)), MATTE, TRIM)
-    yield paint(box((-half, front - 0.2, 0.3), (half, front + 0.03, 0.5)), MATTE, TRIM)
+        yield painted_box((a, front - 0.1, 1.9), (b, front + 0.05, 2.35), MATTE, TRIM)
+    yield painted_box((-half, front - 0.2, 0.3), (half, front + 0.03, 0.5), MATTE, TRIM)
 
 
 @lru_cache(maxsize=BUSES)
@@ -400,12 +378,10 @@ def bus(kind: int) -> Mesh:
     decks = [(floor, floor + 1.25)] if kind != 3 else [(1.0, 2.0), (2.75, 3.8)]
     cooler = height + (0.22 if kind < 2 else 0.06)
     return join(
-        [
-            paint(box((-half, back, 0.35), (half, front, height)), PAINT, BODY),
-            paint(box((-half * 0.9, back + 0.3, height), (half * 0.9, front - 1.5, cooler)), PAINT, BODY),
-            *_windows(half, front, back, decks),
-            *_fittings(half, front, back, min(height - 0.42, 2.48)),
-            *_lamps(half, front, back, 0.56),
-            *_wheels(half, 0.48, (front - 2.6, back + 2.8)),
-        ]
+        painted_box((-half, back, 0.35), (half, front, height), PAINT, BODY),
+        painted_box((-half * 0.9, back + 0.3, height), (half * 0.9, front - 1.5, cooler), PAINT, BODY),
+        *_windows(half, front, back, decks),
+        *_fittings(half, front, back, min(height - 0.42, 2.48)),
+        *_lamps(half, front, back, 0.56),
+        *_wheels(half, 0.48, (front - 2.6, back + 2.8)),
     )
