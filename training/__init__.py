@@ -1,6 +1,6 @@
-"""How the networks of the package were trained: PyTorch on scenes of the built-in street.
+"""How the built-in networks were trained: PyTorch on scenes of the built-in street.
 
-Each file is one concern: `pool` and `rendering` make the scenes, `scenes` and `augment` feed them,
-`networks` and `losses` learn, `loop` runs, `evaluation` watches, `export` writes ONNX. What is trained is
-said in `configs/`.
+`pool` and `rendering` make the scenes, `scenes` and `augment` load them, `networks` and `losses` define what
+is learnt, `loop` trains, `evaluation` scores along the way, `export` writes ONNX. `configs/` holds the
+settings of each training.
 """

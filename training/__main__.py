@@ -1,4 +1,4 @@
-"""`python -m training`: render scenes, train networks on them, export and score what came out."""
+"""`python -m training`: render scenes, train networks on them, export and score the results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def main() -> None:
     render.add_argument("--val", type=int, default=200)
     render.add_argument("--seed", type=int, default=0)
     render.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
-    corrupt = verbs.add_parser("corrupt", help="add images under a condition to a pool's training scenes")
+    corrupt = verbs.add_parser("corrupt", help="add corrupted images to a pool's training scenes")
     corrupt.add_argument("pool", type=Path)
     corrupt.add_argument("condition", help="such as gaussian_noise@3; the array gets its name")
     stylize = verbs.add_parser("stylize", help="add stylized images to a pool's training scenes")
@@ -34,23 +34,23 @@ def main() -> None:
     train.add_argument("--pool", type=Path, required=True)
     train.add_argument("--out", type=Path, required=True)
     train.add_argument(
-        "--seconds", type=float, default=400.0, help="the configuration's share is taken of it"
+        "--seconds", type=float, default=400.0, help="time for all trainings; the configuration has its share"
     )
-    train.add_argument("--until", type=float, help="the same as a moment, in seconds since 1970")
-    train.add_argument("--steps", type=int, help="exactly so many steps instead")
-    train.add_argument("--name", dest="called", help="of the files written, instead of the configuration's")
+    train.add_argument("--until", type=float, help="the same as an end time, in seconds since 1970")
+    train.add_argument("--steps", type=int, help="train for this many steps instead")
+    train.add_argument("--name", dest="called", help="name of the files, instead of the configuration's")
     train.add_argument("--seed", type=int, help="instead of the configuration's")
     train.add_argument("--batch", type=int, help="instead of the configuration's")
     train.add_argument("--scenes", type=int, help="instead of the configuration's")
     train.add_argument("--device", default=None)
-    together = verbs.add_parser("together", help="render, and train several networks side by side")
-    together.add_argument("names", nargs="+")
-    together.add_argument("--pool", type=Path, required=True, help="an empty folder, best in memory")
-    together.add_argument("--out", type=Path, required=True)
-    together.add_argument("--train", type=int, default=24000, help="scenes to train on")
-    together.add_argument("--val", type=int, default=200, help="scenes to watch on")
-    together.add_argument("--seconds", type=float, default=540.0, help="for everything")
-    together.add_argument("--render-path", default="", help="PYTHONPATH of the rendering, where it differs")
+    everything = verbs.add_parser("train-all", help="render, and train several networks side by side")
+    everything.add_argument("names", nargs="+")
+    everything.add_argument("--pool", type=Path, required=True, help="an empty folder, best in memory")
+    everything.add_argument("--out", type=Path, required=True)
+    everything.add_argument("--train", type=int, default=24000, help="scenes to train on")
+    everything.add_argument("--val", type=int, default=200, help="held-out scenes for scores along the way")
+    everything.add_argument("--seconds", type=float, default=540.0, help="time for everything")
+    everything.add_argument("--render-path", default="", help="PYTHONPATH for rendering, if it differs")
     export = verbs.add_parser("export", help="write trained weights as ONNX, with card and log")
     export.add_argument("weights", type=Path, nargs="+")
     export.add_argument("--out", type=Path, required=True)
@@ -58,11 +58,10 @@ def main() -> None:
     score.add_argument("networks", type=Path, nargs="+", help="ONNX files; the score goes beside each")
     score.add_argument("--scenes", type=int, default=200)
     score.add_argument("--scratch", type=Path, required=True, help="where the runs go")
-    # Each verb imports what it needs: rendering runs where there is no PyTorch, training where there is
-    # no Numba.
+    # Each verb imports only what it needs: rendering works without PyTorch, training without Numba.
     arguments = parser.parse_args()
     run = {
-        "render": _render, "corrupt": _corrupt, "stylize": _stylize, "train": _train, "together": _together,
+        "render": _render, "corrupt": _corrupt, "stylize": _stylize, "train": _train, "train-all": _train_all,
         "export": _export, "score": _score,
     }  # fmt: skip
     run[arguments.verb](arguments)
@@ -109,10 +108,10 @@ def _train(a: argparse.Namespace) -> None:
     train(training, a.pool, a.out, Budget(seconds * training.share, a.steps), _device(a.device))
 
 
-def _together(a: argparse.Namespace) -> None:
-    from training.together import together
+def _train_all(a: argparse.Namespace) -> None:
+    from training.parallel import train_all
 
-    together(a.names, a.pool, a.out, scenes=(a.train, a.val), seconds=a.seconds, render_path=a.render_path)
+    train_all(a.names, a.pool, a.out, scenes=(a.train, a.val), seconds=a.seconds, render_path=a.render_path)
 
 
 def _export(a: argparse.Namespace) -> None:

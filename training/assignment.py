@@ -1,7 +1,7 @@
 """Which cell of a grid learns which object: task-aligned assignment (Feng et al. 2021).
 
-For every object, the cells near it that already say it best (class and box together) are told to say it.
-All shapes are fixed, so that nothing waits for the device.
+Each object is assigned to the cells near it that already predict it best, by class and box together. All
+shapes are fixed, so that the host never waits for the device.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SCORE_POWER, OVERLAP_POWER = 0.5, 4.0
 class Assigned:
     positive: Tensor  # B×A: the cell has an object
     which: Tensor  # B×A: its position among the objects
-    quality: Tensor  # B×A: how good the cell should call itself, 0 to 1
+    quality: Tensor  # B×A: the target of the cell's objectness, 0 to 1
     unsure: Tensor  # B×A: the cell lies in an object that does not count
 
 
@@ -30,7 +30,7 @@ class Assigned:
 def assign(
     boxes: Tensor, scores: Tensor, places: Tensor, steps: Tensor, truth: Tensor, labels: Tensor, valid: Tensor
 ) -> Assigned:
-    """`boxes` B×A×4 and `scores` B×A×classes as predicted; `truth` B×M×4."""
+    """Assign objects to cells; `boxes` B×A×4 and `scores` B×A×classes are predictions, `truth` is B×M×4."""
     points, step = (places + 0.5) * steps, steps[:, 0]
     candidate, inside = _near(points, step, truth)
     candidate &= (valid > 0)[..., None]

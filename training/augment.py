@@ -1,4 +1,4 @@
-"""From stored scenes to a batch: flipped, zoomed and recoloured on the device, truth moved along."""
+"""Augmentation: scenes flipped, zoomed and recoloured on the device, their truth moved along."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEAST_SIDE = 2.0  # pixels
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Images as a network wants them, and the truth; boxes are x1 y1 x2 y2 in pixels."""
+    """Images as network input, and the truth; boxes are x1 y1 x2 y2 in pixels."""
 
     images: Tensor  # B×3×H×W, mean 0
     boxes: Tensor  # B×M×4
@@ -33,7 +33,7 @@ def normalised(images: Tensor) -> Tensor:
 
 
 def as_batch(scenes: dict[str, Tensor]) -> Batch:
-    """Scenes as they are."""
+    """Scenes without augmentation."""
     objects, semantic = scenes["objects"], scenes.get("semantic")
     return Batch(
         normalised(scenes["images"]),
@@ -46,7 +46,7 @@ def as_batch(scenes: dict[str, Tensor]) -> Batch:
 
 
 def varied(scenes: dict[str, Tensor], settings: Augment, generator: torch.Generator) -> Batch:
-    """Scenes varied at random."""
+    """Scenes with random augmentation."""
     batch = as_batch(scenes)
     count, _, height, width = batch.images.shape
     device = batch.images.device
@@ -74,7 +74,7 @@ def _grid(zoom: Tensor, left: Tensor, top: Tensor, mirror: Tensor, size: tuple[i
 
 def _planes(batch: Batch, grid: Tensor) -> tuple[Tensor | None, Tensor | None]:
     def moved(plane: Tensor) -> Tensor:
-        raised = plane[:, None].float() + 1  # 0 stands for what the old image does not show
+        raised = plane[:, None].float() + 1  # 0 marks pixels outside the old image
         return functional.grid_sample(raised, grid, mode="nearest", align_corners=False)[:, 0].long() - 1
 
     semantic = None if batch.semantic is None else moved(batch.semantic)

@@ -1,4 +1,4 @@
-"""Boxes: from what networks say to x1 y1 x2 y2 in pixels, and how far two agree. All in float32."""
+"""Boxes: from network outputs to x1 y1 x2 y2 in pixels, and their overlaps. All in float32."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def iou(a: Tensor, b: Tensor) -> Tensor:
 
 
 def giou(a: Tensor, b: Tensor) -> Tensor:
-    """Generalized IoU (Rezatofighi et al. 2019): also tells how far apart boxes are that do not meet."""
+    """Generalized IoU (Rezatofighi et al. 2019), which also measures how far apart disjoint boxes are."""
     around = torch.cat([torch.minimum(a[..., :2], b[..., :2]), torch.maximum(a[..., 2:], b[..., 2:])], -1)
     both = shared(a, b)
     joined = area(a) + area(b) - both

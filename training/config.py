@@ -1,4 +1,4 @@
-"""What a training is: data in a TOML file, checked when read."""
+"""The settings of a training: a TOML file, checked when read."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ CONFIGS = Path(__file__).parent / "configs"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where training images come from: an array of the pool, in how large a share of the batch.
+    """Where training images come from: an array of the pool, and its share of each batch.
 
-    `images` are the clean ones. Any other array of the pool holds the same scenes with other pixels:
-    stylized, or under a corruption (`python -m training corrupt`).
+    The array `images` is clean. Any other array holds the same scenes with other pixels: stylized, or
+    corrupted (`python -m training corrupt`).
     """
 
     array: str = "images"
@@ -24,7 +24,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Augment:
-    """How training images are varied. Chances and ranges; zoom above 1 cuts a part out and enlarges it."""
+    """How training images are augmented: probabilities and ranges. Zoom above 1 enlarges a crop."""
 
     flip: float = 0.5
     zoomed: float = 0.5
@@ -42,7 +42,7 @@ class Training:
     name: str
     network: str  # a name in networks.NETWORKS
     options: dict[str, Any] = field(default_factory=dict)  # of the network
-    kind: str = "standard"  # as the papers call the training: standard, stylized, combined …
+    kind: str = "standard"  # the papers' name for the training: standard, stylized, combined …
     seed: int = 0
     batch: int = 48
     rate: float = 2e-3
@@ -63,7 +63,7 @@ def load(name: str) -> Training:
     path = Path(name) if name.endswith(".toml") else CONFIGS / f"{name}.toml"
     if not path.is_file():
         known = ", ".join(sorted(p.stem for p in CONFIGS.glob("*.toml")))
-        raise FileNotFoundError(f"No training {name!r}: {path} is not there. Trainings: {known}.")
+        raise FileNotFoundError(f"No training {name!r}: {path} does not exist. Trainings: {known}.")
     content = tomllib.loads(path.read_text())
     content.setdefault("name", path.stem)
     content["images"] = tuple(_make(Source, s, path) for s in content.get("images", [{}]))
@@ -72,10 +72,10 @@ def load(name: str) -> Training:
 
 
 def _make(kind: type[Made], content: dict[str, Any], path: Path) -> Made:
-    """Settings checked by name; unknown ones are errors."""
+    """Make a dataclass from settings; unknown names are errors."""
     known = [f.name for f in fields(kind)]
     for key in content:
         if key not in known:
-            raise ValueError(f"{path}: {key!r} is no setting; settings here: {', '.join(known)}.")
+            raise ValueError(f"{path}: unknown setting {key!r}; settings here: {', '.join(known)}.")
     settings: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in content.items()}
     return kind(**settings)

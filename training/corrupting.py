@@ -1,4 +1,4 @@
-"""The same scenes under a condition: an array of images beside the clean ones, for a training to mix in."""
+"""Corrupted images of a pool's scenes: another array beside the clean one, for a training to mix in."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from training.pool import array, read
 
 
 def corrupt(folder: Path, condition: str) -> Path:
-    """Write `condition`'s images of every scene of a pool; they are named by the condition."""
+    """Write every scene of a pool under a condition, as an array named after the condition."""
     pool = read(folder)
     name = str(Condition.parse(condition))
     array(folder, pool, name, "w+")
@@ -24,7 +24,7 @@ def corrupt(folder: Path, condition: str) -> Path:
 
 
 def _work(folder: Path, name: str, worker: int, workers: int) -> None:
-    """Every scene is rendered again, because some corruptions look at its depth."""
+    """Render each scene again, because some corruptions need its depth, and corrupt it."""
     pool, condition = read(folder), Condition.parse(name)
     images = array(folder, pool, name, "r+")
     for index in range(worker, pool.count, workers):

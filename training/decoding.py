@@ -1,4 +1,4 @@
-"""What a network found in each image of a batch, as plain arrays: for watching a training, on its device."""
+"""Decodes network outputs to the objects of each image, on the device, for scores during training."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _from_grid(outputs: dict[str, Tensor], size: tuple[int, int]) -> list[Found]
 
 
 def suppressed(boxes: Tensor, labels: Tensor) -> list[int]:
-    """Greedy suppression within each class of boxes that come best first: positions that stay."""
+    """Greedy non-maximum suppression within each class: positions that stay. Boxes come best first."""
     same = labels[:, None] == labels[None]
     covers = ((iou(boxes[:, None], boxes[None]) > OVERLAP) & same).cpu().numpy()
     real = (area(boxes) > 0).tolist()

@@ -1,7 +1,7 @@
-"""Scores on held-out scenes while training: AP at one overlap in its plainest form, and mIoU.
+"""Scores on held-out scenes during training: plain AP at one overlap, and mIoU.
 
-These only draw the curves, and need nothing but PyTorch. Published scores are taken from the exported
-networks by `stormproof run` and `stormproof score`.
+They are for training curves only and need only PyTorch. Published scores come from the exported networks,
+by `stormproof run` and `stormproof score`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from training.decoding import Found, found
 from training.networks import OBJECTS, SEMANTIC
 from training.scenes import Scenes
 
-LEAST = 0.02  # score under which a prediction is not looked at
+LEAST = 0.02  # predictions with lower scores are ignored
 BATCH = 20
 Array = npt.NDArray[np.float64]
 
@@ -78,9 +78,9 @@ def _mask_overlaps(masks: Tensor, batch: Batch, i: int) -> Tensor:
     seen = batch.instance[i, step // 2 :: step, step // 2 :: step]
     numbers = torch.nonzero(batch.valid[i] != 0)[:, 0] + 1
     truth = (seen[None] == numbers[:, None, None]).flatten(1).float()
-    said = masks.flatten(1).float()
-    shared = said @ truth.T
-    return shared / (said.sum(1)[:, None] + truth.sum(1)[None] - shared).clamp(min=1)
+    predicted = masks.flatten(1).float()
+    shared = predicted @ truth.T
+    return shared / (predicted.sum(1)[:, None] + truth.sum(1)[None] - shared).clamp(min=1)
 
 
 def average_precision(images: Sequence[Matched], threshold: float) -> float:
@@ -125,14 +125,14 @@ def _one_class(images: Sequence[Matched], label: int, threshold: float, total: i
 def _confusion(logits: Tensor, batch: Batch) -> Array:
     assert batch.semantic is not None
     size = list(batch.semantic.shape[1:])
-    said = functional.interpolate(logits, size=size, mode="bilinear", align_corners=False).argmax(1)
+    labels = functional.interpolate(logits, size=size, mode="bilinear", align_corners=False).argmax(1)
     real = batch.semantic != VOID
-    pairs = batch.semantic[real] * SEMANTIC + said[real]
+    pairs = batch.semantic[real] * SEMANTIC + labels[real]
     table = torch.bincount(pairs, minlength=SEMANTIC**2).reshape(SEMANTIC, SEMANTIC)
     return table.cpu().numpy().astype(np.float64)
 
 
 def mean_iou(confusion: Array) -> float:
-    """Rows are the truth."""
+    """mIoU from a confusion matrix whose rows are the truth."""
     union = confusion.sum(0) + confusion.sum(1) - confusion.diagonal()
     return float((confusion.diagonal()[union > 0] / union[union > 0]).mean())

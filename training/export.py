@@ -1,7 +1,7 @@
-"""From trained weights to what the package ships: an ONNX file, its card, and the story of its training.
+"""Exports trained weights as the package ships them: an ONNX file, its card, and the log of its training.
 
 Weights are stored as float16 and widened by the first nodes of the graph, which ONNX Runtime folds when it
-loads the file: the network computes in float32.
+loads the file, so the network computes in float32.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from training.boxes import LONGEST, cells
 from training.networks import STRIDES, build
 
 SIZE = (320, 512)  # height, width
-NARROW = 64  # weights with fewer values stay as they are
+NARROW = 64  # arrays with fewer values stay float32
 
 
 class Exported(nn.Module):
-    """A network whose outputs leave the graph as a decoder of the package reads them, by these names."""
+    """A network whose outputs have the names and form that one of the package's decoders reads."""
 
     outputs: tuple[str, ...]
 
@@ -63,9 +63,8 @@ class MaskRows(Exported):
         rows, end = found["rows"], 5 + len(OBJECTS)
         middle = (rows[..., :2] + self.places) * self.steps
         sides = rows[..., 2:4].clamp(max=LONGEST).exp() * self.steps
-        return torch.cat([middle, sides, rows[..., 4:end].sigmoid(), rows[..., end:]], -1), found[
-            "prototypes"
-        ]
+        table = torch.cat([middle, sides, rows[..., 4:end].sigmoid(), rows[..., end:]], -1)
+        return table, found["prototypes"]
 
 
 class Peaks(Exported):
@@ -92,7 +91,7 @@ class Scores(Exported):
 
 _STRIDES = {"strides": list(STRIDES)}
 _LIMITS = {"score": 0.01, "keep": 100}  # the thresholds of the scores in NAME.json
-# network → how its outputs leave the graph, and what its card says about reading them.
+# The wrapper that exports each kind of network, and its card's output section.
 WAYS: dict[str, tuple[type[Exported], dict[str, Any]]] = {
     "grid": (Rows, {"decoder": "yolox", "options": _STRIDES, "classes": list(OBJECTS), **_LIMITS}),
     "masks": (MaskRows, {"decoder": "yolov5", "classes": list(OBJECTS), **_LIMITS}),
@@ -106,7 +105,7 @@ INPUT = {
 
 
 def fused(network: nn.Module) -> nn.Module:
-    """Every norm folded into the convolution before it."""
+    """Fold every batch norm into the convolution before it."""
     for name, child in network.named_children():
         layers = list(child) if isinstance(child, nn.Sequential) else []
         match layers:
@@ -118,7 +117,7 @@ def fused(network: nn.Module) -> nn.Module:
 
 
 def load_weights(path: Path) -> tuple[nn.Module, dict[str, Any]]:
-    """A trained network ready to answer, and the log of its training."""
+    """A trained network in evaluation mode, and the log of its training."""
     kept = torch.load(path, map_location="cpu", weights_only=True)
     log: dict[str, Any] = json.loads(kept["log"])
     training = log["training"]
@@ -153,7 +152,7 @@ def write_onnx(network: Exported, target: Path) -> None:
 
 
 def narrowed(model: Any) -> Any:
-    """The same model with its weights as float16, each widened by a Cast of its own."""
+    """The same model with its weights as float16, each widened by a Cast node."""
     graph = model.graph
     casts = []
     for tensor in list(graph.initializer):

@@ -1,4 +1,4 @@
-"""The training loop: as many steps as the seconds allow, or exactly so many."""
+"""The training loop, for a number of seconds or of steps."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from training.losses import LOSSES, TRUTHS
 from training.networks import build
 from training.scenes import Scenes
 
-FIRST = 2000  # scenes that must be there before the first step
-WARM = 0.03  # of the training, in which the learning rate rises
-EVERY = 20.0  # seconds between looks at the pool, the losses and the weights' health
+FIRST = 2000  # scenes that must be rendered before the first step
+WARM = 0.03  # share of the training in which the learning rate rises
+EVERY = 20.0  # seconds between checks of the pool, the losses and the weights
 SAVED = 60.0  # seconds between saved weights
-SCORED = 150.0  # seconds between scores on a part of the held-out scenes, which are slow to take
-STEEPEST = 10.0  # longest gradient
-PART, VAL = 60, 200  # held-out scenes scored on the way, and at the end
+SCORED = 150.0  # seconds between scores on some of the held-out scenes, which are slow to compute
+STEEPEST = 10.0  # largest norm of the gradient
+PART, VAL = 60, 200  # held-out scenes scored along the way, and at the end
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """When to stop: after so many seconds, or steps where given."""
+    """When to stop: after a number of seconds, or of steps if given."""
 
     seconds: float
     steps: int | None = None
 
     def spent(self, seconds: float, steps: int) -> float:
-        """The share of the training that is over."""
+        """The share of the training that is done."""
         return steps / self.steps if self.steps is not None else seconds / self.seconds
 
 
 def rate(spent: float, base: float) -> float:
-    """A short rise, then half a cosine down to 1 % of the base."""
+    """The learning rate: a short rise, then half a cosine down to 1 % of the base."""
     if spent < WARM:
         return base * (0.05 + 0.95 * spent / WARM)
     fall = 0.5 * (1 + math.cos(math.pi * min(1.0, (spent - WARM) / (1 - WARM))))
@@ -50,14 +50,14 @@ def rate(spent: float, base: float) -> float:
 
 
 def decayed(network: nn.Module) -> list[dict[str, Any]]:
-    """Weights of convolutions shrink; biases and norms do not."""
+    """Parameter groups: weight decay for convolutions, none for biases and norms."""
     shrink = [p for p in network.parameters() if p.ndim > 1]
     keep = [p for p in network.parameters() if p.ndim <= 1]
     return [{"params": shrink}, {"params": keep, "weight_decay": 0.0}]
 
 
 class Average:
-    """The running average of a network's weights and statistics, which is what is kept."""
+    """The running average of a network's weights and statistics; this is what is saved."""
 
     def __init__(self, network: nn.Module, decay: float) -> None:
         self.network = copy.deepcopy(network).eval().requires_grad_(False)
@@ -75,7 +75,7 @@ class Average:
 def train(
     training: Training, folder: Path, out: Path, budget: Budget, device: torch.device
 ) -> dict[str, Any]:
-    """Train on `folder`/train, watch on `folder`/val, and keep weights and log in `out`/NAME.pt."""
+    """Train on `folder`/train, score on `folder`/val, and save weights and log as `out`/NAME.pt."""
     started = time.monotonic()
     torch.backends.cudnn.benchmark = True
     torch.set_float32_matmul_precision("high")
@@ -196,7 +196,7 @@ class _Run:
         _say(self.training, f"{_since(self.started)} s {row} (scored in {_since(begun)} s)")
 
     def save(self) -> None:
-        """Weights as float16 and the log, in one file that is whole at every moment."""
+        """Save the weights as float16 and the log, in one file that is replaced atomically."""
         self.out.mkdir(parents=True, exist_ok=True)
         weights = {
             name: (t.half() if t.is_floating_point() else t).cpu()

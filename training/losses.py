@@ -1,4 +1,4 @@
-"""What each kind of network is penalised for."""
+"""The losses of each kind of network."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _masks(mix: Tensor, prototypes: Tensor, found: Assigned, truth: Tensor, batc
     mixed = mix.gather(1, picked[..., None].expand(-1, -1, mix.shape[2]))
     planes = torch.einsum("bnk,bkhw->bnhw", mixed, prototypes.float())
     step = batch.images.shape[2] // height
-    # One of the pixels of each of the prototypes' cells, another one every time: right on average.
+    # Instead of the mean over the pixels of a prototype's cell, one random pixel: right on average.
     down, across = torch.randint(step, (2,)).tolist()
     seen = batch.instance[:, down::step, across::step]
     number = found.which.gather(1, picked) + 1
@@ -113,7 +113,7 @@ def _bumps(batch: Batch, height: int, width: int, stride: int) -> Tensor:
 
 
 def semantic(outputs: Outputs, batch: Batch) -> Terms:
-    """Cross entropy of every pixel, the scores enlarged as they are when scored."""
+    """Cross entropy of every pixel; scores are enlarged as in evaluation."""
     assert batch.semantic is not None
     size = list(batch.semantic.shape[1:])
     scores = functional.interpolate(
@@ -129,7 +129,7 @@ LOSSES: dict[str, Callable[[Outputs, Batch], Terms]] = {
     "centre": centre,
     "semantic": semantic,
 }
-# What each network needs to know about a scene besides its objects.
+# The truth that each network needs besides objects.
 TRUTHS: dict[str, tuple[str, ...]] = {
     "grid": (),
     "masks": ("instance",),

@@ -1,7 +1,6 @@
-"""The networks: one encoder, one neck, and a head per way of answering.
+"""The networks: one encoder, one neck, and a head for each kind of output.
 
-Plain 3×3 convolutions and ReLU, which run fast on a CPU; the encoder and all necks are shared by name,
-never by weight.
+Plain 3×3 convolutions and ReLU, which run fast on a CPU. Networks share these architectures, not weights.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ OBJECTS, SEMANTIC = 7, 12  # classes of the world
 STRIDES = (4, 8, 16, 32)
 WIDTHS = (32, 48, 96, 128, 160)
 DEPTHS = (1, 2, 2, 1)
-RARE = -math.log(99)  # the logit of a chance of 1 %: most places hold nothing
+RARE = -math.log(99)  # the logit of a probability of 1 %: most cells are empty
 
 
 def conv(inputs: int, outputs: int, size: int = 3, stride: int = 1, dilation: int = 1) -> nn.Sequential:
@@ -63,7 +62,7 @@ class Encoder(nn.Module):
 
 
 class GlobalContext(nn.Module):
-    """The image's mean feature, added everywhere."""
+    """Adds the image's mean feature everywhere."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -117,9 +116,9 @@ class Neck(nn.Module):
 
 
 class Grid(nn.Module):
-    """YOLOX's way: every cell of every level says box, objectness and class; the rest is suppression.
+    """As YOLOX: every cell of every level predicts box, objectness and class; duplicates are suppressed.
 
-    With `prototypes`, every cell also says how to mix that many maps into its object's mask.
+    With `prototypes`, every cell also predicts how to mix that many maps into its object's mask.
     """
 
     def __init__(self, context: str = "global", width: int = 64, head: int = 48, prototypes: int = 0) -> None:
@@ -153,7 +152,7 @@ class Grid(nn.Module):
 
 
 class Centre(nn.Module):
-    """CenterNet's way: objects are peaks of a heat map at stride 4; nothing is suppressed."""
+    """As CenterNet: objects are peaks of a heat map at stride 4, without suppression."""
 
     def __init__(self, context: str = "global", width: int = 64) -> None:
         super().__init__()
@@ -172,7 +171,7 @@ class Centre(nn.Module):
 
 
 class Semantic(nn.Module):
-    """A class per pixel, at stride 4; `context` is what the two shipped ones differ in.
+    """A class per pixel, at stride 4; the two built-in networks differ in `context`.
 
     `widths` are the encoder's channels at strides 2 to 32.
     """

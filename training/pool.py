@@ -1,4 +1,4 @@
-"""A pool: rendered scenes as plain arrays in a folder, which may still be growing while others read it."""
+"""A pool: rendered scenes as plain arrays in a folder, which may be read while it grows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Pool:
     workers: int
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """The shape of an array; every one not listed here holds images."""
+        """The shape of an array; arrays not listed here hold images."""
         plane = (self.count, self.height, self.width)
         shapes = {
             "semantic": plane,
@@ -43,11 +43,11 @@ _KINDS = {"objects": np.int16, "done": np.int64}
 
 
 def create(folder: Path, pool: Pool) -> None:
-    """An empty pool: all arrays at their full size, no scene done."""
+    """Create an empty pool: all arrays at full size, no scene rendered."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in (CLEAN, "semantic", "instance", "objects", "done"):
         array(folder, pool, name, "w+")
-    # Last and at once: whoever sees it finds the arrays there.
+    # Last and atomically, so that the arrays exist for whoever reads it.
     part = folder / "pool.part"
     part.write_text(json.dumps(asdict(pool), indent=1) + "\n")
     part.replace(folder / "pool.json")
@@ -58,12 +58,12 @@ def read(folder: Path) -> Pool:
 
 
 def array(folder: Path, pool: Pool, name: str, mode: Any = "c") -> npt.NDArray[Any]:
-    """An array of the pool, mapped from its file: `images` (clean), any other images, or a truth."""
+    """An array of the pool, mapped from its file: `images` (clean), other images, or truth."""
     kind = _KINDS.get(name, np.uint8)
     return np.memmap(folder / f"{name}.raw", kind, mode, shape=pool.shape(name))
 
 
 def ready(folder: Path, pool: Pool) -> int:
-    """How many scenes, from the first on without a gap, are done."""
+    """How many scenes are rendered, from the first on without a gap."""
     done = array(folder, pool, "done", "r")
     return min(pool.count, int(min(done * pool.workers + np.arange(pool.workers))))

@@ -16,10 +16,10 @@ from training.pool import CLEAN, COLUMNS, OBJECTS, Pool, array, create, ready
 
 
 def fill(folders: Sequence[Path], pools: Sequence[Pool]) -> None:
-    """Render pools one after another; each can be read from while it grows."""
+    """Render pools one after another; each can be read while it grows."""
     for folder, pool in zip(folders, pools, strict=True):
         create(folder, pool)
-    # Compiled before the fork, so that it happens once.
+    # Compile before the fork, so that it happens once.
     render(0, "val", 0, width=pools[0].width, height=pools[0].height)
     context = multiprocessing.get_context("fork")
     for folder, pool in zip(folders, pools, strict=True):

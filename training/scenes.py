@@ -1,4 +1,4 @@
-"""A pool's scenes in the memory of the device that trains, growing as they are rendered."""
+"""A pool's scenes in the memory of the training device, which grow as they are rendered."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _AT_ONCE = 256  # scenes copied at a time
 
 
 class Scenes:
-    """Images and truth as uint8 tensors; `grow` takes in what has been rendered since."""
+    """Images and truth as uint8 tensors; `grow` loads what has been rendered since."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Scenes:
         self.count = 0
 
     def grow(self) -> int:
-        """Take in new scenes; the number there are now."""
+        """Load new scenes; returns the number of scenes now."""
         ready = min(self.most, pools.ready(self.folder, self.pool))
         for start in range(self.count, ready, _AT_ONCE):
             end = min(start + _AT_ONCE, ready)
@@ -49,7 +49,7 @@ class Scenes:
         return ready
 
     def wait(self, count: int, seconds: float = 3600.0) -> None:
-        """Wait until at least so many scenes are there, or all of a smaller pool."""
+        """Wait until at least `count` scenes are loaded, or all of a smaller pool."""
         until = time.monotonic() + seconds
         while self.grow() < min(count, self.most):
             if time.monotonic() > until:
@@ -57,13 +57,13 @@ class Scenes:
             time.sleep(0.5)
 
     def take(self, indices: Tensor, source: str = pools.CLEAN) -> dict[str, Tensor]:
-        """The scenes at some indices: `images` from a source, and every truth held."""
+        """The scenes at some indices: `images` from a source, and all loaded truth."""
         arrays = {s.array for s in self.sources}
         truths = {name: held[indices] for name, held in self._held.items() if name not in arrays}
         return {"images": self._held[source][indices], **truths}
 
     def draw(self, batch: int, generator: torch.Generator) -> dict[str, Tensor]:
-        """A random batch, its images from every source in the shares that were asked for."""
+        """A random batch with images from every source, in proportion to its share."""
         indices = torch.randint(self.count, (batch,), generator=generator).to(self.device)
         taken = self.take(indices, self.sources[0].array)
         total, begin = sum(s.share for s in self.sources), 0.0

@@ -1,7 +1,7 @@
-"""The same scenes in other styles: an array of images beside the clean ones, for a training to mix in.
+"""Stylized images of a pool's scenes: another array beside the clean one, for a training to mix in.
 
-Every scene is painted in a style of its own, as michaelis does it with paintings: a cut of one of the style
-images, its colour channels in any order, so that few images stand for many.
+Every scene gets its own style, as in michaelis, who use paintings: a crop of one of the style images with its
+colour channels permuted, so that few images give many styles.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from stormproof.style.torchnet import Network, adain, statistics
 from training.pool import array, read
 
 NAME = "stylized"
-CUTS = 24  # of every style image
+CUTS = 24  # crops of every style image
 AT_ONCE = 32
 
 
 @torch.no_grad()
 def stylize(folder: Path, weights: Path, styles: Path, device: torch.device) -> Path:
-    """Write the stylized images of every scene of a pool. `weights` are what style/train.py writes."""
+    """Write a stylized image of every scene of a pool; `weights` is a file that style/train.py wrote."""
     pool = read(folder)
     clean, painted = array(folder, pool, "images", "r"), array(folder, pool, NAME, "w+")
     half = torch.float16 if device.type == "cuda" else torch.float32
@@ -58,7 +58,7 @@ def _network(layers: Sequence[Layer], weights: Path, part: str) -> Network:
 
 
 def _cut(image: PIL.Image.Image, generator: torch.Generator) -> Tensor:
-    """A square of half the image's side or more, its channels in any order; 256 pixels wide."""
+    """A square crop of half the image's side or more, resized to 256 pixels, its channels permuted."""
     across, down, size = torch.rand(3, generator=generator).tolist()
     side = round(min(image.size) * (0.5 + 0.5 * size))
     left, top = round(across * (image.width - side)), round(down * (image.height - side))

@@ -47,7 +47,7 @@ def test_every_configuration_is_read() -> None:
 def test_an_unknown_setting_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "odd.toml"
     path.write_text('network = "grid"\nlearning = 3\n')
-    with pytest.raises(ValueError, match="'learning' is no setting"):
+    with pytest.raises(ValueError, match="unknown setting 'learning'"):
         load(str(path))
 
 

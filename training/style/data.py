@@ -22,12 +22,12 @@ import PIL.Image
 
 PHOTO, SCENE, PAINTING, PROCEDURAL, HELD_PHOTO, HELD_SCENE, HELD_PAINTING = range(7)
 PHOTO_SIDE, STYLE_SIDE = 416, 512
-FIRST_SCENE = 40_000  # far from what the detectors are trained on
-# Never trained on, so that what is measured on them says something. COCO val2017 and world:test neither.
+FIRST_SCENE = 40_000  # far from the scenes that the detectors are trained on
+# Never trained on, so that measurements on them are fair; the same holds for COCO val2017 and world:test.
 HELD_OUT_PAINTINGS = ("munch_scream_1893.jpg", "van_gogh_wheat_field.jpg", "picabia_udnie_1913.jpg")
 HELD_OUT = 8  # photographs of train2017, and scenes of world:val: for the log
-DIED_BEFORE = 1956  # life and seventy years
-# How images travel: photographs lost their fine colours to JPEG already, scenes must keep them.
+DIED_BEFORE = 1956  # copyright lasts for life and seventy years
+# How images are packed: photographs have already lost their fine colours to JPEG, scenes must keep them.
 FORMATS = {
     "photo": {"format": "webp", "quality": 80, "method": 6},
     "scene": {"format": "avif", "quality": 80, "subsampling": "4:4:4", "speed": 6},
@@ -58,9 +58,9 @@ class Atlas:
     def _crops(
         self, group: int, count: int, size: tuple[int, int], zoom: tuple[float, float], native: float
     ) -> object:
-        """Crops of random images, turned left to right by chance.
+        """Crops of random images, mirrored at random.
 
-        A share of `native` keeps every pixel; the others are enlarged by `zoom` from … to.
+        A share `native` is cropped at its own size; the others are enlarged by a factor in the range `zoom`.
         """
         torch = self.torch
         images = self.groups[group]
@@ -107,7 +107,7 @@ class Atlas:
         return self._mixed(count, {PHOTO: 0.5, SCENE: 0.5}, size, (0.8, 2.1), 0.65)
 
     def styles(self, count: int, size: tuple[int, int]) -> object:
-        """Their colours vary, so that few paintings stand for many."""
+        """Styles with random colours, so that few paintings give many styles."""
         torch = self.torch
         shares = {PAINTING: 0.5, PROCEDURAL: 0.25, PHOTO: 0.2, SCENE: 0.05}
         style = self._mixed(count, shares, size, (0.55, 1.4), 0.25)
@@ -122,7 +122,7 @@ class Atlas:
         return (style.clamp(1e-4, 1) ** gamma * gain).clamp(0, 1)
 
     def held(self, group: int) -> object:
-        """Whole images that are not trained on."""
+        """Whole images of a held-out group."""
         return self.groups[group].float() / 255
 
 
@@ -133,7 +133,7 @@ def _decode(data: np.ndarray) -> np.ndarray:
 
 
 def _square(image: np.ndarray, side: int, at: float, scaled: bool) -> np.ndarray:
-    """A square cut out: of the image `scaled` to just cover it, or, if it is large enough, of its own pixels.
+    """A square crop of the image at its own size or, if `scaled` or too small, resized to just cover it.
 
     `at` 0 keeps the upper left, 1 the lower right.
     """
@@ -169,7 +169,7 @@ def photographs(shared: Path, turn: int) -> list[np.ndarray]:
 
 
 def paintings(shared: Path, held: bool) -> list[np.ndarray]:
-    """Three cuts of every painting to train on; one of each held out."""
+    """Three crops of every training painting, or one of each held-out painting."""
     with (shared / "data/paintings/SOURCES.csv").open() as file:
         names = [row["file"] for row in csv.DictReader(file) if int(row["died"]) < DIED_BEFORE]
     found = []
@@ -183,7 +183,7 @@ def paintings(shared: Path, held: bool) -> list[np.ndarray]:
 
 
 def procedural(count: int, turn: int) -> list[np.ndarray]:
-    """Every way of drawing in one palette after another."""
+    """Procedural styles, each way of drawing in one palette after another."""
     sys.path.insert(0, str(Path(__file__).parents[2] / "assets"))
     import styles
 
@@ -196,7 +196,7 @@ def procedural(count: int, turn: int) -> list[np.ndarray]:
 
 
 def pack(shared: Path, scenes: int, drawn: int, turn: int) -> dict[str, np.ndarray]:
-    """Every image as a file in memory, with its group. Another turn has other scenes, cuts and drawings."""
+    """Every image, encoded, with its group. Another `turn` has other scenes, crops and drawings."""
     from stormproof.world.samples import render
 
     photos, first = photographs(shared, turn), FIRST_SCENE + turn * scenes
@@ -223,7 +223,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--scenes", type=int, default=235)
     parser.add_argument("--drawn", type=int, default=48)
-    parser.add_argument("--turn", type=int, default=0, help="other images for every stretch of the training")
+    parser.add_argument("--turn", type=int, default=0, help="a different turn has different images")
     options = parser.parse_args()
     packed = pack(options.shared, options.scenes, options.drawn, options.turn)
     np.savez(options.out, **packed)

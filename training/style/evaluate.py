@@ -1,11 +1,11 @@
 """Measures style networks on images they were not trained on: `python evaluate.py --shared DIR --network …`.
 
-What a network alone takes away: AP at α = 0, in per cent of AP on clean images, of three detectors on
-photographs at their size, and of the built-in street detectors on scenes, painted at their size, and at twice
-that and reduced. How much style it brings: squared distance of channel means and deviations to the style at
-relu1_1 … relu4_1 of the distilled encoder, output ÷ content, at α = 1, median over pairs. Whether it draws a
-lattice: the deviation of a pattern of eight pixels' period where the content is flat, at α = 1, in grey
-levels, less that of the content itself.
+Loss by reconstruction alone: AP at α = 0, in per cent of AP on clean images, of three detectors on
+photographs at their size, and of the built-in street detectors on scenes painted at their size, and at twice
+their size and reduced. Strength of the style: squared distance of channel means and deviations to the style
+at relu1_1 … relu4_1 of the distilled encoder, output ÷ content, at α = 1, median over pairs. Lattice: the
+deviation of a pattern with a period of eight pixels where the content is flat, at α = 1, in grey levels,
+minus that of the content itself.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def distance(a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> float:
 
 
 def reconstructed(network: StyleNetwork) -> Change:
-    """α = 0: encoded and decoded."""
+    """Encode and decode an image: α = 0."""
 
     def change(image: Image) -> Image:
         return network.paint(network.encode_content(image), network.encode_style(image[:64, :64]), 0.0)
@@ -81,7 +81,7 @@ def reconstructed(network: StyleNetwork) -> Change:
 
 
 def enlarged(change: Change) -> Change:
-    """Done at twice the size, and reduced."""
+    """Apply a change at twice the size, and reduce the result."""
 
     def twice(image: Image) -> Image:
         height, width = image.shape[:2]
@@ -95,19 +95,19 @@ def average_precision(models: Sequence[str], data: Dataset, count: int, change: 
     """AP in per cent of each model on the first `count` images, each changed once."""
     opened = [open_model(name) for name in models]
     matches = [match_classes(model.classes, data.classes) for model in opened]
-    truth, said = [], [{} for _ in opened]
+    truth, predictions = [], [{} for _ in opened]
     for k in range(min(count, len(data))):
         sample = data[k]
         truth.append((sample.id, sample.truth.instances))
         image = change(as_rgb(sample.image))
-        for model, match, mine in zip(opened, matches, said, strict=True):
+        for model, match, mine in zip(opened, matches, predictions, strict=True):
             mine[sample.id] = match.apply(model([image])[0])
     known = DetectionTruth.of(truth, data.classes)
-    return [100 * box_numbers(known, mine)["AP"] for mine in said]
+    return [100 * box_numbers(known, mine)["AP"] for mine in predictions]
 
 
 def lattice(image: Image, content: Image) -> float | None:
-    """How strong a pattern of eight pixels is where the content is flat; None if it is flat nowhere."""
+    """The strength of a pattern of eight pixels where the content is flat; None if no part of it is flat."""
     height, width = (length // WINDOW * WINDOW for length in content.shape[:2])
     windows = []
     for shown in (image, content):
@@ -126,7 +126,7 @@ def lattice(image: Image, content: Image) -> float | None:
 def painted(
     network: StyleNetwork, contents: Sequence[Image], paintings: Sequence[Path], judge: Judge
 ) -> dict[str, object]:
-    """What is left of the distance to each painting, and the lattice in flat areas."""
+    """The remaining distance to each painting, and the lattice in flat areas."""
     encoded = [network.encode_content(image) for image in contents]
     before = [judge.statistics(image) for image in contents]
     left: dict[str, list[float]] = {}
@@ -160,7 +160,7 @@ def opened(text: str) -> StyleNetwork:
 
 
 class Measurement:
-    """The images, the detectors and what they find on clean images."""
+    """The images, the detectors and their AP on clean images."""
 
     def __init__(self, shared: Path, photographs: int, scenes: int, pairs: int) -> None:
         self.counts = photographs, scenes
@@ -209,7 +209,7 @@ def main() -> None:
     parser.add_argument("--photographs", type=int, default=119)
     parser.add_argument("--scenes", type=int, default=60)
     parser.add_argument(
-        "--pairs", type=int, default=6, help="photographs that are painted after every painting"
+        "--pairs", type=int, default=6, help="photographs to paint in the style of every painting"
     )
     options = parser.parse_args()
     measurement = Measurement(options.shared, options.photographs, options.scenes, options.pairs)

@@ -1,6 +1,6 @@
-"""Trained weights as the two ONNX graphs the package ships: `python export.py [--out DIR] FILE.npz …`.
+"""Exports trained weights as the two ONNX graphs of the package: `python export.py [--out DIR] FILE.npz …`.
 
-Of several files, stretches of one training, the mean of their weights is taken.
+The weights of several files, from stretches of one training, are averaged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the style networks are penalised for, as the judge (the distilled encoder) sees it (huang2017)."""
+"""The losses of the style networks, measured by the judge, which is the distilled encoder (huang2017)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from stormproof.style.torchnet import Network, statistics
 Statistics = tuple[Tensor, Tensor]
 CELL = 8  # pixels; features are an eighth of the image, so a lattice has this period
 WINDOW = 32  # pixels over which a lattice is looked for
-BORDER = 16  # pixels of a painting that its edge may change
-FLAT = 0.003  # variance of fine detail from which a window does not count as flat
+BORDER = 16  # pixels of a painting that its edge influences
+FLAT = 0.003  # variance of fine detail above which a window does not count as flat
 
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """What each term counts."""
+    """The weight of each term."""
 
     content: float = 1.0
     style: float = 1.5
@@ -37,12 +37,12 @@ class Balance:
 
 @torch.no_grad()
 def level_units(judge: Network, styles: Tensor) -> list[Tensor]:
-    """The usual variance of a style's features at each level, so that levels count alike."""
+    """The usual variance of a style's features at each level, by which levels are given equal weight."""
     return [statistics(f)[1].square().mean() for f in judge.taps(styles, TAPS)]
 
 
 def mixed(features: Tensor, own: Statistics, style: Statistics, alpha: Tensor) -> Tensor:
-    """(1−α)·f + α·AdaIN(f, s), α by sample."""
+    """(1−α)·f + α·AdaIN(f, s), with one α per sample."""
     scale = style[1] / own[1]
     return features * ((1 - alpha) + alpha * scale) + alpha * (style[0] - own[0] * scale)
 
@@ -57,7 +57,7 @@ def distance(a: Statistics, b: Statistics) -> Tensor:
 
 
 def distance_left(network: Network, output: Tensor, content: Tensor, style: Tensor) -> Tensor:
-    """What is left of the distance to the style, plain sum over channels and levels, output ÷ content."""
+    """The remaining distance to the style, summed over channels and levels: output ÷ content."""
     got, had, wanted = (
         [statistics(f) for f in network.taps(image, TAPS)] for image in (output.clamp(0, 1), content, style)
     )
@@ -66,10 +66,10 @@ def distance_left(network: Network, output: Tensor, content: Tensor, style: Tens
 
 
 def style_loss(output: Sequence[Statistics], wanted: Sequence[Statistics], apart: Sequence[Tensor]) -> Tensor:
-    """How much of the way to the style is left, by sample.
+    """The remaining share of the distance to the style, per sample.
 
-    Dividing by the pair's own distance lets every pair count alike. Half of it counts all levels alike,
-    half is the plain sum over all channels that styles are judged by.
+    Dividing by the pair's own distance gives every pair the same weight. One half gives every level the same
+    weight; the other is the plain sum over all channels, by which styles are judged.
     """
     left = [distance(a, b) for a, b in zip(output, wanted, strict=True)]
     floor = [first.mean().detach() * 0.1 for first in apart]
@@ -80,7 +80,7 @@ def style_loss(output: Sequence[Statistics], wanted: Sequence[Statistics], apart
 
 
 def detail(image: Tensor) -> Tensor:
-    """What differs from the mean of its surroundings."""
+    """The image minus the mean of each pixel's surroundings."""
     around = functional.avg_pool2d(image, CELL + 1, 1, CELL // 2, count_include_pad=False)
     return image - around
 
@@ -117,10 +117,10 @@ def losses(
     student: Student, judge: Network, units: Sequence[Tensor], content: Tensor, style: Tensor,
     alpha: Tensor, share: Tensor, shift: tuple[int, int], balance: Balance,
 ) -> dict[str, Tensor]:  # fmt: skip
-    """The first contents are painted in their styles at α, the others reconstructed.
+    """All terms, weighted: the first contents are painted in their styles at α, the others reconstructed.
 
-    Contents are larger by a cell than what is shown, so that they can move by `shift`; `share` blends each
-    style with the one before it.
+    Contents are a cell larger than the output, so that they can move by `shift`; `share` blends each style
+    with the one before it.
     """
     n, painted = len(content), len(style)
     height, width = (length - CELL for length in content.shape[2:])
@@ -162,7 +162,7 @@ def losses(
         "shift": moved(output[:painted], elsewhere, shift),
         "range": (output - output.clamp(0, 1)).square().mean(),
     }
-    # The encoder's first channels stay what the distilled encoder makes of them.
+    # The encoder's first channels keep the values of the distilled encoder.
     first = features[:, : seen[-1].shape[1]].float()
     terms["kept"] = functional.mse_loss(first, seen[-1].float()) / units[-1]
     return {name: getattr(balance, name) * value for name, value in terms.items()}

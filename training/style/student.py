@@ -1,4 +1,4 @@
-"""The networks that are trained, grown from the distilled pair (wct16x_4SE and 4SD), and their judge."""
+"""The networks to train, grown from the distilled pair (wct16x_4SE and 4SD), and their judge."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import nn
 from stormproof.style.layers import BUILTIN_DECODER, BUILTIN_ENCODER, DISTILLED_ENCODER, Weights, convolutions
 from stormproof.style.torchnet import Network
 
-# Ours has a layer more: the first starts as the pair's first, the second by passing on what it gets.
+# The built-in decoder has one more layer: its first starts as the pair's first, its second as the identity.
 ORIGINS = {"conv42": "conv41", "conv41": None}
 
 
@@ -27,26 +27,26 @@ def read_pair(folder: Path) -> tuple[Weights, Weights]:
 
 @torch.no_grad()
 def grow(network: Network, old: Weights, origins: Mapping[str, str | None] | None = None) -> None:
-    """Let a wider and deeper network begin as the old one.
+    """Initialise a wider and deeper network so that it computes what the old one does.
 
-    The old channels come first and do not listen to new ones. New channels listen to all, at random. A
-    layer without an origin passes on what it gets, which the ReLU before it left positive.
+    The old channels come first and ignore new ones. New channels read all channels, with random weights. A
+    layer without an origin starts as the identity, which its ReLU does not change: its input is positive.
     """
-    heard = 0  # old channels among the inputs
+    before = 0  # old channels among the inputs
     for conv in convolutions(network.layers):
         module = network.convs[f"c{conv.name}"]
         origin = (origins or {}).get(conv.name, conv.name)
         if origin is None:
-            weight = np.zeros((heard, heard, conv.size, conv.size), np.float32)
-            weight[range(heard), range(heard), conv.size // 2, conv.size // 2] = 1
-            bias = np.zeros(heard, np.float32)
+            weight = np.zeros((before, before, conv.size, conv.size), np.float32)
+            weight[range(before), range(before), conv.size // 2, conv.size // 2] = 1
+            bias = np.zeros(before, np.float32)
         else:
             weight, bias = old[f"{origin}.weight"], old[f"{origin}.bias"]
         outputs, inputs = weight.shape[:2]
         module.weight[:outputs] = 0
         module.weight[:outputs, :inputs] = torch.from_numpy(weight.astype(np.float32))
         module.bias[:outputs] = torch.from_numpy(bias.astype(np.float32))
-        heard = outputs
+        before = outputs
 
 
 class Student(nn.Module):
@@ -59,7 +59,7 @@ class Student(nn.Module):
         grow(self.decoder, pair[1], ORIGINS)
 
     def load(self, path: Path) -> None:
-        """Go on from weights that `weights` gave."""
+        """Continue from saved `weights`."""
         with np.load(path) as stored:
             for part, network in (("encoder", self.encoder), ("decoder", self.decoder)):
                 own = {k.removeprefix(f"{part}."): stored[k] for k in stored if k.startswith(f"{part}.")}
@@ -74,5 +74,5 @@ class Student(nn.Module):
 
 
 def judge(pair: tuple[Weights, Weights]) -> Network:
-    """The distilled encoder: it never changes, and says how far a painting is from its style."""
+    """The distilled encoder, frozen: it measures how far a painting is from its style."""
     return Network(DISTILLED_ENCODER, pair[0]).eval().requires_grad_(False)

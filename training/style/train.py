@@ -1,8 +1,8 @@
-"""Trains the shipped style networks: `python train.py --data data.npz --pair DIR --out DIR`.
+"""Trains the built-in style networks: `python train.py --data data.npz --pair DIR --out DIR`.
 
-Half of a batch is reconstructed (α = 0), half painted: at α = 1, or two times in five at any α. The networks
-begin as the distilled pair (wct16x_4SE, 4SD), and its encoder judges what they paint.
-Needs torch, NumPy and Pillow only. Writes the weights (float16; averaged over steps) and the log as it goes.
+Half of a batch is reconstructed (α = 0), half painted: at α = 1, or two times in five at a random α. The
+networks begin as the distilled pair (wct16x_4SE, 4SD), and its encoder judges what they paint.
+Needs torch, NumPy and Pillow only. Writes the weights (float16, averaged over steps) and the log as it goes.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from torch import Tensor, nn
 from stormproof.style.torchnet import Network, statistics
 
 AVERAGING = 0.999
-# Most crops are whole cells of eight pixels; some are not, since images seldom are.
+# Most crops are multiples of eight pixels, the size of a cell; some are not, as most images.
 SIZES, SIZE_SHARES = ((256, 256), (251, 246), (244, 253)), (0.7, 0.15, 0.15)
 
 
 @torch.no_grad()
 def validate(student: Student, judge: Network, atlas: Atlas, few: bool) -> dict[str, float]:
-    """On photographs, scenes and paintings that are not trained on."""
+    """Scores on held-out photographs, scenes and paintings."""
     found = {}
     cut = (slice(0, 2), slice(None), slice(0, 64), slice(0, 64)) if few else ()
     style = atlas.held(HELD_PAINTING)[cut]
@@ -58,7 +58,7 @@ def validate(student: Student, judge: Network, atlas: Atlas, few: bool) -> dict[
 
 
 def rate_at(warmth: float, progress: float, highest: float) -> float:
-    """Warm-up, then half a cosine."""
+    """The learning rate: warm-up, then half a cosine."""
     return highest * min(warmth, 1.0) * (0.01 + 0.99 * 0.5 * (1 + np.cos(np.pi * progress)))
 
 
@@ -87,13 +87,13 @@ def throughput(student: Student) -> float:
 
 
 def draw_alpha(count: int, generator: torch.Generator) -> Tensor:
-    """One, or two times in five anything between nought and one."""
+    """α: 1, or two times in five a random number from 0 to 1."""
     draw = torch.rand(2, count, 1, 1, 1, generator=generator)
     return torch.where(draw[0] < 0.4, draw[1], 1.0)
 
 
 def draw_share(count: int, generator: torch.Generator) -> Tensor:
-    """How much of another style is mixed in: mostly nothing."""
+    """The share of another style: mostly 0."""
     draw = torch.rand(2, count, 1, 1, 1, generator=generator)
     return torch.where(draw[0] < 0.2, draw[1], 0.0)
 
@@ -109,15 +109,17 @@ def main() -> None:
         "--pair", type=Path, required=True, help="folder of wct16x_4SE.pth and wct16x_4SD.pth"
     )
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--begin", type=Path, help="weights to go on from")
+    parser.add_argument("--begin", type=Path, help="weights to continue from")
     parser.add_argument("--until", type=float, help="stop at this time (seconds since 1970)")
     parser.add_argument("--seconds", type=float, default=500)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--rate", type=float, default=4e-4)
     parser.add_argument("--warm-up", type=int, default=400, help="steps")
-    parser.add_argument("--balance", nargs="*", default=[], metavar="TERM=WEIGHT", help="what a term counts")
+    parser.add_argument(
+        "--balance", nargs="*", default=[], metavar="TERM=WEIGHT", help="the weight of a term"
+    )
     parser.add_argument("--painted", type=float, default=0.5, help="share of a batch that is painted")
-    parser.add_argument("--name", default="style", help="of the files that are written")
+    parser.add_argument("--name", default="style", help="name of the files")
     parser.add_argument("--report-every", type=float, default=60)
     options = parser.parse_args()
     begun = time.time()
@@ -182,7 +184,7 @@ def main() -> None:
         optimizer.zero_grad(set_to_none=True)
         torch.stack(list(terms.values())).sum().backward()
         norm = nn.utils.clip_grad_norm_(learned, 20.0)
-        if step % 50 == 0 and not torch.isfinite(norm):  # looking costs a wait, so seldom
+        if step % 50 == 0 and not torch.isfinite(norm):  # checking waits for the device, so rarely
             raise SystemExit(f"{name}: diverged at step {step}")
         optimizer.step()
         step, counted = step + 1, counted + 1

@@ -78,9 +78,9 @@ def corrupt_batch(
         for chunk in _chunks(members, _most_at_once(images, height, width)):
             rows = _places(chunk)
             part = pixels_of(images[rows, :, :height, :width])
-            scene = None if depth is None else depth[rows, :height, :width]
+            metres = None if depth is None else depth[rows, :height, :width]
             seen_by = [None if cameras is None else cameras[i] for i in chunk]
-            made = _corrupted(part, [draws[i] for i in chunk], found, condition, scene, seen_by)
+            made = _corrupted(part, [draws[i] for i in chunk], found, condition, metres, seen_by)
             if made.data_ptr() == images.data_ptr():  # the recipe returned its input
                 made = made.clone()
             if len(chunk) == len(images) and sizes is None:

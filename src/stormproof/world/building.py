@@ -45,13 +45,10 @@ def block() -> Mesh:
     return join(paint(walls, FACADE, WALL, texture=wrapped(walls)), paint(roof, MATTE, ROOF))
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=3)
 def roof(kind: int) -> Mesh:
-    """A roof for a block: ridge along y, ridge along x, hipped, or a parapet."""
-    e = 0.05
-    a, b = -e, 1 + e
-    if kind == 3:
-        return join(*painted_box((a, a, 0), (b, b, 1), MATTE, TRIM))
+    """A roof for a block: ridge along y, ridge along x, or hipped."""
+    a, b = -0.05, 1.05
     if kind == 2:
         points = [
             [(a, a, 0), (a, b, 0), (0.5, 0.65, 1), (0.5, 0.35, 1)][::-1],

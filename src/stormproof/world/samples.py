@@ -113,12 +113,13 @@ def _instances(view: View, labels: npt.NDArray[np.int64]) -> tuple[Instances, np
     _measure(view.instance, extent, visible)
     numbers = np.flatnonzero(visible)
     boxes, area = extent[numbers], visible[numbers]
-    masks = [_encode(view.instance, n, *box) for n, box in zip(numbers.tolist(), boxes.tolist(), strict=True)]
+    objects = list(zip(numbers.tolist(), boxes.tolist(), strict=True))
+    masks = [_encode(view.instance, n, *box) for n, box in objects]
     framed, whole = view.framed[numbers], view.whole[numbers]
     return Instances(
         boxes.astype(np.float64), labels[numbers - 1], tuple(masks), ignore=area < FEW,
         ids=np.arange(1, len(numbers) + 1), occlusion=1 - area / framed, truncation=1 - framed / whole,
-        distance=[_distance(view, n, *box) for n, box in zip(numbers.tolist(), boxes.tolist(), strict=True)],
+        distance=np.array([_distance(view, n, *box) for n, box in objects]),
     ), numbers  # fmt: skip
 
 

@@ -1,7 +1,7 @@
-"""Rendering and several trainings side by side on one machine, done by a given moment.
+"""Renders scenes and trains several networks in parallel on one machine, within a given time.
 
 Small networks leave a large GPU mostly idle, so they share it; they begin as soon as the first scenes are
-there. Every one is a process of its own: one that breaks stops no other and is tried once more.
+rendered. Each runs in its own process: a training that fails does not stop the others and is retried once.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-ENDING = 20.0  # seconds kept for the last scores and files
-OPENING = 300.0  # seconds the rendering may take to lay out its files
+ENDING = 20.0  # seconds reserved for the last scores and files
+OPENING = 300.0  # seconds in which rendering must create its files
 
 
-def together(
+def train_all(
     names: Sequence[str],
     pool: Path,
     out: Path,
@@ -26,10 +26,10 @@ def together(
     seconds: float,
     render_path: str = "",
 ) -> dict[str, int]:
-    """Train all of `names` on one growing pool; their exit codes. What is saved at the end stays.
+    """Train all of `names` on one growing pool; returns their exit codes.
 
-    `scenes` are those to train on and those to watch on. `render_path` holds Numba where this Python does
-    not.
+    `scenes` are the numbers of training and held-out scenes. `render_path` is a folder with Numba, for a
+    Python that lacks it.
     """
     end = time.time() + seconds
     order = ["render", str(pool), "--train", str(scenes[0]), "--val", str(scenes[1])]
@@ -48,7 +48,7 @@ def together(
                     continue
                 if code and name in again and end - time.time() > 4 * ENDING:
                     again.discard(name)
-                    print(f"[{name}] ended with {code}; once more, with half the batch", flush=True)
+                    print(f"[{name}] ended with {code}; trying again with half the batch", flush=True)
                     running[name] = _start([*orders[name], "--batch", "20"])
                 else:
                     codes[name] = code
@@ -75,5 +75,5 @@ def _wait_for(file: Path, process: subprocess.Popen[bytes]) -> None:
     until = time.time() + OPENING
     while not file.is_file():
         if process.poll() is not None or time.time() > until:
-            raise RuntimeError(f"Rendering ended or stalled before {file} was there; see its output above.")
+            raise RuntimeError(f"Rendering ended or stalled before {file} existed; see its output above.")
         time.sleep(0.2)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from training import together
+from training import parallel
 
 RENDER = """
 import pathlib, sys, time
@@ -35,9 +35,9 @@ def stand_in(started: list[list[str]]) -> object:
 
 def test_a_training_that_breaks_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[list[str]] = []
-    monkeypatch.setattr(together, "_start", stand_in(started))
+    monkeypatch.setattr(parallel, "_start", stand_in(started))
     names = ["steady", "shaky", "lost"]
-    codes = together.together(names, tmp_path, tmp_path / "out", scenes=(8, 2), seconds=3600.0)
+    codes = parallel.train_all(names, tmp_path, tmp_path / "out", scenes=(8, 2), seconds=3600.0)
     assert codes == {"steady": 0, "shaky": 0, "lost": 3}
     assert [order[1] for order in started[1:]].count("lost") == 2
     assert [order[1] for order in started[1:]].count("steady") == 1
@@ -47,6 +47,6 @@ def test_a_rendering_that_ends_at_once_is_said(tmp_path: Path, monkeypatch: pyte
     def dead(order: Sequence[str], nice: int = 0, path: str = "") -> subprocess.Popen[bytes]:
         return subprocess.Popen([sys.executable, "-c", "raise SystemExit(1)"])
 
-    monkeypatch.setattr(together, "_start", dead)
+    monkeypatch.setattr(parallel, "_start", dead)
     with pytest.raises(RuntimeError, match="Rendering ended"):
-        together.together(["steady"], tmp_path, tmp_path, scenes=(8, 2), seconds=3600.0)
+        parallel.train_all(["steady"], tmp_path, tmp_path, scenes=(8, 2), seconds=3600.0)
