@@ -39,6 +39,21 @@ from stormproof.results.store.schema import Row
 SCORE = (
     "import sys; from stormproof.cli import main; sys.argv = ['stormproof', 'score', *sys.argv[1:]]; main()"
 )
+# The same without error types, calibration and LRP.
+PLAIN = """
+import sys
+from stormproof.cli import main
+from stormproof.metrics import metric
+from stormproof.results import scoring
+
+every = metric._declared
+left_out = ("error_types", "calibration", "lrp")
+metric._declared = lambda: [one for one in every() if one.function.__module__.split(".")[-1] not in left_out]
+scoring._reliability = lambda cell, weights: {}
+sys.argv = ["stormproof", "score", *sys.argv[1:]]
+main()
+"""
+MORE = 1.5  # times that error types, calibration and LRP may cost
 PEER = """
 import sys
 if sys.argv[1] == "pycocotools":
@@ -184,12 +199,17 @@ def table(name: str, shape: Shape) -> tuple[Table, bool]:
                  f"× {shape.conditions}")  # fmt: skip
         shown = Table("evaluator", "processor s", "peak GB", "clean AP", title=title, title_justify="left")
         shown.add_row("stormproof score", f"{seconds:.1f}", f"{peak:.2f}", f"{clean:.12f}")
+        shutil.rmtree(run / "scores")
+        plain, least, _ = cost(PLAIN, str(run), "--json")
+        shown.add_row("without error types, calibration, LRP", f"{plain:.1f}", f"{least:.2f}", "")
+        shown.add_row(f"(ratio, at most {MORE})", f"{seconds / plain:.2f}", f"{peak / least:.2f}", "")
         for peer in ("faster-coco-eval", "pycocotools"):
             own, most, words = cost(PEER, peer, str(annotations), str(results))
             times = f"{own * shape.conditions:.1f}" + (f" ({own:.1f} each)" if shape.conditions > 1 else "")
             shown.add_row(peer, times, f"{most:.2f}", f"{float(words.split()[-1]):.12f}")
         shown.add_row("(at most)", f"{shape.seconds:g}", f"{shape.gb:g}", "")
-        return shown, seconds <= shape.seconds and peak <= shape.gb
+        within = seconds <= shape.seconds and peak <= shape.gb
+        return shown, within and max(seconds / plain, peak / least) <= MORE
     finally:
         shutil.rmtree(folder)
 

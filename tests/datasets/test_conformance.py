@@ -17,7 +17,9 @@ from stormproof.datasets.dataset import Dataset
 
 Build = Callable[..., str]
 WITHOUT_TRUTH = {"images"}
-NEED_IMAGES_FOR_TRUTH = {"yolo", "tar", "world", "images", "ade20k", "bdd-seg", "camvid", "nrec"}
+NEED_IMAGES_FOR_TRUTH = {
+    "yolo", "tar", "world", "images", "ade20k", "bdd-seg", "camvid", "nrec", "acdc", "foggy-cityscapes",
+}  # fmt: skip
 
 
 @pytest.fixture(params=sorted({*kinds()} - {OBJECT, "maite"}))  # whose objects are another package's

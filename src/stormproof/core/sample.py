@@ -263,6 +263,8 @@ class Prediction:
     """A model's output for one image: boxes with scores, labels and optional masks; or a semantic map.
 
     `sides` are widths and heights as a results file states them: corners can lose the last bit.
+    `confidence` is the probability that a model gives to the class of a pixel. It is kept for every fourth
+    row and column, which is plenty to judge it by; a map of all pixels is thinned out.
     """
 
     boxes: Floats = field(default_factory=lambda: np.zeros((0, 4)))
@@ -271,6 +273,7 @@ class Prediction:
     masks: tuple[RLE, ...] | None = None
     semantic: npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | None = None
     sides: Floats = None  # type: ignore[assignment]  # filled in below
+    confidence: npt.NDArray[np.float32] | None = None
 
     def __post_init__(self) -> None:
         boxes, error = _boxes(self.boxes, InvalidPrediction), InvalidPrediction
@@ -285,6 +288,8 @@ class Prediction:
         put(self, "labels", _per_object(self.labels, len(boxes), np.int64, "labels", 0, error))
         put(self, "masks", _masks(self.masks, len(boxes), error))
         put(self, "sides", _sides(self.sides, boxes, error))
+        if self.confidence is not None:
+            put(self, "confidence", _confidence(self.confidence, self.semantic))
 
     def __len__(self) -> int:
         return len(self.boxes)
@@ -293,6 +298,23 @@ class Prediction:
         objects = f"{len(self)} objects{'' if self.masks is None else ' with masks'}"
         best = f", the best at {self.scores.max():.2f}" if len(self) else ""
         return f"<prediction: {objects}{best}>" if self.semantic is None else "<prediction: a semantic map>"
+
+
+STRIDE = 4  # rows and columns from one pixel whose confidence is kept to the next
+
+
+def _confidence(value: Any, semantic: npt.NDArray[Any] | None) -> npt.NDArray[np.float32]:
+    """Probabilities of every fourth row and column of a semantic map."""
+    if semantic is None:
+        raise InvalidPrediction("confidence is about the pixels of a semantic map; give both.")
+    found = np.asarray(value, np.float32)
+    if found.shape == semantic.shape:
+        found = found[::STRIDE, ::STRIDE].copy()
+    if found.shape != semantic[::STRIDE, ::STRIDE].shape:
+        raise InvalidPrediction(f"confidence is {found.shape}, the semantic map {semantic.shape}.")
+    if not ((found >= 0) & (found <= _ALMOST_ONE)).all():
+        raise InvalidPrediction(f"confidence lies within {found.min()} to {found.max()}; give 0 to 1.")
+    return np.minimum(found, 1)
 
 
 def _exact(value: Any, dtype: Any) -> npt.NDArray[Any]:

@@ -18,15 +18,17 @@ import numpy as np
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidImage, StoreError
 from stormproof.core.imagefile import read_image
-from stormproof.core.sample import Image, Prediction, Sample, Truth, as_rgb
+from stormproof.core.sample import Image, Ints, Prediction, Sample, Truth, as_rgb
 from stormproof.corruptions import apply, truth_under
 from stormproof.datasets.image_files import content_of, copy_of, file_content
 from stormproof.engine.crash_notes import write_note
 from stormproof.engine.guard import ModelTimeout, check_prediction, describe, is_worker, predict, trace_of
 from stormproof.engine.pair import Pair, forget_pair, pair_for
 from stormproof.engine.work import Attempt, Failure, Times, Work
+from stormproof.metrics.map_calibration import confidence_sums
 from stormproof.metrics.quality import Change, change
 from stormproof.metrics.semantic import Confusion
+from stormproof.models.classes import match_classes
 from stormproof.models.model import Model, Precomputed
 from stormproof.results.store.schema import Row
 
@@ -245,6 +247,19 @@ def _row(
     if prediction.semantic is not None and truth.semantic is not None:
         side = max(len(dataset.semantic_classes), semantic_classes)
         confusion = Confusion.of(truth.semantic, prediction.semantic, classes=side, name=name)
+    confidences = None
+    if confusion is not None and truth.semantic is not None and prediction.confidence is not None:
+        assert prediction.semantic is not None
+        confidences = confidence_sums(
+            truth.semantic, prediction.semantic, prediction.confidence, _map_labels(pair)
+        )
     return Row.of(
-        index, name, condition, work.recipe(condition), size, prediction, confusion, content, change
+        index, name, condition, work.recipe(condition), size, prediction, confusion, content, change,
+        confidences,
     )  # fmt: skip
+
+
+def _map_labels(pair: Pair) -> Ints:
+    """The dataset's label of each class of the model's maps."""
+    names = pair.dataset.semantic_classes
+    return np.asarray(match_classes(pair.model.semantic_classes or names, names).labels, np.int64)

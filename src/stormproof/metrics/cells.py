@@ -134,23 +134,25 @@ class Maps:
     """Pixels of one condition by image, true and predicted class.
 
     `confusions` are images × (true class, predicted class), both with one more for classes that the dataset
-    lacks. Means are over the labels `kept`.
+    lacks. Means are over the labels `kept`. `confidences` are images × the sums of
+    `metrics.map_calibration`; None where the model gives no confidence.
     """
 
     confusions: sparse.csr_array
     classes: tuple[str, ...]
     kept: tuple[int, ...]
+    confidences: Floats | None = None
 
     @classmethod
     def of(
         cls, image: Ints, truth: Ints, predicted: Ints, pixels: Ints, *,
-        images: int, classes: Sequence[str], kept: Sequence[int],
+        images: int, classes: Sequence[str], kept: Sequence[int], confidences: Floats | None = None,
     ) -> Maps:  # fmt: skip
         """From counts of pixels; a predicted class of −1 has no name in the dataset."""
         side = len(classes) + 1
         cell = truth * side + np.where(predicted < 0, len(classes), predicted)
         table = sparse.csr_array((pixels.astype(np.float64), (image, cell)), shape=(images, side * side))
-        return cls(table, tuple(classes), tuple(kept))
+        return cls(table, tuple(classes), tuple(kept), confidences)
 
     def counts(self, weights: Weights) -> Floats:
         """The confusion matrix of each row of weights: replicates × true × predicted."""
@@ -159,7 +161,8 @@ class Maps:
 
     def of_images(self, chosen: Ints) -> Maps:
         """The same of some images, which may come twice."""
-        return replace(self, confusions=self.confusions[chosen])
+        sums = None if self.confidences is None else self.confidences[chosen]
+        return replace(self, confusions=self.confusions[chosen], confidences=sums)
 
     def repeated(self, times: Ints) -> Maps:
         """The same with every image as often as `times` says."""
@@ -168,7 +171,7 @@ class Maps:
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of metrics that fit."""
-        return ("maps",)
+        return ("maps",) if self.confidences is None else ("maps", "confidences")
 
     def scored(self, weights: Weights) -> Scored:
         """The numbers of every metric that fits."""

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from stormproof.core.boxes import shared, union
 from stormproof.core.errors import ModelError
 from stormproof.core.kernels import kernel
-from stormproof.core.sample import RLE, Bools, Ints, Prediction
+from stormproof.core.sample import RLE, STRIDE, Bools, Ints, Prediction
 from stormproof.models.geometry import Fit
 
 Array = npt.NDArray[Any]
@@ -176,15 +176,31 @@ def to_semantic(plane: Array, fit: Fit) -> Prediction:
     _require_finite(plane)
     if len(plane) == 1:  # one channel: foreground against background
         return Prediction(semantic=(fit.plane_to_image(plane[0].astype(np.float32)) > 0).astype(np.uint8))
-    return Prediction(semantic=_arg_max(plane, fit))
+    labels, confidence = _arg_max(plane, fit)
+    return Prediction(semantic=labels, confidence=confidence)
 
 
-def _arg_max(scores: Array, fit: Fit) -> Array:
-    """The best class of each image pixel; planes are resized one at a time, which keeps memory low."""
+def _arg_max(scores: Array, fit: Fit) -> tuple[Array, Array]:
+    """The best class of each image pixel, and its probability where confidence is kept.
+
+    Planes are resized one at a time, which keeps memory low. Scores that are not probabilities already are
+    taken for logits.
+    """
     best = fit.plane_to_image(scores[0].astype(np.float32))
     labels = np.zeros(fit.image, np.uint8 if len(scores) <= 256 else np.uint16)
+    total = np.ones_like(best[::STRIDE, ::STRIDE])  # Σ exp(score − best)
     for label, plane in enumerate(scores[1:], start=1):
         resized = fit.plane_to_image(plane.astype(np.float32))
+        ahead = resized[::STRIDE, ::STRIDE] - best[::STRIDE, ::STRIDE]
+        less = np.exp(-np.abs(ahead))
+        total = np.where(ahead > 0, total * less + 1, total + less)
         better = resized > best
         labels[better], best[better] = label, resized[better]
-    return labels
+    return labels, best[::STRIDE, ::STRIDE].clip(0, 1) if _are_probabilities(scores) else 1 / total
+
+
+def _are_probabilities(scores: Array) -> bool:
+    """Whether the scores of every pixel lie within 0 to 1 and add up to 1."""
+    if scores.min() < 0 or scores.max() > 1:
+        return False
+    return bool(np.abs(scores.sum(axis=0, dtype=np.float32) - 1).max() < 0.01)

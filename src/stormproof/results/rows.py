@@ -20,11 +20,12 @@ import pyarrow.compute as pc
 from stormproof.core.errors import StoreError
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import RLE, Floats, Ints
+from stormproof.metrics.map_calibration import BINS, SUMS
 from stormproof.metrics.quality import Change
 from stormproof.metrics.records import Detections
 from stormproof.models.classes import ClassMatch
 from stormproof.results.store.parts import check_part
-from stormproof.results.store.schema import CONFUSION, DETECTION, ROWS
+from stormproof.results.store.schema import CONFIDENCES, CONFUSION, DETECTION, ROWS
 from stormproof.results.store.values import problem_of
 
 if TYPE_CHECKING:
@@ -90,6 +91,20 @@ def confusions(run: Run, conditions: Sequence[str]) -> Iterator[tuple[str, tuple
         lengths = pc.fill_null(pc.list_value_length(table[CONFUSION[0]]), 0).combine_chunks()
         places = np.searchsorted(run.readable, np.asarray(table["index"]))
         yield text, (truth, predicted, pixels), np.repeat(places, np.asarray(lengths))
+
+
+def confidences(run: Run, conditions: Sequence[str]) -> Iterator[Floats | None]:
+    """The sums of each image's confidences (`metrics.map_calibration`), condition by condition; zeros where
+    an image has none, None where no image has any."""
+    if not run.has(CONFIDENCES):
+        yield from [None] * len(conditions)
+        return
+    for _, table in by_condition(run, conditions, (CONFIDENCES,)):
+        sums = np.zeros((len(run.readable), BINS * SUMS))
+        there = np.asarray(table[CONFIDENCES].is_valid())
+        places = np.searchsorted(run.readable, np.asarray(table["index"]))
+        sums[places[there]] = numbers(table[CONFIDENCES]).reshape(-1, BINS * SUMS)
+        yield sums
 
 
 def changes(run: Run, conditions: Sequence[str]) -> dict[str, dict[str, float]]:

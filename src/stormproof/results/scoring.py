@@ -15,6 +15,7 @@ from stormproof.core.text import plain
 from stormproof.corruptions.plugins import declare
 from stormproof.metrics.calibration import Tuned, reliability
 from stormproof.metrics.cells import Maps, Objects
+from stormproof.metrics.map_calibration import reliability as map_reliability
 from stormproof.metrics.metric import Scored, Weights, mean_of_known, measures, ratio
 from stormproof.metrics.roc import People, drawn, worst_people
 from stormproof.metrics.semantic import image_errors
@@ -89,6 +90,8 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
         found.scored[text] |= cell.scored(weights)
         if isinstance(cell, Maps):
             found.errors["maps"][text] = image_errors(cell)
+            if cell.confidences is not None:
+                found.reliability[text] = _reliability(cell, weights)
             continue
         found.errors["objects"][text] = cell.errors.per_image
         found.reliability[text] = _reliability(cell, weights)
@@ -122,18 +125,23 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
     )  # fmt: skip
 
 
-def _reliability(cell: Objects, weights: Weights) -> dict[str, list[float]]:
-    """Mean score, precision with its interval, and the number of detections, by bin of the score."""
-    counts = reliability(cell.located, weights, len(cell.truth.ids))
-    right = ratio(counts[:, 2], counts[:, 0])
-    images = len(cell.truth.ids)
+def _reliability(cell: Objects | Maps, weights: Weights) -> dict[str, list[float]]:
+    """Mean score, the share that is right with its interval, and the number of detections or pixels, by bin
+    of the score."""
+    if isinstance(cell, Objects):
+        counts = reliability(cell.located, weights, len(cell.truth.ids))
+        number, scores, hits = counts[:, 0], counts[:, 1], counts[:, 2]
+    else:
+        assert cell.confidences is not None
+        number, scores, hits, *_ = np.moveaxis(map_reliability(cell.confidences, weights), 2, 0)
+    right, images = ratio(hits, number), weights.shape[1]
     sure = (
         [around(float(each[0]), draws(each), images=images) for each in right.T] if len(weights) > 1 else []
     )
     return {
-        "score": ratio(counts[0, 1], counts[0, 0]).tolist(), "precision": right[0].tolist(),
+        "score": ratio(scores[0], number[0]).tolist(), "precision": right[0].tolist(),
         "low": [each.low for each in sure], "high": [each.high for each in sure],
-        "detections": counts[0, 0].tolist(),
+        "detections": number[0].tolist(),
     }  # fmt: skip
 
 
@@ -152,12 +160,13 @@ def iter_cells(
         match = match_classes(record.model.semantic_classes, dataset.semantic_classes)
         kept = chosen_labels(match.dataset, scored_classes(run, classes)["maps"])
         labels = np.asarray(match.labels, np.int64)
-        for text, (true, predicted, pixels), image in rows.confusions(run, conditions):
+        counts = zip(rows.confusions(run, conditions), rows.confidences(run, conditions), strict=True)
+        for (text, (true, predicted, pixels), image), sums in counts:
             yield (
                 text,
                 Maps.of(
                     image, true, labels[predicted], pixels,
-                    images=len(run.readable), classes=match.dataset, kept=kept,
+                    images=len(run.readable), classes=match.dataset, kept=kept, confidences=sums,
                 ),
             )  # fmt: skip
     truths = Truths.of_run(run, classes)

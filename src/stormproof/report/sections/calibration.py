@@ -4,7 +4,7 @@ that would keep precision."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 import numpy as np
@@ -19,7 +19,18 @@ COLUMNS = {  # and what they are printed in
     "D-ECE": 100.0, "LaECE0": 100.0, "LaACE0": 100.0, "precision": 100.0, "safe threshold": 100.0,
     "safe recall": 100.0,
 }  # fmt: skip
+MAP_COLUMNS = {"ECE": 100.0, "Brier": 100.0, "pixel accuracy": 100.0}
 PERFECT = "as said"
+_NOTES = {
+    "boxes": "Boxes scored 0.3 or more in bins of 0.1; a bin of few boxes is uncertain.",
+    "pixels": "Pixels in 15 bins of confidence; a bin of few pixels is uncertain.",
+}
+_MAPS = (
+    "A confidence of 0.8 is a promise that four of five such pixels are right. The diagram sets the share "
+    "that is right against the confidence; below the diagonal a model is too sure of itself. ECE is the mean "
+    "distance from the diagonal, weighted by pixels (Guo et al. 2017, 15 bins); Brier is the mean squared "
+    "difference of confidence and right (1) or wrong (0)."
+)
 _CLEAR = 0.02  # of scores: a difference from precision that is worth a word
 _TEXT = (
     "A score of 0.8 is a promise that four of five such boxes are right. The diagram sets the share that is "
@@ -34,15 +45,30 @@ def calibration(scope: Scope) -> Section | None:
     """What scores are worth under every condition."""
     runs = [run for run in scope.runs if "D-ECE" in run.cells]
     if not runs:
-        return None
+        return _of_maps([run for run in scope.runs if "ECE" in run.cells])
     said = [worth(run, name=run.name if len(runs) > 1 else "") for run in runs]
-    rows = [row for run in runs for row in _rows(run)]
+    rows = [row for run in runs for row in _rows(run, COLUMNS)]
     return Section(
         "calibration",
         "Can scores be trusted?",
         " ".join(filter(None, (*said, _TEXT))),
-        (_diagram(runs),),
+        (_diagram(runs, "boxes", "right at IoU 0.5 (%)"),),
         (Table("calibration", "Calibration and thresholds (in %)", ("run", "corruption", *COLUMNS), rows),),
+        short="Scores",
+    )
+
+
+def _of_maps(runs: Sequence[Scores]) -> Section | None:
+    """The same of semantic maps, whose pixels have a confidence each."""
+    if not runs:
+        return None
+    rows = [row for run in runs for row in _rows(run, MAP_COLUMNS)]
+    return Section(
+        "calibration",
+        "Can confidence be trusted?",
+        _MAPS,
+        (_diagram(runs, "pixels", "right (%)"),),
+        (Table("calibration", "Calibration (in %)", ("run", "corruption", *MAP_COLUMNS), rows),),
         short="Scores",
     )
 
@@ -97,12 +123,13 @@ def _needed(run: Scores, condition: Condition) -> str:
     )
 
 
-def _diagram(runs: Sequence[Scores]) -> Figure:
+def _diagram(runs: Sequence[Scores], what: str, right: str) -> Figure:
     rows: list[Row] = []
+    start = 30.0 if what == "boxes" else 0.0
     for run in runs:
         pick = {"pick": (run.name,)} if len(runs) > 1 else {}
         for corruption, levels in all_levels(run.corrupted).items():
-            rows += [{"x": x, "y": x, "series": PERFECT, "panel": corruption, **pick} for x in (30.0, 100.0)]
+            rows += [{"x": x, "y": x, "series": PERFECT, "panel": corruption, **pick} for x in (start, 100.0)]
             chosen = levels if len(levels) < 3 else (levels[0], levels[len(levels) // 2], levels[-1])
             for text, name in (("clean", "clean"), *((str(c), _level(c)) for c in chosen)):
                 found = run.reliability.get(text, {})
@@ -111,10 +138,10 @@ def _diagram(runs: Sequence[Scores]) -> Figure:
                     for x, y in zip(found.get("score", ()), found.get("precision", ()), strict=True)
                 ]
     return Figure(
-        "reliability", "Share of boxes that are right against their score", Kind.LINES, Axis("score (%)"),
-        Axis("right at IoU 0.5 (%)", percent=True), rows, series="severity", panel="corruption",
+        "reliability", f"Share of {what} that are right against their score", Kind.LINES, Axis("score (%)"),
+        Axis(right, percent=True), rows, series="severity", panel="corruption",
         pick=("Run",) if len(runs) > 1 else (),
-        note="Boxes scored 0.3 or more in bins of 0.1; a bin of few boxes is uncertain.",
+        note=_NOTES[what],
     )  # fmt: skip
 
 
@@ -122,10 +149,10 @@ def _level(condition: Condition) -> str:
     return f"{condition.severity:g}" if condition.severity is not None else "corrupted"
 
 
-def _rows(run: Scores) -> list[tuple[Cell, ...]]:
+def _rows(run: Scores, columns: Mapping[str, float]) -> list[tuple[Cell, ...]]:
     """Means over the conditions of each corruption."""
     levels = {name: [str(c) for c in held] for name, held in all_levels(run.corrupted).items()}
     return [
-        (run.name, head, *(u * fmean(run.score(name, text) for text in texts) for name, u in COLUMNS.items()))
+        (run.name, head, *(u * fmean(run.score(name, text) for text in texts) for name, u in columns.items()))
         for head, texts in {"clean": ["clean"], **levels}.items()
     ]

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq  # as files, not as datasets: those bring 50 MiB th
 
 from stormproof.core.errors import StoreError
 from stormproof.core.files import whole_file
-from stormproof.results.store.schema import KEY, ROWS, VERSION, Cell, Row, elements, table_of
+from stormproof.results.store.schema import KEY, LATER, ROWS, VERSION, Cell, Row, elements, table_of
 from stormproof.results.store.seal import is_sealed, read_sealed, seal, write_sealed
 from stormproof.results.store.values import ANY, Classes, problem_of
 
@@ -135,7 +135,8 @@ def read_part(path: Path, key: str, columns: Sequence[str], classes: Classes = A
     """Columns of a part: its seal, its schema and every value in them are checked."""
     part = _opened(path, key)
     with _reading(path):
-        table = _selected(part.read(columns=list(columns)), columns)
+        held = [name for name in columns if name in part.schema_arrow.names]
+        table = _selected(part.read(columns=held), columns)
     _require_values(table, path, classes)
     return table
 
@@ -208,7 +209,8 @@ def _opened(path: Path, key: str) -> pq.ParquetFile:
         part = pq.ParquetFile(path, page_checksum_verification=True)
         schema = part.schema_arrow
     _check(schema.metadata, path, key)
-    if not schema.remove_metadata().equals(ROWS):
+    lacking = {name for name in LATER if name not in schema.names}
+    if not schema.remove_metadata().equals(pa.schema([f for f in ROWS if f.name not in lacking])):
         raise DamagedPart(path, f"its columns are not those of a part ({_other(schema)})")
     return part
 
@@ -234,7 +236,10 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 def _selected(table: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """The columns, in order, without the file's metadata."""
+    """The columns, in order, without the file's metadata; later columns that a part lacks are null."""
+    for name in LATER:
+        if name in columns and name not in table.column_names:
+            table = table.append_column(name, pa.nulls(len(table), ROWS.field(name).type))
     try:
         return table.select(list(columns)).cast(pa.schema([ROWS.field(name) for name in columns]))
     except (KeyError, ValueError) as error:  # Arrow's own errors are ValueErrors

@@ -51,12 +51,15 @@ ROWS = pa.schema(
         pa.field("sides", SIDES),  # widths and heights as a results file states them; null: x2 − x1, y2 − y1
         pa.field("rmse", pa.float64()),  # against the clean image; null where the pixels were not available
         pa.field("snr", pa.float64()),
+        pa.field("confidences", pa.list_(pa.float64())),  # sums by bin, of pixels; null: none
     ]
 )
 KEY = ("index", "condition")
 Cell = tuple[int, str]  # the values of KEY: image index, condition
 DETECTION = ("boxes", "sides", "scores", "labels", "masks")
 SEMANTIC = ("semantic_values", "semantic_runs")
+CONFIDENCES = "confidences"
+LATER = (CONFIDENCES,)  # columns that parts of the same version may lack
 CONFUSION = ("confusion_truth", "confusion_predicted", "confusion_pixels")
 
 
@@ -78,12 +81,13 @@ class Row:
     confusion: tuple[Ints, Ints, Ints] | None
     content: str | None = None
     change: Change | None = None
+    confidences: Floats | None = None
 
     @classmethod
     def of(
         cls, index: int, image: str, condition: Condition, recipe: int, size: tuple[int, int],
         said: Prediction, confusion: Confusion | None = None, content: str | None = None,
-        change: Change | None = None,
+        change: Change | None = None, confidences: Floats | None = None,
     ) -> Row:  # fmt: skip
         """The row of a prediction, in memory of its own: a model may reuse its arrays for the next image."""
         return cls(
@@ -93,6 +97,7 @@ class Row:
             confusion=None if confusion is None else _sparse(confusion.counts),
             content=content,
             change=change,
+            confidences=confidences,
         )  # fmt: skip
 
     @property
@@ -132,6 +137,7 @@ def table_of(rows: Sequence[Row]) -> pa.Table:
         "labels": _lists([row.labels for row in rows], pa.int32()),
         "masks": _masks([row.masks for row in rows]),
         "content": [row.content for row in rows],
+        CONFIDENCES: _lists([row.confidences for row in rows], pa.float64()),
     }
     for k, (name, kind) in enumerate(zip(SEMANTIC, (pa.uint16(), pa.uint32()), strict=True)):
         columns[name] = _lists([None if row.semantic is None else row.semantic[k] for row in rows], kind)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from stormproof.core.imagefile import MAX_PIXELS
 from stormproof.core.sample import Ints
+from stormproof.metrics.map_calibration import BINS, SUMS
 
 _LARGEST_SIDE = 1 << 20
 _ALIKE = (  # columns whose lists have one entry for each object, run or cell; the first is never null
@@ -93,6 +94,11 @@ def _objects(held: dict[str, pa.Array]) -> str:
             return "a box has a negative side"
     if "sides" in held and not _within(_flat(held["sides"]), 0, np.finfo(np.float64).max):
         return "the side of a box is negative or not finite"
+    if "confidences" in held:
+        sums = _flat(held["confidences"])
+        lengths = pc.unique(pc.list_value_length(held["confidences"]).drop_null()).to_pylist()
+        if not _within(sums, 0, MAX_PIXELS) or lengths not in ([], [BINS * SUMS]):
+            return "the sums of confidences are out of range"
     if "scores" in held and not _within(_flat(held["scores"]), 0, 1):
         return "a score does not lie in [0, 1]"
     return ""
