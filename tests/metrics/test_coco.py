@@ -15,9 +15,9 @@ from scenes import scenes
 from stormproof.core.errors import InvalidPrediction, InvalidTruth
 from stormproof.core.sample import RLE, Instances, Prediction
 from stormproof.datasets import open_dataset
-from stormproof.metrics.coco import NUMBERS, box_numbers, coco_scored, mask_numbers
+from stormproof.metrics.coco import NUMBERS, box_numbers, coco_scored, image_precision, mask_numbers
 from stormproof.metrics.cocomatching import match_boxes, match_masks
-from stormproof.metrics.records import Detections, DetectionTruth
+from stormproof.metrics.records import Detections, DetectionTruth, lay_out
 
 REFERENCE = Path(__file__).parents[3] / "shared/data/metric_refs/cocoapi_val2014_100"
 SCORED = {"bbox": box_numbers, "segm": mask_numbers}
@@ -47,6 +47,19 @@ def test_reference_results(coco_reference, kind, ap):
 def test_boxes_equal_pycocotools(scene):
     truth, found = scene
     equal(box_numbers(truth, found), twelve(coco_evaluation(truth, found, "bbox")))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(scenes())
+def test_an_image_scores_what_it_scores_alone(scene):
+    truth, predictions = scene
+    found = lay_out(predictions, truth)
+    alone = []
+    for i in range(len(truth.ids)):
+        chosen = np.array([i])
+        matches = match_boxes(truth.of_images(chosen), found.of_images(chosen))
+        alone.append(float(coco_scored(matches, np.ones((1, 1))).numbers["AP"][0]))
+    assert image_precision(match_boxes(truth, found)).tolist() == pytest.approx(alone, abs=1e-9, nan_ok=True)
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -187,6 +187,7 @@ def _say_notices(name: str, scores: Scores) -> None:
 
 def _show(scores: Scores) -> None:
     from stormproof.metrics.metric import measures
+    from stormproof.report.sentences import sentence
     from stormproof.results import tables
 
     clean = scores.score(scores.headline)
@@ -195,6 +196,7 @@ def _show(scores: Scores) -> None:
             f"the clean {scores.headline} is {clean:.2%}: most likely the network's input or output is "
             "misinterpreted; 'stormproof inspect MODEL --data DATA' shows how it is read."
         )
+    console.say(sentence(scores, scores.headline))
     if scores.missing:
         console.note(f"Incomplete, so without aggregates: {first_few(scores.missing)}")
     else:

@@ -51,23 +51,21 @@ def _table(scores: Scores, measure: str) -> Table:
     from stormproof.report.sections import all_levels, scaled, unit
 
     clean = scores.score(measure)
-    levels = {name: [str(c) for c in row] for name, row in all_levels(scores.corrupted).items()}
+    levels = {name: {c.severity: str(c) for c in row} for name, row in all_levels(scores.corrupted).items()}
     means = scores.by_corruption(measure)
     table = Table(title=Text(f"{unit(measure)} by severity, and its mean"), title_justify="left")
     table.add_column("corruption", overflow="fold")
-    most = max((len(row) for row in levels.values()), default=0)
-    for i in range(most):
-        table.add_column(str(i + 1), justify="right")
+    severities = sorted({s for row in levels.values() for s in row if s is not None})
+    for severity in severities:
+        table.add_column(f"{severity:g}", justify="right")
     table.add_column("mean", justify="right")
     table.add_column("left of clean")
     names = dict.fromkeys((*levels, *means))
     for name in sorted(names, key=lambda n: means.get(n, math.inf)):
-        cells = [
-            _cell(scaled(measure, scores.score(measure, t)), scores.score(measure, t), clean)
-            for t in levels.get(name, [])
-        ]
-        mean = means.get(name, math.nan)
-        cells += [Text("")] * (most - len(cells))
+        held = levels.get(name, {})
+        values = [scores.score(measure, held[s]) if s in held else math.nan for s in severities]
+        cells = [_cell(scaled(measure, value), value, clean) for value in values]
+        mean = means.get(name, scores.score(measure, held[None]) if None in held else math.nan)
         table.add_row(Text(name), *cells, _cell(scaled(measure, mean), mean, clean), bar(mean, clean))
     return table
 

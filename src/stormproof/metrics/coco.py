@@ -14,9 +14,9 @@ import numpy as np
 from stormproof.core.errors import InvalidPrediction, InvalidTruth
 from stormproof.core.sample import Floats
 from stormproof.metrics.cocomatching import Matches, match_boxes, match_masks
-from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric
+from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric, ratio
 from stormproof.metrics.optimism import ap_optimism
-from stormproof.metrics.precision import COCO_POINTS, average_precision, curves_of
+from stormproof.metrics.precision import COCO_POINTS, Judged, average_precision, curves_of
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 
 if TYPE_CHECKING:
@@ -104,6 +104,31 @@ def coco_scored(matches: Matches, weights: Weights, prefix: str = "") -> Scored:
         for name, (thresholds, size) in _PRECISIONS.items():
             optimism[prefix + name] = too_high[size, :, thresholds].mean(axis=1)
     return Scored(numbers, {f"{prefix}AP": by_class["AP"]}, parts, optimism)
+
+
+def image_precision(matches: Matches) -> Floats:
+    """AP of each image alone, the mean over the classes that it shows; NaN for one without an object to find.
+
+    What was matched in the whole set is judged again with every pair of image and class as a class.
+    """
+    found, classes = matches.judged, matches.classes
+    theirs, ours = found.image * classes + found.label, found.truth_image * classes + found.truth_label
+    shown = np.unique(ours[found.counts[0]])
+    if not len(shown):
+        return np.full(matches.images, np.nan)
+    detections, truths = (np.flatnonzero(np.isin(pairs, shown)) for pairs in (theirs, ours))
+    detections = detections[np.argsort(theirs[detections], kind="stable")]  # by pair, then by falling score
+    alone = Judged(
+        found.image[detections], np.searchsorted(shown, theirs[detections]), found.hit[detections, :1],
+        found.excused[detections, :1], found.inside[detections, :1], found.place[detections],
+        found.truth_image[truths], np.searchsorted(shown, ours[truths]), found.counts[:1, truths],
+        len(shown), found.thresholds,
+    )  # fmt: skip
+    ones = np.ones((1, matches.images), np.uint8)
+    precision, _ = average_precision(curves_of(alone), ones, len(shown), COCO_POINTS)
+    of_image, images = shown // classes, matches.images
+    sums = np.bincount(of_image, precision[0, 0, 0].mean(axis=1), minlength=images)
+    return ratio(sums, np.bincount(of_image, minlength=images))
 
 
 def check_masks(found: Detections, truth: DetectionTruth) -> None:

@@ -75,6 +75,7 @@ class Shape(NamedTuple):
     stepped: bool  # stairs, with dots apart from them
     bars_each: int  # series beside each other in a group of bars
     legend: bool
+    diverging: bool
 
 
 def shape_of(figure: Figure) -> Shape:
@@ -98,6 +99,7 @@ def shape_of(figure: Figure) -> Shape:
         figure.stepped,
         count if figure.kind is Kind.BARS else 0,
         bool(figure.series) and (count > 1 or bool(figure.grouped)),
+        figure.diverging,
     )
 
 
@@ -111,7 +113,7 @@ def prepared(figure: Figure, rows: Sequence[Row], *, width: int = _WIDE) -> list
     if figure.kind is Kind.RADAR:
         return around(rows)
     if figure.kind is Kind.HEAT:
-        return with_shades(rows, figure.top)
+        return with_shades(rows, figure.top, diverging=figure.diverging)
     if figure.kind is Kind.POINTS and not figure.panel:
         return with_labels(rows, figure.x, figure.y, width=width)
     return list(rows)
@@ -179,7 +181,8 @@ def _tooltip(shape: Shape, *, value: bool = False) -> list[alt.Tooltip]:
 def _legend(shape: Shape) -> Any:
     if not shape.legend:
         return None
-    return alt.Legend(title=shape.series, labelLimit=280, orient="bottom", symbolStrokeWidth=2)
+    title = None if shape.kind is Kind.BARS else shape.series
+    return alt.Legend(title=title, labelLimit=280, orient="bottom", symbolStrokeWidth=2)
 
 
 def _colour(shape: Shape) -> dict[str, Any]:
@@ -228,7 +231,7 @@ def _points(shape: Shape) -> Any:
 
 def _bars(shape: Shape) -> Any:
     """Lying bars: names stay readable however many there are."""
-    names = alt.Y(**_position(shape.x, field="x"))
+    names = alt.Y(**{**_position(shape.x, field="x"), "title": None})  # they say what they are
     value = alt.X(**_position(shape.y, field="y"), stack=None)
     side: dict[str, Any] = {"yOffset": alt.YOffset("series:N", sort=None)} if shape.series else {}
     base = alt.Chart().encode(y=names, x=value, **side, tooltip=_tooltip(shape))
@@ -252,6 +255,8 @@ def _stack(shape: Shape) -> Any:
 def _heat(shape: Shape) -> Any:
     x = _position(shape.x, field="x")
     flat = shape.x.title in ("severity", "group")  # short names
+    if shape.x.title == "severity":  # 1 to 5, then the mean, whichever row comes first
+        x["sort"] = "ascending"
     x["axis"] = alt.Axis(
         labelLimit=220, orient="bottom" if shape.panel else "top", labelAngle=0 if flat else -90
     )
@@ -262,7 +267,9 @@ def _heat(shape: Shape) -> Any:
     limits: dict[str, Any] = {"domainMin": 0}
     if shape.top is not None:
         limits |= {"domainMax": shape.top, "clamp": True}
-    scale = alt.Scale(scheme="viridis", **limits)
+    if shape.diverging:
+        limits |= {"domainMin": -(shape.top or 1.0), "reverse": True}  # blue is more
+    scale = alt.Scale(scheme="blueorange" if shape.diverging else "viridis", **limits)
     cells = base.mark_rect().encode(color=alt.Color("shade:Q", scale=scale, legend=legend))
     ink = alt.condition("datum.dark", alt.value("white"), alt.value("black"))
     return _over(shape, cells, base.mark_text(fontSize=11).encode(text="text:N", color=ink))
@@ -337,11 +344,13 @@ def around(rows: Sequence[Row]) -> list[Row]:
     return found
 
 
-def with_shades(rows: Sequence[Row], top: float | None) -> list[Row]:
+def with_shades(rows: Sequence[Row], top: float | None, *, diverging: bool = False) -> list[Row]:
     """Rows of a heat map with the value of each colour, and words in an ink that is readable on it.
 
     Without a `top`, colours end at the largest value that is shown together. An arrow marks what is above.
     """
+    if diverging and top is not None:  # dark at both ends, bright in the middle
+        return [{**row, "text": f"{row['v']:+z.1f}", "dark": abs(row["v"]) > 0.6 * top} for row in rows]
     most: dict[object, float] = {}  # by what is picked
     shades: list[float] = [row["shade"] if "shade" in row else row["v"] for row in rows]
     for row, shade in zip(rows, shades, strict=True):

@@ -69,6 +69,8 @@ def compare_view(a: Scores, b: Scores, *, measure: str | None = None) -> View:
         sentences=(verdict(first, second, chosen, changes), *both.sentences[1:]),
         summary=table,
         first=figure,
+        breaking=None,
+        weak_points="",
         sections=(*sections, *both.sections),
     )
 

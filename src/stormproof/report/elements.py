@@ -62,6 +62,7 @@ class Figure:
     pick: tuple[str, ...] = ()
     value: str = ""  # a heat map's colour bar, which begins at 0
     top: float | None = None  # and ends here; larger values have its colour
+    diverging: bool = False  # it begins at minus `top` instead, and 0 is in the middle
     note: str = ""
     cite: str = ""
     by_run: bool = False
@@ -79,6 +80,7 @@ class Section:
     figures: tuple[Figure, ...] = ()
     tables: tuple[Table, ...] = ()
     short: str = ""  # the title in the page's menu
+    paper: bool = False  # a paper's own figures, which the page shows last and folded
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,18 +88,20 @@ class View:
     """Everything a page says, without its images."""
 
     title: str
-    sentences: tuple[str, ...]
+    sentences: tuple[str, ...]  # the answer, then every run in a sentence
     summary: Table
     sections: tuple[Section, ...]
-    first: Figure | None = None  # the figure of the first screen
+    first: Figure | None = None  # the figure of the first screen,
+    breaking: Figure | None = None  # and beside it where runs break
     provenance: tuple[Mapping[str, Any], ...] = ()
     notices: tuple[str, ...] = ()
     apart: tuple[str, ...] = ()  # runs that are not ranked with the others, and why
     tags: tuple[str, ...] = ()
+    weak_points: str = ""  # of the best of several runs
 
     def figures(self) -> list[Figure]:
         found = [figure for section in self.sections for figure in section.figures]
-        return [self.first, *found] if self.first else found
+        return [figure for figure in (self.first, self.breaking, *found) if figure is not None]
 
     def tables(self) -> list[Table]:
         return [self.summary, *(table for section in self.sections for table in section.tables)]

@@ -31,7 +31,7 @@ from stormproof.results.store.schema import DETECTION, ROWS, SEMANTIC, predictio
 
 Thing = dict[str, Any]
 _LEAST, _MOST = 0.05, 40  # predictions below this score, or beyond this many, are not drawn
-SIDE = 360  # the longer side of an image on the page, in pixels
+SIDE = 480  # the longer side of an image on the page, in pixels
 _QUALITY = 62
 _ELEMENT = 60  # bytes around an image in the page
 _PACKED = 0.4  # what is left of JSON after gzip and base64, about

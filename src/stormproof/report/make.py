@@ -128,7 +128,7 @@ def _imagery(
     say("looking for the worst images")
     ranked = worst.worst_first(runs)
     listed = worst.measured(ranked[: worst.LISTED], scene)
-    shown = worst.measured(worst.each_image_once(ranked)[: worst.SHOWN], scene)
+    shown = worst.measured(worst.telling(ranked)[: worst.SHOWN], scene)
     chosen = spread([s.image_errors for s in runs if s.image_errors is not None], options.images)
     drawn = frozenset((*chosen, *(each.loss.image for each in shown)))
     predictions = [RunPredictions(scores, scene, drawn) for scores in runs]

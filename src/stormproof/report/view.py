@@ -15,6 +15,7 @@ from stormproof.core.text import plain
 from stormproof.metrics.metric import measures
 from stormproof.report.elements import Figure, Row, Section, View
 from stormproof.report.sections import Scope, all_sections, scaled
+from stormproof.report.sections.breaking import breaking_points
 from stormproof.report.sections.overview import kept_by_group
 from stormproof.report.sentences import (
     comparable,
@@ -53,16 +54,19 @@ def make_view(runs: Sequence[Scores], *, measure: str | None = None, reference: 
     if not first.rows:
         first = next((f for s in sections for f in s.figures if f.id in _FIRST), first)
     rest = tuple(replace(s, figures=tuple(f for f in s.figures if f is not first)) for s in sections)
+    breaking = breaking_points(ranked, chosen)
     return View(
         title=_title(named),
         sentences=_sentences(ranked, named, chosen),
         summary=summary(named, chosen),
         sections=rest,
         first=with_groups(first, having) if first.rows else None,
+        breaking=breaking if breaking.rows else None,
         provenance=tuple(map(provenance, named)),
         notices=_notices(named),
         apart=tuple(f"{name}: {reason}." for name, reason in reasons.items()) if len(named) > 1 else (),
         tags=common_tags(having),
+        weak_points=_weak_points(ranked, chosen),
     )
 
 
@@ -80,10 +84,15 @@ def _sentences(ranked: Sequence[Scores], named: Sequence[Scores], measure: str) 
         return (every[0],)
     if len(ranked) < 2:
         return ("No two of these runs can be compared by one number; see below why.", *every)
-    higher = measures()[measure].higher
-    best = (max if higher else min)(ranked, key=lambda scores: scores.mean(measure))
-    weak = weak_points(best, measure, name=best.name)
-    return (f"{verdict(ranked, measure)} {weak}".strip(), *every)
+    return (verdict(ranked, measure), *every)
+
+
+def _weak_points(ranked: Sequence[Scores], measure: str) -> str:
+    """What hurts the best of several runs."""
+    if len(ranked) < 2:
+        return ""
+    best = (max if measures()[measure].higher else min)(ranked, key=lambda scores: scores.mean(measure))
+    return weak_points(best, measure, name=best.name)
 
 
 def _title(runs: Sequence[Scores]) -> str:
@@ -292,9 +301,8 @@ def _notices(runs: Sequence[Scores]) -> tuple[str, ...]:
     found += [f"{s.name} is scored with {s.options.words}." for s in runs if s.options.words]
     few = [s.name for s in runs if s.images is not None and s.images < _FEW and s.record is not None]
     if few:
-        found.append(
-            f"Fewer than {_FEW} images ({first_few(few)}): a difference of a few points may be chance."
-        )
+        whose = "" if len(few) == len(runs) else f" ({first_few(few)})"
+        found.append(f"Fewer than {_FEW} images{whose}: a difference of a few points may be chance.")
     return tuple(found)
 
 

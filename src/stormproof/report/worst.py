@@ -6,16 +6,23 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from stormproof.core.boxes import iou
+from stormproof.core.condition import Condition
 from stormproof.core.table import Table
 from stormproof.core.text import plain
 from stormproof.metrics.quality import ssim
 from stormproof.report.imagery import Album, RunPredictions, Scene, ratio_of, shrunk
+from stormproof.report.sentences import spoken
 from stormproof.results.scores import Scores
-from stormproof.results.worst import ImageLoss, worst_images
+from stormproof.results.worst import ImageLoss, image_measure, worst_images
 
 LISTED = 24  # lines of the table
 SHOWN = 12  # images with their predictions
-_SURE, _MOST = 0.3, 12  # predictions below this score, or beyond this many, are not drawn
+_SURE, _MOST = 0.3, 40  # predictions below this score, or beyond this many, do not count as found
+_OVERLAP = 0.5  # IoU of a prediction that finds an object
+Things = Sequence[Mapping[str, Any]]
 
 
 class Loss(NamedTuple):
@@ -27,11 +34,14 @@ class Loss(NamedTuple):
 
     @property
     def words(self) -> str:
-        name, condition = plain(self.loss.image), self.loss.condition
+        measure = image_measure(self.scores)
+        before, after = (
+            100 * (error if measure == "E" else 1 - error) for error in (self.loss.clean, self.loss.error)
+        )
+        moved = "rises" if measure == "E" else "falls"
         return (
-            f"{name} under {condition}: the error of {self.scores.name} rises from "
-            f"{100 * self.loss.clean:.0f} to {100 * self.loss.error:.0f} %, at an SSIM of "
-            f"{self.similarity:.3f} to the clean image."
+            f"{self.scores.name}: the {measure} of this image alone {moved} from {before:.0f} to "
+            f"{after:.0f} % (SSIM to the clean image {self.similarity:.2f})."
         )
 
 
@@ -51,6 +61,21 @@ def each_image_once(losses: Losses) -> Losses:
         if _rise(loss) > 0:
             first.setdefault(loss.image, (scores, loss))
     return [*first.values()]
+
+
+def telling(losses: Losses) -> Losses:
+    """Every image once, as long as its error rises; the worst of each corruption come first, so that the
+    first few show different failures."""
+    images: set[str] = set()
+    corruptions: set[str] = set()
+    first = []
+    for scores, loss in losses:
+        corruption = Condition.parse(loss.condition).series
+        if _rise(loss) > 0 and loss.image not in images and corruption not in corruptions:
+            first.append((scores, loss))
+            images.add(loss.image)
+            corruptions.add(corruption)
+    return [*first, *(pair for pair in each_image_once(losses) if pair[1].image not in images)]
 
 
 def _cells(scores: Scores) -> int:
@@ -100,9 +125,8 @@ def cards(
                 "height": small.shape[0],
                 "clean": clean,
                 "corrupted": corrupted,
-                "truth": scene.objects(changed.truth, ratio),
-                "before": before,
-                "after": after,
+                "under": under(condition),
+                **_told(scene.objects(changed.truth, ratio), before, after),
                 **maps,
                 "words": each.words,
             }
@@ -110,7 +134,48 @@ def cards(
     return made
 
 
-def _confident(things: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def under(condition: str) -> str:
+    """A condition as prose has it.
+
+    >>> under("zoom_blur@3"), under("haze[beta=0.04]")
+    ('zoom blur, severity 3', 'haze[beta=0.04]')
+    """
+    parsed = Condition.parse(condition)
+    if parsed.severity is None or parsed.params:
+        return spoken(condition)
+    return f"{spoken(parsed.series)}, severity {parsed.severity:g}"
+
+
+def _told(truth: Things, before: Things, after: Things) -> dict[str, Any]:
+    """What is drawn, and what became of it: objects found under corruption are kept, those found clean alone
+    are lost, those found in neither are missed. Predictions of nothing that is there, nor was predicted when
+    clean, are new."""
+    found = {
+        i: (any(_same(thing, seen) for seen in before), any(_same(thing, seen) for seen in after))
+        for i, thing in enumerate(truth)
+    }
+    words = {(True, True): "kept", (True, False): "lost", (False, True): "kept", (False, False): "missed"}
+    objects = [{**thing, "fate": words[found[i]]} for i, thing in enumerate(truth)]
+    new = [thing for thing in after if not any(_same(thing, seen) for seen in (*truth, *before))]
+    counts = {fate: sum(thing["fate"] == fate for thing in objects) for fate in ("kept", "lost", "missed")}
+    return {
+        "objects": objects,
+        "new": new,
+        "counts": (
+            f"{sum(was for was, _ in found.values())} of {len(truth)} objects found clean, "
+            f"{sum(now for _, now in found.values())} corrupted: {counts['lost']} lost, {len(new)} new."
+        )
+        if truth
+        else "",
+    }
+
+
+def _same(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    """Whether two outlines are of one object: the same class, and boxes with an IoU of 0.5 or more."""
+    return a["name"] == b["name"] and float(iou(np.array([a["box"]]), np.array([b["box"]]))[0, 0]) >= _OVERLAP
+
+
+def _confident(things: Things) -> list[Mapping[str, Any]]:
     return [thing for thing in things if thing["score"] >= _SURE][:_MOST]
 
 
@@ -129,8 +194,10 @@ def table(losses: Sequence[Loss]) -> Table:
         )
         for each in losses
     ]
+    measure = image_measure(losses[0].scores) if losses else "AP"
+    error = "E" if measure == "E" else f"1 − {measure}"
     note = (
-        "The error of an image is the mean error of its objects, or 1 − mean IoU of a label map. Among "
-        "equals, the condition that changes pixels least comes first."
+        f"The error of an image is {error} of that image alone; lower is better. Among equals, the condition "
+        "that changes pixels least comes first."
     )
     return Table("worst", "Images whose error rises most", columns, rows, digits=2, note=note)

@@ -76,7 +76,8 @@ class ScoreOptions:
 class ImageErrors:
     """Errors in [0, 1] by condition, one per image in the order of `ids`; NaN where nothing counts.
 
-    Of objects it is *liu*'s mean object error, of label maps 1 − mean IoU over the classes that are there.
+    The error is 1 − the measure that a run is reported in, of the image alone: AP, mask AP where masks count,
+    or mean IoU over the classes that are there; *liu*'s E where the benchmark is by E.
     """
 
     ids: tuple[str, ...]

@@ -15,6 +15,7 @@ from stormproof.core.text import plain
 from stormproof.corruptions.plugins import declare
 from stormproof.metrics.calibration import Tuned, reliability
 from stormproof.metrics.cells import Maps, Objects
+from stormproof.metrics.coco import image_precision
 from stormproof.metrics.map_calibration import reliability as map_reliability
 from stormproof.metrics.metric import Scored, Weights, mean_of_known, measures, ratio
 from stormproof.metrics.roc import People, drawn, worst_people
@@ -93,7 +94,7 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
             if cell.confidences is not None:
                 found.reliability[text] = _reliability(cell, weights)
             continue
-        found.errors["objects"][text] = cell.errors.per_image
+        found.errors["objects"][text] = _object_errors(cell, run.record.metric)
         found.reliability[text] = _reliability(cell, weights)
         clean = cell.people if text == "clean" else clean
         if cell.people and clean and cell.people.shown and clean.shown:
@@ -123,6 +124,14 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
         tags={plain(k): plain(v) for k, v in run.record.tags.items()},
         record=run.record, folder=run.folder,
     )  # fmt: skip
+
+
+def _object_errors(cell: Objects, metric: str | None) -> Floats:
+    """How wrong each image is, by the measure that the run is reported in: 1 − AP, of masks where they count,
+    or *liu*'s E where the benchmark is by E."""
+    if metric == "E":
+        return cell.errors.per_image
+    return 1 - image_precision(cell.masks if cell.scored_masks else cell.boxes)
 
 
 def _reliability(cell: Objects | Maps, weights: Weights) -> dict[str, list[float]]:

@@ -9,7 +9,10 @@ from stormproof.results.scores import Scores
 
 
 class ImageLoss(NamedTuple):
-    """One image under one condition: its error there, and its error clean (NaN where the run lacks that)."""
+    """One image under one condition: its error there, and its error clean (NaN where the run lacks that).
+
+    The error is 1 − AP, mask AP or mIoU of the image alone, or E (`image_measure` says which).
+    """
 
     image: str
     condition: str
@@ -22,6 +25,13 @@ class ImageLoss(NamedTuple):
 
     def __repr__(self) -> str:
         return f"<{self.image} under {self.condition}: error {self.error:.3f}, clean {self.clean:.3f}>"
+
+
+def image_measure(scores: Scores) -> str:
+    """What the error of an image is made of: AP, mask AP or mIoU, or E, which is an error itself."""
+    if scores.metric == "E":
+        return "E"
+    return next((name for name in ("mIoU", "mask AP") if name in scores.cells), "AP")
 
 
 def worst_images(scores: Scores, count: int) -> list[ImageLoss]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stormproof.core.condition import Condition, corruption_of
 from stormproof.corruptions.groups import KAMANN, MICHAELIS
@@ -53,18 +53,23 @@ def all_sections(scope: Scope) -> tuple[Section, ...]:
     makers: tuple[Callable[[Scope], Section | None], ...] = (
         overview.every_condition,
         severity.by_severity,
-        severity.against_size,
         overview.by_class,
-        degradation.degradation,
         error_types.error_types,
-        camera.object_errors,
         calibration.calibration,
+    )
+    papers: tuple[Callable[[Scope], Section | None], ...] = (
+        severity.by_group,
+        severity.against_size,
+        degradation.degradation,
+        camera.object_errors,
         styles.sequences,
         people.detection_rates,
         people.predicted,
         overview.clean_gains,
     )
-    return tuple(section for make in makers if (section := make(scope)) is not None)
+    own = (section for make in makers if (section := make(scope)) is not None)
+    theirs = (replace(section, paper=True) for make in papers if (section := make(scope)) is not None)
+    return (*own, *theirs)
 
 
 def unit(measure: str) -> str:

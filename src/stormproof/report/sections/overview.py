@@ -76,7 +76,7 @@ def _share(run: Scores, measure: str, number: Callable[[Values], Score]) -> Row:
     row = {"y": 100 * float(number(run.values(measure)))}
     if found is None or math.isnan(found.se):
         return row
-    return {**row, "low": 100 * found.low, "high": 100 * found.high}
+    return {**row, "low": 100 * max(0.0, found.low), "high": 100 * found.high}  # no share is below 0
 
 
 def every_condition(scope: Scope) -> Section | None:
@@ -101,7 +101,7 @@ def every_condition(scope: Scope) -> Section | None:
     note = note if higher else "Colours show the error itself: brighter is worse."
     figures = (
         Figure(
-            "grid", f"{what} by corruption and severity, what hurts most first", Kind.HEAT,
+            "grid", f"{what} by corruption and severity, the lowest first", Kind.HEAT,
             Axis("severity", names=True), Axis("corruption", names=True),
             _by_harm(grid, higher=higher), panel="model" if len(every) > 1 else "", pick=("Scale",),
             value=value, top=100.0, note=note,
@@ -111,6 +111,7 @@ def every_condition(scope: Scope) -> Section | None:
             Axis("condition", names=True), loose, pick=("Scale",), value=value, top=100.0, note=note,
             cite="pezzementi, Table IV",
         ),
+        _difference(scope, graded(conditions)),
     )  # fmt: skip
     return Section(
         "grid",
@@ -137,6 +138,30 @@ def _grid(run: Scores, measure: str, levels: Mapping[str, list[Condition]], name
         for scale in (RELATIVELY, ABSOLUTE)
         for (y, x), value in scores.items()
     ]
+
+
+def _difference(scope: Scope, levels: Mapping[str, list[Condition]]) -> Figure:
+    """Every other run's cells less the reference's, in points; what got worst first."""
+    m, base = scope.measure, scope.reference
+    rows: list[Row] = []
+    for run in scope.runs:
+        if run.name == base.name or not levels:
+            continue
+        ours = _grid(base, m, levels, "")
+        theirs = {(row["y"], row["x"]): row["v"] for row in ours if ABSOLUTE in row["pick"]}
+        for row in _grid(run, m, levels, run.name):
+            value = row["v"] - theirs.get((row["y"], row["x"]), math.nan)
+            if ABSOLUTE in row["pick"] and math.isfinite(value):
+                rows.append({"panel": run.name, "x": row["x"], "y": row["y"], "v": value, "shade": value})
+    higher = measures()[m].higher
+    better = "Positive is better than" if higher else "Negative is better than"
+    most = max((abs(row["v"]) for row in rows), default=1.0)
+    return Figure(
+        "difference", f"Difference from {base.name}, in points of {m}", Kind.HEAT,
+        Axis("severity", names=True), Axis("corruption", names=True), _by_harm(rows, higher=higher),
+        panel="model", value=f"difference of {m} (points)", top=max(1.0, float(math.ceil(most))),
+        diverging=True, note=f"{better} {base.name}.",
+    )  # fmt: skip
 
 
 def _by_harm(rows: Sequence[Row], *, higher: bool) -> list[Row]:

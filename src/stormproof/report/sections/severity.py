@@ -37,10 +37,29 @@ def by_severity(scope: Scope) -> Section | None:
     names = graded(all_conditions(scope.runs))
     if not any(len(levels) > 1 for levels in names.values()):  # a line through two points would be a guess
         return None
+    rows = [
+        row
+        for name, levels in names.items()
+        for run in scope.runs
+        for row in _curve(run, m, name, [(float(c.severity or 0), str(c)) for c in levels])
+    ]
+    figure = Figure(
+        "corruptions", f"{m} by severity, each corruption", Kind.LINES, SEVERITY, Axis(unit(m), zero=True),
+        rows, series="model", panel="corruption", cite="michaelis, Fig. 7 to 10", by_run=True,
+    )  # fmt: skip
+    text = "Every curve starts at severity 0, the clean score."
+    return Section("curves", "How scores fall with severity", text, (figure,), short="By severity")
+
+
+def by_group(scope: Scope) -> Section | None:
+    """The same curves as means over the papers' groups."""
+    m = scope.measure
+    if not any(len(levels) > 1 for levels in graded(all_conditions(scope.runs)).values()):
+        return None
     y = Axis(unit(m), zero=True)
     michaelis = [row for run in scope.runs for row in _groups(run.grid(m), run, m, MICHAELIS)]
     kamann = [row for run in scope.runs for row in _groups(as_averaged(run.grid(m)), run, m, KAMANN)]
-    figures = [
+    figures = tuple(
         Figure(
             f"groups-{paper}", f"{m} by severity, in {paper}'s groups", Kind.LINES, SEVERITY, y, rows,
             series="model", panel="group", cite=cite, by_run=True,
@@ -50,26 +69,9 @@ def by_severity(scope: Scope) -> Section | None:
             ("michaelis", michaelis, "michaelis, Fig. 5"),
             ("kamann", [] if all(row["panel"] == ALL for row in kamann) else kamann, "kamann, Fig. 17"),
         )
-    ]  # fmt: skip
-    rows = [
-        row
-        for name, levels in names.items()
-        for run in scope.runs
-        for row in _curve(run, m, name, [(float(c.severity or 0), str(c)) for c in levels])
-    ]
-    figures.append(
-        Figure(
-            "corruptions", f"{m} by severity, each corruption", Kind.LINES, SEVERITY, y, rows,
-            series="model", panel="corruption", cite="michaelis, Fig. 7 to 10", by_run=True,
-        )
     )  # fmt: skip
-    return Section(
-        "curves",
-        "How scores fall with severity",
-        "Every curve starts at severity 0, the clean score.",
-        tuple(figures),
-        short="By severity",
-    )
+    text = "Means over the corruptions of a group, by severity; severity 0 is the clean score."
+    return Section("groups", "How groups of corruptions fall with severity", text, figures, short="Groups")
 
 
 def _curve(run: Scores, measure: str, panel: str, levels: list[tuple[float, str]]) -> list[Row]:

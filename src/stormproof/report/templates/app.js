@@ -108,7 +108,7 @@
     const [embed, data] = await Promise.all([charting(), blobOf(figure)]);
     fillPicks(figure, data);
     const rows = rowsOf(figure, data);
-    const width = Math.max(260, plot.clientWidth);
+    const width = Math.max(260, plot.clientWidth || $("#main").clientWidth - 96); // what is folded has no width yet
     const theme = isDark() ? "dark" : "light";
     drawn.get(figure)?.finalize();
     plot.replaceChildren();
@@ -140,13 +140,21 @@
     const next = figures.find((figure) => !seen.has(figure));
     if (next) { once(next); turn.then(() => later(rest)); } else root.dataset.ready = "yes";
   };
+  const resized = () => figures.filter((f) => seen.has(f) && $(".plot", f).dataset.width !== String($(".plot", f).clientWidth)).forEach(queue);
+  $$("details").forEach((part) => part.addEventListener("toggle", () => { if (part.open) resized(); }));
+  const unfold = () => { // a link into what is folded opens it
+    const part = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)))?.closest("details");
+    if (part) part.open = true;
+  };
+  addEventListener("hashchange", unfold);
+  unfold();
   const redraw = () => figures.filter((figure) => seen.has(figure)).forEach(queue);
   themeButton.addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; showTheme(); redraw(); });
   wanted.addEventListener("change", () => { showTheme(); redraw(); });
   let pause;
   addEventListener("resize", () => {
     clearTimeout(pause);
-    pause = setTimeout(() => figures.filter((f) => seen.has(f) && $(".plot", f).dataset.width !== String($(".plot", f).clientWidth)).forEach(queue), 200);
+    pause = setTimeout(resized, 200);
   });
 
   // --- saving --------------------------------------------------------------------------------------
@@ -207,13 +215,15 @@
     return element;
   };
   const webp = (key) => `data:image/webp;base64,${$(`#webp-${key}`).textContent}`;
+  const colours = { truth: "#2ee6a8", found: "#ff9a3d", kept: "#2ee6a8", lost: "#ff4d5e", missed: "#d9dee3", new: "#ffb000" };
+  const dashes = { found: "5 3", missed: "2 3", new: "5 3" };
   const outline = (thing, kind, label) => {
     const group = document.createElementNS(SVG, "g");
     const [x1, y1, x2, y2] = thing.box;
-    const dash = kind === "found" ? { "stroke-dasharray": "5 3" } : {};
+    const dash = kind in dashes ? { "stroke-dasharray": dashes[kind] } : {};
     const line = thing.outline ? { d: thing.outline } : { d: `M${x1} ${y1}H${x2}V${y2}H${x1}Z` };
     group.append(shape("path", { ...line, fill: "none", stroke: "#000", "stroke-opacity": ".55", "stroke-width": 4 }),
-      shape("path", { ...line, fill: "none", stroke: `var(--${kind === "found" ? "box-found" : "box-truth"})`, "stroke-width": 2, ...dash }));
+      shape("path", { ...line, fill: "none", stroke: colours[kind], "stroke-width": kind === "lost" || kind === "new" ? 3 : 2, ...dash }));
     if (label) {
       const text = shape("text", { x: x1 + 3, y: Math.max(11, y1 - 4), "font-size": 11, "font-family": "system-ui, sans-serif",
         fill: "#fff", stroke: "#000", "stroke-width": 3, "paint-order": "stroke" });
@@ -222,21 +232,25 @@
     }
     return group;
   };
-  const scene = (image, key, words, truth, found, map) => {
-    const box = make("div", { class: "scene", style: "--box-truth:#2ee6a8;--box-found:#ff9a3d" });
+  const scene = (image, key, words, outlines, map) => {
+    const box = make("div", { class: "scene" });
     box.append(make("img", { src: webp(key), width: image.width, height: image.height, alt: words }));
     if (map) box.append(make("img", { src: webp(map), class: "map", alt: "" }));
     const svg = shape("svg", { viewBox: `0 0 ${image.width} ${image.height}`, "aria-hidden": "true" });
-    truth.forEach((thing) => svg.append(outline(thing, "truth", "")));
-    found.forEach((thing) => svg.append(outline(thing, "found", thing.score === undefined ? thing.name : `${thing.name} ${thing.score.toFixed(2)}`)));
+    outlines.forEach(([thing, kind, label]) => svg.append(outline(thing, kind, label)));
     box.append(svg);
     return box;
   };
-  const card = (entry) => {
-    const two = make("div", { class: "two" },
-      scene(entry, entry.clean, `${entry.image}, clean`, entry.truth, entry.before, entry.map_before),
-      scene(entry, entry.corrupted, `${entry.image} under ${entry.condition}`, entry.truth, entry.after, entry.map_after));
-    return make("div", { class: "card" }, two, make("p", {}, entry.words));
+  const scored = (thing) => (thing.score === undefined ? thing.name : `${thing.name} ${thing.score.toFixed(2)}`);
+  const card = (entry, both) => {
+    const clean = entry.objects.map((thing) => [thing, thing.fate === "missed" ? "missed" : "kept", ""]);
+    const corrupted = [...entry.objects.map((thing) => [thing, thing.fate, thing.fate === "lost" ? thing.name : ""]),
+      ...entry.new.map((thing) => [thing, "new", scored(thing)])];
+    const after = scene(entry, entry.corrupted, `${entry.image} under ${entry.condition}`, corrupted, entry.map_after);
+    const images = both ? make("div", { class: "two" },
+      scene(entry, entry.clean, `${entry.image}, clean`, clean, entry.map_before), after) : after;
+    return make("div", { class: "card" }, images,
+      make("p", {}, make("strong", {}, entry.under), make("br"), `${entry.counts} ${entry.words}`, make("br"), make("small", {}, entry.image)));
   };
   const browse = (data) => {
     const picks = { image: $("#b-image"), run: $("#b-run"), corruption: $("#b-corruption"), class: $("#b-class") };
@@ -272,7 +286,9 @@
         const showTruth = $("#b-truth").checked, showFound = $("#b-found").checked;
         const map = showFound ? cell.maps?.[Number(picks.run.value)] : showTruth ? image.map : null;
         const words = `${image.id} under ${text}`;
-        return make("div", { class: "card" }, scene(image, cell.webp, words, showTruth ? truth : [], showFound ? found : [], map),
+        const outlines = [...(showTruth ? truth : []).map((thing) => [thing, "truth", ""]),
+          ...(showFound ? found : []).map((thing) => [thing, "found", scored(thing)])];
+        return make("div", { class: "card" }, scene(image, cell.webp, words, outlines, map),
           make("p", {}, cell.maps?.[Number(picks.run.value)] ? `${text}: a class for every pixel` : `${text}: ${found.length} predictions, ${truth.length} true objects`));
       };
       place.replaceChildren(column("clean"), column(condition));
@@ -289,8 +305,8 @@
     if (!holder) return;
     const data = JSON.parse(await unzip(holder.textContent));
     $$("[data-worst]").forEach((place) => {
-      const count = place.dataset.worst === "all" ? data.worst.length : Number(place.dataset.worst);
-      place.append(...data.worst.slice(0, count).map(card));
+      const all = place.dataset.worst === "all"; // beside the clean images
+      place.append(...data.worst.slice(0, all ? data.worst.length : Number(place.dataset.worst)).map((entry) => card(entry, all)));
     });
     if (data.browser && $("#browser")) browse(data.browser);
   };

@@ -1,0 +1,141 @@
+"""The first screen: the verdict, where runs break, the most telling failures; and what follows below it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from report.conftest import toy_scores
+from stormproof.cli.show import _table
+from stormproof.report.charts import prepared, spec_of
+from stormproof.report.elements import Figure, View
+from stormproof.report.page import page
+from stormproof.report.sections.breaking import breaking_points
+from stormproof.report.sources import run_scores
+from stormproof.report.view import make_view
+from stormproof.report.worst import _told, each_image_once, telling, under, worst_first
+from stormproof.results.run import Run
+from stormproof.results.scores import Replicates, Scores
+from stormproof.results.worst import ImageLoss, image_measure
+
+
+def steep(name: str = "steep", *, half_at: float = 2.0) -> Scores:
+    """Scores that fall along straight lines: fog to half at a severity, snow to nothing at 5."""
+    cells = {"clean": 0.4}
+    cells |= {f"fog@{s}": 0.4 - 0.2 * s / half_at for s in (1, 2, 3)}
+    cells |= {f"snow@{s}": 0.4 - 0.08 * s for s in range(1, 6)}
+    return replace(toy_scores(name), cells={"AP": cells}, conditions=tuple(cells))
+
+
+def figure(view: View, name: str) -> Figure:
+    return next(each for each in view.figures() if each.id == name)
+
+
+def test_breaking_points_are_where_the_lines_cross_half() -> None:
+    found = breaking_points([steep(), steep("later", half_at=2.9)], "AP")
+    rows = {(row["x"], row["series"]): row["y"] for row in found.rows}
+    assert rows["fog", "steep"] == pytest.approx(2.0)
+    assert rows["fog", "later"] == pytest.approx(2.9)
+    assert rows["snow", "steep"] == pytest.approx(2.5)
+    assert [row["x"] for row in found.rows] == ["fog", "fog", "snow", "snow"]  # what breaks first comes first
+    assert not breaking_points([toy_scores("mild", clean=1.0)], "AP").rows
+    mixed = breaking_points([steep(), steep("never", half_at=9)], "AP")
+    assert {row["series"] for row in mixed.rows if row["x"] == "fog"} == {"steep"}
+    assert "No bar: more than half is left" in mixed.note
+
+
+def test_breaking_points_have_intervals_where_scores_have() -> None:
+    scores = steep()
+    rng = np.random.default_rng(1)
+    drawn = {
+        text: np.concatenate([[value], value + rng.normal(0, 0.02, 200)])
+        for text, value in scores.cells["AP"].items()
+    }
+    (row, _) = breaking_points([replace(scores, replicates=Replicates({"AP": drawn}, {}))], "AP").rows
+    assert row["y"] == pytest.approx(2.0)
+    assert 0 < row["low"] < row["y"] < row["high"] <= 3
+    assert row["high"] - row["low"] > 0.1
+
+
+def test_the_difference_of_heat_maps_is_in_points() -> None:
+    view = make_view([steep("a"), steep("b", half_at=2.9)])
+    found = figure(view, "difference")
+    cells = {(row["y"], row["x"]): row["v"] for row in found.rows}
+    assert cells["fog", "2"] == pytest.approx(100 * (0.4 - 0.2 * 2 / 2.9 - 0.2))
+    assert cells["clean", "mean"] == 0
+    assert {row["panel"] for row in found.rows} == {"b"}
+    assert "Positive is better than a" in found.note
+    scale = spec_of(found)["spec"]["layer"][0]["encoding"]["color"]["scale"]
+    assert (scale["domainMin"], scale["domainMax"]) == (-found.top, found.top)  # 0 is in the middle
+    assert any(row["text"].startswith("+") for row in prepared(found, found.rows))
+    assert "difference" not in {each.id for each in make_view([steep("a")]).figures()}
+    grid = spec_of(figure(view, "grid"))["spec"]["layer"][0]["encoding"]
+    assert grid["x"]["sort"] == "ascending"  # 1 to 5, then the mean
+    assert grid["color"]["scale"]["domainMax"] == 100
+
+
+def test_papers_come_last_and_folded() -> None:
+    view = make_view([steep("a"), steep("b", half_at=2.9)])
+    papers = [section.paper for section in view.sections]
+    assert papers == sorted(papers)
+    assert any(papers)
+    text = page(view)
+    folded = text.index('<details id="papers">')
+    for section in view.sections:
+        assert (text.index(f'<section id="{section.id}">') > folded) is section.paper
+    assert text.index("Every run in a sentence") < text.index('id="grid"') < folded
+
+
+def test_failures_of_different_corruptions_come_first(runs: dict[str, Path]) -> None:
+    scores = run_scores(Run(runs["boxes"]))
+    losses = [
+        (scores, ImageLoss(image, condition, error, 0.1))
+        for image, condition, error in (
+            ("a", "fog@5", 1.0), ("b", "fog@5", 0.9), ("a", "snow@5", 0.85), ("c", "snow@3", 0.8),
+            ("d", "fog@1", 0.1),
+        )
+    ]  # fmt: skip
+    assert [(loss.image, loss.condition) for _, loss in telling(losses)] == [
+        ("a", "fog@5"),
+        ("c", "snow@3"),
+        ("b", "fog@5"),
+    ]
+    real = worst_first([scores])
+    assert {loss.image for _, loss in telling(real)} == {loss.image for _, loss in each_image_once(real)}
+
+
+def test_lost_and_new_objects_are_told_apart() -> None:
+    def at(x: float, name: str = "car") -> dict[str, object]:
+        return {"box": [x, 0, x + 10, 10], "name": name}
+
+    told = _told([at(0), at(20), at(40)], [at(1), at(21)], [at(0), at(80), at(20, "bus"), at(1)])
+    assert [thing["fate"] for thing in told["objects"]] == ["kept", "lost", "missed"]
+    assert told["new"] == [at(80), at(20, "bus")]
+    assert told["counts"] == "2 of 3 objects found clean, 1 corrupted: 1 lost, 2 new."
+    assert _told([], [], [])["counts"] == ""
+    assert under("zoom_blur@3") == "zoom blur, severity 3"
+
+
+def test_the_error_of_an_image_is_by_the_measure_of_the_page(runs: dict[str, Path]) -> None:
+    for name, measure in (("boxes", "AP"), ("masks", "mask AP"), ("maps", "mIoU")):
+        scores = run_scores(Run(runs[name]))
+        assert image_measure(scores) == measure == scores.headline
+    assert image_measure(replace(scores, metric="E")) == "E"
+
+
+def test_few_images_are_said_without_names_where_all_runs_have_few(runs: dict[str, Path]) -> None:
+    both = [run_scores(Run(runs[name])) for name in ("boxes", "masks")]
+    assert "Fewer than 100 images: a difference of a few points may be chance." in make_view(both).notices
+    mixed = make_view([both[0], replace(both[1], images=500)]).notices
+    assert any(notice.startswith("Fewer than 100 images (") for notice in mixed)
+
+
+def test_show_names_the_severities_that_were_run() -> None:
+    cells = {"clean": 0.4, "fog@1": 0.3, "fog@3": 0.2, "fog@5": 0.1, "snow@3": 0.3}
+    scores = replace(toy_scores(), cells={"AP": cells}, conditions=tuple(cells))
+    table = _table(scores, "AP")
+    assert [str(column.header) for column in table.columns[:-1]] == ["corruption", "1", "3", "5", "mean"]
+    assert [str(cell) for cell in table.columns[1].cells] == ["30.0", "–"]
