@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from time import monotonic
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TextColumn, TimeRemainingColumn
@@ -88,15 +88,7 @@ class Progress:
         self.stop()
 
 
-class _Display(Protocol):
-    def start(self, progress: Progress) -> None: ...
-    def begin(self, progress: Progress, detail: str) -> None: ...
-    def advance(self, progress: Progress, count: int, part: str | None) -> None: ...
-    def say(self, line: str) -> None: ...
-    def stop(self, progress: Progress) -> None: ...
-
-
-def _display_on(console: Console) -> _Display:
+def _display_on(console: Console) -> _Lines | _Terminal:
     if console.is_jupyter:
         return _Notebook(console)
     return _Terminal(console) if console.is_terminal else _Lines(console)

@@ -47,13 +47,10 @@ def _load(path: Path, modified: int) -> None:
         what = f"{type(error).__name__}: {error}"
         raise InvalidOption(f"The plugin {path} failed in line {line}: {what}") from error
     declares = any("declares" in getattr(value, "__dict__", {}) for value in vars(module).values())
-    if not registered().keys() - before and not _corruptions_of(name) and not declares:
+    again = any(found.recipe.__module__ == name for found in registered().values())
+    if not registered().keys() - before and not again and not declares:
         fix = "decorate a function with @corruption(…) or @metric(…)"
         raise InvalidOption(f"The plugin {path} declares neither a corruption nor a metric; {fix}.")
-
-
-def _corruptions_of(module: str) -> list[str]:
-    return [name for name, found in registered().items() if found.recipe.__module__ == module]
 
 
 def is_plugin(corruption: Corruption) -> bool:

@@ -118,11 +118,6 @@ def on_device() -> Iterator[None]:
         _CHOSEN.reset(token)
 
 
-def _found(chosen: str, name: str) -> Callable[..., Any]:
-    function: Callable[..., Any] = getattr(import_module(f"{__name__}.{chosen}.{_HOMES[name]}"), name)
-    return function
-
-
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -131,7 +126,7 @@ def __getattr__(name: str) -> Any:
     def primitive(*args: Any, **options: Any) -> Any:
         chosen = _CHOSEN.get()
         if chosen not in found:
-            found[chosen] = _found(chosen, name)
+            found[chosen] = getattr(import_module(f"{__name__}.{chosen}.{_HOMES[name]}"), name)
         return found[chosen](*args, **options)
 
     primitive.__name__ = primitive.__qualname__ = name

@@ -84,19 +84,16 @@ def plan(
     root = source.parent if source.is_file() else source
     images = find_images(source)
     taken = Counter(image.relative_to(root).with_suffix("") for image in images)
+    folders = [(str(c), f"{condition_folder(c)}/" if len(conditions) > 1 else "") for c in conditions]
     jobs = []
     for image in images:
         own = image.relative_to(root)
         unique = taken[own.with_suffix("")] == 1
         # a.jpg and a.png would both become a.png; such names keep their extension
         target = own.with_suffix(suffix) if unique else own.with_name(own.name + suffix)
-        outputs = tuple((str(c), _below(c, target, len(conditions))) for c in conditions)
+        outputs = tuple((c, f"{folder}{target.as_posix()}") for c, folder in folders)
         jobs.append(Job(image, own.as_posix(), outputs, destination, seed))
     return jobs
-
-
-def _below(condition: Condition, target: Path, count: int) -> str:
-    return target.as_posix() if count == 1 else f"{condition_folder(condition)}/{target.as_posix()}"
 
 
 def claim(destination: Path, *, overwrite: bool) -> None:

@@ -101,7 +101,14 @@ def measure(
 
 def average(conditions: Sequence[Condition], measured: Sequence[Sequence[Quality]]) -> list[Row]:
     """A row per condition; `measured` has a list for each image, with an entry for each condition."""
-    return [_row(condition, [image[i] for image in measured]) for i, condition in enumerate(conditions)]
+    rows = []
+    for i, condition in enumerate(conditions):
+        values = [image[i] for image in measured]
+        means = (
+            tuple(map(finite_mean, zip(*values, strict=True))) if values else (None,) * len(Quality._fields)
+        )
+        rows.append(Row(str(condition), len(values), sum(value.rmse == 0 for value in values), means))
+    return rows
 
 
 def over_severities(rows: Sequence[Row]) -> list[Row]:
@@ -124,11 +131,6 @@ def over_severities(rows: Sequence[Row]) -> list[Row]:
         for name, levels in series.items()
         if len(levels) > 1
     ]
-
-
-def _row(condition: Condition, values: Sequence[Quality]) -> Row:
-    means = tuple(map(finite_mean, zip(*values, strict=True))) if values else (None,) * len(Quality._fields)
-    return Row(str(condition), len(values), sum(value.rmse == 0 for value in values), means)
 
 
 def finite_mean(values: Iterable[float]) -> float | None:

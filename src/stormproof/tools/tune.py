@@ -128,7 +128,9 @@ def tune_input(
         raise InvalidOption(f"{network.name} cannot be scored as it is on {data.name}; run it to see why.")
     base = found[AS_GUESSED]
     trials = [
-        Trial(words, inputs[words], scores, None if scores is base else _gain(scores, base))
+        Trial(
+            words, inputs[words], scores, None if scores is base else (scores - base)[base.headline]["clean"]
+        )
         for words, scores in found.items()
     ]
     trials.sort(key=lambda trial: -trial.score)
@@ -150,10 +152,6 @@ def _scored(network: Network, card: InputCard, data: OpenedDataset, out: Path, i
         return done.score(interval=True)
     except StormproofError:
         return None
-
-
-def _gain(scores: Scores, base: Scores) -> Difference:
-    return (scores - base)[base.headline]["clean"]
 
 
 def _range(interval: Interval) -> str:

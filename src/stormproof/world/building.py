@@ -25,7 +25,7 @@ from stormproof.world.materials import (
     Colour,
     varied,
 )
-from stormproof.world.mesh import Corners, Mesh, Point, box, join, paint, painted_box, quads, wrapped
+from stormproof.world.mesh import Mesh, Point, box, join, paint, painted_box, quads, wrapped
 from stormproof.world.plan import District
 from stormproof.world.stage import Placement
 from stormproof.world.street import KERB, Street, turned
@@ -33,15 +33,11 @@ from stormproof.world.street import KERB, Street, turned
 WALL, TRIM, SHOP, ROOF, PANE = range(5)
 
 
-def _walls() -> Corners:
-    return box((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))[:8]
-
-
 @lru_cache(maxsize=1)
 def block() -> Mesh:
     """Walls and a flat roof."""
-    walls = _walls()
-    roof = box((0, 0, 0), (1, 1, 1))[8:10]
+    faces = box((0, 0, 0), (1, 1, 1))
+    walls, roof = faces[:8], faces[8:10]
     return join(paint(walls, FACADE, WALL, texture=wrapped(walls)), paint(roof, MATTE, ROOF))
 
 

@@ -74,7 +74,8 @@ VERSION = 1  # raised whenever a change to the renderer changes an image
 MIN_SIDE, MAX_SIDE = 32, 4096  # pixels
 FEW = 12  # objects with fewer visible pixels are marked `ignore`
 BASELINE = 0.54  # metres between the two cameras, as in KITTI
-PANOPTIC_BASE = 1000  # panoptic id = (semantic class + 1) × 1000 + the object's number, which is 0 for stuff
+# Panoptic id = (semantic class + 1) × 1000 + the object's number (0 for stuff), or 0 without a class.
+PANOPTIC_BASE = 1000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,20 +159,15 @@ def _encode(instance: npt.NDArray[np.int32], number: int, x1: int, y1: int, x2: 
     return RLE((height, width), runs.astype(np.uint32))
 
 
-def _panoptic(semantic: npt.NDArray[np.uint8], instance: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """(Semantic class + 1) × 1000 + object number; 0 where there is no class."""
-    ids = (semantic.astype(np.int32) + 1) * PANOPTIC_BASE + instance
-    return np.where(semantic == VOID, 0, ids).astype(np.int32)
-
-
 def _truth(scene: Scene, view: View) -> tuple[Truth, npt.NDArray[np.int32], npt.NDArray[np.int64]]:
     labels = np.array([p.label for p in scene.stage.placements if p.label >= 0], np.int64)
     instances, numbers = _instances(view, labels)
     renumber = np.zeros(len(view.framed), np.int32)
     renumber[numbers] = np.arange(1, len(numbers) + 1)
     instance = renumber[view.instance]
-    truth = Truth(instances, SemanticMap(view.semantic, VOID), _panoptic(view.semantic, instance))
-    return truth, instance, numbers
+    ids = (view.semantic.astype(np.int32) + 1) * PANOPTIC_BASE + instance
+    panoptic = np.where(view.semantic == VOID, 0, ids).astype(np.int32)
+    return Truth(instances, SemanticMap(view.semantic, VOID), panoptic), instance, numbers
 
 
 def render(

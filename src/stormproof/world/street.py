@@ -108,11 +108,6 @@ def _breaks(street: Street) -> list[float]:
     return sorted(set(cuts))
 
 
-def _grid(street: Street, cuts: list[float], lanes: list[float]) -> Corners:
-    """World positions of every cut × lane, at road level."""
-    return np.array([[street.point(s, t) for t in lanes] for s in cuts])
-
-
 def _faces(grid: Corners, s: Corners, t: Corners, pick: Corners) -> tuple[Corners, Corners]:
     """Triangles of the picked cells, and their texture (s, t, 0)."""
     rows, columns = np.nonzero(pick)
@@ -150,7 +145,7 @@ def ground(
             m.half + right.verge, m.half + right.verge + right.pavement, EDGE,
         }
     )  # fmt: skip
-    low = _grid(street, cuts, lanes)
+    low = np.array([[street.point(s, t) for t in lanes] for s in cuts])  # at road level
     high = low + np.array([0.0, 0.0, KERB])
     s, t = np.array(cuts), np.array(lanes)
     mid_s, mid_t = (s[1:] + s[:-1]) / 2, (t[1:] + t[:-1]) / 2

@@ -238,19 +238,11 @@ def _where(chosen: Any, yes: Any, no: Any) -> Batch:
     return Batch(torch.where(bools, a, b))
 
 
-def _concatenate(parts: Sequence[Batch], axis: int = 0) -> Batch:
-    return Batch(torch.cat([part.data for part in parts], axis + 1))
-
-
-def _repeat(values: Batch, times: int, axis: int) -> Batch:
-    return Batch(values.data.repeat_interleave(times, axis + 1))
-
-
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "clip": _clip,
     "where": _where,
-    "concatenate": _concatenate,
-    "repeat": _repeat,
+    "concatenate": lambda parts, axis=0: Batch(torch.cat([part.data for part in parts], axis + 1)),
+    "repeat": lambda values, times, axis: Batch(values.data.repeat_interleave(times, axis + 1)),
     "zeros_like": lambda values: Batch(torch.zeros_like(values.data)),
 }
 
