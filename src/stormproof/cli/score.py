@@ -136,11 +136,11 @@ def score(
     if by is not None:
         for folder in runs_in(runs).values():
             run = Run(folder, data=data)
-            found = _by(
+            sliced = _by(
                 run, by, measure=measure, classes=classes, clean=clean, replicates=replicates,
                 min_score=min_score,
             )  # fmt: skip
-            _print_slices(found, as_json=as_json, as_csv=as_csv)
+            _print_slices(sliced, as_json=as_json, as_csv=as_csv)
         return
     trackers = [open_tracker(name) for name in track or []]
     found, every, failed = runs_in(runs), {}, False

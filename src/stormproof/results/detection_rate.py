@@ -190,7 +190,7 @@ def make_bins(scale: Scale, values: Floats, image: Ints, counting: Bools) -> tup
             "Nobody knows this attribute of these objects; distance needs depth (depth=FOLDER beside the "
             "dataset), KITTI's labels or the built-in street."
         )
-    found = []
+    found: list[Bin] = []
     for low, high in pairwise(_bounds(scale, values[known])):
         inside = known & (values >= low) & (values < high)
         name = scale.names[len(found)] if scale.names else _name(low, high, scale.unit)
