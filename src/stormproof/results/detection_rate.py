@@ -99,7 +99,7 @@ class DetectionRates:
             for k, each in enumerate(self.bins)
             if math.isfinite(table[0, k])
         }
-        sure = Seen(1.0, np.ones(len(table)))
+        sure = Seen(1.0, draws(np.ones(len(table))))
         return breaking_point(sure, seen, rate, tolerance=math.inf)
 
     def _of(self, condition: str) -> Floats:
