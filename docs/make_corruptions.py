@@ -32,6 +32,7 @@ PAGES = (
     "contextual",
     "foggy-cityscapes",
     "3dcc",
+    "street-physics",
     "imagenet-c-bar",
     "camera",
     "camera-variants",
@@ -48,6 +49,10 @@ OTHERS = {
     "Data. IJCV, 2018.",
     "kar2022": "O. F. Kar, T. Yeo, A. Atanov, A. Zamir: 3D Common Corruptions and Data Augmentation. CVPR, "
     "2022.",
+    "marshall1948": "J. S. Marshall, W. McK. Palmer: The Distribution of Raindrops with Size. Journal of "
+    "Meteorology, 1948.",
+    "unece112": "UN Regulation No. 112: Headlamps Emitting an Asymmetrical Passing Beam.",
+    "cie146": "CIE 146: CIE Equations for Disability Glare. 2002.",
     "mintun2021": "E. Mintun, A. Kirillov, S. Xie: On Interaction Between Augmentations and Corruptions in "
     "Natural Corruption Robustness. NeurIPS, 2021.",
 }  # papers of which Stormproof holds no numbers

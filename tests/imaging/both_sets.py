@@ -14,7 +14,7 @@ from stormproof.corruptions.registry import every_severity
 
 SUITES_HELD = (
     "imagenet-c", "holdout", "optics", "camera", "camera-variants", "mutators", "contextual",
-    "foggy-cityscapes", "3dcc", "imagenet-c-bar",
+    "foggy-cityscapes", "3dcc", "street-physics", "imagenet-c-bar",
 )  # fmt: skip
 _OF_SUITES = {name for suite in SUITES.values() for name in suite.corruptions}
 _OF_NO_SUITE = [n for n, one in registered().items() if n not in _OF_SUITES and not is_plugin(one)]

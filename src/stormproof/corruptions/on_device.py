@@ -60,8 +60,8 @@ def corrupt_batch(
         return images.clone()
     if images.is_floating_point():
         pixels = (images * 255).round().to(torch.uint8)
-        scene: dict[str, Any] = {"depth": depth, "cameras": cameras, "sizes": sizes}
-        made = corrupt_batch(pixels, condition, ids=ids, seed=seed, **scene)
+        rest: dict[str, Any] = {"depth": depth, "cameras": cameras, "sizes": sizes}
+        made = corrupt_batch(pixels, condition, ids=ids, seed=seed, **rest)
         return made.to(images.dtype) / 255
     found = find(condition.corruption)
     if "depth" in found.needs and depth is None:

@@ -103,6 +103,12 @@ SUITES: dict[str, Suite] = {
             tuple(name for names in KAR.values() for name in names),
             "kar2022",
         ),
+        _suite(
+            "street-physics",
+            "Rain in mm/h, night and low sun in lux, which need depth",
+            ("rain", "night", "sun_glare"),
+            "marshall1948",
+        ),
         Suite("contextual", "Haze and defocus, which need depth", CONTEXTUAL, "pezzementi2018"),
     )
 }

@@ -9,6 +9,7 @@ from typing import Any
 
 from stormproof.core.condition import Condition
 from stormproof.corruptions.recipes.mutators import KOSCHMIEDER, METEOROLOGICAL
+from stormproof.corruptions.recipes.physical import rain_extinction
 from stormproof.corruptions.registry import find
 
 
@@ -81,6 +82,12 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "bad_pixel_damage": (("bad pixels", lambda v: 100 * v["share"], "%"),),
     "haze": _SIGHT,
     "ray_fog": _SIGHT,
+    "rain": (
+        ("rain", _of("rate"), "mm/h"),
+        ("meteorological optical range", lambda v: METEOROLOGICAL / rain_extinction(v["rate"]), "m"),
+    ),
+    "night": (("light in the street", _of("lux"), "lux"),),
+    "sun_glare": (("light of the sun", _of("lux"), "lux"),),
     "defocus": (
         ("blur σ of the far background", lambda v: v["kappa"] / v["focus"], "px"),
         ("focus", _of("focus"), "m"),

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         add_noise,
         black_and_white_pixels,
         dissolve,
+        expose,
         noise_by_table,
         noise_within,
         salt_and_pepper,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
         board,
         caustic_lens,
         coloured_noise,
+        falling,
         plane_wave,
         rings,
         spectrum_shape,
@@ -91,12 +93,12 @@ MODULES = {
     "local_blur": ("blur_patches", "scatter_gaussian", "spread_kernels"),
     "mosaic": ("demosaic", "mosaic"),
     "noise": (
-        "add_noise", "black_and_white_pixels", "dissolve", "noise_by_table", "noise_within",
+        "add_noise", "black_and_white_pixels", "dissolve", "expose", "noise_by_table", "noise_within",
         "salt_and_pepper",
     ),
     "patterns": (
-        "board", "caustic_lens", "coloured_noise", "plane_wave", "rings", "spectrum_shape", "stars", "swirl",
-        "turbulence",
+        "board", "caustic_lens", "coloured_noise", "falling", "plane_wave", "rings", "spectrum_shape",
+        "stars", "swirl", "turbulence",
     ),
     "warps": (
         "displace", "enlarge", "enlarged_part", "move", "radial_field", "scatter", "sources",

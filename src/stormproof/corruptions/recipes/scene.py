@@ -7,6 +7,7 @@ with it. Depth counts from 0 to 1 at `reach` metres: the authors' rooms are 8 m 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import cos, pi, sin, sqrt
 
 import numpy as np
@@ -25,6 +26,7 @@ from stormproof.corruptions.registry import constant, corruption, ladder
 VIEW = constant(50.0, low=1, high=170, unit="degrees across, where no focal length is known")
 
 
+@lru_cache(maxsize=4)
 def ray_lengths(size: tuple[int, int], camera: Camera) -> imaging.Field:
     """The length of each pixel's ray up to a depth of 1 m: distance along the ray is depth times this."""
     y, x = (np.arange(side, dtype=np.float64) for side in size)
@@ -180,6 +182,7 @@ def z_motion_blur(image: Image, *, depth: imaging.Field, camera: Camera, advance
 @corruption(
     family="light",
     cite="kar2022",
+    version=2,
     needs=("depth", "camera"),
     divisor=ladder(2.4, 1.4, 0.9, 0.6, 0.4, low=0.01, high=100, unit="×"),
     view=VIEW,

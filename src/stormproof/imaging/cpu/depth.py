@@ -64,9 +64,17 @@ def airlight(image: Image, *, window: int, share: float) -> npt.NDArray[np.float
 
 
 @kernel
+def _gentler(before: Any, after: Any, steps: Any) -> Any:
+    """The slope on the side that changes less: across the edge of an object there is no surface."""
+    gentle = before if abs(before) < abs(after) else after
+    gentle = before + after if steps < 2 else gentle  # at the frame one of the two is 0
+    return gentle if abs(gentle) < np.float32(np.inf) else np.float32(0)
+
+
+@kernel
 def _facing(depth: Any, fx: Any, fy: Any, cx: Any, cy: Any, out: Any) -> None:
     height, width = depth.shape
-    one, half, far = np.float32(1), np.float32(0.5), np.float32(np.inf)
+    one, far = np.float32(1), np.float32(np.inf)
     for y in range(height):
         above, below = max(y - 1, 0), min(y + 1, height - 1)
         v = np.float32(y) - cy
@@ -75,11 +83,10 @@ def _facing(depth: Any, fx: Any, fy: Any, cx: Any, cy: Any, out: Any) -> None:
             left, right = max(x - 1, 0), min(x + 1, width - 1)
             z = depth[y, x]
             a, b, c, d = depth[y, left], depth[y, right], depth[above, x], depth[below, x]
-            if not (z < far and a < far and b < far and c < far and d < far):
+            if not z < far:
                 out[y, x] = 0
                 continue
-            zx = (b - a) * (half if right - left == 2 else one)
-            zy = (d - c) * (half if below - above == 2 else one)
+            zx, zy = _gentler(z - a, b - z, right - left), _gentler(z - c, d - z, below - above)
             u = np.float32(x) - cx
             across = u / fx
             p, q, r = fx * zx, fy * zy, z + u * zx + v * zy
@@ -88,7 +95,10 @@ def _facing(depth: Any, fx: Any, fy: Any, cx: Any, cy: Any, out: Any) -> None:
 
 
 def facing(depth: Field, camera: Camera) -> Field:
-    """The cosine between each surface's normal, from differences of depth, and the ray of sight; sky is 0."""
+    """The cosine between each surface's normal and the ray of sight; the sky's is 0.
+
+    Normals follow from the smaller of the differences of depth on either side.
+    """
     out = np.empty(depth.shape, np.float32)
     numbers = np.array([camera.fx, camera.fy, camera.cx, camera.cy], np.float32)
     fx, fy, cx, cy = numbers

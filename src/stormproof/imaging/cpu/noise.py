@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Image
+from stormproof.imaging.plans import Field
 
 Bits = npt.NDArray[np.uint16]
 
@@ -127,4 +128,52 @@ def noise_within(
         back,
         out.reshape(-1, channels),
     )
+    return out
+
+
+@kernel
+def _expose(
+    values: Any,
+    gain: Any,
+    veil: Any,
+    light: Any,
+    full: Any,
+    read: Any,
+    normal: Any,
+    bits: Any,
+    back: Any,
+    out: Any,
+) -> None:
+    last = np.float32(back.shape[0] - 1)
+    gain_step, veil_step = min(gain.shape[0] - 1, 1), min(veil.shape[0] - 1, 1)  # 0 for one number
+    for i in range(values.shape[0]):
+        electrons = (light[values[i]] * gain[i * gain_step] + veil[i * veil_step]) * full
+        seen = electrons + np.sqrt(electrons + read) * normal[bits[i]]
+        place = min(max(seen / full, np.float32(0)), np.float32(1)) * last
+        out[i] = back[np.int32(place + np.float32(0.5))]
+
+
+def expose(
+    image: Image,
+    gain: Field,
+    veil: Field,
+    *,
+    light: Field,
+    electrons: float,
+    read: float,
+    normal: Field,
+    bits: Bits,
+    back: npt.NDArray[np.uint8],
+) -> Image:
+    """Take the picture again under other light, with the noise of a sensor.
+
+    A value v has the linear light[v]·gain + veil, both of the image's shape or 1×1×1. A pixel that is
+    just white collects `electrons`; to the square root of their number comes `read` electrons of noise.
+    `normal` holds 65,536 quantiles of the normal distribution, `back` the grey levels of linear light from
+    0 to 1.
+    """
+    out = np.empty_like(image, order="C")
+    flat = (np.ravel(field) for field in (gain, veil))
+    full, spread = np.float32(electrons), np.float32(read * read)
+    _expose(np.ravel(image), *flat, light, full, spread, normal, np.ravel(bits), back, out.reshape(-1))
     return out

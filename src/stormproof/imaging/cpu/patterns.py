@@ -302,3 +302,37 @@ def board(size: tuple[int, int], cell: float, angle: float, chosen: npt.NDArray[
     side = len(chosen)
     black = (i + j) % 2 == 0
     return np.asarray(black & chosen[i % side, j % side], np.float32)
+
+
+@kernel
+def _fall(paths: Any, depth: Any, out: Any) -> None:
+    height, width = depth.shape
+    for k in range(paths.shape[0]):
+        y0, x0, y1, x1 = paths[k, 0], paths[k, 1], paths[k, 2], paths[k, 3]
+        wide, opacity, distance = paths[k, 4], paths[k, 5], paths[k, 6]
+        upright = abs(y1 - y0) >= abs(x1 - x0)
+        a0, b0, a1, b1 = (y0, x0, y1, x1) if upright else (x0, y0, x1, y1)
+        if a1 < a0:
+            a0, b0, a1, b1 = a1, b1, a0, b0
+        long, broad = (height, width) if upright else (width, height)
+        slope = (b1 - b0) / max(a1 - a0, 1e-9)
+        for a in range(max(int(np.ceil(a0 - 0.5)), 0), min(int(np.floor(a1 + 0.5)), long - 1) + 1):
+            along = min(a + 0.5, a1) - max(a - 0.5, a0)  # of this pixel's length, the share that is covered
+            middle = b0 + slope * (a - a0)
+            low, high = middle - wide / 2, middle + wide / 2
+            for b in range(max(int(np.floor(low + 0.5)), 0), min(int(np.ceil(high - 0.5)), broad - 1) + 1):
+                across = min(b + 0.5, high) - max(b - 0.5, low)
+                y, x = (a, b) if upright else (b, a)
+                if across > 0 and along > 0 and depth[y, x] > distance:
+                    out[y, x] += (np.float32(1) - out[y, x]) * np.float32(opacity * across * min(along, 1.0))
+
+
+def falling(paths: Doubles, depth: Field) -> Field:
+    """The opacity of drops that fall across an image, hidden by what is nearer than they are.
+
+    A row of `paths` is (y, x) where a drop is when the exposure begins and where it ends, its width in
+    pixels, its opacity and its depth in metres.
+    """
+    out = np.zeros(depth.shape, np.float32)
+    _fall(paths, np.ascontiguousarray(depth), out)
+    return out

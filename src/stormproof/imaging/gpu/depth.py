@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from stormproof.core.sample import Camera
 from stormproof.imaging.gpu.batch import Batch
@@ -48,20 +49,29 @@ def airlight(image: Batch, *, window: int, share: float) -> Batch:
     return Batch(torch.stack(colours).to(torch.float64))
 
 
+def _gentler(before: Tensor, after: Tensor, steps: Tensor) -> Tensor:
+    """The slope on the side that changes less: across the edge of an object there is no surface."""
+    inner = torch.where(before.abs() < after.abs(), before, after)
+    gentle = torch.where(steps < 2, before + after, inner)
+    return torch.where(gentle.isfinite(), gentle, torch.zeros_like(gentle))
+
+
 def facing(depth: Batch, camera: Camera) -> Batch:
-    """The cosine between each surface's normal, from differences of depth, and the ray of sight; sky is 0."""
+    """The cosine between each surface's normal and the ray of sight; the sky's is 0.
+
+    Normals follow from the smaller of the differences of depth on either side.
+    """
     z = depth.data
     fx, fy, cx, cy = (float(np.float32(n)) for n in (camera.fx, camera.fy, camera.cx, camera.cy))
     height, width = depth.shape
     rows, columns = (torch.arange(side, device=z.device) for side in (height, width))
     above, below = (rows - 1).clamp(min=0), (rows + 1).clamp(max=height - 1)
     left, right = (columns - 1).clamp(min=0), (columns + 1).clamp(max=width - 1)
-    sides = z[:, :, left], z[:, :, right], z[:, above], z[:, below]
-    finite = torch.isfinite(torch.stack((z, *sides))).all(0)
-    a, b, c, d = (torch.where(finite, side, torch.zeros_like(side)) for side in sides)
+    a, b, c, d = z[:, :, left], z[:, :, right], z[:, above], z[:, below]
+    finite = torch.isfinite(z)
     z = torch.where(finite, z, torch.ones_like(z))
-    zx = (b - a) * torch.where(right - left == 2, 0.5, 1.0)
-    zy = (d - c) * torch.where(below - above == 2, 0.5, 1.0)[:, None]
+    zx = _gentler(z - a, b - z, right - left)
+    zy = _gentler(z - c, d - z, (below - above)[:, None])
     u, v = columns.to(torch.float32) - cx, (rows.to(torch.float32) - cy)[:, None]
     down, across = divided(v, fy), divided(u, fx)
     p, q, r = zx * fx, zy * fy, (z + u * zx) + v * zy

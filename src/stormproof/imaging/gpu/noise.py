@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from stormproof.imaging.gpu import triton_kernels
-from stormproof.imaging.gpu.batch import Batch
+from stormproof.imaging.gpu.batch import Batch, as_batch
 from stormproof.imaging.gpu.draws import Bits
-from stormproof.imaging.gpu.tensors import resident, taken
+from stormproof.imaging.gpu.tensors import divided, resident, root, taken
 
 _ADD, _LOOK_UP, _REPLACE = 0, 1, 2
 
@@ -78,3 +78,30 @@ def noise_within(
     noise = taken(resident(steps), common.data)[..., None] + taken(resident(steps), own.data)
     place = taken(resident(forward), image.data.to(torch.int32)) + noise
     return Batch(taken(resident(back), place.clamp(0, len(back) - 1)))
+
+
+def expose(
+    image: Batch,
+    gain: Any,
+    veil: Any,
+    *,
+    light: npt.NDArray[np.float32],
+    electrons: float,
+    read: float,
+    normal: npt.NDArray[np.float32],
+    bits: Batch,
+    back: npt.NDArray[np.uint8],
+) -> Batch:
+    """Take the picture again under other light, with the noise of a sensor.
+
+    A value v has the linear light[v]·gain + veil, both of the image's shape or 1×1×1. A pixel that is
+    just white collects `electrons`; to the square root of their number comes `read` electrons of noise.
+    `normal` holds 65,536 quantiles of the normal distribution, `back` the grey levels of linear light from
+    0 to 1.
+    """
+    full, spread = float(np.float32(electrons)), float(np.float32(read * read))
+    lit = taken(resident(light), image.data.to(torch.int32)) * as_batch(gain).data
+    caught = (lit + as_batch(veil).data) * full
+    seen = caught + root(caught + spread) * taken(resident(normal), bits.data)
+    place = divided(seen, full).clamp(0, 1) * float(len(back) - 1)
+    return Batch(taken(resident(back), (place + 0.5).to(torch.int32)))

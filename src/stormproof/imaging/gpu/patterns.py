@@ -7,6 +7,7 @@ from stormproof.imaging.gpu.hosted import on_host
 board = on_host("patterns", "board")
 caustic_lens = on_host("patterns", "caustic_lens")
 coloured_noise = on_host("patterns", "coloured_noise")
+falling = on_host("patterns", "falling")
 plane_wave = on_host("patterns", "plane_wave")
 rings = on_host("patterns", "rings")
 spectrum_shape = on_host("patterns", "spectrum_shape")
