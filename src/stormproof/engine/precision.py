@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from stormproof.datasets.dataset import Dataset
 from stormproof.engine.config import RunConfig
 from stormproof.engine.plan import Plan, make_plan
 from stormproof.engine.run import Summary
@@ -17,10 +18,13 @@ _FEWEST, _SHARE = 15, 0.02
 Do = Callable[[Plan], Summary]
 
 
-def run_to_precision(config: RunConfig, do: Do) -> tuple[Summary, Estimate | None]:
+def run_to_precision(
+    config: RunConfig, do: Do, *, data: Dataset | None = None
+) -> tuple[Summary, Estimate | None]:
     """Run until the interval of mPC is within ± the precision, or the grid is full.
 
-    `do` executes a plan. There is no estimate if cells failed or the grid became full.
+    `do` executes a plan; `data` is the dataset, if no spec can open it again. There is no estimate if cells
+    failed or the grid became full.
     """
     out = Path(config.out)
     size = (read_record(out).quota if (out / RECORD).exists() else None) or 0
@@ -33,7 +37,7 @@ def run_to_precision(config: RunConfig, do: Do) -> tuple[Summary, Estimate | Non
         summary = do(plan)
         if summary.failed or size >= images:
             return summary, None
-        found = estimate_run(Run(plan.work.out))
+        found = estimate_run(Run(plan.work.out, data=data))
         if 100 * found.mpc.half_width <= config.precision:
             return summary, found
         size = next_share(found, config.precision / 100)
