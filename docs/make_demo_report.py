@@ -81,7 +81,8 @@ def main() -> None:
     table = printed()
     page = write_page()
     write_screenshot(page)
-    told = "It ends with a page, `demo/report.html` ([a copy](docs/demo/report.html), to save and open)."
+    copy = "[a copy](docs/demo/report.html), to save and open"
+    told = f"The picture above is the first screen of its page, `demo/report.html` ({copy})."
     write_part(ROOT / "README.md", "demo", f"```\n{table}\n```\n\n{told}")
 
 

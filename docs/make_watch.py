@@ -19,8 +19,8 @@ from stormproof.core.sample import Image, Sample
 
 HERE = Path(__file__).parent
 SIZE = "size=128x80"
-SCENES, VAL = 200, 100  # to train on, and to watch on
-EPOCHS, EVERY, BATCH = 40, 5, 8
+SCENES, VAL = 800, 100  # to train on, and to watch on
+EPOCHS, EVERY, BATCH = 25, 5, 8
 PRECISION = 2.0  # percentage points of mPC
 
 
