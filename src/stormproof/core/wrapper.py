@@ -47,7 +47,7 @@ class Wrapper(ABC):
 
     @property
     def attributes(self) -> Mapping[str, Mapping[str, str]]:
-        """What a dataset says of its images, by attribute and id: weather, city …"""
+        """Attributes of the images, such as weather or city, by name and image id."""
         return getattr(self._inner, "attributes", {})
 
     @property

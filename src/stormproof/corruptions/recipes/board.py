@@ -125,8 +125,8 @@ def transfer_harness_exception(image: Image, draw: Draw, *, share: float, wire: 
     It happens where a random share of the rows crosses a random share of the columns; each byte loses a bit
     of its own. As in the authors' script, bytes travel on a serial wire whose receiver takes the first 1 for
     the start, so that dark values also jump. wire="parallel" loses only the bit, and needs about twice the
-    share for the same harm. On a grey image the bytes are those of Y. The severities have the paper's VIF and
-    lie around the script's 0.2; shares of 0.03 to 0.14 (suite `camera-variants`) have its SSIM.
+    share for the same harm. On a grey image the bytes are those of Y. The severities match the paper's VIF
+    and lie around the script's 0.2; shares of 0.03 to 0.14 (suite `camera-variants`) match its SSIM.
     """
     rows, columns = (
         np.flatnonzero(_hit(draw, axis, (n,), share))

@@ -151,8 +151,8 @@ def cmos_sensor_damage(image: Image, draw: Draw, *, spots: int) -> Image:
     """Burnt spots on a CMOS sensor: saturated blobs whose row and column read black.
 
     `spots` is their number per 500 pixels of width, as for `ccd_sensor_damage`. The paper describes a black
-    line; the row and the column follow the authors' script. The severities have the paper's VIF and lie
-    around the script's 25 spots; 1 to 7 spots (suite `camera-variants`) have its SSIM.
+    line; the row and the column follow the authors' script. The severities match the paper's VIF and lie
+    around the script's 25 spots; 1 to 7 spots (suite `camera-variants`) match its SSIM.
     """
     out = image.copy()
     burnt = _spots(draw, spots, image.shape[:2])

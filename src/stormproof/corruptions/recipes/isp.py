@@ -233,8 +233,8 @@ def colour_space_damage(image: Image, draw: Draw, *, noise: float, blur: float) 
     """Neither colour noise removed nor edges sharpened: noisy chroma, soft luma.
 
     Normal noise of `noise` grey levels on Cr and Cb, a Gaussian of `blur` pixels on Y, as in the paper;
-    `colour_space_wraparound` is what its script does. A grey image has only luma. The severities have the
-    paper's VIF; noise of 8 to 52 with blur of 0.5 to 1.8 (suite `camera-variants`) has its SSIM.
+    `colour_space_wraparound` is what its script does. A grey image has only luma. The severities match the
+    paper's VIF; noise of 8 to 52 with blur of 0.5 to 1.8 (suite `camera-variants`) matches its SSIM.
     """
     yuv = imaging.to_yuv(image)
     luma = imaging.gaussian_blur(yuv[..., :1], blur)

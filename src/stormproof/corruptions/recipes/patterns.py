@@ -65,8 +65,8 @@ def blue_noise_sample(image: Image, draw: Draw, *, threshold: float) -> Image:
 def brownish_noise(image: Image, draw: Draw, *, intensity: float) -> Image:
     """Coloured clouds: noise of mostly low frequencies in each channel, of deviation `intensity`.
 
-    Amplitudes go with 1/(f² + 1), f in cycles per side of the image. A random shift of each channel comes
-    with it. There are no waves shorter than a 112th of the side.
+    Amplitudes are proportional to 1/(f² + 1), f in cycles per side of the image. Each channel is also
+    shifted at random. There are no waves shorter than a 112th of the side.
     """
     size, channels = _size(image), image.shape[2]
     step = max(_side(size) / _AUTHORS_SIDE, 1.0)
@@ -180,7 +180,7 @@ _SPARKLES = 5
 def sparkles(image: Image, draw: Draw, *, radius: float) -> Image:
     """Five glints of many rays, whose light falls with the square of the distance.
 
-    Rays have the length `radius`, give or take a quarter, and are not shorter than a pixel.
+    Rays have the length `radius`, with a deviation of a quarter, and are not shorter than a pixel.
     """
     size = _size(image)
 

@@ -136,7 +136,7 @@ def far_focus(image: Image, *, depth: imaging.Field, amount: float, reach: float
 def _closeness(depth: imaging.Field) -> imaging.Field:
     """f/d, where f is the depth of the nearest eighth of the pixels: 1 for them, 0 for the sky."""
     near = np.float32(min(_depth_at(depth, _OCTILE), 1e6))
-    closeness: imaging.Field = near / np.maximum(depth, near)
+    closeness: imaging.Field = np.divide(near, np.maximum(depth, near))
     return closeness
 
 

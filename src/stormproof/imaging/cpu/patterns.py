@@ -221,7 +221,7 @@ def spectrum_shape(size: tuple[int, int], step: float = 1) -> tuple[int, int, in
 def coloured_noise(
     size: tuple[int, int], numbers: Field, *, power: float, flat: float, step: float = 1
 ) -> Field:
-    """Noise of deviation 1 whose amplitude goes with (f² + flat)^(power/2), f in cycles per side.
+    """Noise of deviation 1 whose amplitude is proportional to (f² + flat)^(power/2), f in cycles per side.
 
     `numbers` are standard normal, of `spectrum_shape(size, step)`. The side is that of the square of equal
     area. The wave of frequency 0, a common shift, is part of the noise, but not of the deviation. With a
