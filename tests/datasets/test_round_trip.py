@@ -1,4 +1,4 @@
-"""Rendered street scenes, written in six formats and read back: everything a format can say must return."""
+"""Rendered street scenes, written in seven formats and read back: everything a format can say must return."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from stormproof.core.sample import Instances
 from stormproof.datasets import open_dataset
 from stormproof.datasets import voc as voc_reader
-from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.dataset import Dataset, thing_classes
 from stormproof.world.classes import OBJECTS, SEMANTIC
 from stormproof.world.formats import Order, export
 from stormproof.world.samples import Rendered, render
@@ -25,6 +25,7 @@ SPECS = {
     "yolo": "yolo:{root}/data.yaml",
     "kitti": "kitti:{root},split=val,depth=depth_2,calib=calib,right=image_3",
     "camvid": "camvid:{root}",
+    "panoptic": "panoptic:{root}/annotations/panoptic_val2017.json",
 }
 Written = Callable[[str], Dataset]
 
@@ -216,3 +217,31 @@ def test_camvid(written: Written, scenes: list[Rendered]) -> None:
         on_bicycles = np.isin(scene.instance, [k + 1 for k, rides in enumerate(riders(scene)) if rides])
         expected[on_bicycles] = dataset.semantic_classes.index("bicyclist")
         np.testing.assert_array_equal(dataset.truth(i).semantic.labels, expected)
+
+
+def test_panoptic_segments_return(scenes: list[Rendered], written: Written) -> None:
+    """Every thing, every class of stuff as one segment, and who is too small to count."""
+    dataset = written("panoptic")
+    assert dataset.semantic_classes == SEMANTIC
+    assert thing_classes(dataset) == ("person", "car", "truck", "bus", "bicycle")
+    for i, scene in enumerate(scenes):
+        before, after = scene.sample.truth, dataset.truth(i)
+        np.testing.assert_array_equal(after.semantic.labels, before.semantic.labels)
+        assert dataset.ids[i] == str(i)
+        things = np.isin(before.semantic.labels, [SEMANTIC.index(name) for name in thing_classes(dataset)])
+        np.testing.assert_array_equal(after.panoptic[things], before.panoptic[things])
+        for label in {*np.unique(before.semantic.labels[~things]).tolist()} - {255}:
+            assert len(np.unique(after.panoptic[before.semantic.labels == label])) == 1
+        small = {int(before.panoptic[m.to_mask()][0]) for m, few in
+                 zip(objects(scene).masks, objects(scene).ignore, strict=True) if few}  # fmt: skip
+        assert {*before.crowds} == small
+        assert {*after.crowds} == {number for number in small if number in after.panoptic[things]}
+
+
+def test_cityscapes_has_panoptic_truth(scenes: list[Rendered], written: Written) -> None:
+    dataset = written("cityscapes")
+    for i in range(len(scenes)):
+        truth = dataset.truth(i)
+        assert ((truth.panoptic == 0) == (truth.semantic.labels == 255)).all()
+        for number, mask in zip(truth.instances.ids, truth.instances.masks, strict=True):
+            assert (truth.panoptic[mask.to_mask()] == number).all()

@@ -192,7 +192,7 @@ def test_every_writer_says_what_it_lacks_and_drops(name: str, tmp_path: Path) ->
     nothing = writer.lacks(Destination(tmp_path))
     assert nothing == "" if name == "images" else "the dataset has no" in nothing
     both = Destination(tmp_path, classes=("car", "stop sign"), semantic_classes=("road",))
-    dropped = {"cityscapes": "objects of class stop sign", "camvid": "objects",
+    dropped = {"cityscapes": "objects of class stop sign", "camvid": "objects", "panoptic": "objects",
                "images": "objects and label maps"}  # fmt: skip
     assert writer.drops(both) == dropped.get(name, "label maps")
 

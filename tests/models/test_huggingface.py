@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from stormproof.core.errors import InvalidOption, ModelError
+from stormproof.core.sample import SEGMENTS
 from stormproof.models import open_model
+from stormproof.models.huggingface import _panoptic
 
 torch = pytest.importorskip("torch", reason="needs the extra 'hf'")
 T = pytest.importorskip("transformers", reason="needs the extra 'hf'")
@@ -133,6 +136,40 @@ def test_mask2former_as_instances_and_as_a_map(tmp_path: Path) -> None:
     assert semantic.semantic_classes == ("cat", "dog")
     assert semantic([IMAGE])[0].semantic.shape == (45, 60)
     assert semantic.fingerprint != model.fingerprint
+
+
+def test_mask2former_as_a_panoptic_map(tmp_path: Path) -> None:
+    folder = mask2former(tmp_path / "m2f")
+    model = open_model(f"hf:{folder},task=panoptic,score=0")
+    assert (model.classes, model.semantic_classes) == ((), ("cat", "dog"))
+    (found,) = model([IMAGE])
+    assert found.panoptic.shape == (45, 60)
+    assert model.fingerprint != open_model(f"hf:{folder},task=panoptic").fingerprint  # whose score is 0.5
+
+
+def test_segments_are_the_queries() -> None:
+    """A sure dog on the left, another above on the right, an unsure cat below it, and a query for nothing."""
+    masks = torch.full((1, 4, 12, 16), -20.0)
+    masks[0, 0, :, :8] = masks[0, 1, :6, 8:] = masks[0, 2, 6:, 8:] = 20.0
+    sure, nothing = [0.0, 9.0, 0.0], [0.0, 0.0, 9.0]
+    classes = torch.tensor([[sure, sure, [0.1, 0.0, 0.0], nothing]])
+    outputs = SimpleNamespace(class_queries_logits=classes, masks_queries_logits=masks)
+    processor = T.Mask2FormerImageProcessor(size=EDGES, ignore_index=255)
+    found = _panoptic(processor, outputs, (24, 32), 0.5).panoptic
+    numbers = [np.unique(part).tolist() for part in (found[:, :15], found[:11, 17:], found[13:, 17:])]
+    assert sorted(numbers[0] + numbers[1]) == [2 * SEGMENTS, 2 * SEGMENTS + 1]
+    assert SEGMENTS not in numbers[2]  # transformers leaves its pixels to the others
+    assert not _panoptic(processor, outputs, (24, 32), 0.9999).panoptic.any()
+
+
+def test_detr_with_masks_is_panoptic(tmp_path: Path) -> None:
+    config = T.DetrForObjectDetection.from_pretrained(detr(tmp_path / "boxes")).config
+    config.encoder_attention_heads = config.decoder_attention_heads = 8
+    folder = save(tmp_path / "masks", T.DetrForSegmentation(config), T.DetrImageProcessor(size=EDGES))
+    model = open_model(f"hf:{folder},score=0")
+    assert model.semantic_classes == ("N/A", "person", "car")
+    (found,) = model([IMAGE])
+    assert found.panoptic.shape == (45, 60)
 
 
 def test_segformer(tmp_path: Path) -> None:

@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 class ExportFormat(StrEnum):
     coco = "coco"
     png = "png"
+    panoptic = "panoptic"
 
 
 @app.command()
 def export(
     runs: Runs,
     file_format: Annotated[
-        ExportFormat, typer.Option("--format", help="COCO results, or label maps as PNG.")
+        ExportFormat, typer.Option("--format", help="COCO results, label maps as PNG, or COCO panoptic.")
     ] = ExportFormat.coco,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The folder to write to. Default: RUN/export-FORMAT.")
@@ -36,15 +37,15 @@ def export(
     ] = False,
     truth: Annotated[
         bool,
-        typer.Option("--truth", help="Write the truth of the images that were run, as COCO annotations."),
+        typer.Option("--truth", help="Write the truth of the images that were run: COCO, or COCO panoptic."),
     ] = False,
     plugin: Plugins = None,
 ) -> None:
     """Write a run's predictions, one file or folder per condition, for other tools.
 
     COCO results use the dataset's own image and category ids; classes that the dataset lacks are left out.
-    Label maps keep the model's own numbers, named in classes.txt. Both can be opened as a model:
-    results:FOLDER.
+    So do panoptic maps, a JSON file and a folder of PNGs. Label maps keep the model's own numbers, named in
+    classes.txt. All can be opened as a model: results:FOLDER.
 
     Examples:
 
@@ -66,7 +67,7 @@ def export(
     for name, run in found.items():
         place = (out / name if several else out) if out is not None else None
         if truth:
-            _export_truth(run, place or unlinked(run / "export-truth"), data)
+            _export_truth(run, file_format, place or unlinked(run / "export-truth"), data)
         else:
             own = place or unlinked(run / f"export-{file_format}")
             _export(run, file_format, own, data, partial)
@@ -76,7 +77,7 @@ def _export(run: Path, file_format: ExportFormat, place: Path, data: str | None,
     from stormproof.core.spec import Spec
     from stormproof.corruptions.plugins import declare
     from stormproof.results.run import IncompleteRun, Run, missing_words
-    from stormproof.results.store.export import CLASSES, export_coco, export_png
+    from stormproof.results.store.export import CLASSES, export_coco, export_panoptic, export_png
     from stormproof.results.store.integrity import check_parts
 
     opened = Run(run, data=data)
@@ -89,6 +90,8 @@ def _export(run: Path, file_format: ExportFormat, place: Path, data: str | None,
     options = {}
     if file_format is ExportFormat.coco:
         written = export_coco(opened, conditions, place, _category_ids(opened))
+    elif file_format is ExportFormat.panoptic:
+        written = export_panoptic(opened, conditions, place)
     else:
         classes = record.model.semantic_classes
         written = export_png(opened, conditions, place, classes)
@@ -115,13 +118,14 @@ def _category_ids(run: Run) -> list[int] | None:
     return [known[label] if label >= 0 else -1 for label in match.labels]
 
 
-def _export_truth(run: Path, place: Path, data: str | None) -> None:
+def _export_truth(run: Path, file_format: ExportFormat, place: Path, data: str | None) -> None:
     """Write the truth of the images that were run, again for each condition that moves it."""
     from stormproof.corruptions.plugins import declare
     from stormproof.results.run import Run
-    from stormproof.results.store.export import export_truth
+    from stormproof.results.store.export import export_panoptic_truth, export_truth
 
     opened = Run(run, data=data)
     declare(opened.record.declared)
-    for condition, path in export_truth(opened, place).items():
+    write = export_panoptic_truth if file_format is ExportFormat.panoptic else export_truth
+    for condition, path in write(opened, place).items():
         console.say(f"{path}: the truth of {counted(len(opened.readable), 'image')} under {condition}")

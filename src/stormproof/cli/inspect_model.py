@@ -13,7 +13,7 @@ import typer
 import yaml
 
 from stormproof.cli import console
-from stormproof.core.errors import InvalidOption, OutputError, StormproofError
+from stormproof.core.errors import InvalidOption, OutputError, StormproofError, counted
 from stormproof.core.files import write_text
 from stormproof.core.imagefile import write_image
 from stormproof.core.sample import Prediction, Sample
@@ -168,6 +168,11 @@ def _draw(samples: Sequence[Sample], predictions: Sequence[Prediction], classes:
 
 
 def _summary(prediction: Prediction) -> str:
+    if prediction.panoptic is not None:
+        segments = len({*np.unique(prediction.panoptic).tolist()} - {0})
+        return (
+            f"{counted(segments, 'segment')}, {(prediction.panoptic == 0).mean():.0%} of the pixels in none"
+        )
     if prediction.semantic is None:
         return f"{len(prediction)} detections"
     labels, pixels = np.unique(prediction.semantic, return_counts=True)

@@ -6,6 +6,8 @@ metres with infinity for the sky. Every class here is frozen and validates its v
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -182,11 +184,17 @@ class SemanticMap:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Truth:
-    """Everything a dataset knows about what an image shows."""
+    """Everything a dataset knows about what an image shows.
+
+    `panoptic` holds the id of each pixel's segment, 0 where there is none. The class of a segment is what the
+    semantic map says on its pixels. `crowds` are the ids of segments that neither count nor penalise: regions
+    of many objects, and objects too small to judge.
+    """
 
     instances: Instances | None = None
     semantic: SemanticMap | None = None
     panoptic: npt.NDArray[np.int32] | None = None
+    crowds: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,9 +266,39 @@ class Sample:
 _ALMOST_ONE = 1 + 1e-6  # the single-precision sigmoid of some runtimes slightly exceeds 1
 
 
+SEGMENTS = 1 << 16  # what a class is multiplied by in the number of a segment
+
+
+def panoptic_map(ids: npt.NDArray[Any], labels: Mapping[int, int]) -> npt.NDArray[np.int32]:
+    """The panoptic map of a prediction, from the segment id of each pixel and the class of each segment.
+
+    Each pixel holds (class + 1) × 65,536 + the number of its segment within the class. Ids that have no class
+    become 0: no segment.
+
+    >>> panoptic_map(np.array([[7, 7, 8, 0]]), {7: 2, 8: 2}).tolist()
+    [[196608, 196608, 196609, 0]]
+    """
+    values, places = np.unique(ids, return_inverse=True)
+    numbers = np.zeros(len(values), np.int32)
+    used: Counter[int] = Counter()
+    for k, value in enumerate(values.tolist()):
+        label = labels.get(value)
+        if label is None:
+            continue
+        if not 0 <= label < SEGMENTS // 2 - 1 or used[label] == SEGMENTS:
+            raise InvalidPrediction(
+                f"Segment {value} has class {label} and {used[label]} others of that class before it; "
+                f"classes are 0 to {SEGMENTS // 2 - 2}, with at most {SEGMENTS} segments each."
+            )
+        numbers[k] = (label + 1) * SEGMENTS + used[label]
+        used[label] += 1
+    return numbers[places].reshape(np.shape(ids))
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Prediction:
-    """A model's output for one image: boxes with scores, labels and optional masks; or a semantic map.
+    """A model's output for one image: boxes with scores, labels and optional masks; a semantic map; or a
+    panoptic map, as `panoptic_map` makes it. A model may give several of these.
 
     `sides` are widths and heights as a results file states them: corners can lose the last bit.
     `confidence` is the probability that a model gives to the class of a pixel. It is kept for every fourth
@@ -274,6 +312,7 @@ class Prediction:
     semantic: npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | None = None
     sides: Floats = None  # type: ignore[assignment]  # filled in below
     confidence: npt.NDArray[np.float32] | None = None
+    panoptic: npt.NDArray[np.int32] | None = None
 
     def __post_init__(self) -> None:
         boxes, error = _boxes(self.boxes, InvalidPrediction), InvalidPrediction
@@ -297,7 +336,9 @@ class Prediction:
     def __repr__(self) -> str:
         objects = f"{len(self)} objects{'' if self.masks is None else ' with masks'}"
         best = f", the best at {self.scores.max():.2f}" if len(self) else ""
-        return f"<prediction: {objects}{best}>" if self.semantic is None else "<prediction: a semantic map>"
+        maps = {"a panoptic map": self.panoptic, "a semantic map": self.semantic}
+        kind = next((words for words, held in maps.items() if held is not None), f"{objects}{best}")
+        return f"<prediction: {kind}>"
 
 
 STRIDE = 4  # rows and columns from one pixel whose confidence is kept to the next

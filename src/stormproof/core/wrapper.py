@@ -51,6 +51,11 @@ class Wrapper(ABC):
         return getattr(self._inner, "attributes", {})
 
     @property
+    def things(self) -> tuple[str, ...]:
+        """The semantic classes with countable objects, where `classes` does not say so."""
+        return getattr(self._inner, "things", ())
+
+    @property
     def depth_remark(self) -> str:
         """A caveat about a dataset's depth, for readers of haze and defocus scores; "" if there is none."""
         return getattr(self._inner, "depth_remark", "")

@@ -52,6 +52,7 @@ def _move_truth(truth: Truth, dy: Field, dx: Field, index: Index) -> Truth:
         instances=None if truth.instances is None else move_instances(truth.instances, dy, dx, index),
         semantic=semantic,
         panoptic=None if truth.panoptic is None else move_map(truth.panoptic, index, VOID),
+        crowds=truth.crowds,
     )
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stormproof.datasets.writing import Writer
 
 READERS = declared(__name__, Path(__file__).parent)
-WRITERS = ("coco", "yolo", "voc", "kitti", "cityscapes", "camvid", "images")
+WRITERS = ("coco", "yolo", "voc", "kitti", "cityscapes", "camvid", "panoptic", "images")
 _MEMBERS = (
     "name", "ids", "classes", "semantic_classes", "fingerprint", "truth", "size", "__len__", "__getitem__",
 )  # fmt: skip

@@ -150,7 +150,10 @@ class CityscapesLabels:
         if file.name.endswith(LABEL_IDS):
             return Truth(semantic=_semantic(read_label_map(file), file))
         numbers = draw_polygons(file) if file.suffix == ".json" else read_label_map(file)
-        return Truth(_instances(numbers, self.excuse_caravans), _semantic(numbers, file))
+        semantic = _semantic(numbers, file)
+        segments = np.where(semantic.labels == IGNORE, 0, numbers).astype(np.int32)
+        groups = tuple(label.id for label in LABELS if label.has_instances)  # a class without a count
+        return Truth(_instances(numbers, self.excuse_caravans), semantic, segments, groups)
 
 
 def _semantic(numbers: npt.NDArray[np.int32], file: Path) -> SemanticMap:

@@ -65,7 +65,8 @@ class FileDataset:
 
     `sources` are the annotation files; the fingerprint covers their bytes, the class names and the ids.
     `variant` names the options that change the truth read from the same files. `category_ids` are the
-    numbers of the classes in the format's own files, for writing results in that format.
+    numbers of the classes in the format's own files, for writing results in that format. `things` are the
+    semantic classes with countable objects, where `classes` does not say so.
     """
 
     name: str
@@ -77,6 +78,7 @@ class FileDataset:
     classes: tuple[str, ...] = ()
     semantic_classes: tuple[str, ...] = ()
     category_ids: tuple[int, ...] = ()
+    things: tuple[str, ...] = ()
     variant: str = ""
     rules: PixelRules = AS_STORED
     attributes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of images: name → id → value
@@ -127,6 +129,13 @@ class FileDataset:
         if self.rules != AS_STORED:
             identity.append(self.rules.identity())
         return fingerprint_of(json.dumps(identity).encode(), self.sources)
+
+
+def thing_classes(dataset: Dataset) -> tuple[str, ...]:
+    """The semantic classes that have countable objects: as the dataset states, else those that are classes of
+    its objects, too. All others are stuff, such as road and sky."""
+    stated = getattr(dataset, "things", ()) or dataset.classes
+    return tuple(name for name in dataset.semantic_classes if name in stated)
 
 
 def fingerprint_of(identity: bytes, sources: Iterable[Path]) -> str:
@@ -246,6 +255,8 @@ class SampleDataset:
                     total.update(mask.counts.tobytes())
             if semantic is not None:
                 total.update(bytes([semantic.ignore & 255]) + semantic.labels.tobytes())
+            if sample.truth.panoptic is not None:
+                total.update(sample.truth.panoptic.tobytes() + repr(sample.truth.crowds).encode())
             if sample.context.depth is not None:
                 total.update(sample.context.depth.tobytes())
         return total.hexdigest()

@@ -26,6 +26,7 @@ from stormproof.engine.guard import ModelTimeout, check_prediction, describe, is
 from stormproof.engine.pair import Pair, forget_pair, pair_for
 from stormproof.engine.work import Attempt, Failure, Times, Work
 from stormproof.metrics.map_calibration import confidence_sums
+from stormproof.metrics.panoptic import overlaps
 from stormproof.metrics.quality import Change, change
 from stormproof.metrics.semantic import Confusion
 from stormproof.models.classes import match_classes
@@ -238,7 +239,7 @@ def _row(
     work: Work, pair: Pair, index: int, name: str, condition: Condition, size: tuple[int, int],
     found: object, truth: Truth, content: str | None = None, change: Change | None = None,
 ) -> Row:  # fmt: skip
-    """A checked row, with a confusion matrix if the image has a true label map."""
+    """A checked row, with how its maps agree with the truth, if the image has true ones."""
     model, dataset = pair.model, pair.dataset
     classes = len(model.classes or dataset.classes)
     semantic_classes = len(model.semantic_classes or dataset.semantic_classes)
@@ -253,9 +254,12 @@ def _row(
         confidences = confidence_sums(
             truth.semantic, prediction.semantic, prediction.confidence, _map_labels(pair)
         )
+    overlap = None
+    if prediction.panoptic is not None and truth.panoptic is not None and truth.semantic is not None:
+        overlap = overlaps(truth, prediction.panoptic, name=name)
     return Row.of(
         index, name, condition, work.recipe(condition), size, prediction, confusion, content, change,
-        confidences,
+        confidences, overlap,
     )  # fmt: skip
 
 

@@ -12,9 +12,10 @@ from types import FrameType
 from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from stormproof.core.errors import InvalidPrediction
-from stormproof.core.sample import Image, Prediction
+from stormproof.core.sample import SEGMENTS, Image, Prediction
 from stormproof.models.model import Model
 
 _Result = TypeVar("_Result")
@@ -107,7 +108,20 @@ def check_prediction(found: object, size: tuple[int, int], classes: int, semanti
         top = int(found.semantic.max())
         if semantic_classes and top >= semantic_classes:
             raise InvalidPrediction(f"the label map holds {top}, but there are {semantic_classes} classes")
+    if found.panoptic is not None:
+        _check_panoptic(found.panoptic, size, semantic_classes)
     return found
+
+
+def _check_panoptic(found: npt.NDArray[np.int32], size: tuple[int, int], classes: int) -> None:
+    if found.dtype != np.int32 or found.shape != size:
+        raise InvalidPrediction(f"the panoptic map is {found.dtype} {found.shape}, not int32 {size}")
+    bad = (found != 0) & (found < SEGMENTS)
+    if bad.any():
+        raise InvalidPrediction(f"the panoptic map holds {found[bad][0]}; make it with panoptic_map")
+    top = int(found.max()) // SEGMENTS - 1
+    if classes and top >= classes:
+        raise InvalidPrediction(f"the panoptic map holds class {top}, but there are {classes} classes")
 
 
 def describe(error: BaseException) -> str:

@@ -153,12 +153,11 @@ def require_images(dataset: Dataset, images: int, *, allow_missing: bool) -> Non
 
 def require_truth(dataset: Dataset, metric: str, *, images: int) -> None:
     """Refuse a dataset whose first images lack the truth that a benchmark's metric is computed from."""
-    maps = measures()[metric].section == "maps"
-    for index in range(min(images, _TRIES)):
-        truth = dataset.truth(index)
-        if (truth.semantic if maps else truth.instances) is not None:
-            return
-    kind = "label maps" if maps else "objects"
+    attribute, kind = {"maps": ("semantic", "label maps"), "panoptic": ("panoptic", "panoptic maps")}.get(
+        measures()[metric].section, ("instances", "objects")
+    )
+    if any(getattr(dataset.truth(index), attribute) is not None for index in range(min(images, _TRIES))):
+        return
     fix = "add the files that hold them, or choose a benchmark for the truth there is"
     raise InvalidOption(f"{dataset.name} has no {kind} to compute {metric} from; {fix}.")
 

@@ -178,7 +178,38 @@ class Maps:
         return _scored(self, weights)
 
 
-def _scored(cell: Objects | Maps, weights: Weights) -> Scored:
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """Matched and unmatched segments of one condition, as `metrics.panoptic.match_segments` counts them.
+
+    `table` is images × (sum of IoU, TP, FP, FN) × classes. Means are over the labels `kept`; `things` says
+    which of all classes have objects to count.
+    """
+
+    table: Floats
+    classes: tuple[str, ...]
+    kept: tuple[int, ...]
+    things: Bools
+
+    def of_images(self, chosen: Ints) -> Segments:
+        """The same of some images, which may come twice."""
+        return replace(self, table=self.table[chosen])
+
+    def repeated(self, times: Ints) -> Segments:
+        """The same with every image as often as `times` says."""
+        return self.of_images(np.repeat(np.arange(len(times)), np.asarray(times, np.int64)))
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of metrics that fit."""
+        return ("segments",)
+
+    def scored(self, weights: Weights) -> Scored:
+        """The numbers of every metric that fits."""
+        return _scored(self, weights)
+
+
+def _scored(cell: Objects | Maps | Segments, weights: Weights) -> Scored:
     total = Scored({})
     for declared in metrics_of(*cell.kinds):
         total |= declared.score(cell, weights)

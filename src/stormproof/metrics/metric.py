@@ -14,6 +14,7 @@ What a metric reads, and when it is called:
 - "people": `Objects`, where the dataset has a class of people and the run its clean images
 - "maps": `Maps`
 - "confidences": `Maps`, where the model says how sure it is of pixels
+- "segments": `Segments`
 
 A metric that cannot be weighted is declared with `weighted=False`. It gets no weights and returns plain
 numbers by measure; its spread comes from repeating images as often as a replicate weighs them.
@@ -38,9 +39,9 @@ from stormproof.core.loading import load_package
 from stormproof.core.sample import Floats
 
 Weights = npt.NDArray[Any]  # replicates × images, not negative
-INPUTS = ("maps", "confidences", "boxes", "masks", "people")
+INPUTS = ("maps", "confidences", "segments", "boxes", "masks", "people")
 # Every list of measures is in this order.
-SECTIONS = ("boxes", "masks", "maps", "objects", "people", "flaws", "errors", "calibration")
+SECTIONS = ("boxes", "masks", "maps", "panoptic", "objects", "people", "flaws", "errors", "calibration")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from stormproof.core.errors import InvalidOption, ModelError, UnknownName, first_few
 from stormproof.core.files import locate, read_text
-from stormproof.core.sample import Bools, Ints, Prediction
+from stormproof.core.sample import SEGMENTS, Bools, Ints, Prediction, panoptic_map
 from stormproof.datasets import ade20k, bdd, camvid, cityscapes, kitti, voc
 
 NO_CLASS = -1
@@ -162,15 +162,20 @@ class ClassMatch:
         known = {*self.labels}
         return tuple(n for i, n in enumerate(self.dataset) if i not in known and not is_background(n))
 
-    def apply(self, prediction: Prediction) -> Prediction:
-        """Translate a prediction to the dataset's labels; objects of unmatched classes are dropped."""
+    def apply(self, prediction: Prediction, *, maps: ClassMatch | None = None) -> Prediction:
+        """Translate a prediction to the dataset's labels; objects and segments of unmatched classes are
+        dropped. `maps` is the match for semantic and panoptic maps, if they have other classes."""
+        maps = maps or self
         labels, kept = self._translate(prediction.labels)
         masks = prediction.masks
         if masks is not None:
             masks = tuple(mask for mask, keep in zip(masks, kept, strict=True) if keep)
         semantic = prediction.semantic
         if semantic is not None:
-            semantic = self._lookup(semantic.dtype.type)[semantic]
+            semantic = maps._lookup(semantic.dtype.type)[semantic]
+        panoptic = prediction.panoptic
+        if panoptic is not None:
+            panoptic = panoptic_map(panoptic, maps._segments(panoptic))
         return Prediction(
             prediction.boxes[kept],
             prediction.scores[kept],
@@ -178,6 +183,7 @@ class ClassMatch:
             masks,
             semantic,
             prediction.sides[kept],
+            panoptic=panoptic,
         )
 
     def _translate(self, labels: Ints) -> tuple[Ints, Bools]:
@@ -188,6 +194,13 @@ class ClassMatch:
             )
         mapped = np.asarray(self.labels, np.int64)[labels] if len(labels) else labels
         return mapped, mapped != NO_CLASS
+
+    def _segments(self, panoptic: npt.NDArray[np.int32]) -> dict[int, int]:
+        """The dataset's class of each segment whose class it has."""
+        numbers = [number for number in np.unique(panoptic).tolist() if number]
+        labels, kept = self._translate(np.array(numbers, np.int64) // SEGMENTS - 1)
+        known = zip(numbers, labels.tolist(), kept.tolist(), strict=True)
+        return {number: label for number, label, keep in known if keep}
 
     def _lookup(self, kind: type[np.generic]) -> npt.NDArray[Any]:
         table: npt.NDArray[Any] = np.full(256 if kind is np.uint8 else 65536, NO_PIXEL, kind)

@@ -1,4 +1,4 @@
-"""Hugging Face transformers: `hf:path_or_name[,task=detection|instance|semantic]`.
+"""Hugging Face transformers: `hf:path_or_name[,task=detection|instance|semantic|panoptic]`.
 
 Only files on this machine are used, unless `download=true`. No code from a repository is run; weights are
 read as safetensors, or as a state dict with weights_only=True.
@@ -7,6 +7,7 @@ read as safetensors, or as a state dict with weights_only=True.
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from stormproof.core.errors import InvalidOption, ModelError
 from stormproof.core.files import expand
 from stormproof.core.loading import framework
 from stormproof.core.masks import mask_boxes
-from stormproof.core.sample import RLE, Image, Prediction
+from stormproof.core.sample import RLE, Image, Prediction, panoptic_map
 from stormproof.core.spec import opens
 from stormproof.models.classes import resolve_classes
 from stormproof.models.fingerprint import fingerprint
@@ -31,7 +32,11 @@ _ENDINGS: dict[str, tuple[str, str]] = {
     "ForSemanticSegmentation": ("AutoModelForSemanticSegmentation", "semantic"),
     "ForUniversalSegmentation": ("AutoModelForUniversalSegmentation", "instance"),
     "ForInstanceSegmentation": ("AutoModelForInstanceSegmentation", "instance"),
+    "ForSegmentation": ("AutoModelForImageSegmentation", "panoptic"),  # DETR with its mask head
 }
+
+_LEAST_SCORE = 0.01
+_LEAST_SCORES = {"panoptic": 0.5}  # transformers' own
 
 
 @opens("hf")
@@ -43,7 +48,7 @@ def open_huggingface(
     download: bool = False,
     revision: str | None = None,
     prompt: str | None = None,
-    score: float = 0.01,
+    score: float | None = None,
     threads: int = 1,
     device: str = "cpu",
 ) -> PerImage | ZeroShot:
@@ -52,7 +57,8 @@ def open_huggingface(
     `task` chooses for models with several, such as Mask2Former; by default the architecture decides.
     `classes` (a vocabulary or a text file) names the labels of a model that calls them LABEL_0, LABEL_1 …, or
     the objects that a zero-shot detector looks for; by default these are the dataset's classes, each in the
-    words of `prompt` ("a photo of a {}").
+    words of `prompt` ("a photo of a {}"). Objects less sure than `score` are left out: 0.01, or 0.5 for
+    panoptic maps, where every pixel has one segment at most.
     """
     torch, transformers = framework("torch", extra="hf"), framework("transformers", extra="hf")
     torch.set_num_threads(threads)
@@ -65,12 +71,12 @@ def open_huggingface(
     if config.model_type in PROMPTS:
         net = _load(transformers.AutoModelForZeroShotObjectDetection, main, where, download).to(device).eval()
         words = _load(transformers.AutoProcessor, main, where, download)
-        ask = prompt or PROMPTS[config.model_type]
-        settings = {"score": score, "prompt": ask, **fetched}
+        ask, least = prompt or PROMPTS[config.model_type], _LEAST_SCORE if score is None else score
+        settings = {"score": least, "prompt": ask, **fetched}
 
         def looking_for(names: tuple[str, ...]) -> PerImage:
             find = detector(
-                torch, net, words, config.model_type, names, prompt=ask, score=score, device=device
+                torch, net, words, config.model_type, names, prompt=ask, score=least, device=device
             )
             return PerImage(called, find, names, files=files, settings=settings)
 
@@ -82,6 +88,7 @@ def open_huggingface(
     task = task or usual
     if task not in _READERS:
         raise InvalidOption(f"task={task}: choose one of {', '.join(_READERS)}.")
+    sure = _LEAST_SCORES.get(task, _LEAST_SCORE) if score is None else score
     net = _load(getattr(transformers, loader), main, where, download).to(device).eval()
     processor = _load(transformers.AutoImageProcessor, main, where, download)
 
@@ -90,16 +97,16 @@ def open_huggingface(
         inputs = processor(images=image, return_tensors="pt", input_data_format="channels_last").to(device)
         with torch.inference_mode():
             outputs = net(**inputs)
-        return _READERS[task](processor, outputs, size, score)
+        return _READERS[task](processor, outputs, size, sure)
 
-    names = _names(config, classes, main)
+    names, maps = _names(config, classes, main), task in ("semantic", "panoptic")
     return PerImage(
         name=called,
         predict=predict,
-        classes=() if task == "semantic" else names,
-        semantic_classes=names if task == "semantic" else (),
+        classes=() if maps else names,
+        semantic_classes=names if maps else (),
         files=files,
-        settings={"task": task, "score": score, **fetched},
+        settings={"task": task, "score": sure, **fetched},
     )
 
 
@@ -162,4 +169,16 @@ def _semantic(processor: Any, outputs: Any, size: tuple[int, int], score: float)
     return Prediction(semantic=label_map(as_array(found), "the model"))
 
 
-_READERS: dict[str, Reader] = {"detection": _detection, "instance": _instance, "semantic": _semantic}
+def _panoptic(processor: Any, outputs: Any, size: tuple[int, int], score: float) -> Prediction:
+    """Segments surer than `score`; those of one class of stuff are joined when they are scored."""
+    decode = processor.post_process_panoptic_segmentation
+    known = "label_ids_to_fuse" in signature(decode).parameters
+    fuse: dict[str, Any] = {"label_ids_to_fuse": set()} if known else {}
+    (found,) = decode(outputs, threshold=score, target_sizes=[size], **fuse)
+    labels = {int(segment["id"]): int(segment["label_id"]) for segment in found["segments_info"]}
+    return Prediction(panoptic=panoptic_map(as_array(found["segmentation"]), labels))
+
+
+_READERS: dict[str, Reader] = {
+    "detection": _detection, "instance": _instance, "semantic": _semantic, "panoptic": _panoptic,
+}  # fmt: skip

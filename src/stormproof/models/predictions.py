@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from stormproof.core.errors import InvalidPrediction, InvalidTruth
 from stormproof.core.masks import mask_boxes, segmentation_mask
-from stormproof.core.sample import RLE, Prediction
+from stormproof.core.sample import RLE, Prediction, panoptic_map
 
 Array = npt.NDArray[Any]
-_KEYS = ("boxes", "scores", "labels", "masks", "semantic")
+_KEYS = ("boxes", "scores", "labels", "masks", "semantic", "panoptic", "segments")
 _IGNORED = ("keypoints", "keypoints_scores")  # what torchvision's pose networks add
 _EXPECTED = (
     f"a Prediction, a dict with some of {', '.join(_KEYS)}, an H×W array of classes, supervision's "
@@ -63,7 +63,24 @@ def read_prediction(item: object, size: tuple[int, int], name: str) -> Predictio
     counts = {"boxes": boxes.size // 4, "scores": scores.size, "labels": labels.size}
     if len({*counts.values()}) > 1:
         raise InvalidPrediction(f"{name} returned {counts}; every box needs a score and a label.")
-    return Prediction(boxes, scores, labels, masks, semantic)
+    return Prediction(boxes, scores, labels, masks, semantic, panoptic=_panoptic(item, name))
+
+
+def _panoptic(item: Mapping[Any, Any], name: str) -> npt.NDArray[np.int32] | None:
+    """The panoptic map of a dict: an H×W map of segment ids, and the label of each id under `segments`."""
+    ids, segments = item.get("panoptic"), item.get("segments")
+    if ids is None and segments is None:
+        return None
+    if ids is None or not isinstance(segments, Mapping):
+        raise InvalidPrediction(
+            f"{name} must return H×W segment ids as panoptic and a dict of their labels as segments."
+        )
+    plane = _numbers(ids, name, "panoptic")
+    if plane.ndim != 2 or plane.dtype.kind not in "iu":
+        raise InvalidPrediction(
+            f"{name} returned a panoptic map of {plane.dtype} and shape {plane.shape}; give H×W ids."
+        )
+    return panoptic_map(plane, {int(key): int(label) for key, label in segments.items()})
 
 
 def is_result(item: object) -> bool:

@@ -3,6 +3,8 @@
     results:detections.json              COCO results for the clean images
     results:folder                       clean.json, fog@3.json, …; or clean/ID.png, fog@3/ID.png, …
     results:folder (ID.png in it)        semantic maps for the clean images
+    results:panoptic.json                COCO panoptic: a folder panoptic/ of PNGs lies beside it
+    results:folder                       clean.json and clean/, fog@3.json and fog@3/, …: the same
 
 No image file and no framework is needed.
 """
@@ -25,11 +27,12 @@ from stormproof.core.errors import InvalidCondition, InvalidPrediction, InvalidT
 from stormproof.core.files import list_files, locate, read_json
 from stormproof.core.imagefile import opened
 from stormproof.core.masks import mask_boxes, segmentation_mask
-from stormproof.core.sample import RLE, Floats, Ints, Prediction
+from stormproof.core.sample import RLE, Floats, Ints, Prediction, panoptic_map
 from stormproof.core.spec import opens
-from stormproof.datasets.annotations import is_coco_box, is_number
+from stormproof.datasets.annotations import expect_list, file_name, is_coco_box, is_number, required
 from stormproof.datasets.coco import category_ids, read_categories
 from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.panoptic import map_category_ids, read_segments, segment_ids
 from stormproof.models.classes import COCO_IDS, VOCABULARIES, resolve_classes
 from stormproof.models.fingerprint import fingerprint
 from stormproof.models.predictions import label_map
@@ -41,21 +44,23 @@ _ALMOST_ONE = 1 + 1e-6  # as in a Prediction
 @opens("results")
 def open_results(
     main: str, *, classes: str | None = None, annotations: str | None = None
-) -> Results | SemanticResults:
+) -> Results | SemanticResults | PanopticResults:
     """Open a results file or folder.
 
-    `annotations` is a COCO file whose categories the results use. `classes` is a vocabulary or text file:
-    then category numbers count from 1 (coco80: COCO's own numbers), and values of semantic maps from 0.
-    Without either, both are the dataset's.
+    `annotations` is a COCO or COCO panoptic file whose categories the results use. `classes` is a vocabulary
+    or text file: then category numbers count from 1 (coco80: COCO's own numbers), and values of semantic maps
+    from 0. Without either, both are the dataset's.
     """
     path = locate(main, error=ModelError)
     name = path.stem if path.is_file() else path.name
     names = resolve_classes(classes, None) or ()
-    if path.is_file():
-        return _with_classes(Results(name, {CLEAN: path}), names, annotations)
-    tables = {_condition(file): file for file in sorted(path.glob("*.json"))}
+    tables = (
+        {CLEAN: path} if path.is_file() else {_condition(file): file for file in sorted(path.glob("*.json"))}
+    )
     if tables:
-        return _with_classes(Results(name, tables), names, annotations)
+        beside = all(file.with_suffix("").is_dir() for file in tables.values())
+        kind = PanopticResults if beside else Results
+        return _with_classes(kind(name, tables), names, annotations)
     folders = [entry for entry in sorted(path.iterdir()) if entry.is_dir() and list_files(entry, _MAPS)]
     named = {_condition(entry): entry for entry in folders if _is_condition(entry.name)}
     if named:
@@ -65,15 +70,17 @@ def open_results(
     raise ModelError(f"{path} contains neither results such as clean.json nor maps such as clean/ID.png.")
 
 
-def _with_classes(results: Results, names: tuple[str, ...], annotations: str | None) -> Results:
+def _with_classes(
+    results: Results | PanopticResults, names: tuple[str, ...], annotations: str | None
+) -> Results | PanopticResults:
     if annotations is not None:
         path = locate(annotations, error=ModelError)
         found = read_categories(read_json(path, error=ModelError), path)
-        return replace(results, classes=tuple(found.values()), numbers=tuple(found))
+        return results.named(tuple(found.values()), tuple(found))
     if not names:
         return results
     numbers = COCO_IDS if names == VOCABULARIES["coco80"] else tuple(range(1, len(names) + 1))
-    return replace(results, classes=names, numbers=numbers)
+    return results.named(names, numbers)
 
 
 def _is_condition(text: str) -> bool:
@@ -111,6 +118,10 @@ class _Files:
             raise InvalidPrediction(f"{self.name} contains no predictions for {condition}; it has {known}.")
         return self.paths[condition]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what was read: each process reads its own."""
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__ if name in self.__dict__}
+
 
 @dataclass(frozen=True, eq=False)
 class Results(_Files):
@@ -140,8 +151,8 @@ class Results(_Files):
         """Each file is read once: a run asks for one image under every condition before the next image."""
         return {}
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: self.__dict__[name] for name in self.__dataclass_fields__ if name in self.__dict__}
+    def named(self, classes: tuple[str, ...], numbers: tuple[int, ...]) -> Self:
+        return replace(self, classes=classes, numbers=numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,6 +183,49 @@ class SemanticResults(_Files):
         if plane.ndim != 2:
             raise InvalidPrediction(f"{path} must be a PNG of class numbers: palette, 8-bit or 16-bit grey.")
         return Prediction(semantic=label_map(plane, str(path)))
+
+
+@dataclass(frozen=True, eq=False)
+class PanopticResults(_Files):
+    """COCO panoptic results by condition: a JSON file of segments, and a folder of PNGs of the same name.
+
+    Category numbers are the dataset's, unless `numbers` are given.
+    """
+
+    numbers: tuple[int, ...] = ()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        files = [*self.paths.values(), *(path.with_suffix("") for path in self.paths.values())]
+        return fingerprint(files, {"classes": self.semantic_classes, "numbers": self.numbers})
+
+    def named(self, classes: tuple[str, ...], numbers: tuple[int, ...]) -> Self:
+        return replace(self, semantic_classes=classes, numbers=numbers)
+
+    def bind(self, dataset: Dataset) -> Self:
+        return self if self.numbers else replace(self, numbers=map_category_ids(dataset))
+
+    def lookup(self, image_id: str, condition: Condition) -> Prediction:
+        path = self.path(condition)
+        if condition not in self._rows:
+            content = read_json(path, error=ModelError)
+            rows = expect_list(content, "annotations", path)
+            self._rows[condition] = {str(required(row, "image_id", path, "a result")): row for row in rows}
+        if image_id not in self._rows[condition]:
+            raise InvalidPrediction(f"{path} holds no panoptic map for image {image_id!r}.")
+        row = self._rows[condition][image_id]
+        labels = {number: label for label, number in enumerate(self.numbers)}
+        known = read_segments(row, labels, path)
+        file = path.with_suffix("") / file_name(row, path, f"image {image_id}")
+        ids = segment_ids(file)
+        unknown = sorted({*np.unique(ids).tolist()} - {*known})
+        if unknown:
+            raise InvalidPrediction(f"{file} has pixels of segment {unknown[0]}, which {path} does not list.")
+        return Prediction(panoptic=panoptic_map(ids, {k: v for k, v in known.items() if k}))
+
+    @cached_property
+    def _rows(self) -> dict[Condition, dict[str, Any]]:
+        return {}
 
 
 @dataclass(frozen=True, eq=False)

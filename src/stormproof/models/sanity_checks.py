@@ -132,7 +132,7 @@ def check_predictions(
 ) -> list[str]:
     """What looks wrong in predictions for a few ordinary images, each with the likely cause."""
     found = _check_maps(predictions)
-    if not model.classes and any(p.semantic is not None for p in predictions):
+    if not model.classes and any(p.semantic is not None or p.panoptic is not None for p in predictions):
         return found
     boxes = np.concatenate([np.zeros((0, 4)), *(p.boxes for p in predictions)])
     scores = np.concatenate([np.zeros(0), *(p.scores for p in predictions)])

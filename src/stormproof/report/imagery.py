@@ -27,7 +27,8 @@ from stormproof.models.classes import ClassMatch, match_classes
 from stormproof.report.sections import all_levels
 from stormproof.results.scores import Scores
 from stormproof.results.store.parts import part_paths
-from stormproof.results.store.schema import DETECTION, ROWS, SEMANTIC, prediction_of
+from stormproof.results.store.schema import DETECTION, PANOPTIC, ROWS, SEMANTIC, prediction_of
+from stormproof.tools.drawing import class_map
 
 Thing = dict[str, Any]
 _LEAST, _MOST = 0.05, 40  # predictions below this score, or beyond this many, are not drawn
@@ -167,7 +168,7 @@ class RunPredictions:
     def _rows(self) -> dict[tuple[str, str], Prediction]:
         assert self.scores.folder is not None
         parts = part_paths(self.scores.folder)
-        columns = ["image", "condition", "height", "width", *DETECTION, *SEMANTIC]
+        columns = ["image", "condition", "height", "width", *DETECTION, *SEMANTIC, *PANOPTIC]
         data = ds.dataset(parts, schema=ROWS)
         table = data.to_table(columns, filter=ds.field("image").isin([*self.images]))
         return {(row["image"], row["condition"]): prediction_of(row) for row in table.to_pylist()}
@@ -201,11 +202,13 @@ class RunPredictions:
         ]
 
     def map(self, image: str, condition: str) -> Image | None:
-        """The predicted label map in colours, if there is one."""
+        """The predicted panoptic or semantic map in colours, if there is one."""
         found = self._rows.get((image, condition))
-        if found is None or found.semantic is None:
+        if found is None:
             return None
-        return painted(self._maps.apply(found).semantic, len(self.scene.dataset.semantic_classes))  # type: ignore[arg-type]
+        found = self._match.apply(found, maps=self._maps)
+        labels = found.semantic if found.panoptic is None else class_map(found.panoptic)
+        return None if labels is None else painted(labels, len(self.scene.dataset.semantic_classes))
 
 
 def _box(box: Iterable[float], ratio: float) -> list[float]:

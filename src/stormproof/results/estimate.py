@@ -28,7 +28,7 @@ from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, StoreError
 from stormproof.core.sample import Floats, Ints
 from stormproof.core.text import json_safe
-from stormproof.metrics.cells import Maps, Objects
+from stormproof.metrics.cells import Maps, Objects, Segments
 from stormproof.metrics.coco import MASKS
 from stormproof.metrics.metric import Measure, Metric, mean_of_known, metrics_of, ratio
 from stormproof.results.aggregates import aggregates
@@ -50,7 +50,7 @@ _CURVE_SE = 0.07  # of the second correction: how far off the curve was on full 
 class Cell(NamedTuple):
     """One condition of a run and the metric of the measure that is estimated."""
 
-    content: Objects | Maps
+    content: Objects | Maps | Segments
     metric: Metric
     measure: Measure
 
@@ -212,8 +212,10 @@ def estimated_cells(run: Run, conditions: Sequence[str]) -> dict[str, Cell]:
     return found
 
 
-def headline_of(content: Objects | Maps) -> str:
+def headline_of(content: Objects | Maps | Segments) -> str:
     """The measure that stands for a cell where nobody names one."""
+    if isinstance(content, Segments):
+        return "PQ"
     return "mIoU" if isinstance(content, Maps) else f"{MASKS}AP" if content.scored_masks else "AP"
 
 

@@ -25,7 +25,7 @@ from stormproof.metrics.quality import Change
 from stormproof.metrics.records import Detections
 from stormproof.models.classes import ClassMatch
 from stormproof.results.store.parts import check_part
-from stormproof.results.store.schema import CONFIDENCES, CONFUSION, DETECTION, ROWS
+from stormproof.results.store.schema import CONFIDENCES, DETECTION, ROWS
 from stormproof.results.store.values import problem_of
 
 if TYPE_CHECKING:
@@ -83,12 +83,14 @@ def detections(
         yield text, Detections(image, boxes, scores, _mapped(labels, match), sides=sides)
 
 
-def confusions(run: Run, conditions: Sequence[str]) -> Iterator[tuple[str, tuple[Ints, Ints, Ints], Ints]]:
-    """Pixels of each condition by true and predicted class: three columns, and each entry's image as its
-    place among the readable ones."""
-    for text, table in by_condition(run, conditions, CONFUSION):
-        truth, predicted, pixels = (numbers(table[name]).astype(np.int64) for name in CONFUSION)
-        lengths = pc.fill_null(pc.list_value_length(table[CONFUSION[0]]), 0).combine_chunks()
+def counted(
+    run: Run, conditions: Sequence[str], columns: tuple[str, str, str]
+) -> Iterator[tuple[str, tuple[Ints, Ints, Ints], Ints]]:
+    """Pixels of each condition by what is true and what was predicted: three columns, and each entry's image
+    as its place among the readable ones."""
+    for text, table in by_condition(run, conditions, columns):
+        truth, predicted, pixels = (numbers(table[name]).astype(np.int64) for name in columns)
+        lengths = pc.fill_null(pc.list_value_length(table[columns[0]]), 0).combine_chunks()
         places = np.searchsorted(run.readable, np.asarray(table["index"]))
         yield text, (truth, predicted, pixels), np.repeat(places, np.asarray(lengths))
 

@@ -23,7 +23,7 @@ from stormproof.datasets.dataset import Dataset
 from stormproof.models.classes import match_classes
 from stormproof.results.store.parts import held_cells, part_paths, read_failures, read_part
 from stormproof.results.store.record import RECORD, RunRecord, read_record
-from stormproof.results.store.schema import DETECTION, SEMANTIC, prediction_of
+from stormproof.results.store.schema import DETECTION, PANOPTIC, SEMANTIC, prediction_of
 
 if TYPE_CHECKING:
     from stormproof.metrics.object_error import MatchingRule
@@ -237,9 +237,9 @@ class Run:
         record = self.record
         match = match_classes(record.model.classes, record.dataset.classes)
         maps = match_classes(record.model.semantic_classes, record.dataset.semantic_classes)
-        ((_, table),) = by_condition(self, [self._asked(condition)], (*DETECTION, *SEMANTIC))
+        ((_, table),) = by_condition(self, [self._asked(condition)], (*DETECTION, *SEMANTIC, *PANOPTIC))
         found = {row["image"]: prediction_of(row) for row in table.to_pylist()}
-        return {name: (match if each.semantic is None else maps).apply(each) for name, each in found.items()}
+        return {name: match.apply(each, maps=maps) for name, each in found.items()}
 
     def sample(self, image: str, condition: str | Condition = "clean") -> Sample:
         """An image of the run as the model saw it, with its truth."""

@@ -77,7 +77,7 @@ class ImageErrors:
     """Errors in [0, 1] by condition, one per image in the order of `ids`; NaN where nothing counts.
 
     The error is 1 − the measure that a run is reported in, of the image alone: AP, mask AP where masks count,
-    or mean IoU over the classes that are there; *liu*'s E where the benchmark is by E.
+    mean IoU or PQ over the classes that are there; *liu*'s E where the benchmark is by E.
     """
 
     ids: tuple[str, ...]
@@ -151,7 +151,7 @@ class Scores:
     @property
     def headline(self) -> str:
         """The measure that tables print first: the one asked for, the benchmark's, else the task's own."""
-        usual = (self.metric, "mIoU", f"{MASKS}AP", "AP", *self.cells, *self.given)
+        usual = (self.metric, "PQ", "mIoU", f"{MASKS}AP", "AP", *self.cells, *self.given)
         return next(name for name in usual if name is not None and name in self)
 
     def showing(self, measure: str) -> Scores:

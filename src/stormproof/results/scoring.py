@@ -13,19 +13,21 @@ from stormproof.core.errors import InvalidOption, OutputError
 from stormproof.core.sample import Floats
 from stormproof.core.text import plain
 from stormproof.corruptions.plugins import declare
+from stormproof.datasets.dataset import thing_classes
+from stormproof.metrics import panoptic, semantic
 from stormproof.metrics.calibration import Tuned, reliability
-from stormproof.metrics.cells import Maps, Objects
+from stormproof.metrics.cells import Maps, Objects, Segments
 from stormproof.metrics.coco import image_precision
 from stormproof.metrics.map_calibration import reliability as map_reliability
 from stormproof.metrics.metric import Scored, Weights, mean_of_known, measures, ratio
 from stormproof.metrics.roc import People, drawn, worst_people
-from stormproof.metrics.semantic import image_errors
 from stormproof.models.classes import match_classes
 from stormproof.results import rows
 from stormproof.results.interval import Interval, around, draws
 from stormproof.results.kept import load_scores, save_scores, scores_key
 from stormproof.results.run import DatasetGone, IncompleteRun, Run, missing_words
 from stormproof.results.scores import ImageErrors, Replicates, ScoreOptions, Scores
+from stormproof.results.store.schema import CONFUSION, OVERLAP
 from stormproof.results.truths import (
     Asked,
     Truths,
@@ -38,7 +40,9 @@ from stormproof.results.weights import half_weights
 
 _LOST = 3  # images kept of each condition
 _GONE = "The dataset is not here: these are kept scores, and its images could not be checked."
-Cell = Objects | Maps
+Cell = Objects | Maps | Segments
+# The kinds of classes that scores by class are over; those of any other are objects.
+_KINDS = {"IoU": "maps", "PQ": "panoptic"}
 
 
 def score(run: Run, options: ScoreOptions, *, partial: bool, replicates: int) -> Scores:
@@ -77,7 +81,9 @@ class _Found:
     """What scoring collects, condition by condition."""
 
     scored: dict[str, Scored]
-    errors: dict[str, dict[str, Floats]] = field(default_factory=lambda: {"maps": {}, "objects": {}})
+    errors: dict[str, dict[str, Floats]] = field(
+        default_factory=lambda: {"panoptic": {}, "maps": {}, "objects": {}}
+    )
     roc: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     lost: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     reliability: dict[str, dict[str, list[float]]] = field(default_factory=dict)
@@ -89,8 +95,11 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
     clean: People | None = None
     for text, cell in iter_cells(run, options.classes, conditions, options):
         found.scored[text] |= cell.scored(weights)
+        if isinstance(cell, Segments):
+            found.errors["panoptic"][text] = panoptic.image_errors(cell)
+            continue
         if isinstance(cell, Maps):
-            found.errors["maps"][text] = image_errors(cell)
+            found.errors["maps"][text] = semantic.image_errors(cell)
             if cell.confidences is not None:
                 found.reliability[text] = _reliability(cell, weights)
             continue
@@ -106,7 +115,7 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
         record = run.record
         raise InvalidOption(f"{record.dataset.name} has no truth for what {record.model.name} predicts.")
     names = [name for name in measures() if any(name in each.numbers for each in found.scored.values())]
-    errors = found.errors["maps"] or found.errors["objects"]
+    errors = next((held for held in found.errors.values() if held), None)
     classes = scored_classes(run, options.classes)
     return Scores(
         plain(run.record.model.name), plain(run.record.dataset.name), len(run.readable),
@@ -163,13 +172,14 @@ def weights_of(run: Run, replicates: int) -> Weights:
 def iter_cells(
     run: Run, classes: Asked, conditions: Sequence[str], options: ScoreOptions | None = None
 ) -> Iterator[tuple[str, Cell]]:
-    """The label maps of every condition, then the objects, the clean ones first."""
+    """The panoptic maps of every condition, then the label maps, then the objects, the clean ones first."""
+    yield from _segments(run, classes, conditions)
     record, dataset = run.record, run.dataset
     if run.has("confusion_pixels"):
         match = match_classes(record.model.semantic_classes, dataset.semantic_classes)
         kept = chosen_labels(match.dataset, scored_classes(run, classes)["maps"])
         labels = np.asarray(match.labels, np.int64)
-        counts = zip(rows.confusions(run, conditions), rows.confidences(run, conditions), strict=True)
+        counts = zip(rows.counted(run, conditions, CONFUSION), rows.confidences(run, conditions), strict=True)
         for (text, (true, predicted, pixels), image), sums in counts:
             yield (
                 text,
@@ -191,11 +201,25 @@ def iter_cells(
         yield text, cell
 
 
+def _segments(run: Run, classes: Asked, conditions: Sequence[str]) -> Iterator[tuple[str, Segments]]:
+    if not run.has("overlap_pixels"):
+        return
+    match = match_classes(run.record.model.semantic_classes, run.dataset.semantic_classes)
+    kept = chosen_labels(match.dataset, scored_classes(run, classes)["panoptic"])
+    countable = thing_classes(run.dataset)
+    things = np.array([name in countable for name in match.dataset], np.bool_)
+    labels = np.asarray(match.labels, np.int64)
+    for text, found, image in rows.counted(run, conditions, OVERLAP):
+        table = panoptic.match_segments(image, found, labels=labels, things=things, images=len(run.readable))
+        yield text, Segments(table, match.dataset, kept, things)
+
+
 def scored_classes(run: Run, classes: Asked) -> dict[str, tuple[str, ...]]:
-    """The classes that scores are over, of objects and of label maps, where the run has either."""
+    """The classes that scores are over, of objects, label maps and panoptic maps, where the run has any."""
     record, dataset, found = run.record, run.dataset, {}
-    if run.has("confusion_pixels"):
-        found["maps"] = chosen_classes(record.model.semantic_classes, dataset.semantic_classes, classes)
+    for kind, column in {"panoptic": "overlap_pixels", "maps": "confusion_pixels"}.items():
+        if run.has(column):
+            found[kind] = chosen_classes(record.model.semantic_classes, dataset.semantic_classes, classes)
     truths = Truths.of_run(run, classes)
     if truths.answered_by(run):
         found["objects"] = truths.classes
@@ -203,7 +227,7 @@ def scored_classes(run: Run, classes: Asked) -> dict[str, tuple[str, ...]]:
 
 
 def _names(kind: str, classes: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    return classes["maps" if kind == "IoU" else "objects"]
+    return classes[_KINDS.get(kind, "objects")]
 
 
 def _first(values: Floats | None) -> float:
@@ -245,7 +269,7 @@ def _replicates(
                 plain(name): around(
                     float(values[0, k]),
                     draws(values[:, k], float(optimism[k])),
-                    images=len(run.readable) if kind == "IoU" else often.get(name),
+                    images=len(run.readable) if kind in _KINDS else often.get(name),
                 )
                 for k, name in enumerate(_names(kind, classes))
             }

@@ -24,7 +24,7 @@ from stormproof.core.sample import Floats
 from stormproof.core.table import Cell, Table
 from stormproof.core.text import plain
 from stormproof.datasets.attributes import Attribute, read_attribute
-from stormproof.metrics.cells import Maps, Objects
+from stormproof.metrics.cells import Maps, Objects, Segments
 from stormproof.metrics.metric import Metric, Scored, Weights, mean_of_known, metrics_of, ratio
 from stormproof.results.estimate import headline_of
 from stormproof.results.interval import FEW, Difference, Interval, around, draws, paired
@@ -259,14 +259,14 @@ def collect(
     return Collected(chosen, names, found)
 
 
-def _metric_of(cell: Objects | Maps, measure: str) -> Metric | None:
+def _metric_of(cell: Objects | Maps | Segments, measure: str) -> Metric | None:
     return next(
         (each for each in metrics_of(*cell.kinds) if measure in {m.name for m in each.measures}), None
     )
 
 
-def _class_names(cell: Objects | Maps) -> tuple[str, ...]:
-    if isinstance(cell, Maps):
+def _class_names(cell: Objects | Maps | Segments) -> tuple[str, ...]:
+    if isinstance(cell, Maps | Segments):
         return tuple(cell.classes[label] for label in cell.kept)
     return cell.truth.classes
 

@@ -218,7 +218,7 @@ def class_line(scores: Scores) -> str:
     if scores.record is None:
         return ""
     dataset = scores.record.dataset
-    sides = {"AP": dataset.classes, "mIoU": dataset.semantic_classes}
+    sides = {"AP": dataset.classes, "mIoU": dataset.semantic_classes, "PQ": dataset.semantic_classes}
     known = {name for measure, side in sides.items() if measure in scores.cells for name in side}
     if not scores.classes or known <= {*scores.classes}:
         return ""

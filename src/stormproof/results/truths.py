@@ -117,8 +117,8 @@ class Truths:
         return bool(self.dataset.classes) and self.dataset.truth(0).instances is not None
 
     def answered_by(self, run: Run) -> bool:
-        """Whether a run's model predicts objects of these classes; one of label maps alone does not."""
-        answered = run.has_objects or not run.has("semantic_runs")
+        """Whether a run's model predicts objects of these classes; one of maps alone does not."""
+        answered = run.has_objects or not (run.has("semantic_runs") or run.has("panoptic_runs"))
         return answered and self.has_objects and bool(self.classes)
 
     @cached_property

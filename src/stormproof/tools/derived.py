@@ -121,8 +121,10 @@ def choose_format(dataset: Dataset, wanted: str | None, kind: str) -> str:
 def _destination(
     dataset: Dataset, root: Path, split: str = "", suffix: str = "", quality: int = 95
 ) -> Destination:
-    numbers = tuple(getattr(dataset, "category_ids", ()))
-    return Destination(root, split, suffix, quality, dataset.classes, dataset.semantic_classes, numbers)
+    numbers, things = (tuple(getattr(dataset, name, ())) for name in ("category_ids", "things"))
+    return Destination(
+        root, split, suffix, quality, dataset.classes, dataset.semantic_classes, numbers, things
+    )
 
 
 def destination_of(order: Order, part: Part, out: Path) -> Destination:

@@ -11,9 +11,10 @@ import PIL.Image
 import PIL.ImageDraw
 import PIL.ImageFont
 
-from stormproof.core.sample import RLE, Floats, Image, Ints, Prediction, Sample, as_rgb
+from stormproof.core.sample import RLE, SEGMENTS, Floats, Image, Ints, Prediction, Sample, as_rgb
 
 Colour = tuple[int, int, int]
+NO_CLASS = 65535  # of a pixel of a panoptic map
 _WHITE: Colour = (255, 255, 255)
 _COVER = 0.45  # opacity of a mask
 
@@ -21,7 +22,7 @@ _COVER = 0.45  # opacity of a mask
 def draw(
     sample: Sample | Image, prediction: Prediction | None = None, *, score: float = 0.3
 ) -> PIL.Image.Image:
-    """The image with a prediction's objects or label map drawn on it, in the dataset's labels.
+    """The image with a prediction's objects, label map or segments drawn on it, in the dataset's labels.
 
     Detections below `score` are left out. Without a prediction, the sample's own truth is drawn. A notebook
     shows the result; `.save(path)` keeps it.
@@ -36,6 +37,8 @@ def draw(
         return PIL.Image.fromarray(
             pixels if semantic is None else _map(pixels, semantic.labels, semantic.ignore)
         )
+    if prediction.panoptic is not None:
+        return PIL.Image.fromarray(_map(pixels, class_map(prediction.panoptic), NO_CLASS))
     if prediction.semantic is not None:
         return PIL.Image.fromarray(_map(pixels, prediction.semantic, 255))
     kept = np.flatnonzero(prediction.scores >= score)
@@ -83,7 +86,16 @@ def _label(pen: PIL.ImageDraw.ImageDraw, box: list[float], words: str, fill: Col
     pen.text((x + 2 - left, y + 2 - top), words, (0, 0, 0) if dark else _WHITE, font)  # type: ignore[arg-type]
 
 
+def class_map(panoptic: npt.NDArray[np.int32]) -> npt.NDArray[np.uint16]:
+    """The class of each pixel of a panoptic map; `NO_CLASS` in no segment and along edges of segments."""
+    labels = np.where(panoptic == 0, NO_CLASS, panoptic // SEGMENTS - 1).astype(np.uint16)
+    labels[:, 1:][panoptic[:, 1:] != panoptic[:, :-1]] = NO_CLASS
+    labels[1:][panoptic[1:] != panoptic[:-1]] = NO_CLASS
+    return labels
+
+
 def _map(pixels: Image, labels: npt.NDArray[np.uint8] | npt.NDArray[np.uint16], ignore: int) -> Image:
-    table = np.array([colour(label) for label in range(int(labels.max(initial=0)) + 1)], np.float64)
-    mixed = (1 - _COVER) * pixels + _COVER * table[labels]
+    known = np.where(labels == ignore, 0, labels)
+    table = np.array([colour(label) for label in range(int(known.max(initial=0)) + 1)], np.float64)
+    mixed = (1 - _COVER) * pixels + _COVER * table[known]
     return np.where((labels == ignore)[..., None], pixels, mixed).astype(np.uint8)

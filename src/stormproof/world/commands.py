@@ -20,6 +20,7 @@ class WorldFormat(StrEnum):
     yolo = "yolo"
     kitti = "kitti"
     camvid = "camvid"
+    panoptic = "panoptic"
 
 
 @app.command(rich_help_panel=MAKE_DATA)

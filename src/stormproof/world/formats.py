@@ -136,6 +136,7 @@ FORMATS: Mapping[str, Format] = {
     "yolo": Format("{index:06d}", _as_yolo, OBJECTS),
     "kitti": Format("{index:06d}", lambda scene, _: _as_kitti(scene)[0], kitti.CLASSES),
     "camvid": Format("{split}_{index:06d}", _as_camvid, (), camvid.CLASSES),
+    "panoptic": Format("{index:012d}", _as_coco, OBJECTS, SEMANTIC, split="{split}2017"),
 }  # fmt: skip
 
 

@@ -167,7 +167,9 @@ def _truth(scene: Scene, view: View) -> tuple[Truth, npt.NDArray[np.int32], npt.
     instance = renumber[view.instance]
     ids = (view.semantic.astype(np.int32) + 1) * PANOPTIC_BASE + instance
     panoptic = np.where(view.semantic == VOID, 0, ids).astype(np.int32)
-    return Truth(instances, SemanticMap(view.semantic, VOID), panoptic), instance, numbers
+    few = np.unique(panoptic[np.isin(instance, 1 + np.flatnonzero(instances.ignore))])
+    crowds = tuple(int(number) for number in few if number)
+    return Truth(instances, SemanticMap(view.semantic, VOID), panoptic, crowds), instance, numbers
 
 
 def render(

@@ -32,7 +32,9 @@ _KEPT = ("created", "stormproof", "python", "packages", "decoder")  # of provena
 Name = Annotated[str, Field(min_length=1, max_length=300)]
 Words = Annotated[str, Field(max_length=4000)]
 Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-Task = Literal["detection", "instance segmentation", "semantic segmentation", "person detection"]
+Task = Literal[
+    "detection", "instance segmentation", "semantic segmentation", "panoptic segmentation", "person detection"
+]
 
 
 class _Part(BaseModel):
@@ -255,8 +257,9 @@ def submission_of(run: Run, *, measure: str | None = None, note: str = "") -> Su
 
 def task_of(measure: str) -> Task:
     """The task that a measure is about."""
-    if measure in ("mIoU", "pixel accuracy"):
-        return "semantic segmentation"
+    section = measures()[measure].section if measure in measures() else ""
+    if section in ("maps", "panoptic"):
+        return "semantic segmentation" if section == "maps" else "panoptic segmentation"
     if measure.startswith("mask "):
         return "instance segmentation"
     return "person detection" if measure == "ADR" else "detection"

@@ -84,7 +84,7 @@ def scaled(measure: str, value: float) -> float:
 
 def class_measure(measure: str) -> str:
     """The measure that shows single classes where runs are compared by another."""
-    return {"mask AP": "mask AP", "mIoU": "IoU"}.get(measure, "AP")
+    return {"mask AP": "mask AP", "mIoU": "IoU", "PQ": "PQ"}.get(measure, "AP")
 
 
 def share(value: float, clean: float) -> float:

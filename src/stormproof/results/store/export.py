@@ -1,16 +1,18 @@
-"""A run's predictions in the formats of others: COCO results, label map PNGs; one per condition."""
+"""A run's predictions in the formats of others: COCO results, label map PNGs, COCO panoptic; one per
+condition."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow.compute as pc
 
 from stormproof.core.condition import Condition
@@ -18,14 +20,26 @@ from stormproof.core.errors import InvalidOption
 from stormproof.core.files import make_folder, sweep, sweep_below, unlinked, whole_file, write_text
 from stormproof.core.imagefile import write_image
 from stormproof.core.masks import compress
+from stormproof.core.sample import SEGMENTS, Truth
 from stormproof.corruptions import find, truth_under
 from stormproof.datasets.coco import image_id, write_truth
-from stormproof.results.store.schema import DETECTION, SEMANTIC, label_map
+from stormproof.datasets.dataset import Dataset, thing_classes
+from stormproof.datasets.panoptic import (
+    coloured,
+    map_category_ids,
+    segment_records,
+    segments_of,
+    write_index,
+)
+from stormproof.models.classes import match_classes
+from stormproof.results.store.schema import DETECTION, PANOPTIC, SEMANTIC, label_map, prediction_of
 
 if TYPE_CHECKING:
     from stormproof.results.run import Run
 
 CLASSES = "classes.txt"
+# An image's name, the segment id of each pixel, the class of each segment, and the ids of crowds.
+Segmented = tuple[str, npt.NDArray[Any], dict[int, int], tuple[int, ...]]
 _UNSAFE = re.compile(r"[%/]" if os.name == "posix" else r'[%/\\:*?"<>|]')
 
 
@@ -87,22 +101,92 @@ def export_png(run: Run, conditions: Sequence[str], destination: Path, classes: 
     return written
 
 
+def export_panoptic(run: Run, conditions: Sequence[str], destination: Path) -> list[Path]:
+    """COCO panoptic: for each condition a JSON file of segments, and a folder of PNGs of the same name.
+
+    Categories are the dataset's; segments of classes that it lacks are left out. A class of stuff has one
+    segment.
+    """
+    if not run.has("panoptic_runs"):
+        raise InvalidOption(f"{run.folder} holds no panoptic maps; export it with --format coco or png.")
+    match = match_classes(run.record.model.semantic_classes, run.dataset.semantic_classes)
+    things = _thing_labels(run.dataset)
+
+    def predicted(condition: str) -> Iterator[Segmented]:
+        for row in _rows(run, condition, PANOPTIC):
+            found = match.apply(prediction_of(row)).panoptic
+            if found is None:
+                raise InvalidOption(f"{run.folder}: {row['image']} has no panoptic map under {condition}.")
+            found = np.where(np.isin(found // SEGMENTS - 1, [*things]), found, found // SEGMENTS * SEGMENTS)
+            numbers, places = np.unique(found, return_inverse=True)
+            ids = np.where(numbers == 0, 0, np.arange(1, len(numbers) + 1))
+            labels = {int(k): int(n) // SEGMENTS - 1 for k, n in zip(ids, numbers, strict=True) if k}
+            yield row["image"], ids[places].reshape(found.shape), labels, ()
+
+    return [_write_panoptic(run, destination, text, predicted(text)) for text in conditions]
+
+
+def export_panoptic_truth(run: Run, destination: Path) -> dict[str, Path]:
+    """The panoptic truth of the images that were run: clean, and under each condition that moves it."""
+    dataset, things = run.dataset, _thing_labels(run.dataset)
+
+    def true(condition: Condition) -> Iterator[Segmented]:
+        for index, truth in _truths_under(run, condition):
+            yield dataset.ids[index], *segments_of(truth, things, dataset.ids[index])
+
+    return {
+        str(condition): _write_panoptic(run, destination, str(condition), true(condition))
+        for condition in _moving(run)
+    }
+
+
+def _thing_labels(dataset: Dataset) -> set[int]:
+    countable = thing_classes(dataset)
+    return {label for label, name in enumerate(dataset.semantic_classes) if name in countable}
+
+
+def _write_panoptic(run: Run, destination: Path, condition: str, images: Iterable[Segmented]) -> Path:
+    """The PNGs and the JSON file of one condition."""
+    folder = make_folder(unlinked(destination / folder_name(condition)))
+    sweep_below(folder)
+    numbers, annotations = map_category_ids(run.dataset), []
+    for name, ids, labels, crowds in images:
+        path = _inside(folder, name)
+        make_folder(path.parent)
+        write_image(path, coloured(ids))
+        annotations.append({
+            "image_id": image_id(name), "file_name": f"{name}.png",
+            "segments_info": segment_records(ids, labels, numbers, crowds),
+        })  # fmt: skip
+    index = destination / f"{folder_name(condition)}.json"
+    sweep(index)
+    write_index(index, annotations, [], run.dataset, thing_classes(run.dataset))
+    return index
+
+
 def export_truth(run: Run, destination: Path) -> dict[str, Path]:
     """The truth of the images that were run as COCO annotations: a file for clean images, and one for each
     condition that moves objects. Ids are those that `export_coco` uses."""
-    dataset, seed = run.dataset, run.record.seed
-    moved = [c for c in map(Condition.parse, run.record.conditions) if c.corruption
-             and find(c.corruption).moves_labels(c)]  # fmt: skip
     written = {}
-    for condition in (Condition(), *moved):
-        truths = (
-            truth_under(dataset.truth(k), dataset.size(k), condition, seed=seed, image_id=dataset.ids[k])
-            for k in run.readable
-        )
+    for condition in _moving(run):
         path = destination / f"{folder_name(str(condition))}.json"
-        write_truth(path, dataset, run.readable, truths)
+        write_truth(path, run.dataset, run.readable, (truth for _, truth in _truths_under(run, condition)))
         written[str(condition)] = path
     return written
+
+
+def _moving(run: Run) -> list[Condition]:
+    """Clean, and the conditions of a run that move the truth."""
+    parsed = map(Condition.parse, run.record.conditions)
+    return [Condition(), *(c for c in parsed if c.corruption and find(c.corruption).moves_labels(c))]
+
+
+def _truths_under(run: Run, condition: Condition) -> Iterator[tuple[int, Truth]]:
+    """The truth of each image that was run, with its index."""
+    dataset, seed = run.dataset, run.record.seed
+    for k in run.readable:
+        name = dataset.ids[k]
+        yield k, truth_under(dataset.truth(k), dataset.size(k), condition, seed=seed, image_id=name)
 
 
 def _inside(folder: Path, image: str) -> Path:

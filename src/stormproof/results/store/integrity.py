@@ -19,13 +19,13 @@ from stormproof.datasets.image_files import (
     stored_content,
 )
 from stormproof.results.store.parts import DamagedPart, held_contents, part_path
-from stormproof.results.store.schema import CONFUSION, DETECTION, KEY, SEMANTIC
+from stormproof.results.store.schema import CONFUSION, DETECTION, KEY, LATER, SEMANTIC
 
 if TYPE_CHECKING:
     from stormproof.results.run import Run
 
 _LIGHT = (*KEY, "image", "recipe", "height", "width")
-_DEEP = ("height", "width", *DETECTION, *SEMANTIC, *CONFUSION)
+_DEEP = ("height", "width", *DETECTION, *SEMANTIC, *CONFUSION, *LATER)
 
 
 def problems(run: Run, *, deep: bool = False) -> Iterator[StoreError]:

@@ -18,10 +18,11 @@ import pyarrow.compute as pc
 
 from stormproof.core.condition import Condition
 from stormproof.core.sample import RLE, Floats, Ints, Prediction
+from stormproof.metrics.panoptic import Overlaps
 from stormproof.metrics.quality import Change
 from stormproof.metrics.semantic import Confusion
 
-Labels = npt.NDArray[np.uint8 | np.uint16]
+Labels = npt.NDArray[np.uint8 | np.uint16 | np.int32]
 Runs = npt.NDArray[np.uint32]
 
 VERSION = 2
@@ -52,6 +53,11 @@ ROWS = pa.schema(
         pa.field("rmse", pa.float64()),  # against the clean image; null where the pixels were not available
         pa.field("snr", pa.float64()),
         pa.field("confidences", pa.list_(pa.float64())),  # sums by bin, of pixels; null: none
+        pa.field("panoptic_values", pa.list_(pa.int32())),  # the panoptic map's runs along its rows
+        pa.field("panoptic_runs", RUNS),
+        pa.field("overlap_truth", pa.list_(pa.int32())),  # pixels by true and predicted segment, as
+        pa.field("overlap_predicted", pa.list_(pa.int32())),  # metrics.panoptic.overlaps counts them;
+        pa.field("overlap_pixels", pa.list_(pa.int64())),  # null: no truth
     ]
 )
 KEY = ("index", "condition")
@@ -59,8 +65,10 @@ Cell = tuple[int, str]  # the values of KEY: image index, condition
 DETECTION = ("boxes", "sides", "scores", "labels", "masks")
 SEMANTIC = ("semantic_values", "semantic_runs")
 CONFIDENCES = "confidences"
-LATER = (CONFIDENCES,)  # columns that parts of the same version may lack
 CONFUSION = ("confusion_truth", "confusion_predicted", "confusion_pixels")
+PANOPTIC = ("panoptic_values", "panoptic_runs")
+OVERLAP = ("overlap_truth", "overlap_predicted", "overlap_pixels")
+LATER = (CONFIDENCES, *PANOPTIC, *OVERLAP)  # columns that parts of the same version may lack
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,6 +87,8 @@ class Row:
     masks: tuple[RLE, ...] | None
     semantic: tuple[Labels, Runs] | None
     confusion: tuple[Ints, Ints, Ints] | None
+    panoptic: tuple[Labels, Runs] | None = None
+    overlap: Overlaps | None = None
     content: str | None = None
     change: Change | None = None
     confidences: Floats | None = None
@@ -87,7 +97,7 @@ class Row:
     def of(
         cls, index: int, image: str, condition: Condition, recipe: int, size: tuple[int, int],
         said: Prediction, confusion: Confusion | None = None, content: str | None = None,
-        change: Change | None = None, confidences: Floats | None = None,
+        change: Change | None = None, confidences: Floats | None = None, overlap: Overlaps | None = None,
     ) -> Row:  # fmt: skip
         """The row of a prediction, in memory of its own: a model may reuse its arrays for the next image."""
         return cls(
@@ -95,6 +105,8 @@ class Row:
             said.boxes.copy(), _stated(said), said.scores.copy(), said.labels.copy(), said.masks,
             semantic=None if said.semantic is None else run_lengths(said.semantic),
             confusion=None if confusion is None else _sparse(confusion.counts),
+            panoptic=None if said.panoptic is None else run_lengths(said.panoptic),
+            overlap=overlap,
             content=content,
             change=change,
             confidences=confidences,
@@ -107,17 +119,14 @@ class Row:
     @property
     def elements(self) -> int:
         """How many boxes and runs it holds."""
-        runs = 0 if self.semantic is None else len(self.semantic[1])
+        runs = sum(len(held[1]) for held in (self.semantic, self.panoptic) if held is not None)
         return len(self.boxes) + runs + sum(len(mask.counts) for mask in self.masks or ())
 
 
 def elements(table: pa.Table) -> int:
     """How many boxes and runs the rows of a table hold."""
-    boxes, runs, masks = (
-        pc.list_flatten(table[name], recursive=name == "masks")
-        for name in ("boxes", "semantic_runs", "masks")
-    )
-    return len(boxes) + len(runs) + len(masks)
+    lists = ("boxes", "semantic_runs", "panoptic_runs", "masks")
+    return sum(len(pc.list_flatten(table[name], recursive=name == "masks")) for name in lists)
 
 
 def table_of(rows: Sequence[Row]) -> pa.Table:
@@ -139,10 +148,16 @@ def table_of(rows: Sequence[Row]) -> pa.Table:
         "content": [row.content for row in rows],
         CONFIDENCES: _lists([row.confidences for row in rows], pa.float64()),
     }
-    for k, (name, kind) in enumerate(zip(SEMANTIC, (pa.uint16(), pa.uint32()), strict=True)):
-        columns[name] = _lists([None if row.semantic is None else row.semantic[k] for row in rows], kind)
-    for k, (name, kind) in enumerate(zip(CONFUSION, (pa.int32(), pa.int32(), pa.int64()), strict=True)):
-        columns[name] = _lists([None if row.confusion is None else row.confusion[k] for row in rows], kind)
+    groups: tuple[tuple[tuple[str, ...], list[Any]], ...] = (
+        (SEMANTIC, [row.semantic for row in rows]),
+        (CONFUSION, [row.confusion for row in rows]),
+        (PANOPTIC, [row.panoptic for row in rows]),
+        (OVERLAP, [row.overlap for row in rows]),
+    )
+    for names, held in groups:
+        for k, name in enumerate(names):
+            kind = ROWS.field(name).type.value_type
+            columns[name] = _lists([None if each is None else each[k] for each in held], kind)
     for k, name in enumerate(Change._fields):
         columns[name] = [None if row.change is None else row.change[k] for row in rows]
     return pa.table(columns, schema=ROWS)
@@ -152,7 +167,7 @@ def prediction_of(row: dict[str, Any]) -> Prediction:
     """The prediction of a row, as `Table.to_pylist` gives it; columns that were not read stay empty."""
     size = (row["height"], row["width"])
     masks = row.get("masks")
-    values = row.get("semantic_values")
+    values, segments = row.get("semantic_values"), row.get("panoptic_values")
     return Prediction(
         boxes=np.array(row.get("boxes") or [], np.float64).reshape(-1, 4),
         scores=np.array(row.get("scores") or [], np.float64),
@@ -160,6 +175,7 @@ def prediction_of(row: dict[str, Any]) -> Prediction:
         masks=None if masks is None else tuple(RLE(size, np.array(m, np.uint32)) for m in masks),
         semantic=None if values is None else label_map(values, row["semantic_runs"], size),
         sides=row.get("sides"),  # type: ignore[arg-type]
+        panoptic=None if segments is None else segment_map(segments, row["panoptic_runs"], size),
     )
 
 
@@ -178,6 +194,11 @@ def run_lengths(labels: Labels) -> tuple[Labels, Runs]:
 def label_map(values: Sequence[int], runs: Sequence[int], size: tuple[int, int]) -> npt.NDArray[np.uint16]:
     """The label map that has these runs."""
     return np.repeat(np.array(values, np.uint16), runs).reshape(size)
+
+
+def segment_map(values: Sequence[int], runs: Sequence[int], size: tuple[int, int]) -> npt.NDArray[np.int32]:
+    """The panoptic map that has these runs."""
+    return np.repeat(np.array(values, np.int32), runs).reshape(size)
 
 
 def _sparse(counts: Ints) -> tuple[Ints, Ints, Ints]:

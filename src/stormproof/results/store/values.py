@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stormproof.core.imagefile import MAX_PIXELS
-from stormproof.core.sample import Ints
+from stormproof.core.sample import SEGMENTS, Ints
 from stormproof.metrics.map_calibration import BINS, SUMS
 
 _LARGEST_SIDE = 1 << 20
@@ -22,6 +22,8 @@ _ALIKE = (  # columns whose lists have one entry for each object, run or cell; t
     ("boxes", "sides", "scores", "labels", "masks"),
     ("semantic_values", "semantic_runs"),
     ("confusion_truth", "confusion_predicted", "confusion_pixels"),
+    ("panoptic_values", "panoptic_runs"),
+    ("overlap_truth", "overlap_predicted", "overlap_pixels"),
 )
 
 
@@ -113,9 +115,24 @@ def _labels(held: dict[str, pa.Array], classes: Classes) -> str:
         if name in held and not _within(_flat(held[name]), 0, (count or 1 << 31) - 1):
             many = f" (there are {count} classes)" if count else ""
             return f"a label is out of range{many}"
-    if "confusion_pixels" in held and not _within(_flat(held["confusion_pixels"]), 0, MAX_PIXELS):
-        return "a number of pixels is out of range"
+    segments = {
+        "panoptic_values": classes.maps, "overlap_predicted": classes.maps,
+        "overlap_truth": classes.true_maps,
+    }  # fmt: skip
+    for name, count in segments.items():
+        if name in held and not _are_segments(_flat(held[name]), count, crowds=name == "overlap_truth"):
+            return "the class of a segment is out of range"
+    for name in ("confusion_pixels", "overlap_pixels"):
+        if name in held and not _within(_flat(held[name]), 0, MAX_PIXELS):
+            return "a number of pixels is out of range"
     return ""
+
+
+def _are_segments(values: npt.NDArray[np.float64], classes: int | None, *, crowds: bool) -> bool:
+    """Whether these are numbers of segments, or 0: none; those of crowds are negative."""
+    numbers = np.abs(values) if crowds else values
+    real = numbers[numbers != 0]
+    return _within(real, SEGMENTS, (SEGMENTS // 2 if classes is None else classes + 1) * SEGMENTS - 1)
 
 
 def _areas(held: dict[str, pa.Array]) -> str:
@@ -123,9 +140,9 @@ def _areas(held: dict[str, pa.Array]) -> str:
     if "height" not in held or "width" not in held:
         return ""
     pixels = np.asarray(held["height"]).astype(np.int64) * np.asarray(held["width"]).astype(np.int64)
-    if "semantic_runs" in held:
-        there = np.asarray(held["semantic_runs"].is_valid())
-        if not np.array_equal(_sums(held["semantic_runs"])[there], pixels[there]):
+    for name in ("semantic_runs", "panoptic_runs"):
+        there = np.asarray(held[name].is_valid()) if name in held else np.zeros(0, np.bool_)
+        if there.any() and not np.array_equal(_sums(held[name])[there], pixels[there]):
             return "a label map has another size than its image"
     if "masks" in held:
         each = np.repeat(pixels, np.asarray(pc.fill_null(pc.list_value_length(held["masks"]), 0)))
