@@ -1,6 +1,6 @@
 """Primitives that are not suited to a GPU: they run on the CPU set, one image per core.
 
-They need Numba and OpenCV, and wait for the device. The documentation prints `HOSTED`.
+They need Numba and OpenCV, and wait for the device. docs/gpu.md lists them.
 """
 
 from __future__ import annotations
@@ -16,13 +16,6 @@ import torch
 from stormproof.core.errors import MissingExtra
 from stormproof.core.processes import worker_count
 from stormproof.imaging.gpu.batch import Batch
-
-HOSTED = {
-    "relief": "OpenCV's edges, distances and equalisation (water drops of `spatter` 1 to 3)",
-    "fill_holes": "OpenCV's nearest known depth (depth maps with unknown pixels)",
-    "patterns": "waves, clouds, glints and boards of `imagenet-c-bar`, one image at a time; they are laid "
-    "over the images on the device",
-}
 
 
 def _of_cpu(module: str, name: str) -> Callable[..., Any]:
