@@ -32,15 +32,15 @@ def scored(name: str = "net", *, threshold: float = 0.55) -> Scores:
 def test_the_sentence_names_the_worst_and_what_it_asks_of_a_threshold() -> None:
     assert worth(scored()) == (
         "Scores are off by 5.0 points on clean images and by 20.0 under fog, the worst, where they promise "
-        "too much. To keep the clean precision of 80 % under fog@5, boxes must score 0.55 or more, and the "
-        "share of objects found falls from 70 % to 40 %."
+        "too much. To keep the clean precision of 80 % under fog, severity 5, boxes must score 0.55 or more, "
+        "and the share of objects found falls from 70 % to 40 %."
     )
 
 
 def test_no_threshold_may_keep_precision() -> None:
     said = worth(scored(threshold=math.nan), name="net")
     assert said.startswith("net: scores are off by 5.0")
-    assert said.endswith("Under fog@5 no threshold keeps the clean precision of 80 %.")
+    assert said.endswith("Under fog, severity 5 no threshold keeps the clean precision of 80 %.")
 
 
 def test_the_diagram_shows_clean_against_corrupted() -> None:

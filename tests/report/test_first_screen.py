@@ -14,9 +14,10 @@ from stormproof.report.charts import prepared, spec_of
 from stormproof.report.elements import Figure, View
 from stormproof.report.page import page
 from stormproof.report.sections.breaking import breaking_points
+from stormproof.report.sentences import under
 from stormproof.report.sources import run_scores
 from stormproof.report.view import make_view
-from stormproof.report.worst import _told, each_image_once, telling, under, worst_first
+from stormproof.report.worst import _told, each_image_once, telling, worst_first
 from stormproof.results.run import Run
 from stormproof.results.scores import Replicates, Scores
 from stormproof.results.worst import ImageLoss, image_measure

@@ -128,7 +128,8 @@ def image_precision(matches: Matches) -> Floats:
     precision, _ = average_precision(curves_of(alone), ones, len(shown), COCO_POINTS)
     of_image, images = shown // classes, matches.images
     sums = np.bincount(of_image, precision[0, 0, 0].mean(axis=1), minlength=images)
-    return ratio(sums, np.bincount(of_image, minlength=images))
+    means: Floats = ratio(sums, np.bincount(of_image, minlength=images))
+    return means
 
 
 def check_masks(found: Detections, truth: DetectionTruth) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stormproof.core.condition import Condition
 from stormproof.core.errors import counted
 from stormproof.core.table import cell_text
 from stormproof.metrics.grid import Score
@@ -31,6 +32,18 @@ def spoken(name: str) -> str:
     'zoom blur'
     """
     return name.replace("_", " ")
+
+
+def under(condition: str) -> str:
+    """A condition as prose has it.
+
+    >>> under("zoom_blur@3"), under("haze[beta=0.04]")
+    ('zoom blur, severity 3', 'haze[beta=0.04]')
+    """
+    parsed = Condition.parse(condition)
+    if parsed.severity is None or parsed.params:
+        return spoken(condition)
+    return f"{spoken(parsed.series)}, severity {parsed.severity:g}"
 
 
 # Numbers that a sentence is about, of scores and of their replicates alike

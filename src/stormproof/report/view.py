@@ -214,7 +214,7 @@ def summary(runs: Sequence[Scores], measure: str) -> Table:
         _summary_title(same),
         tuple(heads.get(name, name) for name in columns),
         [[line[name] for name in columns] for line in lines],
-        note=_explained(runs, columns),
+        note=_explained(runs, columns, measure),
     )
 
 
@@ -231,10 +231,12 @@ def _summary_title(same: Mapping[str, Cell]) -> str:
     return ", ".join(words)
 
 
-def _explained(runs: Sequence[Scores], columns: Sequence[str]) -> str:
+def _explained(runs: Sequence[Scores], columns: Sequence[str], measure: str) -> str:
     """What the columns are."""
     over = dict.fromkeys(scores.over.name for scores in runs if scores.over.whole)
-    said = ["In per cent", "P: clean score"]
+    higher = {measures()[measure if measure in s else s.headline].higher for s in runs}
+    better = {True: ", higher is better", False: ", lower is better"}
+    said = [f"In per cent{better[higher.pop()] if len(higher) == 1 else ''}", "P: clean score"]
     if "mPC" in columns:
         said.append(f"mPC: mean under corruption{', over ' + ' or '.join(over) if over else ''}")
         said.append("rPC: mPC / P")

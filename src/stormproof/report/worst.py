@@ -14,7 +14,7 @@ from stormproof.core.table import Table
 from stormproof.core.text import plain
 from stormproof.metrics.quality import ssim
 from stormproof.report.imagery import Album, RunPredictions, Scene, ratio_of, shrunk
-from stormproof.report.sentences import spoken
+from stormproof.report.sentences import under
 from stormproof.results.scores import Scores
 from stormproof.results.worst import ImageLoss, image_measure, worst_images
 
@@ -132,18 +132,6 @@ def cards(
             }
         )
     return made
-
-
-def under(condition: str) -> str:
-    """A condition as prose has it.
-
-    >>> under("zoom_blur@3"), under("haze[beta=0.04]")
-    ('zoom blur, severity 3', 'haze[beta=0.04]')
-    """
-    parsed = Condition.parse(condition)
-    if parsed.severity is None or parsed.params:
-        return spoken(condition)
-    return f"{spoken(parsed.series)}, severity {parsed.severity:g}"
 
 
 def _told(truth: Things, before: Things, after: Things) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from stormproof.core.condition import Condition
 from stormproof.core.table import Cell, Table
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
 from stormproof.report.sections import Scope, all_levels
+from stormproof.report.sentences import under
 from stormproof.results.scores import Scores
 
 COLUMNS = {  # and what they are printed in
@@ -115,10 +116,10 @@ def _needed(run: Scores, condition: Condition) -> str:
     if not math.isfinite(level) or not math.isfinite(before) or precision >= level:
         return ""
     if not math.isfinite(now):
-        return f"Under {text} no threshold keeps the clean precision of {100 * level:.0f} %."
+        return f"Under {under(text)} no threshold keeps the clean precision of {100 * level:.0f} %."
     recall = f"{100 * run.score('safe recall'):.0f} % to {100 * run.score('safe recall', text):.0f} %"
     return (
-        f"To keep the clean precision of {100 * level:.0f} % under {text}, boxes must score "
+        f"To keep the clean precision of {100 * level:.0f} % under {under(text)}, boxes must score "
         f"{now:.2f} or more, and the share of objects found falls from {recall}."
     )
 
