@@ -26,7 +26,10 @@ from parts import write_part
 from stormproof.core.condition import Condition
 from stormproof.corruptions import SUITES, find
 
-SUITES_SHOWN = ("imagenet-c", "holdout", "optics", "camera", "camera-variants", "mutators", "contextual")
+SUITES_SHOWN = (
+    "imagenet-c", "holdout", "optics", "camera", "camera-variants", "mutators", "contextual",
+    "foggy-cityscapes", "3dcc", "street-physics", "imagenet-c-bar",
+)  # fmt: skip
 PHOTOGRAPHS = {"astronaut": (131, 97), "chelsea": (200, 151), "coffee": (640, 480)}  # width, height
 
 # What is done value by value, and must be equal; all else filters or resamples.

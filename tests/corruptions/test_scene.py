@@ -154,7 +154,7 @@ def test_a_plane_faces_the_camera_by_its_tilt(tilt: float) -> None:
     u = (np.arange(101) - 50) / 80
     depth = np.tile(10 / (1 - tilt * u), (41, 1)).astype(np.float32)
     camera = Camera(fx=80.0, fy=80.0, cx=50.0, cy=20.0)
-    facing = imaging.facing(depth, camera)
+    facing = imaging.facing(depth, camera, 1)
     assert facing[20, 50] == pytest.approx(np.cos(np.arctan(tilt)), abs=6e-3)
     flat = np.full((41, 101, 3), 100, np.uint8)
     lit = fogged(flat, depth, "flash@2", camera)[20, 50, 0]

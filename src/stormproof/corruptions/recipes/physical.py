@@ -16,7 +16,7 @@ from stormproof import imaging
 from stormproof.core.randomness import Draw, normal_quantiles
 from stormproof.core.sample import Camera, Image
 from stormproof.corruptions.recipes.mutators import STEPS_PER_DEPTH, transmission
-from stormproof.corruptions.recipes.scene import VIEW, ray_lengths
+from stormproof.corruptions.recipes.scene import VIEW, facing, ray_lengths
 from stormproof.corruptions.registry import constant, corruption, ladder
 
 Doubles = npt.NDArray[np.float64]
@@ -32,7 +32,7 @@ _WINDOW = 0.04  # m; what the camera sees of the glass in front of it, across
 
 def _slope(rate: float) -> float:
     """Λ in 1/mm of the sizes of drops, N(D) = N0·exp(−ΛD) (Marshall & Palmer 1948)."""
-    return 4.1 * rate**-0.21
+    return float(4.1 * rate**-0.21)
 
 
 def fall_speed(diameter: Doubles | float) -> Doubles:
@@ -221,7 +221,7 @@ def night(
     size, channels = (image.shape[0], image.shape[1]), image.shape[2]
     distance = depth * ray_lengths(size, camera)
     cone = np.minimum(_beam(size, camera) / (distance * distance), np.float32(2000))
-    near = cone * imaging.facing(depth, camera) * np.float32(headlights / white)
+    near = cone * facing(depth, camera) * np.float32(headlights / white)
     lit = np.where(
         distance < np.float32(np.inf), np.float32(lux / white), np.float32(_DARK_SKY * lux / white)
     )

@@ -26,6 +26,15 @@ from stormproof.corruptions.registry import constant, corruption, ladder
 VIEW = constant(50.0, low=1, high=170, unit="degrees across, where no focal length is known")
 
 
+def facing(depth: imaging.Field, camera: Camera) -> imaging.Field:
+    """The cosine between each surface's normal and the ray of sight.
+
+    Slopes are taken over a hundredth of the side: estimated depth is too rough from pixel to pixel.
+    """
+    step = max(round(sqrt(depth.shape[0] * depth.shape[1]) / 100), 1)
+    return imaging.facing(depth, camera, step)
+
+
 @lru_cache(maxsize=4)
 def ray_lengths(size: tuple[int, int], camera: Camera) -> imaging.Field:
     """The length of each pixel's ray up to a depth of 1 m: distance along the ray is depth times this."""
@@ -182,7 +191,7 @@ def z_motion_blur(image: Image, *, depth: imaging.Field, camera: Camera, advance
 @corruption(
     family="light",
     cite="kar2022",
-    version=2,
+    version=3,
     needs=("depth", "camera"),
     divisor=ladder(2.4, 1.4, 0.9, 0.6, 0.4, low=0.01, high=100, unit="×"),
     view=VIEW,
@@ -192,5 +201,5 @@ def flash(image: Image, *, depth: imaging.Field, camera: Camera, divisor: float)
 
     Surfaces seen face on brighten most; the sky has no surface and stays.
     """
-    gain = np.float32(1) + imaging.facing(depth, camera) / np.float32(divisor)
+    gain = np.float32(1) + facing(depth, camera) / np.float32(divisor)
     return np.clip(image * gain[..., None], 0, 255).astype(np.uint8)

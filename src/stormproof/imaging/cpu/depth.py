@@ -64,29 +64,31 @@ def airlight(image: Image, *, window: int, share: float) -> npt.NDArray[np.float
 
 
 @kernel
-def _gentler(before: Any, after: Any, steps: Any) -> Any:
+def _slope(before: Any, here: Any, after: Any, back: Any, ahead: Any) -> Any:
     """The slope on the side that changes less: across the edge of an object there is no surface."""
-    gentle = before if abs(before) < abs(after) else after
-    gentle = before + after if steps < 2 else gentle  # at the frame one of the two is 0
+    behind, onward = (here - before) / np.float32(max(back, 1)), (after - here) / np.float32(max(ahead, 1))
+    gentle = behind if abs(behind) < abs(onward) else onward
+    gentle = onward if back == 0 else gentle
+    gentle = behind if ahead == 0 else gentle
     return gentle if abs(gentle) < np.float32(np.inf) else np.float32(0)
 
 
 @kernel
-def _facing(depth: Any, fx: Any, fy: Any, cx: Any, cy: Any, out: Any) -> None:
+def _facing(depth: Any, step: Any, fx: Any, fy: Any, cx: Any, cy: Any, out: Any) -> None:
     height, width = depth.shape
     one, far = np.float32(1), np.float32(np.inf)
     for y in range(height):
-        above, below = max(y - 1, 0), min(y + 1, height - 1)
+        above, below = max(y - step, 0), min(y + step, height - 1)
         v = np.float32(y) - cy
         down = v / fy
         for x in range(width):
-            left, right = max(x - 1, 0), min(x + 1, width - 1)
+            left, right = max(x - step, 0), min(x + step, width - 1)
             z = depth[y, x]
-            a, b, c, d = depth[y, left], depth[y, right], depth[above, x], depth[below, x]
             if not z < far:
                 out[y, x] = 0
                 continue
-            zx, zy = _gentler(z - a, b - z, right - left), _gentler(z - c, d - z, below - above)
+            zx = _slope(depth[y, left], z, depth[y, right], x - left, right - x)
+            zy = _slope(depth[above, x], z, depth[below, x], y - above, below - y)
             u = np.float32(x) - cx
             across = u / fx
             p, q, r = fx * zx, fy * zy, z + u * zx + v * zy
@@ -94,15 +96,15 @@ def _facing(depth: Any, fx: Any, fy: Any, cx: Any, cy: Any, out: Any) -> None:
             out[y, x] = z / (normal * np.sqrt(one + down * down + across * across))
 
 
-def facing(depth: Field, camera: Camera) -> Field:
+def facing(depth: Field, camera: Camera, step: int) -> Field:
     """The cosine between each surface's normal and the ray of sight; the sky's is 0.
 
-    Normals follow from the smaller of the differences of depth on either side.
+    Normals follow from depths `step` pixels apart, on the side where depth changes less.
     """
     out = np.empty(depth.shape, np.float32)
     numbers = np.array([camera.fx, camera.fy, camera.cx, camera.cy], np.float32)
     fx, fy, cx, cy = numbers
-    _facing(np.ascontiguousarray(depth), fx, fy, cx, cy, out)
+    _facing(np.ascontiguousarray(depth), step, fx, fy, cx, cy, out)
     return out
 
 

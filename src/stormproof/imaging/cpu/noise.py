@@ -173,7 +173,7 @@ def expose(
     0 to 1.
     """
     out = np.empty_like(image, order="C")
-    flat = (np.ravel(field) for field in (gain, veil))
     full, spread = np.float32(electrons), np.float32(read * read)
-    _expose(np.ravel(image), *flat, light, full, spread, normal, np.ravel(bits), back, out.reshape(-1))
+    lit, added = np.ravel(gain), np.ravel(veil)
+    _expose(np.ravel(image), lit, added, light, full, spread, normal, np.ravel(bits), back, out.reshape(-1))
     return out

@@ -49,29 +49,31 @@ def airlight(image: Batch, *, window: int, share: float) -> Batch:
     return Batch(torch.stack(colours).to(torch.float64))
 
 
-def _gentler(before: Tensor, after: Tensor, steps: Tensor) -> Tensor:
+def _slope(before: Tensor, here: Tensor, after: Tensor, back: Tensor, ahead: Tensor) -> Tensor:
     """The slope on the side that changes less: across the edge of an object there is no surface."""
-    inner = torch.where(before.abs() < after.abs(), before, after)
-    gentle = torch.where(steps < 2, before + after, inner)
+    behind = (here - before) / back.clamp(min=1).to(torch.float32)
+    onward = (after - here) / ahead.clamp(min=1).to(torch.float32)
+    gentle = torch.where(behind.abs() < onward.abs(), behind, onward)
+    gentle = torch.where(ahead == 0, behind, torch.where(back == 0, onward, gentle))
     return torch.where(gentle.isfinite(), gentle, torch.zeros_like(gentle))
 
 
-def facing(depth: Batch, camera: Camera) -> Batch:
+def facing(depth: Batch, camera: Camera, step: int) -> Batch:
     """The cosine between each surface's normal and the ray of sight; the sky's is 0.
 
-    Normals follow from the smaller of the differences of depth on either side.
+    Normals follow from depths `step` pixels apart, on the side where depth changes less.
     """
     z = depth.data
     fx, fy, cx, cy = (float(np.float32(n)) for n in (camera.fx, camera.fy, camera.cx, camera.cy))
     height, width = depth.shape
     rows, columns = (torch.arange(side, device=z.device) for side in (height, width))
-    above, below = (rows - 1).clamp(min=0), (rows + 1).clamp(max=height - 1)
-    left, right = (columns - 1).clamp(min=0), (columns + 1).clamp(max=width - 1)
+    above, below = (rows - step).clamp(min=0), (rows + step).clamp(max=height - 1)
+    left, right = (columns - step).clamp(min=0), (columns + step).clamp(max=width - 1)
     a, b, c, d = z[:, :, left], z[:, :, right], z[:, above], z[:, below]
     finite = torch.isfinite(z)
     z = torch.where(finite, z, torch.ones_like(z))
-    zx = _gentler(z - a, b - z, right - left)
-    zy = _gentler(z - c, d - z, (below - above)[:, None])
+    zx = _slope(a, z, b, columns - left, right - columns)
+    zy = _slope(c, z, d, (rows - above)[:, None], (below - rows)[:, None])
     u, v = columns.to(torch.float32) - cx, (rows.to(torch.float32) - cy)[:, None]
     down, across = divided(v, fy), divided(u, fx)
     p, q, r = zx * fx, zy * fy, (z + u * zx) + v * zy
