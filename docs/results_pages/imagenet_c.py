@@ -23,7 +23,7 @@ from results_pages.runs import (
 from stormproof.results.scores import Scores
 from stormproof.results.tables import as_csv
 
-_REST = "--conditions imagenet-c --limit 12"
+_REST = "--conditions imagenet-c --limit 40"
 RUNS = (
     ResultsRun("yolox_nano", YOLOX, f"{COCO} {_REST}"),
     ResultsRun("ssdlite", SSDLITE, f"{COCO} {_REST}"),
@@ -36,7 +36,7 @@ COLUMNS = ("measure", "condition", "corruption", "severity", "value")
 INTRODUCTION = """\
 # Five networks under imagenet-c
 
-Made by `make results`. Small networks that others trained, on a dozen photographs: enough to see the
+Made by `make results`. Small networks that others trained, on a few dozen photographs: enough to see the
 machinery work, too few to rank models by a point or two. All values in %. The other papers:
 [kamann](kamann.md), [liu](liu.md), [pezzementi](pezzementi.md). `$CARDS` is `tests/models/cards`.
 

@@ -7,7 +7,7 @@ from results_pages.runs import RESULTS, ResultsRun
 
 from stormproof.report.leaderboard.submission import Submission, SubmittedDataset, as_json, submission_of
 
-NOTE = "A small network on a dozen photographs: enough to see the machinery work, too few to rank models."
+NOTE = "A small network on a few dozen photographs: enough to see the machinery work, too few to rank models."
 
 
 def entry_of(run: ResultsRun) -> Submission:

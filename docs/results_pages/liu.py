@@ -11,10 +11,10 @@ from stormproof.corruptions.groups import LIU
 from stormproof.metrics.corruption_error import corruption_matters, mce_change
 from stormproof.metrics.published import published
 
-_REST = f"{COCO} --conditions camera --limit 12 --tag architecture=one-stage"
+_REST = f"{COCO} --conditions camera --limit 6 --tag architecture=one-stage"
 PLAIN = ResultsRun("camera", YOLOX, _REST)
 CLAHE = ResultsRun("camera-clahe", YOLOX, f"{_REST} --enhance clahe")
-_SCENARIO = "--conditions camera@3 --limit 12 --tag trained=universal"
+_SCENARIO = "--conditions camera@3 --limit 6 --tag trained=universal"
 PHOTOGRAPHS = ResultsRun("camera-coco", YOLOX, f"{COCO} {_SCENARIO}")
 STREET = ResultsRun("camera-street", YOLOX, f"--data world:test {_SCENARIO}")
 RUNS = (PLAIN, CLAHE, PHOTOGRAPHS, STREET)
@@ -151,8 +151,9 @@ def findings(plain: Row, clahe: Row, theirs: Paper) -> Iterator[Finding]:
     yield from _clahe(plain, clahe)
     photographs, street = (100 * mce_change(run.scores.covered("E")) for run in (PHOTOGRAPHS, STREET))
     yield Finding(
-        f"Scenarios differ (RQ3): faults of severity 3 add {photographs:.1f} points on 12 photographs of "
-        f"COCO and {street:.1f} on 12 renderings of the built-in street, which the network never saw.",
+        f"Scenarios differ (RQ3): faults of severity 3 add {photographs:.1f} points on "
+        f"{PHOTOGRAPHS.scores.images} photographs of COCO and {street:.1f} on {STREET.scores.images} "
+        "renderings of the built-in street, which the network never saw.",
         abs(photographs - street) > 2,
     )
 

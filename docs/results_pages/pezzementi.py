@@ -22,7 +22,7 @@ from results_pages.runs import (
 from stormproof.metrics.prediction import Predicted
 from stormproof.results.people import PeopleRun, histograms, levels, open_people, predict_contextual
 
-_MUTATORS = f"{COCO} --conditions mutators --limit 24"
+_MUTATORS = f"{COCO} --conditions mutators --limit 12"
 PHOTOGRAPHS = {
     "YOLOX-nano": ResultsRun("mutators-yolox", YOLOX, _MUTATORS),
     "SSDLite": ResultsRun("mutators-ssdlite", SSDLITE, _MUTATORS),

@@ -132,7 +132,8 @@ def images_hash(data: str) -> str:
 def _networks(records: Sequence[RunRecord]) -> list[str]:
     found = {}
     for record in records:
-        name = record.model.spec if record.model.spec.startswith(BUILTIN) else record.model.name
+        spec = record.model.spec
+        name = spec if spec.startswith(BUILTIN) else Path(spec.partition(":")[2].partition(",")[0]).stem
         found[name] = record.model.sha256
         if record.model.sha256 not in (None, network_hash(name)):
             raise SystemExit(f"{name} is not the network that was run; remove {KEPT} and make it again.")

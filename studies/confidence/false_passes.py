@@ -216,9 +216,9 @@ def truth(place: Place) -> None:
         print(json.dumps(row), flush=True)
 
 
-def sets(place: Place, images: int, numbers: range) -> None:
+def sets(place: Place, images: int, numbers: range, seed: int = 1) -> None:
     for number in numbers:
-        rng = np.random.default_rng([1, images, place.classes, number])
+        rng = np.random.default_rng([seed, images, place.classes, number])
         halves = rng.integers(0, 2, (REPLICATES, images))
         weights = np.concatenate([np.ones((1, images)), halves]).astype(np.uint8)
         values = measured(rng, place, number % WORLDS, images, weights)
@@ -282,6 +282,7 @@ def main() -> None:
     drawn.add_argument("--images", type=int, required=True)
     drawn.add_argument("--sets", type=int, default=100)
     drawn.add_argument("--first", type=int, default=0)
+    drawn.add_argument("--seed", type=int, default=1)
     verbs.add_parser("table").add_argument("files", type=Path, nargs="+")
     given = parser.parse_args()
     if given.verb == "table":
@@ -291,7 +292,7 @@ def main() -> None:
     if given.verb == "truth":
         truth(place)
     else:
-        sets(place, given.images, range(given.first, given.first + given.sets))
+        sets(place, given.images, range(given.first, given.first + given.sets), given.seed)
 
 
 if __name__ == "__main__":
