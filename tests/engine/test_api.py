@@ -117,7 +117,7 @@ def test_what_is_made_here_runs_here_only(scene: str, tmp_path: Path) -> None:
     with pytest.raises(sp.StormproofError, match="made in Python; give it again with data="):
         _ = later.dataset
     (notice,) = later.score().notices  # kept ones, since the samples are not here
-    assert "The dataset is not here" in notice
+    assert "The dataset was not found" in notice
     with pytest.raises(sp.StormproofError, match="made in Python; give it again with data="):
         later.score(classes="all")
     assert repr(sp.Run(tmp_path / "run", data=samples).score().cells) == repr(run.score().cells)

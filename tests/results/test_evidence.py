@@ -107,7 +107,7 @@ def test_a_path_that_run_json_names_is_not_stated(place: Path, tmp_path: Path) -
     assert sha256(secret) not in out.read_text()
     content["model"]["sha256"] = "0" * 64
     write_sealed(tmp_path / "run" / "run.json", content)
-    with pytest.raises(StoreError, match="its SHA-256 is another") as caught:
+    with pytest.raises(StoreError, match="its SHA-256 differs") as caught:
         compare_file(read_record(tmp_path / "run"))
     assert sha256(secret) not in str(caught.value)
 

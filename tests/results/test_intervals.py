@@ -144,7 +144,7 @@ def test_pairs_need_the_same_images_and_as_many_replicates(make: Make) -> None:
     boxes, maps = Run(make("contrast_boxes")), Run(make("other_names", "street"))
     with pytest.raises(InvalidOption, match="same images"):
         boxes.score(interval=True) - maps.score(interval=True)
-    with pytest.raises(InvalidOption, match="resample both alike"):
+    with pytest.raises(InvalidOption, match="use the same number for both"):
         boxes.score(interval=True) - boxes.score(replicates=20)
     with pytest.raises(InvalidOption, match="interval=True"):
         boxes.score() - boxes.score()

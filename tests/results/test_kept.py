@@ -35,7 +35,7 @@ from stormproof.results.run import DatasetGone, Run
 from stormproof.results.scores import Scores
 from stormproof.results.store.parts import held_rows, part_path, writing_part
 
-GONE = "The dataset is not here: these are kept scores, and its images could not be checked."
+GONE = "The dataset was not found: these are kept scores, and its images could not be checked."
 
 
 @pytest.fixture

@@ -182,7 +182,7 @@ def test_a_metric_that_forgets_a_number_is_told_so(folder: Path) -> None:
     def forgetful(objects: Objects, weights: np.ndarray) -> Scored:
         return Scored({"one": np.ones(len(weights))})
 
-    with pytest.raises(InvalidOption, match=r"The metric 'forgetful' returned no 'two'"):
+    with pytest.raises(InvalidOption, match=r"The metric 'forgetful' declares 'two' but did not return it"):
         Run(folder).score()
 
 

@@ -330,5 +330,5 @@ def test_what_goes_wrong_can_be_required(scores: Scores, metric: str) -> None:
         (verdict,) = judge([requirement], scores)
         assert verdict.interval.estimate == value
         assert verdict.margin == pytest.approx(requirement.threshold - value)
-    with pytest.raises(InvalidOption, match=f"{metric} is an error, less is better; use at_most"):
+    with pytest.raises(InvalidOption, match=f"{metric} is an error, so less is better; use at_most"):
         parse({"id": "R1", "metric": metric, "condition": "fog@3", "at_least": 0.5}, "here")

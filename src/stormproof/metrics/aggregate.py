@@ -1,20 +1,20 @@
-"""What is concluded from all conditions of a run. A function's own file declares it as an aggregate, and
+"""Aggregates: numbers computed from all conditions of a run. A function is declared where it is defined, and
 `stormproof score` finds it.
 
     @aggregate("scores", "mPC", column="mPC")
     def mpc(grid: Grid) -> float: ...
 
-What the function is given depends on what it is an aggregate of:
+The declaration says what the function takes:
 
-- "any": a grid, of which the clean score may be all there is
-- "scores": a complete grid of a measure of which more is better
-- "errors": a complete grid of a measure of which less is better
+- "any": a grid, which may contain only the clean score
+- "scores": a complete grid of a measure where more is better
+- "errors": a complete grid of a measure where less is better
 - "sequence": a grid of conditions along α and the clean score
 - "reference": two complete grids of scores, a run's and its reference's
 - "error reference": two complete grids of errors, likewise
 
-Where it raises `IncompleteGrid`, because it needs cells beyond these, there is no such aggregate. Scores
-may be arrays with an entry per replicate; a function that does not work on arrays is called for each
+If the function raises `IncompleteGrid`, because it needs further cells, the run has no such aggregate. Scores
+may be arrays with an entry per replicate; a function that does not work on arrays is called once per
 replicate.
 """
 
@@ -37,8 +37,7 @@ INPUTS = ("any", "scores", "errors", "sequence", "reference", "error reference")
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A function of grids, its name among the aggregates, and its column in the summary (None: it has
-    none)."""
+    """A function of grids, its name among the aggregates, and its column in the summary, if it has one."""
 
     given: str
     name: str
@@ -58,7 +57,7 @@ class Aggregate:
         return _stacked([self._alone(grids, row) for row in range(lengths.pop())])
 
     def _alone(self, grids: tuple[Grid, ...], row: int) -> Value:
-        """Its value for one replicate; None where that lacks a cell, as a replicate of few images may."""
+        """Its value for one replicate; None if the replicate lacks a cell, as one of few images may."""
         try:
             return self.function(*(grid.replicate(row) for grid in grids))
         except IncompleteGrid:
@@ -78,7 +77,7 @@ _DECLARED: list[Aggregate] = []
 def aggregate(given: str, name: str, *, column: str | None = None) -> Callable[[Function], Function]:
     """Declare a function as an aggregate of one of `INPUTS`."""
     if given not in INPUTS or name in {declared.name for declared in _DECLARED}:
-        raise ValueError(f"aggregate {name!r} of {given!r}: give a name of its own and one of {INPUTS}")
+        raise ValueError(f"aggregate {name!r} of {given!r}: give a unique name and one of {INPUTS}")
 
     def register(function: Function) -> Function:
         _DECLARED.append(Aggregate(given, name, column, function))

@@ -1,16 +1,16 @@
-"""Whether scores of detections can be trusted: how far they are from the share of detections that are right.
+"""Calibration: how far the scores of detections are from the share of detections that are right.
 
-Definitions differ, so each is named:
+Definitions differ, so each has its name:
 
 - D-ECE (Küppers et al. 2020): all classes together; detections scored 0.3 or more; right at IoU 0.5; ten bins
-  of the score; |mean score − precision| weighted by how many detections a bin has.
+  of the score; |mean score − precision| weighted by the number of detections in a bin.
 - LaECE₀ (Kuzucu et al. 2024): class by class, 25 bins, |mean score − precision · mean IoU|, where any overlap
   makes a detection right, of detections above each class's LRP-optimal threshold; the mean over classes.
 - LaACE₀: the same with a bin for each detection, |score − IoU|.
 
-LRP-optimal thresholds are fixed on the clean images, as a deployed detector's are. Beside them: the precision
-of detections scored 0.3 or more, the lowest threshold from there on that keeps it at the clean level, and the
-recall that is left at that threshold.
+LRP-optimal thresholds are fixed on the clean images, as in a deployed detector. In addition: the precision of
+detections scored 0.3 or more, the lowest threshold from there on that keeps precision at the clean level, and
+the recall at that threshold.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from stormproof.metrics.precision import in_lanes
 if TYPE_CHECKING:
     from stormproof.metrics.cells import Objects
 
-LEAST = 0.3  # the score from which a detection counts in D-ECE, and clean precision is taken
+LEAST = 0.3  # the score from which a detection counts in D-ECE and in clean precision
 BINS = 10  # of D-ECE
 FINE = 25  # of LaECE₀
 
@@ -42,7 +42,7 @@ class Tuned:
     touching: Located
 
     def of_images(self, chosen: Ints, images: int) -> Tuned:
-        """The same of some of so many images, numbered as chosen."""
+        """The detections of the chosen images, out of `images`, renumbered."""
         return Tuned(self.located.of_images(chosen, images), self.touching.of_images(chosen, images))
 
 
@@ -68,35 +68,22 @@ def d_ece(counts: Floats) -> Floats:
 
 
 def _bins(scores: Floats, count: int) -> Ints:
-    """Bins that end with their upper edge; the first has its lower one, too."""
+    """Bins that include their upper edge; the first also includes its lower edge."""
     found: Ints = _binned(scores, np.linspace(0.0, 1.0, count + 1))
     return found
 
 
 def fit_errors(touching: Located, thresholds: Floats, weights: Weights) -> Floats:
     """LaECE₀ and LaACE₀ by replicate and class; NaN for a class without a detection or an object."""
-    bins = _bins(touching.score, FINE)
-    fit: Any = _fit
-
-    def some(rows: slice, block: Weights, side_by_side: tuple[int, ...], out: Floats) -> None:
-        lanes = np.full((touching.classes, len(side_by_side)), np.nan)
-        lanes[:, : len(thresholds[rows])] = thresholds[rows].T
-        fit(*touching.tables, bins, lanes, block, side_by_side, out)
-
-    return in_lanes(weights, some, (2, touching.classes))
+    bins, shape = _bins(touching.score, FINE), (2, touching.classes)
+    return in_lanes(weights, _fit, shape, *touching.tables, bins, thresholds=thresholds)
 
 
 def kept_precision(located: Located, clean: Located, weights: Weights) -> Floats:
     """Precision from a score of 0.3 on, the lowest threshold that keeps it as on clean images, and the recall
-    there: replicates × 3. No threshold does where even the best detections are wrong too often."""
-    ours, theirs = _falling(located), _falling(clean)
+    there: replicates × 3. There is no such threshold if even the best detections are wrong too often."""
     objects = located.truth_image.astype(np.int32)
-    keep: Any = _keep
-
-    def some(_: slice, block: Weights, side_by_side: tuple[int, ...], out: Floats) -> None:
-        keep(*ours, *theirs, objects, block, side_by_side, out)
-
-    return in_lanes(weights, some, (3,))
+    return in_lanes(weights, _keep, (3,), *_falling(located), *_falling(clean), objects)
 
 
 def _falling(located: Located) -> tuple[Any, ...]:

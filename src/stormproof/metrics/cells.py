@@ -1,6 +1,6 @@
-"""What a metric reads of one condition: truth and predictions of all images, and how they match.
+"""The input of a metric for one condition: truth and predictions of all images, and how they match.
 
-Each matching is made once, when a metric first asks for it, and serves every metric and every row of weights.
+Each matching is computed once, when a metric first needs it, for all metrics and all rows of weights.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ UNKNOWN_CLASS = "(no class of the dataset)"
 class Objects:
     """Truth and detections of one condition.
 
-    Detections of classes that the dataset lacks have the label after its last. They are nothing to average
-    precision; to an object's error they are a box under a wrong name. `person` is the label of people,
-    `clean` the people of the clean images, where sensitivities are fixed, and `tuned` all detections there,
-    where score thresholds are; `scored_masks` says that masks count, too.
+    Detections of classes that the dataset lacks have the label after its last. Average precision ignores
+    them; to the object error they are boxes of a wrong class. `person` is the label of people. Sensitivities
+    are fixed on `clean`, the people of the clean images, score thresholds on `tuned`, all their detections.
+    `scored_masks` says that masks are scored too.
     """
 
     truth: DetectionTruth
@@ -52,7 +52,7 @@ class Objects:
 
     @cached_property
     def named_boxes(self) -> Detections:
-        """The same without masks."""
+        """The detections of classes that the dataset has, without masks."""
         return self._boxes_only(self.named)
 
     @cached_property
@@ -62,12 +62,12 @@ class Objects:
 
     @cached_property
     def located(self) -> Located:
-        """What boxes found at IoU 0.5, and how well they fit."""
+        """Boxes with the objects they found at IoU 0.5 or more."""
         return locate(self.truth, self.named_boxes, TAU)
 
     @cached_property
     def touching(self) -> Located:
-        """The same of boxes with any overlap."""
+        """Boxes with the objects they found at any overlap."""
         return locate(self.truth, self.named_boxes, 0.0)
 
     @cached_property
@@ -89,7 +89,7 @@ class Objects:
 
     @cached_property
     def people(self) -> People | None:
-        """People alone; None where the dataset has no such class."""
+        """Truth and detections of people; None if the dataset has no such class."""
         if self.person is None:
             return None
         found = self._boxes_only(self._chosen(self.found.labels == self.person))
@@ -97,17 +97,17 @@ class Objects:
         return People(only(self.truth, self.person), found)
 
     def of_images(self, chosen: Ints) -> Objects:
-        """The same of some images, which may come twice, numbered as chosen."""
+        """The chosen images, renumbered; an image may be chosen twice."""
         clean = None if self.clean is None else self.clean.of_images(chosen)
         tuned = None if self.tuned is None else self.tuned.of_images(chosen, len(self.truth.ids))
         truth, found = self.truth.of_images(chosen), self.found.of_images(chosen)
         return replace(self, truth=truth, found=found, clean=clean, tuned=tuned)
 
     def repeated(self, times: Ints) -> Objects:
-        """The same with every image as often as `times` says, under names of its own."""
+        """Every image repeated `times` times, each copy under its own name."""
         several = self.of_images(np.repeat(np.arange(len(times)), np.asarray(times, np.int64)))
         width = len(str(len(several.truth.ids)))
-        # Digits alone: scores that tie go by the numbers of images, where their names are numbers.
+        # Only digits are added: if the names are numbers, tied scores are ordered by them.
         ids = tuple(f"{name}{k:0{width}}" for k, name in enumerate(several.truth.ids))
         return replace(several, truth=replace(several.truth, ids=ids))
 
@@ -165,7 +165,7 @@ class Maps:
         return replace(self, confusions=self.confusions[chosen], confidences=sums)
 
     def repeated(self, times: Ints) -> Maps:
-        """The same with every image as often as `times` says."""
+        """Every image repeated `times` times."""
         return self.of_images(np.repeat(np.arange(len(times)), np.asarray(times, np.int64)))
 
     @property
@@ -217,6 +217,6 @@ def _scored(cell: Objects | Maps | Segments, weights: Weights) -> Scored:
 
 
 def only(truth: DetectionTruth, label: int) -> DetectionTruth:
-    """The objects of one class, as a set of its own."""
+    """The objects of one class, as a separate truth."""
     chosen = taken(truth, np.flatnonzero(truth.labels == label))
     return replace(chosen, classes=(truth.classes[label],), labels=np.zeros(len(chosen), np.int64))

@@ -1,7 +1,6 @@
 """The twelve COCO numbers for boxes and masks, overall and per class.
 
-`cocomatching` finds who matched whom; precision and recall follow as pycocotools' `accumulate` has them
-(docs/adr/0011).
+`cocomatching` finds the matches; precision and recall follow as in pycocotools' `accumulate` (docs/adr/0011).
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ def _masks(objects: Objects, weights: Weights) -> Scored:
 
 
 def coco_scored(matches: Matches, weights: Weights, prefix: str = "") -> Scored:
-    """The twelve by replicate, AP by class, what AP, AP50 and AP75 are the means of, and how optimistic."""
+    """The twelve numbers by replicate, AP by class, the parts that AP, AP50 and AP75 average, optimism."""
     precision, recall = average_precision(curves_of(matches.judged), weights, matches.classes, COCO_POINTS)
     by_class: dict[str, Floats] = {}
     parts: dict[str, Floats] = {}
@@ -133,10 +132,12 @@ def image_precision(matches: Matches) -> Floats:
 
 
 def check_masks(found: Detections, truth: DetectionTruth) -> None:
-    """Refuse objects without masks, and masks of another size than the truth's."""
+    """Refuse objects without masks, and masks whose size differs from the truth's."""
     for i, mask in enumerate(truth.masks):
         if mask is None:
-            raise InvalidTruth(f"Image {truth.owner(i)!r}: a truth has no mask; score boxes or read masks.")
+            raise InvalidTruth(
+                f"Image {truth.owner(i)!r}: an object has no mask; score boxes, or read masks."
+            )
     sizes: Mapping[int, tuple[int, int]] = {
         int(i): mask.size for i, mask in zip(truth.image, truth.masks, strict=True) if mask is not None
     }

@@ -1,4 +1,4 @@
-"""Who matched whom under COCO's rule (pycocotools' `evaluateImg`), for every size and IoU threshold.
+"""Matches of detections and objects by COCO's rule (pycocotools' `evaluateImg`), for every size and IoU.
 
 A weight belongs to a whole image and COCO matches within images, so no weight changes a match: scores and
 their spread follow from the same matches (`metrics.coco`; docs/adr/0039, 0011).
@@ -29,12 +29,12 @@ _CAP = 100  # detections per image and class
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matches:
-    """What became of truths and detections; of a class, the detections come by falling score.
+    """Matches of truths and detections; the detections of a class are sorted by falling score.
 
     `hit[d, s]` has bit t where detection d found an object of size s at the t-th IoU threshold,
-    `excused[d, s]` where it found one that neither counts nor penalises. `inside[d, s]` says whether it is of
-    that size itself: one that found nothing is a false positive there, and nowhere else. `place[d]` counts
-    the detections of its class in its image that score higher. `counts[s, o]` marks the objects to find.
+    `excused[d, s]` where it found one that neither counts nor penalises. `inside[d, s]` says whether it has
+    that size itself: only then is one that found nothing a false positive. `place[d]` counts the detections
+    of its class in its image that score higher. `counts[s, o]` marks the objects to find.
     """
 
     images: int
@@ -52,7 +52,7 @@ class Matches:
 
     @property
     def judged(self) -> Judged:
-        """What precision and recall follow from."""
+        """The part that precision and recall are computed from."""
         return Judged(
             self.image, self.label, self.hit, self.excused, self.inside, self.place, self.truth_image,
             self.truth_label, self.counts, self.classes, len(IOUS),
@@ -66,7 +66,7 @@ def match_boxes(truth: DetectionTruth, found: Detections) -> Matches:
     return _matches(truth, found, groups, class_overlaps(truth, found), sides[:, 0] * sides[:, 1])
 
 
-@lru_cache(maxsize=1)  # several measures ask for the same
+@lru_cache(maxsize=1)  # several measures need the same
 def class_overlaps(truth: DetectionTruth, found: Detections) -> Floats:
     """IoU of the boxes that may match under COCO's rule: those of one class in one image."""
     return box_overlaps(truth, found, by_class_and_image(truth, found))
@@ -82,7 +82,7 @@ def box_overlaps(truth: DetectionTruth, found: Detections, groups: Groups) -> Fl
 
 
 def _xywh(objects: DetectionTruth | Detections, chosen: Ints) -> Floats:
-    """Boxes with the sides that files state, which corners may not give to the last bit (docs/adr/0057)."""
+    """Boxes with the sides that files state, which may differ from x2 − x1 in a bit (docs/adr/0057)."""
     found: Floats = _taken(objects.boxes, objects.sides, chosen)
     return found
 
@@ -147,9 +147,8 @@ def _matches(
 
 
 def _by_class(truth: DetectionTruth, found: Detections, groups: ClassGroups, place: Ints) -> Ints:
-    """Places among the grouped detections by class, then falling score; ties by the images' rank, then as
-    grouped. Those beyond the cap are left out.
-    """
+    """The grouped detections by class, then falling score; ties by the images' rank, then in order. Those
+    beyond the cap are left out."""
     where = np.empty_like(groups.detections)
     where[groups.detections] = np.arange(len(where))
     ranks = truth.rank[found.image]
@@ -231,7 +230,7 @@ def _match(
                         else:
                             excused[d, s] |= np.uint16(1 << k)
                 if not any_left:
-                    break  # nothing overlaps as much, and no higher threshold will find more
+                    break  # nothing overlaps as much, so no higher threshold finds more
 
 
 @kernel(inline=True)
@@ -239,7 +238,7 @@ def _match_one(
     row: Any, d0: Any, last: Any, overlaps: Any, crowd: Any, area: Any, sizes: Any, ious: Any, hit: Any,
     excused: Any,
 ) -> None:  # fmt: skip
-    """A single object: a detection finds it at the thresholds it reaches and no better one did before."""
+    """A single object: a detection finds it at the thresholds that it reaches and no better one did."""
     done = 0  # thresholds at which it is taken
     for d in range(d0, last):
         reached = done

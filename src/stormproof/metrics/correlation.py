@@ -1,4 +1,4 @@
-"""Which measures go together?"""
+"""Correlation between measures."""
 
 from __future__ import annotations
 

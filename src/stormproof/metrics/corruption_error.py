@@ -48,8 +48,8 @@ def ce_by_group(errors: Grid) -> dict[str, Score]:
 class Difference:
     """A t-test of CE under every fault against the clean error, two-sided, over `detectors`.
 
-    `t` takes all values as independent, as the paper's does; `paired` takes each detector's CE with its own
-    clean error. A single detector has no spread of its clean error, and its `t` is NaN.
+    `t` treats all values as independent, as the paper does; `paired` pairs each detector's CE with its own
+    clean error. A single detector has no spread of its clean error, so its `t` is NaN.
     """
 
     t: float
@@ -121,9 +121,9 @@ def delta_clean(errors: Grid, reference: Grid) -> Score:
 
 def enhancement_change(plain: Grid, enhanced: Grid) -> dict[str, Score]:
     """CE with an enhancement minus CE without, per corruption (*liu*, Table 5): positive is worse,
-    as the paper's text has it (the caption of its table says the opposite).
+    as in the paper's text (the caption of its table says the opposite).
 
-    Of grids of scores it is the change of the mean score, and positive is better.
+    For grids of scores it is the change of the mean score, and positive is better.
     """
     with_it, without = ce(enhanced), ce(plain)
     require_same(with_it, without, "enhanced", "plain")

@@ -1,4 +1,4 @@
-"""Image quality around each object, by object size: what a detector had to go by (*theodoridis*, Fig. 4)."""
+"""Image quality around each object, by object size: what a detector had to go on (*theodoridis*, Fig. 4)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def object_quality(
 
 
 def _extent(low: float, high: float, size: int, least: int) -> tuple[int, int] | None:
-    """The pixels an interval touches, at least `least` of them where the image has as many."""
+    """The pixels that an interval touches, at least `least` of them if the image has as many."""
     start, stop = max(math.floor(low), 0), min(math.ceil(high), size)
     if stop <= start:
         return None

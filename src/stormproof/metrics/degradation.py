@@ -13,7 +13,7 @@ from stormproof.metrics.grid import Grid, Score, mean, require_same
 from stormproof.metrics.metric import mean_of_known, ratio
 
 NOISE_SEVERITIES = (1, 2, 3)  # beyond the third, noise leaves too little to compare
-# kamann, Fig. 11: the CD of JPEG compression, 107 to 133 %, is unlike that of the other digital corruptions.
+# kamann, Fig. 11: the CD of JPEG compression, 107 to 133 %, differs from that of other digital corruptions.
 _NOT_IN_BARS = ONE_DATASET_ONLY | {"jpeg_compression"}
 
 
@@ -27,7 +27,7 @@ class Degradation:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Mean and (population) standard deviation of the `count` corruptions of a category that have a value."""
+    """Mean and population standard deviation over the `count` corruptions of a category with a value."""
 
     mean: Score
     std: Score
@@ -82,7 +82,7 @@ def mean_over(values: Mapping[str, Score], *, without: Collection[str] = ()) -> 
 
 
 def _declare(name: str, rule: Callable[[Degradation, Degradation], dict[str, Score]]) -> None:
-    """CD and rCD alike: by corruption, their mean, and their spread in each category."""
+    """Declare CD or rCD: by corruption, the mean, and the spread in each category."""
 
     @aggregate("reference", name)
     def by_corruption(grid: Grid, reference: Grid) -> dict[str, Score]:
@@ -112,7 +112,7 @@ def category_spreads(values: Mapping[str, Score]) -> dict[str, Spread]:
 
 
 def categories_of(corruptions: Collection[str]) -> Groups:
-    """The categories of the paper that knows most of these corruptions; *kamann*'s among equals."""
+    """The categories of the paper that has most of these corruptions; *kamann*'s in a tie."""
 
     def known(groups: Groups) -> int:
         return sum(name in members for name in corruptions for members in groups.values())

@@ -1,16 +1,17 @@
 """Error types (TIDE, Bolya et al. 2020): why a detection is wrong, and what AP50 each type of error costs.
 
-Every detection that is not right has one type, every object that nothing could be repaired into is missed:
+Every wrong detection has one type; an object that no repair of a detection would find is missed:
 
 - Loc: right class, IoU 0.1 to 0.5 with an object
 - Cls: IoU 0.5 or more with an object of another class
 - Dupe: IoU 0.5 or more with an object of its class that a better detection found
 - Bkg: IoU 0.1 or less with every object
-- Both: the rest, ill placed and of a wrong class
+- Both: the rest, badly placed and of a wrong class
 - Miss: an object that no detection found, and that no Loc or Cls error is about
 
-What a type costs (dAP) is the AP50 gained when it alone is repaired: a Loc or Cls error becomes right if its
-object has no better one, else it is dropped; Dupe, Bkg and Both are dropped; missed objects no longer count.
+The cost of a type (dAP) is the AP50 gained when it alone is repaired: a Loc or Cls error becomes right if its
+object has no better detection, else it is dropped; Dupe, Bkg and Both are dropped; missed objects no longer
+count.
 dAP FP is the gain without any false positive, dAP FN with no object left unfound. Gains do not add up to 1 −
 AP50: after one repair, another brings more or less. The rules are those of tidecv 1.0.1 (docs/metrics.md).
 """
@@ -36,14 +37,14 @@ from stormproof.metrics.metric import (
     ratio,
     weighted_ratios,
 )
-from stormproof.metrics.ordering import by_number
+from stormproof.metrics.ordering import by_number, starts
 from stormproof.metrics.precision import COCO_POINTS, in_lanes, interpolated
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 
 if TYPE_CHECKING:
     from stormproof.metrics.cells import Objects
 
-FOREGROUND, BACKGROUND = 0.5, 0.1  # IoU from which a detection is of an object, and up to which of none
+FOREGROUND, BACKGROUND = 0.5, 0.1  # IoU from which a detection shows an object, and up to which none
 MOST = 100  # detections of an image, those that score highest
 
 
@@ -61,7 +62,7 @@ _Codes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ErrorTypes:
-    """The type of every detection, and what became of every object that counts.
+    """The type of every detection, and whether every object that counts was found or missed.
 
     `repairs[d]` is the object that detection d would find once repaired, −1 for none. A detection that a
     crowd excuses has a type, and may be repaired, but is not an error until then.
@@ -87,7 +88,7 @@ class ErrorTypes:
         return {name: int(table.sum()) for name, table in self.per_image().items()}
 
     def per_image(self) -> dict[str, Ints]:
-        """The same by image."""
+        """The number of errors of each type, by image."""
         wrong = ~self.excused & (self.kinds != RIGHT)
         tables = {
             name: self._by_image(self.image[wrong & (self.kinds == code)])
@@ -106,15 +107,9 @@ class ErrorTypes:
     def gains(self, weights: Weights) -> Floats:
         """The AP50 gained by each repair, by replicate: Cls, Loc, Both, Dupe, Bkg, Miss, FP, FN.
 
-        Repairs of one type never cost anything: where points of a curve shift so that AP falls, it is 0.
+        A repair never lowers the score: if points of a curve shift so that AP falls, the gain is 0.
         """
-        curves = self._curves()
-        average: Any = _average
-
-        def some(_: slice, block: Weights, side_by_side: tuple[int, ...], out: Floats) -> None:
-            average(*curves, block, side_by_side, out)
-
-        found = in_lanes(weights, some, (len(_REPAIRS) + 1, self.classes))
+        found = in_lanes(weights, _average, (len(_REPAIRS) + 1, self.classes), *self._curves())
         means = mean_of_known(found)
         gained = means[:, 1:] - means[:, :1]
         gained[:, : len(TYPES)] = np.maximum(gained[:, : len(TYPES)], 0.0)
@@ -138,13 +133,13 @@ class ErrorTypes:
         truths = np.argsort(self.truth_labels, kind="stable")
         state = self.found.astype(np.uint8) + 2 * self.missed.astype(np.uint8)
         return (
-            self.image[entry[order]].astype(np.int32), kind[order], _starts(label, self.classes),
+            self.image[entry[order]].astype(np.int32), kind[order], starts(label, self.classes),
             self.truth_image[truths].astype(np.int32), state[truths],
-            _starts(self.truth_labels, self.classes),
+            starts(self.truth_labels, self.classes),
         )  # fmt: skip
 
     def scored(self, weights: Weights, prefix: str = "") -> Scored:
-        """What each type costs, its share of what all six cost, and how often it occurs."""
+        """The cost of each type, its share of the cost of all six, and how often it occurs."""
         gained = self.gains(weights)
         whole = gained[:, : len(TYPES)].sum(axis=1)
         numbers = {f"dAP {name}": gained[:, k] for k, name in enumerate(_REPAIRS)}
@@ -201,15 +196,12 @@ def _typed(truth: DetectionTruth, found: Detections, groups: Groups, overlaps: F
     )  # fmt: skip
 
 
-def _starts(labels: Ints, classes: int) -> Ints:
-    return np.concatenate([[0], np.cumsum(np.bincount(labels, minlength=classes))])
-
-
 def _declare(section: str, prefix: str) -> list[Measure]:
     words = {
-        "Cls": "objects under a wrong class", "Loc": "ill-placed detections", "Bkg": "detections of nothing",
-        "Both": "ill-placed detections of a wrong class", "Dupe": "second detections",
-        "Miss": "missed objects", "FP": "all false positives", "FN": "all objects not found",
+        "Cls": "objects under a wrong class", "Loc": "badly placed detections",
+        "Both": "badly placed detections of a wrong class", "Dupe": "duplicate detections",
+        "Bkg": "detections of nothing", "Miss": "missed objects", "FP": "all false positives",
+        "FN": "all objects not found",
     }  # fmt: skip
     what = f" ({section})" if prefix else ""
     found = [
@@ -348,7 +340,7 @@ def _average(
                 out[v, k, lane] = interpolated(
                     found[0, :, lane], counted[0, :, lane], events[0], objects, COCO_POINTS, _EXACT
                 )
-                # No object is left: whatever was said is wrong, and where nothing was, nothing is known.
+                # No object is left: any detection is wrong; without detections, nothing is known.
                 if here > 0 and objects == 0 and total[lane] > 0:
                     out[v, k, lane] = 0.0
             out[_FP, k, lane] = interpolated(

@@ -1,5 +1,5 @@
-"""Information fidelity (Sheikh, Bovik & de Veciana 2005; Sheikh & Bovik 2006): how much of what the clean
-image says is still there.
+"""Information fidelity (Sheikh, Bovik & de Veciana 2005; Sheikh & Bovik 2006): how much of the clean image's
+information is left.
 
 `vifp` works on pixels at four scales; `vif` and `ifc` on the wavelet bands the originals use. All take
 (clean, corrupted) in this order and look at luma only. *liu* reports VIF and IFC (with their spelled-out
@@ -22,7 +22,7 @@ from stormproof.metrics.quality import check_pair, grey
 _SILENT = 1e-6  # bits of a whole image; rounding alone leaves less in a flat one
 _EPS = 1e-10
 _PIXEL_NOISE, _WAVELET_NOISE = 2.0, 0.4  # variance of the eye's own noise, in grey levels²
-_MIN_PIXEL_SIDE, _MIN_WAVELET_SIDE = 41, 80  # what is left of a smaller image at the last scale is nothing
+_MIN_PIXEL_SIDE, _MIN_WAVELET_SIDE = 41, 80  # nothing is left of a smaller image at the last scale
 _BLOCK, _LEVELS = 3, 4
 
 
@@ -58,8 +58,8 @@ def ifc(clean: Image, corrupted: Image) -> float:
 
 
 class Reference:
-    """A clean image, analysed once, to hold many corrupted ones against: `vif` and `ifc` at a fraction
-    of the time."""
+    """A clean image, analysed once, to compare many corrupted ones with: `vif` and `ifc` in a fraction of the
+    time."""
 
     def __init__(self, clean: Image) -> None:
         check_image(clean, "the clean image")
@@ -107,7 +107,7 @@ class Reference:
 
 
 def _share(kept: float, said: float, same: bool) -> float:
-    """What is kept of the information; NaN where a flat clean image says nothing and something changed."""
+    """The share of the information that is kept; NaN if a flat clean image has none and something changed."""
     if said < _SILENT:
         return 1.0 if same else math.nan
     return (kept + _EPS) / (said + _EPS)

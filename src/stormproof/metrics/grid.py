@@ -1,7 +1,6 @@
-"""A score for every condition. A grid knows what it should hold, and says what it lacks.
+"""A score for every condition. A grid knows which conditions it should have, and names those it lacks.
 
-A score is a number, or an array with one entry per replicate: every aggregate is written once and serves
-both.
+A score is a number, or an array with one entry per replicate: every aggregate is written once for both.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def mean(values: Iterable[Score]) -> Score:
 class Grid:
     """Scores (or errors) of one model on one set, by condition.
 
-    `expected` are the corrupted conditions an aggregate runs over; `clean` is held beside them. A cell
+    `expected` are the corrupted conditions that an aggregate covers; `clean` is kept beside them. A cell
     without a finite score is missing, and no aggregate guesses it.
 
     >>> half = Grid.of({"clean": 0.4, "fog@1": 0.3, "fog@2": 0.2})
@@ -51,8 +50,8 @@ class Grid:
     ) -> Self:
         """From condition (or its string) to score.
 
-        `conditions` (a suite, say) are what a complete grid holds, and select among the scores. Without
-        them every corruption seen must have its severities 1 to 5, and free parameters count as given.
+        `conditions`, such as a suite's, are those of a complete grid, and select among the scores. Without
+        them, every corruption seen must have severities 1 to 5; conditions with parameters stand alone.
         """
         held: dict[Condition, Score] = {}
         for key, score in scores.items():
@@ -75,17 +74,17 @@ class Grid:
         return cls.of(scores, conditions=conditions)
 
     def over(self, corruptions: Iterable[str]) -> Self:
-        """The same scores, expected to be complete over these corruptions only."""
+        """The same scores, expected to be complete only over these corruptions."""
         known = self._series
         chosen = [c for name in corruptions for c in known.get(name) or every_cell([name], _levels(name))]
         return type(self)(self.scores, tuple(chosen))
 
     def at_severity(self, severity: int) -> Self:
-        """The same scores, expected to be complete over one severity only."""
+        """The same scores, expected to be complete only at one severity."""
         return type(self)(self.scores, tuple(c for c in self.expected if c.whole_severity == severity))
 
     def replicate(self, row: int) -> Self:
-        """The grid of one replicate, where scores are arrays."""
+        """The grid of one replicate, if scores are arrays."""
         return type(self)({c: float(values[row]) for c, values in self.scores.items()}, self.expected)
 
     @cached_property
@@ -94,7 +93,7 @@ class Grid:
         return tuple(str(c) for c in self.expected if not self._has(c))
 
     def require_complete(self) -> None:
-        """Raise `IncompleteGrid`, naming every missing cell, unless there is none."""
+        """Raise `IncompleteGrid`, which names every missing cell, unless the grid is complete."""
         if self.missing or not self.expected:
             raise IncompleteGrid(self.missing or ("every corrupted condition",), len(self.expected))
 
@@ -121,7 +120,7 @@ class Grid:
 
     @cached_property
     def _series(self) -> dict[str, list[Condition]]:
-        """Conditions by what they are levels of. Beside five severities, a parameter's value stands alone."""
+        """Conditions by corruption; if it also has severities, a condition with parameters stands alone."""
         graded = {c.series for c in self.expected if c.whole_severity is not None}
         found: dict[str, list[Condition]] = {}
         for c in self.expected:
@@ -143,7 +142,7 @@ def require_same(a: Mapping[str, float], b: Mapping[str, float], of_a: str, of_b
 
 def _levels(corruption: str) -> tuple[int, ...]:
     """The severities a corruption has: five unless it declares fewer."""
-    from stormproof.corruptions import registered  # recipes load compilers, which most grids can do without
+    from stormproof.corruptions import registered  # loads compilers, which most grids do not need
 
     known = registered().get(corruption)
     return known.severities if known and known.severities else SEVERITIES

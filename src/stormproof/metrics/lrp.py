@@ -21,7 +21,7 @@ from stormproof.core.sample import Bools, Floats, Ints
 from stormproof.metrics.cocomatching import class_overlaps
 from stormproof.metrics.matching import by_class_and_image
 from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric
-from stormproof.metrics.ordering import by_falling_score
+from stormproof.metrics.ordering import by_falling_score, starts
 from stormproof.metrics.precision import in_lanes
 from stormproof.metrics.records import Detections, DetectionTruth
 
@@ -35,7 +35,7 @@ PARTS = ("", " Loc", " FP", " FN")
 
 @dataclass(frozen=True, eq=False)
 class Located:
-    """Detections with how well they fit the object they found, class by class and by falling score.
+    """Detections with the IoU of the object they found, class by class and by falling score.
 
     Best score first, a detection takes the free object of its class that it overlaps most, with an IoU of
     `tau` or more and above 0. `overlap` is that IoU, 0 where it found none. Detections that found a crowd or
@@ -51,7 +51,7 @@ class Located:
     falling: Ints  # the detections by falling score over all classes
     classes: int
     tau: float
-    found_at: Floats  # of the objects that count: the score of what found it, −1 where nothing did
+    found_at: Floats  # of the objects that count: the score of the detection that found it, or −1
 
     @property
     def hit(self) -> Bools:
@@ -59,15 +59,15 @@ class Located:
 
     @cached_property
     def tables(self) -> tuple[Any, ...]:
-        """What loops read: detections and objects with where each class begins."""
+        """The input of the loops: detections and objects, with the start of each class."""
         order = np.argsort(self.truth_label, kind="stable")
         return (
-            self.image.astype(np.int32), self.score, self.overlap, _starts(self.label, self.classes),
-            self.truth_image[order].astype(np.int32), _starts(self.truth_label, self.classes),
+            self.image.astype(np.int32), self.score, self.overlap, starts(self.label, self.classes),
+            self.truth_image[order].astype(np.int32), starts(self.truth_label, self.classes),
         )  # fmt: skip
 
     def of_images(self, chosen: Ints, images: int) -> Located:
-        """The same of some images, which may come twice, numbered as chosen."""
+        """The detections and objects of the chosen images, renumbered; an image may be chosen twice."""
         places: list[list[int]] = [[] for _ in range(images)]
         for place, image in enumerate(chosen.tolist()):
             places[image].append(place)
@@ -88,38 +88,27 @@ class Located:
         )  # fmt: skip
 
     def optimal(self, weights: Weights) -> Floats:
-        """oLRP, its three parts and the threshold that has it, by replicate and class: replicates × 5 × n.
+        """oLRP, its three parts and its threshold, by replicate and class: replicates × 5 × n.
 
         Without a hit oLRP and its FN are 1, the rest NaN; all are NaN where there is no object.
         """
         held: tuple[Weights, Floats] | None = self.__dict__.get("_optimal")
-        if held is None or held[0] is not weights:  # every condition of a run asks with the same weights
-            best: Any = _optimal
-
-            def some(_: slice, block: Weights, side_by_side: tuple[int, ...], out: Floats) -> None:
-                best(*self.tables, self.tau, block, side_by_side, out)
-
-            held = (weights, in_lanes(weights, some, (5, self.classes)))
-            self.__dict__["_optimal"] = held
+        if held is None or held[0] is not weights:  # every condition of a run uses the same weights
+            found = in_lanes(weights, _optimal, (5, self.classes), *self.tables, self.tau)
+            self.__dict__["_optimal"] = held = (weights, found)
         return held[1]
 
     def at(self, thresholds: Floats, weights: Weights) -> Floats:
         """LRP and its parts of the detections at or above thresholds by replicate and class.
 
-        A class without a threshold (NaN) says nothing.
+        A class without a threshold (NaN) has no detections.
         """
-        fixed: Any = _at
-
-        def some(rows: slice, block: Weights, side_by_side: tuple[int, ...], out: Floats) -> None:
-            lanes = np.full((self.classes, len(side_by_side)), np.nan)
-            lanes[:, : len(thresholds[rows])] = thresholds[rows].T
-            fixed(*self.tables, self.tau, lanes, block, side_by_side, out)
-
-        return in_lanes(weights, some, (4, self.classes))
+        shape = (4, self.classes)
+        return in_lanes(weights, _at, shape, *self.tables, self.tau, thresholds=thresholds)
 
 
 def locate(truth: DetectionTruth, found: Detections, tau: float) -> Located:
-    """Which object each detection found, and how well it fits."""
+    """Match each detection to an object, with their IoU."""
     groups = by_class_and_image(truth, found)
     overlap = np.zeros(len(groups.detections))
     excused = np.zeros(len(groups.detections), np.bool_)
@@ -146,12 +135,8 @@ def locate(truth: DetectionTruth, found: Detections, tau: float) -> Located:
     )  # fmt: skip
 
 
-def _starts(labels: Ints, classes: int) -> Ints:
-    return np.concatenate([[0], np.cumsum(np.bincount(labels, minlength=classes))])
-
-
 _WORDS = {
-    "": "localisation-recall-precision error", " Loc": "1 − IoU of what was found", " FP": "1 − precision",
+    "": "localisation-recall-precision error", " Loc": "1 − IoU of hits", " FP": "1 − precision",
     " FN": "1 − recall",
 }  # fmt: skip
 

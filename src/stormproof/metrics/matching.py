@@ -1,6 +1,6 @@
-"""One matcher for the devkit protocols: detections meet truths group by group, best score first.
+"""One matcher for the devkit protocols: detections are matched to truths group by group, best score first.
 
-A group is what may match at all: one class in one image. Kernels run over flat arrays; a group's
+A group holds what may match at all: one class in one image. Kernels run over flat arrays; a group's
 detections are consecutive and sorted by falling score, ties in the order given.
 """
 
@@ -19,7 +19,7 @@ from stormproof.core.sample import Ints
 from stormproof.metrics.ordering import by_number
 from stormproof.metrics.records import Detections, DetectionTruth
 
-FALSE, TRUE, DROPPED = 0, 1, 2  # what a detection turned out to be; dropped ones count for nothing
+FALSE, TRUE, DROPPED = 0, 1, 2  # the verdict on a detection; dropped ones do not count
 Verdicts = npt.NDArray[np.uint8]
 
 
@@ -47,7 +47,7 @@ class ClassGroups(Groups):
 
 
 def by_image(truth: DetectionTruth, found: Detections, most: int) -> Groups:
-    """Group so that a detection meets every truth in its image; `most` detections of each, the best."""
+    """Group so that a detection may match every truth in its image; at most `most` detections per image."""
     detections = by_number(found.image, len(truth.ids), found.order)
     truths = np.argsort(truth.image, kind="stable")
     owners = found.image[detections]
@@ -56,9 +56,9 @@ def by_image(truth: DetectionTruth, found: Detections, most: int) -> Groups:
     return Groups(truths, detections, _starts(truth.image[truths], found.image[detections]))
 
 
-@lru_cache(maxsize=1)  # several measures ask for the same
+@lru_cache(maxsize=1)  # several measures need the same
 def by_class_and_image(truth: DetectionTruth, found: Detections) -> ClassGroups:
-    """Group so that a detection meets the truths of its own class in its own image."""
+    """Group so that a detection may match the truths of its own class in its own image."""
     by_class = by_number(found.labels, len(truth.classes), found.order)
     detections = by_number(found.image, len(truth.ids), by_class)
     truths = truth.grouped
@@ -98,7 +98,7 @@ def judge_nrec(truth: DetectionTruth, found: Detections, *, iou: float) -> tuple
     """The rule of *pezzementi*'s benchmark, and the truth each detection found (−1 for none).
 
     Best score first, a detection takes the free truth it overlaps most at IoU ≥ `iou`; one that finds
-    none but lies to at least `iou` of its own area in an ignore region is dropped; the rest are false.
+    none but has at least `iou` of its own area in an ignore region is dropped; the rest are false.
     """
     return _judge(_nrec, truth, found, iou)
 

@@ -5,13 +5,13 @@
 
 `weights` has one row per replicate and one column per image. A row of ones gives the score itself, random
 weights give its spread, and weights that are 0 where a cell was not run give an estimate: every metric has an
-interval, a difference, a gate and an estimate without another line.
+interval, a difference, a gate and an estimate without further code.
 
-What a metric reads, and when it is called:
+The input of a metric, and when it is called:
 
 - "boxes": `Objects`, always
-- "masks": `Objects`, where truth and detections have masks
-- "people": `Objects`, where the dataset has a class of people and the run its clean images
+- "masks": `Objects`, if truth and detections have masks
+- "people": `Objects`, if the dataset has a class of people and the run includes the clean images
 - "maps": `Maps`
 - "confidences": `Maps`, where the model says how sure it is of pixels
 - "segments": `Segments`
@@ -46,14 +46,14 @@ SECTIONS = ("boxes", "masks", "maps", "panoptic", "objects", "people", "flaws", 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """How to read a number: what it is in words, where it is listed, whether more is better."""
+    """The description of a number: what it is in words, where it is listed, whether more is better."""
 
     name: str
     words: str
     section: str
     higher: bool = True
     fraction: bool = True  # printed as a percentage
-    aggregate: bool = True  # whether a mean over conditions says anything
+    aggregate: bool = True  # whether a mean over conditions is meaningful
     fading: float = 0.0  # how a score on few images errs near 1; see results.estimate
 
 
@@ -61,10 +61,10 @@ class Measure:
 class Scored:
     """One condition's numbers under every row of weights.
 
-    `numbers` are by measure, `per_class` by measure and class (replicates × classes). `parts` are what a
-    number is the mean of (replicates × parts, NaN where a replicate has none), for numbers that are such a
-    mean. `optimism` says by measure and class how much too high a score is on so few images, for measures
-    that know; it is asked for with replicates only.
+    `numbers` are by measure, `per_class` by measure and class (replicates × classes). For a number that is a
+    mean, `parts` are the values averaged (replicates × parts, NaN where a replicate has none). `optimism` is
+    how much too high a score is on so few images, by measure and class, for measures that can tell; it is
+    computed only with replicates.
     """
 
     numbers: Mapping[str, Floats]
@@ -86,7 +86,7 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A declared metric: what it reads, what it measures."""
+    """A declared metric: its input and its measures."""
 
     given: str
     function: Function
@@ -107,7 +107,7 @@ class Metric:
         for measure in self.measures:
             if measure.name not in numbers:
                 name = self.function.__name__
-                raise InvalidOption(f"The metric {name!r} returned no {measure.name!r}, which it declares.")
+                raise InvalidOption(f"The metric {name!r} declares {measure.name!r} but did not return it.")
 
 
 _DECLARED: list[Metric] = []
@@ -125,14 +125,14 @@ def metric(given: str, *measures: Measure, weighted: bool = True) -> Callable[[F
             if measure.name in taken:
                 raise ValueError(f"two measures are called {measure.name!r}")
         _DECLARED[:] = [*others, Metric(given, function, measures, weighted)]
-        function.__dict__["declares"] = "metric"  # so that a plugin's file is seen to declare something
+        function.__dict__["declares"] = "metric"  # marks a plugin's file as declaring something
         return function
 
     return register
 
 
 def _is_same(one: Function, other: Function) -> bool:
-    """Whether it is one function, declared again: its file was changed, or a notebook's cell run twice."""
+    """Whether one function was declared again: its file was changed, or a notebook cell was run twice."""
     return (one.__module__, one.__qualname__) == (other.__module__, other.__qualname__)
 
 
@@ -148,7 +148,7 @@ def metrics_of(*given: str) -> list[Metric]:
 
 
 def _declared() -> list[Metric]:
-    """In an order that does not depend on who imported what first."""
+    """All metrics, in an order that does not depend on the order of imports."""
     load_package("stormproof.metrics")
     _load_entry_points()
     return sorted(_DECLARED, key=lambda declared: declared.function.__module__)
@@ -161,7 +161,7 @@ def _load_entry_points() -> None:
 
 
 def ratio(above: Any, below: Any, least: float = 0.0) -> Any:
-    """above / below, of numbers or arrays; NaN where there is no more than `least` below.
+    """above / below, for numbers or arrays; NaN where `below` is not more than `least`.
 
     >>> ratio(1.0, 4.0), ratio(1.0, 0.0)
     (0.25, nan)
@@ -173,7 +173,7 @@ def ratio(above: Any, below: Any, least: float = 0.0) -> Any:
 
 
 def mean_of_known(values: Floats, axis: int = -1) -> Floats:
-    """The mean over what has a value, such as the classes that occur, which is what protocols average."""
+    """The mean over the values that are not NaN, such as those of the classes that occur."""
     present = ~np.isnan(values)
     found: Floats = ratio(np.where(present, values, 0.0).sum(axis=axis), present.sum(axis=axis))
     return found
@@ -191,7 +191,7 @@ def weighted_ratios(
 def weighted_sums(weights: Weights, table: Floats) -> Floats:
     """Σ weight · value over images, by replicate and column of an images × columns table.
 
-    A row of ones gives the same to the last bit, whatever other rows are asked for with it.
+    The result for a row of ones is the same to the last bit, whatever other rows come with it.
     """
     sums: Floats = weights.astype(np.float64) @ table
     sums[(weights == 1).all(axis=1)] = table.sum(axis=0)

@@ -3,8 +3,8 @@
 The paper defines the error but not the matching. The rule here (docs/adr/0013) is the one that gives the
 paper's levels: of predictions scored 0.4 or more, each truth is judged by the one of its own class that
 overlaps it most, else by one of another class with an IoU of at least 0.1; a truth without either has
-error 1; false positives do not count; images without countable truths are left out. `MatchingRule` changes
-any of it.
+error 1; false positives do not count; images without countable truths are left out. `MatchingRule` can change
+all of this.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Symptom(StrEnum):
 
     CORRECT = "correct"
     CBWO = "CBWO"  # correct box, wrong object: well placed, wrong class
-    WBCO = "WBCO"  # wrong box, correct object: right class, ill placed
+    WBCO = "WBCO"  # wrong box, correct object: right class, badly placed
     WBWO = "WBWO"  # wrong box, wrong object
     PMD = "PMD"  # partial missed detection: this object is missed, others in the image are not
     MD = "MD"  # missed detection: every object in the image is missed
@@ -45,9 +45,9 @@ FLAWS = (Symptom.CBWO, Symptom.WBCO, Symptom.WBWO, Symptom.PMD, Symptom.MD)
 class ClassMatching(StrEnum):
     """Predictions of which classes may match a truth."""
 
-    OWN_FIRST = "own-first"  # its own; another one only where its own has none
-    ANY = "any"  # any, by the largest overlap
-    OWN = "own"  # its own alone
+    OWN_FIRST = "own-first"  # its own class; another one only if its own has none
+    ANY = "any"  # any class, by the largest overlap
+    OWN = "own"  # only its own class
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,10 @@ class MatchingRule:
 
     `overlap` measures agreement (`boxes.enclosing_overlap` is Eq. 2 as printed). Predictions scored below
     `min_score` are ignored. `classes` says which classes may match; a prediction of another class matches
-    only where it overlaps by `min_overlap` or more, since what merely touches an object is about its
+    only if it overlaps by `min_overlap` or more, since a box that merely touches an object belongs to its
     neighbour. `one_to_one` lets each prediction match once, best pairs first. Equal overlaps: own class
-    first, then higher score. A box is correct when its error 1 − overlap is below `tolerance`, strictly, as
-    the paper has it.
+    first, then higher score. A box is correct if its error 1 − overlap is strictly below `tolerance`, as in
+    the paper.
     """
 
     overlap: Overlap = iou
@@ -70,7 +70,7 @@ class MatchingRule:
     tolerance: float = 0.5
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON: part of the key that scores are kept under."""
+        """The rule as JSON: part of the key under which scores are kept."""
         return {
             "overlap": f"{self.overlap.__module__}.{self.overlap.__qualname__}",
             "matching": str(self.classes),
@@ -195,7 +195,7 @@ def _judge(
     bounds: Any, truths: Any, labels: Any, boxes: Any, said: Any, scores: Any, own: Any, own_first: Any,
     least: Any, out: Any, agrees: Any,
 ) -> None:  # fmt: skip
-    """`_judge_image` of every image, for overlaps by IoU: half of all that scoring a run does."""
+    """`_judge_image` for every image, with overlaps by IoU: half of the time to score a run."""
     for g in range(len(bounds)):
         t0, t1, d0, d1 = bounds[g]
         for t in range(t0, t1):
@@ -203,7 +203,7 @@ def _judge(
             for d in range(d0, d1):
                 common, same = overlap(truths[t], boxes[d]), labels[t] == said[d]
                 if common == 0 or (not same and (own or common < least)):
-                    continue  # says nothing about this object
+                    continue  # not about this object
                 first = own_first and same
                 better = score < 0 or first > preferred
                 if not better and first == preferred:
@@ -227,7 +227,7 @@ def _judge_image(
     preferred = (
         same & (overlap > 0) if rule.classes is ClassMatching.OWN_FIRST else np.zeros(same.shape, bool)
     )
-    # np.lexsort's last key counts first; what overlaps by nothing comes last, whatever its class.
+    # np.lexsort's last key counts first; boxes without overlap come last, whatever their class.
     ranks = (-np.broadcast_to(found.scores[said], overlap.shape), ~same, -overlap, ~preferred)
     choose = _one_to_one if rule.one_to_one else _best
     chosen = choose(overlap, ranks)
@@ -256,7 +256,7 @@ def _one_to_one(overlap: Floats, ranks: Ranks) -> Ints:
 
 
 def _symptoms(overlap: Floats, same: Bools, bounds: Ints, tolerance: float) -> Ints:
-    """What is wrong with each object, as places in `SYMPTOMS`; `bounds` begin with each image's objects."""
+    """The symptom of each object, as an index into `SYMPTOMS`; `bounds` starts with each image's objects."""
     correct, well, right, neither, partly, wholly = range(len(SYMPTOMS))
     placed = 1 - overlap < tolerance
     codes = np.where(placed, np.where(same, correct, well), np.where(same, right, neither))

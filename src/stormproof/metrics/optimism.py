@@ -1,4 +1,4 @@
-"""How much too high average precision is on few images.
+"""Optimism: how much too high average precision is on few images.
 
 The precision at an object counts that object among the hits, the best precision at a recall is a maximum
 over few points, and a class that few images show is seldom seen in a crowd, where it is hard to find. So the
@@ -6,8 +6,8 @@ AP of a class that m images show is too high, on average by about
 
     10 / (3 + m) · ∫ p · (1 − p) dr
 
-where p is the precision at recall r along the curve of all classes together, each counting alike: where every
-detection is right, or every one is wrong, there is nothing to be optimistic about. The two constants are
+where p is the precision at recall r along the curve of all classes together, with equal weight: if all
+detections are right, or all are wrong, there is no optimism. The two constants are
 empirical, from three networks on photographs and from simulation, and err on the safe side (docs/adr/0068).
 """
 

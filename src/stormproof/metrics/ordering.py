@@ -1,7 +1,7 @@
 """Sorting millions of detections: by falling score, and by small whole numbers, in linear time.
 
-A comparison sort of half a million scores costs as much as matching them. Both sorts here are stable, as
-every protocol wants: what ties stays in the order given.
+A comparison sort of half a million scores takes as long as matching them. Both sorts here are stable, as
+every protocol requires: ties stay in the given order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SIGN = np.uint64(1 << 63)
 
 
 def by_falling_score(scores: Floats) -> Ints:
-    """The places of the scores, highest first.
+    """The indices of the scores, highest first.
 
     >>> by_falling_score(np.array([0.5, 0.9, 0.5, 0.0])).tolist()
     [1, 0, 2, 3]
@@ -31,13 +31,22 @@ def by_falling_score(scores: Floats) -> Ints:
 
 
 def by_number(numbers: Ints, count: int, order: Ints) -> Ints:
-    """`order` sorted again, by numbers from 0 to `count` − 1 at those places.
+    """Sort `order` again, by the numbers from 0 to `count` − 1 at those places.
 
     >>> by_number(np.array([1, 0, 1]), 2, np.array([2, 1, 0])).tolist()
     [1, 2, 0]
     """
     found: Ints = _counting(np.asarray(numbers, np.int64), count, order)
     return found
+
+
+def starts(labels: Ints, classes: int) -> Ints:
+    """Where each class starts, and the last ends, among entries sorted by label.
+
+    >>> starts(np.array([0, 2, 0]), 3).tolist()
+    [0, 2, 2, 3]
+    """
+    return np.concatenate([[0], np.cumsum(np.bincount(labels, minlength=classes))])
 
 
 @kernel
@@ -49,7 +58,7 @@ def _radix(keys: Any) -> Any:
         for i in range(len(keys)):
             count[((keys[i] >> np.uint64(shift)) & np.uint64(0xFFFF)) + np.uint64(1)] += 1
         if count.max() == len(keys):
-            continue  # all alike here, as the last digits of numbers that were float32
+            continue  # all equal here, like the last digits of numbers that were float32
         count = np.cumsum(count)
         for k in range(len(order)):
             i = order[k]

@@ -72,7 +72,7 @@ def _rpc_michaelis(grid: Grid) -> dict[str, Score]:
     return rpc_by_group(grid, held_groups(grid, MICHAELIS))
 
 
-# The means of categories leave out what one of the paper's datasets alone has (*kamann*, Figs. 10 and 11).
+# The means of categories leave out corruptions that only one dataset has (*kamann*, Figs. 10 and 11).
 _CATEGORIES: Groups = {
     name: tuple(member for member in members if member not in ONE_DATASET_ONLY)
     for name, members in KAMANN.items()
@@ -99,12 +99,12 @@ def delta_p(grid: Grid, reference: Grid) -> Score:
 
 @aggregate("reference", "delta_mPC", column="ΔmPC")
 def delta_mpc(grid: Grid, reference: Grid) -> Score:
-    """What it gains under corruption."""
+    """What a model gains under corruption."""
     return mpc(grid) - mpc(reference)
 
 
 def held_groups(grid: Grid, groups: Groups) -> Groups:
-    """The groups that a grid holds whole."""
+    """The groups whose corruptions are all in the grid."""
     present = {*grid.corruptions}
     held = {name: members for name, members in groups.items() if present >= {*members}}
     if not held:

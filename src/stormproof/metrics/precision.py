@@ -7,7 +7,6 @@ replicate sums the weights of a class's detections once for all thresholds, then
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -24,12 +23,11 @@ CAPS = np.array([1, 10, 100])  # detections per class and image that recall coun
 _LANES = 8  # replicates that are added up side by side
 _HIT_INSIDE, _HIT_OUTSIDE, _EXCUSED_INSIDE = 0, 1, 2
 _HITS = np.array([1.0, 1.0, 0.0])  # what each kind of event adds to the hits,
-_EXTRA = np.array([0.0, 1.0, -1.0])  # and to what was judged beside `judged`
+_EXTRA = np.array([0.0, 1.0, -1.0])  # and to the number judged, beyond `judged`
 
 
 def _missed(points: int) -> Ints:
-    """Points that a recall of exactly that many parts does not reach, as rounding has it in the devkits,
-    too."""
+    """Points that a recall of exactly that many parts does not reach, as the devkits round it."""
     steps = max(points - 1, 1)
     return (np.arange(steps + 1) / steps < np.linspace(0.0, 1.0, steps + 1)).astype(np.int64)
 
@@ -37,10 +35,10 @@ def _missed(points: int) -> Ints:
 class Judged(NamedTuple):
     """The detections of one protocol, class by class and by falling score, and the objects to find.
 
-    `hit[d, s]` has bit t where detection d found an object of size s at the t-th IoU threshold,
-    `excused[d, s]` where it found one that neither counts nor penalises. One that is not `inside[d, s]` is no
-    false positive there. `place[d]` counts the detections of its class in its image that score higher;
-    `counts[s, o]` marks the objects of size s.
+    `hit[d, s]` has bit t where detection d found an object of size s at the t-th IoU threshold, `excused[d,
+    s]` where it found one that neither counts nor penalises. One that is not `inside[d, s]` is not a false
+    positive there. `place[d]` counts the detections of its class in its image that score higher; `counts[s,
+    o]` marks the objects of size s.
     """
 
     image: Ints
@@ -57,7 +55,7 @@ class Judged(NamedTuple):
 
 
 class Curves(NamedTuple):
-    """What precision-recall curves consist of, by size and class (a row each) and threshold.
+    """The data of precision-recall curves, by size and class (a row each) and threshold.
 
     `judged` are the images of the detections that count unless an event says otherwise, by row and falling
     score. An event (a hit, or a detection that is excused) comes after the first `at` of its row's judged.
@@ -103,33 +101,28 @@ def curves_of(found: Judged) -> Curves:
 def average_precision(curves: Curves, weights: Weights, classes: int, *rules: int) -> tuple[Floats, Floats]:
     """AP by replicate, rule, size, class and threshold, and recall by replicate, cap, size, class, threshold.
 
-    NaN where a replicate has no object of a class. A rule is how many recalls precision is read at.
+    NaN where a replicate has no object of a class. A rule is the number of recalls at which precision is
+    read.
     """
     points = np.array(rules)
     missed = np.zeros((len(rules), max(2, *rules)), np.int64)
     for row, rule in zip(missed, rules, strict=True):
         row[: max(rule, 2)] = _missed(rule)
     thresholds, rows = len(curves.event_starts), len(curves.truth_starts) - 1
-    average: Any = _average
-
-    def some(_: slice, block: Weights, side_by_side: tuple[int, ...], out: Floats) -> None:
-        average(*curves, block, side_by_side, points, missed, out[: len(rules)], out[len(rules) :])
-
-    found = in_lanes(weights, some, (len(rules) + len(CAPS), rows, thresholds))
+    found = in_lanes(weights, _average, (len(rules) + len(CAPS), rows, thresholds), *curves, points, missed)
     found = found.reshape(len(weights), len(rules) + len(CAPS), -1, classes, thresholds)
     return found[:, : len(rules)], found[:, len(rules) :]
 
 
 def in_lanes(
-    weights: Weights,
-    measure: Callable[[slice, Weights, tuple[int, ...], Floats], None],
-    shape: tuple[int, ...],
+    weights: Weights, loop: Any, shape: tuple[int, ...], *tables: Any, thresholds: Floats | None = None
 ) -> Floats:
-    """What a loop measures of every replicate: replicates × `shape`.
+    """Run a compiled loop over all replicates, several of them side by side and on several threads; the
+    result is replicates × `shape`.
 
-    The loop gets which replicates to measure, their weights side by side (images × lanes), a tuple with an
-    entry per lane, whose length is known when it is compiled, and `shape` × lanes to fill. Several threads
-    run it.
+    The loop gets the `tables`, the `thresholds` (replicates × classes) as classes × lanes if there are any,
+    the weights as images × lanes, a tuple with an entry per lane, whose length is known when it is compiled,
+    and `shape` × lanes to fill.
     """
     width = 1 if len(weights) == 1 else _LANES
     found = np.empty((len(weights), *shape))
@@ -138,8 +131,12 @@ def in_lanes(
         chosen = weights[first : first + width]
         block = np.zeros((weights.shape[1], width), weights.dtype)
         block[:, : len(chosen)] = chosen.T
-        lanes = np.empty((*shape, width))
-        measure(slice(first, first + width), block, (0,) * width, lanes)
+        lanes, given = np.empty((*shape, width)), tables
+        if thresholds is not None:
+            levels = np.full((thresholds.shape[1], width), np.nan)
+            levels[:, : len(chosen)] = thresholds[first : first + width].T
+            given = (*tables, levels)
+        loop(*given, block, (0,) * width, lanes)
         found[first : first + len(chosen)] = np.moveaxis(lanes, -1, 0)[: len(chosen)]
 
     starts = range(0, len(weights), width)
@@ -212,16 +209,12 @@ def _fill(
 @kernel
 def _average(
     judged: Any, judged_starts: Any, truths: Any, truth_starts: Any, event_at: Any, event_image: Any,
-    event_kind: Any, event_rank: Any, event_starts: Any, weights: Any, side_by_side: Any, points: Any,
-    missed: Any, out: Any,
-    recall: Any,
+    event_kind: Any, event_rank: Any, event_starts: Any, points: Any, missed: Any, weights: Any,
+    side_by_side: Any, out: Any,
 ) -> None:  # fmt: skip
-    """Of a block of replicates side by side (`weights` are images × lanes), so that they add up together.
-
-    `side_by_side` is a tuple with an entry per lane: its length is known when the loops are compiled.
-    """
-    width = len(side_by_side)
-    rules, rows, thresholds, caps = out.shape[0], out.shape[1], out.shape[2], recall.shape[0]
+    """AP by each rule, then recall by each cap, of a block of replicates side by side."""
+    width, rules = len(side_by_side), len(points)
+    rows, thresholds, caps = out.shape[1], out.shape[2], out.shape[0] - rules
     widest, most = 0, 0
     for k in range(rows):
         widest = max(widest, judged_starts[k + 1] - judged_starts[k])
@@ -265,7 +258,7 @@ def _average(
                 total = 0.0
                 for m in range(caps):
                     total += capped[m, lane]
-                    recall[m, k, t, lane] = total / positives[lane] if positives[lane] else np.nan
+                    out[rules + m, k, t, lane] = total / positives[lane] if positives[lane] else np.nan
 
 
 @kernel(inline=True)
@@ -273,7 +266,7 @@ def interpolated(found: Any, counted: Any, count: Any, positives: Any, points: A
     """The mean over recalls of the best precision (found / counted) at that recall or beyond.
 
     From the last event to the first, each with the points between its recall and that of the one before it.
-    Without a branch on the weights, which no processor could foresee.
+    There is no branch on the weights, which no processor could predict.
     """
     if positives == 0 or count == 0:
         return np.nan if positives == 0 else 0.0

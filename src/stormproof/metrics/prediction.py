@@ -17,7 +17,7 @@ from stormproof.core.errors import IncompleteGrid, InvalidOption
 from stormproof.core.sample import Floats
 
 Scores = Mapping[str, Mapping[str, float]]  # system → condition → score
-PAIRS = {"defocus": "gaussian_blur", "haze": "alpha_blend"}  # contextual, and what it is at any one depth
+PAIRS = {"defocus": "gaussian_blur", "haze": "alpha_blend"}  # contextual → what it is at a single depth
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +59,7 @@ def normalise(scores: Scores, baseline: str = "clean") -> dict[str, dict[str, fl
 
 
 def predict_from_its_pair(scores: Scores, contextual: str) -> Predicted | None:
-    """A contextual corruption predicted from the simple one it resembles; None where one of them is missing.
+    """A contextual corruption predicted from the simple one it resembles; None if one of them is missing.
 
     Only conditions that every system has take part.
     """

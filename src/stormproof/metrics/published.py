@@ -24,7 +24,7 @@ Row = Mapping[str, str | float | None]
 
 
 class GridKey(NamedTuple):
-    """What one published grid is about: `task` is bbox or segm, `metric` a COCO number or AP50."""
+    """The key of a published grid: `task` is bbox or segm, `metric` a COCO number or AP50."""
 
     dataset: str
     model: str
@@ -48,7 +48,7 @@ class Grids(Mapping[GridKey, Grid]):
                 "List them with list(published('michaelis').grids).",
             )
         grid = Grid.from_rows(self._cells[known])
-        # The paper averages over the 15 of the benchmark; the files hold the 4 kept for validation, too.
+        # The paper averages over the 15 of the benchmark; the files also contain the 4 kept for validation.
         own = tuple(name for name in BENCHMARK_15 if name in grid.corruptions)
         return grid.over(own) if len(own) == len(BENCHMARK_15) else grid
 
@@ -64,7 +64,7 @@ class Grids(Mapping[GridKey, Grid]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Published:
-    """One paper's numbers: `tables` as rows by column name, `grids` where every cell was released."""
+    """One paper's numbers: `tables` as rows by column name, `grids` if every cell was released."""
 
     name: str
     citation: str

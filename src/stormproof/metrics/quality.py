@@ -44,7 +44,7 @@ class Change(NamedTuple):
 
 
 def change(clean: Image, corrupted: Image) -> Change:
-    """RMSE and SNR at once: what a run keeps of every cell. Sums of squares of bytes are exact.
+    """RMSE and SNR together, which a run stores for every cell. Sums of squares of bytes are exact.
 
     >>> change(np.full((4, 4, 3), 100, np.uint8), np.full((4, 4, 3), 110, np.uint8))
     Change(rmse=10.0, snr=20.0)
@@ -56,7 +56,7 @@ def change(clean: Image, corrupted: Image) -> Change:
 
 
 def change_by(noise: int, power: int, values: int) -> Change:
-    """The same from sums of squares: of the differences, and of the clean image's `values`."""
+    """The change from sums of squares: of the differences, and of the clean image, over its `values`."""
     error = math.sqrt(noise / values)
     if noise == 0:
         return Change(error, math.inf)

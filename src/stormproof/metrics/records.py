@@ -1,7 +1,7 @@
 """Truths and predictions of a whole set, laid out flat: one array per column, one entry per object.
 
-The truth is laid out and indexed once and then serves every condition; predictions are checked against
-it, and every complaint names the image, the record and the value.
+The truth is laid out and indexed once for all conditions; predictions are checked against it, and every error
+names the image, the record and the value.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class DetectionTruth:
 
     @classmethod
     def of_columns(cls, ids: Sequence[str], image: Ints, objects: Instances, classes: Sequence[str]) -> Self:
-        """The same of all images at once: `image` is the place in `ids` of each object, never falling."""
+        """Lay out all images at once: `image` is the place in `ids` of each object's image, rising."""
         masks = objects.masks or (None,) * len(objects)
         truth = cls(
             tuple(ids), tuple(classes), image, objects.boxes, objects.labels, objects.crowd, objects.ignore,
@@ -103,7 +103,7 @@ class DetectionTruth:
 
     @cached_property
     def rank(self) -> Ints:
-        """Each image's place when scores tie: by number if every id is one (COCO's are), else as given."""
+        """Each image's order in a tie: by number if all ids are numbers, as in COCO, else as given."""
         place = np.arange(len(self.ids))
         if all(len(name) < 1000 and name.isdecimal() for name in self.ids):  # int() takes some thousands
             place[sorted(range(len(self.ids)), key=lambda i: int(self.ids[i]))] = np.arange(len(self.ids))
@@ -111,12 +111,12 @@ class DetectionTruth:
 
     @cached_property
     def keys(self) -> Ints:
-        """A number for each object's class in its image; objects of one key may meet the same detections."""
+        """A number for each object's image and class; equal keys may match the same detections."""
         return self.image * len(self.classes) + self.labels
 
     @cached_property
     def grouped(self) -> Ints:
-        """The objects by key, in the order given where keys are equal."""
+        """The objects by key; equal keys keep their order."""
         return np.argsort(self.keys, kind="stable")
 
     @property
@@ -125,7 +125,7 @@ class DetectionTruth:
         return self.crowd | self.ignore
 
     def of_images(self, chosen: Ints) -> DetectionTruth:
-        """The objects of some images, which are then numbered as chosen."""
+        """The objects of the chosen images, renumbered."""
         at, image = _of_images(self.image, chosen, len(self.ids))
         return replace(taken(self, at), ids=tuple(self.ids[i] for i in chosen.tolist()), image=image)
 
@@ -136,9 +136,9 @@ class DetectionTruth:
 
 @dataclass(frozen=True, eq=False)
 class Detections:
-    """What a model said about a set of images, flat; `image` holds positions in the truth's `ids`.
+    """A model's detections on a set of images, flat; `image` holds positions in the truth's `ids`.
 
-    An image without entries is one where nothing was found: build from arrays only when every image ran.
+    In an image without entries nothing was found: build from arrays only if every image was run.
     """
 
     image: Ints
@@ -170,7 +170,7 @@ class Detections:
         )
 
     def of_images(self, chosen: Ints) -> Detections:
-        """The detections of some images, which are then numbered as chosen."""
+        """The detections of the chosen images, renumbered."""
         images = max(int(chosen.max(initial=-1)), int(self.image.max(initial=-1))) + 1
         at, image = _of_images(self.image, chosen, images)
         return replace(taken(self, at), image=image)
@@ -210,7 +210,7 @@ def taken(objects: Records, chosen: Ints) -> Records:
 
 
 def _of_images(owners: Ints, chosen: Ints, images: int) -> tuple[Ints, Ints]:
-    """The entries of some images, which may come twice, and the new place of each entry's image."""
+    """The entries of the chosen images, which may repeat, and the new place of each entry's image."""
     order = np.argsort(owners, kind="stable")
     starts = np.searchsorted(owners[order], np.arange(images + 1))
     counts = (starts[1:] - starts[:-1])[chosen]
@@ -229,7 +229,7 @@ def lay_out(predictions: Predictions, truth: DetectionTruth) -> Detections:
         raise InvalidPrediction(f"Boxes have shape {found.boxes.shape}; they must be n×4 (x1 y1 x2 y2).")
     if found.masks and len(found.masks) != count:
         raise InvalidPrediction(f"{count} boxes, but {len(found.masks)} masks; give one per box or none.")
-    if _is_sound(found.image, found.boxes, found.scores, found.labels, len(truth.ids), len(truth.classes)):
+    if _all_valid(found.image, found.boxes, found.scores, found.labels, len(truth.ids), len(truth.classes)):
         return found
     stray = (found.image < 0) | (found.image >= len(truth.ids))
     if stray.any():
@@ -262,8 +262,8 @@ def lay_out(predictions: Predictions, truth: DetectionTruth) -> Detections:
 
 
 @kernel
-def _is_sound(image: Any, boxes: Any, scores: Any, labels: Any, images: Any, classes: Any) -> Any:
-    """Whether nothing is wrong with any detection; what is, `lay_out` finds out."""
+def _all_valid(image: Any, boxes: Any, scores: Any, labels: Any, images: Any, classes: Any) -> Any:
+    """Whether all detections are valid; if not, `lay_out` finds the error."""
     for d in range(len(image)):
         x1, y1, x2, y2 = boxes[d]
         if not (

@@ -31,7 +31,7 @@ _POINTS = 40  # of a curve that is kept to be drawn
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Roc:
-    """A step curve, one point per distinct score from strict to lax: what is kept is `score ≥ threshold`."""
+    """A step curve, one point per distinct score from strict to lax; `score ≥ threshold` is kept."""
 
     thresholds: Floats
     detection_rate: Floats
@@ -65,7 +65,7 @@ class People:
 
     @property
     def shown(self) -> bool:
-        """Whether anybody counts; a condition may move all of them out of the image."""
+        """Whether any person counts; a condition may move all of them out of the image."""
         return not bool(self.truth.excused.all())
 
     @cached_property
@@ -81,7 +81,7 @@ class People:
         10⁻³ false positives per image need a thousand images to be seen.
         """
         held: tuple[Weights, Floats] | None = self.__dict__.get("_sensitivities")
-        if held is None or held[0] is not weights:  # every condition of a run asks with the same weights
+        if held is None or held[0] is not weights:  # every condition of a run uses the same weights
             out = np.full((len(weights), len(IOUS), len(REFERENCE_FPPI)), np.inf)
             images = weights.sum(axis=1, dtype=np.float64)
             for k, (image, score, verdict) in enumerate(self.verdicts):
@@ -191,7 +191,7 @@ def _people(objects: Objects, weights: Weights) -> Scored:
 def drawn(people: People, clean: People, weights: Weights) -> dict[str, list[float]]:
     """The curve at IoU 0.5 in few points, and where the sensitivities of the clean images lead on it.
 
-    Of the first row of weights, which are ones.
+    For the first row of weights, which are ones.
     """
     curve, thresholds = roc(people.truth, people.found), clean.sensitivities(weights)
     rates, fppi = (found[0, IOUS.index(0.5)] for found in people.rates(weights[:1], thresholds[:1]))
@@ -205,8 +205,8 @@ def drawn(people: People, clean: People, weights: Weights) -> dict[str, list[flo
 def worst_people(clean: People, mutated: People, *, count: int = 10, iou: float = 0.5) -> list[Worsening]:
     """Images whose required FPPI to still find a person rises most (*pezzementi*, Fig. 6), worst first.
 
-    A score's FPPI is read off the clean curve, where sensitivities are fixed. Rates below one false
-    positive in the whole set cannot be told apart and count as that. Only people found when clean enter.
+    A score's FPPI is read off the clean curve, where sensitivities are fixed. Rates below one false positive
+    in the whole set cannot be distinguished and count as one. Only people found when clean are included.
     """
     if count < 1:
         raise InvalidOption(f"count is {count}; ask for at least one image.")

@@ -104,7 +104,7 @@ def image_errors(maps: Maps) -> Floats:
 
 
 def _count(truth: LabelMap, predicted: LabelMap, ignore: int, classes: int, name: str) -> Ints:
-    # One row and column beyond the classes collect what is out of range, so the kernel needs no branch.
+    # A row and a column beyond the classes collect values out of range, so the kernel needs no branch.
     table = np.full(65536, classes, np.uint16)
     table[:classes] = np.arange(classes)
     skip = table.copy()

@@ -53,7 +53,7 @@ def relative_performance(
 
 
 def split(grid: Grid) -> tuple[Grid, Grid]:
-    """The same scores, expected over what is averaged, and over what is followed along α."""
+    """The same scores, expected over the conditions that are averaged, and over those along α."""
     along = tuple(c for c in grid.expected if c.corruption == ALONG)
     rest = tuple(c for c in grid.expected if c.corruption != ALONG)
     return Grid(grid.scores, rest), Grid(grid.scores, along)
@@ -75,7 +75,8 @@ def curve_of(condition: Condition) -> tuple[str, str, float] | None:
 def relative_curves(grid: Grid) -> dict[str, Score]:
     """rP_α = P_α / P under 'space/part/α' (*theodoridis*, section 4).
 
-    Pixel curves begin with the clean image and end where feature space does, so these two are theirs too.
+    Pixel curves start with the clean image and end where those of feature space do, so they share both
+    points.
 
     >>> relative_curves(Grid.of({"clean": 0.4, "style[alpha=0.5]": 0.2}))
     {'feature/image/0.5': 0.5}

@@ -1,4 +1,4 @@
-"""What the papers conclude from all conditions of a run: the one place where cells become aggregates.
+"""The one place where cells become aggregates.
 
 Cells are numbers, or arrays with one entry per replicate. Scores, intervals, differences, gates, estimates
 and reports all call these two functions, so a number means the same wherever it is printed.
@@ -19,15 +19,15 @@ from stormproof.metrics.sequences import split
 from stormproof.results.sets import ConditionSet
 
 Cells = Mapping[str, Score]  # by condition
-MEAN = "mean"  # of the conditions there are, where they are not a benchmark or suite
-SLASH = "/"  # between an aggregate and what it is of: by_corruption/fog
+MEAN = "mean"  # of the conditions there are, if they are not a benchmark or suite
+SLASH = "/"  # between an aggregate and its entry: by_corruption/fog
 
 
 def aggregates(measure: str, cells: Cells, over: ConditionSet) -> dict[str, Any]:
-    """Every aggregate of one measure over a set of conditions; none that would have to guess.
+    """Every aggregate of one measure over a set of conditions that needs no missing cell.
 
-    One number over all conditions has its name (mPC, rPC, mCE) where the set is a whole benchmark or suite;
-    else it is a mean over the conditions there are.
+    A number over all conditions is called mPC, rPC or mCE if the set is a whole benchmark or suite; otherwise
+    it is a mean over the conditions there are.
     """
     declared_measure = measures()[measure]
     everything = Grid.of(dict(cells), conditions=map(Condition.parse, over.conditions))
@@ -40,7 +40,7 @@ def aggregates(measure: str, cells: Cells, over: ConditionSet) -> dict[str, Any]
         parts["sequence"] = along
     found: dict[str, Any] = {}
     for declared in aggregates_of(*parts):
-        with suppress(IncompleteGrid):  # a cell it needs, most often clean, is not there
+        with suppress(IncompleteGrid):  # a cell that it needs, most often clean, is missing
             value = declared.of(parts[declared.given])
             if over.whole or declared.given == "any" or isinstance(value, Mapping):
                 found[declared.name] = value
@@ -50,14 +50,14 @@ def aggregates(measure: str, cells: Cells, over: ConditionSet) -> dict[str, Any]
 
 
 def against(measure: str, cells: Cells, reference: Cells, over: ConditionSet) -> dict[str, Any]:
-    """Every aggregate of one measure of a run beside that of a reference run, over the same conditions."""
+    """Every aggregate of a measure that compares a run with a reference run, over the same conditions."""
     declared_measure = measures()[measure]
     grids = [_covered(side, over) for side in (cells, reference)]
     if not declared_measure.aggregate or any(grid.missing for grid in grids):
         return {}
     found: dict[str, Any] = {}
     for declared in aggregates_of("reference" if declared_measure.higher else "error reference"):
-        with suppress(IncompleteGrid):  # a group that the run does not hold, or a grid without clean
+        with suppress(IncompleteGrid):  # a group that the run does not have, or a grid without clean
             value = declared.of(*grids)
             if over.whole or declared.name == "delta_P" or isinstance(value, Mapping):
                 found[declared.name] = value

@@ -1,10 +1,10 @@
 """Where a score falls below a requirement as a corruption grows: the search, the crossing and its interval.
 
 One corruption is run at the strengths that the search asks for, all on the same images. More corruption is
-taken to do no good: the fit is the isotonic regression of the scores, with the clean one at the weak end, and
-straight lines between its points. Fitting the scores of every random half of the images alike gives the
-interval of the crossing. Where a score was seen below the requirement well before the fit crosses it, the
-answer is "not monotone", with the strength at which that was seen.
+assumed not to help: the fit is the isotonic regression of the scores, capped by the clean one, with straight
+lines between its points. The same fit on every random half of the images gives the interval of the crossing.
+If a score was below the requirement well before the fit crosses it, the answer is "not monotone", with the
+strength at which that was seen.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A score at one strength: its estimate and what was drawn for it (`results.interval`)."""
+    """A score at one strength: its estimate and its draws (`results.interval`)."""
 
     score: float
     drawn: Floats
@@ -61,19 +61,19 @@ class Seen:
 
     @property
     def sides(self) -> tuple[float, float]:
-        """The score less its optimism and the score itself, the worse first."""
+        """The score minus its optimism, and the score itself, the lower first."""
         safe = float(self.drawn[0])
         return min(self.score, safe), max(self.score, safe)
 
 
 @dataclass(frozen=True, slots=True)
 class BreakingPoint:
-    """Where a score falls below `threshold`. Strengths are None where there is no crossing in the range.
+    """Where a score falls below `threshold`. Strengths are None if there is no crossing in the range.
 
-    `low` and `high` bound 95 % of the crossings on halves of the images, −∞ and +∞ where they lie outside the
-    range, or where most halves show no object. `breaks` is the share of those crossings within the range or
-    before it. `first_below` is the weakest strength at which the score was below, where that is well before
-    the crossing. `confirmed` says that a score on the weak side of the interval meets the threshold and one
+    `low` and `high` bound 95 % of the crossings on halves of the images, −∞ and +∞ if they lie outside the
+    range or if most halves show no object. `breaks` is the share of those crossings within the range or
+    before it. `first_below` is the weakest strength at which the score was below, if that is well before the
+    crossing. `confirmed` says that a score on the weak side of the interval meets the threshold and one
     beyond it does not, with none below before.
     """
 
@@ -111,7 +111,7 @@ def crossing(strengths: Floats, scores: Floats, threshold: float) -> float:
 def breaking_point(
     clean: Seen, seen: Mapping[float, Seen], threshold: float, *, tolerance: float = TOLERANCE
 ) -> BreakingPoint:
-    """The crossing of what has been seen, with its interval."""
+    """The crossing of the scores seen so far, with its interval."""
     strengths = np.array(sorted(seen))
     points = [seen[strength] for strength in strengths.tolist()]
     scores = np.array([one.score for one in points])
@@ -120,7 +120,7 @@ def breaking_point(
         raise InvalidOption(
             "These images have no score: none of them shows an object. Search on more images."
         )
-    # The fit may not rise above the clean score: corruption does no good.
+    # The fit may not rise above the clean score: corruption does not help.
     point = crossing(strengths, np.minimum(scores, clean.score), threshold)
     weak, strong = (_crossings(strengths, clean, points, threshold, side) for side in (0, 1))
     low = float(np.quantile(weak, 0.025, method="inverted_cdf")) if len(weak) else -math.inf
@@ -144,9 +144,9 @@ def breaking_point(
 
 
 def _crossings(strengths: Floats, clean: Seen, points: Sequence[Seen], threshold: float, side: int) -> Floats:
-    """The crossing on every half of the images, of scores less their optimism (side 0) or as they are (1).
+    """The crossing on every half of the images, with scores minus their optimism (side 0) or unchanged (1).
 
-    None where most halves show no object.
+    Empty if most halves show no object.
     """
     table = np.stack([one.halves(one.sides[side]) for one in points])
     capped = np.minimum(table, clean.halves(clean.sides[side]))
@@ -159,8 +159,8 @@ def _crossings(strengths: Floats, clean: Seen, points: Sequence[Seen], threshold
 def search(
     look: Look, clean: Seen, first: Sequence[float], threshold: float, *, tolerance: float, digits: int = 2
 ) -> BreakingPoint:
-    """Look at the `first` strengths, then where the fit crosses until neighbours are `tolerance` apart, and
-    last on either side of the interval, which confirms it.
+    """Score the `first` strengths, then those near the crossing until neighbours are `tolerance` apart, and
+    last one on either side of the interval, which confirms it.
 
     Only the strengths asked for are run, all on the same images. `digits` are those of a strength.
     """
@@ -183,7 +183,7 @@ def search(
         found = breaking_point(clean, seen, threshold, tolerance=tolerance)
     if found.strength is None:
         return found
-    for _ in range(3):  # each side moves the interval a little, and may ask for one more
+    for _ in range(3):  # each side moves the interval a little, which may require another
         sides = [
             round(min(max(edge, lowest), highest), digits)
             for edge in (found.low - tolerance / 2, found.high + tolerance / 2)
@@ -198,7 +198,7 @@ def search(
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What grows: the severity of a corruption, or one parameter from a weak to a strong value."""
+    """What is increased: the severity of a corruption, or one parameter from a weak to a strong value."""
 
     corruption: str
     params: tuple[tuple[str, Value], ...] = ()
@@ -237,7 +237,7 @@ class Breaking:
 
     @property
     def row(self) -> dict[str, Any]:
-        """As a table and JSON have it."""
+        """As a row of the table and of the JSON file."""
         found = self.found
         edges = {"at": found.strength, "low": found.low, "high": found.high}
         broken = found.strength is not None
@@ -258,7 +258,7 @@ class Breaking:
 
     @property
     def words(self) -> str:
-        """The answer, with what makes it less than sure."""
+        """The answer, with any reservation."""
         found = self.found
         if found.first_below is not None:
             seen = self._strength(found.first_below)
@@ -288,7 +288,7 @@ def parse_axis(corruption: str, over: str | None) -> Axis:
             fix = "say which parameter grows, as in --over " + f"{next(iter(known.ladders), 'name')}=0.5..8"
             raise InvalidCondition(f"{name} has no severities; {fix}.")
         axis = Axis(name, params)
-        known.parameters(axis.condition(known.severities[0] + 0.5))  # what switches has no breaking point
+        known.parameters(axis.condition(known.severities[0] + 0.5))  # a switch has no breaking point
         return axis
     match = _SPAN.fullmatch(over)
     if match is None:
@@ -298,7 +298,7 @@ def parse_axis(corruption: str, over: str | None) -> Axis:
         raise InvalidOption(f"--over {over}: both ends must be above 0, and different.")
     axis = Axis(name, params, match["name"], weak, strong)
     for end in _ENDS:
-        known.parameters(axis.condition(end))  # a mistake must not wait for a run
+        known.parameters(axis.condition(end))  # report a mistake before the run
     return axis
 
 
@@ -321,7 +321,7 @@ def find_breaking_point(
     axis: Axis, measure: str, threshold: float, *, out: Path, run: Execute,
     tolerance: float = TOLERANCE, replicates: int = REPLICATES,
 ) -> Breaking:  # fmt: skip
-    """Search along an axis; `run` fills the folder `out` with the conditions asked for."""
+    """Search along an axis; `run` runs conditions into the folder `out`."""
     sign = 1.0 if measures()[measure].higher else -1.0
 
     def look(strengths: Sequence[float]) -> Mapping[float, Seen]:
@@ -340,7 +340,7 @@ def find_breaking_point(
 
 
 def _seen(folder: Path, texts: list[str], measure: str, sign: float, replicates: int) -> dict[str, Seen]:
-    """The scores of some conditions and of the clean images, with what was drawn for them."""
+    """The scores of some conditions and of the clean images, with their draws."""
     conditions = ("clean", *(text for text in texts if text != "clean"))
     scores = Run(folder).score(conditions=conditions, replicates=replicates)
     if measure not in scores.cells:

@@ -1,4 +1,4 @@
-"""mPC from a part of the grid: the clean run in full, every other cell on its own share of the images.
+"""mPC estimated from part of the grid: all clean cells, and every other condition on its own share of images.
 
 A score on few images is noisy, and average precision on few images is too high. The clean run shows both:
 `c`, the clean score on a cell's own share; `E`, the clean score to be expected on shares of that size; and
@@ -42,9 +42,9 @@ from stormproof.results.weights import REPLICATES, poisson_weights
 
 ESTIMATE = "estimate.json"
 _Z = 1.959963984540054  # the normal distribution's 97.5 % point
-_STEP = 1.15  # the next share is this much larger than the spread so far asks for: spread is itself uncertain
-_ORDERS = 10  # random orders of the images that are cut into shares to know the clean score on such
-_CURVE_SE = 0.07  # of the second correction: how far off the curve was on full runs (docs/confidence.md)
+_STEP = 1.15  # the next share is this much larger than the spread so far requires: spread is uncertain
+_ORDERS = 10  # random orders of the images, cut into shares to find the expected clean score of a share
+_CURVE_SE = 0.07  # relative error of the second correction, measured on full runs (docs/confidence.md)
 
 
 class Cell(NamedTuple):
@@ -55,10 +55,10 @@ class Cell(NamedTuple):
     measure: Measure
 
     def parts(self, images: Ints, weights: npt.NDArray[Any]) -> Floats:
-        """By replicate, what the score on some images is the mean of: AP by class and threshold, or IoU by
-        class.
+        """The values whose mean is the score on some images, by replicate: AP by class and threshold, or IoU
+        by class.
 
-        NaN where a replicate has nothing of a class; `weights` are replicates × the images chosen.
+        NaN if a replicate has no object of a class; `weights` are replicates × the chosen images.
         """
         scored = self.metric.score(self.content.of_images(images), weights)
         found = scored.parts.get(self.measure.name)
@@ -67,7 +67,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """mPC and what it came from; `shares` is the mean number of images a corrupted cell was run on."""
+    """mPC and its parts; `shares` is the mean number of images that a corrupted condition was run on."""
 
     mpc: Interval
     rpc: Interval
@@ -89,7 +89,7 @@ def estimate(
 ) -> Estimate:  # fmt: skip
     """The estimate over a set of conditions, from its cells on their shares of the `images`.
 
-    The interval is of the value that the full grid would give; it narrows to nothing as the shares become the
+    The interval is for the value that the full grid would give; its width goes to 0 as the shares become the
     whole set.
     """
     every = np.concatenate([np.ones((1, images)), weights])  # the first row is the estimate itself
@@ -100,7 +100,7 @@ def estimate(
     mean_share = float(np.mean([len(shares[text]) for text in over.covered]))
     expected, bend = _on_shares(clean, images, round(mean_share))
     follows = np.clip(ratio(_levels(over.covered, a[:, 0]), np.array(expected)), 0, 1)
-    follows = np.nan_to_num(follows)  # nothing follows a clean score of 0
+    follows = np.nan_to_num(follows)  # nothing can follow a clean score of 0
     moved = a - follows[:, None] * (c - expected)
     bends = np.stack([_bend(found[0], clean.measure.fading) for found in parts])
     too_high = (expected - whole) * bends / (bend or 1.0)  # a clean score of 0 or 1 all over bends nothing
@@ -131,7 +131,7 @@ def _coefficients(measure: str, over: ConditionSet) -> tuple[Floats, dict[str, F
 
 
 def estimate_run(run: Run, *, replicates: int = REPLICATES) -> Estimate:
-    """The estimate from whatever cells a run holds, clean ones in full; it is kept in the run folder."""
+    """The estimate from the cells that a run has, with all clean ones; it is kept in the run folder."""
     run.check()
     over = sets_of(run.conditions, run.record.benchmark)[0]
     place = {index: k for k, index in enumerate(run.readable)}
@@ -152,7 +152,7 @@ def estimate_run(run: Run, *, replicates: int = REPLICATES) -> Estimate:
 
 
 def read_estimate(run: Run) -> dict[str, Any] | None:
-    """What `estimate_run` kept, where a run is an estimate."""
+    """The estimate that `estimate_run` kept; None if the run is not an estimate."""
     path = run.folder / ESTIMATE
     if run.record.quota is None or not path.exists():
         return None
@@ -248,7 +248,7 @@ def _bend(parts: Floats, fading: float) -> Floats:
 
 
 def _levels(conditions: tuple[str, ...], scores: Floats) -> Floats:
-    """Each cell's score as the means of its corruption and its severity have it, without its own noise."""
+    """Each cell's score predicted from the means of its corruption and severity, without its own noise."""
     parsed = [Condition.parse(text) for text in conditions]
 
     def means(keys: list[Any]) -> Floats:
@@ -260,14 +260,14 @@ def _levels(conditions: tuple[str, ...], scores: Floats) -> Floats:
 
 
 def _mean(row: Floats, values: Floats) -> Floats:
-    """Σ row · values over the cells that have a value in a replicate, as if the others were like them."""
+    """The mean of values weighted by `row`, over the cells that have a value in a replicate."""
     known = ~np.isnan(values)
     found: Floats = ratio(row @ np.where(known, values, 0.0), row @ known)
     return found
 
 
 def _interval(values: Floats, too_high: float, left: float) -> Interval:
-    """Of the first value less what it is too high; the others are its replicates."""
+    """The interval of the first value minus `too_high`; the other values are its replicates."""
     theta, replicates = float(values[0]) - too_high, values[1:]
     finite = replicates[np.isfinite(replicates)]
     spread = finite.var(ddof=1) * left if len(finite) > 1 else np.nan

@@ -1,10 +1,10 @@
-"""Evidence of a test: an in-toto Statement v1 with a test-result predicate and what a reader must know.
+"""Evidence of a test: an in-toto Statement v1 with a test-result predicate.
 
-The statement says what was tested, on what, how, with which result and how sure that is. It is not signed;
-`cosign attest-blob` and others sign it. It claims conformity with no standard.
+The statement says what was tested, on what data, how, with which result and how sure that result is. It is
+not signed; `cosign attest-blob` and other tools sign it. It does not claim conformity with any standard.
 
-A run keeps no corrupted pixels. Those of a sample of images are made again, as the run made them, and hashed:
-equal hashes mean that two people tested equal pixels.
+A run does not store corrupted pixels. Those of a sample of images are made again, as the run made them, and
+hashed: equal hashes mean that two people tested the same pixels.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def statement(
 ) -> dict[str, Any]:  # fmt: skip
     """The statement about a run and the verdicts on it; JSON-able. `requirements` is their file.
 
-    The model is named by what the run recorded of it. Where its file is here, it must still be that one.
+    The model is identified as the run recorded it. If its file is present, it must be unchanged.
     """
     record = run.record
     compared = [compare_file(each.record) for each in (run, against) if each is not None]
@@ -106,7 +106,7 @@ def statement(
 
 
 def _subject(record: RunRecord) -> dict[str, Any]:
-    """The model as the run recorded it: by the SHA-256 of its file, where it is one, and its fingerprint."""
+    """The model as the run recorded it: by the SHA-256 of its file, if it is a file, and its fingerprint."""
     digest = {"stormproofFingerprint": record.model.fingerprint}
     if record.model.sha256 is not None:
         digest = {"sha256": record.model.sha256, **digest}
@@ -116,8 +116,8 @@ def _subject(record: RunRecord) -> dict[str, Any]:
 def compare_file(record: RunRecord) -> str:
     """Whether the model's file is the one that was run; another one is refused.
 
-    run.json may name any path, so what is found there is only compared with what the run recorded, and never
-    stated.
+    run.json may name any path, so the file there is only compared with the recorded digest; its own digest is
+    never stated.
     """
     file, then = spec_file(record.model.spec), record.model.sha256
     if then is None:
@@ -126,7 +126,7 @@ def compare_file(record: RunRecord) -> str:
         return "not here"
     if sha256(file, error=StoreError) != then:
         raise StoreError(
-            f"{file} is not the file of {record.model.name} that was run: its SHA-256 is another. Put the "
+            f"{file} is not the file of {record.model.name} that was run: its SHA-256 differs. Put the "
             "file back, or run again into another folder."
         )
     return "as it was run"
@@ -144,7 +144,7 @@ def _described(text: str) -> dict[str, Any]:
 
 
 def _deviations(run: Run) -> list[str]:
-    """What was not done as one would expect."""
+    """Deviations from a full test."""
     found, record = [], run.record
     if record.images < record.dataset.images:
         found.append(f"Only the first {record.images} of {record.dataset.images} images were tested.")
@@ -164,7 +164,7 @@ def _deviations(run: Run) -> list[str]:
 
 
 def _operating(record: RunRecord) -> dict[str, Any]:
-    """Which corruptions were tested and in which range, and which of those known were not."""
+    """The corruptions that were tested, with their ranges, and the known ones that were not."""
     tested: dict[str, list[str]] = {}
     for text in record.conditions:
         condition = Condition.parse(text)
@@ -176,7 +176,7 @@ def _operating(record: RunRecord) -> dict[str, Any]:
 
 
 def pixel_manifest(run: Run, *, images: int = SAMPLE) -> dict[str, Any]:
-    """A digest of what the run read, cell by cell, and hashes of some images under every condition."""
+    """A digest of the images that the run read, cell by cell, and hashes of some under every condition."""
     chosen = sampled(run, images)
     found: dict[str, dict[str, str]] = {text: {} for text in run.conditions}
     for index in chosen:
@@ -197,7 +197,7 @@ def pixel_manifest(run: Run, *, images: int = SAMPLE) -> dict[str, Any]:
 
 
 def sampled(run: Run, images: int) -> list[int]:
-    """Images chosen by identity, so that everybody hashes the same ones; in the dataset's order."""
+    """Images chosen by identity, so that everyone hashes the same ones; in the dataset's order."""
 
     def word(index: int) -> int:
         return int(Draw.keyed(run.record.seed, run.dataset.ids[index]).words("pixel manifest", 1)[0])
@@ -206,7 +206,7 @@ def sampled(run: Run, images: int) -> list[int]:
 
 
 def _shown(run: Run, sample: Sample, index: int, condition: Condition) -> Image:
-    """What the model was shown: the image corrupted, or the copy that the run read instead."""
+    """The image that the model saw: corrupted, or the copy that the run read instead."""
     record, dataset = run.record, run.dataset
     if record.copies is not None and not condition.is_clean:
         return read_image(copy_of(Path(record.copies), dataset, index, condition))
@@ -219,7 +219,7 @@ def _hash(image: Image) -> str:
 
 
 def _read(run: Run) -> dict[str, Any] | None:
-    """One digest of every cell's image as the run read it; None where no pixels were read."""
+    """One digest of every cell's image as the run read it; None if no pixels were read."""
     lines, record, dataset = [], run.record, run.dataset
     for path in run.parts:
         table = run.read(path, ("index", "condition", "content"))

@@ -1,4 +1,4 @@
-"""Whether evidence is about a run: everything that it states is made again from the run and compared."""
+"""Check evidence against a run: everything it states is computed again from the run and compared."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from stormproof.results.run import Run
 from stormproof.results.verdicts import check_run
 
 _LARGEST = 1 << 26  # bytes of a file of evidence
-_SAME = 1e-9  # what writing a number as text may cost
+_SAME = 1e-9  # the error of writing a number as text
 _PARTS = ("subject", "predicateType", "predicate")
-# What is of the moment, not of the run; the file of requirements is compared where it is given.
+# Parts that depend on the moment, not the run; the file of requirements is compared if it is given.
 _PASSING = (("predicate", "configuration"), ("created",), ("environment", "check"))
 
 
@@ -45,7 +45,7 @@ class _Baseline(BaseModel):
 
 
 class _Stated(BaseModel):
-    """What must be known to make a statement again."""
+    """The parts needed to make a statement again."""
 
     requirements: list[dict[str, Any]]
     intervals: _Intervals
@@ -67,10 +67,11 @@ def read_evidence(path: Path) -> dict[str, Any]:
 def check_evidence(
     content: Mapping[str, Any], run: Run, *, against: Run | None = None, requirements: Path | None = None
 ) -> list[str]:
-    """What evidence states that does not follow from the run, in words; none if all of it does.
+    """The statements of the evidence that do not follow from the run, in words; empty if all do.
 
-    The digest of the predictions, the baseline and its digest, then every verdict with its interval from as
-    many replicates, the sample of pixels, and what was tested. `requirements` is the file that it names.
+    Checked are the digest of the predictions, the baseline and its digest, then every verdict with its
+    interval from the same number of replicates, the sample of pixels, and what was tested. `requirements` is
+    the file that the evidence names.
     """
     predicate = content.get("predicate")
     try:
@@ -99,7 +100,7 @@ def check_evidence(
 
 
 def _other_runs(stated: _Stated, run: Run, against: Run | None) -> list[str]:
-    """Predictions of the run or of its baseline that are others than those that were judged."""
+    """Whether the predictions of the run and of its baseline are those that were judged."""
     if stated.predictions.digest != run.digest:
         return [f"it is about other predictions than those in {run.folder}"]
     if stated.baseline is None:
@@ -112,7 +113,7 @@ def _other_runs(stated: _Stated, run: Run, against: Run | None) -> list[str]:
 
 
 def _required(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A requirement as it stood in its file."""
+    """A requirement as it was written in its file."""
     known = {name: row[name] for name in ("id", "metric", "of", "condition", "suite") if row.get(name)}
     return {**known, str(row.get("bound")): row.get("threshold")}
 
@@ -120,7 +121,7 @@ def _required(row: Mapping[str, Any]) -> dict[str, Any]:
 def _configuration(
     content: Mapping[str, Any], again: Mapping[str, Any], requirements: Path | None
 ) -> Iterator[str]:
-    """Digests of run.json and, where it is given, of the file of requirements."""
+    """Check the digests of run.json and, if given, of the file of requirements."""
     listed = content["predicate"].get("configuration")
     digests = [entry.get("digest") for entry in listed or () if isinstance(entry, dict)]
     if not isinstance(listed, list) or again["predicate"]["configuration"][-1]["digest"] not in digests:

@@ -39,10 +39,10 @@ _MANY = 10**6  # images of which nobody knows the number
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate, its 95 % interval and standard error; all but the estimate NaN where too little is known.
+    """An estimate, its 95 % interval and standard error; all but the estimate are NaN if too little is known.
 
-    `optimism` is how much too high the estimate is on so few images (too low, if negative); `images` is how
-    many show what is scored.
+    `optimism` is how much too high the estimate is on so few images (too low, if negative); `images` is the
+    number of images that show what is scored.
     """
 
     estimate: float
@@ -57,14 +57,14 @@ class Interval:
         return (self.high - self.low) / 2
 
     def chance_above(self, bound: float) -> float:
-        """The probability of an estimate as high as this or higher, were the true value at the bound.
+        """The probability of an estimate at least as high, if the true value were at the bound.
 
-        Below 2.5 % exactly where the whole interval is above the bound.
+        It is below 2.5 % exactly if the whole interval is above the bound.
         """
         return self._tail(self.estimate - max(0.0, self.optimism) - bound)
 
     def chance_below(self, bound: float) -> float:
-        """The probability of an estimate as low as this or lower, were the true value at the bound."""
+        """The probability of an estimate at least as low, if the true value were at the bound."""
         return self._tail(bound - self.estimate - max(0.0, -self.optimism))
 
     def _tail(self, distance: float) -> float:
@@ -82,7 +82,7 @@ class Interval:
 class Difference:
     """An interval of a difference, and the probability of one as large by chance if there were none.
 
-    `holm` is that probability corrected for the number of differences that were looked at together.
+    `holm` is that probability corrected for the number of differences tested together.
     """
 
     interval: Interval
@@ -91,9 +91,9 @@ class Difference:
 
     @property
     def clear(self) -> bool:
-        """Whether chance is no explanation, at 5 % for the whole family of differences.
+        """Whether chance is an unlikely explanation, at 5 % for the whole family of differences.
 
-        The interval of a clear difference never holds 0: both follow from the same standard error.
+        The interval of a clear difference never contains 0: both follow from the same standard error.
         """
         return self.holm < 1 - LEVEL
 
@@ -106,7 +106,7 @@ def draws(values: Floats, optimism: float = math.nan, *, clean: bool = False) ->
 
     `values` are the score and the halves; `clean` says whether other scores are relative to this one.
 
-    Where nobody knows how optimistic a score is, the halves say: a bias that falls as 1/images is as large as
+    If the optimism of a score is unknown, it is taken from the halves: a bias that falls as 1/images equals
     the gap between half of the images and all of them.
 
     >>> [round(value, 3) for value in draws(np.array([0.5, 0.4, 0.6, 0.56]), clean=True).tolist()]
@@ -150,9 +150,9 @@ def paired(
     *,
     images: int | Mapping[str, int] | None = None,
 ) -> dict[str, Difference]:
-    """Differences that are looked at together, with Holm's correction over them.
+    """Differences that are tested together, with Holm's correction over them.
 
-    `images` are those that show what is compared, of all differences or of each.
+    `images` counts those that show what is compared, for all differences or for each.
     """
     shown = images if isinstance(images, Mapping) else dict.fromkeys(estimates, images)
     found = {name: around(value, drawn[name], images=shown[name]) for name, value in estimates.items()}
@@ -177,8 +177,7 @@ def holm(chances: Mapping[str, float]) -> dict[str, float]:
 
 
 def _two_sided(interval: Interval) -> float:
-    """The probability of a difference as large either way; below 5 % exactly where the interval excludes
-    0."""
+    """The probability of a difference as large either way; below 5 % exactly if the interval excludes 0."""
     if math.isnan(interval.se):
         return math.nan
     return min(1.0, 2 * min(interval.chance_above(0.0), interval.chance_below(0.0)))

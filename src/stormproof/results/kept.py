@@ -1,4 +1,4 @@
-"""Scores that are kept in a run folder, each under a key of everything that decides them.
+"""Scores kept in a run folder, each under a key of everything that determines them.
 
 scores/KEY.json                    cells, classes, quality: sealed
 scores/KEY-images.parquet          the error of every image under every condition
@@ -35,7 +35,7 @@ VERSION = 5  # of what a score means: raise it when any metric changes
 
 
 def scores_key(run: Run, options: ScoreOptions) -> str:
-    """A digest of all that decides scores: the run, every prediction, the options, and the metrics."""
+    """A digest of everything that determines scores: the run, every prediction, the options, the metrics."""
     decides = {
         "version": [VERSION, stormproof.__version__],
         "run": run.digest,
@@ -46,7 +46,7 @@ def scores_key(run: Run, options: ScoreOptions) -> str:
 
 
 def _foreign_code(options: ScoreOptions) -> list[str]:
-    """Fingerprints of what is not Stormproof's own: metrics of plugins, and a user's measure of overlap."""
+    """Fingerprints of code that is not Stormproof's own: metrics of plugins, a user's overlap function."""
     functions: list[Callable[..., Any]]
     functions = [*(each.function for each in metrics_of(*INPUTS)), options.rule.overlap]
     foreign = [each for each in functions if not each.__module__.startswith("stormproof.")]
@@ -71,7 +71,7 @@ def save_scores(run: Run, key: str, scores: Scores) -> None:
 
 
 def load_scores(run: Run, key: str, options: ScoreOptions, replicates: int) -> Scores | None:
-    """What `save_scores` kept under a key; None if it is not all there, or not what was written."""
+    """The scores that `save_scores` kept under a key; None if any are missing or damaged."""
     folder, asked = run.folder / FOLDER, tuple(options.conditions or run.conditions)
     try:
         held = _Kept.model_validate(read_sealed(folder / f"{key}.json", again=""))
@@ -87,7 +87,7 @@ def load_scores(run: Run, key: str, options: ScoreOptions, replicates: int) -> S
         return None
     found = _numbers(held.model_dump(include={*_TABLES}))
     for one in (one for several in found["lost"].values() for one in several):
-        one["after"] = math.inf if math.isnan(one["after"]) else one["after"]  # never found again
+        one["after"] = math.inf if math.isnan(one["after"]) else one["after"]  # no longer found
     record = run.record
     return Scores(
         plain(record.model.name), plain(record.dataset.name), len(run.readable), found["cells"],
@@ -138,7 +138,7 @@ class _Bins(BaseModel):
     detections: list[Number]
 
     @model_validator(mode="after")
-    def _alike(self) -> Self:
+    def _equally_long(self) -> Self:
         if len(self.score) != len(self.precision) or len(self.score) != len(self.detections):
             raise ValueError("a bin lacks its score, its precision or its count")
         return self
@@ -148,7 +148,7 @@ _TABLES = ("cells", "per_class", "quality", "roc", "lost", "reliability")
 
 
 class _Kept(BaseModel):
-    """What a file of kept scores holds."""
+    """The content of a file of kept scores."""
 
     model_config = ConfigDict(extra="forbid")
     key: str
@@ -271,7 +271,7 @@ def _names(nested: Mapping[str, Any], levels: int = 2) -> set[tuple[str, ...]]:
 
 
 def _numbers(value: Any) -> Any:
-    """JSON's null is a number that does not exist."""
+    """Replace JSON's null by NaN."""
     if isinstance(value, dict):
         return {key: _numbers(entry) for key, entry in value.items()}
     if isinstance(value, list):

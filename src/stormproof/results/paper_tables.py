@@ -121,7 +121,7 @@ def detectors(runs: Sequence[Run], tag: str) -> list[Table]:
         parts = [ce_by_group(grid) for grid in grids]
         values |= {f"mean of {name}": [part[name] for part in parts] for name in parts[0]}
     except (IncompleteGrid, KeyError):
-        pass  # other conditions than liu's faults: there are no parts of a camera
+        pass  # conditions other than liu's faults have no parts of a camera
     rows: list[list[Cell]] = []
     for name, row in values.items():
         means = [
@@ -182,7 +182,7 @@ def alpha(runs: Sequence[Run], tag: str) -> list[Table]:
     return tables
 
 
-# name → what makes it, and the tag that it groups runs by
+# name → the function that makes it, and the tag by which it groups runs
 TABLES: dict[str, tuple[Callable[[Sequence[Run], str], list[Table]], str]] = {
     "adr": (adr, ""),
     "roc": (roc, ""),
@@ -201,7 +201,7 @@ def _names(runs: Sequence[Run]) -> list[str]:
 
 
 def _errors(scores: Scores) -> Grid:
-    """The grid of object errors over what means cover."""
+    """The grid of object errors over the conditions that means cover."""
     if "E" not in scores:
         raise InvalidOption(f"{scores.folder} has no object errors; give runs of detectors.")
     return scores.covered("E")

@@ -1,5 +1,5 @@
-"""People in a run (*pezzementi*): curves at fixed sensitivities, worst images, contextual from simple, and
-how much haze and defocus happen to people."""
+"""People in a run (*pezzementi*): curves at fixed sensitivities, worst images, contextual corruptions
+predicted from simple ones, and how much haze and defocus affect people."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PeopleRun:
     found: dict[str, People]
 
     def at(self, condition: str) -> People:
-        """The people under a condition, however its numbers are given."""
+        """The people under a condition, which may be given by severity or by parameters."""
         text = same_condition(condition, self.found)
         if text is None:
             listed = f"It has {', '.join(self.found)}."
@@ -60,7 +60,7 @@ class PeopleRun:
 
 
 def open_people(run: Run) -> PeopleRun:
-    """The people of a run, which must hold the clean images, too."""
+    """The people of a run, which must include the clean images."""
     if "clean" not in run.conditions:
         raise IncompleteGrid(("clean",), len(run.conditions))
     run.check()
@@ -106,7 +106,7 @@ def levels(contextual: str) -> tuple[float, ...]:
 
 
 def amount(condition: Condition, depth: Field) -> Field:
-    """What a contextual condition does at each pixel: σ of the blur in pixels, or the weight of the grey."""
+    """What a contextual condition does at each pixel: σ of the blur in pixels, or the weight of grey."""
     values = {
         key: float(value) for key, value in find(condition.corruption or "").parameters(condition).items()
     }
@@ -129,7 +129,7 @@ def shares(amounts: Field, magnitudes: Sequence[float]) -> Floats:
 def histograms(people: PeopleRun) -> dict[str, Floats]:
     """For each contextual condition of a run the shares of `levels` inside people's boxes (Fig. 8).
 
-    Every person counts once, however large: detection rates count people, too.
+    Every person counts once, however large, as in detection rates.
     """
     conditions = {text: Condition.parse(text) for text in people.found}
     conditions = {text: c for text, c in conditions.items() if c.corruption in PAIRS}

@@ -9,8 +9,8 @@
       - {id: R6, metric: D-ECE, condition: clean, at_most: 0.1}
 
 A metric is a measure under a condition, or an aggregate (P, mPC, rPC, mCE) of a measure over a suite or the
-whole run. `at_most_loss` is against the clean score, `at_most_drop` against the baseline's value. Thresholds
-are fractions. What cannot be judged is an error that names the requirement, never a pass.
+whole run. `at_most_loss` is relative to the clean score, `at_most_drop` to the baseline's value. Thresholds
+are fractions. A requirement that cannot be judged is an error that names it, never a pass.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Requirement:
     condition: str | None = None
     suite: str | None = None
     of: str | None = None
-    called: str = ""  # what the metric is over the conditions that were run, if not the metric's own name
+    called: str = ""  # the name of the metric over the conditions that were run, if not its own
 
     @property
     def text(self) -> str:
@@ -74,7 +74,7 @@ def read_requirements(source: Path | str | Sequence[Mapping[str, Any]]) -> list[
 
 
 def parse(row: Any, where: str) -> Requirement:
-    """One requirement; `where` begins every complaint."""
+    """One requirement; every error message starts with `where`."""
     if not isinstance(row, Mapping):
         raise InvalidOption(f"{where} is {row!r}; write {{id: …, metric: …, at_least: …}}.")
     for key in row:
@@ -82,7 +82,7 @@ def parse(row: Any, where: str) -> Requirement:
             raise InvalidOption(f"{where}: {UnknownName('key', str(key), _KEYS, f'Keys: {_list(_KEYS)}.')}")
     identity = row.get("id")
     if not isinstance(identity, str) or not identity:
-        raise InvalidOption(f"{where} has no id; add id: R1, say.")
+        raise InvalidOption(f"{where} has no id; add one, such as id: R1.")
     where = f"{where} ({identity})"
     bound, threshold = _bound(row, where)
     metric, of = row.get("metric"), row.get("of")
@@ -118,7 +118,7 @@ def _bound(row: Mapping[str, Any], where: str) -> tuple[str, float]:
 
 def _metric(name: str | None, where: str) -> str:
     if name is None:
-        raise InvalidOption(f"{where} has no metric; add metric: AP50, say.")
+        raise InvalidOption(f"{where} has no metric; add one, such as metric: AP50.")
     if name in AGGREGATES:
         return name
     return _measure(name, where) or name
@@ -150,12 +150,12 @@ def _suite(name: str | None, where: str) -> str | None:
 
 
 def _check_sense(r: Requirement, where: str) -> None:
-    """What no run could answer."""
+    """Refuse a requirement that no run could answer."""
     if r.metric not in AGGREGATES and r.condition is None:
         fix = "add condition: clean or another, or make the metric mPC with of: " + r.metric
         raise InvalidOption(f"{where}: {r.metric} under which condition? {fix}.")
     if r.metric in AGGREGATES and r.condition is not None:
-        raise InvalidOption(f"{where}: {r.metric} is of many conditions; give a suite, or no condition.")
+        raise InvalidOption(f"{where}: {r.metric} is over many conditions; give a suite, or no condition.")
     if r.metric not in AGGREGATES and r.of is not None:
         raise InvalidOption(f"{where}: 'of' goes with an aggregate ({_list(AGGREGATES)}), not {r.metric}.")
     if r.bound == "at_most_loss" and (r.metric in AGGREGATES or r.condition == "clean"):
@@ -163,7 +163,7 @@ def _check_sense(r: Requirement, where: str) -> None:
         raise InvalidOption(f"{where}: at_most_loss of {r.metric} says nothing: {fix}.")
     lower = r.metric == "mCE" or (r.metric in measures() and not measures()[r.metric].higher)
     if lower and r.bound == "at_least":
-        raise InvalidOption(f"{where}: {r.metric} is an error, less is better; use at_most.")
+        raise InvalidOption(f"{where}: {r.metric} is an error, so less is better; use at_most.")
     if not lower and r.bound == "at_most":
         raise InvalidOption(f"{where}: {r.metric} is better when higher; use at_least.")
 

@@ -1,8 +1,8 @@
 """A run's rows as flat arrays, read so that memory does not grow with the grid.
 
 A part holds a few images under all conditions, so reading one condition decodes all of them. Boxes of many
-conditions come from one pass over the parts: they wait in memory, as small as loses no bit, and beyond that
-in a temporary file. Everything else is read for as many conditions at a time as fit.
+conditions come from one pass over the parts: they are kept in memory, in the smallest type that loses no bit,
+and beyond a limit in a temporary file. Everything else is read for as many conditions at a time as fit.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def by_condition(
         table = data.to_table(columns=wanted, filter=chosen).sort_by("index")
         if problem_of(table, run.record.known_classes):
             for path in run.parts:
-                run.read(path, wanted)  # which names the part
+                run.read(path, wanted)  # raises an error that names the part
         for text in group:
             yield text, table.filter(pc.equal(table["condition"], text)).combine_chunks()
 
@@ -144,7 +144,7 @@ def _flat(table: pa.Table, match: ClassMatch, positions: dict[str, int]) -> Dete
 
 
 def _mapped(labels: Ints, match: ClassMatch) -> Ints:
-    """The model's labels as the dataset's."""
+    """The model's labels converted to the dataset's."""
     known = np.asarray(match.labels, np.int64)
     if len(labels) and not 0 <= labels.min() <= labels.max() < len(known):
         raise StoreError(
@@ -155,7 +155,7 @@ def _mapped(labels: Ints, match: ClassMatch) -> Ints:
 
 
 def _masks(table: pa.Table) -> Iterator[RLE]:
-    """A mask per object; empty where the model gave boxes without masks, as it may on some images."""
+    """A mask per object; empty if the model returned boxes without masks, as it may for some images."""
     sizes = zip(table["height"].to_pylist(), table["width"].to_pylist(), strict=True)
     for size, row, scores in zip(sizes, table["masks"], table["scores"], strict=True):
         if not row.is_valid:
@@ -176,7 +176,7 @@ class Boxes(NamedTuple):
 
 
 class DetectionBuffer:
-    """Boxes by condition: in memory while they are few, and in a temporary file from there on."""
+    """Boxes by condition: in memory up to a limit, beyond it in a temporary file."""
 
     def __init__(self, held: int = _HELD) -> None:
         self._left, self._file = held, TemporaryFile()  # noqa: SIM115  it goes with this object
@@ -253,7 +253,7 @@ def joined(parts: Sequence[Boxes]) -> tuple[Ints, Floats, Floats, Ints, Floats]:
 
 
 def _numbered(column: pa.ChunkedArray, known: dict[str, int]) -> npt.NDArray[np.int32]:
-    """Words as numbers; −1 for those that have none."""
+    """Strings as numbers; −1 for unknown ones."""
     words = column.combine_chunks().dictionary_encode()
     found = np.array([known.get(word, -1) for word in words.dictionary.to_pylist()], np.int32)
     return found[np.asarray(words.indices)] if len(found) else found
@@ -265,7 +265,7 @@ def numbers(column: pa.ChunkedArray) -> npt.NDArray[Any]:
 
 
 def stated_sides(column: pa.ChunkedArray, boxes: Floats, lengths: Ints) -> Floats | None:
-    """Widths and heights: stated where a row states them, else what its corners give; None if none does."""
+    """Widths and heights: as a row states them, else from its corners; None if no row states them."""
     if column.null_count == len(column):
         return None
     sides = boxes[:, 2:] - boxes[:, :2]
@@ -285,7 +285,7 @@ def _elements(starts: Ints, lengths: Ints) -> Ints:
 
 
 def _small(values: Floats) -> npt.NDArray[Any]:
-    """The same numbers as float32, where not a bit is lost."""
+    """The numbers as float32 if no bit is lost."""
     return values.astype(np.float32) if _is_small(values.ravel()) else values
 
 
@@ -298,5 +298,5 @@ def _is_small(values: Any) -> Any:
 
 
 def _few(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The same labels in one byte each, where they fit."""
+    """The labels in one byte each, if they fit."""
     return labels.astype(np.uint8) if labels.size and 0 <= labels.min() <= labels.max() < 256 else labels

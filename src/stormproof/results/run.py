@@ -1,4 +1,4 @@
-"""`Run`: a run folder, opened once. What was run, the predictions, their dataset, and everything derived."""
+"""`Run`: a run folder, opened once: its record, predictions and dataset, and everything derived."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 class Run:
     """A run folder: `Run("runs/mine")`, or what `stormproof.run` returns.
 
-    Everything is read once and kept: open the folder again after it has grown. `data` is the dataset, where
-    it has moved since, or was made in Python.
+    Everything is read once and cached: open the folder again after it has grown. `data` is the dataset, if it
+    has moved or was made in Python.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Run:
 
     @cached_property
     def unreadable(self) -> dict[int, str]:
-        """Images that could not be read, by index: they are left out of every condition alike."""
+        """Images that could not be read, by index: they are left out of every condition."""
         failed = (row for row in self.failures if row["kind"] == "image")
         return {
             int(row["index"]): str(row["image"]) for row in failed if int(row["index"]) < self.record.images
@@ -77,12 +77,12 @@ class Run:
 
     @cached_property
     def readable(self) -> list[int]:
-        """The images that scores are of, by index: all but those that could not be read."""
+        """The images that are scored, by index: all but those that could not be read."""
         return [index for index in range(self.record.images) if index not in self.unreadable]
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
-        """The images that scores are of, by name."""
+        """The ids of the images that are scored."""
         return tuple(self.dataset.ids[index] for index in self.readable)
 
     @cached_property
@@ -97,13 +97,13 @@ class Run:
 
     @property
     def missing(self) -> dict[str, int]:
-        """Conditions that lack images, with how many."""
+        """Conditions that lack images, with the number lacking."""
         lacking = {text: len(self.readable) - len(images) for text, images in self.held.items()}
         return {text: count for text, count in lacking.items() if count}
 
     @cached_property
     def dataset(self) -> Dataset:
-        """The dataset of the run, from where it was or from `data`; any other one is refused.
+        """The dataset of the run, from its recorded place or from `data`; a different dataset is refused.
 
         A run folder is data: Python code that its record names is not run unless the user names it again.
         """
@@ -125,11 +125,11 @@ class Run:
         return {}
 
     def _column(self, name: str) -> Iterator[pa.ChunkedArray]:
-        """A column, part by part. Not as a dataset, which takes half a second to load."""
+        """A column, part by part; Arrow's datasets would take half a second to load."""
         return (self.read(path, (name,))[name] for path in self.parts)
 
     def read(self, path: Path, columns: Sequence[str]) -> pa.Table:
-        """Columns of one of the parts; a value that this run cannot have written is refused by name."""
+        """Columns of one part; a value that this run cannot have written is an error."""
         return read_part(path, self.record.key, columns, self.record.known_classes)
 
     @cached_property
@@ -143,8 +143,7 @@ class Run:
         return total.hexdigest()
 
     def check(self) -> None:
-        """Refuse a folder that does not hold what was written, or is about other images than are there
-        now."""
+        """Refuse a folder whose predictions were changed, or whose images were."""
         from stormproof.results.store.integrity import check_images, check_parts
 
         if not self.parts:
@@ -156,7 +155,7 @@ class Run:
                 "scored: repair the images and run again."
             )
         check_parts(self)
-        self.dataset  # noqa: B018  another dataset than the run's is refused, even where images are copies
+        self.dataset  # noqa: B018  a different dataset is refused, even if the images are copies
         check_images(self)
 
     def require_complete(self, doing: str) -> None:
@@ -175,13 +174,13 @@ class Run:
         replicates: int | None = None,
         reference: Run | str | PathLike[str] | None = None,
     ) -> Scores:
-        """Every measure that fits, kept in the folder under a key of all that decides it.
+        """Every measure that fits, kept in the folder under a key of everything that determines it.
 
         `classes` are those to score: by default the ones that model and dataset share, "all" of the
         dataset's, or some by name. `rule` says which boxes match which objects for object errors,
-        `conditions` scores some of the run's alone. An incomplete grid is refused by name, unless `partial`
-        is asked for. `interval` adds 95 % intervals from 200 random halves of the images, or as many as
-        `replicates` says; `reference` is a run to compare with: CD, rCD and gains.
+        `conditions` limits scoring to some of the run's. An incomplete grid is refused, unless `partial` is
+        true. `interval` adds 95 % intervals from 200 random halves of the images, or from `replicates`;
+        `reference` is a run to compare with: CD, rCD and gains.
         """
         from stormproof.results.scores import ScoreOptions
         from stormproof.results.scoring import score
@@ -278,11 +277,11 @@ class Run:
 
 
 class DatasetGone(InvalidOption):
-    """The dataset of a run is not where it was; what was kept can be read all the same."""
+    """The dataset of a run is not where it was; kept scores can still be read."""
 
 
 class IncompleteRun(IncompleteGrid):
-    """Conditions of a run lack images; says how to finish it, and what failed if anything did."""
+    """Conditions of a run lack images; the message says how to finish it and what failed."""
 
     def __init__(self, run: Run, doing: str) -> None:
         missing = missing_words(run)
@@ -344,7 +343,7 @@ def _made(data: Any) -> Dataset:
 
 
 def _elsewhere(record: RunRecord) -> str:
-    """Where relative paths of the run began, if that is not here."""
+    """The folder that relative paths of the run start from, if it is not the current one."""
     folder = record.provenance.get("folder")
     return (
         f", or call from {folder}, where the run was started" if folder not in (None, str(Path.cwd())) else ""

@@ -1,7 +1,7 @@
-"""`Scores`: a model's numbers on a dataset, in the one shape that everything reads.
+"""`Scores`: a model's numbers on a dataset, in the one form that everything reads.
 
-A run folder gives scores (`Run.score`), a kept file does, and so does a submission or a paper's table.
-Cells are the truth; aggregates, intervals and differences follow from them, in one place.
+Scores come from a run folder (`Run.score`), a kept file, a submission or a paper's table. Aggregates,
+intervals and differences all follow from the cells, in one place.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NOTHING = ConditionSet("", (), 0, ())
 
 @dataclass(frozen=True)
 class ScoreOptions:
-    """What decides scores beside the run itself; part of the key that they are kept under.
+    """The options that determine scores beside the run itself; part of the key under which they are kept.
 
     `classes` are names, "all", or None for those that model and dataset share; `conditions` some of the
     run's, or none for all of them.
@@ -59,7 +59,7 @@ class ScoreOptions:
 
     @property
     def words(self) -> str:
-        """The options that are not the usual ones; empty if all are.
+        """The options that are not the defaults, in words; empty if all are.
 
         >>> ScoreOptions(("person", "car"), MatchingRule(min_score=0.5)).words
         'classes: person, car; min score: 0.5'
@@ -74,7 +74,7 @@ class ScoreOptions:
 
 @dataclass(frozen=True, eq=False)
 class ImageErrors:
-    """Errors in [0, 1] by condition, one per image in the order of `ids`; NaN where nothing counts.
+    """Errors in [0, 1] by condition, one per image in the order of `ids`; NaN for an image without truth.
 
     The error is 1 − the measure that a run is reported in, of the image alone: AP, mask AP where masks count,
     mean IoU or PQ over the classes that are there; *liu*'s E where the benchmark is by E.
@@ -94,7 +94,8 @@ class Replicates:
     """What intervals follow from: every cell less its optimism, then on every random half of the images
     (`interval.draws`).
 
-    Aggregates and differences of such rows are rows alike. The intervals of classes follow from more.
+    Aggregates and differences of such rows are rows of the same form. Intervals of classes are kept as they
+    are.
     """
 
     cells: Mapping[str, Mapping[str, Floats]]  # measure → condition → as drawn
@@ -109,11 +110,11 @@ class Replicates:
 class Scores:
     """Scores by measure and condition, as fractions: `scores["AP50"].rpc`, `scores.mpc`, `scores - others`.
 
-    `conditions` are those a complete grid holds, clean among them; `missing` names those that lack images.
-    `per_class` is by measure, condition and class; `quality` how far each condition takes images from the
+    `conditions` are those of a complete grid, clean included; `missing` names those that lack images.
+    `per_class` is by measure, condition and class; `quality` is how far each condition moves images from the
     clean ones; `roc` and `lost` are about people; `reliability` holds mean score, precision, its interval
-    and the number of detections by bin of the score. A published table that averages over severities has no
-    cells but the clean ones, and `given` aggregates instead.
+    and the number of detections by bin of the score. A published table that averages over severities has only
+    clean cells, and `given` aggregates.
     """
 
     model: str
@@ -142,7 +143,7 @@ class Scores:
     record: RunRecord | None = None
     folder: Path | None = None
     citation: str = ""
-    label: str = ""  # what tables call it, where the model's name is not enough
+    label: str = ""  # the name in tables, if the model's name is not enough
 
     @property
     def name(self) -> str:
@@ -168,7 +169,7 @@ class Scores:
         lacking = [text for text in self.conditions if text not in reference.conditions]
         if lacking:
             raise InvalidOption(
-                f"The reference {reference.name} lacks {first_few(lacking)}; run it under these, too."
+                f"The reference {reference.name} lacks {first_few(lacking)}; run it under these as well."
             )
         return replace(self, reference=reference)
 
@@ -176,13 +177,13 @@ class Scores:
 
     @cached_property
     def sets(self) -> tuple[ConditionSet, ...]:
-        """The benchmark or suites that the conditions are, and what is left; none while images are
+        """The benchmark or suites that the conditions form, then the other conditions; none while images are
         missing."""
         return () if self.missing else sets_of(self.conditions, self.benchmark)
 
     @property
     def over(self) -> ConditionSet:
-        """The set that aggregates are over: the first."""
+        """The set of conditions that aggregates cover: the first."""
         return self.sets[0] if self.sets else _NOTHING
 
     @cached_property
@@ -193,8 +194,8 @@ class Scores:
         return {measure: self.totals(measure) for measure in self}
 
     def totals(self, measure: str, over: ConditionSet | None = None) -> dict[str, Any]:
-        """The aggregates of a measure over a set of conditions; against the reference, too, if there is
-        one."""
+        """The aggregates of a measure over a set of conditions, including those against the reference if
+        there is one."""
         if measure in self.given:
             return dict(self.given[measure])
         chosen = self.over if over is None else over
@@ -214,7 +215,7 @@ class Scores:
         return mean_of(self.totals(chosen, chosen_set(conditions, self.cells[chosen])))
 
     def mean_name(self, measure: str) -> str:
-        """What that mean is called: 'mPC' and 'mCE' are of a benchmark or a suite alone."""
+        """The name of that mean: only over a benchmark or suite is it 'mPC' or 'mCE'."""
         named = next((name for name in NAMED if self.total(measure, name) is not None), None)
         return named or self.over.mean_name
 
@@ -251,7 +252,7 @@ class Scores:
     # Intervals and differences
 
     def spread(self, measure: str, over: ConditionSet | None = None) -> dict[str, Floats]:
-        """What was drawn for every cell and, under flat names, for every aggregate of a measure."""
+        """The draws of every cell and, under flat names, of every aggregate of a measure."""
         if self.replicates is None or measure not in self.replicates.cells:
             return {}
         cells = self.replicates.cells[measure]
@@ -263,7 +264,7 @@ class Scores:
         return {**cells, **{name: drawn for name, drawn in totals.items() if np.ndim(drawn)}}  # not counts
 
     def values(self, measure: str, over: ConditionSet | None = None) -> dict[str, float]:
-        """Every cell and, under flat names, every aggregate of a measure: what `spread` is the spread of."""
+        """Every cell and, under flat names, every aggregate of a measure, as in `spread`."""
         return {**self.cells.get(measure, {}), **flat(self.totals(measure, over))}
 
     def intervals(self, measure: str) -> dict[str, Interval]:
@@ -286,8 +287,8 @@ class Scores:
     def __sub__(self, other: Scores) -> dict[str, dict[str, Difference]]:
         """The paired differences of two runs on the same images, by measure and name.
 
-        Names are conditions and, under flat names, aggregates over the conditions that both runs hold. Holm's
-        correction runs over all cells, over all corruptions, and so on; 'P', 'mPC' and 'rPC' stand alone.
+        Names are conditions and, under flat names, aggregates over the conditions that both runs have. Holm's
+        correction covers all cells, all corruptions, and so on; 'P', 'mPC' and 'rPC' stand alone.
         """
         require_same_images(self, other)
         if self.replicates is None or other.replicates is None:
@@ -295,7 +296,7 @@ class Scores:
         if self.replicates.count != other.replicates.count:
             raise InvalidOption(
                 f"{self.replicates.count} replicates of one run, {other.replicates.count} of the other; "
-                "resample both alike."
+                "use the same number for both."
             )
         return {
             measure: _differences(measure, self, other)
@@ -359,7 +360,7 @@ class Scores:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Measured:
-    """One measure of some scores: a number per condition, and what follows from all of them."""
+    """One measure of some scores: a number per condition, and the aggregates."""
 
     name: str
     scores: Scores
@@ -443,7 +444,7 @@ def _differences(measure: str, a: Scores, b: Scores) -> dict[str, Difference]:
 
 
 def require_same_images(a: Scores, b: Scores) -> None:
-    """Refuse two runs that are not of the same images: their scores cannot be paired."""
+    """Refuse two runs on different images: their scores cannot be paired."""
     ours, theirs = a.record, b.record
     if ours is None or theirs is None:
         raise InvalidOption("Only run folders can be paired: published numbers have no images.")
@@ -466,7 +467,7 @@ def mean_of(found: Mapping[str, Any]) -> Any:
 
 
 def disambiguate_names(several: Sequence[Scores]) -> list[Scores]:
-    """The same scores with labels of their own: the model's name, with as much more as tells them apart."""
+    """The same scores with unique labels: the model's name, and whatever distinguishes them."""
     names = [scores.model for scores in several]
     for more in (_on_dataset, _enhanced, _in_folder):
         names = [

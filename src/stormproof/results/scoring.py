@@ -46,10 +46,10 @@ _KINDS = {"IoU": "maps", "PQ": "panoptic"}
 
 
 def score(run: Run, options: ScoreOptions, *, partial: bool, replicates: int) -> Scores:
-    """The scores of a run: those kept under the same key, or made now and kept.
+    """The scores of a run: those kept under the same key, or computed now and kept.
 
-    Kept scores are used only while the run, its dataset and its images are what they were; where the dataset
-    is gone, with a notice.
+    Kept scores are used only while the run, its dataset and its images are unchanged; if the dataset is gone,
+    they are used with a notice.
     """
     declare(run.record.declared)
     gone: DatasetGone | None = None
@@ -71,14 +71,14 @@ def score(run: Run, options: ScoreOptions, *, partial: bool, replicates: int) ->
     made = _make(run, options, complete, replicates)
     try:
         save_scores(run, key, made)
-    except OutputError as error:  # someone else's run: its scores can be read all the same
+    except OutputError as error:  # a folder that cannot be written: its scores can still be read
         return replace(made, notices=(f"Not kept: {error}",))
     return made
 
 
 @dataclass
 class _Found:
-    """What scoring collects, condition by condition."""
+    """The results of scoring, by condition."""
 
     scored: dict[str, Scored]
     errors: dict[str, dict[str, Floats]] = field(
@@ -277,12 +277,12 @@ def _replicates(
 
 
 def _too_high(scored: Scored, measure: str) -> float:
-    """The optimism of a score; NaN where its metric does not know."""
+    """The optimism of a score; NaN if its metric cannot tell."""
     return float(mean_of_known(scored.optimism[measure])) if measure in scored.optimism else math.nan
 
 
 def _images_by_class(run: Run, asked: Asked) -> dict[str, int]:
-    """How many images show each class of objects: what one image says of a class has no spread."""
+    """The number of images that show each class of objects: a single image shows no spread."""
     truths = Truths.of_run(run, asked)
     if not truths.answered_by(run):
         return {}

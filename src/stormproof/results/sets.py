@@ -1,6 +1,6 @@
-"""Which conditions a mean runs over: those of a benchmark or a suite, held whole; else they have no name.
+"""The conditions that a mean covers: those of a complete benchmark or suite, or others without a name.
 
-mPC over other conditions than a paper's is another number under the same label, so it is not called mPC.
+A mean over conditions other than a paper's is a different number, so it is not called mPC.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from stormproof.metrics.sequences import ALONG
 class ConditionSet:
     """Corrupted conditions that are reported together.
 
-    `of` is how many the named set has, `covered` are those that its means cover: *kamann* leaves out strong
-    noise, and conditions along α are followed, not averaged.
+    `of` is the number of conditions of the named set. `covered` are those that its means cover: *kamann*
+    leaves out strong noise, and conditions along α form curves instead of means.
     """
 
     name: str  # empty: conditions of no benchmark or suite
@@ -50,7 +50,7 @@ class ConditionSet:
 
     @property
     def mean_name(self) -> str:
-        """What its mean is called: mPC over a benchmark or suite, held whole.
+        """The name of its mean: mPC over a complete benchmark or suite.
 
         >>> sets_of(("clean", "fog@1", "fog@2"))[0].mean_name
         'mean over 2 conditions'
@@ -59,7 +59,7 @@ class ConditionSet:
 
 
 def sets_of(conditions: Sequence[str], benchmark: str | None = None) -> tuple[ConditionSet, ...]:
-    """The benchmark, the suites that are held whole and are not part of another, and what is left.
+    """The benchmark, the complete suites that are not part of another, and the other conditions.
 
     >>> [s.words for s in sets_of(("clean", *(f"fog@{s}" for s in range(1, 6))))]
     ['5 conditions']
@@ -86,7 +86,7 @@ def suite_set(name: str) -> ConditionSet:
 
 
 def chosen_set(conditions: str | Iterable[str], held: Iterable[str]) -> ConditionSet:
-    """Conditions that a mean is asked for, by the grammar of `--conditions`; each must be held.
+    """The conditions that a mean is wanted over, in the grammar of `--conditions`; each must have a score.
 
     >>> chosen_set("fog@1-2", ["clean", "fog@1", "fog@2", "fog@3"]).mean_name
     'mean over 2 conditions'
@@ -101,7 +101,7 @@ def chosen_set(conditions: str | Iterable[str], held: Iterable[str]) -> Conditio
 
 
 def same_condition(text: str, held: Iterable[str]) -> str | None:
-    """The one of some conditions that is this one: by its string, or with the same numbers given otherwise.
+    """The condition among some that equals this one: by its string, or by the same numbers.
 
     >>> same_condition("haze@2", ["clean", "haze[beta=0.012]"])
     'haze[beta=0.012]'

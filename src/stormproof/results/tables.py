@@ -52,7 +52,7 @@ _GROUPS = {
 
 
 def as_dict(scores: Scores) -> dict[str, Any]:
-    """Everything, as JSON has it: fractions in full precision, null where there is no number."""
+    """Everything, for JSON: fractions in full precision, null if there is no number."""
     record = scores.record
     found = {
         "model": scores.model, "dataset": scores.dataset, "images": scores.images,
@@ -96,7 +96,7 @@ def _interval_dict(scores: Scores) -> dict[str, Any]:
 
 
 def document(content: Any) -> str:
-    """Content as a JSON file has it."""
+    """Content as the text of a JSON file."""
     return json.dumps(json_safe(content), indent=1, ensure_ascii=False) + "\n"
 
 
@@ -143,7 +143,7 @@ def flat_numbers(scores: Scores) -> dict[str, float]:
 
 
 def few_images(images: int | None) -> str | None:
-    """A warning where a set is too small for much to be known from it."""
+    """A warning if a set is too small for reliable intervals."""
     if images is None or images >= FEW:
         return None
     return (
@@ -175,7 +175,7 @@ def summary_table(scores: Scores) -> Table:
 
 
 def images_scored(scores: Scores) -> str:
-    """How many images the scores are of, and of how many if some could not be read."""
+    """The number of images scored, and of how many if some could not be read."""
     if not scores.left_out or scores.images is None:
         return f"{scores.images} images"
     unreadable = len(scores.left_out)
@@ -214,7 +214,7 @@ def set_lines(scores: Scores) -> list[str]:
 
 
 def class_line(scores: Scores) -> str:
-    """Which classes the means are over, where that is not all of the dataset's."""
+    """The classes that means cover, if not all of the dataset's."""
     if scores.record is None:
         return ""
     dataset = scores.record.dataset
@@ -334,7 +334,7 @@ def models_table(every: Mapping[str, Scores]) -> Table:
 
 
 def expectations(scores: Scores) -> list[str]:
-    """Warnings about clean scores that are not what the model's card promises."""
+    """Warnings about clean scores that differ from the expected ones."""
     found = []
     for measure, promised in scores.record.expect.items() if scores.record else ():
         clean = scores.score(measure)
@@ -379,7 +379,7 @@ def plus_minus(interval: Interval) -> str:
 
 
 def percent(value: float | None) -> str:
-    """A fraction as tables show it; nothing where there is none."""
+    """A fraction as tables show it; empty if there is none."""
     return "" if value is None or math.isnan(value) else f"{100 * value:.1f}"
 
 

@@ -1,5 +1,4 @@
-"""What a run is scored against: the objects and maps of the dataset, of some classes, moved where a condition
-moves them.
+"""The truth that a run is scored against: objects and maps of some classes, moved if a condition moves them.
 
 Scores are over the classes that model and dataset share, unless some are named: a pedestrian detector on COCO
 would otherwise be averaged over 79 classes that it cannot find.
@@ -62,7 +61,7 @@ def check_classes(asked: Asked, *known: Sequence[str]) -> None:
         if name not in every:
             raise UnknownName("class of the dataset", name, every, f"Classes: {', '.join(every)}.")
     if not class_names(asked):
-        raise InvalidOption("--classes names none; give some, such as person,car, or all.")
+        raise InvalidOption("--classes is empty; give some, such as person,car, or all.")
 
 
 def class_names(asked: Sequence[str] | str) -> tuple[str, ...]:
@@ -82,8 +81,8 @@ def narrowed(match: ClassMatch, chosen: Sequence[str]) -> ClassMatch:
 
 @dataclass(frozen=True, eq=False)
 class Truths:
-    """The truth of the first `images` images, but for those that could not be read: the objects of some
-    classes, of all if none are named."""
+    """The truth of the first `images` images, except those that could not be read: the objects of the chosen
+    classes, or of all."""
 
     dataset: Dataset
     images: int
@@ -100,12 +99,12 @@ class Truths:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """What labels are numbered by here."""
+        """The classes that labels index here."""
         return self.dataset.classes if self.chosen is None else self.chosen
 
     @cached_property
     def still(self) -> DetectionTruth:
-        """The truth wherever nothing moves: laid out once for all those conditions."""
+        """The truth under conditions that do not move it, laid out once for all of them."""
         return self._laid_out(Condition())
 
     def under(self, condition: Condition) -> DetectionTruth:
@@ -174,7 +173,7 @@ class Truths:
 
     @cached_property
     def _places(self) -> Ints:
-        """What each of the dataset's labels is here; −1 for classes that were not chosen."""
+        """The label here for each of the dataset's labels; −1 for classes that were not chosen."""
         known = {name: place for place, name in enumerate(self.classes)}
         return np.array([known.get(name, -1) for name in self.dataset.classes], np.int64)
 
@@ -187,7 +186,7 @@ def moves(condition: Condition) -> bool:
 def iter_matches(
     run: Run, truths: Truths, conditions: Sequence[str], *, masks: bool
 ) -> Iterator[tuple[str, DetectionTruth, Detections]]:
-    """Truth and detections of each condition in the labels of the classes scored; the clean images first."""
+    """Truth and detections of each condition, clean first, with labels that index the scored classes."""
     match = narrowed(match_classes(run.record.model.classes, truths.dataset.classes), truths.classes)
     clean_first = sorted(conditions, key=lambda text: text != "clean")
     for text, found in rows.detections(run, clean_first, match, truths.still.position, masks=masks):

@@ -1,8 +1,7 @@
-"""Requirements against what is known of a run: pass, fail, or inconclusive; and verdicts as JUnit XML, as a
-Markdown table, and for pytest.
+"""Verdicts on requirements: pass, fail, or inconclusive; as JUnit XML, as a Markdown table, and for pytest.
 
-A requirement passes where the whole interval is on its good side. It fails where an estimate as bad as this
-one has a chance below 2.5 % if the requirement were just met, corrected for how many requirements are judged
+A requirement passes if the whole interval is on its good side. It fails if an estimate this bad would have a
+probability below 2.5 % were the requirement just met, corrected for the number of requirements judged
 together (Holm). Passes need no correction: all of them must pass.
 """
 
@@ -40,7 +39,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of a requirement. `margin` is positive on the good side of the threshold.
+    """The verdict on a requirement. `margin` is positive on the good side of the threshold.
 
     `p` is the chance of an estimate as bad as this if the requirement were just met, `holm` the same
     corrected for all requirements that were judged `together`.
@@ -77,7 +76,7 @@ class Verdict:
 def check_run(
     run: Run, requirements: Sequence[Requirement], *, against: Run | None = None, replicates: int = REPLICATES
 ) -> list[Verdict]:
-    """The verdicts on a run, beside a baseline where a requirement asks for one."""
+    """The verdicts on a run, with a baseline if a requirement needs one."""
     scores = run.score(replicates=replicates)
     baseline = None if against is None else against.score(replicates=replicates)
     if baseline is not None:
@@ -111,7 +110,7 @@ def check(
     *,
     against: Run | str | PathLike[str] | None = None,
 ) -> Verdicts:
-    """Judge a run by requirements: pass, fail, or inconclusive where the interval holds the threshold.
+    """Judge a run by requirements: pass, fail, or inconclusive if the interval contains the threshold.
 
     Requirements are a YAML file, or a list such as [{"id": "R1", "metric": "AP50", "condition": "fog@3",
     "at_least": 0.4}]. `against` is the baseline of those that ask for one.
@@ -159,7 +158,7 @@ def _verdict(r: Requirement, interval: Interval, p: float, corrected: float, tog
 
 
 def how_sure(requirements: int) -> str:
-    """What the verdicts on a file of requirements promise."""
+    """The error rates that verdicts promise, in words."""
     several = f" of any of the {requirements} requirements (Holm's correction)" if requirements > 1 else ""
     return (
         f"A wrong pass has a chance of {100 * WRONG:g} %, and so has a wrong failure{several}; "
@@ -168,7 +167,7 @@ def how_sure(requirements: int) -> str:
 
 
 def _called(r: Requirement, scores: Scores) -> str:
-    """What a mean over conditions that are not a suite is called; empty for the metric's own name."""
+    """The name of a mean over conditions that are not a suite; empty if it is the metric's own."""
     if r.suite is not None or r.metric not in ("mPC", "rPC", "mCE") or scores.over.whole:
         return ""
     name = scores.over.mean_name
@@ -195,7 +194,7 @@ def _higher(r: Requirement) -> bool:
 
 
 def _value(r: Requirement, scores: Scores) -> tuple[float, Floats]:
-    """The quantity that a requirement is about: its estimate and what was drawn for it."""
+    """The quantity that a requirement is about: its estimate and its draws."""
     if r.condition is not None:
         return _cell(r, scores, r.condition)
     measure = r.of or ("E" if r.metric == "mCE" else scores.headline)
@@ -215,7 +214,7 @@ def _value(r: Requirement, scores: Scores) -> tuple[float, Floats]:
 
 
 def _unnamed(metric: str) -> str:
-    """The aggregate of conditions of no benchmark or suite that takes the place of a named one."""
+    """The aggregate that replaces a named one over conditions that are not a benchmark or suite."""
     return {"mPC": MEAN, "mCE": MEAN, "rPC": "rMEAN"}.get(metric, metric)
 
 
@@ -285,7 +284,7 @@ def assert_requirements(
         def test_robustness():
             assert_requirements("runs/mine", "requirements.yaml")
 
-    An inconclusive requirement fails, too: more images would decide it.
+    An inconclusive requirement also fails: more images would decide it.
     """
     asked = read_requirements(Path(requirements))
     beside = None if against is None else Run(against, data=data)

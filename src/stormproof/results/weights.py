@@ -4,9 +4,9 @@ An image's weights are a function of (seed, image id) alone. Every condition and
 sees the same weights, so that grids and pairs keep their correlation, whatever the order, the shard or the
 machine.
 
-Intervals come from random halves of the images. A half varies about its set as the set varies about what it
-was drawn from, and no image is in it twice: average precision takes copies of an image for as many objects
-found alike, so drawing with replacement shows too little spread where classes are rare (docs/adr/0068).
+Intervals come from random halves of the images. A half varies about its set as the set varies about the
+population, and contains no image twice: average precision treats copies of an image as further objects, so
+drawing with replacement shows too little spread if classes are rare (docs/adr/0068).
 Estimates from part of a grid draw with replacement: their shares are too small to be halved.
 """
 
@@ -51,7 +51,7 @@ def poisson_weights(ids: Sequence[str], *, replicates: int = REPLICATES, seed: i
 def _words(ids: Sequence[str], stream: str, replicates: int, seed: int) -> npt.NDArray[np.uint32]:
     """Random words: images × replicates."""
     if replicates < 2:
-        raise InvalidOption(f"{replicates} replicates say nothing about spread; ask for 2 at least.")
+        raise InvalidOption(f"{replicates} replicates show no spread; use at least 2.")
     words = np.empty((len(ids), replicates), np.uint32)
     for row, name in zip(words, ids, strict=True):
         row[:] = Draw.keyed(seed, name).words(stream, replicates)

@@ -37,7 +37,7 @@ def image_measure(scores: Scores) -> str:
 def worst_images(scores: Scores, count: int) -> list[ImageLoss]:
     """The cells whose error rises most from clean; among equals, the least visible change, then by name.
 
-    How visible a change is, is the mean RMSE of its condition.
+    The visibility of a change is the mean RMSE of its condition.
     """
     errors = scores.image_errors
     if errors is None:

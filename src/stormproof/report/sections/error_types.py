@@ -21,7 +21,7 @@ from stormproof.results.scores import Scores
 
 OF = {"": "boxes", MASKS: "masks"}
 WORDS = {
-    "Cls": "wrong classes", "Loc": "ill-placed detections", "Dupe": "second detections of one object",
+    "Cls": "wrong classes", "Loc": "badly placed detections", "Dupe": "duplicate detections",
     "Both": "detections wrong in class and place", "Bkg": "detections of nothing", "Miss": "missed objects",
 }  # fmt: skip
 _KINDS = (*TYPES, *SPECIAL)

@@ -44,7 +44,7 @@ _UNSAFE = re.compile(r"[%/]" if os.name == "posix" else r'[%/\\:*?"<>|]')
 
 
 def folder_name(condition: str) -> str:
-    """A condition as a file or folder name: as it is written, but for what file systems do not take.
+    """A condition as a file or folder name: unchanged, except for characters that file systems do not allow.
 
     >>> folder_name('fog@3[on="traffic light"]'), folder_name("frost@3[textures=my/frost]")
     ('fog@3[on="traffic light"]', 'frost@3[textures=my%2Ffrost]')
@@ -57,8 +57,8 @@ def export_coco(
 ) -> list[Path]:
     """COCO results JSON, one file per condition: boxes as x, y, width, height, masks as compressed RLE.
 
-    `category_ids` are the numbers that stand for the labels as the run holds them; without them the labels
-    stay as they are.
+    `category_ids` are the numbers to write for the run's labels; without them, labels are written as they
+    are.
     """
     if run.has("semantic_runs") and not run.has_objects:
         raise InvalidOption(f"{run.folder} holds label maps and no objects; export it with --format png.")

@@ -1,4 +1,4 @@
-"""Folders of several runs: where each is, and what it is called."""
+"""Folders of several runs: the path and the name of each."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from stormproof.results.store.record import RECORD, read_record
 def runs_in(places: Sequence[Path]) -> dict[str, Path]:
     """Run folders by name, from run folders and folders that hold some, such as those of many models.
 
-    A run is called what its record says: folders may be renamed. One whose record says nothing, or cannot be
-    read, goes by its folder.
+    A run has the name in its record, since folders may be renamed. Without a name, or if the record cannot be
+    read, it has the name of its folder.
     """
     found: dict[str, Path] = {}
     for place in places:
@@ -30,7 +30,7 @@ def runs_in(places: Sequence[Path]) -> dict[str, Path]:
 def _recorded_name(run: Path) -> str | None:
     try:
         name = read_record(run).name
-    except StoreError:  # whoever opens the run says what is wrong with it
+    except StoreError:  # opening the run reports the error
         return None
     parts = PurePath(name).parts if name is not None else ()
     if name is not None and (not parts or PurePath(name).is_absolute() or ".." in parts):

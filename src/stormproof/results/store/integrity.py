@@ -1,4 +1,4 @@
-"""Whether a run folder holds what was written, and is about the images that are there now."""
+"""Check that a run folder is as it was written, and that its images have not changed."""
 
 from __future__ import annotations
 
@@ -29,11 +29,10 @@ _DEEP = ("height", "width", *DETECTION, *SEMANTIC, *CONFUSION, *LATER)
 
 
 def problems(run: Run, *, deep: bool = False) -> Iterator[StoreError]:
-    """One error for each part of a run that is not right.
+    """One error for each damaged part of a run.
 
-    Every part is in its place, its seal fits, its rows are this run's, and its cells follow one another.
-    Where the dataset is there, images have the names of their indices; `deep` checks every value that has a
-    range.
+    Checked are the place of the part, its seal, that its rows belong to this run, and the order of its cells;
+    if the dataset is available, the names of the images; with `deep`, every value that has a range.
     """
     try:
         dataset: Dataset | None = run.dataset
@@ -47,7 +46,7 @@ def problems(run: Run, *, deep: bool = False) -> Iterator[StoreError]:
 
 
 def check_parts(run: Run) -> None:
-    """Refuse a run that `problems` finds anything wrong with."""
+    """Refuse a run with any of `problems`."""
     for error in problems(run):
         raise error
 
@@ -55,8 +54,8 @@ def check_parts(run: Run) -> None:
 def changed_images(run: Run) -> list[str]:
     """Images and copies that are not what the run read, by name.
 
-    Files that are not here cannot be compared. Images that are not files are made again, but only the first:
-    making every one of them would take as long as the run. The files of their context are all compared.
+    Files that do not exist cannot be compared. Of images that are not files, only the first is made again:
+    making all would take as long as the run. The files of their context are all compared.
     """
     dataset, changed = run.dataset, dict[str, None]()
     files, now = has_files(dataset), dict[int, str | None]()
@@ -74,7 +73,7 @@ def changed_images(run: Run) -> list[str]:
 
 
 def check_images(run: Run) -> None:
-    """Refuse to continue or to score a run on other pixels than it began with."""
+    """Refuse to continue or to score a run whose images changed."""
     changed = changed_images(run)
     if changed:
         raise StoreError(
@@ -92,14 +91,14 @@ def _copied(copies: Path, dataset: Dataset, index: int, text: str) -> str | None
 
 
 def _content(dataset: Dataset, index: int, held: str, *, files: bool, first: bool) -> str | None:
-    """The content of an image as it is now; of one that is not made again, the context's alone."""
+    """The digest of an image as it is now; only that of the context, if the image is not made again."""
     try:
         if files:
             return stored_content(dataset, index)
         if first:
             return content_of(dataset, index, dataset[index].image)
         return held.partition("+")[0] + context_content(dataset, index)
-    except Exception:  # whoever needs the image says why it cannot be made any more
+    except Exception:  # reported when the image is needed
         return None
 
 

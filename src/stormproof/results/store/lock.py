@@ -12,7 +12,7 @@ from filelock import FileLock, Timeout
 from stormproof.core.errors import OutputError
 
 LOCK, _OF = ".lock-", "-of-"
-_NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}  # of file systems that cannot; parts stay whole
+_NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}  # the file system has no locks; parts stay whole
 
 
 def shares(run: Path) -> set[str]:
@@ -42,7 +42,7 @@ def _pass_over(error: OSError, run: Path) -> None:
 
 @contextmanager
 def sole_writer(run: Path, share: str) -> Iterator[None]:
-    """Hold `share` of a run folder; another process that wants the same is told so."""
+    """Lock `share` of a run folder; another process that wants the same share gets an error."""
     path = run / f"{LOCK}{share.replace('/', _OF)}"
     lock = FileLock(path, blocking=False, fallback_to_soft=False)
     try:

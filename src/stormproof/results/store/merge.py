@@ -32,7 +32,7 @@ def merge(out: Path, shards: Sequence[Path]) -> RunRecord:
     if not shards:
         raise StoreError("Nothing to merge: name the shards' run folders.")
     if out.resolve() in {shard.resolve() for shard in shards}:
-        raise StoreError(f"{out} is one of the shards; merge into a folder of its own.")
+        raise StoreError(f"{out} is one of the shards; merge into a separate folder.")
     records = [read_record(shard) for shard in shards]
     _require_one_run(shards, records)
     for shard in shards:
@@ -80,11 +80,11 @@ def _take(source: Path, target: Path, key: str) -> None:
 
 
 def _take_failures(shard: Path, out: Path, key: str) -> None:
-    """Keep a shard's failures beside those that are there, unless another shard has what failed."""
+    """Add a shard's failures to those already there, except cells that another shard has."""
     for path in sorted((shard / FAILURES).glob("part-*.json")):
         target = out / FAILURES / path.name
         sweep(target)
         held = {*held_cells(out / PARTS / path.with_suffix(".parquet").name, key)}
         both = [*failures_of(target), *failures_of(path)]
-        told = {(row["index"], row["condition"]): row for row in both}
-        write_failures(target, [told[cell] for cell in sorted(told) if cell not in held])
+        failed = {(row["index"], row["condition"]): row for row in both}
+        write_failures(target, [failed[cell] for cell in sorted(failed) if cell not in held])

@@ -104,7 +104,7 @@ def held_cells(path: Path, key: str) -> list[Cell]:
 
 
 def held_contents(path: Path, key: str) -> dict[Cell, str]:
-    """The content of what was read for each cell: its image, or its copy; none where predictions were."""
+    """The digest of the image or copy that was read for each cell; none for precomputed predictions."""
     if not path.exists():
         return {}
     table = read_part(path, key, (*KEY, "content"))
@@ -191,7 +191,7 @@ def _again(path: Path) -> str:
 
 
 class DamagedPart(StoreError):
-    """A part file does not hold what was written; says how to make just this part again."""
+    """A damaged part file; the message says how to make just this part again."""
 
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(f"{path} is damaged: {what}. Make this part again with: {_again(path)}")
@@ -202,7 +202,7 @@ class DamagedPart(StoreError):
 
 
 def _opened(path: Path, key: str) -> pq.ParquetFile:
-    """A part whose seal fits."""
+    """Open a part, after checking its seal and its schema."""
     with _reading(path):
         if not is_sealed(path):
             raise DamagedPart(path, "its content does not fit its seal")
@@ -216,7 +216,7 @@ def _opened(path: Path, key: str) -> pq.ParquetFile:
 
 
 def _other(schema: pa.Schema) -> str:
-    """The first column that is not as it should be."""
+    """The first column that is wrong, in words."""
     for field in ROWS:
         if schema.get_field_index(field.name) < 0:
             return f"{field.name} is missing, or there twice"
@@ -227,7 +227,7 @@ def _other(schema: pa.Schema) -> str:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Turns Arrow's errors about a damaged file into ours."""
+    """Turn Arrow's errors about a damaged file into ours."""
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:

@@ -46,7 +46,7 @@ ConditionText = Annotated[str, AfterValidator(_a_condition)]
 
 
 class ModelRecord(_Frozen):
-    """The model as it was named, and what it said about itself."""
+    """The model: its spec, and its own description."""
 
     spec: str
     enhance: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class ModelRecord(_Frozen):
 
 
 class DatasetRecord(_Frozen):
-    """The dataset as it was named, and what it said about itself."""
+    """The dataset: its spec, and its own description."""
 
     spec: str
     name: str
@@ -71,12 +71,12 @@ class DatasetRecord(_Frozen):
 class RunRecord(_Frozen):
     """The contents of `run.json`.
 
-    `images` is how many images, from the first, the run covers; `conditions` what each is put under.
-    Both may grow when the same folder is run again; everything else that decides the rows is fixed.
+    The run covers the first `images` images under `conditions`. Both may grow when the same folder is run
+    again; everything else that determines the rows is fixed.
     """
 
     schema_version: int = VERSION
-    name: str | None = None  # what tables call the run; in a plan of many, its folder was named so
+    name: str | None = None  # in tables; in a plan of many, also of the folder
     model: ModelRecord
     dataset: DatasetRecord
     seed: int
@@ -84,7 +84,7 @@ class RunRecord(_Frozen):
     images: Count
     conditions: tuple[ConditionText, ...]
     recipes: dict[str, int]
-    files: dict[str, str] = {}  # that conditions name, and a hash of what was in them
+    files: dict[str, str] = {}  # that conditions name, with a hash of their content
     copies: str | None = None  # the folder that corrupted images were read from instead of being made
     declared: dict[str, Declaration] = {}  # corruptions of plugins
     expect: dict[str, float] = {}  # clean scores by measure, as the model's card has them
@@ -104,7 +104,7 @@ class RunRecord(_Frozen):
 
     @property
     def known_classes(self) -> Classes:
-        """How many classes the labels of rows may name; a model without names speaks of the dataset's."""
+        """The number of classes that labels may index; a model without class names uses the dataset's."""
         true_maps = len(self.dataset.semantic_classes)
         maps = len(self.model.semantic_classes) or true_maps
         objects = len(self.model.classes or self.dataset.classes)
@@ -160,7 +160,7 @@ def _write(run: Path, record: RunRecord) -> None:
 
 @contextmanager
 def claiming(run: Path) -> Iterator[None]:
-    """One claim at a time: two shards that start together must not lose one's conditions."""
+    """Allow one claim at a time: two shards that start together must not lose conditions."""
     make_folder(run)
     with held_lock(run / _CLAIM, run):
         yield
@@ -169,7 +169,7 @@ def claiming(run: Path) -> Iterator[None]:
 def claim(run: Path, wanted: RunRecord) -> RunRecord:
     """Make the folder for a run, or join the run that is there; refuse a folder of a different run.
 
-    Inside `claiming`, where others may claim the same folder.
+    Call it inside `claiming` if other processes may claim the same folder.
     """
     held = may_claim(run, wanted)
     joined = _join(held, wanted) if held else wanted
@@ -184,7 +184,7 @@ def claim(run: Path, wanted: RunRecord) -> RunRecord:
 
 
 def may_claim(run: Path, wanted: RunRecord) -> RunRecord | None:
-    """The record of the run to join, none where there is none yet; other folders are refused, untouched."""
+    """The record of the run to join, None if there is none; other folders are refused and not changed."""
     if (run / RECORD).exists():
         held = read_record(run)
         found = differences(held, wanted)
@@ -201,12 +201,12 @@ def may_claim(run: Path, wanted: RunRecord) -> RunRecord | None:
 
 
 def _never_answered(run: Path) -> bool:
-    """Whether every cell of a run failed: nothing would be lost if another took its folder."""
+    """Whether every cell of a run failed, so that another run may take its folder without loss."""
     return all(rows_in(path) == 0 for path in part_paths(run))
 
 
 def _has_parts(run: Path, wanted: RunRecord) -> bool:
-    """Whether a folder that lost its record holds this run's parts, and no other's."""
+    """Whether a folder that lost its record contains parts of this run only."""
     parts = part_paths(run)
     for path in parts:
         check_part(path, wanted.key)
@@ -214,14 +214,14 @@ def _has_parts(run: Path, wanted: RunRecord) -> bool:
 
 
 def _is_ours(entry: Path) -> bool:
-    """Whether this is what a claim leaves behind that was killed before its record had its name."""
+    """Whether a claim left this entry behind when it was killed before its record was complete."""
     if entry.name in (PARTS, FAILURES):
         return entry.is_dir() and not any(entry.iterdir())
     return entry.name.startswith((f".{RECORD}.", LOCK, _CLAIM))
 
 
 def differences(held: RunRecord, wanted: RunRecord) -> list[str]:
-    """What keeps two records from being one run, in words."""
+    """The differences that make two records different runs, in words."""
     facts = {
         "the schema": (held.schema_version, wanted.schema_version),
         "the model": (_named(held.model), _named(wanted.model)),

@@ -1,4 +1,4 @@
-"""What a row holds: one image under one condition, and what the model said about it.
+"""The schema of a row: one image under one condition, with the model's prediction.
 
 Lists keep an image without detections visible: it has a row with empty lists, while a cell that was
 never run has no row at all. Labels and label maps are the model's own; names are matched when scoring.
@@ -73,7 +73,7 @@ LATER = (CONFIDENCES, *PANOPTIC, *OVERLAP)  # columns that parts of the same ver
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
-    """One cell's answer, packed to be kept until it is written: a label map as its runs."""
+    """The prediction for one cell, packed until it is written: a label map as its runs."""
 
     index: int
     image: str
@@ -81,7 +81,7 @@ class Row:
     recipe: int
     size: tuple[int, int]
     boxes: Floats
-    sides: Floats | None  # where they are not what the boxes give
+    sides: Floats | None  # if they differ from the boxes'
     scores: Floats
     labels: Ints
     masks: tuple[RLE, ...] | None
@@ -99,7 +99,7 @@ class Row:
         said: Prediction, confusion: Confusion | None = None, content: str | None = None,
         change: Change | None = None, confidences: Floats | None = None, overlap: Overlaps | None = None,
     ) -> Row:  # fmt: skip
-        """The row of a prediction, in memory of its own: a model may reuse its arrays for the next image."""
+        """The row of a prediction, copied: a model may reuse its arrays for the next image."""
         return cls(
             index, image, condition, recipe, size,
             said.boxes.copy(), _stated(said), said.scores.copy(), said.labels.copy(), said.masks,
@@ -217,7 +217,7 @@ def _lists(parts: Sequence[npt.NDArray[Any] | None], kind: pa.DataType) -> pa.Li
 
 
 def _stated(said: Prediction) -> Floats | None:
-    """The widths and heights of a prediction where its corners do not give them to the last bit."""
+    """The widths and heights of a prediction, if they differ from its corners in the last bit."""
     given = said.boxes[:, 2:] - said.boxes[:, :2]
     return None if np.array_equal(given, said.sides) else said.sides.copy()
 

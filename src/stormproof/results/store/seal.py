@@ -1,8 +1,7 @@
-"""Seals: a file carries a digest of itself, so that a single flipped bit is seen.
+"""Seals: a file contains a digest of itself, so that a single flipped bit is detected.
 
-A JSON document has it as one of its keys. In a Parquet file it stands after the footer's message and counts
-as part of it, which every reader passes over. Inside the file it appears and disappears with it: a kill never
-leaves a part without its seal.
+In a JSON document it is one of the keys. In a Parquet file it follows the footer's message and counts as part
+of it, which every reader skips. Since the seal is inside the file, a kill never leaves a part without one.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def seal(file: IO[bytes]) -> None:
 def is_sealed(path: Path) -> bool:
     """Whether a file has a seal that fits its content. An unchanged file is read once."""
     status = path.stat()
-    # The time of change as well: that of modification can be set back.
+    # The time of change as well, since the time of modification can be reset.
     times = (status.st_mtime_ns, status.st_ctime_ns)
     return _state(str(path.absolute()), status.st_ino, times, status.st_size)
 
@@ -66,7 +65,7 @@ def _digest(file: IO[bytes], size: int, end: bytes) -> bytes:
 
 
 def json_digest(content: Any) -> str:
-    """A digest of what a JSON document says, whatever its spaces and the order of its keys.
+    """A digest of the content of a JSON document, independent of spaces and the order of keys.
 
     >>> json_digest({"a": 1, "b": [2]}) == json_digest({"b": [2], "a": 1})
     True
@@ -76,12 +75,12 @@ def json_digest(content: Any) -> str:
 
 
 def with_digest(content: dict[str, Any]) -> dict[str, Any]:
-    """A JSON document that carries a digest of everything else it says."""
+    """A JSON document with a digest of the rest of its content."""
     return {**content, DIGEST: json_digest(content)}
 
 
 def without_digest(content: Any) -> dict[str, Any] | None:
-    """What `with_digest` was given; None if it says anything else by now, or never had a digest.
+    """The document without its digest; None if it was changed, or never had a digest.
 
     >>> without_digest(with_digest({"AP": 0.5}))
     {'AP': 0.5}
@@ -100,7 +99,7 @@ def write_sealed(path: Path, content: dict[str, Any]) -> None:
 
 
 def read_sealed(path: Path, again: str) -> dict[str, Any]:
-    """What `write_sealed` was given; refused by name if it holds anything else.
+    """The document that `write_sealed` wrote; a changed one is an error.
 
     `again` is the command that makes it again.
     """

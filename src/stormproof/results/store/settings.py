@@ -1,4 +1,4 @@
-"""`run.yaml`: the settings that repeat what a run folder holds."""
+"""`run.yaml`: the settings that repeat everything in a run folder."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def covering(
 ) -> dict[str, Any]:
     """The settings of one command, widened to the whole folder.
 
-    Earlier commands may have asked for other conditions or more images (`asked` is the run as this one
-    wants it, `held` as the folder has it), and other shards for the other chunks.
+    Earlier commands may have run other conditions, more images, or other shards. `asked` is the run that this
+    command wants, `held` the run in the folder.
     """
     wide = {**settings, "shard": shard, "out": out}
     if {*held.conditions} - {*asked.conditions}:
@@ -36,7 +36,7 @@ def covering(
 
 
 def shard_of(run: Path, shard: str) -> str:
-    """The share that a folder is: that of its only writer, or where several shards share it, all."""
+    """The shard that a folder contains: that of its only writer, or the whole run if several share it."""
     return shard if shares(run) <= {shard} else "1/1"
 
 

@@ -1,7 +1,7 @@
-"""Whether the values of a part are such as a run writes: whoever reads rows may rely on it.
+"""Check that the values of a part are ones that a run could have written, so that readers can rely on them.
 
-A seal says that a file is as it was written, not who wrote it. These checks cost one pass over columns that
-are in memory already.
+A seal shows that a file is as it was written, not who wrote it. These checks take one pass over columns that
+are already in memory.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ANY = Classes()
 
 
 def problem_of(table: pa.Table, classes: Classes = ANY) -> str:
-    """What is wrong with some columns of rows; empty if nothing is."""
+    """The first problem in some columns of rows; empty if there is none."""
     held = {name: table[name].combine_chunks() for name in table.column_names}
     return (
         _whole_numbers(held)
@@ -74,7 +74,7 @@ def _null_inside(held: dict[str, pa.Array]) -> str:
 
 
 def _unlike(held: dict[str, pa.Array]) -> str:
-    """Columns that belong together and are not equally long."""
+    """Columns that belong together but differ in length."""
     for names in _ALIKE:
         there = [name for name in names if name in held]
         lengths = [pc.list_value_length(held[name]) for name in there]
@@ -83,7 +83,7 @@ def _unlike(held: dict[str, pa.Array]) -> str:
             first = lengths[0] if optional else pc.fill_null(lengths[0], -1)
             same = pc.equal(first, length if optional else pc.fill_null(length, -1))
             if pc.all(same).as_py() is False:
-                return f"{there[0]} and {name} are not as many as each other"
+                return f"{there[0]} and {name} differ in number"
     return ""
 
 
@@ -147,7 +147,7 @@ def _areas(held: dict[str, pa.Array]) -> str:
     if "masks" in held:
         each = np.repeat(pixels, np.asarray(pc.fill_null(pc.list_value_length(held["masks"]), 0)))
         if not np.array_equal(_sums(pc.list_flatten(held["masks"])), each):
-            return "a mask has another size than its image"
+            return "a mask and its image differ in size"
     return ""
 
 
