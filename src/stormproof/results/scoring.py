@@ -119,7 +119,11 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
     classes = scored_classes(run, options.classes)
     return Scores(
         plain(run.record.model.name), plain(run.record.dataset.name), len(run.readable),
-        cells={name: {t: _first(s.numbers.get(name)) for t, s in found.scored.items()} for name in names},
+        cells={
+            name: {t: float(s.numbers[name][0]) if name in s.numbers else math.nan
+                   for t, s in found.scored.items()}
+            for name in names
+        },
         conditions=tuple(options.conditions or run.conditions),
         metric=run.record.metric, benchmark=run.record.benchmark,
         per_class=_per_class(found.scored, classes),
@@ -228,10 +232,6 @@ def scored_classes(run: Run, classes: Asked) -> dict[str, tuple[str, ...]]:
 
 def _names(kind: str, classes: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     return classes[_KINDS.get(kind, "objects")]
-
-
-def _first(values: Floats | None) -> float:
-    return math.nan if values is None else float(values[0])
 
 
 def _per_class(

@@ -168,7 +168,10 @@ def summary_table(scores: Scores) -> Table:
     for name, found in scores.aggregates.items():
         if known[name].fraction:
             intervals = scores.intervals(name) if sure else {}
-            cells = [_number(found.get(key, math.nan), intervals.get(key)) for key, _ in columns]
+            cells = [
+                plus_minus(intervals[key]) if key in intervals else percent(found.get(key, math.nan))
+                for key, _ in columns
+            ]
             optimism = [_signed(intervals.get("P"))] if sure else []
             table.add_row(name, *cells, *optimism, style="bold" if name == scores.headline else "")
     return table
@@ -381,10 +384,6 @@ def plus_minus(interval: Interval) -> str:
 def percent(value: float | None) -> str:
     """A fraction as tables show it; empty if there is none."""
     return "" if value is None or math.isnan(value) else f"{100 * value:.1f}"
-
-
-def _number(value: float, interval: Interval | None) -> str:
-    return percent(value) if interval is None else plus_minus(interval)
 
 
 def _span(interval: Interval) -> str:
