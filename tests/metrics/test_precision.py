@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from metrics.crowds import crowded_set, repeated
 from metrics.oracle import coco_evaluation, twelve
 from metrics.scenes import scenes
+from stormproof.core.sample import Instances
 from stormproof.metrics.cells import Objects
 from stormproof.metrics.coco import box_numbers, coco_scored, mask_numbers
 from stormproof.metrics.cocomatching import match_boxes, match_masks
+from stormproof.metrics.records import Detections, DetectionTruth
 from stormproof.metrics.voc import voc_numbers
 
 
@@ -112,6 +114,23 @@ def test_some_images_are_weights_of_zero_and_one(scene):
         assert few.numbers[name] == pytest.approx(many.numbers[name], abs=1e-12, nan_ok=True), name
     for name in few.per_class:
         assert few.per_class[name] == pytest.approx(many.per_class[name], abs=1e-12, nan_ok=True), name
+
+
+def test_images_of_weight_zero_neither_set_nor_hide_a_threshold():
+    """Of two boxes with one score, the later is in an image of weight 0; so is the last box of all."""
+    objects = Instances([[0, 0, 20, 20]], [0])
+    truth = DetectionTruth.of([("a", objects), ("b", objects)], ["thing"])
+    right, aside = [0, 0, 20, 20], [30, 30, 40, 40]
+    found = Detections(
+        np.array([0, 1, 1]), np.array([right, aside, right], float), np.array([0.8, 0.8, 0.6]),
+        np.zeros(3, np.int64),
+    )  # fmt: skip
+    numbers = Objects(truth, found).scored(np.array([[1, 0]])).numbers
+    alone = Objects(truth, found).of_images(np.array([0])).scored(np.ones((1, 1))).numbers
+    for name in ("oLRP", "oLRP FN", "safe threshold", "safe recall"):
+        assert numbers[name] == pytest.approx(alone[name]), name
+    assert numbers["oLRP"][0] == 0
+    assert numbers["safe threshold"][0] == 0.8
 
 
 def test_matches_of_some_images_are_weights_of_zero_and_one():

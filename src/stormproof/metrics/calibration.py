@@ -176,13 +176,15 @@ def _keep(
         for i in range(len(objects)):
             there += weights[objects[i], lane]
         out[:, lane] = np.nan
-        right, said = 0.0, 0.0
+        right, said, before = 0.0, 0.0, 0.0
         for i in range(len(image)):
             w = np.float64(weights[image[i], lane])
             said += w
             right += w * hit[i]
-            last = i + 1 == len(image) or score[i + 1] != score[i]
-            if last and said and right / said >= level - 1e-12:
+            if i + 1 < len(image) and score[i + 1] == score[i]:
+                continue  # equal scores come together
+            if said > before and right / said >= level - 1e-12:  # images of weight 0 set no threshold
                 out[1, lane] = score[i]
                 out[2, lane] = right / there if there else np.nan
+            before = said
         out[0, lane] = right / said if said else np.nan

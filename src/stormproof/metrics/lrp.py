@@ -206,7 +206,7 @@ def _optimal(
                     loose[lane] += w * (1 - overlap[i])
                 else:
                     false[lane] += w
-                if not last or hits[lane] == 0 or w == 0:
+                if not last or hits[lane] == 0:
                     continue
                 said = hits[lane] + false[lane]
                 lrp = (loose[lane] / (1 - tau) + false[lane] + objects[lane] - hits[lane]) / (
