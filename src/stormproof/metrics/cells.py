@@ -133,9 +133,9 @@ class Objects:
 class Maps:
     """Pixels of one condition by image, true and predicted class.
 
-    `confusions` are images × (true class, predicted class), both with one more for classes that the dataset
-    lacks. Means are over the labels `kept`. `confidences` are images × the sums of
-    `metrics.map_calibration`; None where the model gives no confidence.
+    `confusions` are images × (true class, predicted class); both have one more entry, for classes that the
+    dataset lacks. Means are over the labels in `kept`. `confidences` are images × the sums of
+    `metrics.map_calibration`; None if the model gives no confidence.
     """
 
     confusions: sparse.csr_array
@@ -160,7 +160,7 @@ class Maps:
         return np.asarray((self.confusions.T @ weights.T.astype(np.float64)).T).reshape(-1, side, side)
 
     def of_images(self, chosen: Ints) -> Maps:
-        """The same of some images, which may come twice."""
+        """The chosen images; an image may be chosen twice."""
         sums = None if self.confidences is None else self.confidences[chosen]
         return replace(self, confusions=self.confusions[chosen], confidences=sums)
 

@@ -53,7 +53,7 @@ class Seen:
     drawn: Floats
 
     def halves(self, center: float) -> Floats:
-        """The scores on random halves of the images, moved to lie about a value."""
+        """The scores on random halves of the images, shifted so that their mean is `center`."""
         every = self.drawn[LEADING:]
         known = every[np.isfinite(every)]
         moved: Floats = every + (center - known.mean() if len(known) else 0.0)

@@ -1,17 +1,17 @@
 """How sure a number is: standard error, interval, and the chance of a value beyond a bound.
 
-A number comes with what was drawn for it: first the number less its optimism, twice, then the number on every
-random half of the images (`results.weights`). One construction serves scores, aggregates, losses and
+A number comes with its draws: first the number minus its optimism, twice, then the number on every random
+half of the images (`results.weights`). The same construction is used for scores, aggregates, losses and
 differences, and intervals, probabilities and verdicts all follow from it:
 
     θ − t · se − optimism   to   θ + t · se
 
 `se` is the standard deviation over the halves: half of the images vary about their set as the set varies
-about what it was drawn from. t is Student's, of as many degrees of freedom as there are images, less one.
-Optimism is how much too high a score is on few images; it moves one end outward, the one that a true value
-would be beyond, and is never subtracted from the estimate (docs/adr/0068). It errs on the safe side for a
-score, and so on the unsafe side for what is relative to that score: of the clean score, the second row takes
-off only as much as is sure. The row that moves an end further is the one that counts.
+about the population. t is Student's, with one degree of freedom less than there are images. Optimism is how
+much too high a score is on few images; it moves one end outward, towards the true value, and is never
+subtracted from the estimate (docs/adr/0068). It errs on the safe side for a score, and so on the unsafe side
+for ratios to that score: from the clean score, the second row subtracts only as much as is certain. The row
+that moves an end further is the one that counts.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ FEW = 100  # images below which an interval is printed with a warning
 LEVEL = 0.95
 NEW_IMAGES = "new images like these"
 THIS_SET = "this set, if every cell were run"
-LEADING = 2  # rows before the halves in what is drawn
-_SURELY = 0.8  # of the optimism of a clean score: what it has at least
-_LEFT = 0.1  # of a score: no optimism takes more away
-_MANY = 10**6  # images of which nobody knows the number
+LEADING = 2  # rows before the halves in the draws of a number
+_SURELY = 0.8  # the fraction of a clean score's optimism that is certain
+_LEFT = 0.1  # the fraction of a score that optimism always leaves
+_MANY = 10**6  # images, if their number is unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Difference:
 
 
 def draws(values: Floats, optimism: float = math.nan, *, clean: bool = False) -> Floats:
-    """The score less its optimism and less as much as is sure, then the score on every half.
+    """The score minus its optimism, and minus the part that is certain, then the score on every half.
 
     `values` are the score and the halves; `clean` says whether other scores are relative to this one.
 
@@ -115,7 +115,7 @@ def draws(values: Floats, optimism: float = math.nan, *, clean: bool = False) ->
     score, halves = values[0], values[1:]
     if math.isnan(optimism):
         optimism = float(mean_of_known(halves)) - score
-    least = _LEFT * score if score > 0 else -math.inf  # so that what is relative to it stays defined
+    least = _LEFT * score if score > 0 else -math.inf  # so that ratios to it stay defined
     return np.concatenate(
         [[max(score - share * optimism, least) for share in (1.0, _SURELY if clean else 1.0)], halves]
     )
@@ -124,8 +124,8 @@ def draws(values: Floats, optimism: float = math.nan, *, clean: bool = False) ->
 def around(estimate: float, drawn: Floats, *, images: int | None = None) -> Interval:
     """The 95 % interval of an estimate.
 
-    `drawn` is the estimate less its optimism, in two rows, then its value on every half of the images.
-    `images` are those that show what is scored; of a single image there is no spread to see.
+    `drawn` is the estimate minus its optimism, in two rows, then its value on every half of the images.
+    `images` counts those that show what is scored; a single image shows no spread.
 
     >>> found = around(0.5, np.array([0.48, 0.49, 0.4, 0.6, 0.5]))
     >>> [round(value, 3) for value in (found.low, found.high, found.se, found.optimism)]
