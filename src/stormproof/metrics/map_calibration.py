@@ -42,7 +42,8 @@ def confidence_sums(
     right = (labels[said[counted]] == true[counted]).astype(np.float64)
     place = np.clip(np.ceil(sure * BINS).astype(np.int64) - 1, 0, BINS - 1)
     columns = (np.ones(len(sure)), sure, right, sure**2, sure * right)
-    return np.stack([np.bincount(place, each, BINS) for each in columns], axis=1).ravel()
+    sums = np.stack([np.bincount(place, each, BINS) for each in columns], axis=1)
+    return sums.ravel().astype(np.float64)
 
 
 def reliability(sums: Floats, weights: Weights) -> Floats:
