@@ -19,9 +19,9 @@ from results_pages.runs import (
 from stormproof.corruptions.groups import KAMANN, KAMANN_19
 from stormproof.metrics.published import published
 
-VOC = ResultsRun("voc", DEEPLAB, "--benchmark voc2012-seg-c --root $DATA/voc2012 --limit 4")
-CAMVID = ResultsRun("camvid", DEEPLAB_STREET, "--benchmark camvid-seg-c --root $DATA/camvid --limit 4")
-_STREET = "--data world:test --conditions imagenet-c --limit 6"
+VOC = ResultsRun("voc", DEEPLAB, "--benchmark voc2012-seg-c --root $DATA/voc2012 --limit 8")
+CAMVID = ResultsRun("camvid", DEEPLAB_STREET, "--benchmark camvid-seg-c --root $DATA/camvid --limit 8")
+_STREET = "--data world:test --conditions imagenet-c --limit 40"
 CONTEXT = ResultsRun("context", "builtin:street-context", _STREET)
 PLAIN = ResultsRun("plain", "builtin:street-plain", _STREET)
 RUNS = (VOC, CAMVID, CONTEXT, PLAIN)

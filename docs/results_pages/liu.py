@@ -11,10 +11,10 @@ from stormproof.corruptions.groups import LIU
 from stormproof.metrics.corruption_error import corruption_matters, mce_change
 from stormproof.metrics.published import published
 
-_REST = f"{COCO} --conditions camera --limit 6 --tag architecture=one-stage"
+_REST = f"{COCO} --conditions camera --limit 24 --tag architecture=one-stage"
 PLAIN = ResultsRun("camera", YOLOX, _REST)
 CLAHE = ResultsRun("camera-clahe", YOLOX, f"{_REST} --enhance clahe")
-_SCENARIO = "--conditions camera@3 --limit 6 --tag trained=universal"
+_SCENARIO = "--conditions camera@3 --limit 12 --tag trained=universal"
 PHOTOGRAPHS = ResultsRun("camera-coco", YOLOX, f"{COCO} {_SCENARIO}")
 STREET = ResultsRun("camera-street", YOLOX, f"--data world:test {_SCENARIO}")
 RUNS = (PLAIN, CLAHE, PHOTOGRAPHS, STREET)

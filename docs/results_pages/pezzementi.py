@@ -22,12 +22,12 @@ from results_pages.runs import (
 from stormproof.metrics.prediction import Predicted
 from stormproof.results.people import PeopleRun, histograms, levels, open_people, predict_contextual
 
-_MUTATORS = f"{COCO} --conditions mutators --limit 12"
+_MUTATORS = f"{COCO} --conditions mutators --limit 48"
 PHOTOGRAPHS = {
     "YOLOX-nano": ResultsRun("mutators-yolox", YOLOX, _MUTATORS),
     "SSDLite": ResultsRun("mutators-ssdlite", SSDLITE, _MUTATORS),
 }
-SCENES = "world:val,count=6,stereo=true"
+SCENES = "world:val,count=12,stereo=true"
 DEPTH = f"stormproof depth {SCENES} --out {KEPT}/depth"
 _CONTEXT = f"--data {SCENES},depth={KEPT}/depth --conditions mutators,contextual"
 STREET = {
