@@ -145,37 +145,37 @@ def _python() -> str:
     return "\n".join(lines)
 
 
-SUITES_SHOWN = (
-    "imagenet-c",
-    "holdout",
-    "optics",
-    "camera",
-    "camera-variants",
-    "mutators",
-    "contextual",
-    "object-centric",
-)
 STEPS = 5  # of a slider, beside the clean image
 
 
 @cache
 def _shown() -> dict[str, dict[str, list[str]]]:
-    """What the gallery shows: every corruption once, by suite, with the conditions of its slider."""
-    from stormproof.corruptions import SUITES, find
+    """Every corruption once, under the first suite that has it, with the conditions of its slider."""
+    from stormproof.corruptions import SUITES
     from stormproof.corruptions.registry import registered
 
     left, found = dict(registered()), {}
-    for suite in SUITES_SHOWN:
-        names = [name for name in SUITES[suite].corruptions if left.pop(name, None) is not None]
-        found[suite] = {}
-        for name in names:
-            every = [f"{name}@{severity}" for severity in find(name).severities]
-            every = every or [str(c) for c in SUITES[suite] if c.corruption == name]
-            kept = min(STEPS, len(every))
-            places = [round(k * (len(every) - 1) / max(kept - 1, 1)) for k in range(kept)]
-            found[suite][name] = [every[place] for place in places]
-    assert not left, f"the gallery lacks {sorted(left)}"
+    for suite, members in SUITES.items():
+        first = [one for name in members.corruptions if (one := left.pop(name, None)) is not None]
+        found[suite] = {
+            one.name: _steps(
+                [f"{one.name}@{severity}" for severity in one.severities]
+                or [str(condition) for condition in members if condition.corruption == one.name]
+            )
+            for one in first
+        }
+    found["others"] = {
+        one.name: _steps([f"{one.name}@{severity}" for severity in one.severities])
+        for one in left.values()
+        if one.severities
+    }
     return {suite: names for suite, names in found.items() if names}
+
+
+def _steps(conditions: list[str]) -> list[str]:
+    """A few of them, evenly from the first to the last."""
+    kept = min(STEPS, len(conditions))
+    return [conditions[round(k * (len(conditions) - 1) / max(kept - 1, 1))] for k in range(kept)]
 
 
 def _gallery_page() -> str:
@@ -190,7 +190,8 @@ def _gallery_page() -> str:
         "",
     ]
     for suite, corruptions in _shown().items():
-        lines += [f"## {suite}", "", f"{SUITES[suite].doc.rstrip('.')}.", "", '<div class="storm-gallery">']
+        about = f"{SUITES[suite].doc.rstrip('.')}." if suite in SUITES else "In no suite."
+        lines += [f"## {suite}", "", about, "", '<div class="storm-gallery">']
         for name, conditions in corruptions.items():
             at = (len(conditions) + 1) // 2
             texts = escape("|".join(["clean", *conditions]))
