@@ -56,7 +56,7 @@ def cpu_ms(call: Call, *, repeats: int = 9) -> float:
 
 
 def own_times(sample: Sample) -> None:
-    print(f"{'corruption':<22}{'slowest condition':<50}{'ms':>7}{'limit':>7}")
+    print(f"{'corruption':<28}{'slowest condition':<50}{'ms':>7}{'limit':>7}")
     for suite in ("optics", "mutators", "contextual", *LATER):
         slowest: dict[str, tuple[float, str]] = {}
         for condition in find_suite(suite):
@@ -65,7 +65,7 @@ def own_times(sample: Sample) -> None:
             slowest[name] = max(slowest.get(name, (0.0, "")), (took, str(condition)))
         for name, (took, text) in slowest.items():
             limit = LIMITS.get(name, 25.0 if suite in LATER else 10.0)
-            print(f"{name:<22}{text:<50}{took:>7.2f}{limit:>7.0f}{'' if took <= limit else '  OVER'}")
+            print(f"{name:<28}{text:<50}{took:>7.2f}{limit:>7.0f}{'' if took <= limit else '  OVER'}")
 
 
 def rows(sample: Sample) -> list[tuple[str, str, str, Call]]:
