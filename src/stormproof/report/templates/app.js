@@ -115,7 +115,17 @@
     if (!rows.length) { plot.textContent = "No number for this choice."; return; }
     const renderer = rows.length > 3000 ? "canvas" : "svg";
     const options = { actions: false, renderer, config: config(theme, width, rows), tooltip: { theme } };
-    drawn.set(figure, await embed(plot, sized(figure, data, rows, width), options));
+    const spec = sized(figure, data, rows, width);
+    let made = await embed(plot, spec, options);
+    const over = plot.clientWidth ? plot.scrollWidth - plot.clientWidth : 0;
+    if (over > 0 && spec.facet) { // names beside the panels took more than was left for them
+      spec.spec.width = Math.max(90, spec.spec.width - Math.ceil(over / spec.columns) - 1);
+      made.finalize();
+      made = await embed(plot, spec, options);
+    }
+    drawn.set(figure, made);
+    if (plot.clientWidth && plot.scrollWidth > plot.clientWidth) plot.tabIndex = 0; // what scrolls is reached by keyboard
+    else plot.removeAttribute("tabindex");
     $$("svg", plot).forEach((svg) => svg.setAttribute("aria-hidden", "true")); // the figure itself has the words
     plot.classList.add("drawn");
     plot.dataset.width = plot.clientWidth;
