@@ -94,8 +94,10 @@ def draw(watch: sp.watch) -> None:
         x=altair.X("epoch:Q", axis=altair.Axis(tickMinStep=EVERY)),
         color=altair.Color("score:N", title=None, scale=altair.Scale(range=["#d55e00", "#0072b2"])),
     )
-    lines = base.mark_line(point=True).encode(y=altair.Y("mIoU (%):Q", scale=altair.Scale(zero=True)))
-    spread = base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q")
+    lines = base.mark_line(point=True).encode(
+        y=altair.Y("mIoU (%):Q", title="mIoU (%)", scale=altair.Scale(zero=True))
+    )
+    spread = base.mark_rule(strokeWidth=2).encode(y=altair.Y("low:Q", title="mIoU (%)"), y2="high:Q")
     (lines + spread).properties(width=520, height=220, background="white").save(HERE / "watch.svg")
 
 
