@@ -127,6 +127,7 @@ def test_score_report_and_check(street: Path, tmp_path: Path) -> None:
     call("report", street, "--out", tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
     assert "PQ (%)" in page
+    assert "the PQ of this image alone" in page
     needs = tmp_path / "needs.yaml"
     needs.write_text("requirements:\n  - {id: R1, metric: PQ, condition: clean, at_least: 0.5}\n")
     assert re.search(r"R1 .* pass ", call("check", street, "--require", needs))

@@ -11,7 +11,7 @@ from stormproof.results.scores import Scores
 class ImageLoss(NamedTuple):
     """One image under one condition: its error there, and its error clean (NaN where the run lacks that).
 
-    The error is 1 − AP, mask AP or mIoU of the image alone, or E (`image_measure` says which).
+    The error is 1 − AP, mask AP, mIoU or PQ of the image alone, or E (`image_measure` says which).
     """
 
     image: str
@@ -28,10 +28,10 @@ class ImageLoss(NamedTuple):
 
 
 def image_measure(scores: Scores) -> str:
-    """What the error of an image is made of: AP, mask AP or mIoU, or E, which is an error itself."""
+    """What the error of an image is made of: AP, mask AP, mIoU or PQ, or E, which is an error itself."""
     if scores.metric == "E":
         return "E"
-    return next((name for name in ("mIoU", "mask AP") if name in scores.cells), "AP")
+    return next((name for name in ("PQ", "mIoU", "mask AP") if name in scores.cells), "AP")
 
 
 def worst_images(scores: Scores, count: int) -> list[ImageLoss]:
