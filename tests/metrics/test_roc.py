@@ -176,3 +176,12 @@ def test_a_replicate_fixes_its_sensitivities_on_its_own_images():
 
 def people_metric():
     return next(each for each in metrics_of("people") if "ADR" in {m.name for m in each.measures})
+
+
+def test_detections_in_images_of_weight_zero_set_no_sensitivity():
+    truth = people(3)
+    clean = of(truth, answers([0.9, 0.8, 0.2]))
+    weights = np.array([[1, 1, 0]])
+    assert clean.sensitivities(weights).min() == 0.8
+    alone = clean.of_images(np.array([0, 1]))
+    assert np.array_equal(clean.sensitivities(weights), alone.sensitivities(np.ones((1, 2))))

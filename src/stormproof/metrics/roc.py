@@ -109,13 +109,15 @@ class People:
 @kernel
 def _thresholds(image: Any, score: Any, false: Any, weights: Any, images: Any, levels: Any, out: Any) -> None:
     for r in range(len(weights)):
-        errors = 0.0
+        errors, present = 0.0, 0.0
         for i in range(len(image)):
+            present += weights[r, image[i]]
             if false[i]:
                 errors += weights[r, image[i]]
             last = i + 1 == len(image) or score[i + 1] != score[i]  # equal scores come together
-            if not last or images[r] == 0:
+            if not last or present == 0:  # detections of weight 0 set no threshold
                 continue
+            present = 0.0
             rate = errors / images[r]
             if rate > levels[-1]:
                 break
