@@ -31,7 +31,7 @@ INTRODUCTION = """\
 Made by `python docs/make_camera_fidelity.py`; the bounds are enforced by `tests/corruptions/test_camera.py`.
 Liu et al. 2024 describe sixteen faults in words, published scripts without the five severities, and print
 one row of image quality (Table 2): the mean over severities of SSIM, IFC and VIF. The severities here were
-set to meet the SSIM row, but for three faults that meet the VIF row and the paper's errors instead (see
+set to match the SSIM row, except for three faults that match the VIF row and the paper's errors instead (see
 "Ladders that a paper leaves open"). Photographs: {coco} of COCO val2017 and {voc} of VOC 2012. SSIM is on
 luma with an 11×11 Gaussian window of σ 1.5 (Wang et al. 2004).
 
@@ -46,25 +46,26 @@ Mean SSIM at severities 1 to 5 on COCO, their mean there and on VOC, and the pap
 AFTER = """\
 
 {met} of 16 lie within {tolerance} of the paper; on COCO no severity of any fault is easier than the one
-before. `cfa_interpolation_damage` stays at 1.000 because SSIM looks at luma, which this fault leaves alone.
+before. `cfa_interpolation_damage` stays at 1.000 because SSIM is computed on luma, which this fault does
+not change.
 
-Two ladders were moved from what nine other photographs had suggested (their means had come out 0.02 to 0.04
-low on COCO): `camera_fog` and `gamma_damage`.
+The ladders of `camera_fog` and `gamma_damage` were first set on nine other photographs and then adjusted,
+because their means came out 0.02 to 0.04 too low on COCO.
 
 ## Three disputed rows
 
 * **`focus_motor_damage`, paper 0.98.** The paper also gives VIF 0.29 for it. Any blur with that VIF has an
-  SSIM near 0.65, and one with that SSIM a VIF far above. On {few} of the COCO photographs (SSIM / VIF in the
-  pixel domain): σ 0.40 … 0.60 px {ssim_matched}; the default, σ 0.6 … 3.0 px, {default};
-  σ 1.4 … 3.8 px, the authors' levels 4 … 12, {vif_matched}. The default is a blur one can see from severity 2
-  on; suite `camera-variants` holds the other two.
-* **`lens_shading_damage`, paper 0.36.** It takes corners at 11 % down to 0.8 % of their light
-  (k = 2 … 10, in `camera-variants`: {shading}). In the authors' scripts this damage and `bad_pixel_damage`
-  alone pass through a helper that overwrites the clean image, so the row may have been measured against a
-  mosaic. The default is a lens one could buy, k = 0.4 … 2.0.
+  SSIM near 0.65, and any blur with that SSIM has a far higher VIF. On {few} of the COCO photographs
+  (SSIM / VIF in the pixel domain): σ 0.40 … 0.60 px {ssim_matched}; the default, σ 0.6 … 3.0 px, {default};
+  σ 1.4 … 3.8 px, the authors' levels 4 … 12, {vif_matched}. The default is a blur that is visible from
+  severity 2 on; suite `camera-variants` contains the other two.
+* **`lens_shading_damage`, paper 0.36.** Reaching it takes corners at 11 % down to 0.8 % of their light
+  (k = 2 … 10, in `camera-variants`: {shading}). In the authors' scripts, only this damage and
+  `bad_pixel_damage` pass through a helper that overwrites the clean image, so the row may have been measured against a
+  mosaic. The default is a lens that you could buy, k = 0.4 … 2.0.
 * **`bad_pixel_damage`, paper 0.44.** The same helper is involved, but 5 to 30 % of dead sites give this value
-  without any slip. The scripts mosaic the whole photograph and interpolate it again, which alone costs
-  {floor_ssim:.3f} SSIM ({floor_psnr:.1f} dB); here only pixels with a bad site within reach are interpolated
+  without any mistake in the scripts. The scripts mosaic the whole photograph and interpolate it again,
+  which alone costs {floor_ssim:.3f} SSIM ({floor_psnr:.1f} dB); here only pixels with a bad site within reach are interpolated
   anew, and an undamaged pass is exact.
 
 ## Suite `camera-variants`

@@ -39,8 +39,8 @@ REPLAYED = """\
 
 ## With the reference's own random draws
 
-The same recipe is fed the numbers that the reference drew: offsets, angles, noise fields. What is left is
-arithmetic. (`glass_blur` at the smallest size only: the reference scatters pixels in pure Python.)
+The recipe uses the numbers that the reference drew (offsets, angles, noise fields), so only arithmetic can
+differ. (`glass_blur` at the smallest size only: the reference scatters pixels in pure Python.)
 
 | corruption | 1 | 2 | 3 | 4 | 5 | largest mean difference |
 |---|---|---|---|---|---|---|
@@ -51,9 +51,9 @@ SAMPLED = """\
 ## With our own draws
 
 Mean over seeds (40; `glass_blur` 6) of statistics of the corrupted chelsea at 96×72, ours / reference, at
-severity 3; last, over all severities and all 43 statistics (mean, standard deviation, SNR, 32 histogram
-bins, 8 rings of the power spectrum), the largest distance in standard errors of the difference. With over
-two thousand comparisons a few distances of 3 to 4 are what chance gives; the tests fail at 5.
+severity 3. The last column is the largest distance, in standard errors of the difference, over all severities
+and all 43 statistics (mean, standard deviation, SNR, 32 histogram bins, 8 rings of the power spectrum). With
+over two thousand comparisons, chance alone gives a few distances of 3 to 4; the tests fail at 5.
 
 | corruption | mean | standard deviation | SNR, dB | low, middle, high frequencies, dB | largest distance |
 |---|---|---|---|---|---|
@@ -63,9 +63,9 @@ NOTES = """\
 
 ## What differs, and why
 
-* **Truncation of exact ties.** The reference truncates doubles; where a result is a whole number but for
-  rounding noise, it drops to the level below at random. Stormproof keeps the whole number. That is nearly
-  all of the difference in `defocus_blur` 1, `brightness` and `saturate`.
+* **Truncation of exact ties.** The reference truncates doubles; where rounding noise leaves a result just
+  below a whole number, it drops to the level below. Stormproof keeps the whole number. This explains nearly all of
+  the difference in `defocus_blur` 1, `brightness` and `saturate`.
 * **Quantiles.** Noise is drawn from 65,536 (Gaussian, impulse) or 4,096 (shot, speckle) equally likely
   outcomes, so values beyond ±4.3 and ±3.7 standard deviations do not occur.
 * **Frost.** The table uses the reference's photographs (`frost@3[textures=imagecorruptions]`). The built-in

@@ -20,9 +20,10 @@ SEVERITIES = (1, 3, 5)
 TEXT = """\
 ## At ten sizes
 
-Made by `python docs/make_size_fidelity.py`: chelsea at ten sizes (width × height), portraits among them. The
-least share of equal values over severities 1, 3 and 5, in %; in brackets, where any is further off, the share
-within one grey level. Corruptions that draw are fed the reference's draws; `glass_blur` up to 64 pixels only.
+Made by `python docs/make_size_fidelity.py`: chelsea at ten sizes (width × height), some of them portrait. The
+table shows the smallest share of equal values over severities 1, 3 and 5, in %, and in brackets, where any
+value is further off, the share within one grey level. Random corruptions use the reference's draws;
+`glass_blur` up to 64 pixels only.
 
 """
 
