@@ -61,12 +61,12 @@ because their means came out 0.02 to 0.04 too low on COCO.
   severity 2 on; suite `camera-variants` contains the other two.
 * **`lens_shading_damage`, paper 0.36.** Reaching it takes corners at 11 % down to 0.8 % of their light
   (k = 2 … 10, in `camera-variants`: {shading}). In the authors' scripts, only this damage and
-  `bad_pixel_damage` pass through a helper that overwrites the clean image, so the row may have been measured against a
-  mosaic. The default is a lens that you could buy, k = 0.4 … 2.0.
+  `bad_pixel_damage` pass through a helper that overwrites the clean image, so the row may have been
+  measured against a mosaic. The default is a lens that you could buy, k = 0.4 … 2.0.
 * **`bad_pixel_damage`, paper 0.44.** The same helper is involved, but 5 to 30 % of dead sites give this value
   without any mistake in the scripts. The scripts mosaic the whole photograph and interpolate it again,
-  which alone costs {floor_ssim:.3f} SSIM ({floor_psnr:.1f} dB); here only pixels with a bad site within reach are interpolated
-  anew, and an undamaged pass is exact.
+  which alone costs {floor_ssim:.3f} SSIM ({floor_psnr:.1f} dB); here only pixels with a bad
+  site within reach are interpolated again, and an undamaged pass is exact.
 
 ## Suite `camera-variants`
 

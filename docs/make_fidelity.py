@@ -64,8 +64,8 @@ NOTES = """\
 ## What differs, and why
 
 * **Truncation of exact ties.** The reference truncates doubles; where rounding noise leaves a result just
-  below a whole number, it drops to the level below. Stormproof keeps the whole number. This explains nearly all of
-  the difference in `defocus_blur` 1, `brightness` and `saturate`.
+  below a whole number, it drops to the level below. Stormproof keeps the whole number. This explains nearly
+  all of the difference in `defocus_blur` 1, `brightness` and `saturate`.
 * **Quantiles.** Noise is drawn from 65,536 (Gaussian, impulse) or 4,096 (shot, speckle) equally likely
   outcomes, so values beyond ±4.3 and ±3.7 standard deviations do not occur.
 * **Frost.** The table uses the reference's photographs (`frost@3[textures=imagecorruptions]`). The built-in
