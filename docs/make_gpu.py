@@ -166,9 +166,9 @@ def equality(given: dict[str, Any]) -> str:
         "## Equality",
         "",
         f"Made by `python docs/make_gpu.py` on {machine(about)}: every condition of "
-        f"{', '.join(SUITES_SHOWN)}, on photographs of {sizes} pixels, in a batch, against the CPU. Of "
-        f"{len(found)} comparisons {equal} are equal in every value. By recipe, the largest difference in "
-        "grey levels, and the least share of values that are equal:",
+        f"{', '.join(SUITES_SHOWN)}, on photographs of {sizes} pixels, in a batch, compared with the CPU. "
+        f"In {equal} of {len(found)} comparisons every value is equal. For each recipe, the largest "
+        "difference in grey levels and the smallest share of equal values:",
         "",
         "| recipe | kind | conditions | largest difference | equal, at least |",
         "|---|---|---|---|---|",
@@ -190,10 +190,11 @@ def speed(given: dict[str, Any]) -> str:
         "## Speed",
         "",
         f"Made by `python benchmarks/gpu.py` on {machine(about)}, batches of {about['batch']} images of "
-        f"640×480: µs an image by the clock, the host's planning included. A copy takes "
+        f"640×480: µs of wall-clock time per image, including the host's planning. A copy takes "
         f"{given['copy'][0]:.2f} µs. {whole['images']:,} images, every condition of imagenet-c, took "
-        f'{whole["seconds"]:.1f} s: corrupting alone, of images that are on the device. "Plain torch" is the '
-        "same without Triton; other libraries have the like in effect, not the same pixels.",
+        f"{whole['seconds']:.1f} s: only corrupting, with the images already on the device. "
+        '"Plain torch" is the same without Triton; the other libraries have similar effects, not the same '
+        "pixels.",
         "",
         "| recipe | 1 | 2 | 3 | 4 | 5 | " + " | ".join(f"{name} (3)" for name in others) + " |",
         "|---" * (6 + len(others)) + "|",
@@ -226,10 +227,11 @@ def runs(given: list[dict[str, Any]], about: dict[str, Any]) -> str:
         "## Runs",
         "",
         f"Made by `python benchmarks/gpu_run.py` on {machine(about)}: `stormproof run` over imagenet-c and "
-        "the clean images, the model on the GPU, corruption there (`--device cuda`) or on the CPU. A cell is "
-        "equal if labels, scores and boxes are, in every bit. The share is of the worker's time on the "
-        "GPU: the upload and the measuring of how far pixels changed count as corrupting too, compiling "
-        "does not. Another run had the same GPU at the time, so shares are rough.",
+        "the clean images, the model on the GPU, corruption on the GPU (`--device cuda`) or on the CPU. A "
+        "cell is equal if its labels, scores and boxes are equal in every bit. The last column is the share "
+        "of the worker's time on the GPU that corrupting takes: it includes the upload and measuring how far "
+        "pixels changed, but not compiling. Another run used the same GPU at the time, so the shares are "
+        "rough.",
         "",
         "| model | cells | objects | cells that are equal | corrupting |",
         "|---|---|---|---|---|",

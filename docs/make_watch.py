@@ -103,9 +103,9 @@ def draw(watch: sp.watch) -> None:
 
 def page(watch: sp.watch) -> str:
     lines = [
-        f"An example: a segmenter of nine convolutions learns from {SCENES} scenes of "
-        f"{SIZE.removeprefix('size=')} for {EPOCHS} epochs on one CPU core. Every {EVERY} epochs it is read "
-        f"on {VAL} other scenes under `{SUITE}`, with `precision={PRECISION:g}` (`docs/make_watch.py`). The "
+        f"An example: a segmenter of nine convolutions is trained on {SCENES} scenes of "
+        f"{SIZE.removeprefix('size=')} for {EPOCHS} epochs on one CPU core. Every {EVERY} epochs it is "
+        f"scored on {VAL} other scenes under `{SUITE}`, with `precision={PRECISION:g}` (`docs/make_watch.py`). The "
         f"{len(watch.readings)} readings took {100 * watch.share:.0f} % of the time; the more images an "
         "epoch has, the smaller that share.",
         "",

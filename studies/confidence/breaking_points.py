@@ -118,18 +118,18 @@ def _value(row: dict[str, Any], text: str) -> float:
 HEAD = """\
 # Breaking points
 
-At what visibility does a detector fail? Made by `python studies/confidence/breaking_points.py`: small
-networks that others trained on COCO, on {scenes} scenes of the built-in street (`{name}`), and
-the strength at which AP50 falls below a requirement of about half of what each reaches on clean images.
+At what visibility does a detector fail? `python studies/confidence/breaking_points.py` made this page. It
+runs small networks that others trained on COCO on {scenes} scenes of the built-in street (`{name}`), and
+finds the strength at which AP50 falls below a requirement of about half of each network's clean AP50.
 
-`stormproof breaking-point` runs the whole severities first, then where a monotone fit crosses the
-requirement, and last on either side of the 95 % interval: the last column shows AP50 (in %) there, met on the
-one side and missed on the other. The interval is for new scenes like these. Rendered scenes are not
-photographs: these figures rank nothing but these networks on this street. Ranges and requirements were
-chosen after a first search: at AP50 ≥ 0.2, haze by severity and defocus focused at 10 m never broke
-YOLOX-nano, and SSDLite was below it under the weakest noise.
+`stormproof breaking-point` runs the whole severities first, then the strength where a monotone fit crosses
+the requirement, and finally a strength on either side of the 95 % interval. The last column shows AP50 (in %)
+on both sides: the requirement is met on one and missed on the other. The interval is for new scenes like
+these. Rendered scenes are not photographs: these figures only rank these networks on this street. Ranges and
+requirements were chosen after a first search: at AP50 ≥ 0.2, haze by severity and defocus focused at 10 m
+never broke YOLOX-nano, and SSDLite was already below 0.2 under the weakest noise.
 
-As typed, for one network and two of the tables (`--corruption` may be repeated where `--over` is not needed):
+The commands for one network and two of the tables (`--corruption` may be repeated unless `--over` is needed):
 
 ```
 stormproof breaking-point --model onnx:yolox_nano_416_coco.onnx --data {name} \\
