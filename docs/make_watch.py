@@ -105,9 +105,9 @@ def page(watch: sp.watch) -> str:
     lines = [
         f"An example: a segmenter of nine convolutions is trained on {SCENES} scenes of "
         f"{SIZE.removeprefix('size=')} for {EPOCHS} epochs on one CPU core. Every {EVERY} epochs it is "
-        f"scored on {VAL} other scenes under `{SUITE}`, with `precision={PRECISION:g}` (`docs/make_watch.py`). The "
-        f"{len(watch.readings)} readings took {100 * watch.share:.0f} % of the time; the more images an "
-        "epoch has, the smaller that share.",
+        f"scored on {VAL} other scenes under `{SUITE}`, with `precision={PRECISION:g}` "
+        f"(`docs/make_watch.py`). The {len(watch.readings)} readings took {100 * watch.share:.0f} % of "
+        "the time; the more images an epoch has, the smaller that share.",
         "",
         "![P and mPC of a segmenter by epoch, mPC with its interval](watch.svg)",
         "",
