@@ -28,6 +28,7 @@ _SMALLEST, _LARGEST = 1.0, 6.0  # mm; smaller drops are part of the veil, larger
 _NEAREST = 0.5  # m; nearer drops are out of focus
 _FINEST = 0.00055  # of the width; where a drop of 2 mm looks thinner, rain is a veil
 _WINDOW = 0.04  # m; what the camera sees of the glass in front of it, across
+_MOST = 300_000  # drops; only images of extreme shape and very narrow views would show more
 
 
 def _slope(rate: float) -> float:
@@ -68,7 +69,7 @@ def _paths(
     room = (
         (width / camera.fx) * (2 * height / camera.fy) * (farthest**3 - _NEAREST**3) / 3
     )  # m³, twice the frame
-    count = int(room * _N0 / _slope(rate) * exp(-_slope(rate) * _SMALLEST))
+    count = min(int(room * _N0 / _slope(rate) * exp(-_slope(rate) * _SMALLEST)), _MOST)
     size_mm = _diameters(draw, "sizes", count, rate)
     near = draw.uniforms("depths", count)
     z = np.cbrt(_NEAREST**3 + near * (farthest**3 - _NEAREST**3))
