@@ -48,7 +48,7 @@ MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
     "script without function": (model("mine.py"), "write mine.py:function"),
     "images folder": (data("coco:coco/instances.json,images=/nowhere"), "images=/nowhere: no such"),
     "misspelt images": (data("coco:coco/instances.json,image=a"), "did you mean 'images'?"),
-    "misspelt kind": (data("cocoo:coco/instances.json"), "did you mean 'coco'?"),
+    "misspelt kind": (data("cocco:coco/instances.json"), "did you mean 'coco'?"),
     "missing annotations": (data("coco:coco/instance.json"), "did you mean coco/instances.json"),
     "missing function": (model("mine.py:brightnes_boxes"), "brightness_boxes"),
     "missing script": (model("mien.py:f"), "mien.py"),

@@ -32,7 +32,7 @@ def complete(line: str) -> list[str]:
         ("stormproof corr", {"corrupt"}),
         ("stormproof run --benchmark coco", {"coco-c", "coco-camera"}),
         ("stormproof run --conditions snow@", {f"snow@{s}" for s in range(1, 6)}),
-        ("stormproof run --conditions clean,imagenet", {"clean,imagenet-c"}),
+        ("stormproof run --conditions clean,imagenet", {"clean,imagenet-c", "clean,imagenet-c-bar"}),
     ],
 )
 def test_names_are_completed(line: str, offered: set[str]) -> None:
