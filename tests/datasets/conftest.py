@@ -170,9 +170,9 @@ def acdc(root: Path) -> str:
 def foggy_cityscapes(root: Path) -> str:
     cityscapes(root)
     for i, name in enumerate(NAMES):
-        for beta in ("0.005", "0.01", "0.02"):
+        for k, beta in enumerate(("0.005", "0.01", "0.02")):
             file = f"leftImg8bit_foggy/val/aa/{name}_leftImg8bit_foggy_beta_{beta}.png"
-            save(root / file, make_image(i))
+            save(root / file, make_image(100 + 3 * i + k))
     return f"foggy-cityscapes:{root}"
 
 
