@@ -55,7 +55,7 @@ def test_every_declaration_is_found(room: str) -> None:
 
 def test_unknown_kinds_and_options_suggest_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="Did you mean 'coco'"):
-        open_dataset("cocoo:x.json")
+        open_dataset("cocco:x.json")
     with pytest.raises(UnknownName, match="Did you mean 'images'"):
         open_dataset("coco:x.json,image=y")
     with pytest.raises(UnknownName, match="Did you mean 'depth'"):
