@@ -39,7 +39,7 @@ from stormproof.results.truths import (
 from stormproof.results.weights import half_weights
 
 _LOST = 3  # images kept of each condition
-_GONE = "The dataset is not here: these are kept scores, and its images could not be checked."
+_GONE = "The dataset was not found: these are kept scores, and its images could not be checked."
 Cell = Objects | Maps | Segments
 # The kinds of classes that scores by class are over; those of any other are objects.
 _KINDS = {"IoU": "maps", "PQ": "panoptic"}
