@@ -120,7 +120,7 @@ def test_grey_images_are_shown_in_three_channels(
 def test_missing_images_fail_alone(configure: Configure, tmp_path: Path) -> None:
     spec = write_scene(tmp_path / "holes", images=4)
     (tmp_path / "holes" / "images" / "002.png").unlink()
-    config = configure(data=spec)
+    config = configure(data=spec, allow_missing=True)
     summary = run(config)
     assert summary.done.total() == 9
     assert {failure.kind for failure in summary.failures} == {"image"}
