@@ -206,7 +206,7 @@ def test_flat_detections_that_do_not_fit(found, words):
 
 def test_masks_are_asked_for_and_sized():
     mask = RLE.from_mask(np.ones((40, 40), bool))
-    with pytest.raises(InvalidTruth, match=r"'a\.png': a truth has no mask"):
+    with pytest.raises(InvalidTruth, match=r"'a\.png': an object has no mask"):
         mask_numbers(one_truth(), {"a.png": Prediction(), "b.png": Prediction()})
     with pytest.raises(InvalidPrediction, match=r"'a\.png': a detection has no mask"):
         mask_numbers(

@@ -199,5 +199,5 @@ def test_declared_aggregates_follow_what_the_measure_is() -> None:
     assert list(aggregates("E", FULL, whole)) == ["P", "CE", "mCE", "change"]
     assert list(aggregates("FPPI", FULL, whole)) == ["P"]  # a mean over conditions says nothing
     assert list(aggregates("AP", {**FULL, "fog@3": math.nan}, whole)) == ["P"]
-    with pytest.raises(ValueError, match="'mPC' of 'scores': give a name of its own"):
+    with pytest.raises(ValueError, match="'mPC' of 'scores': give a unique name"):
         declare("scores", "mPC")
