@@ -36,7 +36,7 @@ def test_the_table_of_decoders_is_complete() -> None:
     ("decoder", "words"),
     [
         ("ssd-raw", "It takes: logits, background, layers, scales."),
-        ("yolov8", "It takes: none."),
+        ("yolov8", "It takes: classes."),
     ],
 )
 def test_an_unknown_option_lists_the_allowed_ones(decoder: str, words: str) -> None:
