@@ -144,5 +144,5 @@ def test_too_many_words_are_refused(tmp_path: Path) -> None:
 
 def test_a_dataset_without_classes_is_refused(tmp_path: Path) -> None:
     nameless = sp.open_dataset([sp.Sample("a", IMAGE)])
-    with pytest.raises(ModelError, match="names no classes"):
+    with pytest.raises(ModelError, match="needs the names of its classes"):
         open_model(f"hf:{owl(tmp_path)}").bind(nameless)
