@@ -116,7 +116,7 @@ def test_verify_makes_the_statement_again(place: Path) -> None:
     require = ("--require", place / "r.yaml")
     code, text = say("verify", place / "run", "--evidence", place / "e.json", *require)
     assert code == 0, text
-    assert "everything that it states follows" in text
+    assert "everything it states follows" in text
     other = say("verify", place / "run", "--evidence", place / "e.json", "--require", place / "d.yaml")
     assert other[0] == 1
     assert "the digest of" in other[1]
