@@ -49,7 +49,7 @@ def rain_extinction(rate: float) -> float:
     """Extinction in 1/m at a rate in mm/h: twice the drops' cross-section, summed over their sizes.
 
     >>> round(1000 * rain_extinction(25), 2)
-    2.76
+    2.77
     """
     return pi * _N0 / _slope(rate) ** 3 * 1e-6
 
