@@ -178,7 +178,7 @@ class ChunkRunner:
             self._times.corrupt += perf_counter() - start
 
     def _read_copy(self, sample: Sample, index: int, condition: Condition) -> PreparedCell:
-        """A copy of an image that was corrupted beforehand, with the truth under its condition."""
+        """A stored corrupted copy of an image, with the truth under its condition."""
         path = copy_of(Path(str(self._config.copies)), self._pair.dataset, index, condition)
         image, size = read_image(path), (sample.image.shape[0], sample.image.shape[1])
         if image.shape[:2] != size:

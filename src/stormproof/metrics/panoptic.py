@@ -5,7 +5,7 @@ rules for pixels without truth and for crowds are those of panopticapi:
 
 - pixels without truth do not count in the union of a match;
 - a crowd matches nothing and is not missed;
-- an unmatched segment is no error if more than half of it is without truth or on crowds of its class.
+- an unmatched segment is not an error if more than half of it is without truth or on crowds of its class.
 
 A class of stuff has one segment in an image: several that are predicted count as one.
 """
@@ -80,7 +80,7 @@ def match_segments(
     """
     true, predicted, pixels = found
     true_class = np.where(true == 0, -1, np.abs(true) // SEGMENTS - 1)
-    known = np.append(labels, -1)  # the last is for 0, which is no segment
+    known = np.append(labels, -1)  # the last is for 0, which is not a segment
     said_class = known[np.where(predicted == 0, -1, predicted // SEGMENTS - 1)]
     stuff = np.append(~things, False)
     true = np.where(stuff[true_class], true_class + 1, true)
