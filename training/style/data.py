@@ -103,8 +103,8 @@ class Atlas:
         return torch.cat(parts)[order]
 
     def contents(self, count: int, size: tuple[int, int]) -> object:
-        """Half photographs, half scenes; most at their size, the others up to twice as large."""
-        return self._mixed(count, {PHOTO: 0.5, SCENE: 0.5}, size, (0.8, 2.1), 0.65)
+        """Photographs and scenes, two to three; most at their size, the others up to twice as large."""
+        return self._mixed(count, {PHOTO: 0.4, SCENE: 0.6}, size, (0.8, 2.1), 0.75)
 
     def styles(self, count: int, size: tuple[int, int]) -> object:
         """Styles with random colours, so that few paintings give many styles."""

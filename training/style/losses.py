@@ -17,7 +17,7 @@ Statistics = tuple[Tensor, Tensor]
 CELL = 8  # pixels; features are an eighth of the image, so a lattice has this period
 WINDOW = 32  # pixels over which a lattice is looked for
 BORDER = 16  # pixels of a painting that its edge influences
-FLAT = 0.003  # variance of fine detail above which a window does not count as flat
+FLAT = 0.002  # variance of fine detail above which a window does not count as flat
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +25,12 @@ class Balance:
     """The weight of each term."""
 
     content: float = 1.0
-    style: float = 1.5
+    style: float = 0.8
     pixels: float = 120.0
-    edges: float = 40.0
-    perceptual: float = 6.0
+    edges: float = 50.0
+    perceptual: float = 8.0
     lattice: float = 1000.0
-    shift: float = 150.0
+    shift: float = 1000.0
     kept: float = 0.5
     range: float = 10.0
 
@@ -85,15 +85,20 @@ def detail(image: Tensor) -> Tensor:
     return image - around
 
 
+def flatness(content: Tensor) -> Tensor:
+    """How flat the content is, window by window: 1 where it has no fine detail, near 0 where it has much."""
+    return torch.exp(-functional.avg_pool2d(detail(content).square().mean(1), WINDOW) / FLAT)
+
+
 def lattice(output: Tensor, content: Tensor) -> Tensor:
     """The energy of a pattern that repeats every eight pixels, where the content is flat."""
     height, width = (length // WINDOW * WINDOW for length in output.shape[2:])
     cells = WINDOW // CELL
-    drawn, seen = (detail(image)[:, :, :height, :width] for image in (output, content))
+    drawn = detail(output)[:, :, :height, :width]
     n = len(drawn)
     folded = drawn.reshape(n, 3, height // WINDOW, cells, CELL, width // WINDOW, cells, CELL).mean((3, 6))
     energy = folded.square().mean((1, 3, 5))
-    flat = torch.exp(-functional.avg_pool2d(seen.square().mean(1), WINDOW) / FLAT)
+    flat = flatness(content)
     return (energy * flat).sum() / (flat.sum() + 1)
 
 
@@ -101,16 +106,19 @@ def edges(image: Tensor) -> tuple[Tensor, Tensor]:
     return image.diff(dim=2), image.diff(dim=3)
 
 
-def moved(output: Tensor, other: Tensor, shift: tuple[int, int]) -> Tensor:
-    """How much a painting changes when its content moves by `shift` pixels (down, right) against the cells.
+def moved(output: Tensor, other: Tensor, content: Tensor, shift: tuple[int, int]) -> Tensor:
+    """How much a painting of flat content changes as the content moves by `shift` pixels (down, right).
 
-    Strokes move along with the content; a lattice stays where the cells are.
+    Strokes move along with the content. A weave stays where the cells are: it repeats every two cells, with
+    harmonics, so `lattice` does not see it.
     """
     down, right = shift
     here = output[:, :, down:, right:]
     there = other[:, :, : here.shape[2], : here.shape[3]]
     inside = (slice(None), slice(None), slice(BORDER, -BORDER), slice(BORDER, -BORDER))
-    return functional.mse_loss(here[inside], there[inside])
+    energy = functional.avg_pool2d((here - there)[inside].square().mean(1), WINDOW)
+    flat = flatness(content[:, :, down:, right:][inside])
+    return (energy * flat).sum() / (flat.sum() + 1)
 
 
 def losses(
@@ -159,7 +167,7 @@ def losses(
         / 2,
         "perceptual": perceptual / len(units),
         "lattice": lattice(output[:painted], content[:painted]),
-        "shift": moved(output[:painted], elsewhere, shift),
+        "shift": moved(output[:painted], elsewhere, content[:painted], shift),
         "range": (output - output.clamp(0, 1)).square().mean(),
     }
     # The encoder's first channels keep the values of the distilled encoder.

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from data import HELD_PAINTING, HELD_PHOTO, HELD_SCENE, Atlas
-from losses import CELL, Balance, distance_left, lattice, level_units, losses, mixed
+from losses import CELL, Balance, distance_left, lattice, level_units, losses, mixed, moved
 from student import Student, judge, read_pair
 from torch import Tensor, nn
 
@@ -26,6 +26,7 @@ from stormproof.style.torchnet import Network, statistics
 
 AVERAGING = 0.999
 # Most crops are multiples of eight pixels, the size of a cell; some are not, as most images.
+MOVE = (3, 5)  # pixels by which validation moves a content against the cells
 SIZES, SIZE_SHARES = ((256, 256), (251, 246), (244, 253)), (0.7, 0.15, 0.15)
 
 
@@ -33,7 +34,7 @@ SIZES, SIZE_SHARES = ((256, 256), (251, 246), (244, 253)), (0.7, 0.15, 0.15)
 def validate(student: Student, judge: Network, atlas: Atlas, few: bool) -> dict[str, float]:
     """Scores on held-out photographs, scenes and paintings."""
     found = {}
-    cut = (slice(0, 2), slice(None), slice(0, 64), slice(0, 64)) if few else ()
+    cut = (slice(0, 2), slice(None), slice(0, 96), slice(0, 96)) if few else ()
     style = atlas.held(HELD_PAINTING)[cut]
     wanted = statistics(student.encoder(style))
     for name, group in (("photo", HELD_PHOTO), ("scene", HELD_SCENE)):
@@ -42,17 +43,22 @@ def validate(student: Student, judge: Network, atlas: Atlas, few: bool) -> dict[
         own = statistics(features)
         again = student.decoder(features).clamp(0, 1)
         psnr = -10 * torch.log10((again - content).square().mean((1, 2, 3)))
-        left, pattern = [], []
+        elsewhere = student.encoder(content[:, :, MOVE[0] :, MOVE[1] :])
+        full = torch.ones(1, 1, 1, 1, device=style.device)
+        left, pattern, weave = [], [], []
         for k in range(len(style)):
             look = tuple(part[k : k + 1] for part in wanted)
-            output = student.decoder(mixed(features, own, look, torch.ones(1, 1, 1, 1, device=style.device)))
+            output = student.decoder(mixed(features, own, look, full))
+            other = student.decoder(mixed(elsewhere, statistics(elsewhere), look, full))
             pair = style[k : k + 1].expand(len(content), -1, -1, -1)
             left.append(distance_left(judge, output, content, pair))
             pattern.append(lattice(output, content).sqrt())
+            weave.append(moved(output, other, content, MOVE).sqrt())
         found |= {
             f"{name}_psnr": psnr.median().item(),
             f"{name}_left": torch.cat(left).median().item(),
             f"{name}_lattice": 255 * torch.stack(pattern).mean().item(),
+            f"{name}_weave": 255 * torch.stack(weave).mean().item(),
         }
     return {key: round(value, 4) for key, value in found.items()}
 
