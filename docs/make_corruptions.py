@@ -135,6 +135,13 @@ def severities(corruption: Corruption) -> str:
     return "\n".join(lines)
 
 
+IN_CLIPS = {
+    "frame": "new in every frame of a clip",
+    "camera": "the same in all frames of a clip",
+    "scene": "moving with the scene in a clip",
+}
+
+
 def facts(corruption: Corruption) -> list[str]:
     """What else a user must know, and whom to cite."""
     found = []
@@ -147,8 +154,9 @@ def facts(corruption: Corruption) -> list[str]:
         found.append(
             f"* It moves pixels: labels {default}, unless `labels=moved` or `labels=fixed` says otherwise."
         )
-    random = "Random" if corruption.is_random else "The same for every image id"
-    found.append(f"* {random}; version {corruption.version}.")
+    random = f"Random, {IN_CLIPS[corruption.owner]}"
+    fixed = "The same for every image id"
+    found.append(f"* {random if corruption.is_random else fixed}; version {corruption.version}.")
     return [*found, f"* {cited(corruption.cite)}"]
 
 

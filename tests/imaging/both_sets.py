@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from stormproof.core.condition import Condition
+from stormproof.core.randomness import Frame
 from stormproof.core.sample import Context, Sample
 from stormproof.corruptions import SUITES, apply, find, registered
 from stormproof.corruptions.on_device import corrupt_batch
@@ -23,6 +24,7 @@ EVERY = (
     *(condition for name in _OF_NO_SUITE for condition in every_severity(name)),
 )
 IDS = ["left.png", "right.png"]
+CLIP = [Frame("left.png", "clip", 0.4), Frame("right.png", "clip", 1.3)]  # two frames of one clip
 
 
 def photographs(height: int, width: int, channels: int = 3) -> np.ndarray:
@@ -40,18 +42,27 @@ def depths(height: int, width: int) -> np.ndarray:
     return metres
 
 
-def on_cpu(images: np.ndarray, condition: Condition) -> np.ndarray:
+def on_cpu(images: np.ndarray, condition: Condition, *, clip: bool = False) -> np.ndarray:
     scenes = depths(*images.shape[1:3])
     samples = (
-        Sample(id=name, image=image if image.shape[2] == 3 else image[..., 0], context=Context(depth=depth))
-        for name, image, depth in zip(IDS, images, scenes, strict=True)
+        Sample(
+            frame.id,
+            image if image.shape[2] == 3 else image[..., 0],
+            context=Context(depth=depth),
+            sequence=frame.sequence if clip else "",
+            time=frame.time if clip else 0.0,
+        )
+        for frame, image, depth in zip(CLIP, images, scenes, strict=True)
     )
     return np.stack([apply(sample, condition).image for sample in samples]).reshape(images.shape)
 
 
-def on_torch(images: np.ndarray, condition: Condition, device: str = "cpu") -> np.ndarray:
+def on_torch(
+    images: np.ndarray, condition: Condition, device: str = "cpu", *, clip: bool = False
+) -> np.ndarray:
     pixels = torch.from_numpy(images).permute(0, 3, 1, 2).to(device)
     depth = (
         torch.from_numpy(depths(*images.shape[1:3])).to(device) if find(condition.corruption).needs else None
     )
-    return corrupt_batch(pixels, condition, ids=IDS, depth=depth).permute(0, 2, 3, 1).cpu().numpy()
+    ids = CLIP if clip else IDS
+    return corrupt_batch(pixels, condition, ids=ids, depth=depth).permute(0, 2, 3, 1).cpu().numpy()

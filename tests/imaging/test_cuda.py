@@ -28,10 +28,12 @@ pytestmark = [
 LAST = {condition.corruption: condition for condition in EVERY}.values()  # one of each recipe
 
 
-def differences(images: np.ndarray, conditions: object) -> dict[str, int]:
+def differences(images: np.ndarray, conditions: object, *, clip: bool = False) -> dict[str, int]:
     """How many values differ, by condition, where any do."""
     wrong = {
-        str(condition): int((on_torch(images, condition, "cuda") != on_cpu(images, condition)).sum())
+        str(condition): int(
+            (on_torch(images, condition, "cuda", clip=clip) != on_cpu(images, condition, clip=clip)).sum()
+        )
         for condition in conditions
     }
     return {name: count for name, count in wrong.items() if count}
@@ -40,6 +42,11 @@ def differences(images: np.ndarray, conditions: object) -> dict[str, int]:
 @pytest.mark.parametrize("suite", SUITES_HELD)
 def test_a_gpu_gives_what_the_cpu_gives(suite: str) -> None:
     assert differences(photographs(97, 131), SUITES[suite].conditions) == {}
+    assert not triton_kernels.refused
+
+
+def test_frames_of_a_clip() -> None:
+    assert differences(photographs(97, 131), EVERY, clip=True) == {}
     assert not triton_kernels.refused
 
 

@@ -33,6 +33,13 @@ def test_a_batch_is_what_the_cpu_makes_of_each_image(condition: Condition) -> No
     assert (on_torch(images, condition) == on_cpu(images, condition)).all()
 
 
+@pytest.mark.parametrize("name", dict.fromkeys(str(c.corruption) for c in EVERY))
+def test_frames_of_a_clip(name: str) -> None:
+    condition = next(c for c in reversed(EVERY) if c.corruption == name)
+    images = photographs(41, 58)
+    assert (on_torch(images, condition, clip=True) == on_cpu(images, condition, clip=True)).all()
+
+
 @pytest.mark.parametrize("size", [(1, 1), (2, 3), (64, 1), (3, 200), (17, 33)], ids=str)
 @pytest.mark.parametrize("channels", [1, 3])
 def test_odd_sizes_and_grey_images(size: tuple[int, int], channels: int) -> None:

@@ -2,7 +2,8 @@
 
 Every number is a pure function of (seed, image id, corruption, severity), the name of the stream it
 belongs to and its index in that stream. Nothing depends on order, worker, batch or machine. The
-generator is Philox4x32-10 (Salmon et al. 2011), keyed by a hash of the identity.
+generator is Philox4x32-10 (Salmon et al. 2011), keyed by a hash of the identity. In a clip, streams that
+belong to the camera or the scene are keyed by the clip instead of the image.
 
 Fields use 16 bits per value: two values per generated word, and a table of all outcomes fits in a cache,
 which makes noise fast and exact on every device.
@@ -12,12 +13,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from math import prod
 from types import ModuleType
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,24 @@ import numpy.typing as npt
 U16 = 65536
 
 T = TypeVar("T")
+Key = tuple[int, int]
+
+# Who random numbers belong to. The frame's are new in every frame of a clip (sensor noise), the camera's stay
+# (dirt), the scene's stay and move with time (rain). Without a clip there is no difference.
+Owner = Literal["frame", "camera", "scene"]
+OWNERS: tuple[Owner, ...] = ("frame", "camera", "scene")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The identity of an image in a clip: its id, its sequence, and its time in seconds.
+
+    An image without a sequence is identified by its id alone; wherever a frame is taken, so is a plain id.
+    """
+
+    id: str
+    sequence: str = ""
+    time: float = 0.0
 
 
 @cache
@@ -81,8 +100,10 @@ class Draw:
     False
     """
 
-    key: tuple[int, int]
-    identity: tuple[str | int, ...] = ()  # what the key hashes, for recipes that look something up by it
+    key: Key
+    identity: tuple[str | int, ...] = ()  # of the image, for recipes that look something up by it
+    time: float = 0.0  # seconds by which the scene has moved; 0 for a single image
+    streams: Mapping[str, Key] = field(default_factory=dict, hash=False)  # keys of those with another owner
 
     @classmethod
     def keyed(cls, seed: int, *identity: str | int) -> Draw:
@@ -99,13 +120,17 @@ class Draw:
         """
         return plan(self)
 
+    def key_of(self, stream: str) -> Key:
+        return self.streams.get(stream, self.key)
+
     def words(self, stream: str, count: int) -> npt.NDArray[np.uint32]:
         """The first `count` 32-bit words of a stream."""
         out = np.empty((count + 3) // 4 * 4, np.uint32)
+        k0, k1 = self.key_of(stream)
         _loops().fill(
             out,
-            np.uint64(self.key[0]),
-            np.uint64(self.key[1]),
+            np.uint64(k0),
+            np.uint64(k1),
             np.uint64(stream_number(stream)),
             np.uint64(0),
         )

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stormproof.core.errors import InvalidImage, InvalidPrediction, InvalidTruth
+from stormproof.core.randomness import Frame
 
 Image = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
@@ -227,7 +228,7 @@ class Sample:
     """One image with a stable id, its truth and its context.
 
     `classes` name the labels of its objects, `semantic_classes` the values of its semantic map, as its
-    dataset lists them; empty where unknown.
+    dataset lists them; empty where unknown. A frame of a clip has a `sequence` and a `time` in seconds.
     """
 
     id: str
@@ -236,6 +237,13 @@ class Sample:
     context: Context = field(default_factory=Context)
     classes: tuple[str, ...] = ()
     semantic_classes: tuple[str, ...] = ()
+    sequence: str = ""
+    time: float = 0.0
+
+    @property
+    def frame(self) -> Frame:
+        """What random numbers are keyed by."""
+        return Frame(self.id, self.sequence, self.time)
 
     def __post_init__(self) -> None:
         check_image(self.image, f"image of sample {self.id!r}")

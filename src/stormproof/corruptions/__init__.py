@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import stormproof.corruptions.recipes  # noqa: F401  registers every recipe
 from stormproof.core.condition import Condition
-from stormproof.core.randomness import Draw
+from stormproof.core.randomness import Frame
 from stormproof.core.sample import Context, Image, Sample, Truth, check_image
 from stormproof.corruptions.geometry import move_sample, move_truth
 from stormproof.corruptions.partial import compose, part_mask
@@ -26,11 +26,14 @@ __all__ = [
 ]
 
 
-def corrupt_image(image: Image, condition: Condition | str, *, seed: int = 0, image_id: str = "") -> Image:
+def corrupt_image(
+    image: Image, condition: Condition | str, *, seed: int = 0, image_id: str | Frame = ""
+) -> Image:
     """The image under a condition: same shape, same dtype, a new array.
 
     Random numbers depend only on (seed, image_id, corruption, severity). Conditions without a whole severity
-    draw as severity 0, so a sweep over a parameter, or between severities, keeps its noise.
+    draw as severity 0, so a sweep over a parameter, or between severities, keeps its noise. For a frame of a
+    clip, `image_id` is a Frame; what belongs to the camera or the scene then depends on its sequence.
 
     >>> import numpy as np
     >>> corrupt_image(np.full((4, 4, 3), 128, np.uint8), "contrast@3").shape
@@ -50,7 +53,7 @@ def apply(
     classes: Sequence[str] = (),
     semantic_classes: Sequence[str] = (),
 ) -> Sample:
-    """The sample under a condition; random numbers are keyed by its id.
+    """The sample under a condition; random numbers are keyed by its id and, in a clip, its sequence.
 
     If the corruption moves pixels with `labels=moved`, truth and depth move with them. With `on=…` only that
     part of the image changes; its class names are looked up in `classes` (of objects) and `semantic_classes`
@@ -62,33 +65,30 @@ def apply(
     if part is not None:
         semantic_classes = semantic_classes or sample.semantic_classes
         mask = part_mask(sample, part, classes=classes or sample.classes, semantic_classes=semantic_classes)
-    image = _corrupted(sample.image, condition, seed, sample.id, sample.context)
+    image = _corrupted(sample.image, condition, seed, sample.frame, sample.context)
     if mask is not None:
         image = compose(image, sample, mask)
     if condition.corruption is not None and find(condition.corruption).moves_labels(condition):
-        size = (image.shape[0], image.shape[1])
-        field = find(condition.corruption).field(size, condition, _draw(seed, sample.id, condition))
-        sample = move_sample(sample, *field)
+        found, size = find(condition.corruption), (image.shape[0], image.shape[1])
+        sample = move_sample(sample, *found.field(size, condition, found.draw(sample.frame, condition, seed)))
     return dataclasses.replace(sample, image=image)
 
 
 def truth_under(
-    truth: Truth, size: tuple[int, int], condition: Condition, *, seed: int = 0, image_id: str = ""
+    truth: Truth, size: tuple[int, int], condition: Condition, *, seed: int = 0, image_id: str | Frame = ""
 ) -> Truth:
     """The truth about an image of that (height, width) under a condition, without its pixels."""
     if condition.corruption is None or not find(condition.corruption).moves_labels(condition):
         return truth
-    field = find(condition.corruption).field(size, condition, _draw(seed, image_id, condition))
-    return move_truth(truth, *field)
+    found = find(condition.corruption)
+    return move_truth(truth, *found.field(size, condition, found.draw(image_id, condition, seed)))
 
 
-def _corrupted(image: Image, condition: Condition, seed: int, image_id: str, context: Context) -> Image:
+def _corrupted(
+    image: Image, condition: Condition, seed: int, image_id: str | Frame, context: Context
+) -> Image:
     if condition.corruption is None:
         return image.copy()
-    pixels = image if image.ndim == 3 else image[..., None]
-    draw = _draw(seed, image_id, condition)
-    return find(condition.corruption).apply(pixels, condition, draw, context).reshape(image.shape)
-
-
-def _draw(seed: int, image_id: str, condition: Condition) -> Draw:
-    return Draw.keyed(seed, image_id, condition.corruption or "", condition.whole_severity or 0)
+    pixels, found = image if image.ndim == 3 else image[..., None], find(condition.corruption)
+    draw = found.draw(image_id, condition, seed)
+    return found.apply(pixels, condition, draw, context).reshape(image.shape)

@@ -12,7 +12,7 @@ from stormproof import imaging
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidImage, InvalidOption
 from stormproof.core.loading import framework
-from stormproof.core.randomness import Draw
+from stormproof.core.randomness import Draw, Frame
 from stormproof.core.sample import Camera, Image
 from stormproof.corruptions.needs import missing, pinhole, usable_depth
 from stormproof.corruptions.plugins import is_plugin
@@ -32,7 +32,7 @@ def corrupt_batch(
     images: Tensor,
     condition: Condition | str,
     *,
-    ids: Sequence[str] = (),
+    ids: Sequence[str | Frame] = (),
     seed: int = 0,
     depth: Tensor | None = None,
     cameras: Sequence[Camera | None] | None = None,
@@ -41,7 +41,8 @@ def corrupt_batch(
     """A batch of images under a condition, as a new tensor on the same device.
 
     `images` is uint8, N×3×H×W (N×1×H×W for grey), or floats from 0 to 1, which are rounded to 8 bits and
-    returned as floats. The pixels equal those of `corrupt_image` for the same ids and seed. `depth` is N×H×W
+    returned as floats. The pixels equal those of `corrupt_image` for the same ids and seed; frames of clips
+    are identified by a `Frame` instead of an id. `depth` is N×H×W
     in metres, for corruptions that need it, and `cameras` gives focal lengths where they are known. `sizes`
     gives the (height, width) of images that lie in the top left corners of one padded batch; the padding
     stays unchanged. A batch that is too large for the device's memory is split.
@@ -69,10 +70,7 @@ def corrupt_batch(
     if found.is_random and not ids:
         fix = "give ids=[…], one string per image, always the same for the same image"
         raise InvalidOption(f"{condition} draws random numbers by image id; {fix}.")
-    draws = [
-        Draw.keyed(seed, name, found.name, condition.whole_severity or 0)
-        for name in ids or [""] * len(images)
-    ]
+    draws = [found.draw(name, condition, seed) for name in ids or [""] * len(images)]
     out = images.clone() if sizes is not None else torch.empty_like(images)
     for (height, width), members in _by_size(images, sizes):
         for chunk in _chunks(members, _most_at_once(images, height, width)):
@@ -102,7 +100,9 @@ def check_on_device(condition: Condition) -> None:
         raise InvalidOption(f"{condition} cannot run on batches on a device: {why}; {fix}.")
 
 
-def _check(images: Tensor, ids: Sequence[str], sizes: Any, depth: Tensor | None, cameras: Any) -> None:
+def _check(
+    images: Tensor, ids: Sequence[str | Frame], sizes: Any, depth: Tensor | None, cameras: Any
+) -> None:
     torch = _torch()
     tensor = isinstance(images, torch.Tensor)
     if not tensor or not (images.dtype == torch.uint8 or images.is_floating_point()) or images.ndim != 4:
@@ -267,7 +267,7 @@ def download(batch: Tensor) -> Any:
 
 
 def corrupt_images(
-    images: Sequence[Image], condition: Condition | str, *, ids: Sequence[str], seed: int, device: str
+    images: Sequence[Image], condition: Condition | str, *, ids: Sequence[str | Frame], seed: int, device: str
 ) -> list[Image]:
     """`corrupt_image` for each image, computed on a device in batches of one size."""
     made: dict[int, Image] = {}

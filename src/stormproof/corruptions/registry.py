@@ -13,7 +13,7 @@ from typing import Literal
 
 from stormproof.core.condition import SEVERITIES, Condition, Value, grid
 from stormproof.core.errors import InvalidCondition, MissingContext, UnknownName
-from stormproof.core.randomness import Draw
+from stormproof.core.randomness import OWNERS, Draw, Frame, Owner
 from stormproof.core.sample import Camera, Context, Image
 from stormproof.corruptions.needs import missing, needed, pinhole
 from stormproof.imaging import Field
@@ -23,9 +23,9 @@ Mover = Callable[..., tuple[Field, Field]]
 Rule = Callable[..., float]
 
 LABELS = ("moved", "fixed")
-# Parameters of any condition, which recipes do not take and draws do not depend on: what is corrupted, and
-# whether lengths follow the image's size.
-RESERVED = ("labels", "on", "scale")
+# Parameters of any condition, which recipes do not take: whether truth follows, what is corrupted, whether
+# lengths follow the image's size, and whom random numbers belong to in a clip.
+RESERVED = ("labels", "on", "scale", "owner")
 _PIXELS = ("px", "px·m")  # the units of parameters that scale=auto adapts
 USUAL_SIDE = math.sqrt(640 * 480)  # px; the size of image that the common corruptions are made for
 
@@ -146,7 +146,8 @@ class Corruption:
     parameters, the field (dy, dx) of where each output pixel is read from; `labels` says whether truth
     follows it by default. `derived` maps a parameter to functions, each of quantities that may be given
     instead. Corruptions that need a camera have the parameter `view`: the horizontal field of view in degrees
-    that is assumed where the dataset does not say the focal length.
+    that is assumed where the dataset does not say the focal length. `owner` says whom its random numbers
+    belong to in a clip: the frame, the camera or the scene; `streams` names those that belong to another.
     """
 
     name: str
@@ -160,6 +161,8 @@ class Corruption:
     labels: str = "fixed"
     derived: Mapping[str, tuple[Rule, ...]] = field(default_factory=dict)
     one_image_only: str = ""  # why it cannot run on batches on a device, if so
+    owner: Owner = "frame"
+    streams: Mapping[str, Owner] = field(default_factory=dict)
     absent: str = ""  # why only the declaration is known, if the code is missing
 
     @property
@@ -189,6 +192,7 @@ class Corruption:
             raise MissingContext(self.absent)
         self._check_severity(condition)
         self.moves_labels(condition)
+        self.owners(condition)
         part_of(condition)
         given = {key: v for key, v in condition.params if key not in RESERVED or key in self.ladders}
         given = self._derive(given, condition)
@@ -225,6 +229,36 @@ class Corruption:
             fix = "add labels=fixed, or leave out on=…"
             raise InvalidCondition(f"{condition}: truth cannot move on part of the image only; {fix}.")
         return chosen == "moved"
+
+    def owners(self, condition: Condition) -> tuple[Owner, Mapping[str, Owner]]:
+        """Whom random numbers belong to under a condition, and the streams that belong to another."""
+        chosen = dict(condition.params).get("owner")
+        if chosen is None:
+            return self.owner, self.streams
+        if not self.is_random:
+            raise InvalidCondition(f"{condition}: {self.name} draws nothing, so it takes no owner=….")
+        owner = next((known for known in OWNERS if known == chosen), None)
+        if owner is None:
+            raise InvalidCondition(f"{condition}: owner must be {', '.join(OWNERS)}, not {chosen!r}.")
+        return owner, {}
+
+    def draw(self, identity: str | Frame, condition: Condition, seed: int) -> Draw:
+        """The random numbers of an image under a condition.
+
+        Conditions without a whole severity draw as severity 0. In a clip, what belongs to the camera or the
+        scene is keyed by the sequence.
+        """
+        frame = identity if isinstance(identity, Frame) else Frame(identity)
+        rest = (self.name, condition.whole_severity or 0)
+        alone = Draw.keyed(seed, frame.id, *rest)
+        if not frame.sequence:
+            return alone
+        owner, streams = self.owners(condition)
+        clip = Draw.keyed(seed, "sequence", frame.sequence, *rest).key
+        keys = {"frame": alone.key, "camera": clip, "scene": clip}
+        moving = "scene" in (owner, *streams.values())
+        others = {stream: keys[other] for stream, other in streams.items()}
+        return Draw(keys[owner], alone.identity, frame.time if moving else 0.0, others)
 
     def field(self, size: tuple[int, int], condition: Condition, draw: Draw) -> tuple[Field, Field]:
         """(dy, dx) such that output pixel (y, x) is read from (y + dy, x + dx)."""
@@ -303,7 +337,9 @@ class Corruption:
         ]
         for key in given:
             if key not in self.ladders:
-                hint = f"It takes: {', '.join(known)}; and on, scale{', labels' if self.moves else ''}."
+                if_any = {"owner": self.is_random, "labels": self.moves is not None}
+                reserved = ["on", "scale", *(name for name, takes in if_any.items() if takes)]
+                hint = f"It takes: {', '.join(known)}; and {', '.join(reserved)}."
                 raise UnknownName(f"parameter of {self.name}", key, known, hint)
         return given
 
@@ -369,6 +405,8 @@ def corruption(
     labels: str = "fixed",
     derived: Mapping[str, tuple[Rule, ...]] | None = None,
     one_image_only: str = "",
+    owner: Owner = "frame",
+    streams: Mapping[str, Owner] | None = None,
     **ladders: Ladder,
 ) -> Callable[[Recipe], Recipe]:
     """Register a recipe under its function's name."""
@@ -380,8 +418,9 @@ def corruption(
         if name in _REGISTRY and _REGISTRY[name].recipe.__module__ not in (recipe.__module__, _NO_CODE):
             raise ValueError(f"two corruptions are named {name!r}")
         _REGISTRY[name] = Corruption(
-            name, family, cite, version, recipe, ladders, needs, moves, labels, derived or {}, one_image_only
-        )
+            name, family, cite, version, recipe, ladders, needs, moves, labels, derived or {}, one_image_only,
+            owner, streams or {},
+        )  # fmt: skip
         return recipe
 
     return register

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         line_blur_field,
     )
     from stormproof.imaging.cpu.depth import airlight, facing, fade, fill_holes, survey
-    from stormproof.imaging.cpu.fields import relief, subdivide
+    from stormproof.imaging.cpu.fields import drift, relief, subdivide
     from stormproof.imaging.cpu.lens import radial, refract
     from stormproof.imaging.cpu.local_blur import blur_patches, scatter_gaussian, spread_kernels
     from stormproof.imaging.cpu.mosaic import demosaic, mosaic
@@ -88,7 +88,7 @@ MODULES = {
     ),
     "convolution": ("convolve", "gaussian_blur", "gaussian_field", "line_blur", "line_blur_field"),
     "depth": ("airlight", "facing", "fade", "fill_holes", "survey"),
-    "fields": ("relief", "subdivide"),
+    "fields": ("drift", "relief", "subdivide"),
     "lens": ("radial", "refract"),
     "local_blur": ("blur_patches", "scatter_gaussian", "spread_kernels"),
     "mosaic": ("demosaic", "mosaic"),

@@ -12,6 +12,7 @@ from stormproof.style.names import BUILT_IN, DRAWN, SPACES
 @corruption(
     family="style",
     cite="theodoridis2022",
+    owner="frame",
     version=2,
     one_image_only="it needs a network of its own",
     alpha=free(low=0, high=1, unit="weight"),

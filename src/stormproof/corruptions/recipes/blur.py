@@ -64,6 +64,7 @@ def defocus_blur(image: Image, *, radius: int, softness: float) -> Image:
 @corruption(
     family="blur",
     cite="hendrycks2019",
+    owner="camera",
     sigma=ladder(0.7, 0.9, 1.0, 1.1, 1.5, low=0, high=50, unit="px"),
     reach=ladder(1, 2, 2, 3, 4, low=1, high=60, unit="px"),
     iterations=ladder(2, 1, 3, 2, 2, low=1, high=20, unit="times"),
@@ -106,6 +107,7 @@ def motion_path(
 @corruption(
     family="blur",
     cite="hendrycks2019",
+    owner="frame",
     radius=ladder(10, 15, 15, 15, 20, low=0, high=200, unit="px"),
     sigma=ladder(3.0, 5, 8, 12, 15, low=0.01, high=500, unit="px"),
 )

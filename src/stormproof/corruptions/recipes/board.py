@@ -35,6 +35,7 @@ def _hit(draw: Draw, stream: str, shape: tuple[int, ...], share: float) -> npt.N
 @corruption(
     family="board",
     cite="liu2024",
+    owner="frame",
     height=ladder(0.01, 0.02, 0.03, 0.04, 0.05, low=0, high=1, unit="of the height"),
 )
 def synchronization_exception(image: Image, draw: Draw, *, height: float) -> Image:
@@ -51,6 +52,7 @@ def synchronization_exception(image: Image, draw: Draw, *, height: float) -> Ima
 @corruption(
     family="board",
     cite="liu2024",
+    owner="frame",
     tears=ladder(1, 2, 3, 4, 5, low=0, high=1000, unit="gaps"),
     rows=constant(0.03, low=0, high=1, unit="of the height"),
 )
@@ -73,6 +75,7 @@ def synchronization_tearing(image: Image, draw: Draw, *, tears: int, rows: float
 @corruption(
     family="board",
     cite="liu2024",
+    owner="camera",
     side=ladder(0.04, 0.06, 0.08, 0.10, 0.12, low=0, high=1, unit="of each side"),
 )
 def memory_exception(image: Image, draw: Draw, *, side: float) -> Image:
@@ -86,6 +89,7 @@ def memory_exception(image: Image, draw: Draw, *, side: float) -> Image:
 @corruption(
     family="board",
     cite="liu2024",
+    owner="camera",
     share=ladder(0.002, 0.004, 0.007, 0.010, 0.015, low=0, high=1, unit="of all blocks"),
     block=constant(16, low=1, high=4096, unit="px"),
 )
@@ -115,6 +119,7 @@ def _cleared(wire: str) -> npt.NDArray[np.uint8]:
 @corruption(
     family="board",
     cite="liu2024",
+    owner="frame",
     version=2,
     share=ladder(0.12, 0.20, 0.27, 0.34, 0.42, low=0, high=1, unit="of rows and of columns"),
     wire=constant("serial", choices=("serial", "parallel")),
@@ -144,6 +149,7 @@ def transfer_harness_exception(image: Image, draw: Draw, *, share: float, wire: 
 @corruption(
     family="board",
     cite="liu2024",
+    owner="frame",
     chance=ladder(0.05, 0.10, 0.15, 0.25, 0.35, low=0, high=1, unit="of all stripes"),
     rows=constant(8, low=1, high=4096, unit="px"),
 )
@@ -185,6 +191,7 @@ def _desynchronised(draw: Draw, shape: tuple[int, ...], rate: float) -> tuple[im
 @corruption(
     family="board",
     cite="kar2022",
+    owner="frame",
     rate=ladder(0.001, 0.003, 0.006, 0.012, 0.024, low=0, high=1, unit="of all macroblocks"),
 )
 def bit_error(image: Image, draw: Draw, *, rate: float) -> Image:

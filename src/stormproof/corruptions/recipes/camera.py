@@ -60,6 +60,7 @@ def camera_fog(image: Image, *, scattering: float, scale: str) -> Image:
 @corruption(
     family="camera",
     cite="liu2024",
+    owner="camera",
     drops=ladder(20, 45, 75, 110, 150, low=0, high=5000, unit="drops"),
     light=constant(1.0, low=0, high=1, unit="of the light"),
 )
@@ -124,6 +125,7 @@ def _burn(image: Image, row: int, column: int, length: int) -> None:
 @corruption(
     family="camera",
     cite="liu2024",
+    owner="camera",
     spots=ladder(1, 3, 5, 8, 11, low=0, high=1000, unit="per 500 px of width"),
 )
 def ccd_sensor_damage(image: Image, draw: Draw, *, spots: int) -> Image:
@@ -144,6 +146,7 @@ def ccd_sensor_damage(image: Image, draw: Draw, *, spots: int) -> Image:
 @corruption(
     family="camera",
     cite="liu2024",
+    owner="camera",
     version=2,
     spots=ladder(9, 16, 25, 35, 48, low=0, high=1000, unit="per 500 px of width"),
 )

@@ -67,6 +67,7 @@ def elastic_field(
 @corruption(
     family="digital",
     cite="michaelis2019",
+    owner="camera",
     moves=elastic_field,
     strength=ladder(12.5, 16.25, 21.25, 25.0, 30.0, low=0, high=1000, unit="×"),
 )

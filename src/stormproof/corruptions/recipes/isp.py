@@ -155,6 +155,7 @@ def _sided_gains(error: float) -> tuple[float, ...]:
 @corruption(
     family="isp",
     cite="liu2024",
+    owner="camera",
     share=ladder(0.05, 0.10, 0.15, 0.20, 0.30, low=0, high=1, unit="of all sites"),
     fault=constant("dead", choices=("dead", "dead_and_hot")),
 )
@@ -184,6 +185,7 @@ def _interpolate(faulty: Image, raw: Image, image: Image) -> Image:
 @corruption(
     family="isp",
     cite="liu2024",
+    owner="camera",
     share=ladder(0.2, 0.4, 0.6, 0.8, 1.0, low=0, high=1, unit="of all pixels"),
     law=constant("luma", choices=("luma", "bilinear")),
 )
@@ -225,6 +227,7 @@ def _chroma_steps(sd: float) -> npt.NDArray[np.int16]:
 @corruption(
     family="isp",
     cite="liu2024",
+    owner="frame",
     version=2,
     noise=ladder(30.0, 45, 60, 80, 100, low=0, high=1000, unit="grey levels"),
     blur=ladder(1.2, 1.7, 2.2, 2.8, 3.5, low=0, high=50, unit="px"),
@@ -248,6 +251,7 @@ def colour_space_damage(image: Image, draw: Draw, *, noise: float, blur: float) 
 @corruption(
     family="isp",
     cite="liu2024",
+    owner="frame",
     share=ladder(0.02, 0.06, 0.12, 0.25, 0.40, low=0, high=1, unit="of all pixels"),
 )
 def colour_space_wraparound(image: Image, draw: Draw, *, share: float) -> Image:

@@ -39,7 +39,9 @@ def alpha_blend(image: Image, *, alpha: float) -> Image:
     return imaging.look_up(image, np.rint(tables).astype(np.uint8))
 
 
-@corruption(family="noise", cite="pezzementi2018", amount=free(low=0, high=1, unit="of all pixels"))
+@corruption(
+    family="noise", cite="pezzementi2018", owner="frame", amount=free(low=0, high=1, unit="of all pixels")
+)
 def salt_and_pepper(image: Image, draw: Draw, *, amount: float) -> Image:
     """Transmission errors: a fraction of the pixels turns black or white.
 
@@ -87,6 +89,7 @@ def _additive_table(zeta_w: float, zeta_u: float, psi: float) -> npt.NDArray[np.
 @corruption(
     family="noise",
     cite="pezzementi2018",
+    owner="frame",
     zeta_w=free(low=0, high=255, unit="grey levels"),
     zeta_u=free(low=0, high=255, unit="grey levels"),
     psi=free(low=0, high=2, unit="exponent"),

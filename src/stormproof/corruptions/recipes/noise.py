@@ -24,6 +24,7 @@ def normal_steps(sd: float) -> npt.NDArray[np.int16]:
 @corruption(
     family="noise",
     cite="hendrycks2019",
+    owner="frame",
     sigma=ladder(0.08, 0.12, 0.18, 0.26, 0.38, low=0, high=10, unit="of full scale"),
 )
 def gaussian_noise(image: Image, draw: Draw, *, sigma: float) -> Image:
@@ -53,6 +54,7 @@ def poisson_table(photons: float) -> npt.NDArray[np.uint8]:
 @corruption(
     family="noise",
     cite="hendrycks2019",
+    owner="frame",
     photons=ladder(60, 25, 12, 5, 3.0, low=0.05, high=10000, between="log", unit="photons at white"),
 )
 def shot_noise(image: Image, draw: Draw, *, photons: float) -> Image:
@@ -66,6 +68,7 @@ def shot_noise(image: Image, draw: Draw, *, photons: float) -> Image:
 @corruption(
     family="noise",
     cite="hendrycks2019",
+    owner="frame",
     amount=ladder(0.03, 0.06, 0.09, 0.17, 0.27, low=0, high=1, unit="of all values"),
 )
 def impulse_noise(image: Image, draw: Draw, *, amount: float) -> Image:
@@ -91,6 +94,7 @@ def _speckle_table(sigma: float) -> npt.NDArray[np.uint8]:
 @corruption(
     family="noise",
     cite="hendrycks2019",
+    owner="frame",
     sigma=ladder(0.15, 0.2, 0.35, 0.45, 0.6, low=0, high=10, unit="of the value"),
 )
 def speckle_noise(image: Image, draw: Draw, *, sigma: float) -> Image:
@@ -104,6 +108,7 @@ def speckle_noise(image: Image, draw: Draw, *, sigma: float) -> Image:
 @corruption(
     family="noise",
     cite="kar2022",
+    owner="frame",
     sigma=ladder(0.056, 0.084, 0.126, 0.182, 0.266, low=0, high=10, unit="of full scale"),
 )
 def iso_noise(image: Image, draw: Draw, *, sigma: float) -> Image:
@@ -119,6 +124,7 @@ def iso_noise(image: Image, draw: Draw, *, sigma: float) -> Image:
 @corruption(
     family="light",
     cite="kar2022",
+    owner="frame",
     gain=ladder(0.6, 0.5, 0.4, 0.3, 0.2, low=0, high=1, unit="×"),
 )
 def low_light(image: Image, draw: Draw, *, gain: float) -> Image:

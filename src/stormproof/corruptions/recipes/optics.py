@@ -43,6 +43,7 @@ def _linear_steps(weight: float) -> npt.NDArray[np.int32]:
 @corruption(
     family="noise",
     cite="kamann2020",
+    owner="frame",
     version=2,
     weight=ladder(0.025, 0.037, 0.053, 0.075, 0.105, low=0, high=10, unit="of full scale"),
 )

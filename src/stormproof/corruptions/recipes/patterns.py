@@ -9,7 +9,7 @@ coloured pattern.
 
 from __future__ import annotations
 
-from math import ceil, pi, sqrt
+from math import ceil, cos, pi, sin, sqrt
 
 import numpy as np
 
@@ -40,6 +40,7 @@ def _centre(draw: Draw, size: Size, low: float, high: float, number: int = 0) ->
 @corruption(
     family="pattern",
     cite=_CITE,
+    owner="frame",
     threshold=ladder(-2.26, -2.02, -1.78, -1.3, -0.82, low=-6, high=6, unit="σ of the noise"),
 )
 def blue_noise_sample(image: Image, draw: Draw, *, threshold: float) -> Image:
@@ -60,6 +61,7 @@ def blue_noise_sample(image: Image, draw: Draw, *, threshold: float) -> Image:
 @corruption(
     family="pattern",
     cite=_CITE,
+    owner="frame",
     intensity=ladder(6.4, 12.8, 19.2, 25.6, 32.0, low=0, high=1000, unit="grey levels"),
 )
 def brownish_noise(image: Image, draw: Draw, *, intensity: float) -> Image:
@@ -91,13 +93,14 @@ def caustic_field(
 def _glass(draw: Draw, size: Size, lens: float) -> tuple[imaging.Field, imaging.Field, imaging.Field]:
     side = _side(size)
     period = draw.uniform("period", 0.75, 1.25) * side
-    time = draw.uniform("time", 0.5, 2)
+    time = draw.uniform("time", 0.5, 2) + draw.time
     return imaging.caustic_lens(size, step=side / _AUTHORS_SIDE, period=period, time=time, lens=lens * side)
 
 
 @corruption(
     family="pattern",
     cite=_CITE,
+    owner="scene",
     moves=caustic_field,
     lens=ladder(0.1175, 0.16, 0.245, 0.33, 0.4575, low=0, high=5, unit="of the side"),
     light=ladder(0.47, 0.64, 0.98, 1.32, 1.83, low=0, high=20, unit="of full scale"),
@@ -121,6 +124,7 @@ _SQUARES = 128  # of a board's side before it repeats; an image of 4:3 spans at 
 @corruption(
     family="pattern",
     cite=_CITE,
+    owner="camera",
     share=ladder(0.2, 0.3, 0.4, 0.5, 0.6, low=0, high=1, unit="of the black squares"),
 )
 def checkerboard_cutout(image: Image, draw: Draw, *, share: float) -> Image:
@@ -141,6 +145,7 @@ def checkerboard_cutout(image: Image, draw: Draw, *, share: float) -> Image:
 @corruption(
     family="pattern",
     cite=_CITE,
+    owner="camera",
     intensity=ladder(38.4, 64.0, 102.4, 115.2, 128.0, low=0, high=1000, unit="grey levels"),
 )
 def cocentric_sine_waves(image: Image, draw: Draw, *, intensity: float) -> Image:
@@ -175,6 +180,7 @@ _SPARKLES = 5
 @corruption(
     family="pattern",
     cite=_CITE,
+    owner="frame",
     radius=ladder(0.01, 0.02, 0.03, 0.05, 0.06, low=0, high=2, unit="of the side"),
 )
 def sparkles(image: Image, draw: Draw, *, radius: float) -> Image:
@@ -195,6 +201,7 @@ def sparkles(image: Image, draw: Draw, *, radius: float) -> Image:
 @corruption(
     family="pattern",
     cite=_CITE,
+    owner="frame",
     exponent=ladder(0.13, 0.26, 0.52, 1.17, 1.3, low=0, high=10, unit="exponent"),
 )
 def inverse_sparkles(image: Image, draw: Draw, *, exponent: float) -> Image:
@@ -217,19 +224,24 @@ _OCTAVES = 5
 @corruption(
     family="pattern",
     cite=_CITE,
+    owner="scene",
     alpha=ladder(0.23, 0.26, 0.29, 0.38, 0.44, low=0, high=1, unit="weight"),
 )
 def perlin_noise(image: Image, draw: Draw, *, alpha: float) -> Image:
     """Smoke: blended with α of a turbulence of Perlin noise, light grey with brighter edges.
 
-    The turbulence is ½ + ½·Σ|noise|/f over f = 1, 2, 4, 8, 16 lattice cells in a seventh of the side.
+    The turbulence is ½ + ½·Σ|noise|/f over f = 1, 2, 4, 8, 16 lattice cells in a seventh of the side. In a
+    clip it churns: gradients turn by f radians a second (flow noise, Perlin & Neyret 2001).
     """
     size = _size(image)
     cell = _side(size) / 7
 
     def smoke(own: Draw) -> imaging.Field:
         gradients = [
-            own.uniform_field(f"gradients{k}", (2, *(ceil(n * 2**k / cell) + 2 for n in size)), -1, 1)
+            _turned(
+                own.uniform_field(f"gradients{k}", (2, *(ceil(n * 2**k / cell) + 2 for n in size)), -1, 1),
+                own.time * 2**k,
+            )
             for k in range(_OCTAVES)
         ]
         return np.asarray(np.minimum(0.5 * imaging.turbulence(size, cell, gradients) + 0.5, 1), np.float32)
@@ -238,9 +250,18 @@ def perlin_noise(image: Image, draw: Draw, *, alpha: float) -> Image:
     return imaging.add_layer(image, draw.each(smoke), gain=1 - alpha, scale=alpha, offset=0, colour=grey)
 
 
+def _turned(vectors: imaging.Field, angle: float) -> imaging.Field:
+    """Vectors (down, across) turned by an angle in radians."""
+    if angle == 0:
+        return vectors
+    down, across = vectors
+    return np.stack((down * cos(angle) - across * sin(angle), down * sin(angle) + across * cos(angle)))
+
+
 @corruption(
     family="pattern",
     cite=_CITE,
+    owner="scene",
     intensity=ladder(30.4, 44.8, 54.4, 59.2, 64.0, low=0, high=255, unit="grey levels"),
 )
 def plasma_noise(image: Image, draw: Draw, *, intensity: float) -> Image:
@@ -254,7 +275,7 @@ def plasma_noise(image: Image, draw: Draw, *, intensity: float) -> Image:
         made = imaging.swirl(
             size,
             scale=own.uniform("scale", 0.075, 0.2) * _side(size),
-            time=own.uniform("time", 0, 6 * pi),
+            time=own.uniform("time", 0, 6 * pi) + own.time,
             octaves=4 + own.integer("octaves", 3),
             sharpness=own.uniform("sharpness", 0.5, 1),
         )
@@ -266,6 +287,7 @@ def plasma_noise(image: Image, draw: Draw, *, intensity: float) -> Image:
 @corruption(
     family="pattern",
     cite=_CITE,
+    owner="frame",
     intensity=ladder(19.6, 29.4, 39.2, 88.2, 98.0, low=0, high=1000, unit="grey levels"),
 )
 def single_frequency_greyscale(image: Image, draw: Draw, *, intensity: float) -> Image:

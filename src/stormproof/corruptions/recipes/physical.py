@@ -77,6 +77,9 @@ def _paths(
     y = (2 * draw.uniforms("rows", count) - 1) * height
     x = draw.uniforms("columns", count) * width
     wind = draw.uniform("wind", -2, 2)
+    if draw.time:  # metres since the clip began, as pixels at each drop's depth; what leaves the room returns
+        y = (y + height + camera.fy * fall_speed(size_mm) * draw.time / z) % (2 * height) - height
+        x = (x + camera.fx * wind * draw.time / z) % width
     time = exposure / 1000
     later = np.maximum(z - speed * time, 0.1)
     drop, sideways = fall_speed(size_mm) * time, wind * time
@@ -104,6 +107,8 @@ def _on_the_glass(draw: Draw, size: tuple[int, int], rate: float, wiped: float) 
 @corruption(
     family="weather",
     cite="marshall1948",
+    owner="scene",
+    streams={"noise": "frame", "drops": "camera", "glass": "camera", "places": "camera"},
     needs=("depth", "camera"),
     rate=ladder(5.0, 10.0, 25.0, 50.0, 100.0, low=0.1, high=300, between="log", unit="mm/h"),
     exposure=constant(4.0, low=0.01, high=100, unit="ms"),
@@ -130,7 +135,8 @@ def rain(
     opaque as the share of that time it covers a point, hidden behind what is nearer, and as bright as half
     the sky and half the scene, since a drop shows nearly all of both (Garg & Nayar 2007). The camera moves
     forward at `speed`, the wind blows across at up to 2 m/s. What fell on 4 cm of glass since it was `wiped`
-    refracts the scene upside down.
+    refracts the scene upside down. In a clip, drops in the air fall and drift on from frame to frame, those
+    on the glass stay.
     """
     size = (image.shape[0], image.shape[1])
     sky = np.asarray(imaging.airlight(image, window=15, share=0.001))
@@ -193,6 +199,7 @@ def _beam(size: tuple[int, int], camera: Camera) -> imaging.Field:
 @corruption(
     family="light",
     cite="unece112",
+    owner="frame",
     needs=("depth", "camera"),
     lux=ladder(20.0, 10.0, 3.0, 1.0, 0.3, low=0, high=1000, between="log", unit="lux in the street"),
     white=constant(40.0, low=0.1, high=100000, unit="lux at which white is just white"),
@@ -263,6 +270,8 @@ def _glare(
 @corruption(
     family="light",
     cite="cie146",
+    owner="scene",
+    streams={"noise": "frame"},
     needs=("depth", "camera"),
     lux=ladder(
         2500.0, 5000.0, 10000.0, 20000.0, 40000.0, low=0, high=150000, between="log", unit="lux of the sun"

@@ -152,6 +152,7 @@ def _closeness(depth: imaging.Field) -> imaging.Field:
 @corruption(
     family="blur",
     cite="kar2022",
+    owner="frame",
     needs=("depth",),
     path=ladder(25.0, 37.5, 50.0, 62.5, 75.0, low=0, high=1000, unit="px of 512"),
 )

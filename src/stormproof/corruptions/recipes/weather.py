@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import ceil
+from math import ceil, cos, radians, sin
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +17,15 @@ from stormproof.corruptions.registry import constant, corruption, ladder
 
 _WATER = (175.0, 238.0, 238.0)  # pale turquoise
 _MUD = (63.0, 42.0, 20.0)
+_SNOWFALL = 0.27  # image widths a second: 1 m/s (Locatelli & Hobbs 1974), 3 m from a lens of 0.8 widths
+_BREEZE = 0.04  # image widths a second and m/s of wind: clouds 20 m from such a lens
 _TINY = np.finfo(np.float32).tiny  # avoids a division by zero: 0 stays 0
 
 
 @corruption(
     family="weather",
     cite="hendrycks2019",
+    owner="scene",
     density=ladder(0.1, 0.2, 0.55, 0.55, 0.55, low=-5, high=5, unit="of full scale"),
     spread=ladder(0.3, 0.3, 0.3, 0.3, 0.3, low=0, high=5, unit="of full scale"),
     flake=ladder(3.0, 2, 4, 4.5, 2.5, low=1, high=100, unit="px"),
@@ -47,7 +50,8 @@ def snow(
 
     Noise N(density, spread²) is enlarged `flake` times, set to 0 below `threshold`, blurred along a steep
     path (`radius` and σ as for motion_blur), rounded to 8 bits, and added together with itself rotated by
-    180°. The image below it is keep·v + (1 − keep)·max(v, 1.5·grey + 0.5), on a scale of 0 to 1.
+    180°. The image below it is keep·v + (1 − keep)·max(v, 1.5·grey + 0.5), on a scale of 0 to 1. In a clip,
+    flakes fall along their streaks by 0.27 image widths a second, and come again from the other side.
     """
     height, width = image.shape[:2]
     seeds = draw.normal_field("flakes", imaging.crop_for_zoom((height, width), flake), density, spread)
@@ -57,7 +61,16 @@ def snow(
     layer *= 255
     fall = draw.each(lambda own: motion_path(layer.shape, radius, sigma, own.uniform("angle", -135, -45)))
     layer = np.rint(imaging.line_blur_field(layer, *fall))[:height, :width]
-    return imaging.whiten(image, layer + layer[::-1, ::-1], keep)
+    layer = layer + layer[::-1, ::-1]
+    if draw.time:
+        layer = imaging.drift(layer, *draw.each(lambda own: _fallen(own, width)))
+    return imaging.whiten(image, layer, keep)
+
+
+def _fallen(draw: Draw, width: int) -> tuple[int, int]:
+    """By how many pixels flakes have moved down and across since the clip began."""
+    angle, way = radians(draw.uniform("angle", -135, -45)), _SNOWFALL * width * draw.time
+    return round(-way * sin(angle)), round(-way * cos(angle))
 
 
 def _cover(texture: tuple[int, ...], image: tuple[int, ...]) -> tuple[int, int]:
@@ -82,6 +95,7 @@ def _place(
 @corruption(
     family="weather",
     cite="hendrycks2019",
+    owner="camera",
     picture=ladder(1.0, 0.8, 0.7, 0.65, 0.6, low=0, high=2, unit="weight"),
     ice=ladder(0.4, 0.6, 0.7, 0.7, 0.75, low=0, high=2, unit="weight"),
     textures=constant("built-in"),
@@ -123,6 +137,7 @@ def plasma(draw: Draw, side: int, decay: float) -> imaging.Field:
 @corruption(
     family="weather",
     cite="hendrycks2019",
+    owner="scene",
     amount=ladder(1.5, 2.0, 2.5, 2.5, 3.0, low=0, high=100, unit="of full scale"),
     decay=ladder(2.0, 2.0, 1.7, 1.5, 1.4, low=1, high=100, unit="× per octave"),
 )
@@ -131,6 +146,7 @@ def fog(image: Image, draw: Draw, *, amount: float, decay: float) -> Image:
 
     A value v becomes (v + amount·cloud) · m/(m + amount), on a scale of 0 to 1, where m is the image's
     maximum. The cloud is a plasma fractal from 0 to 1, whose detail shrinks by `decay` as its size halves.
+    In a clip it drifts across in a wind of up to 2 m/s, by 0.04 image widths a second for each m/s.
     """
     height, width = image.shape[:2]
     side = 1 << (max(height, width, 3) - 1).bit_length()
@@ -138,12 +154,16 @@ def fog(image: Image, draw: Draw, *, amount: float, decay: float) -> Image:
     gain = top / np.maximum(top + amount, _TINY)  # a black image stays black
     grey = (255.0,) * image.shape[2]
     cloud = plasma(draw, side, decay)
+    if draw.time:
+        blown = draw.each(lambda own: (0, round(_BREEZE * width * own.uniform("wind", -2, 2) * own.time)))
+        cloud = imaging.drift(cloud, *blown)
     return imaging.add_layer(image, cloud, gain=gain, scale=gain * amount, offset=0, colour=grey)
 
 
 @corruption(
     family="weather",
     cite="hendrycks2019",
+    owner="camera",
     density=ladder(0.65, 0.65, 0.65, 0.65, 0.67, low=-5, high=5, unit="of full scale"),
     spread=ladder(0.3, 0.3, 0.3, 0.3, 0.4, low=0, high=5, unit="of full scale"),
     sigma=ladder(4.0, 3, 2, 1, 1, low=0, high=100, unit="px"),

@@ -65,6 +65,11 @@ def subdivide(coarse: Field, wobbles: Iterable[Field], amplitude: float) -> Fiel
     return out
 
 
+def drift(field: Field, down: int, across: int) -> Field:
+    """The field moved by whole pixels; what leaves it on one side enters on the other."""
+    return np.roll(field, (down, across), (0, 1))
+
+
 _EMBOSS = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]])
 
 

@@ -95,13 +95,26 @@ class Draws:
     """`Draw` for a batch of images."""
 
     def __init__(self, draws: Sequence[Draw]) -> None:
-        self._host = np.array([draw.key for draw in draws], np.int64)
-        self.keys = to_device(self._host)
+        self._keys: dict[str, tuple[npt.NDArray[np.int64], Tensor]] = {}
         self._words: dict[tuple[str, int], npt.NDArray[np.uint32]] = {}
         self._draws = draws
+        self._other = frozenset(stream for draw in draws for stream in draw.streams)
+
+    @property
+    def time(self) -> float:
+        """The latest time of the batch; `each` gives every image its own."""
+        return max((draw.time for draw in self._draws), key=abs)
+
+    def _keys_of(self, stream: str) -> tuple[npt.NDArray[np.int64], Tensor]:
+        """The keys of a stream for every image, on the host and on the device."""
+        shared = stream if stream in self._other else ""  # all other streams have the same keys
+        if shared not in self._keys:
+            host = np.array([draw.key_of(stream) for draw in self._draws], np.int64)
+            self._keys[shared] = host, to_device(host)
+        return self._keys[shared]
 
     def _own(self, index: int, draw: Draw) -> Draw:
-        own = _ImageDraw(draw.key, draw.identity)
+        own = _ImageDraw(draw.key, draw.identity, draw.time, draw.streams)
         object.__setattr__(own, "_draws", self)  # a draw is frozen
         object.__setattr__(own, "_index", index)
         return own
@@ -110,7 +123,8 @@ class Draws:
         """The first words of a stream of every image, on the host; N × count."""
         if (stream, count) not in self._words:
             blocks = np.arange(-(-count // 4), dtype=np.uint64)[None]
-            k0, k1 = self._host[:, :1].astype(np.uint64), self._host[:, 1:].astype(np.uint64)
+            host = self._keys_of(stream)[0].astype(np.uint64)
+            k0, k1 = host[:, :1], host[:, 1:]
             words = np.stack(philox(blocks, stream_number(stream), k0, k1), axis=2)
             self._words[stream, count] = words.reshape(len(k0), -1)[:, :count].astype(np.uint32)
         return self._words[stream, count]
@@ -137,17 +151,17 @@ class Draws:
         return self._only().integer(stream, count)
 
     def bits(self, stream: str, shape: tuple[int, ...]) -> Bits:
-        return Bits(self.keys, stream_number(stream), tuple(shape))
+        return Bits(self._keys_of(stream)[1], stream_number(stream), tuple(shape))
 
     def uniform_field(self, stream: str, shape: tuple[int, ...], low: float, high: float) -> Batch:
         scale, start = float(np.float32((high - low) / U16)), float(np.float32(low))
         rest = stream_number(stream), prod(shape), scale, start
-        field = triton_kernels.run(triton_layers.uniforms, _uniforms, self.keys, *rest)
+        field = triton_kernels.run(triton_layers.uniforms, _uniforms, self._keys_of(stream)[1], *rest)
         return Batch(field.reshape(-1, *shape))
 
     def normal_field(self, stream: str, shape: tuple[int, ...], mean: float, sd: float) -> Batch:
         rest = stream_number(stream), prod(shape), resident(_normal_table(mean, sd))
-        field = triton_kernels.run(triton_layers.chosen, _chosen, self.keys, *rest)
+        field = triton_kernels.run(triton_layers.chosen, _chosen, self._keys_of(stream)[1], *rest)
         return Batch(field.reshape(-1, *shape))
 
     def integer_field(self, stream: str, shape: tuple[int, ...], low: int, high: int) -> Batch:

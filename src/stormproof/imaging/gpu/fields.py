@@ -38,6 +38,12 @@ def _subdivided(here: Tensor, centre: Tensor, row: Tensor, column: Tensor, gain:
     return torch.stack((top, bottom), 2).reshape(images, 2 * n, 2 * n)
 
 
+def drift(field: Batch, down: Any, across: Any) -> Batch:
+    """The field moved by whole pixels; what leaves it on one side enters on the other."""
+    moved = zip(field.data, down, across, strict=True)
+    return Batch(torch.stack([one.roll((y, x), (0, 1)) for one, y, x in moved]))
+
+
 def relief(layer: Batch) -> Any:
     """Light on drops: the distance from their edges, equalised and embossed, as a map of 0..255."""
     return hosted("fields", "relief", layer)
