@@ -10,6 +10,11 @@ import pytest
 
 from report.conftest import toy_scores
 from stormproof.cli.show import _table
+from stormproof.core.sample import Instances, Prediction, Sample, Truth
+from stormproof.corruptions.geometry import select
+from stormproof.datasets.dataset import SampleDataset
+from stormproof.engine.api import run as run_it
+from stormproof.report.api import report
 from stormproof.report.charts import prepared, spec_of
 from stormproof.report.elements import Figure, View
 from stormproof.report.page import page
@@ -17,7 +22,7 @@ from stormproof.report.sections.breaking import breaking_points
 from stormproof.report.sentences import under
 from stormproof.report.sources import run_scores
 from stormproof.report.view import make_view
-from stormproof.report.worst import _told, each_image_once, telling, worst_first
+from stormproof.report.worst import _before_moving, _fates, each_image_once, telling, worst_first
 from stormproof.results.run import Run
 from stormproof.results.scores import Replicates, Scores
 from stormproof.results.worst import ImageLoss, image_measure
@@ -112,12 +117,27 @@ def test_lost_and_new_objects_are_told_apart() -> None:
     def at(x: float, name: str = "car") -> dict[str, object]:
         return {"box": [x, 0, x + 10, 10], "name": name}
 
-    told = _told([at(0), at(20), at(40)], [at(1), at(21)], [at(0), at(80), at(20, "bus"), at(1)])
+    truth = [at(0), at(20), at(40)]
+    told = _fates(truth, [at(1), at(21)], [at(0), at(80), at(20, "bus"), at(1)], clean=truth)
     assert [thing["fate"] for thing in told["objects"]] == ["kept", "lost", "missed"]
     assert told["new"] == [at(80), at(20, "bus")]
     assert told["counts"] == "2 of 3 objects found clean, 1 corrupted: 1 lost, 2 new."
-    assert _told([], [], [])["counts"] == ""
+    assert _fates([], [], [], clean=[])["counts"] == ""
+    # Labels that moved: what was found clean was found where the object was then.
+    moved = _fates([at(30)], [at(0)], [], clean=[at(0)])
+    assert [thing["fate"] for thing in moved["objects"]] == ["lost"]
     assert under("zoom_blur@3") == "zoom blur, severity 3"
+
+
+def test_objects_that_left_the_image_are_not_looked_for_in_the_clean_one() -> None:
+    objects = Instances([[0, 0, 10, 10], [20, 0, 30, 10], [50, 0, 60, 10]], [0, 0, 1], ids=[7, 8, 9])
+    moved = replace(select(objects, np.array([0, 2])), boxes=np.array([[5.0, 0, 15, 10], [55, 0, 60, 10]]))
+    left = _before_moving(Truth(objects), Truth(moved)).instances
+    assert left is not None
+    assert left.ids.tolist() == [7, 9]
+    assert left.boxes[:, 0].tolist() == [0, 50]
+    same = Truth(objects)
+    assert _before_moving(same, same) is same
 
 
 def test_the_error_of_an_image_is_by_the_measure_of_the_page(runs: dict[str, Path]) -> None:
@@ -140,3 +160,26 @@ def test_show_names_the_severities_that_were_run() -> None:
     table = _table(scores, "AP")
     assert [str(column.header) for column in table.columns[:-1]] == ["corruption", "1", "3", "5", "mean"]
     assert [str(cell) for cell in table.columns[1].cells] == ["30.0", "–"]
+
+
+def test_a_run_that_lacks_a_clean_image_has_a_page(tmp_path: Path) -> None:
+    samples = [
+        Sample(f"{k}.png", np.full((48, 48, 3), 20 * k, np.uint8), Truth(Instances([[0, 0, 20, 20]], [0])))
+        for k in range(4)
+    ]
+    data = SampleDataset.of(samples, name="yards", classes=("dog",))
+
+    def dogs(images: list[np.ndarray]) -> list[Prediction]:  # type: ignore[type-arg]
+        if any((image == 40).all() for image in images):
+            raise RuntimeError("out of memory")
+        return [Prediction([[0, 0, 20, 20]], [0.9], [0]) for _ in images]
+
+    dogs.classes = ("dog",)  # type: ignore[attr-defined]
+    with pytest.warns(UserWarning, match="1 cell failed"):
+        run = run_it(dogs, data, out=tmp_path / "run", conditions="fog@1,fog@3", progress=False)
+    scores = run_scores(run)
+    assert scores.image_errors is not None
+    assert [*scores.image_errors.by_condition] == ["fog@1", "fog@3"]
+    assert scores.image_errors.rise("fog@1").tolist() == scores.image_errors.by_condition["fog@1"].tolist()
+    text = report(run, out=tmp_path / "page.html", images=1).read_text()
+    assert "is incomplete" in text

@@ -18,6 +18,7 @@ from stormproof.datasets.dataset import SampleDataset
 from stormproof.engine.api import run as run_it
 from stormproof.metrics.cells import Objects
 from stormproof.metrics.coco import box_numbers
+from stormproof.report.sections.slices import sections_by
 from stormproof.results.run import Run
 from stormproof.results.scoring import iter_cells
 
@@ -186,3 +187,27 @@ def test_a_report_shows_the_slices(make: Make, tmp_path: Path) -> None:
     clean = {row["x"]: row["y"] for row in rows if row["series"] == "clean"}
     assert clean == pytest.approx({name: 100 * found[name].score("AP") for name in found})
     assert "By brightness" in out.read_text()
+
+
+def test_a_slice_without_objects_has_no_score(tmp_path: Path) -> None:
+    samples = []
+    for k in range(9):
+        boxes = np.array([[0.0, 0, 20, 20]])[: int(k % 3 > 0)]
+        image = np.full((64, 64, 3), 20 * k, np.uint8)
+        samples.append(Sample(f"{k}.png", image, Truth(Instances(boxes, np.zeros(len(boxes), np.int64)))))
+    data = SampleDataset.of(samples, name="yards", classes=("dog",))
+
+    def dogs(images: list[np.ndarray]) -> list[Prediction]:  # type: ignore[type-arg]
+        return [Prediction([[0, 0, 20, 20]], [0.9], [0]) for _ in images]
+
+    dogs.classes = ("dog",)  # type: ignore[attr-defined]
+    run = run_it(dogs, data, out=tmp_path / "run", conditions="fog@1,fog@3", progress=False)
+    found = run.slices("count", replicates=10)  # low: no dog; middle: one
+    assert [*found] == ["low", "middle"]
+    assert [*found.differences("P")] == ["middle"]
+    rows = {str(row[0]): row for row in found.table().rows}
+    assert np.isnan(rows["low"][3])  # type: ignore[arg-type]
+    assert rows["middle"][3] == pytest.approx(100)
+    assert found.as_dict()["slices"]["low"]["against_all"] == {}
+    (section,) = sections_by([("dogs", found)])
+    assert {row["x"] for row in section.figures[0].rows} == {"middle"}

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from stormproof.core.boxes import iou
 from stormproof.core.condition import Condition
+from stormproof.core.sample import Truth
 from stormproof.core.table import Table
 from stormproof.core.text import plain
+from stormproof.corruptions.geometry import select
 from stormproof.metrics.quality import ssim
 from stormproof.report.imagery import Album, RunPredictions, Scene, ratio_of, shrunk
 from stormproof.report.sentences import under
@@ -38,10 +41,12 @@ class Loss(NamedTuple):
         before, after = (
             100 * (error if measure == "E" else 1 - error) for error in (self.loss.clean, self.loss.error)
         )
-        moved = "rises" if measure == "E" else "falls"
+        moved = f"{'rises' if measure == 'E' else 'falls'} from {before:.0f} to {after:.0f} %"
+        if math.isnan(before):  # the run lacks the clean image
+            moved = f"is {after:.0f} %"
         return (
-            f"{self.scores.name}: the {measure} of this image alone {moved} from {before:.0f} to "
-            f"{after:.0f} % (SSIM to the clean image {self.similarity:.2f})."
+            f"{self.scores.name}: the {measure} of this image alone {moved} "
+            f"(SSIM to the clean image {self.similarity:.2f})."
         )
 
 
@@ -51,14 +56,14 @@ Losses = Sequence[tuple[Scores, ImageLoss]]
 def worst_first(several: Sequence[Scores]) -> Losses:
     """Every image under every condition in the order of `Run.worst`, of all runs together."""
     found = [(scores, loss) for scores in several for loss in worst_images(scores, _cells(scores))]
-    return sorted(found, key=lambda pair: -_rise(pair[1]))
+    return sorted(found, key=lambda pair: -pair[1].rise)
 
 
 def each_image_once(losses: Losses) -> Losses:
     """The first of each image, as long as its error rises at all."""
     first: dict[str, tuple[Scores, ImageLoss]] = {}
     for scores, loss in losses:
-        if _rise(loss) > 0:
+        if loss.rise > 0:
             first.setdefault(loss.image, (scores, loss))
     return [*first.values()]
 
@@ -71,7 +76,7 @@ def telling(losses: Losses) -> Losses:
     first = []
     for scores, loss in losses:
         corruption = Condition.parse(loss.condition).series
-        if _rise(loss) > 0 and loss.image not in images and corruption not in corruptions:
+        if loss.rise > 0 and loss.image not in images and corruption not in corruptions:
             first.append((scores, loss))
             images.add(loss.image)
             corruptions.add(corruption)
@@ -81,10 +86,6 @@ def telling(losses: Losses) -> Losses:
 def _cells(scores: Scores) -> int:
     errors = scores.image_errors
     return 0 if errors is None else len(errors.ids) * len(errors.by_condition)
-
-
-def _rise(loss: ImageLoss) -> float:
-    return loss.error if math.isnan(loss.clean) else loss.rise
 
 
 def measured(losses: Losses, scene: Scene) -> list[Loss]:
@@ -126,21 +127,32 @@ def cards(
                 "clean": clean,
                 "corrupted": corrupted,
                 "under": under(condition),
-                **_told(scene.objects(changed.truth, ratio), before, after),
+                **_fates(
+                    scene.objects(changed.truth, ratio), before, after,
+                    clean=scene.objects(_before_moving(sample.truth, changed.truth), ratio),
+                ),
                 **maps,
                 "words": each.words,
             }
-        )
+        )  # fmt: skip
     return made
 
 
-def _told(truth: Things, before: Things, after: Things) -> dict[str, Any]:
+def _before_moving(clean: Truth, moved: Truth) -> Truth:
+    """The clean truth without the objects that left the image when a corruption moved the labels."""
+    if moved.instances is clean.instances or clean.instances is None or moved.instances is None:
+        return clean
+    kept = np.flatnonzero(np.isin(clean.instances.ids, moved.instances.ids))
+    return replace(clean, instances=select(clean.instances, kept))
+
+
+def _fates(truth: Things, before: Things, after: Things, *, clean: Things) -> dict[str, Any]:
     """What is drawn, and what became of it: objects found under corruption are kept, those found clean alone
     are lost, those found in neither are missed. Predictions of nothing that is there, nor was predicted when
-    clean, are new."""
+    clean, are new. `clean` are the same objects where the clean image shows them."""
     found = {
-        i: (any(_same(thing, seen) for seen in before), any(_same(thing, seen) for seen in after))
-        for i, thing in enumerate(truth)
+        i: (any(_same(then, seen) for seen in before), any(_same(thing, seen) for seen in after))
+        for i, (then, thing) in enumerate(zip(clean, truth, strict=True))
     }
     words = {(True, True): "kept", (True, False): "lost", (False, True): "kept", (False, False): "missed"}
     objects = [{**thing, "fate": words[found[i]]} for i, thing in enumerate(truth)]

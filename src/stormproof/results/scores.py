@@ -84,8 +84,8 @@ class ImageErrors:
     by_condition: Mapping[str, Floats]
 
     def rise(self, condition: str) -> Floats:
-        """How much more wrong each image is than when clean."""
-        rise: Floats = self.by_condition[condition] - self.by_condition["clean"]
+        """How much more wrong each image is than when clean; the error itself where the run lacks that."""
+        rise: Floats = self.by_condition[condition] - self.by_condition.get("clean", 0.0)
         return rise
 
 

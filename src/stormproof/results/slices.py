@@ -73,7 +73,7 @@ class Slices(Mapping[str, Scores]):
     def differences(self, name: str) -> dict[str, Difference]:
         """Each slice less all images over its classes, for a condition ('fog@3') or an aggregate ('mPC').
 
-        With Holm's correction over the slices.
+        With Holm's correction over the slices; one that shows no object has no score, hence no difference.
         """
         values: dict[str, float] = {}
         drawn: dict[str, Floats] = {}
@@ -109,7 +109,7 @@ class Slices(Mapping[str, Scores]):
         differences = {name: self.differences(name) for name in compared}
         rows: list[list[Cell]] = [_row("all images", self.whole, self, {}, compared)]
         rows += [
-            _row(each, scores, self, {n: differences[n][each] for n in compared}, compared)
+            _row(each, scores, self, {n: d[each] for n, d in differences.items() if each in d}, compared)
             for each, scores in self.slices.items()
         ]
         columns = ["slice", "images", "classes"]
@@ -141,7 +141,7 @@ class Slices(Mapping[str, Scores]):
                     "images": scores.images, "classes": list(scores.classes),
                     "scores": dict(scores.cells[self.measure]),
                     "intervals": {k: v.as_dict() for k, v in scores.intervals(self.measure).items()},
-                    "against_all": {name: found[each].as_dict() for name, found in differences.items()},
+                    "against_all": {name: d[each].as_dict() for name, d in differences.items() if each in d},
                     **({"of_clean": self.relative()[each].as_dict()} if self.clean is not None else {}),
                 }
                 for each, scores in self.slices.items()
@@ -159,7 +159,7 @@ def _row(
     row: list[Cell] = [name, scores.images, len(scores.classes)]
     intervals, values = scores.intervals(of.measure), scores.values(of.measure)
     for each in of.names:
-        row += [100 * values[each], _span(intervals.get(each))]
+        row += [100 * values.get(each, math.nan), _span(intervals.get(each))]
     for each in compared:
         found = against.get(each)
         row += [100 * found.interval.estimate, _chance(found.holm)] if found else [None, None]

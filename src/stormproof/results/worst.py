@@ -21,7 +21,8 @@ class ImageLoss(NamedTuple):
 
     @property
     def rise(self) -> float:
-        return self.error - self.clean
+        """How much more wrong the image is than clean; the error itself where the run lacks that."""
+        return self.error if math.isnan(self.clean) else self.error - self.clean
 
     def __repr__(self) -> str:
         return f"<{self.image} under {self.condition}: error {self.error:.3f}, clean {self.clean:.3f}>"
@@ -52,8 +53,7 @@ def worst_images(scores: Scores, count: int) -> list[ImageLoss]:
     ]
 
     def rank(loss: ImageLoss) -> tuple[float, float, str, str]:
-        rise = loss.error if math.isnan(loss.clean) else loss.rise
         visible = scores.quality.get(loss.condition, {}).get("rmse", math.nan)
-        return -rise, math.inf if math.isnan(visible) else visible, loss.image, loss.condition
+        return -loss.rise, math.inf if math.isnan(visible) else visible, loss.image, loss.condition
 
     return sorted(found, key=rank)[:count]

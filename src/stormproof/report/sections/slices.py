@@ -32,7 +32,7 @@ def slice_section(found: Mapping[str, Slices]) -> Section:
         for name, scores in slices.items():
             intervals, values = scores.intervals(slices.measure), scores.values(slices.measure)
             for number in slices.names:
-                if number == "rPC":
+                if number == "rPC" or number not in values:
                     continue
                 word = "clean" if number == "P" else scores.over.mean_name if number == "mean" else number
                 row = {"x": name, "y": 100 * values[number], "series": word, **pick}
