@@ -59,6 +59,15 @@ def test_by_hand() -> None:
     assert found["PQ stuff"] == pytest.approx(4 / 6)
     assert found["PQ"] == pytest.approx((0.5 + 0 + 4 / 6) / 3)  # nobody speaks of the sky
     assert image_errors(segments) == pytest.approx([1 - found["PQ"]])
+    parts = segments.scored(np.ones((1, 1))).parts
+    assert {*parts} == {*found}
+    assert parts["SQ things"].tolist() == [[0.75, 0]]
+
+
+def test_stuff_may_be_a_crowd_too() -> None:
+    truth = truth_of([[5, 5, 5, 6]], {5: 2, 6: 3}, crowds=(5,))
+    said = panoptic_map(np.array([[1, 1, 1, 2]]), {1: 2, 2: 3})
+    assert cell([(truth, said)]).table[0, 1:].sum(axis=1).tolist() == [1, 0, 0]  # only the other one counts
 
 
 def test_half_is_not_enough_and_void_leaves_the_union() -> None:

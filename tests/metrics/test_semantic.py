@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -94,3 +96,6 @@ def test_the_error_of_an_image_is_over_the_classes_it_shows():
         kept=(0, 1, 2),
     )  # fmt: skip
     assert image_errors(maps).tolist() == [pytest.approx(1 - (2 / 3 + 1) / 2)]
+    # Scored over some classes, an image is as wrong as it is in these.
+    assert image_errors(replace(maps, kept=(0,))).tolist() == [pytest.approx(1 - 2 / 3)]
+    assert np.isnan(image_errors(replace(maps, kept=(2,)))).tolist() == [True]

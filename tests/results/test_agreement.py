@@ -106,6 +106,10 @@ def test_what_cannot_be_ranked(sides: tuple[list[Run], list[Run], Path]) -> None
         agree(ours[:1], theirs[1:], replicates=2)
     with pytest.raises(InvalidOption, match="no corrupted conditions"):
         agree(theirs, ours, replicates=2)
+    with pytest.raises(InvalidOption, match="are runs of steady on the same side"):
+        agree([*ours, ours[0]], theirs, replicates=2)
+    with pytest.raises(InvalidOption, match="pixel accuracy has no scores by class"):
+        agree(ours[:1], theirs[:1], measure="pixel accuracy", replicates=2)
 
 
 def test_spread_shows_in_the_interval() -> None:

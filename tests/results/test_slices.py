@@ -98,6 +98,10 @@ def test_a_class_that_a_slice_lacks_is_no_difference(mixed: Run, tmp_path: Path)
     assert found["night"].score("AP") == pytest.approx(1.0)
     assert found.differences("P")["night"].interval.estimate == pytest.approx(0.0)
     assert not found.differences("P")["night"].clear
+    # So it is for every mean over classes: the cats that night lacks are found late or not at all.
+    for measure in ("AR100", "oLRP", "LRP FN", "LaECE0", "VOC07 AP50"):
+        found = mixed.slices(str(table), measure=measure, replicates=2)
+        assert found.differences("clean")["night"].interval.estimate == pytest.approx(0.0), measure
 
 
 def test_holm_counts_the_slices(make: Make) -> None:

@@ -15,6 +15,7 @@ per cent of the grid.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,12 +30,12 @@ from stormproof.core.errors import InvalidOption
 from stormproof.core.loading import framework
 from stormproof.core.progress import duration_text
 from stormproof.core.sample import Image
-from stormproof.core.table import Table
+from stormproof.core.table import Table, cell_text
 from stormproof.datasets.opened import open_dataset
 from stormproof.engine.api import AnyDataset, AnyModel, run
+from stormproof.metrics.metric import measures
 from stormproof.results.estimate import read_estimate
 from stormproof.results.run import Run
-from stormproof.results.scores import mean_of
 
 Predict = Callable[[Any, Sequence[Image]], Any]  # of a network and images
 Log = Callable[[Mapping[str, float], int], None]
@@ -54,7 +55,7 @@ class Reading:
     clean: float
     mpc: float
     margin: float
-    worst: str  # the corruption with the lowest mean
+    worst: str  # the corruption with the lowest mean, or the highest if the measure is an error
     worst_score: float
     seconds: float
 
@@ -70,7 +71,7 @@ class Reading:
         }
 
     def __str__(self) -> str:
-        margin = f" ± {100 * self.margin:.1f}" if self.margin else ""
+        margin = f" ± {cell_text(100 * self.margin)}" if self.margin else ""
         return (
             f"step {self.step}: {self.measure} {100 * self.clean:.1f} clean, "
             f"{self.mean} {100 * self.mpc:.1f}{margin}, "
@@ -82,8 +83,8 @@ class Watch:
     """Scores a network clean and corrupted at every `every`-th step; see the module for the loops it fits.
 
     `precision` is in percentage points of mPC; 0 runs the whole grid. `limit` keeps the first images of the
-    dataset, `classes` name the labels of a predicting function. Runs are kept in `out`, if given. `log` takes
-    the numbers of a reading and its step; without one, a line is printed.
+    dataset. Runs are kept in `out`, if given. `log` takes the numbers of a reading and its step; without one,
+    a line is printed.
     """
 
     def __init__(
@@ -207,17 +208,31 @@ def _reading(run: Run, step: int, begun: float) -> Reading:
     """From the estimate that a run kept, or from its scores if the whole grid was run."""
     kept = read_estimate(run)
     if kept is not None:
-        worst, score = min(
-            ((name, found["estimate"]) for name, found in kept["by_corruption"].items()),
-            key=lambda pair: pair[1],
-        )
-        margin = (kept["mpc"]["high"] - kept["mpc"]["low"]) / 2
-        numbers = kept["measure"], kept["mean"], kept["clean"], kept["mpc"]["estimate"], margin
+        measure, name = kept["measure"], kept["mean"]
+        means = {each: _known(found["estimate"]) for each, found in kept["by_corruption"].items()}
+        low, middle, high = (_known(kept["mpc"][end]) for end in ("low", "estimate", "high"))
+        numbers = _known(kept["clean"]), middle, (high - low) / 2
     else:
         scores = run.score()
-        found = scores.aggregates[scores.headline]
-        means = found.get("by_corruption") or found.get("CE") or {}
-        worst, score = min(means.items(), key=lambda pair: pair[1]) if means else ("", float("nan"))
-        clean = scores.cells[scores.headline]["clean"]
-        numbers = scores.headline, scores.over.mean_name, clean, mean_of(found), 0.0
-    return Reading(step, *numbers, worst, score, monotonic() - begun)
+        measure, name = scores.headline, scores.over.mean_name
+        means, mean = scores.by_corruption(measure), scores.mean(measure)
+        numbers = scores.score(measure), math.nan if mean is None else mean, 0.0
+    return Reading(step, measure, name, *numbers, *worst_of(means, measure), monotonic() - begun)
+
+
+def worst_of(means: Mapping[str, float], measure: str) -> tuple[str, float]:
+    """The corruption with the lowest mean, or the highest of errors, and that mean; NaN where none is known.
+
+    >>> worst_of({"fog": 0.3, "snow": 0.2}, "AP"), worst_of({"fog": 0.3, "snow": 0.2}, "E")
+    (('snow', 0.2), ('fog', 0.3))
+    """
+    known = {name: value for name, value in means.items() if not math.isnan(value)}
+    if not known:
+        return "", math.nan
+    name = (min if measures()[measure].higher else max)(known, key=lambda each: known[each])
+    return name, known[name]
+
+
+def _known(number: float | None) -> float:
+    """A number of a kept file, where null means that there is none."""
+    return math.nan if number is None else number

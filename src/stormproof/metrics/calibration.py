@@ -110,13 +110,12 @@ def _calibration(objects: Objects, weights: Weights) -> Scored:
     counts = reliability(objects.located, weights, len(objects.truth.ids))
     errors = fit_errors(objects.touching, tuned.touching.optimal(weights)[:, 4], weights)
     precision, threshold, recall = kept_precision(objects.located, tuned.located, weights).T
-    return Scored(
-        {
-            "D-ECE": d_ece(counts), "LaECE0": mean_of_known(errors[:, 0]),
-            "LaACE0": mean_of_known(errors[:, 1]), "precision": precision, "safe threshold": threshold,
-            "safe recall": recall,
-        }
-    )  # fmt: skip
+    by_class = {"LaECE0": errors[:, 0], "LaACE0": errors[:, 1]}
+    numbers = {
+        "D-ECE": d_ece(counts), **{name: mean_of_known(values) for name, values in by_class.items()},
+        "precision": precision, "safe threshold": threshold, "safe recall": recall,
+    }  # fmt: skip
+    return Scored(numbers, parts=by_class)
 
 
 @kernel

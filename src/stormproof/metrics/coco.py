@@ -86,7 +86,7 @@ def _masks(objects: Objects, weights: Weights) -> Scored:
 
 
 def coco_scored(matches: Matches, weights: Weights, prefix: str = "") -> Scored:
-    """The twelve numbers by replicate, AP by class, the parts that AP, AP50 and AP75 average, optimism."""
+    """The twelve numbers by replicate, AP by class, the parts that each number averages, optimism of AP."""
     precision, recall = average_precision(curves_of(matches.judged), weights, matches.classes, COCO_POINTS)
     by_class: dict[str, Floats] = {}
     parts: dict[str, Floats] = {}
@@ -95,7 +95,7 @@ def coco_scored(matches: Matches, weights: Weights, prefix: str = "") -> Scored:
         by_class[name] = chosen.mean(axis=2)
         parts[prefix + name] = chosen.reshape(len(weights), -1)
     for name, (size, cap) in _RECALLS.items():
-        by_class[name] = recall[:, cap, size].mean(axis=2)
+        by_class[name] = parts[prefix + name] = recall[:, cap, size].mean(axis=2)
     numbers = {prefix + name: mean_of_known(column) for name, column in by_class.items()}
     optimism: dict[str, Floats] = {}
     if len(weights) > 1:

@@ -150,9 +150,10 @@ def _lrp(objects: Objects, weights: Weights) -> Scored:
     best = objects.located.optimal(weights)
     tuned = objects.located if objects.tuned is None else objects.tuned.located
     fixed = objects.located.at(tuned.optimal(weights)[:, 4], weights)
-    numbers = {f"oLRP{part}": mean_of_known(best[:, k]) for k, part in enumerate(PARTS)}
-    numbers |= {f"LRP{part}": mean_of_known(fixed[:, k]) for k, part in enumerate(PARTS)}
-    return Scored(numbers, {"oLRP": best[:, 0]})
+    by_class = {f"oLRP{part}": best[:, k] for k, part in enumerate(PARTS)}
+    by_class |= {f"LRP{part}": fixed[:, k] for k, part in enumerate(PARTS)}
+    numbers = {name: mean_of_known(values) for name, values in by_class.items()}
+    return Scored(numbers, {"oLRP": best[:, 0]}, by_class)
 
 
 @kernel

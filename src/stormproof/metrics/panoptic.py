@@ -83,7 +83,7 @@ def match_segments(
     known = np.append(labels, -1)  # the last is for 0, which is not a segment
     said_class = known[np.where(predicted == 0, -1, predicted // SEGMENTS - 1)]
     stuff = np.append(~things, False)
-    true = np.where(stuff[true_class], true_class + 1, true)
+    true = np.where(stuff[true_class], np.sign(true) * (true_class + 1), true)  # a crowd stays one
     said = np.where(stuff[said_class], said_class + 1, np.where(said_class < 0, 0, predicted))
     truth, t = _segments(image, true, true_class)
     claim, p = _segments(image, said, said_class)
@@ -146,13 +146,11 @@ def _panoptic(segments: Segments, weights: Weights) -> Scored:
     kept = np.zeros(classes, np.bool_)
     kept[list(segments.kept)] = True
     chosen = {"": kept, " things": kept & segments.things, " stuff": kept & ~segments.things}
-    numbers = {
-        f"{name}{over}": mean_of_known(values[:, which])
-        for over, which in chosen.items()
-        for name, values in parts.items()
+    by_class = {
+        f"{name}{over}": values[:, which] for over, which in chosen.items() for name, values in parts.items()
     }
-    each = parts["PQ"][:, kept]
-    return Scored(numbers, {"PQ": each}, {"PQ": each})
+    numbers = {name: mean_of_known(values) for name, values in by_class.items()}
+    return Scored(numbers, {"PQ": by_class["PQ"]}, by_class)
 
 
 def image_errors(segments: Segments) -> Floats:

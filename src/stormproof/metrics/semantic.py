@@ -92,7 +92,7 @@ def _maps(maps: Maps, weights: Weights) -> Scored:
 
 
 def image_errors(maps: Maps) -> Floats:
-    """1 − mean IoU of each image over the classes it shows; NaN for an image without a counted pixel."""
+    """1 − mean IoU of each image over the scored classes that it shows; NaN for one that shows none."""
     side = len(maps.classes) + 1
     cells = np.arange(side * side)
     truth, said = (
@@ -100,7 +100,8 @@ def image_errors(maps: Maps) -> Floats:
         for of in np.divmod(cells, side)
     )
     hits = maps.confusions[:, :: side + 1].toarray()
-    return 1 - mean_of_known(np.where(truth > 0, ratio(hits, truth + said - hits), np.nan))
+    iou = np.where(truth > 0, ratio(hits, truth + said - hits), np.nan)
+    return 1 - mean_of_known(iou[:, list(maps.kept)])
 
 
 def _count(truth: LabelMap, predicted: LabelMap, ignore: int, classes: int, name: str) -> Ints:

@@ -66,12 +66,10 @@ def agree(
 
     `by` is the attribute that cuts the real set into conditions or domains.
     """
-    names = [_model(run) for run in synthetic]
-    pairs = dict(zip(names, synthetic, strict=True))
-    others = {_model(run): run for run in real}
+    pairs, others = _by_name(synthetic), _by_name(real)
     common = [name for name in pairs if name in others]
     if not common:
-        raise InvalidOption(f"No model was run on both sides: {first_few(names)}; {first_few([*others])}.")
+        raise InvalidOption(f"No model was run on both sides: {first_few([*pairs])}; {first_few([*others])}.")
     if len(common) > 1 and len(common) < LEAST:
         raise InvalidOption(f"Two models ({', '.join(common)}) cannot be ranked; give one, or {LEAST}.")
     one = len(common) == 1
@@ -113,8 +111,16 @@ def _correlation(x: Floats, y: Floats) -> Floats:
     return found
 
 
-def _model(run: Run) -> str:
-    return run.record.model.name
+def _by_name(runs: Sequence[Run]) -> dict[str, Run]:
+    """Runs by their model's name; two of one name are refused, since either could be meant."""
+    found: dict[str, Run] = {}
+    for run in runs:
+        name = run.record.model.name
+        if name in found:
+            folders = f"{found[name].folder} and {run.folder}"
+            raise InvalidOption(f"{folders} are runs of {name} on the same side; give one of them.")
+        found[name] = run
+    return found
 
 
 def _synthetic(run: Run, measure: str | None, replicates: int) -> Collected:
@@ -167,7 +173,7 @@ def _by_model(every: Mapping[str, Collected], reduce: Reduce) -> dict[str, dict[
 
 def _by_class(cells: Collected, reduce: Reduce) -> dict[str, dict[str, Floats]]:
     numbers = {
-        part: {text: _per_class(scored) for text, scored in found.items()}
+        part: {text: _per_class(scored, cells.measure) for text, scored in found.items()}
         for part, found in cells.by_slice.items()
     }
     return {
@@ -176,11 +182,12 @@ def _by_class(cells: Collected, reduce: Reduce) -> dict[str, dict[str, Floats]]:
     }
 
 
-def _per_class(scored: Scored) -> Floats:
-    """The measure by replicate and class."""
-    if not scored.per_class:
-        raise InvalidOption("This measure has no scores by class; rank models, or name AP or mIoU.")
-    return next(iter(scored.per_class.values()))
+def _per_class(scored: Scored, measure: str) -> Floats:
+    """The measure by replicate and class; mIoU is the mean of IoU."""
+    name = {"mIoU": "IoU"}.get(measure, measure)
+    if name not in scored.per_class:
+        raise InvalidOption(f"{measure} has no scores by class: rank three models, or classes by AP or mIoU.")
+    return scored.per_class[name]
 
 
 def _items(*sides: Mapping[str, Items]) -> tuple[str, ...]:

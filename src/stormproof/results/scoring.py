@@ -94,7 +94,7 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
     found = _Found({text: Scored({}) for text in conditions})
     clean: People | None = None
     for text, cell in iter_cells(run, options.classes, conditions, options):
-        found.scored[text] |= cell.scored(weights)
+        found.scored[text] |= replace(cell.scored(weights), parts={})  # by class and threshold: large
         if isinstance(cell, Segments):
             found.errors["panoptic"][text] = panoptic.image_errors(cell)
             continue
