@@ -98,6 +98,6 @@ def test_a_page_prints_the_commands_that_make_it(page: Path, pages: ModuleType) 
 def test_a_finding_is_listed_by_whether_it_holds(pages: ModuleType) -> None:
     found = [pages.runs.Finding("Fog costs 3 points.", True), pages.runs.Finding("Snow costs 9.", False)]
     assert pages.runs.as_lists(found) == (
-        "## Comes out\n\n- Fog costs 3 points.\n\n## Does not come out\n\n- Snow costs 9.\n\n"
+        "## Confirmed\n\n- Fog costs 3 points.\n\n## Not confirmed\n\n- Snow costs 9.\n\n"
     )
     assert "Does not" not in pages.runs.as_lists(found[:1])

@@ -31,20 +31,20 @@ INTRODUCTION = """\
 
 Made by `make results`. DeepLabv3-MobileNetV2 on {voc} photographs of VOC 2012, DeepLab-EdgeTPU (trained on
 Cityscapes) on {camvid} of CamVid; mIoU in %, means over severities with noise at severities 1 to 3, beside
-the paper's nearest network: ResNet-50 on VOC (Table 3) and MobileNet-V2 on Cityscapes (Table 1). These are
-few photographs: ranks of single corruptions are partly chance.
+the paper's nearest network: ResNet-50 on VOC (Table 3) and MobileNet-V2 on Cityscapes (Table 1). On so
+few photographs, the ranks of single corruptions are partly chance.
 
 """
 PAIR = """\
 ## CD and rCD
 
-They need two networks on the same images: the built-in `street-context` against `street-plain`, on {images}
-scenes of `world:test` under `imagenet-c`. mIoU {context:.1f} and {plain:.1f} clean, {context_mean:.1f} and
-{plain_mean:.1f} under corruption; CD {cd:.1f}, rCD {rcd:.1f}. One training of each does not tell whether
-context helps.
+CD and rCD compare two networks on the same images: the built-in `street-context` against `street-plain`, on
+{images} scenes of `world:test` under `imagenet-c`. mIoU {context:.1f} and {plain:.1f} clean,
+{context_mean:.1f} and {plain_mean:.1f} under corruption; CD {cd:.1f}, rCD {rcd:.1f}. One training of each
+does not tell whether context helps.
 
 """
-NOT_TRIED = "## Not tried\n\nAblations and training on corrupted data, which take training.\n\n"
+NOT_TRIED = "## Not tested\n\nAblations and training on corrupted data, which require training.\n\n"
 
 Row = Mapping[str, float]
 

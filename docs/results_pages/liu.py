@@ -23,15 +23,15 @@ FAULTS = tuple(name for group in LIU.values() for name in group)
 INTRODUCTION = """\
 # Camera faults on COCO
 
-Made by `make results`. YOLOX-nano on the first {images} photographs at hand of COCO val2017, sixteen faults
-at five severities, plain and with CLAHE. Few photographs: a point or two means nothing.
+Made by `make results`. YOLOX-nano on the first {images} available photographs of COCO val2017, with sixteen
+faults at five severities, plain and with CLAHE. On so few photographs, a point or two means nothing.
 
 """
 NOT_TRIED = """\
-## Not tried
+## Not tested
 
-BDD100K, other architectures, NLM, and so Findings 2.x, 3.x and 4.3. No detector trained for streets was set
-beside YOLOX-nano, so Table 4's finding is not tested.
+BDD100K, other architectures, NLM, and therefore Findings 2.x, 3.x and 4.3. No detector trained on streets was
+compared with YOLOX-nano, so Table 4's finding is not tested.
 
 """
 
@@ -175,7 +175,7 @@ def _order(added: Row) -> Iterator[Finding]:
 
 def _clahe(plain: Row, clahe: Row) -> Iterator[Finding]:
     change = {name: clahe[name] - plain[name] for name in plain}
-    yield Finding(f"CLAHE does not help over all (4.1): ΔmCE {change['mean']:+.1f}.", change["mean"] > -1)
+    yield Finding(f"CLAHE does not help overall (4.1): ΔmCE {change['mean']:+.1f}.", change["mean"] > -1)
     levels = [change["insufficient_black_level"], change["excessive_black_level"]]
     yield Finding(
         f"CLAHE helps where light is wrong (4.2): ΔCE {levels[0]:+.1f} on insufficient and {levels[1]:+.1f} "
@@ -184,7 +184,7 @@ def _clahe(plain: Row, clahe: Row) -> Iterator[Finding]:
     )
     fog, pixels = change["camera_fog"], change["bad_pixel_damage"]
     yield Finding(f"CLAHE helps on fog (4.2): ΔCE {fog:+.1f}.", fog < -1)
-    yield Finding(f"CLAHE harms on bad pixels (4.2): ΔCE {pixels:+.1f}.", pixels > 1)
+    yield Finding(f"CLAHE does harm on bad pixels (4.2): ΔCE {pixels:+.1f}.", pixels > 1)
 
 
 def _words(name: str) -> str:

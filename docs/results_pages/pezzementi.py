@@ -63,16 +63,16 @@ INTRODUCTION = """\
 
 Made by `make results`. Small networks on {photographs} photographs of COCO val2017 under the 34 simple
 mutators, and on {scenes} scenes of the built-in street under mutators, haze and defocus, with depth
-computed from stereo. Sets this small reach an FPPI of {reach[0]:.2f} and {reach[1]:.2f} only; the verbs say
-so.
+computed from stereo. Sets this small resolve an FPPI of no less than {reach[0]:.2f} and {reach[1]:.2f}; the
+tables mark what lies below.
 
 ADR relative to clean, in %:
 
 """
 NOT_TRIED = """\
-## Not tried
+## Not tested
 
-The NREC dataset and the paper's eight systems; the four stereo scenes at hand show hardly any people.
+The NREC dataset and the paper's eight systems; the four available stereo scenes show hardly any people.
 
 """
 

@@ -1,4 +1,4 @@
-"""The runs behind docs/results: their commands, their scores, and what the numbers rest on."""
+"""The runs behind docs/results: their commands, their scores, and the versions behind the numbers."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ResultsRun:
         return f"stormproof run --model {self.model} {self.rest} --out {KEPT}/{self.name}"
 
     def make(self) -> None:
-        """Run it, or continue it; one that older recipes made begins again."""
+        """Run it, or continue it; a run made with older recipes is started again."""
         if (self.folder / "run.json").exists():
             held = read_record(self.folder)
             if held.recipes != recipe_versions(held.conditions):
@@ -103,7 +103,7 @@ def _emptied(text: str) -> str:
     return text
 
 
-# What the numbers of a page rest on
+# The versions behind a page
 
 
 def made_with(runs: Iterable[ResultsRun]) -> str:
@@ -151,17 +151,17 @@ def _datasets(records: Sequence[RunRecord]) -> list[str]:
 
 @dataclass(frozen=True)
 class Finding:
-    """A paper's finding, with our numbers, and whether they bear it out."""
+    """A paper's finding, with our numbers, and whether they confirm it."""
 
     text: str
     holds: bool
 
 
 def as_lists(findings: Iterable[Finding]) -> str:
-    """Findings under what becomes of them."""
+    """Findings by whether our numbers confirm them."""
     held = list(findings)
     text = ""
-    for title, holds in (("Comes out", True), ("Does not come out", False)):
+    for title, holds in (("Confirmed", True), ("Not confirmed", False)):
         lines = [f"- {finding.text}\n" for finding in held if finding.holds == holds]
         text += f"## {title}\n\n{''.join(lines)}\n" if lines else ""
     return text
