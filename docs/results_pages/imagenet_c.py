@@ -15,8 +15,7 @@ from results_pages.runs import (
     SSDLITE,
     YOLOX,
     ResultsRun,
-    commands,
-    made_with,
+    how_made,
     table,
 )
 
@@ -64,9 +63,9 @@ def page() -> str:
     rows = ((name, *(f"{row[name]:.1f}" for row in found.values())) for name in names)
     text += table(("corruption", *(run.name for run in RUNS)), rows)
     links = ", ".join(f"[{run.name}]({run.name}.csv)" for run in RUNS)
-    text += f"\nEvery measure of every condition: {links}.\n\n{made_with(RUNS)}\n## The commands\n\n"
+    text += f"\nEvery measure of every condition: {links}.\n\n"
     score = "stormproof score " + " ".join(f"runs/results/{run.name}" for run in RUNS)
-    return text + commands(*(run.command for run in RUNS), score)
+    return text + how_made(RUNS, score)
 
 
 def keep_cells() -> None:

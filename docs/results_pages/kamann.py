@@ -11,8 +11,7 @@ from results_pages.runs import (
     Finding,
     ResultsRun,
     as_lists,
-    commands,
-    made_with,
+    how_made,
     table,
 )
 
@@ -78,10 +77,8 @@ def page() -> str:
             rcd=100 * pair.total("mIoU", "mrCD"),
         )
         + NOT_TRIED
-        + made_with(RUNS)
-        + "\n## The commands\n\n"
-        + commands(
-            *(run.command for run in RUNS),
+        + how_made(
+            RUNS,
             "stormproof score runs/results/voc",
             "stormproof score runs/results/camvid",
             "stormproof score runs/results/context --reference runs/results/plain",

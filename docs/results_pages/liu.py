@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from results_pages.runs import COCO, YOLOX, Finding, ResultsRun, as_lists, commands, made_with, table
+from results_pages.runs import COCO, YOLOX, Finding, ResultsRun, as_lists, how_made, table
 
 from stormproof.corruptions.groups import LIU
 from stormproof.metrics.corruption_error import corruption_matters, mce_change
@@ -81,10 +81,8 @@ def page() -> str:
         + _flaws()
         + as_lists(findings(plain, clahe, theirs))
         + NOT_TRIED
-        + made_with(RUNS)
-        + "\n## The commands\n\n"
-        + commands(
-            *(run.command for run in RUNS),
+        + how_made(
+            RUNS,
             "stormproof score runs/results/camera runs/results/camera-clahe --table detectors",
             "stormproof score runs/results/camera-clahe --reference runs/results/camera",
             "stormproof score runs/results/camera-coco runs/results/camera-street --table scenarios",

@@ -14,8 +14,7 @@ from results_pages.runs import (
     Finding,
     ResultsRun,
     as_lists,
-    commands,
-    made_with,
+    how_made,
     table,
 )
 
@@ -92,14 +91,12 @@ def page() -> str:
         + as_lists(findings(photographs, street))
         + _inside_boxes()
         + NOT_TRIED
-        + made_with(RUNS)
-        + "\n## The commands\n\n"
-        + commands(
-            DEPTH,
-            *(run.command for run in RUNS),
+        + how_made(
+            RUNS,
             _score(PHOTOGRAPHS, "adr"),
             _score(STREET, "contextual"),
             f"stormproof score {KEPT}/contextual-yolox --table depth",
+            first=(DEPTH,),
         )
     )
 

@@ -106,6 +106,12 @@ def _emptied(text: str) -> str:
 # The versions behind a page
 
 
+def how_made(runs: Sequence[ResultsRun], *then: str, first: Sequence[str] = ()) -> str:
+    """The end of a page: the versions behind it, and the commands before, of and after its runs."""
+    lines = "".join(f"{line}\n" for line in (*first, *(run.command for run in runs), *then))
+    return f"{made_with(runs)}\n## The commands\n\n```\n{lines}```\n"
+
+
 def made_with(runs: Iterable[ResultsRun]) -> str:
     """The versions behind a page: recipes, networks and images, whatever the commit."""
     records = [read_record(run.folder) for run in runs]
@@ -171,7 +177,3 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table in Markdown."""
     lines = [columns, ["---"] * len(columns), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def commands(*lines: str) -> str:
-    return "```\n" + "".join(f"{line}\n" for line in lines) + "```\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -78,7 +78,7 @@ def corrupt_batch(
             part = pixels_of(images[rows, :, :height, :width])
             metres = None if depth is None else depth[rows, :height, :width]
             seen_by = [None if cameras is None else cameras[i] for i in chunk]
-            made = _corrupted(part, [draws[i] for i in chunk], found, condition, metres, seen_by)
+            made = _corrupted(_Part(part, [draws[i] for i in chunk], metres, seen_by), found, condition)
             if made.data_ptr() == images.data_ptr():  # the recipe returned its input
                 made = made.clone()
             if len(chunk) == len(images) and sizes is None:
@@ -165,30 +165,33 @@ def _places(members: list[int]) -> slice | list[int]:
     return slice(members[0], members[-1] + 1) if run else members
 
 
-def _corrupted(
-    part: Tensor,
-    draws: list[Draw],
-    found: Corruption,
-    condition: Condition,
-    depth: Tensor | None,
-    cameras: list[Camera | None],
-) -> Tensor:
+class _Part(NamedTuple):
+    """Images of one size, N×H×W×C, with the draws, depth and cameras that belong to them."""
+
+    images: Tensor
+    draws: list[Draw]
+    depth: Tensor | None
+    cameras: list[Camera | None]
+
+    def one_by_one(self) -> Iterator[_Part]:
+        for row in (slice(i, i + 1) for i in range(len(self.images))):
+            depth = None if self.depth is None else self.depth[row]
+            yield _Part(self.images[row], self.draws[row], depth, self.cameras[row])
+
+
+def _corrupted(part: _Part, found: Corruption, condition: Condition) -> Tensor:
     """N×H×W×C under a condition, in one go or, if the recipe needs it, image by image."""
     from stormproof.imaging.gpu.batch import OneByOne
     from stormproof.imaging.gpu.tensors import device
 
     torch = _torch()
-    with imaging.on_device(), device(part.device):
-        if depth is not None:
-            depth = _usable(depth, found.name)
+    with imaging.on_device(), device(part.images.device):
+        if part.depth is not None:
+            part = part._replace(depth=_usable(part.depth, found.name))
         try:
-            return _applied(part, draws, found, condition, depth, cameras)
+            return _applied(part, found, condition)
         except OneByOne:
-            singles = []
-            for row in (slice(i, i + 1) for i in range(len(part))):
-                scene = None if depth is None else depth[row]
-                singles.append(_applied(part[row], draws[row], found, condition, scene, cameras[row]))
-            batch: Tensor = torch.cat(singles)
+            batch: Tensor = torch.cat([_applied(one, found, condition) for one in part.one_by_one()])
             return batch
 
 
@@ -200,28 +203,22 @@ def _usable(depth: Tensor, user: str) -> Tensor:
     return usable
 
 
-def _applied(
-    part: Tensor,
-    draws: list[Draw],
-    found: Corruption,
-    condition: Condition,
-    depth: Tensor | None,
-    cameras: list[Camera | None],
-) -> Tensor:
+def _applied(part: _Part, found: Corruption, condition: Condition) -> Tensor:
     from stormproof.imaging.gpu.batch import Batch, OneByOne
     from stormproof.imaging.gpu.draws import Draws
 
     recipe: Callable[..., Any] = found.recipe
-    values = found.parameters(condition, part.shape[1:3])
+    images, draws, depth, cameras = part
+    values = found.parameters(condition, images.shape[1:3])
     scene: dict[str, Any] = {"depth": Batch(depth)} if "depth" in found.needs and depth is not None else {}
     if "camera" in found.needs:
         if any(other != cameras[0] for other in cameras):
             raise OneByOne
-        size = (int(part.shape[1]), int(part.shape[2]))
+        size = (int(images.shape[1]), int(images.shape[2]))
         scene["camera"] = cameras[0] or pinhole(size, float(values.pop("view")))
         values.pop("view", None)
     drawn = (Draws(draws),) if found.is_random else ()
-    made: Batch = recipe(Batch(part), *drawn, **scene, **values)
+    made: Batch = recipe(Batch(images), *drawn, **scene, **values)
     data: Tensor = made.data
     return data
 
