@@ -8,7 +8,6 @@ both as new interpreters, as a user does. Ray's workers are always Ray's own, on
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
 import os
 import random
 import shutil
@@ -19,25 +18,16 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from statistics import median
 
+import forked
 from engine.scenes import write_scene
-from stormproof.core.kernels import start_kernels
 
 MODELS = Path(__file__).parent / "engine" / "fake_models.py"
 ENGINES = ("pool", "ray", "local", "corrupt")
 _IMAGES, _SIDES = 24, (32, 32)
 _CALM = 8  # attempts without a kill after which a folder must be whole
-_LOADED = (
-    "pandas", "pyarrow.parquet", "stormproof.cli", "stormproof.depth",
-    "stormproof.tools.corrupted_copies",
-    "stormproof.corruptions", "stormproof.datasets.coco", "stormproof.datasets.context",
-    "stormproof.engine.many", "stormproof.engine.executors.ray", "stormproof.engine.executors.pool",
-    "stormproof.engine.progress", "stormproof.models.python",
-    "stormproof.engine.trackers",
-)  # fmt: skip
 _CLUSTER = """
 import sys, ray
 options = {"num_cpus": 2, "include_dashboard": False, "object_store_memory": 80 << 20}
@@ -62,10 +52,7 @@ class Victim:
             command = [sys.executable, "-c", "from stormproof.cli import main; main()", *arguments]
             with words.open("wb") as said:
                 return subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True).pid
-        process = os.fork()
-        if process == 0:
-            _become(arguments, words)
-        return process
+        return forked.start(arguments, words)
 
     def workers(self, planner: int) -> list[int]:
         """The processes that do its work now."""
@@ -74,53 +61,18 @@ class Victim:
         return [child for child, words in _below(planner) if "resource_tracker" not in words]
 
 
-def _load(engine: str) -> None:
-    """Load what commands load, so that forked ones need not."""
-    for name in (*_LOADED, *(("ray",) if engine == "ray" else ())):
-        import_module(name)
-    start_kernels()
-
-
-def _become(arguments: list[str], words: Path) -> None:
-    """Go on as the command; never returns."""
-    code = 70
-    try:
-        os.setsid()
-        said = os.open(words, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.dup2(said, 1)
-        os.dup2(said, 2)
-        sys.argv = ["stormproof", *arguments]
-        from stormproof.cli import main
-        from stormproof.core import processes
-
-        processes._WorkerContext = lambda: multiprocessing.get_context("fork")  # type: ignore[assignment,misc]
-        processes._kernel_pool = lambda workers, module: processes.worker_pool(workers)
-        main()
-        code = 0
-    except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
-    except BaseException:
-        import traceback
-
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-
-
 def kills(
     engine: str, count: int, seed: int, folder: Path, *, fresh: bool = False
 ) -> Iterator[tuple[str, str]]:
     """Kill at random moments until `count` kills are spent; yields what came of each, folder by folder."""
     rng = random.Random(seed)
     if not fresh:
-        _load(engine)
+        forked.load(*(("ray",) if engine == "ray" else ()))
     with ExitStack() as stack:
         victim = stack.enter_context(_victim(engine, folder, fresh))
         calm, words = folder / "calm", folder / "words.txt"
         started = time.monotonic()
-        if code := _end(victim.start(calm, words)):
+        if code := forked.end(victim.start(calm, words)):
             raise SystemExit(f"An undisturbed run ends with {code}: {words.read_text()[-2000:]}")
         times, right, spent = [time.monotonic() - started], digest(calm), 0
         while spent < count:
@@ -145,7 +97,7 @@ def _torment(
         planner, started, before = victim.start(out, words), time.monotonic(), here
         code = None
         while code is None:
-            code = _end(planner, rng.uniform(0, 1) * median(times[-9:]) if here < most else None)
+            code = forked.end(planner, rng.uniform(0, 1) * median(times[-9:]) if here < most else None)
             if code is None:
                 here += 1
                 _kill(victim, planner, rng)
@@ -172,18 +124,6 @@ def _kill(victim: Victim, planner: int, rng: random.Random) -> None:
             os.killpg(planner, signal.SIGKILL)
         else:
             os.kill(planner, signal.SIGKILL)
-
-
-def _end(process: int, patience: float | None = None) -> int | None:
-    """The exit code of a child once it has ended; None if it takes longer than `patience` seconds."""
-    until = None if patience is None else time.monotonic() + patience
-    while True:
-        ended, status = os.waitpid(process, 0 if until is None else os.WNOHANG)
-        if ended:
-            return os.waitstatus_to_exitcode(status)
-        if until is not None and time.monotonic() > until:
-            return None
-        time.sleep(0.001)
 
 
 def _wait_for_group(group: int) -> None:

@@ -92,7 +92,7 @@ def test_plug_ins_by_entry_point(photos: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "a_plug_in", module)
     point = EntryPoint("photos", "a_plug_in:open_photos", "stormproof.datasets")
     monkeypatch.setattr(
-        "stormproof.core.spec.entry_points", lambda group: EntryPoints([point]).select(group=group)
+        "stormproof.core.spec.offered", lambda group: EntryPoints([point]).select(group=group)
     )
     assert len(open_dataset(f"photos:{photos}")) == 3
     # An option that the plug-in declares is the plug-in's own, even if context has one of the name.

@@ -6,7 +6,6 @@ import errno
 import io
 import sys
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +15,7 @@ from typer.models import CommandInfo, DefaultPlaceholder, TyperInfo
 from stormproof import __version__
 from stormproof.cli import console
 from stormproof.core.errors import StormproofError
+from stormproof.core.loading import offered
 
 # The groups of the help page with their verbs' files, in order. Packages that offer verbs of their own in
 # the entry point group `stormproof.commands` name one of these groups as their rich_help_panel.
@@ -104,7 +104,7 @@ def _load_verbs() -> None:
         for file in files:
             import_module(f"{__name__}.{file}")
         _put_into(panel)
-    for point in entry_points(group=PLUGINS):
+    for point in offered(PLUGINS):
         point.load()
     _put_into(MORE)
     for verbs in (app, *(group.typer_instance for group in app.registered_groups)):

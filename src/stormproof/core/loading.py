@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
@@ -26,6 +28,19 @@ def framework(module: str, *, extra: str = "", install: str = "") -> ModuleType:
             raise
         command = install or f"pip install 'stormproof[{extra}]'"
         raise MissingExtra(module.partition(".")[0], command) from None
+
+
+def offered(group: str) -> Sequence[EntryPoint]:
+    """What installed packages offer in an entry point group of Stormproof."""
+    return _offered(tuple(sys.path)).get(group, ())
+
+
+@cache
+def _offered(path: tuple[str, ...]) -> dict[str, Sequence[EntryPoint]]:
+    """By group, read once per search path: beside two hundred packages, reading takes 30 ms."""
+    found = entry_points()
+    groups = [group for group in found.groups if group.startswith("stormproof.")]
+    return {group: tuple(found.select(group=group)) for group in groups}
 
 
 @cache

@@ -7,14 +7,13 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from importlib.metadata import entry_points
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.core.files import is_file
-from stormproof.core.loading import load_attribute
+from stormproof.core.loading import load_attribute, offered
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -175,8 +174,8 @@ def declared(package: str, folder: Path) -> dict[str, Opener]:
 
 def with_plugins(own: Mapping[str, Opener], group: str) -> dict[str, Opener]:
     """The built-in openers, then those that other packages offer in an entry point group."""
-    offered = {point.name: Opener(point.value) for point in entry_points(group=group)}
-    return {**own, **{kind: opener for kind, opener in offered.items() if kind not in own}}
+    found = {point.name: Opener(point.value) for point in offered(group)}
+    return {**own, **{kind: opener for kind, opener in found.items() if kind not in own}}
 
 
 OBJECT = "object"  # the kind of datasets and models made in Python

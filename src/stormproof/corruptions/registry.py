@@ -7,12 +7,12 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Literal
 
 from stormproof.core.condition import SEVERITIES, Condition, Value, grid
 from stormproof.core.errors import InvalidCondition, MissingContext, UnknownName
+from stormproof.core.loading import offered
 from stormproof.core.randomness import OWNERS, Draw, Frame, Owner
 from stormproof.core.sample import Camera, Context, Image
 from stormproof.corruptions.needs import missing, needed, pinhole
@@ -440,7 +440,7 @@ def registered() -> dict[str, Corruption]:
 @cache
 def _load_entry_points() -> None:
     """Import the modules in the entry point group `stormproof.corruptions`."""
-    for entry in entry_points(group="stormproof.corruptions"):
+    for entry in offered("stormproof.corruptions"):
         entry.load()
 
 

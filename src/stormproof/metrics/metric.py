@@ -28,14 +28,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import entry_points
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from stormproof.core.errors import InvalidOption
-from stormproof.core.loading import load_package
+from stormproof.core.loading import load_package, offered
 from stormproof.core.sample import Floats
 
 Weights = npt.NDArray[Any]  # replicates × images, not negative
@@ -156,7 +155,7 @@ def _declared() -> list[Metric]:
 
 @cache
 def _load_entry_points() -> None:
-    for entry in entry_points(group="stormproof.metrics"):
+    for entry in offered("stormproof.metrics"):
         entry.load()
 
 

@@ -1,0 +1,115 @@
+"""Commands as processes forked from one that has loaded everything: real processes, without their start.
+
+    python tests/forked.py < jobs.json      # [{"words": ["score", "run"], "memory": 6000000000}, …]
+
+Prints what came of each as JSON: its exit code, None if it was killed for taking too long, and its text.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import resource
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from stormproof.core.kernels import start_kernels
+
+STUCK = 600  # seconds after which a command is taken to hang: no bar, only an end
+_LOADED = (
+    "pandas", "pyarrow.parquet", "stormproof.cli", "stormproof.depth",
+    "stormproof.tools.corrupted_copies",
+    "stormproof.corruptions", "stormproof.datasets.coco", "stormproof.datasets.context",
+    "stormproof.engine.many", "stormproof.engine.executors.ray", "stormproof.engine.executors.pool",
+    "stormproof.engine.progress", "stormproof.models.python",
+    "stormproof.engine.trackers",
+)  # fmt: skip
+
+
+def load(*more: str) -> None:
+    """Load what commands load, so that forked ones need not; no thread may start here."""
+    for name in (*_LOADED, *more):
+        import_module(name)
+    start_kernels()
+
+
+def start(words: Sequence[str], said: Path, before: Callable[[], None] | None = None) -> int:
+    """Fork a command into a process group of its own; what it says goes to a file."""
+    process = os.fork()
+    if process == 0:
+        _become(words, said, before)
+    return process
+
+
+def _become(words: Sequence[str], said: Path, before: Callable[[], None] | None) -> None:
+    """Go on as the command; never returns."""
+    code = 70
+    try:
+        os.setsid()
+        text = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(text, 1)
+        os.dup2(text, 2)
+        sys.argv = ["stormproof", *words]
+        from stormproof.cli import main
+        from stormproof.core import processes
+
+        processes._WorkerContext = lambda: multiprocessing.get_context("fork")  # type: ignore[assignment,misc]
+        processes._kernel_pool = lambda workers, module: processes.worker_pool(workers)
+        if before is not None:
+            before()
+        main()
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def end(process: int, patience: float | None = None) -> int | None:
+    """The exit code of a child once it has ended; None if it takes longer than `patience` seconds."""
+    until = None if patience is None else time.monotonic() + patience
+    while True:
+        ended, status = os.waitpid(process, 0 if until is None else os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        if until is not None and time.monotonic() > until:
+            return None
+        time.sleep(0.001)
+
+
+def outcome(job: dict[str, Any], said: Path) -> tuple[int | None, str]:
+    """Run a command within its bytes of address space: its exit code and what it said."""
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (job["memory"], job["memory"]))
+
+    process = start(job["words"], said, limited)
+    code = end(process, STUCK)
+    if code is None:
+        os.killpg(process, signal.SIGKILL)
+        end(process)
+    return code, said.read_text(errors="replace")
+
+
+def main() -> None:
+    jobs = json.load(sys.stdin)
+    load()
+    with tempfile.TemporaryDirectory() as folder:
+        print(json.dumps([outcome(job, Path(folder) / "said") for job in jobs]))
+
+
+if __name__ == "__main__":
+    main()
