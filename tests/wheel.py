@@ -80,6 +80,7 @@ def use(own: Path, networks: Path, place: Path) -> None:
         "PIP_FIND_LINKS": str(own.parent),
     }
     step("pip install stormproof", f'pip install "{own}"', place, inside)
+    bring_kernels(place / "empty")
     for number, block in enumerate(blocks(ROOT / "README.md", "python")):
         (place / f"readme_{number}.py").write_text(block, encoding="utf-8")
         step("the README's Python", f"python readme_{number}.py", place, inside)
@@ -100,6 +101,16 @@ def use(own: Path, networks: Path, place: Path) -> None:
     (place / "notebook" / "run.py").write_text(NOTEBOOK.format(path=str(ROOT / "docs" / "notebook.ipynb")))
     step("the notebook", "python run.py", place / "notebook", inside)
     step(install, install, checkout(place / "clone"), inside)
+
+
+def bring_kernels(environment: Path) -> None:
+    """Copy the loops that tests compiled here: Numba knows them by their source, and all take minutes."""
+    source = ROOT / "src" / "stormproof"
+    (package,) = (path.parent for path in environment.rglob("stormproof/__init__.py"))
+    for compiled in source.rglob("__pycache__/*.nb[ci]"):
+        there = package / compiled.relative_to(source)
+        there.parent.mkdir(exist_ok=True)
+        shutil.copy(compiled, there)
 
 
 def checkout(folder: Path) -> Path:
