@@ -21,11 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+import yaml
+
 import forked
 from engine.scenes import write_scene
 
 MODELS = Path(__file__).parent / "engine" / "fake_models.py"
-ENGINES = ("pool", "ray", "local", "corrupt")
+ENGINES = ("pool", "ray", "local", "corrupt", "plan")
 _IMAGES, _SIDES = 24, (32, 32)
 _CALM = 8  # attempts without a kill after which a folder must be whole
 _CLUSTER = """
@@ -143,6 +145,9 @@ def _victim(engine: str, folder: Path, fresh: bool) -> Iterator[Victim]:
         copying = ("corrupt", images, "OUT", "--conditions", "contrast@3,brightness@3", "--workers", "2")
         yield Victim((*copying, "--overwrite"), fresh)
         return
+    if engine == "plan":
+        yield Victim(("run", "--config", str(_plan(scene, folder / "plan.yaml")), "--out", "OUT"), fresh)
+        return
     running = ("run", "--model", f"{MODELS}:brightness_boxes", "--data", scene, "--conditions",
                "contrast@3,brightness@3", "--chunk", "1", "--engine", engine, "--out", "OUT")  # fmt: skip
     if engine != "ray":
@@ -158,6 +163,14 @@ def _victim(engine: str, folder: Path, fresh: bool) -> Iterator[Victim]:
             yield Victim((*running, "--address", address), fresh, holder.pid)
         finally:
             holder.stdin.close()
+
+
+def _plan(scene: str, path: Path) -> Path:
+    """Six models on two images."""
+    models = [{"model": f"{MODELS}:brightness_boxes", "name": f"m{k}"} for k in range(6)]
+    shared = {"conditions": ["fog", "contrast"], "chunk": 1, "limit": 2, "engine": "local"}
+    path.write_text(yaml.safe_dump({"models": models, "datasets": scene, **shared}))
+    return path
 
 
 def digest(folder: Path) -> str:

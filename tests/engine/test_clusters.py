@@ -25,13 +25,12 @@ LONG = {"conditions": ["noise"], "chunk": 1}
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """Three nodes on this machine, one core each."""
+    """Two nodes on this machine, one core each."""
     pytest.importorskip("ray", reason="needs the extra 'ray'")
     from ray.cluster_utils import Cluster
 
     made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    for _ in range(2):
-        made.add_node(num_cpus=1)
+    made.add_node(num_cpus=1)
     yield made
     made.shutdown()
 
@@ -61,7 +60,7 @@ def test_a_lost_ray_node_changes_nothing(
         thief.join()
     assert summary.complete
     assert not summary.failures
-    assert len(cluster.worker_nodes) == 1
+    assert not cluster.worker_nodes
     calm = configure("gated_boxes", out="calm", **LONG)
     run(calm)
     assert all_bytes(out) == all_bytes(Path(calm.out))
