@@ -53,6 +53,20 @@ def test_a_lattice_is_seen_where_the_content_is_flat() -> None:
     assert lattice(drawn, np.random.default_rng(0).integers(0, 256, flat.shape, np.uint8)) is None
 
 
+def test_a_weave_stays_where_the_cells_are_and_strokes_move() -> None:
+    pytest.importorskip("torch")
+    evaluate = evaluation()
+    down, right = evaluate.MOVE
+    flat = np.full((200, 240, 3), 120, np.uint8)
+    drawn = flat + np.random.default_rng(0).integers(0, 9, flat.shape, np.uint8)
+    strokes = evaluate.weave(drawn, drawn[down:, right:], flat)
+    fixed = evaluate.weave(drawn, drawn[:-down, :-right], flat)
+    assert strokes[0] > 5
+    assert strokes[1] == 0
+    assert fixed[1] == pytest.approx(fixed[0], rel=0.05)
+    assert evaluate.weave(flat, flat[down:, right:], drawn * 8) is None
+
+
 def test_the_notice_of_the_pair_they_grew_from_is_shipped() -> None:
     (notice,) = folder().glob("LICENSE*")
     assert "Copyright (c) 2020 Huan Wang" in notice.read_text()

@@ -5,7 +5,8 @@ photographs at their size, and of the built-in street detectors on scenes painte
 their size and reduced. Strength of the style: squared distance of channel means and deviations to the style
 at relu1_1 … relu4_1 of the distilled encoder, output ÷ content, at α = 1, median over pairs. Lattice: the
 deviation of a pattern with a period of eight pixels where the content is flat, at α = 1, in grey levels,
-minus that of the content itself.
+minus that of the content itself. Weave: the deviation of the detail painted on flat content, and of the part
+of it that stays where the feature cells are when the content moves by a few pixels.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ STREET = ("street-grid", "street-centre")
 HELD_OUT_PAINTINGS = ("munch_scream_1893.jpg", "picabia_udnie_1913.jpg", "van_gogh_wheat_field.jpg")
 CARDS = Path(__file__).parents[2] / "tests/models/cards"
 CELL, WINDOW, FLAT = 8, 32, 3.0  # pixels, pixels, grey levels of detail below which a window counts as flat
+MOVE = (3, 5)  # pixels by which a content moves against the cells
 
 Change = Callable[[Image], Image]
 
@@ -123,27 +125,52 @@ def lattice(image: Image, content: Image) -> float | None:
     return float(np.sqrt(np.square(folded[0]).mean()) - np.sqrt(np.square(folded[1]).mean()))
 
 
+def weave(image: Image, moved: Image, content: Image) -> tuple[float, float] | None:
+    """Mean squares where the content is flat: of the detail painted, and of what of it does not move along.
+
+    `moved` is a painting of the content without its first rows and columns (MOVE).
+    """
+    kept = np.s_[MOVE[0] :, MOVE[1] :]
+    plain = (part.astype(np.float32) for part in (image[kept], moved, content[kept]))
+    here, other, seen = (part - cv2.blur(part, (2 * CELL + 1,) * 2) for part in plain)
+    rows, columns = (length // WINDOW for length in seen.shape[:2])
+    means = []
+    for part in (here, (here - other) / np.sqrt(2), seen):
+        square = np.square(part[: rows * WINDOW, : columns * WINDOW]).mean(2)
+        by_window = square.reshape(rows, WINDOW, columns, WINDOW).mean((1, 3))
+        means.append(by_window[1:-1, 1:-1])  # the outermost windows feel the borders
+    flat = means[2] < FLAT**2
+    return (float(means[0][flat].mean()), float(means[1][flat].mean())) if flat.any() else None
+
+
 def painted(
     network: StyleNetwork, contents: Sequence[Image], paintings: Sequence[Path], judge: Judge
 ) -> dict[str, object]:
-    """The remaining distance to each painting, and the lattice in flat areas."""
+    """The remaining distance to each painting, and the lattice and the weave in flat areas."""
     encoded = [network.encode_content(image) for image in contents]
     before = [judge.statistics(image) for image in contents]
     left: dict[str, list[float]] = {}
-    patterns = []
+    patterns, woven = [], []
+    elsewhere = [network.encode_content(image[MOVE[0] :, MOVE[1] :]) for image in contents]
     for path, k in product(paintings, range(len(contents))):
         style = shorter_side(read_style(path), 512)
         wanted = judge.statistics(style)
-        shown = network.paint(encoded[k], network.encode_style(style), 1.0)
+        look = network.encode_style(style)
+        shown = network.paint(encoded[k], look, 1.0)
         ratio = distance(judge.statistics(shown), wanted) / distance(before[k], wanted)
         left.setdefault(path.name, []).append(ratio)
         patterns.append(lattice(shown, contents[k]))
+        if path.name in HELD_OUT_PAINTINGS:
+            woven.append(weave(shown, network.paint(elsewhere[k], look, 1.0), contents[k]))
     held = [value for name in HELD_OUT_PAINTINGS for value in left.get(name, [])]
     return {
         "left": round(float(np.median([value for values in left.values() for value in values])), 3),
         "left, paintings held out": round(float(np.median(held)), 3),
         "left by painting": {name: round(float(np.median(values)), 3) for name, values in left.items()},
         "lattice": round(float(np.mean([value for value in patterns if value is not None])), 2),
+        "weave: detail on flat content, and what of it stays": [
+            round(float(value), 2) for value in np.sqrt(np.mean([w for w in woven if w], axis=0))
+        ],
     }
 
 
