@@ -173,8 +173,10 @@ def submission(dice: random.Random, folder: Path) -> None:
 @lru_cache(maxsize=1)
 def _entry() -> dict[str, Any]:
     from stormproof.report.leaderboard.submission import as_json, submission_of
+    from stormproof.report.page import charting
     from stormproof.results.run import Run
 
+    charting()  # bundled once, which takes seconds
     for run, files in finished_runs().items():
         if "parts/part-000000.parquet" in files:
             try:
