@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import tempfile
+from collections.abc import Callable
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
@@ -39,7 +40,7 @@ def finished_runs() -> dict[str, dict[str, bytes]]:
 
 
 def sealed_again(dice: random.Random, folder: Path) -> None:
-    """One file of a run changed and sealed again, then everything that reads the run."""
+    """One file of a run changed and sealed again, then two of the ways to read the run."""
     from stormproof.report.sources import scores_of
     from stormproof.results.estimate import estimate_run
     from stormproof.results.evidence import pixel_manifest
@@ -52,20 +53,24 @@ def sealed_again(dice: random.Random, folder: Path) -> None:
     name = dice.choice([name for name in files if name != "run.yaml"])
     lay({**files, name: reseal(name, files[name], dice)}, folder / "run")
     run = Run(folder / "run")
-    quietly(lambda: list(problems(run, deep=True)))
-    quietly(lambda: scores_of(str(folder / "run"), interval=dice.random() < 0.1))
-    quietly(lambda: run.score(partial=True, replicates=20))
-    quietly(lambda: worst_images(run.score(partial=True), 3))
-    quietly(lambda: run.predictions("clean"))
-    what = dice.random()
-    if what < 0.2:
+
+    def export() -> None:
         quietly(lambda: export_coco(run, ["clean"], folder / "coco", None))
         quietly(lambda: export_png(run, ["clean"], folder / "png", ()))
-        quietly(lambda: export_truth(run, folder / "truth"))
-    elif what < 0.3:
-        quietly(lambda: pixel_manifest(run, images=1))
-    elif what < 0.4 and run.record.quota is not None:
-        quietly(lambda: estimate_run(run, replicates=20))
+        export_truth(run, folder / "truth")
+
+    readers: tuple[Callable[[], object], ...] = (
+        lambda: list(problems(run, deep=True)),
+        lambda: scores_of(str(folder / "run"), interval=dice.random() < 0.1),
+        lambda: run.score(partial=True, replicates=20),
+        lambda: worst_images(run.score(partial=True), 3),
+        lambda: run.predictions("clean"),
+        lambda: pixel_manifest(run, images=1),
+        lambda: run.record.quota is None or estimate_run(run, replicates=20),
+        export,
+    )
+    for read in dice.sample(readers, 2):
+        quietly(read)
 
 
 def reseal(name: str, content: bytes, dice: random.Random) -> bytes:
