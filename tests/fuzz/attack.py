@@ -8,7 +8,6 @@ Every case is made from its target and number alone: `--target coco --first 123 
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import random
 import resource
 import shutil
@@ -25,9 +24,6 @@ from time import process_time
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
-    # Looking through all installed packages for plugins takes longer than reading a small dataset.
-    importlib.metadata.entry_points = cache(importlib.metadata.entry_points)  # type: ignore[assignment]
-    importlib.metadata.version = cache(importlib.metadata.version)
 
 from fuzz.targets import TARGETS
 from stormproof.core.errors import StormproofError
