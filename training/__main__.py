@@ -24,9 +24,10 @@ def main() -> None:
     corrupt = verbs.add_parser("corrupt", help="add corrupted images to a pool's training scenes")
     corrupt.add_argument("pool", type=Path)
     corrupt.add_argument("condition", help="such as gaussian_noise@3; the array gets its name")
+    corrupt.add_argument("--device", default=None)
     stylize = verbs.add_parser("stylize", help="add stylized images to a pool's training scenes")
     stylize.add_argument("pool", type=Path)
-    stylize.add_argument("--weights", type=Path, required=True, help="as training/style/train.py writes them")
+    stylize.add_argument("--weights", type=Path, required=True, help="a file of training/style/train.py, or a folder with the pair as ONNX")
     stylize.add_argument("--styles", type=Path, required=True, help="a folder of style images")
     stylize.add_argument("--device", default=None)
     train = verbs.add_parser("train", help="train a network of training/configs on a pool")
@@ -58,11 +59,19 @@ def main() -> None:
     score.add_argument("networks", type=Path, nargs="+", help="ONNX files; the score goes beside each")
     score.add_argument("--scenes", type=int, default=200)
     score.add_argument("--scratch", type=Path, required=True, help="where the runs go")
+    storm = verbs.add_parser("storm", help="score trained weights under many conditions, on this device")
+    storm.add_argument("weights", type=Path, nargs="+")
+    storm.add_argument("--conditions", nargs="+", default=["imagenet-c"], help="conditions and suites")
+    storm.add_argument("--scenes", type=int, default=300, help="of world:test")
+    storm.add_argument("--replicates", type=int, default=100, help="random halves, for intervals")
+    storm.add_argument("--adapted", nargs="*", default=[], help="names scored with the test images' statistics too")
+    storm.add_argument("--workers", type=int, default=1)
+    storm.add_argument("--out", type=Path, required=True)
     # Each verb imports only what it needs: rendering works without PyTorch, training without Numba.
     arguments = parser.parse_args()
     run = {
         "render": _render, "corrupt": _corrupt, "stylize": _stylize, "train": _train, "train-all": _train_all,
-        "export": _export, "score": _score,
+        "export": _export, "score": _score, "storm": _storm,
     }  # fmt: skip
     run[arguments.verb](arguments)
 
@@ -80,7 +89,7 @@ def _render(a: argparse.Namespace) -> None:
 def _corrupt(a: argparse.Namespace) -> None:
     from training.corrupting import corrupt
 
-    corrupt(a.pool / "train", a.condition)
+    corrupt(a.pool / "train", a.condition, _device(a.device))
 
 
 def _stylize(a: argparse.Namespace) -> None:
@@ -126,6 +135,17 @@ def _score(a: argparse.Namespace) -> None:
 
     for network in a.networks:
         print(network.stem, score(network, a.scenes, a.scratch), flush=True)
+
+
+def _storm(a: argparse.Namespace) -> None:
+    from stormproof.corruptions.grammar import read_conditions
+    from training.storm import rendered, spread
+
+    conditions = list(dict.fromkeys(["clean", *map(str, read_conditions(a.conditions))]))
+    spread(
+        a.weights, conditions, rendered(a.scenes), replicates=a.replicates, adapted=a.adapted,
+        workers=a.workers, out=a.out,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -8,11 +8,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from training.boxes import constant
 from training.config import Augment
 
 VOID = 255
 LEAST_VISIBLE = 0.3  # share of a box that must remain in the frame for its object to count
 LEAST_SIDE = 2.0  # pixels
+CHANCES = 11  # random numbers that `varied` needs for each image
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +47,10 @@ def as_batch(scenes: dict[str, Tensor]) -> Batch:
     )
 
 
-def varied(scenes: dict[str, Tensor], settings: Augment, generator: torch.Generator) -> Batch:
-    """Scenes with random augmentation."""
+def varied(scenes: dict[str, Tensor], settings: Augment, chance: Tensor) -> Batch:
+    """Scenes with random augmentation; `chance` is CHANCES×B, from 0 to 1."""
     batch = as_batch(scenes)
-    count, _, height, width = batch.images.shape
-    device = batch.images.device
-    chance = torch.rand((12, count), generator=generator).to(device)
+    _, _, height, width = batch.images.shape
     low, high = settings.zoom
     zoom = torch.where(chance[0] < settings.zoomed, low * (high / low) ** chance[1], 1.0)
     left, top = chance[2] * (width - width / zoom), chance[3] * (height - height / zoom)
@@ -90,7 +90,7 @@ def _boxes(
     moved = (batch.boxes - shift) * zoom[:, None, None]
     flipped = torch.stack([width - moved[..., 2], moved[..., 1], width - moved[..., 0], moved[..., 3]], -1)
     moved = torch.where(mirror[:, None, None] < 0, flipped, moved)
-    limit = torch.tensor([width, height, width, height], device=moved.device)
+    limit = constant((width, height, width, height), moved.device)
     seen = torch.minimum(moved.clamp(min=0), limit)
     whole = (moved[..., 2:] - moved[..., :2]).prod(-1)
     sides = (seen[..., 2:] - seen[..., :2]).clamp(min=0)

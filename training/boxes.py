@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -10,6 +11,12 @@ from torch import Tensor
 from training.networks import STRIDES
 
 LONGEST = 5.0  # log of a box's side in strides; keeps an untrained network finite
+
+
+@lru_cache(maxsize=32)
+def constant(values: tuple[float, ...], device: torch.device) -> Tensor:
+    """Values on the device, copied there once: a copy from the host cannot be part of a CUDA graph."""
+    return torch.tensor(values, device=device)
 
 
 def cells(

@@ -33,6 +33,7 @@ class Augment:
     contrast: float = 0.2
     saturation: float = 0.3
     hue: float = 0.04  # gain of each channel
+    mix: str = ""  # cutout, augmix or oamix (training/mixing.py); empty for none
 
 
 @dataclass(frozen=True, slots=True)

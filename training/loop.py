@@ -6,26 +6,25 @@ import copy
 import json
 import math
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from training.augment import Batch, varied
 from training.config import Source, Training
 from training.evaluation import evaluate
-from training.losses import LOSSES, TRUTHS
+from training.losses import TRUTHS
 from training.networks import build
 from training.scenes import Scenes
+from training.step import Step
 
 FIRST = 2000  # scenes that must be rendered before the first step
 WARM = 0.03  # share of the training in which the learning rate rises
 EVERY = 20.0  # seconds between checks of the pool, the losses and the weights
 SAVED = 60.0  # seconds between saved weights
 SCORED = 150.0  # seconds between scores on some of the held-out scenes, which are slow to compute
-STEEPEST = 10.0  # largest norm of the gradient
 PART, VAL = 60, 200  # held-out scenes scored along the way, and at the end
 
 
@@ -87,8 +86,9 @@ def train(
     network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     average = Average(network, training.ema)
     optimizer = torch.optim.AdamW(
-        decayed(network), training.rate, weight_decay=training.decay, fused=device.type == "cuda"
-    )
+        decayed(network), torch.tensor(training.rate, device=device), weight_decay=training.decay,
+        fused=device.type == "cuda", capturable=device.type == "cuda",
+    )  # fmt: skip
     log: dict[str, Any] = {
         "training": asdict(training),
         "world": scenes.pool.world,
@@ -117,14 +117,16 @@ class _Run:
         generator = torch.Generator().manual_seed(self.training.seed)
         good = copy.deepcopy(self.network.state_dict())
         begun = looked = saved = scored = time.monotonic()
+        step = Step(self.training, self.network, self.optimizer, self.scenes)
         steps, caution = 0, 1.0
         losses: dict[str, Tensor] = {}
         # The wait for scenes is part of the seconds, not of the schedule.
         window = Budget(max(1.0, budget.seconds - (begun - self.started)), budget.steps)
         while (spent := window.spent(time.monotonic() - begun, steps)) < 1:
             for group in self.optimizer.param_groups:
-                group["lr"] = caution * rate(spent, self.training.rate)
-            losses = self.step(generator)
+                group["lr"].fill_(caution * rate(spent, self.training.rate))
+            losses = step(generator)
+            self.average.follow(self.network)
             steps += 1
             if time.monotonic() - looked < EVERY:
                 continue
@@ -136,7 +138,9 @@ class _Run:
                 _say(self.training, f"step {steps}: not finite; back to the last good weights")
                 self.network.load_state_dict(good)
                 self.average = Average(self.network, self.training.ema)
-                self.optimizer.state.clear()
+                for state in self.optimizer.state.values():  # in place: a graph holds these tensors
+                    for value in state.values():
+                        value.zero_()
                 caution *= 0.5
             self.note(steps, spent, losses)
             if looked - scored > SCORED:
@@ -149,36 +153,6 @@ class _Run:
         self.save()  # before the last score, in case there is no time left for it
         self.score(VAL)
         self.save()
-
-    def step(self, generator: torch.Generator) -> dict[str, Tensor]:
-        training = self.training
-        batch = varied(self.scenes.draw(training.batch, generator), training.augment, generator)
-        if training.adversarial:
-            batch = self.attacked(batch)
-        terms = self.losses(batch)
-        self.optimizer.zero_grad(set_to_none=True)
-        torch.stack(list(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(self.network.parameters(), STEEPEST)
-        self.optimizer.step()
-        self.average.follow(self.network)
-        return terms
-
-    def losses(self, batch: Batch) -> dict[str, Tensor]:
-        device = batch.images.device.type
-        images = batch.images.contiguous(memory_format=torch.channels_last)
-        with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
-            outputs = self.network(images)
-        return LOSSES[self.training.network](outputs, batch)
-
-    def attacked(self, batch: Batch) -> Batch:
-        """The first half of the batch moved one step against the network (Goodfellow et al. 2015)."""
-        images = batch.images.detach().requires_grad_()
-        total = torch.stack(list(self.losses(replace(batch, images=images)).values())).sum()
-        (slope,) = torch.autograd.grad(total, images)
-        half = len(images) // 2
-        worse = images.detach().clone()
-        worse[:half] += self.training.adversarial / 127.5 * slope[:half].sign()
-        return replace(batch, images=worse.clamp_(-1, 1))
 
     def note(self, steps: int, spent: float, losses: dict[str, Tensor]) -> None:
         row: dict[str, Any] = {"step": steps, "spent": round(spent, 4), "scenes": self.scenes.count}

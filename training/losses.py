@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from training.assignment import Assigned, assign
 from training.augment import VOID, Batch
-from training.boxes import cells, from_edges, from_rows, giou, inside
+from training.boxes import cells, constant, from_edges, from_rows, giou, inside
 from training.networks import OBJECTS, STRIDES
 
 Outputs = dict[str, Tensor]
@@ -119,7 +119,7 @@ def semantic(outputs: Outputs, batch: Batch) -> Terms:
     scores = functional.interpolate(
         outputs["logits"].float(), size=size, mode="bilinear", align_corners=False
     )
-    weights = torch.tensor(SEMANTIC_WEIGHTS, device=scores.device)
+    weights = constant(SEMANTIC_WEIGHTS, scores.device)
     return {"pixels": functional.cross_entropy(scores, batch.semantic, weights, ignore_index=VOID)}
 
 

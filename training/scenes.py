@@ -62,13 +62,12 @@ class Scenes:
         truths = {name: held[indices] for name, held in self._held.items() if name not in arrays}
         return {"images": self._held[source][indices], **truths}
 
-    def draw(self, batch: int, generator: torch.Generator) -> dict[str, Tensor]:
-        """A random batch with images from every source, in proportion to its share."""
-        indices = torch.randint(self.count, (batch,), generator=generator).to(self.device)
+    def mixed(self, indices: Tensor) -> dict[str, Tensor]:
+        """The scenes at some indices, with images from every source in proportion to its share."""
         taken = self.take(indices, self.sources[0].array)
         total, begin = sum(s.share for s in self.sources), 0.0
         for source in self.sources:
-            rows = slice(round(begin / total * batch), round((begin + source.share) / total * batch))
+            rows = slice(*(round(end / total * len(indices)) for end in (begin, begin + source.share)))
             begin += source.share
             if source is not self.sources[0]:
                 taken["images"][rows] = self._held[source.array][indices[rows]]

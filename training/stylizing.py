@@ -1,7 +1,8 @@
 """Stylized images of a pool's scenes: another array beside the clean one, for a training to mix in.
 
 Every scene gets its own style, as in michaelis, who use paintings: a crop of one of the style images with its
-colour channels permuted, so that few images give many styles.
+colour channels permuted, so that few images give many styles. Scenes are painted at twice their size and
+reduced, because most objects of the street are smaller than three cells of the style network's bottleneck.
 """
 
 from __future__ import annotations
@@ -10,22 +11,29 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import onnx
 import PIL.Image
 import torch
+from onnx import numpy_helper
 from torch import Tensor
+from torch.nn import functional
 
 from stormproof.style.layers import BUILTIN_DECODER, BUILTIN_ENCODER, Layer
 from stormproof.style.torchnet import Network, adain, statistics
 from training.pool import array, read
 
 NAME = "stylized"
-CUTS = 24  # crops of every style image
-AT_ONCE = 32
+CUTS = 40  # crops of every style image
+ENLARGED = 2
+AT_ONCE = 16
 
 
 @torch.no_grad()
 def stylize(folder: Path, weights: Path, styles: Path, device: torch.device) -> Path:
-    """Write a stylized image of every scene of a pool; `weights` is a file that style/train.py wrote."""
+    """Write a stylized image of every scene of a pool.
+
+    `weights` is a file that style/train.py wrote, or a folder with encoder.onnx and decoder.onnx as shipped.
+    """
     pool = read(folder)
     clean, painted = array(folder, pool, "images", "r"), array(folder, pool, NAME, "w+")
     half = torch.float16 if device.type == "cuda" else torch.float32
@@ -44,16 +52,21 @@ def stylize(folder: Path, weights: Path, styles: Path, device: torch.device) -> 
     for start in range(0, pool.count, AT_ONCE):
         rows = slice(start, min(start + AT_ONCE, pool.count))
         which = torch.randint(len(looks), (rows.stop - rows.start,), generator=generator).to(device)
-        features = encoder(_unit(torch.from_numpy(clean[rows]), device, half))
-        output = decoder(adain(features, (means[which], deviations[which])).to(half))
-        output = (output[..., : pool.height, : pool.width].float().clamp(0, 1) * 255).round()
+        scenes = _unit(torch.from_numpy(clean[rows]), device, half)
+        features = encoder(functional.interpolate(scenes, scale_factor=ENLARGED, mode="bicubic").clamp(0, 1))
+        output = decoder(adain(features, (means[which], deviations[which])).to(half)).float().clamp(0, 1)
+        output = (functional.avg_pool2d(output, ENLARGED)[..., : pool.height, : pool.width] * 255).round()
         painted[rows] = output.permute(0, 2, 3, 1).to(torch.uint8).cpu().numpy()
     return folder / f"{NAME}.raw"
 
 
 def _network(layers: Sequence[Layer], weights: Path, part: str) -> Network:
-    with np.load(weights) as held:
-        own = {name.removeprefix(f"{part}."): held[name] for name in held.files if name.startswith(part)}
+    if weights.is_dir():
+        graph = onnx.load(str(weights / f"{part}.onnx")).graph
+        own = {one.name.removesuffix(".half"): numpy_helper.to_array(one) for one in graph.initializer}
+    else:
+        with np.load(weights) as held:
+            own = {name.removeprefix(f"{part}."): held[name] for name in held.files if name.startswith(part)}
     return Network(layers, own).eval()
 
 

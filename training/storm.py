@@ -1,0 +1,240 @@
+"""Scores trained weights in the storm: many networks under many conditions, on one device.
+
+    python -m training storm weights/*.pt --scenes 300 --conditions imagenet-c --out scores.npz
+
+Every condition is made once for all networks, by the package's own recipes, and scored by the package's own
+metrics, for the whole set and for random halves of it, from which intervals follow (docs/adr/0068). Networks
+run as they were trained, in PyTorch; those of one name with `+bn` normalise by the statistics of the test
+images instead of those of the training (Schneider et al. 2020).
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from stormproof import corrupt_batch
+from stormproof.core.condition import Condition
+from stormproof.core.sample import Instances, Prediction
+from stormproof.metrics.cells import Maps
+from stormproof.metrics.coco import coco_scored
+from stormproof.metrics.cocomatching import match_boxes
+from stormproof.metrics.metric import Scored, mean_of_known
+from stormproof.metrics.records import DetectionTruth, lay_out
+from stormproof.results.weights import half_weights
+from stormproof.world.classes import OBJECTS, SEMANTIC, VOID
+from training.augment import normalised
+from training.decoding import CONSIDERED, KEEP, OVERLAP
+from training.export import load_weights
+
+MEASURES = {"grid": ("AP", "AP50", "APs", "APm", "APl"), "semantic": ("mIoU",)}
+BATCH = 50
+LEAST = 0.01  # score of a detection, as in the networks' cards
+ADAPTED = "+bn"
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """Scenes of `world:test` in memory."""
+
+    ids: tuple[str, ...]
+    images: npt.NDArray[np.uint8]  # N×H×W×3
+    depth: npt.NDArray[np.float32]  # N×H×W
+    semantic: npt.NDArray[np.uint8]  # N×H×W
+    objects: tuple[Instances, ...]
+
+
+def rendered(count: int, seed: int = 0, split: str = "test") -> TestSet:
+    with multiprocessing.get_context("fork").Pool() as processes:
+        rows = processes.starmap(_one, [(seed, split, index) for index in range(count)], chunksize=4)
+    ids, images, depth, semantic, objects = zip(*rows, strict=True)
+    return TestSet(ids, np.stack(images), np.stack(depth), np.stack(semantic), objects)
+
+
+def _one(seed: int, split: str, index: int) -> tuple[Any, ...]:
+    from stormproof.world.samples import render
+
+    sample = render(seed, split, index).sample
+    assert sample.truth.instances is not None
+    assert sample.truth.semantic is not None
+    assert sample.context.depth is not None
+    objects = sample.truth.instances
+    plain = Instances(
+        objects.boxes, objects.labels, crowd=objects.crowd, ignore=objects.ignore, area=objects.area
+    )
+    return sample.id, sample.image, sample.context.depth, sample.truth.semantic.labels, plain
+
+
+def storm(
+    weights: Sequence[Path], conditions: Sequence[str], scenes: TestSet, *, replicates: int,
+    adapted: Sequence[str],
+) -> dict[str, Any]:  # fmt: skip
+    """Values by network, condition and measure: the score, then those of random halves; and its optimism."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    networks = _networks(weights, adapted, device)
+    truth = DetectionTruth.of(zip(scenes.ids, scenes.objects, strict=True), OBJECTS)
+    halves = half_weights(scenes.ids, replicates=replicates)
+    rows = np.concatenate([np.ones((1, len(scenes.ids)), np.uint8), halves])
+    images = torch.from_numpy(scenes.images).to(device).permute(0, 3, 1, 2).contiguous()
+    depth = torch.from_numpy(scenes.depth).to(device)
+    found: dict[str, Any] = {}
+    for condition in conditions:
+        begun = time.monotonic()
+        changed = [
+            corrupt_batch(
+                images[k : k + BATCH], condition, ids=scenes.ids[k : k + BATCH],
+                depth=depth[k : k + BATCH] if _needs_depth(condition) else None,
+            )
+            for k in range(0, len(images), BATCH)
+        ]  # fmt: skip
+        seen = torch.cat(changed).permute(0, 2, 3, 1)
+        for name, (kind, network) in networks.items():
+            scored = (
+                _maps(network, seen, scenes, rows)
+                if kind == "semantic"
+                else _boxes(network, seen, scenes, truth, rows)
+            )
+            found[name, condition] = {
+                measure: (
+                    scored.numbers[measure].astype(np.float32),
+                    float(mean_of_known(scored.optimism[measure])) if measure in scored.optimism else np.nan,
+                )
+                for measure in MEASURES[kind]
+            }
+        print(f"{condition}: {time.monotonic() - begun:.1f} s", flush=True)
+    return found
+
+
+def _needs_depth(condition: str) -> bool:
+    from stormproof.corruptions.registry import find
+
+    name = Condition.parse(condition).corruption
+    return name is not None and "depth" in find(name).needs
+
+
+def _networks(
+    weights: Sequence[Path], adapted: Sequence[str], device: torch.device
+) -> dict[str, tuple[str, nn.Module]]:
+    torch.backends.cudnn.benchmark = True
+    found: dict[str, tuple[str, nn.Module]] = {}
+    for path in weights:
+        network, log = load_weights(path)
+        kind = log["training"]["network"]
+        found[path.stem] = kind, network.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        if path.stem in adapted:
+            other = load_weights(path)[0].to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+            for module in other.modules():
+                if isinstance(module, nn.BatchNorm2d):
+                    module.train()
+                    module.momentum = 0.0  # a batch leaves no trace
+            found[path.stem + ADAPTED] = kind, other
+    return found
+
+
+@torch.no_grad()
+def _maps(
+    network: nn.Module, images: Tensor, scenes: TestSet, weights: npt.NDArray[np.uint8]
+) -> Scored:
+    side = len(SEMANTIC)
+    tables = []
+    for k in range(0, len(images), BATCH):
+        logits = network(normalised(images[k : k + BATCH]).contiguous(memory_format=torch.channels_last))["logits"]
+        size = list(images.shape[1:3])
+        labels = functional.interpolate(logits.float(), size=size, mode="bilinear", align_corners=False).argmax(1)
+        truth = torch.from_numpy(scenes.semantic[k : k + BATCH]).to(labels.device).long()
+        pairs = torch.where(truth == VOID, side * side, truth * side + labels)
+        pairs += torch.arange(len(pairs), device=pairs.device)[:, None, None] * (side * side + 1)
+        counts = torch.bincount(pairs.flatten(), minlength=len(pairs) * (side * side + 1))
+        tables.append(counts.view(len(pairs), -1)[:, :-1].cpu().numpy())
+    image, cell = np.nonzero(table := np.concatenate(tables))
+    maps = Maps.of(
+        image, cell // side, cell % side, table[image, cell],
+        images=len(images), classes=SEMANTIC, kept=range(side),
+    )  # fmt: skip
+    return maps.scored(weights)
+
+
+@torch.no_grad()
+def _boxes(
+    network: nn.Module, images: Tensor, scenes: TestSet, truth: DetectionTruth, weights: npt.NDArray[np.uint8]
+) -> Scored:
+    predictions: dict[str, Prediction] = {}
+    for k in range(0, len(images), BATCH):
+        rows = network(normalised(images[k : k + BATCH]).contiguous(memory_format=torch.channels_last))["rows"]
+        ids = scenes.ids[k : k + BATCH]
+        predictions |= dict(zip(ids, detections(rows, (images.shape[1], images.shape[2])), strict=True))
+    return coco_scored(match_boxes(truth, lay_out(predictions, truth)), weights)
+
+
+def detections(rows: Tensor, size: tuple[int, int]) -> list[Prediction]:
+    """The objects of every image after suppression, as `decoding.found` finds them, for a whole batch."""
+    from training.boxes import area, cells, from_rows, iou
+
+    rows = rows.float()
+    places, steps = cells(size, rows.device)
+    every = from_rows(rows, places, steps)
+    scores = rows[..., 4:5].sigmoid() * rows[..., 5 : 5 + len(OBJECTS)].sigmoid()
+    best, index = scores.flatten(1).topk(CONSIDERED, 1)
+    row, labels = index // len(OBJECTS), index % len(OBJECTS)
+    boxes = every.gather(1, row[..., None].expand(-1, -1, 4))
+    same = labels[:, :, None] == labels[:, None]
+    covers = ((iou(boxes[:, :, None], boxes[:, None]) > OVERLAP) & same).tril(-1)  # [later, earlier]
+    real = (area(boxes) > 0) & (best >= LEAST)
+    # Greedy suppression as a fixed point: a box stays unless an earlier one that stays covers it.
+    stay = real.clone()
+    while True:
+        kept = real & ~(covers & stay[:, None]).any(2)
+        if torch.equal(kept, stay):
+            break
+        stay = kept
+    stay &= stay.cumsum(1) <= KEEP
+    height, width = size
+    limit = boxes.new_tensor([width, height, width, height])
+    boxes = torch.minimum(boxes.clamp(min=0), limit)
+    host = [t.cpu().numpy() for t in (boxes, best, labels, stay)]
+    return [Prediction(b[s], v[s], c[s]) for b, v, c, s in zip(*host, strict=True)]
+
+
+def spread(
+    weights: Sequence[Path], conditions: Sequence[str], scenes: TestSet, *, replicates: int,
+    adapted: Sequence[str], workers: int, out: Path,
+) -> None:  # fmt: skip
+    """Share the conditions between processes, and write what they find to one file."""
+    context = multiprocessing.get_context("spawn")
+    shares = [list(conditions[k::workers]) for k in range(workers)]
+    with context.Pool(workers) as processes:
+        parts = processes.starmap(
+            _share, [(weights, share, scenes, replicates, adapted) for share in shares if share]
+        )
+    found = {key: value for part in parts for key, value in part.items()}
+    save(found, scenes.ids, out)
+
+
+def _share(
+    weights: Sequence[Path], conditions: Sequence[str], scenes: TestSet, replicates: int, adapted: Sequence[str]
+) -> dict[str, Any]:
+    torch.set_num_threads(1)
+    return storm(weights, conditions, scenes, replicates=replicates, adapted=adapted)
+
+
+def save(found: dict[Any, Any], ids: Sequence[str], out: Path) -> None:
+    """Write `NETWORK/MEASURE`, the score by condition, and `NETWORK/MEASURE/drawn`: optimism, then the halves."""
+    conditions = list(dict.fromkeys(condition for _, condition in found))
+    arrays: dict[str, Any] = {"conditions": np.array(conditions), "ids": np.array(ids)}
+    for network in dict.fromkeys(name for name, _ in found):
+        for measure in found[network, conditions[0]]:
+            cells = [found[network, condition][measure] for condition in conditions]
+            arrays[f"{network}/{measure}"] = np.array([values[0] for values, _ in cells], np.float32)
+            drawn = [np.concatenate([[optimism], values[1:]]) for values, optimism in cells]
+            arrays[f"{network}/{measure}/drawn"] = np.array(drawn, np.float16)
+    np.savez_compressed(out, **arrays)
