@@ -27,7 +27,12 @@ def main() -> None:
     corrupt.add_argument("--device", default=None)
     stylize = verbs.add_parser("stylize", help="add stylized images to a pool's training scenes")
     stylize.add_argument("pool", type=Path)
-    stylize.add_argument("--weights", type=Path, required=True, help="a file of training/style/train.py, or a folder with the pair as ONNX")
+    stylize.add_argument(
+        "--weights",
+        type=Path,
+        required=True,
+        help="a file of training/style/train.py, or a folder with the pair as ONNX",
+    )
     stylize.add_argument("--styles", type=Path, required=True, help="a folder of style images")
     stylize.add_argument("--device", default=None)
     train = verbs.add_parser("train", help="train a network of training/configs on a pool")
@@ -64,7 +69,9 @@ def main() -> None:
     storm.add_argument("--conditions", nargs="+", default=["imagenet-c"], help="conditions and suites")
     storm.add_argument("--scenes", type=int, default=300, help="of world:test")
     storm.add_argument("--replicates", type=int, default=100, help="random halves, for intervals")
-    storm.add_argument("--adapted", nargs="*", default=[], help="names scored with the test images' statistics too")
+    storm.add_argument(
+        "--adapted", nargs="*", default=[], help="names scored with the test images' statistics too"
+    )
     storm.add_argument("--workers", type=int, default=1)
     storm.add_argument("--out", type=Path, required=True)
     # Each verb imports only what it needs: rendering works without PyTorch, training without Numba.

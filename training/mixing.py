@@ -26,7 +26,7 @@ CELL = 4  # pixels of a cell in which OA-Mix draws its masks
 
 
 def mixed(name: str, images: Tensor, boxes: Tensor, valid: Tensor) -> Tensor:
-    """Images B×3×H×W from -1 to 1 after an augmentation by name; `boxes` B×M×4 and `valid` B×M as in `Batch`."""
+    """Images B×3×H×W from -1 to 1 after an augmentation by name; `boxes` and `valid` as in `Batch`."""
     unit = (images + 1) / 2
     made = {"cutout": _cutout, "augmix": _augmix, "oamix": _oamix}[name](unit, boxes, valid != 0)
     return made.clamp(0, 1) * 2 - 1
@@ -35,7 +35,9 @@ def mixed(name: str, images: Tensor, boxes: Tensor, valid: Tensor) -> Tensor:
 def _cutout(images: Tensor, _boxes: Tensor, _real: Tensor) -> Tensor:
     count, _, height, width = images.shape
     side = HOLE * height
-    corner = _rand(images, count, HOLES, 2) * torch.stack([_full(images, width), _full(images, height)]) - side / 2
+    corner = (
+        _rand(images, count, HOLES, 2) * torch.stack([_full(images, width), _full(images, height)]) - side / 2
+    )
     holes = inside(torch.cat([corner, corner + side], -1), height, width).any(1)
     return torch.where(holes[:, None], 0.5, images)
 
@@ -46,7 +48,7 @@ def _augmix(images: Tensor, _boxes: Tensor, _real: Tensor) -> Tensor:
 
 
 def _oamix(images: Tensor, boxes: Tensor, real: Tensor) -> Tensor:
-    """Different operations inside and outside random regions and objects; objects keep more of the original."""
+    """Other operations inside random regions and objects than outside; objects keep more of the original."""
     objects = _drawn(images, boxes, real)
     some = real & (_rand(images, *real.shape) < 0.5)
     regions = torch.maximum(_drawn(images, *_regions(images)), _drawn(images, boxes, some))

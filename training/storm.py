@@ -142,15 +142,17 @@ def _networks(
 
 
 @torch.no_grad()
-def _maps(
-    network: nn.Module, images: Tensor, scenes: TestSet, weights: npt.NDArray[np.uint8]
-) -> Scored:
+def _maps(network: nn.Module, images: Tensor, scenes: TestSet, weights: npt.NDArray[np.uint8]) -> Scored:
     side = len(SEMANTIC)
     tables = []
     for k in range(0, len(images), BATCH):
-        logits = network(normalised(images[k : k + BATCH]).contiguous(memory_format=torch.channels_last))["logits"]
+        logits = network(normalised(images[k : k + BATCH]).contiguous(memory_format=torch.channels_last))[
+            "logits"
+        ]
         size = list(images.shape[1:3])
-        labels = functional.interpolate(logits.float(), size=size, mode="bilinear", align_corners=False).argmax(1)
+        labels = functional.interpolate(
+            logits.float(), size=size, mode="bilinear", align_corners=False
+        ).argmax(1)
         truth = torch.from_numpy(scenes.semantic[k : k + BATCH]).to(labels.device).long()
         pairs = torch.where(truth == VOID, side * side, truth * side + labels)
         pairs += torch.arange(len(pairs), device=pairs.device)[:, None, None] * (side * side + 1)
@@ -170,7 +172,9 @@ def _boxes(
 ) -> Scored:
     predictions: dict[str, Prediction] = {}
     for k in range(0, len(images), BATCH):
-        rows = network(normalised(images[k : k + BATCH]).contiguous(memory_format=torch.channels_last))["rows"]
+        rows = network(normalised(images[k : k + BATCH]).contiguous(memory_format=torch.channels_last))[
+            "rows"
+        ]
         ids = scenes.ids[k : k + BATCH]
         predictions |= dict(zip(ids, detections(rows, (images.shape[1], images.shape[2])), strict=True))
     return coco_scored(match_boxes(truth, lay_out(predictions, truth)), weights)
@@ -221,14 +225,18 @@ def spread(
 
 
 def _share(
-    weights: Sequence[Path], conditions: Sequence[str], scenes: TestSet, replicates: int, adapted: Sequence[str]
+    weights: Sequence[Path],
+    conditions: Sequence[str],
+    scenes: TestSet,
+    replicates: int,
+    adapted: Sequence[str],
 ) -> dict[str, Any]:
     torch.set_num_threads(1)
     return storm(weights, conditions, scenes, replicates=replicates, adapted=adapted)
 
 
 def save(found: dict[Any, Any], ids: Sequence[str], out: Path) -> None:
-    """Write `NETWORK/MEASURE`, the score by condition, and `NETWORK/MEASURE/drawn`: optimism, then the halves."""
+    """Write `NETWORK/MEASURE`, scores by condition, and `NETWORK/MEASURE/drawn`: optimism, then halves."""
     conditions = list(dict.fromkeys(condition for _, condition in found))
     arrays: dict[str, Any] = {"conditions": np.array(conditions), "ids": np.array(ids)}
     for network in dict.fromkeys(name for name, _ in found):

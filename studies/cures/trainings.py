@@ -2,7 +2,7 @@
 
     python studies/cures/trainings.py --pool POOL --out WEIGHTS --steps 2000
 
-POOL is rendered, stylized and corrupted by `python -m training` (README.md has the commands). A training whose
+POOL is rendered, stylized and corrupted by `python -m training` (see README.md). A training whose
 weights exist is not repeated, so a stopped study goes on.
 """
 
@@ -20,12 +20,12 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from training.config import Augment, Source, Training, load  # noqa: E402
+from training.config import Augment, Source, Training, load
 
 STYLIZED = "stylized"
-# kamann, Section 6: one corruption of each category, at one severity.
+# kamann, Section 6: one corruption of each category. Of spatter the mud, which needs no OpenCV.
 CORRUPTED = {
-    "blur": "gaussian_blur@5", "noise": "speckle_noise@3", "digital": "saturate@3", "weather": "spatter@3",
+    "blur": "gaussian_blur@5", "noise": "speckle_noise@3", "digital": "saturate@3", "weather": "spatter@4",
 }  # fmt: skip
 BASES = {"grid": "street-grid", "plain": "street-plain"}
 SEEDS = (1, 2)
