@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from engine.conftest import Configure, all_rows
 from stormproof.cli import app
+from stormproof.core.errors import DatasetError
 from stormproof.corruptions.presets import find_preset
 from stormproof.datasets import find_writer
 from stormproof.engine.run import run
@@ -46,6 +47,27 @@ def test_a_run_over_conditions_equals_runs_over_stored_copies(configure: Configu
             mine = rows[row["index"], condition]
             for column in ("boxes", "scores", "labels", "masks"):
                 assert mine[column] == row[column], (condition, column)
+
+
+def test_a_run_reads_what_stylize_writes(configure: Configure, tmp_path: Path) -> None:
+    copies = tmp_path / "paper"
+    asked = ["--sequence", "0.5:1:0.5", "--mode", "image", "--mode", "objects", "--as-paper", "-j", "1"]
+    both = ["--space", "feature", "--space", "pixel", "--out", str(copies)]
+    made = CliRunner().invoke(app, ["stylize", WORLD, *asked, *both])
+    assert made.exit_code == 0, made.output
+    wanted = ["style[alpha=0.5,space=pixel]", "style[alpha=1,on=objects,space=feature]"]
+    config = configure("brightness_boxes", data=WORLD, conditions=wanted, copies=str(copies))
+    assert run(config).complete
+    rows = all_rows(Path(config.out)).to_pylist()
+    for condition, folder in zip(wanted, ("image-pixel-0.5", "objects-feature-1"), strict=True):
+        (annotations,) = (copies / folder / "annotations").glob("*.json")
+        stored = configure("brightness_boxes", folder, data=f"coco:{annotations}", conditions=["clean"])
+        assert run(stored).complete
+        theirs = {row["index"]: row["scores"] for row in all_rows(Path(stored.out)).to_pylist()}
+        assert {row["index"]: row["scores"] for row in rows if row["condition"] == condition} == theirs
+    other = {"conditions": ["style[alpha=0.3]"], "copies": str(copies)}
+    with pytest.raises(DatasetError, match="has no folder of copies"):
+        run(configure("brightness_boxes", "other", data=WORLD, **other))
 
 
 def test_scores_follow_alpha_instead_of_averaging(configure: Configure, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -108,17 +109,34 @@ def copy_of(root: Path, dataset: Dataset, index: int, condition: Condition) -> P
 
 
 def _find_folder(root: Path, condition: Condition) -> Path:
-    """The folder of a condition's copies: named as `stormproof corrupt` does, or corruption/severity."""
+    """The folder of a condition's copies: named as `stormproof corrupt` does, or corruption/severity.
+
+    Or the folder for which the manifest of `stormproof stylize` records this condition.
+    """
     text = str(condition)
     names = [text, condition_folder(condition), quote(text, safe="@[]=,+\"' ")]
     if condition.severity is not None and not condition.params:
         pair = (condition.corruption, condition.severity)
         names += [form.format(*pair) for form in ("{}/{}", "{}/severity_{}", "{}-{}", "{}_{}")]
+    names += [folder for folder, made in _recorded(root).items() if folder and made == {text}]
     for name in names:
         if (root / name).is_dir():
             return root / name
     looked = ", ".join(dict.fromkeys(names))
     raise DatasetError(root, f"has no folder of copies for {text}; looked for {looked}.")
+
+
+@lru_cache(maxsize=8)
+def _recorded(root: Path) -> dict[str, set[str]]:
+    """The conditions of each folder, as the manifest of a derived dataset records them; else empty."""
+    path, found = root / "manifest.json", dict[str, set[str]]()
+    if path.is_file():
+        try:
+            for file in json.loads(read_bytes(path))["files"]:
+                found.setdefault(file["folder"], set()).add(file["condition"])
+        except (ValueError, KeyError, TypeError):  # another program's manifest
+            return {}
+    return found
 
 
 @lru_cache(maxsize=128)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,8 +41,9 @@ def stylize(
     ] = None,
     mode: Annotated[list[Mode] | None, typer.Option(help="What is stylized; repeatable.")] = None,
     space: Annotated[
-        Space, typer.Option(help="Where strength blends: the network's features, or pixels.")
-    ] = Space.feature,
+        list[Space] | None,
+        typer.Option(help="Where strength blends: the network's features (default), or pixels; repeatable."),
+    ] = None,
     feather: Annotated[
         float, typer.Option(help="Soften mask edges by this many pixels; 0 keeps them hard.")
     ] = 0.0,
@@ -65,8 +67,8 @@ def stylize(
     """Write a stylized dataset: every image repainted in the style of another (AdaIN), annotations kept.
 
     The style of an image depends on the seed and the image's id, not on order, workers or machine;
-    DIR/styles.json records it, and --map reuses it. Several strengths or modes get a folder each. If it is
-    stopped, the same command continues it.
+    DIR/styles.json records it, and --map reuses it. Several strengths, modes or spaces get a folder each, and
+    'stormproof run --copies DIR' reads them. If it is stopped, the same command continues it.
 
     Examples:
 
@@ -87,7 +89,8 @@ def stylize(
     opened = open_dataset(dataset)
     chosen = choose_format(opened, layout, Spec.parse(dataset).kind)
     parts = _parts(
-        read_sequence(sequence) if sequence else (alpha,), tuple(mode or [Mode.image]), space.value,
+        read_sequence(sequence) if sequence else (alpha,),
+        tuple(mode or [Mode.image]), tuple(space or [Space.feature]),
         {"styles": styles, "network": network, "stylemap": str(style_map) if style_map else "drawn"},
         feather=feather, per_image=per_image, paper=as_paper,
     )  # fmt: skip
@@ -109,7 +112,7 @@ def read_sequence(text: str) -> tuple[float, ...]:
 
 
 def _parts(
-    alphas: tuple[float, ...], modes: tuple[Mode, ...], space: str, named: dict[str, str],
+    alphas: tuple[float, ...], modes: tuple[Mode, ...], spaces: tuple[Space, ...], named: dict[str, str],
     *, feather: float, per_image: int, paper: bool,
 ) -> tuple[Part, ...]:  # fmt: skip
     from stormproof.core.condition import Condition
@@ -118,13 +121,11 @@ def _parts(
     from stormproof.tools.derived import Part
 
     own = {key: value for key, value in named.items() if value != find("style").ladders[key].values[0]}
-    parts = []
-    for mode in modes:
-        for alpha in alphas:
-            where = {} if mode == Mode.image else {"on": mode.value}
-            condition = Condition.of("style", params={"alpha": alpha, "space": space, **where, **own})
-            find("style").parameters(condition)
-            folder = "" if len(modes) * len(alphas) == 1 else f"{mode.value}-{space}-{alpha:g}"
-            versions = tuple(Painted(str(condition), k, per_image, feather, paper) for k in range(per_image))
-            parts.append(Part(folder, versions))
+    several, parts = len(modes) * len(spaces) * len(alphas) > 1, []
+    for mode, space, alpha in product(modes, spaces, alphas):
+        where = {} if mode == Mode.image else {"on": mode.value}
+        condition = Condition.of("style", params={"alpha": alpha, "space": space.value, **where, **own})
+        find("style").parameters(condition)
+        versions = tuple(Painted(str(condition), k, per_image, feather, paper) for k in range(per_image))
+        parts.append(Part(f"{mode.value}-{space.value}-{alpha:g}" if several else "", versions))
     return tuple(parts)
