@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import math
+import random
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ from typer.testing import CliRunner
 
 from stormproof.cli import app
 from stormproof.metrics.metric import measures
+from stormproof.metrics.object_error import ClassMatching, MatchingRule
 from stormproof.report.comparison import compare_view
 from stormproof.report.elements import View
 from stormproof.report.leaderboard.submission import read_submission
@@ -56,9 +58,24 @@ def agree(folder: Path, scratch: Path, measure: str | None = None) -> Scores:
     return scores
 
 
-def _agree_with_json(folder: Path, scores: Scores) -> None:
-    for words in ((), ("--interval",)):
-        printed = json.loads(say("score", folder, "--json", *words))
+def agree_with_options(folder: Path, dice: random.Random) -> None:
+    """Scores with any options: the command line says of them what Python says."""
+    known = Run(folder).score().classes
+    classes = dice.choice([None, "all", dice.choice(known)])
+    rule = MatchingRule(
+        classes=dice.choice([*ClassMatching]), one_to_one=dice.random() < 0.5,
+        min_score=dice.choice((0.0, 0.1, 0.4, 0.9)), min_overlap=dice.choice((0.0, 0.1, 0.3)),
+    )  # fmt: skip
+    words = ["--matching", rule.classes, "--min-score", rule.min_score, "--min-overlap", rule.min_overlap]
+    words += ["--one-to-one"] * rule.one_to_one + (["--classes", classes] if classes else [])
+    scores = Run(folder).score(classes=classes, rule=rule)
+    _agree_with_json(folder, scores, *words)
+    _agree_with_csv(folder, scores, *words)
+
+
+def _agree_with_json(folder: Path, scores: Scores, *options: object) -> None:
+    for words in ((),) if options else ((), ("--interval",)):
+        printed = json.loads(say("score", folder, "--json", *words, *options))
         assert printed["scores"] == json.loads(document(scores.cells))
         assert printed["aggregates"] == json.loads(document(scores.aggregates))
         assert printed["per_class"] == json.loads(document(scores.per_class))
@@ -73,8 +90,8 @@ def _agree_with_json(folder: Path, scores: Scores) -> None:
                 assert values == json.loads(document({key: wanted[key] for key in values}))
 
 
-def _agree_with_csv(folder: Path, scores: Scores) -> None:
-    rows = csv.DictReader(io.StringIO(say("score", folder, "--csv")))
+def _agree_with_csv(folder: Path, scores: Scores, *options: object) -> None:
+    rows = csv.DictReader(io.StringIO(say("score", folder, "--csv", *options)))
     found = {(row["measure"], row["condition"], row["class"]): row["value"] for row in rows}
     for name, cells in scores.cells.items():
         for text, value in cells.items():

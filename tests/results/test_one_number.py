@@ -11,7 +11,7 @@ import pytest
 
 from engine.scenes import write_scene, write_street
 from results.conftest import MODELS
-from results.one_number import agree, say
+from results.one_number import agree, agree_with_options, say
 from stormproof.corruptions.groups import KAMANN
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run as run_it
@@ -139,7 +139,7 @@ def test_runs_thrown_together_say_one_number_everywhere(tmp_path: Path, seed: in
     dice = random.Random(seed)
     folder = thrown(dice, tmp_path)
     if dice.random() < 0.5:  # the options of other scores must not show
-        say("score", folder, "--classes", "all", "--min-score", "0.1")
+        agree_with_options(folder, dice)
         Run(folder).score(conditions=Run(folder).conditions[:2])
     scores = agree(folder, tmp_path)
     others = [m for m in ("AP50", "E", "ADR", "VOC07 AP50", "mask AP") if scores.score(m) > 0]
