@@ -26,7 +26,7 @@ from stormproof.results.requirements import parse, read_requirements
 from stormproof.results.run import Run
 from stormproof.results.scores import Scores
 from stormproof.results.store.record import read_record
-from stormproof.results.verdicts import Outcome, assert_requirements, check_run, exit_code, judge
+from stormproof.results.verdicts import Outcome, assert_requirements, check_run, exit_code, judge, markdown
 
 RUNNER = CliRunner()
 
@@ -332,3 +332,14 @@ def test_what_goes_wrong_can_be_required(scores: Scores, metric: str) -> None:
         assert verdict.margin == pytest.approx(requirement.threshold - value)
     with pytest.raises(InvalidOption, match=f"{metric} is an error, so less is better; use at_most"):
         parse({"id": "R1", "metric": metric, "condition": "fog@3", "at_least": 0.5}, "here")
+
+
+def test_counts_may_exceed_1_and_are_printed_as_they_are(scores: Scores) -> None:
+    row = {"id": "R1", "metric": "FP per image", "condition": "clean", "at_most": 25}
+    (verdict,) = judge([parse(row, "here")], scores)
+    value = scores.score("FP per image")
+    assert verdict.printed[0] == value
+    assert verdict.printed[3] == pytest.approx(25 - value)
+    assert f"| {value:.2f} |" in markdown("net", [verdict])
+    with pytest.raises(InvalidOption, match="impossible or empty"):
+        parse(row | {"at_most": -1}, "here")

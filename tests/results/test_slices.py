@@ -102,6 +102,9 @@ def test_a_class_that_a_slice_lacks_is_no_difference(mixed: Run, tmp_path: Path)
     for measure in ("AR100", "oLRP", "LRP FN", "LaECE0", "VOC07 AP50"):
         found = mixed.slices(str(table), measure=measure, replicates=2)
         assert found.differences("clean")["night"].interval.estimate == pytest.approx(0.0), measure
+    counts = mixed.slices(str(table), measure="FP per image", replicates=2).table()
+    assert counts.title == "FP per image by light"  # not in %
+    assert [row[3] for row in counts.rows] == pytest.approx([0.5, 0.0, 1.0])  # cats that night lacks
 
 
 def test_holm_counts_the_slices(make: Make) -> None:

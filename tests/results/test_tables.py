@@ -128,3 +128,15 @@ def test_measures_are_listed_by_section() -> None:
         metric("boxes", Measure("new", "nowhere", section="attic"))
     with pytest.raises(ValueError, match="reads one of"):
         metric("sounds", Measure("new", "of sounds", section="boxes"))
+
+
+def test_counts_are_not_percentages() -> None:
+    cells = {"clean": 0.5, "fog@1": 1.5, "fog@2": 2.5}
+    found = Scores("net", "set", 3, {"FP per image": cells}, tuple(cells))
+    table = grid_table(found)
+    shown = columns(table)
+    assert (shown["1"], shown["mean"]) == (["", "1.5"], ["0.5", "2.0"])
+    assert table.title == "FP per image by corruption and severity"
+    models = models_table({"net": found})
+    assert (columns(models)["P"], columns(models)["mean"]) == (["0.5"], ["2.0"])
+    assert models.title == "Models"

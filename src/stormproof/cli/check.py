@@ -48,7 +48,7 @@ def check(
     from stormproof.corruptions.plugins import load_plugins
     from stormproof.results.requirements import read_requirements
     from stormproof.results.run import Run as OpenRun
-    from stormproof.results.verdicts import check_run, exit_code, how_sure, markdown
+    from stormproof.results.verdicts import UNITS, check_run, exit_code, how_sure, markdown
     from stormproof.results.verdicts import junit as as_junit
 
     load_plugins(plugin or ())
@@ -68,11 +68,10 @@ def check(
         typer.echo(json.dumps([verdict.as_dict() for verdict in verdicts], indent=1))
     else:
         columns = ("id", "requirement", "verdict", "estimate", "95 % interval", "margin")
-        table = console.table(f"{name}, {images} images (in %)", columns)
+        table = console.table(f"{name}, {images} images ({UNITS})", columns)
         for v in verdicts:
-            i = v.interval
-            span = f"{100 * i.low:.1f} … {100 * i.high:.1f}"
-            numbers = (f"{100 * i.estimate:.1f}", span, f"{100 * v.margin:+.1f}")
+            estimate, low, high, margin = v.printed
+            numbers = (f"{estimate:.1f}", f"{low:.1f} … {high:.1f}", f"{margin:+.1f}")
             outcome = Text(str(v.outcome), style=_STYLES[v.outcome])
             table.add_row(v.requirement.id, Text(v.requirement.text), outcome, *numbers)
         console.out.print(table)

@@ -55,6 +55,16 @@ class Measure:
     aggregate: bool = True  # whether a mean over conditions is meaningful
     fading: float = 0.0  # how a score on few images errs near 1; see results.estimate
 
+    @property
+    def scale(self) -> float:
+        """What a value is multiplied by when it is printed: fractions are in per cent."""
+        return 100.0 if self.fraction else 1.0
+
+    @property
+    def unit(self) -> str:
+        """The unit of a printed value; empty for counts."""
+        return "%" if self.fraction else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Scored:

@@ -58,7 +58,7 @@ def _grid_html(scores: Scores, measure: str) -> str:
         return ""
     found = {column for row in levels.values() for column in row}
     columns = [*sorted(found - {MEAN}, key=float), *({MEAN} & found)]
-    unit = 100 if measures()[measure].fraction else 1
+    unit = measures()[measure].scale
     sign = 1 if measures()[measure].higher else -1
     ordered = sorted(levels, key=lambda name: sign * levels[name].get(MEAN, math.inf))
     clean = scores.score(measure)
@@ -67,7 +67,8 @@ def _grid_html(scores: Scores, measure: str) -> str:
         [escape(name), *(_tinted(levels[name].get(column, math.nan), clean, unit) for column in columns)]
         for name in ordered
     ]
-    return html_table(f"{measure} by corruption and severity (in %)", ("corruption", *columns), rows)
+    title = f"{measure} by corruption and severity{' (in %)' if unit == 100 else ''}"
+    return html_table(title, ("corruption", *columns), rows)
 
 
 def _tinted(value: float, clean: float, unit: float) -> str:
@@ -79,18 +80,20 @@ def _tinted(value: float, clean: float, unit: float) -> str:
 def plot(scores: Scores, measure: str) -> Any:
     """An Altair chart: a dot for each severity, darker is stronger; a tick for their mean; clean as a
     line."""
-    altair = framework("altair", install="pip install altair")
+    altair, shown = framework("altair", install="pip install altair"), measures()[measure]
     rows = [
-        {"corruption": c.series, "severity": float(c.severity or 3), "score": 100 * value}
+        {"corruption": c.series, "severity": float(c.severity or 3), "score": shown.scale * value}
         for text, value in scores.cells[measure].items()
         if not (c := Condition.parse(text)).is_clean
     ]
-    means = [{"corruption": name, "score": 100 * v} for name, v in scores.by_corruption(measure).items()]
-    x = altair.X("score:Q", title=f"{measure} (%)")
+    means = [
+        {"corruption": name, "score": shown.scale * v} for name, v in scores.by_corruption(measure).items()
+    ]
+    x = altair.X("score:Q", title=f"{measure} (%)" if shown.fraction else measure)
     y = altair.Y("corruption:N", title=None, sort=None)
     shade = altair.Color("severity:Q", scale=altair.Scale(scheme="blues", domain=[-1, 5]))
     dots = altair.Chart(altair.Data(values=rows)).mark_circle(size=60).encode(x=x, y=y, color=shade)
     ticks = altair.Chart(altair.Data(values=means)).mark_tick(thickness=2, color="black").encode(x=x, y=y)
-    clean = altair.Data(values=[{"score": 100 * scores.score(measure)}])
+    clean = altair.Data(values=[{"score": shown.scale * scores.score(measure)}])
     line = altair.Chart(clean).mark_rule(strokeDash=[4, 3]).encode(x=x)
     return altair.layer(dots, ticks, line).properties(title=f"{scores.name} on {scores.dataset}")

@@ -10,7 +10,8 @@
 
 A metric is a measure under a condition, or an aggregate (P, mPC, rPC, mCE) of a measure over a suite or the
 whole run. `at_most_loss` is relative to the clean score, `at_most_drop` to the baseline's value. Thresholds
-are fractions. A requirement that cannot be judged is an error that names it, never a pass.
+are fractions, except those of counts such as 'FP per image'. A requirement that cannot be judged is an error
+that names it, never a pass.
 """
 
 from __future__ import annotations
@@ -43,6 +44,11 @@ class Requirement:
     suite: str | None = None
     of: str | None = None
     called: str = ""  # the name of the metric over the conditions that were run, if not its own
+
+    @property
+    def is_count(self) -> bool:
+        """Whether values are counts such as 'FP per image' instead of fractions."""
+        return _is_count(self.metric, self.of)
 
     @property
     def text(self) -> str:
@@ -84,7 +90,6 @@ def parse(row: Any, where: str) -> Requirement:
     if not isinstance(identity, str) or not identity:
         raise InvalidOption(f"{where} has no id; add one, such as id: R1.")
     where = f"{where} ({identity})"
-    bound, threshold = _bound(row, where)
     metric, of = row.get("metric"), row.get("of")
     condition, suite = row.get("condition"), row.get("suite")
     if condition is not None and suite is not None:
@@ -92,21 +97,29 @@ def parse(row: Any, where: str) -> Requirement:
     for key, value in (("metric", metric), ("of", of), ("condition", condition), ("suite", suite)):
         if value is not None and not isinstance(value, str):
             raise InvalidOption(f"{where}: {key} is {value!r}, not a string.")
+    metric, of = _metric(metric, where), _measure(of, where)
     made = Requirement(
-        identity, _metric(metric, where), bound, threshold,
-        _condition(condition, where), _suite(suite, where), _measure(of, where),
+        identity, metric, *_bound(row, where, counts=_is_count(metric, of)),
+        _condition(condition, where), _suite(suite, where), of,
     )  # fmt: skip
     _check_sense(made, where)
     return made
 
 
-def _bound(row: Mapping[str, Any], where: str) -> tuple[str, float]:
+def _is_count(metric: str, of: str | None) -> bool:
+    measure = measures().get(of or metric if metric != "rPC" else "")
+    return measure is not None and not measure.fraction
+
+
+def _bound(row: Mapping[str, Any], where: str, *, counts: bool) -> tuple[str, float]:
     given = [name for name in BOUNDS if name in row]
     if len(given) != 1:
         raise InvalidOption(f"{where} has {_list(given) or 'no bound'}; give exactly one of {_list(BOUNDS)}.")
     value = row[given[0]]
     if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) >= 1e300:
         raise InvalidOption(f"{where}: {given[0]} is {value!r:.60}, not a number.")
+    if counts and value >= 0:
+        return given[0], float(value)
     if given[0] == "at_least" and not 0 < value <= 1:
         fix = f"; write {value / 100:g}?" if 1 < value <= 100 else ""
         raise InvalidOption(f"{where}: at_least {value:g} is impossible or empty; scores are fractions{fix}.")

@@ -25,7 +25,15 @@ from stormproof.core.table import Cell, Table
 from stormproof.core.text import plain
 from stormproof.datasets.attributes import Attribute, read_attribute
 from stormproof.metrics.cells import Maps, Objects, Segments
-from stormproof.metrics.metric import Metric, Scored, Weights, mean_of_known, metrics_of, ratio
+from stormproof.metrics.metric import (
+    Metric,
+    Scored,
+    Weights,
+    mean_of_known,
+    measures,
+    metrics_of,
+    ratio,
+)
 from stormproof.results.estimate import headline_of
 from stormproof.results.interval import FEW, Difference, Interval, around, draws, paired
 from stormproof.results.run import Run
@@ -122,13 +130,14 @@ class Slices(Mapping[str, Scores]):
             kept = self.relative()
             for row in rows:
                 found = kept.get(str(row[0]))
-                row += [None, None] if found is None else [100 * found.estimate, _span(found)]
+                row += [None, None] if found is None else [100 * found.estimate, _span(found, 100.0)]
         few = [each for each, scores in self.slices.items() if (scores.images or 0) < FEW]
         note = f"{self.attribute.note} " if self.attribute.note else ""
         note += "Against all: points above or below all images over the slice's classes."
         if few:
             note += f" Fewer than {FEW} images: {', '.join(few)}."
-        title = f"{self.measure} by {self.attribute.name} (in %)"
+        unit = " (in %)" if measures()[self.measure].fraction else ""
+        title = f"{self.measure} by {self.attribute.name}{unit}"
         return Table(f"slices-{self.attribute.name}", title, tuple(_unique(columns)), rows, note=note)
 
     def as_dict(self) -> dict[str, Any]:
@@ -158,18 +167,20 @@ def _row(
 ) -> list[Cell]:
     row: list[Cell] = [name, scores.images, len(scores.classes)]
     intervals, values = scores.intervals(of.measure), scores.values(of.measure)
+    scale = measures()[of.measure].scale
     for each in of.names:
-        row += [100 * values.get(each, math.nan), _span(intervals.get(each))]
+        times = 100.0 if each == "rPC" else scale
+        row += [times * values.get(each, math.nan), _span(intervals.get(each), times)]
     for each in compared:
         found = against.get(each)
-        row += [100 * found.interval.estimate, _chance(found.holm)] if found else [None, None]
+        row += [scale * found.interval.estimate, _chance(found.holm)] if found else [None, None]
     return row
 
 
-def _span(interval: Interval | None) -> str:
+def _span(interval: Interval | None, scale: float) -> str:
     if interval is None or math.isnan(interval.se):
         return "?"
-    return f"{100 * interval.low:.1f} to {100 * interval.high:.1f}"
+    return f"{scale * interval.low:.1f} to {scale * interval.high:.1f}"
 
 
 def _chance(p: float) -> str:

@@ -209,7 +209,9 @@ def set_lines(scores: Scores) -> list[str]:
         found = scores.totals(scores.headline, each)
         shown = {key: found[key] for key in ("P", "mPC", "rPC", "mCE", MEAN) if key in found}
         numbers = ", ".join(
-            f"{key} {percent(value)}" for key, value in shown.items() if not math.isnan(value)
+            f"{key} {number(scores.headline, value, key)}"
+            for key, value in shown.items()
+            if not math.isnan(value)
         )
         words = each.words if each.name else f"the other {each.words}"
         lines.append(f"{scores.headline} over {words}: {numbers}")
@@ -232,7 +234,8 @@ def class_line(scores: Scores) -> str:
 def grid_table(scores: Scores) -> Table:
     """The headline measure by corruption and severity, with the mean of each row where all are complete."""
     values = scores.cells[scores.headline]
-    table = Table(title=f"{scores.headline} by corruption and severity (in %)", title_justify="left")
+    unit = " (in %)" if measures()[scores.headline].fraction else ""
+    table = Table(title=f"{scores.headline} by corruption and severity{unit}", title_justify="left")
     table.add_column("corruption", overflow="fold")
     for level in SEVERITIES:
         table.add_column(str(level), justify="right")
@@ -245,12 +248,12 @@ def grid_table(scores: Scores) -> Table:
             continue  # they are in a table of their own
         if condition.whole_severity is None:
             # As text: to rich, the brackets of a condition would be a style, and vanish.
-            table.add_row(Text(text), *[""] * len(SEVERITIES), percent(value))
+            table.add_row(Text(text), *[""] * len(SEVERITIES), number(scores.headline, value))
         else:
             graded.setdefault(condition.series, {})[condition.whole_severity] = value
     for name, levels in graded.items():
-        cells = [percent(levels[level]) if level in levels else "–" for level in SEVERITIES]
-        table.add_row(Text(name), *cells, percent(means.get(name, math.nan)))
+        cells = [number(scores.headline, levels[each]) if each in levels else "–" for each in SEVERITIES]
+        table.add_row(Text(name), *cells, number(scores.headline, means.get(name, math.nan)))
     return table
 
 
@@ -321,7 +324,8 @@ def models_table(every: Mapping[str, Scores]) -> Table:
 
     Where the conditions are not a benchmark or suite, there is a mean over them instead.
     """
-    table = Table(title="Models (in %)", title_justify="left")
+    fractions = all(measures()[scores.headline].fraction for scores in every.values())
+    table = Table(title="Models (in %)" if fractions else "Models", title_justify="left")
     for name in ("model", "dataset", "measure"):
         table.add_column(name, overflow="fold")
     totals = {name: scores.aggregates.get(scores.headline, {}) for name, scores in every.items()}
@@ -329,8 +333,9 @@ def models_table(every: Mapping[str, Scores]) -> Table:
     for name in ("P", "mPC", "rPC", *unnamed, "conditions"):
         table.add_column(name, justify="right")
     for name, scores in every.items():
-        found, clean = totals[name], scores.score(scores.headline)
-        cells = [percent(value) for value in (clean, *map(found.get, ("mPC", "rPC", *unnamed)))]
+        found = {**totals[name], "P": scores.score(scores.headline)}
+        keys = ("P", "mPC", "rPC", *unnamed)
+        cells = [number(scores.headline, found.get(key), key) for key in keys]
         count = str(len(scores.conditions) - len(scores.missing))
         table.add_row(Text(name), Text(scores.dataset), scores.headline, *cells, count)
     return table
@@ -379,6 +384,17 @@ def plus_minus(interval: Interval) -> str:
     below, above = percent(interval.estimate - interval.low), percent(interval.high - interval.estimate)
     width = f"± {above}" if below == above else f"−{below} +{above}"
     return f"{percent(interval.estimate)} {width}"
+
+
+def number(measure: str, value: float | None, aggregate: str = "") -> str:
+    """A value of a measure, or an aggregate of it, as tables show it; rPC is a ratio whatever the measure.
+
+    >>> number("AP", 0.302), number("FP per image", 1.5), number("FP per image", 0.5, "rPC")
+    ('30.2', '1.5', '50.0')
+    """
+    if aggregate == "rPC" or value is None:
+        return percent(value)
+    return percent(measures()[measure].scale / 100 * value)
 
 
 def percent(value: float | None) -> str:

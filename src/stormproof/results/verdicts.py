@@ -29,6 +29,7 @@ from stormproof.results.sets import same_condition, suite_set
 from stormproof.results.weights import REPLICATES
 
 WRONG = (1 - LEVEL) / 2  # the chance of a wrong pass, and of a wrong failure
+UNITS = "in %, counts as they are"
 
 
 class Outcome(StrEnum):
@@ -52,6 +53,12 @@ class Verdict:
     p: float
     holm: float
     together: int
+
+    @property
+    def printed(self) -> tuple[float, float, float, float]:
+        """The estimate, both ends of its interval and the margin, as tables print them."""
+        scale, i = 1.0 if self.requirement.is_count else 100.0, self.interval
+        return scale * i.estimate, scale * i.low, scale * i.high, scale * self.margin
 
     @property
     def text(self) -> str:
@@ -96,12 +103,10 @@ class Verdicts(tuple[Verdict, ...]):
 
     def _repr_html_(self) -> str:
         rows: list[tuple[Cell, ...]] = [
-            (v.requirement.id, v.requirement.text, str(v.outcome),
-             *(100 * value for value in (v.interval.estimate, v.interval.low, v.interval.high, v.margin)))
-            for v in self
-        ]  # fmt: skip
+            (v.requirement.id, v.requirement.text, str(v.outcome), *v.printed) for v in self
+        ]
         columns = ("id", "requirement", "verdict", "estimate", "95 % from", "to", "margin")
-        return Table("verdicts", "Requirements (in %)", columns, rows).as_html()
+        return Table("verdicts", f"Requirements ({UNITS})", columns, rows).as_html()
 
 
 def check(
@@ -268,12 +273,11 @@ def markdown(name: str, verdicts: Sequence[Verdict]) -> str:
         "|---|---|---|---|---|---|",
     ]
     for v in verdicts:
-        i = v.interval
-        span = f"{100 * i.low:.2f} … {100 * i.high:.2f}"
+        estimate, low, high, margin = v.printed
         cells = (v.requirement.id, v.requirement.text.replace("|", "\\|"), _MARKS[v.outcome])
-        numbers = (f"{100 * i.estimate:.2f}", span, f"{100 * v.margin:+.2f}")
+        numbers = (f"{estimate:.2f}", f"{low:.2f} … {high:.2f}", f"{margin:+.2f}")
         lines.append(f"| {' | '.join((*cells, *numbers))} |")
-    return "\n".join([*lines, "", f"In %. {how_sure(len(verdicts))}", ""])
+    return "\n".join([*lines, "", f"{UNITS.capitalize()}. {how_sure(len(verdicts))}", ""])
 
 
 def assert_requirements(

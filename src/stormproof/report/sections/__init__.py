@@ -74,12 +74,13 @@ def all_sections(scope: Scope) -> tuple[Section, ...]:
 
 def unit(measure: str) -> str:
     """A measure's name with its unit, as axes and columns print it."""
-    return f"{measure} (%)" if measures()[measure].fraction else measure
+    found = measures()[measure]
+    return f"{measure} ({found.unit})" if found.unit else measure
 
 
 def scaled(measure: str, value: float) -> float:
     """A score as it is printed: fractions in per cent."""
-    return 100 * value if measures()[measure].fraction else value
+    return measures()[measure].scale * value
 
 
 def class_measure(measure: str) -> str:

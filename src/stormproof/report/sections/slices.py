@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from stormproof.core.table import Table
+from stormproof.metrics.metric import measures
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
+from stormproof.report.sections import scaled, unit
 from stormproof.results.detection_rate import LOST, DetectionRates, lost_words, series_of
 from stormproof.results.interval import Interval
 from stormproof.results.slices import Slices
@@ -35,11 +37,11 @@ def slice_section(found: Mapping[str, Slices]) -> Section:
                 if number == "rPC" or number not in values:
                     continue
                 word = "clean" if number == "P" else scores.over.mean_name if number == "mean" else number
-                row = {"x": name, "y": 100 * values[number], "series": word, **pick}
-                rows.append(row | _limits(intervals.get(number)))
+                row = {"x": name, "y": scaled(slices.measure, values[number]), "series": word, **pick}
+                rows.append(row | _limits(intervals.get(number), measures()[slices.measure].scale))
     figure = Figure(
         "slices", f"{first.measure} by {by}", Kind.BARS, Axis(by, names=True),
-        Axis(f"{first.measure} (%)", zero=True), rows, series="over", pick=("Run",) if several else (),
+        Axis(unit(first.measure), zero=True), rows, series="over", pick=("Run",) if several else (),
         note="Lines are 95 % intervals for new images like these.",
     )  # fmt: skip
     said = " ".join(filter(None, (_clear(slices, run if several else "") for run, slices in found.items())))
@@ -59,7 +61,9 @@ def _clear(slices: Slices, name: str) -> str:
     if not found:
         return f"{whom}No slice differs clearly from all images ({slices.measure}, {words})."
     parts = (
-        "{} {:+.1f} ({:+.1f} to {:+.1f})".format(each, *(100 * v for v in (i.estimate, i.low, i.high)))
+        "{} {:+.1f} ({:+.1f} to {:+.1f})".format(
+            each, *(scaled(slices.measure, v) for v in (i.estimate, i.low, i.high))
+        )
         for each, i in sorted(((each, d.interval) for each, d in found.items()), key=lambda x: x[1].estimate)
     )
     return (
@@ -108,7 +112,7 @@ def _curve(rates: DetectionRates, run: str) -> list[Row]:
                     "x": each.middle if rates.by == "distance" else each.name,
                     "y": 100 * found.estimate, "series": series, "panel": panel,
                 }  # fmt: skip
-                rows.append(row | ({"pick": (run,)} if run else {}) | _limits(found, percent=True))
+                rows.append(row | ({"pick": (run,)} if run else {}) | _limits(found, most=100.0))
     return rows
 
 
@@ -125,11 +129,12 @@ def _lost(rates: DetectionRates, name: str) -> str:
     return f"{whom}Where the detection rate of {rates.what} falls below {100 * LOST:g} %: {'; '.join(parts)}."
 
 
-def _limits(interval: Interval | None, *, percent: bool = False) -> Row:
+def _limits(interval: Interval | None, scale: float = 100.0, *, most: float = math.inf) -> Row:
+    """The ends of an interval; rates have a `most`, and a least of 0."""
     if interval is None or math.isnan(interval.se):
         return {}
-    low, high = 100 * interval.low, 100 * interval.high
-    return {"low": max(0.0, low), "high": min(100.0, high)} if percent else {"low": low, "high": high}
+    low, high = scale * interval.low, scale * interval.high
+    return {"low": max(0.0, low) if math.isfinite(most) else low, "high": min(most, high)}
 
 
 def sections_by(slices: Sequence[tuple[str, Slices | DetectionRates]]) -> list[Section]:
