@@ -43,6 +43,18 @@ def almost(images):
     return found
 """
 
+HALVES = """
+import numpy as np
+
+classes, semantic_classes = (), ("sky", "road")
+
+def halves(images):
+    planes = [np.where(np.abs(image.mean(axis=2) - 127) < 20, 0, 2) for image in images]
+    for plane in planes:
+        plane[: int(0.45 * len(plane))] //= 2
+    return [{"panoptic": plane, "segments": {1: 0, 2: 1}} for plane in planes]
+"""
+
 
 def call(*arguments: object) -> str:
     shown = CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False)
@@ -120,6 +132,23 @@ def numbered(path: Path) -> str:
     copy.write_text(json.dumps(content))
     copy.with_suffix("").symlink_to(path.with_suffix(""))
     return str(copy)
+
+
+def test_an_estimate_to_a_precision_is_near_the_full_grid(tmp_path: Path) -> None:
+    """The model sees sky above and road below, and nothing where fog has made the image grey."""
+    (tmp_path / "net.py").write_text(HALVES)
+    asked = ["--model", f"{tmp_path}/net.py:halves", "--data", "world:val,count=40,size=96x60",
+             "--conditions", "fog,contrast", "--engine", "local", "--out", tmp_path / "run"]  # fmt: skip
+    shown = call("run", *asked, "--precision", 2)
+    assert "ESTIMATE" in shown
+    kept = json.loads((tmp_path / "run" / "estimate.json").read_text())
+    assert kept["shares"] < 40
+    call("run", *asked)  # completes the grid
+    scores = Run(tmp_path / "run").score()
+    assert scores.headline == "PQ"
+    low, high = kept["mpc"]["low"], kept["mpc"]["high"]
+    assert high - low <= 0.04
+    assert low <= scores.mean("PQ") <= high
 
 
 def test_score_report_and_check(street: Path, tmp_path: Path) -> None:

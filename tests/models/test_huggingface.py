@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from string import ascii_lowercase
 from types import SimpleNamespace
 
 import numpy as np
@@ -44,8 +46,8 @@ def detr(folder: Path) -> Path:
     return save(folder, T.DetrForObjectDetection(config), T.DetrImageProcessor(size=EDGES))
 
 
-def mask2former(folder: Path) -> Path:
-    backbone = T.SwinConfig(
+def swin() -> T.SwinConfig:
+    return T.SwinConfig(
         image_size=64,
         embed_dim=8,
         depths=[1, 1, 1, 1],
@@ -53,8 +55,11 @@ def mask2former(folder: Path) -> Path:
         window_size=4,
         out_features=STAGES,
     )
+
+
+def mask2former(folder: Path) -> Path:
     config = T.Mask2FormerConfig(
-        backbone_config=backbone,
+        backbone_config=swin(),
         use_pretrained_backbone=False,
         feature_size=32,
         mask_feature_size=32,
@@ -69,6 +74,76 @@ def mask2former(folder: Path) -> Path:
     )
     processor = T.Mask2FormerImageProcessor(size=EDGES, ignore_index=255)
     return save(folder, T.Mask2FormerForUniversalSegmentation(config), processor)
+
+
+def maskformer(folder: Path) -> Path:
+    config = T.MaskFormerConfig(
+        backbone_config=swin(),
+        decoder_config=T.DetrConfig(
+            use_timm_backbone=False,
+            use_pretrained_backbone=False,
+            backbone=None,
+            backbone_config=T.ResNetConfig(),
+            d_model=16,
+            encoder_layers=1,
+            decoder_layers=1,
+            encoder_ffn_dim=16,
+            decoder_ffn_dim=16,
+            encoder_attention_heads=2,
+            decoder_attention_heads=2,
+            num_queries=8,
+        ),
+        fpn_feature_size=32,
+        mask_feature_size=32,
+        id2label={0: "cat", 1: "dog"},
+    )
+    processor = T.MaskFormerImageProcessor(size=EDGES, ignore_index=255)
+    return save(folder, eager(T.MaskFormerForInstanceSegmentation(config)), processor)
+
+
+def oneformer(folder: Path) -> Path:
+    """With a tokenizer that spells, since its task is a sentence."""
+    config = T.OneFormerConfig(
+        backbone_config=swin(),
+        use_pretrained_backbone=False,
+        conv_dim=32,
+        mask_dim=32,
+        hidden_dim=32,
+        encoder_feedforward_dim=16,
+        encoder_layers=2,
+        decoder_layers=2,
+        query_dec_layers=1,
+        num_attention_heads=2,
+        dim_feedforward=16,
+        num_queries=8,
+        text_encoder_width=32,
+        text_encoder_num_layers=1,
+        text_encoder_vocab_size=60,
+        is_training=False,
+        id2label={0: "cat", 1: "dog"},
+    )
+    folder.mkdir()
+    kinds = {str(k): {"name": name, "isthing": 1} for k, name in config.id2label.items()}
+    (folder / "kinds.json").write_text(json.dumps(kinds))
+    tokens = [*ascii_lowercase, *(f"{letter}</w>" for letter in ascii_lowercase)]
+    tokens += ["<|startoftext|>", "<|endoftext|>"]
+    (folder / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate(tokens)}))
+    (folder / "merges.txt").write_text("#version: 0.2\n")
+    images = T.OneFormerImageProcessor(
+        size=EDGES, ignore_index=255, repo_path=str(folder), class_info_file="kinds.json", num_text=4
+    )
+    words = T.CLIPTokenizer(str(folder / "vocab.json"), str(folder / "merges.txt"))
+    net = eager(T.OneFormerForUniversalSegmentation(config))
+    return save(folder, net, T.OneFormerProcessor(images, words))
+
+
+def eager(net):
+    """A network that is sure of one of its two classes for every query, never of nothing."""
+    for layer in net.modules():
+        if isinstance(layer, torch.nn.Linear) and layer.out_features == 3:
+            layer.weight.data *= 100
+            layer.bias.data[-1] -= 1000
+    return net
 
 
 def segformer(folder: Path) -> Path:
@@ -145,6 +220,57 @@ def test_mask2former_as_a_panoptic_map(tmp_path: Path) -> None:
     (found,) = model([IMAGE])
     assert found.panoptic.shape == (45, 60)
     assert model.fingerprint != open_model(f"hf:{folder},task=panoptic").fingerprint  # whose score is 0.5
+
+
+@pytest.mark.parametrize("build", [maskformer, oneformer])
+def test_other_universal_networks(tmp_path: Path, build: Callable[[Path], Path]) -> None:
+    """All three tasks; the panoptic map is read again from the raw queries, without a decoder."""
+    folder = build(tmp_path / "net")
+    model = open_model(f"hf:{folder},task=panoptic,score=0")
+    assert (model.classes, model.semantic_classes) == ((), ("cat", "dog"))
+    (found,) = model([IMAGE])
+    classes, masks = raw_queries(folder, "panoptic")
+    sure, labels = classes.softmax(-1).max(-1)
+    masks = torch.nn.functional.interpolate(masks[None].sigmoid(), size=(45, 60), mode="bilinear")[0]
+    weighted = (sure[:, None, None] * masks).numpy()
+    owner = weighted.argmax(0)  # of each pixel: the query that wants it most
+    segments = 0
+    for query, label in enumerate(labels.tolist()):
+        mine, wanted = owner == query, weighted[query] >= 0.5
+        if wanted.any() and mine.sum() > 0.8 * wanted.sum():
+            (number,) = np.unique(found.panoptic[mine])
+            assert number // SEGMENTS - 1 == label
+            segments += 1
+        else:
+            assert not found.panoptic[mine].any()
+    assert segments == len(np.unique(found.panoptic[found.panoptic > 0])) > 0
+    (objects,) = open_model(f"hf:{folder},task=instance,score=0")([IMAGE])
+    assert objects.masks is not None
+    assert all(mask.size == (45, 60) for mask in objects.masks)
+    (areas,) = open_model(f"hf:{folder},task=semantic")([IMAGE])
+    assert areas.semantic.shape == (45, 60)
+
+
+def raw_queries(folder: Path, task: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """Class and mask logits of every query for the image, from transformers alone."""
+    if (folder / "kinds.json").exists():
+        net = T.OneFormerForUniversalSegmentation.from_pretrained(folder).eval()
+        asked = {"task_inputs": [task]}
+        processor = T.OneFormerProcessor.from_pretrained(folder)
+    else:
+        net, asked = T.MaskFormerForInstanceSegmentation.from_pretrained(folder).eval(), {}
+        processor = T.MaskFormerImageProcessor.from_pretrained(folder)
+    with torch.inference_mode():
+        outputs = net(**processor(images=IMAGE, return_tensors="pt", **asked))
+    return outputs.class_queries_logits[0], outputs.masks_queries_logits[0]
+
+
+def test_oneformer_is_told_its_task(tmp_path: Path) -> None:
+    folder = oneformer(tmp_path / "net")
+    first, second = (raw_queries(folder, task)[0] for task in ("panoptic", "semantic"))
+    assert not torch.allclose(first, second)  # so a wrong sentence would be noticed
+    maps = [open_model(f"hf:{folder},task={task},score=0") for task in ("panoptic", "semantic")]
+    assert maps[0].fingerprint != maps[1].fingerprint
 
 
 def test_segments_are_the_queries() -> None:

@@ -90,14 +90,19 @@ def open_huggingface(
         raise InvalidOption(f"task={task}: choose one of {', '.join(_READERS)}.")
     sure = _LEAST_SCORES.get(task, _LEAST_SCORE) if score is None else score
     net = _load(getattr(transformers, loader), main, where, download).to(device).eval()
-    processor = _load(transformers.AutoImageProcessor, main, where, download)
+    one_former = config.model_type == "oneformer"  # the one network that is told its task, as a sentence
+    loading = transformers.AutoProcessor if one_former else transformers.AutoImageProcessor
+    processor = _load(loading, main, where, download)
+    # OneFormer answers as MaskFormer does; its own decoder would lose masks that overlap.
+    decoder = transformers.MaskFormerImageProcessor() if one_former else processor
+    told = {"task_inputs": [task]} if one_former else {}
 
     def predict(image: Image) -> Prediction:
         size = (image.shape[0], image.shape[1])
-        inputs = processor(images=image, return_tensors="pt", input_data_format="channels_last").to(device)
+        inputs = processor(images=image, return_tensors="pt", input_data_format="channels_last", **told)
         with torch.inference_mode():
-            outputs = net(**inputs)
-        return _READERS[task](processor, outputs, size, sure)
+            outputs = net(**inputs.to(device))
+        return _READERS[task](decoder, outputs, size, sure)
 
     names, maps = _names(config, classes, main), task in ("semantic", "panoptic")
     return PerImage(
