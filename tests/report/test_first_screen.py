@@ -19,7 +19,7 @@ from stormproof.report.charts import prepared, spec_of
 from stormproof.report.elements import Figure, View
 from stormproof.report.page import page
 from stormproof.report.sections.breaking import breaking_points
-from stormproof.report.sentences import under
+from stormproof.report.sentences import sentence, under
 from stormproof.report.sources import run_scores
 from stormproof.report.view import make_view
 from stormproof.report.worst import _before_moving, _fates, each_image_once, telling, worst_first
@@ -152,6 +152,14 @@ def test_few_images_are_said_without_names_where_all_runs_have_few(runs: dict[st
     assert "Fewer than 100 images: a difference of a few points may be chance." in make_view(both).notices
     mixed = make_view([both[0], replace(both[1], images=500)]).notices
     assert any(notice.startswith("Fewer than 100 images (") for notice in mixed)
+
+
+def test_few_images_do_not_say_what_hurts_most(runs: dict[str, Path]) -> None:
+    scores = run_scores(Run(runs["boxes"]))
+    few, many = (sentence(replace(scores, images=images), "AP") for images in (5, 500))
+    assert few.endswith("Too few images (5) to say which corruption hurts most.")
+    assert "hurts" in many or "hurt " in many or "falls below half" in many
+    assert "Too few" not in many
 
 
 def test_show_names_the_severities_that_were_run() -> None:

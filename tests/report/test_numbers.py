@@ -428,7 +428,7 @@ def test_the_verdict_names_the_difference_and_its_interval() -> None:
     ends = span((0.7 - 0.6) / 3 / 0.5, kept[1] - kept[0])
     assert (100 * found.interval.low, 100 * found.interval.high) == ends
     said = make_view([old, new]).sentences[0]
-    assert "new scores more than old under corruption: AP 23.3 against 20.0, +3.3 (95 %: " in said
+    assert "new scores higher than old under corruption: AP 23.3 against 20.0, +3.3 (95 %: " in said
     interval = f"(95 %: {ends[0].expected:+.0f} to {ends[1].expected:+.0f}, clear)"
     assert f"new keeps more of its clean score: 47 % against 40 %, +7 {interval}." in said
     with pytest.raises(Exception, match="published numbers have no images"):

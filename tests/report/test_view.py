@@ -53,7 +53,7 @@ def test_conditions_of_no_suite_have_a_mean_that_is_not_called_mpc() -> None:
     assert line["% of P left"] == pytest.approx(62.5)
     assert "mPC" not in view.summary.columns
     assert view.sentences[0].startswith(
-        "other scores more than net under corruption: AP 45.0 against 25.0, +20.0. other keeps more of its "
+        "other scores higher than net under corruption: AP 45.0 against 25.0, +20.0. other keeps more of its "
         "clean score: 75 % against 62 %, +12."
     )
 
@@ -125,12 +125,12 @@ def test_equal_names_are_told_apart() -> None:
     first, second = toy_scores(), toy_scores()
     view = make_view([first, replace(second, dataset="other")])
     assert [row[0] for row in view.summary.rows] == ["net on toy", "net on other"]
-    assert view.apart == ("net on other: it is of other images.",)
+    assert view.apart == ("net on other: it was run on other images.",)
 
 
 def test_runs_without_the_measure_are_named() -> None:
     view = make_view([toy_scores(), toy_scores("map", "mIoU")], measure="AP")
-    assert view.apart == ("map: it has no AP; it is shown by mIoU.",)
+    assert view.apart == ("map: it has no AP, only mIoU.",)
     assert {r["panel"] for r in rows_of(view, "grid")} == {"net (AP)", "map (mIoU)"}
     assert any(said.startswith("map keeps 70 % of its clean mIoU") for said in view.sentences)
 

@@ -104,9 +104,9 @@ def comparable(runs: Sequence[Scores], measure: str) -> tuple[list[Scores], dict
     facts: dict[str, _Facts] = {}
     for scores in runs:
         if measure not in scores:
-            reasons[scores.name] = f"it has no {measure}; it is shown by {scores.headline}"
+            reasons[scores.name] = f"it has no {measure}, only {scores.headline}"
         elif scores.missing:
-            reasons[scores.name] = f"{counted(len(scores.missing), 'condition')} of it lack images"
+            reasons[scores.name] = f"{counted(len(scores.missing), 'condition')} lack images"
         elif not isinstance(scores.mean(measure), float):
             reasons[scores.name] = "it has no mean under corruption"
         else:
@@ -128,10 +128,10 @@ def _facts(scores: Scores, measure: str) -> _Facts:
 
 def _reason(fact: _Facts, usual: _Facts) -> str:
     if fact.images != usual.images:
-        return "it is of other images"
+        return "it was run on other images"
     if fact.conditions != usual.conditions:
-        return f"its mean is over {counted(len(fact.conditions), 'other condition')}"
-    return f"it is scored with {fact.options or 'the usual options'}"
+        return f"its mean is over other conditions ({len(fact.conditions)} of them)"
+    return f"it was scored with {fact.options or 'the usual options'}"
 
 
 def verdict(runs: Sequence[Scores], measure: str) -> str:
@@ -148,20 +148,20 @@ def verdict(runs: Sequence[Scores], measure: str) -> str:
     numbers = f"{measure} {first} against {second}{f' of {other.name}' if several else ''}, {by}"
     of = f"Of {len(runs)} comparable runs, " if several else ""
     if found is not None and not found.clear:
-        alike = "cannot be told apart under corruption"
+        both, most = f"{best.name} and {other.name}", "score highest" if higher else "have the lowest errors"
+        said = f"No clear difference between {both} under corruption"
         if several:
-            alike = "score most under corruption, and cannot be told apart"
-        said = f"{best.name} and {other.name} {alike}"
+            said = f"{both} {most} under corruption, with no clear difference between them"
     elif several:
-        said = f"{best.name} {'scores most' if higher else 'has the lowest error'} under corruption"
+        said = f"{best.name} {'scores highest' if higher else 'has the lowest error'} under corruption"
     else:
-        more = "scores more" if higher else "has a lower error"
+        more = "scores higher" if higher else "has a lower error"
         said = f"{best.name} {more} than {other.name} under corruption"
     return " ".join(filter(None, (f"{of}{said}: {numbers}.", _keeping(runs, best, other, measure))))
 
 
 def _keeping(runs: Sequence[Scores], best: Scores, other: Scores, measure: str) -> str:
-    """Which run keeps most of its clean score, against the one that scores most (or the next after it)."""
+    """Which run keeps the largest share of its clean score, against the best run (or the next after it)."""
     shares = [kept(scores, measure) for scores in runs]
     if not measures()[measure].higher or any(map(math.isnan, shares)):
         return ""
@@ -169,7 +169,7 @@ def _keeping(runs: Sequence[Scores], best: Scores, other: Scores, measure: str) 
     against = other if steady is best else best
     ours, theirs = kept(steady, measure), kept(against, measure)
     by = with_interval(100 * (ours - theirs), change(against, steady, measure, share_kept), 100.0, digits=0)
-    most = "more" if len(runs) == 2 else "most"
+    most = "more" if len(runs) == 2 else "the largest share"
     numbers = f"{100 * ours:.0f} % against {100 * theirs:.0f} %, {by}"
     return f"{steady.name} keeps {most} of its clean score: {numbers}."
 
@@ -231,7 +231,7 @@ def weak_points(scores: Scores, measure: str, *, name: str = "") -> str:
     if len(means) < 2 or not measures()[measure].higher or not scaled(measure, clean) >= _LEAST:
         return ""
     if scores.images is not None and scores.images < _FEW and scores.record is not None:
-        return f"{counted(scores.images, 'image')} cannot show which corruption hurts most."
+        return f"Too few images ({scores.images}) to say which corruption hurts most."
     left = {name: f"{100 * value / clean:.0f} % left" for name, value in means.items()}
     whom = f"{name} " if name else ""
     hardest = _extremes(scores, measure, means, np.argmin)

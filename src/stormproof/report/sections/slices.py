@@ -67,7 +67,8 @@ def _clear(slices: Slices, name: str) -> str:
         for each, i in sorted(((each, d.interval) for each, d in found.items()), key=lambda x: x[1].estimate)
     )
     return (
-        f"{whom}Clearly apart from all images, in points of {slices.measure} ({words}): {'; '.join(parts)}."
+        f"{whom}Clearly different from all images, in points of {slices.measure} ({words}): "
+        f"{'; '.join(parts)}."
     )
 
 
