@@ -224,7 +224,8 @@ def _print_tables(name: str, runs: list[Run], by: str | None, *, as_csv: bool) -
         typer.echo("\n".join(table.as_csv() for table in made), nl=False)
         return
     for table in made:
-        console.out.print(table.as_rich())
+        for part in table.fitted(console.out.width):
+            console.out.print(part.as_rich())
         if table.note:
             console.note(table.note)
 
@@ -256,7 +257,8 @@ def _print_slices(found: Slices | DetectionRates, *, as_json: bool, as_csv: bool
     if as_csv:
         typer.echo(table.as_csv(), nl=False)
         return
-    console.out.print(table.as_rich())
+    for part in table.fitted(console.out.width):
+        console.out.print(part.as_rich())
     console.note(table.note)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -64,12 +64,43 @@ class Table:
         rows = list(self.rows)
         if most is not None and len(rows) > 2 * most:
             rows = [*rows[:most], ["…"] + [""] * (len(self.columns) - 1), *rows[-most:]]
-        made = RichTable(title=Text(self.title), title_justify="left")
+        made = RichTable(title=Text(self.title) if self.title else None, title_justify="left")
         for i, column in enumerate(self.columns):
             made.add_column(Text(column), justify="right" if _is_number(rows, i) else "left", overflow="fold")
         for row in rows:
             made.add_row(*(_text(value, self.columns[i], self.digits) for i, value in enumerate(row)))
         return made
+
+    def fitted(self, width: int) -> list[Table]:
+        """The table in parts that are at most `width` characters wide on a terminal without folding a number.
+
+        Each part starts with the first column; the title stands above the first part only.
+
+        >>> wide = Table("t", "Scores", ("slice", "P", "mPC"), [["rain", 30.2, 20.1]])
+        >>> [part.columns for part in wide.fitted(80)], [part.columns for part in wide.fitted(20)]
+        ([('slice', 'P', 'mPC')], [('slice', 'P'), ('slice', 'mPC')])
+        """
+        needs = [
+            3 + max(map(len, (*column.split(), *(cell_text(row[i], self.digits) for row in self.rows))))
+            for i, column in enumerate(self.columns)
+        ]
+        first = min(needs[0], width // 3)  # names may fold
+        parts, room = [[0]], width - 1 - first
+        for i in range(1, len(needs)):
+            if needs[i] > room and len(parts[-1]) > 1:
+                parts.append([0])
+                room = width - 1 - first
+            parts[-1].append(i)
+            room -= needs[i]
+        return [
+            replace(
+                self,
+                title=self.title if part is parts[0] else "",
+                columns=tuple(self.columns[i] for i in part),
+                rows=[[row[i] for i in part] for row in self.rows],
+            )
+            for part in parts
+        ]
 
 
 def _text(value: Cell, column: str, digits: int) -> Any:
