@@ -65,7 +65,7 @@ def test_a_suite_and_other_conditions_keep_columns_of_their_own() -> None:
     assert lines["net"]["mean over 2 conditions"] is None
     assert lines["other"]["mPC"] is None
     assert view.sentences[0].startswith("No two of these runs can be compared")
-    assert view.apart == ("other: its mean is over 2 other conditions.",)
+    assert view.apart == ("other: its mean is over another set of 2 conditions.",)
 
 
 def test_several_sets_of_conditions_have_a_line_each() -> None:

@@ -130,7 +130,7 @@ def _reason(fact: _Facts, usual: _Facts) -> str:
     if fact.images != usual.images:
         return "it was run on other images"
     if fact.conditions != usual.conditions:
-        return f"its mean is over other conditions ({len(fact.conditions)} of them)"
+        return f"its mean is over another set of {counted(len(fact.conditions), 'condition')}"
     return f"it was scored with {fact.options or 'the usual options'}"
 
 
