@@ -90,6 +90,21 @@ def test_no_ray_cluster_is_said(configure: Configure) -> None:
         run(configure(engine="ray", address="127.0.0.1:9"))
 
 
+def test_a_ray_node_that_starts_too_slowly_is_said(
+    configure: Configure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy machine: Ray gives up with a plain exception."""
+    ray = pytest.importorskip("ray", reason="needs the extra 'ray'")
+
+    def too_slow(**_: object) -> None:
+        raise Exception("The current node timed out during startup.")
+
+    monkeypatch.setattr(ray, "init", too_slow)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with pytest.raises(RunError, match=r"Ray did not start: The current node timed out .*--engine pool"):
+        run(configure(engine="ray"))
+
+
 @pytest.mark.slow
 def test_submitit_jobs_give_the_same_bytes(configure: Configure) -> None:
     pytest.importorskip("submitit", reason="needs the extra 'slurm'")

@@ -21,6 +21,7 @@ from stormproof.core.sample import Image, Prediction
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
 from stormproof.results.paper_tables import contextual, scenarios
+from stormproof.results.people import open_people
 from stormproof.results.run import Run
 from stormproof.results.store.parts import held_rows, writing_part
 
@@ -149,6 +150,13 @@ def test_curves_keep_the_sensitivities_of_clean_images(met: list[Path]) -> None:
     assert [float(row["rate (%)"]) for row in rows] == pytest.approx([100 / 6] * 9)
     assert {float(row["FPPI reached"]) for row in rows} == {0.0}
     assert "cannot show an FPPI below" in _table("roc", met[0])
+
+
+def test_people_are_found_by_severity_or_by_parameters(met: list[Path]) -> None:
+    people = open_people(Run(met[0]))
+    assert people.adr("haze@3") == people.adr("haze[beta=0.04]") < people.adr("haze@1")
+    with pytest.raises(UnknownName, match=r"'haze@2'.*It has clean, .*haze\[beta=0\.04\]"):
+        people.adr("haze@2")
 
 
 def test_worst_images_name_who_is_lost(met: list[Path]) -> None:

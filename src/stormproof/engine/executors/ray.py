@@ -91,7 +91,9 @@ def _connect(ray: Any, address: str | None) -> None:
             _require_listener(address)
         options = {"include_dashboard": False} if address == "local" else {}
         ray.init(address=address, log_to_driver=False, **options)
-    except (OSError, ValueError, RuntimeError) as error:
+    except Exception as error:  # Ray raises plain ones when a node starts too slowly
+        if address == "local":
+            raise RunError(f"Ray did not start: {error}; try again, or use --engine pool.") from error
         raise RunError(
             f"No Ray cluster at {address!r}: {error}; "
             "start one with 'ray start --head', or leave --address out."
