@@ -359,7 +359,8 @@ def test_changes_from_one_run_to_another(views, cells) -> None:
 
 # Figures whose numbers have tests of their own.
 ELSEWHERE = {
-    "error-types": "test_error_types.py", "alpha": "test_view.py", "distances": "test_view.py",
+    "error-types": "test_error_types.py", "alpha": "test_view.py",
+    "spaces": "test_view.py", "distances": "test_view.py",
     "breaking": "test_first_screen.py", "difference": "test_first_screen.py",
 }  # fmt: skip
 

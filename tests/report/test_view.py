@@ -185,6 +185,10 @@ def test_alpha_sequences_by_size_mode_and_space() -> None:
     # pixel space begins at clean and ends where feature space ends
     assert picked["boxes", "absolute", "objects", "pixel", "APs", "a", 0.0] == 40.0
     assert picked["boxes", "absolute", "objects", "pixel", "APs", "a", 1.0] == pytest.approx(30.0)
+    both = {(r["series"], r["x"]): r["y"] for r in rows_of(view, "spaces") if r["panel"] == "rAP"}
+    assert both["a, feature space", 1.0] == pytest.approx(75.0)
+    assert both["a, pixel space", 0.0] == 100.0
+    assert both["b, pixel space", 0.5] == pytest.approx(97.5)
     distance = {(r["x"], r["y"]): r["v"] for r in rows_of(view, "distances") if r["pick"][2] == "feature"}  # type: ignore[index]
     assert distance["a", "a"] == 0.0
     assert distance["a", "b"] == pytest.approx((0.125**2 + 0.25**2) ** 0.5)

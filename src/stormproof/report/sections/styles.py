@@ -28,6 +28,7 @@ Relative = dict[str, dict[float, float]]  # score name → α → share of the c
 def sequences(scope: Scope) -> Section | None:
     """α curves of the style conditions that the runs hold."""
     lines: list[Row] = []
+    overlaid: list[Row] = []
     curves: dict[tuple[str, Variant], dict[str, Relative]] = {}
     for objects, prefix in (("masks", "mask "), ("boxes", "")):
         for run in scope.runs:
@@ -40,6 +41,7 @@ def sequences(scope: Scope) -> Section | None:
                 except IncompleteGrid:
                     continue
                 lines += _rows(run, relative, "r", (objects, "relative", *variant))
+                overlaid += _rows(run, relative, "r", (objects, variant.mode), f", {variant.space} space")
                 curves.setdefault((objects, variant), {})[run.name] = relative
     if not lines:
         return None
@@ -49,11 +51,17 @@ def sequences(scope: Scope) -> Section | None:
         pick=("Of", "Scale", "Mode", "Space"), cite="theodoridis, Fig. 5 to 9, 14, 16 to 19", by_run=True,
         note="Group by a tag (backbone, neck, framework, pre-training) to average models that share it.",
     )  # fmt: skip
+    both = len({variant.space for _, variant in curves}) > 1
+    spaces = Figure(
+        "spaces", "Feature space and pixel space", Kind.LINES, figure.x, Axis("rAP (%)", zero=True),
+        overlaid if both else [], series="model and space", panel="objects", pick=("Of", "Mode"),
+        cite="theodoridis, Fig. 6", note="Pixel space is the paper's control: it starts at the clean score.",
+    )  # fmt: skip
     return Section(
         "styles",
         "Along the strength of style",
         "Objects below 32² pixels are small, from 96² large. rAP is AP as a share of the clean AP.",
-        (figure, _distances(curves)),
+        (figure, spaces, _distances(curves)),
         short="Style",
     )
 
@@ -84,10 +92,10 @@ def _curve(condition: Condition) -> tuple[Variant, float] | None:
 
 
 def _rows(
-    run: Scores, curves: Mapping[str, Mapping[float, float]], r: str, pick: tuple[str, ...]
+    run: Scores, curves: Mapping[str, Mapping[float, float]], r: str, pick: tuple[str, ...], label: str = ""
 ) -> list[Row]:
     return [
-        {"x": alpha, "y": 100 * value, "series": run.name, "panel": f"{r}{name}", "pick": pick}
+        {"x": alpha, "y": 100 * value, "series": run.name + label, "panel": f"{r}{name}", "pick": pick}
         for name, curve in curves.items()
         for alpha, value in sorted(curve.items())
     ]
