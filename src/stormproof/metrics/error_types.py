@@ -38,7 +38,7 @@ from stormproof.metrics.metric import (
     weighted_ratios,
 )
 from stormproof.metrics.ordering import by_number, starts
-from stormproof.metrics.precision import COCO_POINTS, in_lanes, interpolated
+from stormproof.metrics.precision import COCO_POINTS, in_lanes, interpolate
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 
 if TYPE_CHECKING:
@@ -56,7 +56,6 @@ _MISS, _FP, _FN = 6, 7, 8  # repairs of objects, and of everything
 TYPES = ("Cls", "Loc", "Both", "Dupe", "Bkg", "Miss")
 SPECIAL = ("FP", "FN")
 _REPAIRS = (*TYPES, *SPECIAL)
-_EXACT = np.zeros(COCO_POINTS, np.int64)  # recalls k/100 reach the k-th point, as tidecv has it
 _Codes = npt.NDArray[np.uint8]
 
 
@@ -298,14 +297,15 @@ def _average(
     found, counted = np.empty((_REPAIRED, most, width)), np.empty((_REPAIRED, most, width))
     hits, wrong = np.empty((_REPAIRED, width)), np.empty((_REPAIRED, width))
     total, events = np.empty(width), np.empty(_REPAIRED, np.int64)
-    positives, missed, reached = np.empty(width), np.empty(width), np.empty(width)
+    positives, missed, findable = np.empty(width), np.empty(width), np.empty(width)
+    reached, best = np.zeros((most + 1, width)), np.empty((2, width))
     for k in range(len(starts) - 1):
-        positives[:], missed[:], reached[:] = 0.0, 0.0, 0.0
+        positives[:], missed[:], findable[:] = 0.0, 0.0, 0.0
         for i in range(truth_starts[k], truth_starts[k + 1]):
             for lane in range(width):
                 w = np.float64(weights[truth_image[i], lane])
                 positives[lane] += w
-                reached[lane] += w * (state[i] & 1)
+                findable[lane] += w * (state[i] & 1)
                 missed[lane] += w * (state[i] >> 1)
         hits[:], wrong[:], total[:], events[:] = 0.0, 0.0, 0.0, 0
         for i in range(starts[k], starts[k + 1]):
@@ -331,18 +331,17 @@ def _average(
             for v in range(first, last):
                 events[v] += 1
         for lane in range(width):
-            here = positives[lane]
-            for v in range(_REPAIRED):
-                out[v, k, lane] = interpolated(
-                    found[v, :, lane], counted[v, :, lane], events[v], here, COCO_POINTS, _EXACT
-                )
-            for v, objects in ((_MISS, here - missed[lane]), (_FN, reached[lane])):
-                out[v, k, lane] = interpolated(
-                    found[0, :, lane], counted[0, :, lane], events[0], objects, COCO_POINTS, _EXACT
-                )
+            missed[lane] = positives[lane] - missed[lane]  # what is left to find without them
+        for v in range(_REPAIRED + 3):
+            objects = missed if v == _MISS else findable if v == _FN else positives
+            row = v if v < _REPAIRED else 0
+            judged = found[row] if v == _FP else counted[row]
+            interpolate(  # recalls k/100 reach the k-th point, as tidecv has it
+                found[row], judged, events[row], objects, COCO_POINTS, False, side_by_side, reached, best,
+                out[v, k],
+            )  # fmt: skip
+        for v, objects in ((_MISS, missed), (_FN, findable)):
+            for lane in range(width):
                 # No object is left: any detection is wrong; without detections, nothing is known.
-                if here > 0 and objects == 0 and total[lane] > 0:
+                if positives[lane] > 0 and objects[lane] == 0 and total[lane] > 0:
                     out[v, k, lane] = 0.0
-            out[_FP, k, lane] = interpolated(
-                found[0, :, lane], found[0, :, lane], events[0], here, COCO_POINTS, _EXACT
-            )

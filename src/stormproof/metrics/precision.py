@@ -26,12 +26,6 @@ _HITS = np.array([1.0, 1.0, 0.0])  # what each kind of event adds to the hits,
 _EXTRA = np.array([0.0, 1.0, -1.0])  # and to the number judged, beyond `judged`
 
 
-def _missed(points: int) -> Ints:
-    """Points that a recall of exactly that many parts does not reach, as the devkits round it."""
-    steps = max(points - 1, 1)
-    return (np.arange(steps + 1) / steps < np.linspace(0.0, 1.0, steps + 1)).astype(np.int64)
-
-
 class Judged(NamedTuple):
     """The detections of one protocol, class by class and by falling score, and the objects to find.
 
@@ -104,12 +98,9 @@ def average_precision(curves: Curves, weights: Weights, classes: int, *rules: in
     NaN where a replicate has no object of a class. A rule is the number of recalls at which precision is
     read.
     """
-    points = np.array(rules)
-    missed = np.zeros((len(rules), max(2, *rules)), np.int64)
-    for row, rule in zip(missed, rules, strict=True):
-        row[: max(rule, 2)] = _missed(rule)
     thresholds, rows = len(curves.event_starts), len(curves.truth_starts) - 1
-    found = in_lanes(weights, _average, (len(rules) + len(CAPS), rows, thresholds), *curves, points, missed)
+    shape = (len(rules) + len(CAPS), rows, thresholds)
+    found = in_lanes(weights, _average, shape, *curves, np.array(rules))
     found = found.reshape(len(weights), len(rules) + len(CAPS), -1, classes, thresholds)
     return found[:, : len(rules)], found[:, len(rules) :]
 
@@ -209,7 +200,7 @@ def _fill(
 @kernel
 def _average(
     judged: Any, judged_starts: Any, truths: Any, truth_starts: Any, event_at: Any, event_image: Any,
-    event_kind: Any, event_rank: Any, event_starts: Any, points: Any, missed: Any, weights: Any,
+    event_kind: Any, event_rank: Any, event_starts: Any, points: Any, weights: Any,
     side_by_side: Any, out: Any,
 ) -> None:  # fmt: skip
     """AP by each rule, then recall by each cap, of a block of replicates side by side."""
@@ -221,9 +212,9 @@ def _average(
         for t in range(thresholds):
             most = max(most, event_starts[t, k + 1] - event_starts[t, k])
     sums = np.zeros((widest + 1, width))
-    found, counted = np.empty((most, width)), np.empty((most, width))
-    positives, hits, extra = np.empty(width), np.empty(width), np.empty(width)
-    capped = np.empty((caps + 1, width))
+    found, counted = np.zeros((most + 1, width)), np.empty((most, width))
+    reached, best = np.zeros((most + 1, width)), np.empty((2, width))
+    positives, extra, capped = np.empty(width), np.empty(width), np.empty((caps + 1, width))
     for k in range(rows):
         positives[:] = 0
         for i in range(truth_starts[k], truth_starts[k + 1]):
@@ -237,7 +228,6 @@ def _average(
             # An event of weight 0, or an excused one, repeats the hits of the event before it with no
             # smaller a count, so it is never the best precision at its recall and needs no branch.
             start, count = event_starts[t, k], event_starts[t, k + 1] - event_starts[t, k]
-            hits[:] = 0
             extra[:] = 0
             capped[:] = 0
             for e in range(count):
@@ -245,48 +235,62 @@ def _average(
                 image, at, rank = event_image[start + e], event_at[start + e], event_rank[start + e]
                 for lane in range(width):
                     w = np.float64(weights[image, lane])
-                    hits[lane] += w * hit
+                    found[e + 1, lane] = found[e, lane] + w * hit
                     extra[lane] += w * beside
                     capped[rank, lane] += w * hit
-                    found[e, lane] = hits[lane]
                     counted[e, lane] = sums[at, lane] + extra[lane]
+            for rule in range(rules):
+                interpolate(
+                    found[1:], counted, count, positives, points[rule], True, side_by_side, reached, best,
+                    out[rule, k, t],
+                )  # fmt: skip
             for lane in range(width):
-                for rule in range(rules):
-                    out[rule, k, t, lane] = interpolated(
-                        found[:, lane], counted[:, lane], count, positives[lane], points[rule], missed[rule]
-                    )
                 total = 0.0
                 for m in range(caps):
                     total += capped[m, lane]
                     out[rules + m, k, t, lane] = total / positives[lane] if positives[lane] else np.nan
 
 
-@kernel(inline=True)
-def interpolated(found: Any, counted: Any, count: Any, positives: Any, points: Any, missed: Any) -> Any:
-    """The mean over recalls of the best precision (found / counted) at that recall or beyond.
+@kernel
+def interpolate(
+    found: Any, counted: Any, count: Any, positives: Any, points: Any, rounded: Any, side_by_side: Any,
+    reached: Any, best: Any, out: Any,
+) -> None:  # fmt: skip
+    """The mean over recalls of the best precision (found / counted) at that recall or beyond, lane by lane.
 
-    From the last event to the first, each with the points between its recall and that of the one before it.
-    There is no branch on the weights, which no processor could predict.
+    From the last of `count` events to the first, each with the points between its recall and that of the one
+    before it. There is no branch on the weights, which no processor could predict. `reached` (a row more
+    than events, the first of zeros) and `best` (two rows) are room to work in. `rounded`: see `_reach`.
     """
-    if positives == 0 or count == 0:
-        return np.nan if positives == 0 else 0.0
-    total, best, over = 0.0, 0.0, 1.0
-    reached = _reached(found[count - 1], positives, points, missed)
-    for i in range(count - 1, -1, -1):
-        before = _reached(found[i - 1], positives, points, missed) if i else 0.0
-        better = found[i] * over > best * counted[i]
-        best, over = (found[i], counted[i]) if better else (best, over)
-        total += (reached - before) * (best / over)
-        reached = before
-    return total / points if points else total
+    width = len(side_by_side)
+    _reach(found, count, positives, points, rounded, side_by_side, reached)
+    best[0], best[1], out[:] = 0.0, 1.0, 0.0
+    for e in range(count - 1, -1, -1):
+        for lane in range(width):
+            better = found[e, lane] * best[1, lane] > best[0, lane] * counted[e, lane]
+            best[0, lane] = found[e, lane] if better else best[0, lane]
+            best[1, lane] = counted[e, lane] if better else best[1, lane]
+            out[lane] += (reached[e + 1, lane] - reached[e, lane]) * (best[0, lane] / best[1, lane])
+    for lane in range(width):
+        mean = out[lane] / points if points else out[lane]
+        out[lane] = mean if positives[lane] > 0 else np.nan
 
 
-@kernel(inline=True)
-def _reached(hits: Any, positives: Any, points: Any, missed: Any) -> Any:
-    """How many of the recall points lie at or below hits / positives; the recall itself where all count."""
-    if points == 0:
-        return hits / positives
-    place = hits / positives * (points - 1)
-    point = int(place + 1e-9)
-    on = place - point < 1e-9
-    return np.float64((point + 1 - (on and missed[point])) * (hits > 0))
+@kernel
+def _reach(
+    found: Any, count: Any, positives: Any, points: Any, rounded: Any, side_by_side: Any, reached: Any
+) -> None:  # fmt: skip
+    """How many of the recall points lie at or below found / positives; the recall itself where all count.
+
+    The devkits' points are `rounded` multiples of a step, some of which are above the fraction k / steps.
+    """
+    width = len(side_by_side)
+    steps = np.float64(points - 1)
+    step = 1.0 / steps
+    for e in range(count):
+        for lane in range(width):
+            recall = found[e, lane] / positives[lane]
+            place = recall * steps
+            point = np.floor(place + 1e-9)
+            above = rounded & (place - point < 1e-9) & (point / steps < point * step)
+            reached[e + 1, lane] = (point + 1.0 - above) * (found[e, lane] > 0) if points else recall
