@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from stormproof.core.condition import CLEAN, Condition, Suite
     from stormproof.core.errors import StormproofError
     from stormproof.core.imagefile import read_image, write_image
+    from stormproof.core.randomness import Frame
     from stormproof.core.sample import Context, Instances, Prediction, Sample, SemanticMap, Truth
     from stormproof.corruptions import apply, corrupt_image
     from stormproof.corruptions.dropin import corrupt, get_corruption_names, init_as_imagecorruptions
@@ -49,6 +50,7 @@ _HOMES = {
         "corruptions.dropin": ("corrupt", "get_corruption_names", "init_as_imagecorruptions"),
         "core.errors": ("StormproofError",),
         "core.imagefile": ("read_image", "write_image"),
+        "core.randomness": ("Frame",),
         "metrics.published": ("published",),
         "core.sample": ("Context", "Instances", "Prediction", "Sample", "SemanticMap", "Truth"),
     }.items()
@@ -60,6 +62,7 @@ __all__ = [
     "Condition",
     "Context",
     "CorruptionTransform",
+    "Frame",
     "Instances",
     "Prediction",
     "Run",

@@ -3,7 +3,7 @@
     python studies/confidence/breaking_points.py find NETWORK CORRUPTION   one search, kept in runs/breaking
     python studies/confidence/breaking_points.py page > docs/breaking-points.md
 
-Needs the networks under ../shared/models.
+Needs the networks under ../shared/models; street-grid is built in, and has its own scenes and corruptions.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ CORRUPTIONS = {
     "gaussian_noise": ("gaussian_noise", None),
     "motion_blur": ("motion_blur", None),
 }
+STREET_GRID = ("builtin:street-grid", "world:test,count=60", "AP50>=0.35")
+WEATHER = {"rain": ("rain", "rate=5..300"), "night": ("night", "lux=100..0.5")}  # of street-grid
 
 
 def find(network: str, corruption: str) -> dict[str, Any]:
@@ -40,18 +42,24 @@ def find(network: str, corruption: str) -> dict[str, Any]:
     from confidence.street import NAME
 
     kept = OUT / f"{network}-{corruption}.json"
-    file, require = NETWORKS[network]
-    card = ROOT / "tests" / "models" / "cards" / f"{file}.yaml"
-    model = f"onnx:{ROOT.parent / 'shared' / 'models' / file}.onnx,card={card}"
+    if network == "street-grid":
+        model, data, require = STREET_GRID
+    else:
+        file, require = NETWORKS[network]
+        card = ROOT / "tests" / "models" / "cards" / f"{file}.yaml"
+        model, data = (
+            f"onnx:{ROOT.parent / 'shared' / 'models' / file}.onnx,card={card}",
+            "confidence.street:street",
+        )
     out = OUT / network
 
     def go(conditions: Any) -> None:
         asked = ["clean", *map(str, conditions)]
-        run(make_config({"model": model, "data": "confidence.street:street", "out": str(out),
+        run(make_config({"model": model, "data": data, "out": str(out),
                          "conditions": asked, "engine": "local"}))  # fmt: skip
 
     measure, threshold = parse_requirement(require)
-    axis = parse_axis(*CORRUPTIONS[corruption])
+    axis = parse_axis(*{**CORRUPTIONS, **WEATHER}[corruption])
     found = find_breaking_point(axis, measure, threshold, out=out, run=go).row
     kept.write_text(json.dumps({"network": network, "dataset": NAME, **found}, indent=1))
     return found
@@ -61,9 +69,15 @@ def page() -> None:
     from confidence.street import NAME, SCENES
 
     print(HEAD.format(name=NAME, scenes=SCENES))
-    for corruption, (written, over) in CORRUPTIONS.items():
-        rows = [OUT / f"{network}-{corruption}.json" for network in NETWORKS]
-        print(f"\n## {written}" + (f" over {over}" if over else "") + "\n")
+    for corruption, (written, over) in {**CORRUPTIONS, **WEATHER}.items():
+        if corruption == next(iter(WEATHER)):
+            print(RAIN_AND_NIGHT)
+        rows = [OUT / f"{network}-{corruption}.json" for network in (*NETWORKS, "street-grid")]
+        print(
+            f"\n{'###' if corruption in WEATHER else '##'} {written}"
+            + (f" over {over}" if over else "")
+            + "\n"
+        )
         print("| network | clean AP50 | required | breaks at | 95 % interval | in the world | either side |")
         print("|---|---|---|---|---|---|---|")
         for path in (row for row in rows if row.exists()):
@@ -114,6 +128,19 @@ def _value(row: dict[str, Any], text: str) -> float:
     condition = Condition.parse(text)
     return float(condition.severity or dict(condition.params)[row["over"]])
 
+
+RAIN_AND_NIGHT = """
+## Rain in mm/h and night in lux
+
+How much rain, and how little light, does the built-in street-grid stand? It is a small detector of this very
+street: these are figures of that pair, not of detectors in general. 60 scenes, one command each:
+
+```
+stormproof breaking-point --model builtin:street-grid --data world:test,count=60 \\
+    --corruption rain --over rate=5..300 --require 'AP50>=0.35' --out runs/rain
+stormproof breaking-point --model builtin:street-grid --data world:test,count=60 \\
+    --corruption night --over lux=100..0.5 --require 'AP50>=0.35' --out runs/night
+```"""
 
 HEAD = """\
 # Breaking points

@@ -237,6 +237,22 @@ def kitti(root: Path) -> str:
     return f"kitti:{root}"
 
 
+def kitti_tracking(root: Path) -> str:
+    tail = "1.5 1.6 4.1 1.0 1.7 13.2 1.6"
+    lines = [
+        f"0 7 Car 0 2 1.55 2.5 3 20 15.75 {tail}",
+        f"0 9 Person 0 0 1.55 4.5 3 10 15.75 {tail}",
+        "0 -1 DontCare -1 -1 -10 1 1 5 6 -1000 -1000 -1000 -10 -1 -1 -1",
+        f"2 7 Car 0 0 1.55 4.5 3 22 15.75 {tail}",
+    ]
+    save_text(root / "training/label_02/0000.txt", "\n".join(lines) + "\n")
+    save_text(root / "training/label_02/0001.txt", "")
+    for i in range(3):
+        save(root / f"training/image_02/0000/00000{i}.png", make_image(i))
+    save(root / "training/image_02/0001/000000.png", make_image(3))
+    return f"kitti-tracking:{root}"
+
+
 def camvid(root: Path) -> str:
     save(root / "test/0001TP_008550.png", make_image())
     save(root / "testannot/0001TP_008550.png", label_map(0, 8, 10, 11))
@@ -298,6 +314,7 @@ def world(root: Path) -> str:
 BUILDERS: dict[str, Callable[[Path], str]] = {
     "coco": coco, "panoptic": panoptic, "voc": voc, "voc-seg": voc_segmentation, "cityscapes": cityscapes,
     "ade20k": ade20k, "bdd": bdd, "bdd-seg": bdd_segmentation, "kitti": kitti, "camvid": camvid, "yolo": yolo,
+    "kitti-tracking": kitti_tracking,
     "images": images, "nrec": nrec, "tar": tar, "world": world, "acdc": acdc,
     "foggy-cityscapes": foggy_cityscapes, "coco-o": coco_o,
 }  # fmt: skip

@@ -18,7 +18,8 @@ from stormproof.datasets.dataset import Dataset
 Build = Callable[..., str]
 WITHOUT_TRUTH = {"images"}
 NEED_IMAGES_FOR_TRUTH = {
-    "yolo", "tar", "world", "images", "ade20k", "bdd-seg", "camvid", "nrec", "acdc", "foggy-cityscapes",
+    "yolo", "tar", "world", "images", "kitti-tracking", "ade20k", "bdd-seg", "camvid", "nrec", "acdc",
+    "foggy-cityscapes",
 }  # fmt: skip
 
 

@@ -124,6 +124,7 @@ class Instances:
     fractions hidden by other objects and cut off by the frame; NaN means unknown.
     `sides` are widths and heights as a file states them: x + w − x is not always w (docs/adr/0057).
     `distance` is in metres along the camera's axis; NaN means unknown.
+    `tracks` number the objects of a clip: one has the same number in all its frames; −1 means unknown.
     """
 
     boxes: Floats
@@ -137,6 +138,7 @@ class Instances:
     truncation: Floats = None  # type: ignore[assignment]
     sides: Floats = None  # type: ignore[assignment]
     distance: Floats = None  # type: ignore[assignment]
+    tracks: Ints = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         boxes = _boxes(self.boxes)
@@ -159,6 +161,7 @@ class Instances:
         put(self, "sides", sides)
         put(self, "distance", _per_object(self.distance, count, np.float64, "distance", np.nan))
         put(self, "truncation", _per_object(self.truncation, count, np.float64, "truncation", np.nan))
+        put(self, "tracks", _per_object(self.tracks, count, np.int64, "tracks", -1))
 
     def __len__(self) -> int:
         return len(self.boxes)

@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Protocol
 
+from stormproof.core.randomness import Frame
+
 
 class Described(Protocol):
     """`classes` name the labels of objects, `semantic_classes` the values of semantic maps; either may be
@@ -49,6 +51,11 @@ class Wrapper(ABC):
     def attributes(self) -> Mapping[str, Mapping[str, str]]:
         """Attributes of the images, such as weather or city, by name and image id."""
         return getattr(self._inner, "attributes", {})
+
+    @property
+    def frames(self) -> Mapping[str, Frame]:
+        """The sequence and time of the images that belong to clips, by image id."""
+        return getattr(self._inner, "frames", {})
 
     @property
     def things(self) -> tuple[str, ...]:

@@ -50,16 +50,17 @@ def open_dataset(text: str) -> Dataset:
     """Open the dataset that a spec string names.
 
     `kinds` lists the kinds; `package.module:attribute` names a dataset in Python, or a function that makes
-    one. Every kind also takes the options of `with_pixel_rules` (exif, alpha, bits, decode) and of
-    `attach_context` (depth, disparity, calib, right and so on).
+    one. Every kind also takes the options of `with_pixel_rules` (exif, alpha, bits, decode), of
+    `attach_context` (depth, disparity, calib, right and so on) and of `with_sequences` (sequences).
     """
+    from stormproof.datasets.clips import with_sequences
     from stormproof.datasets.context import attach_context
     from stormproof.datasets.dataset import with_pixel_rules
 
     _refuse_bare_path(text)
     spec = Spec.parse(text)
     opener = _find_opener(spec)
-    own, pixels, context = spec.split(opener, with_pixel_rules, attach_context)
+    own, pixels, context, clips = spec.split(opener, with_pixel_rules, attach_context, with_sequences)
     try:
         dataset = call(opener, own)
     except OSError as error:  # a name too long for any file, a folder that may not be read
@@ -72,7 +73,9 @@ def open_dataset(text: str) -> Dataset:
     if pixels.options:
         dataset = with_pixel_rules(dataset, **read_options(with_pixel_rules, pixels))
     if context.options:
-        return attach_context(dataset, **read_options(attach_context, context))
+        dataset = attach_context(dataset, **read_options(attach_context, context))
+    if clips.options:
+        dataset = with_sequences(dataset, **read_options(with_sequences, clips))
     return cast(Dataset, dataset)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.errors import DatasetError
-from stormproof.core.files import first_folder, folder, list_files, locate, read_json
+from stormproof.core.files import first_folder, folder, is_file, list_files, locate, read_json
+from stormproof.core.randomness import Frame
 from stormproof.core.sample import Instances, Truth
 from stormproof.core.spec import opens
 from stormproof.datasets.annotations import (
@@ -22,6 +24,7 @@ from stormproof.datasets.annotations import (
     file_name,
     flagged_fraction,
     identity_table,
+    is_number,
     list_images,
     named_folder,
     paired,
@@ -38,6 +41,7 @@ CLASSES = (
 )  # fmt: skip
 # Names of the 2018 release, and the categories that the benchmark ignores, with the class they belong to.
 RENAMED = {"person": "pedestrian", "bike": "bicycle", "motor": "motorcycle"}
+TRACKS_HERTZ = 5.0  # labelled frames per second of the tracking sets
 EXCUSED = {"other person": "pedestrian", "other vehicle": "car", "trailer": "truck"}
 
 
@@ -45,25 +49,51 @@ EXCUSED = {"other person": "pedestrian", "other vehicle": "car", "trailer": "tru
 def open_bdd(main: str, *, images: str | None = None) -> FileDataset:
     """Boxes from `det_val.json` or `bdd100k_labels_images_val.json`; `images` is the folder of its images.
 
-    Labels without a box (lanes, drivable areas) are skipped.
+    Labels without a box (lanes, drivable areas) are skipped. A folder, such as `box_track_20/val`, holds one
+    file per video. Frames with `videoName` and `frameIndex` belong to clips of 5 frames a second, as BDD100K
+    labels tracks; their images may lie in a folder of the video's name.
     """
     path = locate(main)
-    content = read_json(path)
-    frames = content if isinstance(content, list) else expect_list(content, "frames", path)
+    sources = tuple(list_files(path, {".json"})) if path.is_dir() else (path,)
+    frames = [frame for source in sources for frame in _frames(source)]
     names = [file_name(frame, path, f"frame {i}", "name") for i, frame in enumerate(frames)]
     raise_all([error for i, frame in enumerate(frames) for error in _malformed(frame, path, f"frame {i}")])
     raise_all([problem for frame in frames for problem in _problems(frame, path)])
     directory = named_folder("images", images, path.parent) if images else path.parent
+    ids = unique_names((name.stem for name in names), path, "frame")
     return FileDataset(
         name=path.stem,
         root=path.parent,
-        ids=unique_names((name.stem for name in names), path, "frame"),
-        images=tuple(directory / name for name in names),
+        ids=ids,
+        images=tuple(_image(directory, name, frame) for name, frame in zip(names, frames, strict=True)),
         labels=BddBoxes(tuple(tuple(_boxed(frame)) for frame in frames)),
-        sources=(path,),
+        sources=sources,
         classes=CLASSES,
-        attributes=_attributes(frames, [name.stem for name in names]),
+        attributes=_attributes(frames, ids),
+        frames=_clips(frames, ids),
     )
+
+
+def _frames(path: Path) -> list[Any]:
+    content = read_json(path)
+    return content if isinstance(content, list) else expect_list(content, "frames", path)
+
+
+def _image(directory: Path, name: Path, frame: Mapping[str, Any]) -> Path:
+    video = frame.get("videoName")
+    inside = directory / video / name if isinstance(video, str) and video else directory / name
+    return inside if is_file(inside) else directory / name
+
+
+def _clips(frames: Sequence[Mapping[str, Any]], ids: Sequence[str]) -> dict[str, Frame]:
+    """The frames of videos with several frames; a video's only frame is an image like any other."""
+    found = {
+        name: Frame(name, str(frame["videoName"]), float(frame["frameIndex"]) / TRACKS_HERTZ)
+        for name, frame in zip(ids, frames, strict=True)
+        if frame.get("videoName") and is_number(frame.get("frameIndex"))
+    }
+    several = Counter(frame.sequence for frame in found.values())
+    return {name: frame for name, frame in found.items() if several[frame.sequence] > 1}
 
 
 @opens("bdd-seg")
@@ -128,6 +158,11 @@ def _problems(frame: Mapping[str, Any], path: Path) -> Iterator[DatasetError]:
             yield DatasetError(path, problem, where)
 
 
+def _track(label: Mapping[str, Any]) -> int:
+    text = str(label.get("id", ""))
+    return int(text) if text.isdecimal() else -1
+
+
 def _class(label: Mapping[str, Any]) -> str:
     category = str(label.get("category"))
     return RENAMED.get(category, EXCUSED.get(category, category))
@@ -160,5 +195,6 @@ class BddBoxes:
                 ignore=np.array([label["category"] in EXCUSED for label in labels], np.bool_),
                 occlusion=np.array([flagged_fraction(a.get("occluded")) for a in attributes]),
                 truncation=np.array([flagged_fraction(a.get("truncated")) for a in attributes]),
+                tracks=np.array([_track(label) for label in labels], np.int64),
             )
         )

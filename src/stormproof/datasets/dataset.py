@@ -15,6 +15,7 @@ from typing import Any, Protocol, get_args, get_type_hints, runtime_checkable
 from stormproof.core.errors import DatasetError, InvalidOption
 from stormproof.core.files import is_file, opened_file
 from stormproof.core.imagefile import AS_STORED, PixelRules, image_size, read_image, require_nvjpeg
+from stormproof.core.randomness import Frame
 from stormproof.core.sample import Image, Instances, Ints, Sample, Truth
 from stormproof.core.spec import OBJECT, local_object
 from stormproof.core.wrapper import Described
@@ -82,6 +83,7 @@ class FileDataset:
     variant: str = ""
     rules: PixelRules = AS_STORED
     attributes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of images: name → id → value
+    frames: Mapping[str, Frame] = field(default_factory=dict)  # of images that belong to clips, by id
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -89,9 +91,10 @@ class FileDataset:
     def __getitem__(self, index: int) -> Sample:
         index = range(len(self))[index]
         truth, image = self.truth(index), self._image(index)
-        return Sample(
+        sample = Sample(
             self.ids[index], image, truth, classes=self.classes, semantic_classes=self.semantic_classes
         )
+        return in_clip(sample, self.frames)
 
     def truth(self, index: int) -> Truth:
         return self.labels.truth(range(len(self))[index])
@@ -128,7 +131,27 @@ class FileDataset:
         ]  # fmt: skip
         if self.rules != AS_STORED:
             identity.append(self.rules.identity())
+        if self.frames:
+            identity.append(frames_identity(self.frames))
         return fingerprint_of(json.dumps(identity).encode(), self.sources)
+
+
+def in_clip(sample: Sample, frames: Mapping[str, Frame]) -> Sample:
+    """The sample with its sequence and time, if it belongs to a clip."""
+    frame = frames.get(sample.id)
+    return sample if frame is None else replace(sample, sequence=frame.sequence, time=frame.time)
+
+
+def frames_identity(frames: Mapping[str, Frame]) -> list[object]:
+    """What a fingerprint covers of clips: corrupted pixels depend on sequences and times."""
+    return [[frame.id, frame.sequence, frame.time] for frame in frames.values()]
+
+
+def identity_of(dataset: Dataset, index: int) -> str | Frame:
+    """What random numbers of an image are keyed by: its id, or its frame if it belongs to a clip."""
+    name = dataset.ids[index]
+    frames: Mapping[str, Frame] = getattr(dataset, "frames", {})
+    return frames.get(name, name)
 
 
 def thing_classes(dataset: Dataset) -> tuple[str, ...]:
@@ -227,6 +250,10 @@ class SampleDataset:
     def ids(self) -> tuple[str, ...]:
         return tuple(sample.id for sample in self.samples)
 
+    @cached_property
+    def frames(self) -> Mapping[str, Frame]:
+        return {sample.id: sample.frame for sample in self.samples if sample.sequence}
+
     def __len__(self) -> int:
         return len(self.samples)
 
@@ -253,12 +280,16 @@ class SampleDataset:
                     total.update(column.tobytes())
                 for mask in objects.masks or ():
                     total.update(mask.counts.tobytes())
+                if sample.sequence:
+                    total.update(objects.tracks.tobytes())
             if semantic is not None:
                 total.update(bytes([semantic.ignore & 255]) + semantic.labels.tobytes())
             if sample.truth.panoptic is not None:
                 total.update(sample.truth.panoptic.tobytes() + repr(sample.truth.crowds).encode())
             if sample.context.depth is not None:
                 total.update(sample.context.depth.tobytes())
+        if self.frames:
+            total.update(json.dumps(frames_identity(self.frames)).encode())
         return total.hexdigest()
 
 

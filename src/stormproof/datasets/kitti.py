@@ -1,4 +1,4 @@
-"""KITTI object detection: `image_2`, `label_2` and `calib` folders of numbered files.
+"""KITTI object detection: `image_2`, `label_2` and `calib` folders of numbered files. KITTI tracking: clips.
 
 The writer turns excused objects into DontCare regions. It also stores what a sample's context has: the
 right-hand image in `image_3`, the camera in `calib`, and depth in `depth_2` as metres × 256 in 16 bits,
@@ -8,7 +8,8 @@ where 0 is unknown.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from stormproof.core.errors import DatasetError
 from stormproof.core.files import first_folder, list_files, locate, read_text
+from stormproof.core.randomness import Frame
 from stormproof.core.sample import Camera, Instances, Sample, Truth
 from stormproof.core.spec import Spec, opens
 from stormproof.datasets.annotations import (
@@ -60,6 +62,37 @@ def open_kitti(main: str, *, split: str | None = None) -> FileDataset:
     )
 
 
+HERTZ = 10.0  # frames per second of KITTI's recordings
+
+
+@opens("kitti-tracking")
+def open_kitti_tracking(main: str, *, sequence: str | None = None) -> FileDataset:
+    """Open a KITTI tracking folder: `label_02/0000.txt` with `image_02/0000/000000.png`, …, at 10 frames a
+    second. `sequence` names one of the sequences; without it, all are read."""
+    root = locate(main)
+    root = root / "training" if (root / "training" / "label_02").is_dir() else root
+    files = by_stem(list_files(first_folder([root / "label_02"], "label files"), {".txt"}))
+    if sequence is not None and sequence not in files:
+        raise unknown_split(sequence, files, root / "label_02")
+    chosen = sorted(files) if sequence is None else [sequence]
+    frames, images, places = dict[str, Frame](), list[Path](), list[tuple[int, int]]()
+    for clip, name in enumerate(chosen):
+        for image in list_images(first_folder([root / "image_02" / name], f"images of sequence {name}")):
+            if not image.stem.isdecimal():
+                raise DatasetError(image, "must be named by the number of its frame, as 000012.png.")
+            identity = f"{name}/{image.stem}"
+            frames[identity] = Frame(identity, name, int(image.stem) / HERTZ)
+            images.append(image)
+            places.append((clip, int(image.stem)))
+    if not images:
+        raise DatasetError(root / "image_02", "contains no images.")
+    sources = tuple(files[name] for name in chosen)
+    return FileDataset(
+        name=split_name(root, sequence), root=root, ids=tuple(frames), images=tuple(images),
+        labels=KittiTracks(sources, tuple(places)), sources=sources, classes=CLASSES, frames=frames,
+    )  # fmt: skip
+
+
 def _ids(root: Path, split: str | None) -> tuple[str, ...]:
     if split is None:
         return ()
@@ -82,17 +115,59 @@ class KittiObjects:
     def truth(self, index: int) -> Truth:
         file = self.files[index]
         lines = enumerate(read_text(file).splitlines(), 1)
-        rows = [row for i, line in lines if line.strip() for row in _rows(line, file, i)]
-        return Truth(
-            Instances(
-                boxes=np.array([row.box for row in rows]).reshape(-1, 4),
-                labels=np.array([row.label for row in rows], np.int64),
-                ignore=np.array([row.ignore for row in rows], np.bool_),
-                occlusion=np.array([row.occlusion for row in rows]),
-                truncation=np.array([row.truncation for row in rows]),
-                distance=np.array([row.distance for row in rows]),
-            )
+        return _truth([row for i, line in lines if line.strip() for row in _rows(line, file, i)])
+
+
+def _truth(rows: Sequence[_Row]) -> Truth:
+    return Truth(
+        Instances(
+            boxes=np.array([row.box for row in rows]).reshape(-1, 4),
+            labels=np.array([row.label for row in rows], np.int64),
+            ignore=np.array([row.ignore for row in rows], np.bool_),
+            occlusion=np.array([row.occlusion for row in rows]),
+            truncation=np.array([row.truncation for row in rows]),
+            distance=np.array([row.distance for row in rows]),
+            tracks=np.array([row.track for row in rows], np.int64),
         )
+    )
+
+
+@dataclass(frozen=True)
+class KittiTracks:
+    """One text file per sequence, one object per line, with the numbers of its frame and its track."""
+
+    files: tuple[Path, ...]
+    places: tuple[tuple[int, int], ...]  # of each image: its file, and its number in the sequence
+
+    def size(self, index: int) -> tuple[int, int] | None:
+        return None
+
+    def truth(self, index: int) -> Truth:
+        file, frame = self.places[index]
+        return _truth(self._tables[file].get(frame, []))
+
+    @cached_property
+    def _tables(self) -> list[dict[int, list[_Row]]]:
+        return [_tracks(file) for file in self.files]
+
+
+def _tracks(file: Path) -> dict[int, list[_Row]]:
+    """The objects of a sequence by frame."""
+    found: dict[int, list[_Row]] = {}
+    for number, line in enumerate(read_text(file).splitlines(), 1):
+        if not line.strip():
+            continue
+        frame, _, rest = line.strip().partition(" ")
+        track, _, rest = rest.strip().partition(" ")
+        try:
+            place, identity = int(frame), int(track)
+        except ValueError:
+            problem = f"{line!r:.80} must begin with the numbers of its frame and its track."
+            raise DatasetError(file, problem, f"line {number}") from None
+        kind = rest.strip()
+        rows = _rows(kind.replace("Person ", "Person_sitting ", 1), file, number)
+        found.setdefault(place, []).extend(replace(row, track=identity) for row in rows)
+    return found
 
 
 @dataclass(frozen=True)
@@ -103,6 +178,7 @@ class _Row:
     occlusion: float
     distance: float
     box: tuple[float, float, float, float]
+    track: int = -1
 
 
 def _rows(line: str, file: Path, number: int) -> list[_Row]:

@@ -20,6 +20,7 @@ from stormproof.core.errors import InvalidImage, StoreError
 from stormproof.core.imagefile import read_image
 from stormproof.core.sample import Image, Ints, Prediction, Sample, Truth, as_rgb
 from stormproof.corruptions import apply, truth_under
+from stormproof.datasets.dataset import identity_of
 from stormproof.datasets.image_files import content_of, copy_of, file_content
 from stormproof.engine.crash_notes import write_note
 from stormproof.engine.guard import ModelTimeout, check_prediction, describe, is_worker, predict, trace_of
@@ -90,7 +91,8 @@ def _looked_up(
                 size = pair.dataset.size(index)
                 times.model += perf_counter() - start
                 clean = pair.dataset.truth(index)
-                truth = truth_under(clean, size, condition, seed=work.config.seed, image_id=name)
+                identity = identity_of(pair.dataset, index)
+                truth = truth_under(clean, size, condition, seed=work.config.seed, image_id=identity)
                 yield _row(work, pair, index, name, condition, size, found, truth)
             except Exception as error:
                 yield Failure(index, name, str(condition), "model", describe(error), trace_of(error))
@@ -183,7 +185,7 @@ class ChunkRunner:
         image, size = read_image(path), (sample.image.shape[0], sample.image.shape[1])
         if image.shape[:2] != size:
             raise InvalidImage(f"{path} is {image.shape[:2]} (height, width), its original {size}.")
-        truth = truth_under(sample.truth, size, condition, seed=self._config.seed, image_id=sample.id)
+        truth = truth_under(sample.truth, size, condition, seed=self._config.seed, image_id=sample.frame)
         moved = change(sample.image, image) if image.shape == sample.image.shape else None
         return PreparedCell(index, sample.id, condition, image, truth, file_content(path), moved)
 

@@ -100,7 +100,7 @@ class DeviceChunkRunner(ChunkRunner):
             return []
         start = perf_counter()
         try:
-            ids = [read.sample.id for read in group.reads]
+            ids = [read.sample.frame for read in group.reads]
             depth = _depths(group, condition)
             cameras = [read.sample.context.camera for read in group.reads]
             made = corrupt_batch(
@@ -130,7 +130,7 @@ class DeviceChunkRunner(ChunkRunner):
         self, index: int, read: DecodedImage, image: Image, moved: Change, condition: Condition
     ) -> PreparedCell:
         sample, size = read.sample, (image.shape[0], image.shape[1])
-        truth = truth_under(sample.truth, size, condition, seed=self._config.seed, image_id=sample.id)
+        truth = truth_under(sample.truth, size, condition, seed=self._config.seed, image_id=sample.frame)
         return PreparedCell(index, sample.id, condition, image, truth, read.content, moved)
 
     def _for_model(self, made: Tensor) -> Sequence[Image]:

@@ -115,7 +115,8 @@ class Objects:
     def kinds(self) -> tuple[str, ...]:
         """The kinds of metrics that fit."""
         people = self.people is not None and self.clean is not None and self.people.shown and self.clean.shown
-        return ("boxes", *(("masks",) if self.scored_masks else ()), *(("people",) if people else ()))
+        fits = {"masks": self.scored_masks, "people": people, "clips": self.truth.in_clips}
+        return ("boxes", *(kind for kind, fit in fits.items() if fit))
 
     def scored(self, weights: Weights) -> Scored:
         """The numbers of every metric that fits."""

@@ -52,6 +52,7 @@ class Located:
     classes: int
     tau: float
     found_at: Floats  # of the objects that count: the score of the detection that found it, or −1
+    found_box: Floats  # and its box, or NaN
 
     @property
     def hit(self) -> Bools:
@@ -85,6 +86,7 @@ class Located:
         return Located(
             image, self.label[said], self.score[said], self.overlap[said], truth_image, self.truth_label[own],
             by_falling_score(self.score[said]), self.classes, self.tau, self.found_at[own],
+            self.found_box[own],
         )  # fmt: skip
 
     def optimal(self, weights: Weights) -> Floats:
@@ -97,6 +99,12 @@ class Located:
             found = in_lanes(weights, _optimal, (5, self.classes), *self.tables, self.tau)
             self.__dict__["_optimal"] = held = (weights, found)
         return held[1]
+
+    def thresholds(self, images: int) -> Floats:
+        """The score threshold of each class at which LRP over all `images` is least."""
+        ones = np.ones((1, images), np.uint8)
+        best: Floats = in_lanes(ones, _optimal, (5, self.classes), *self.tables, self.tau)[0, 4]
+        return best
 
     def at(self, thresholds: Floats, weights: Weights) -> Floats:
         """LRP and its parts of the detections at or above thresholds by replicate and class.
@@ -117,9 +125,10 @@ def locate(truth: DetectionTruth, found: Detections, tau: float) -> Located:
         groups.starts, groups.offsets, class_overlaps(truth, found), truth.excused[groups.truths], tau,
         overlap, excused, finder,
     )  # fmt: skip
-    found_at = np.full(len(truth), -1.0)
+    found_at, found_box = np.full(len(truth), -1.0), np.full((len(truth), 4), np.nan)
     held = finder >= 0
     found_at[groups.truths[held]] = found.scores[groups.detections[finder[held]]]
+    found_box[groups.truths[held]] = found.boxes[groups.detections[finder[held]]]
     where = np.empty_like(groups.detections)
     where[groups.detections] = np.arange(len(where))
     order = where[groups.by_class]
@@ -131,7 +140,7 @@ def locate(truth: DetectionTruth, found: Detections, tau: float) -> Located:
     return Located(
         found.image[source], found.labels[source], found.scores[source], overlap[order],
         truth.image[counting], truth.labels[counting], falling[falling >= 0], len(truth.classes), tau,
-        found_at[counting],
+        found_at[counting], found_box[counting],
     )  # fmt: skip
 
 

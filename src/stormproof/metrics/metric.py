@@ -12,6 +12,7 @@ The input of a metric, and when it is called:
 - "boxes": `Objects`, always
 - "masks": `Objects`, if truth and detections have masks
 - "people": `Objects`, if the dataset has a class of people and the run includes the clean images
+- "clips": `Objects`, if images are frames of clips and objects have tracks
 - "maps": `Maps`
 - "confidences": `Maps`, where the model says how sure it is of pixels
 - "segments": `Segments`
@@ -38,9 +39,11 @@ from stormproof.core.loading import load_package, offered
 from stormproof.core.sample import Floats
 
 Weights = npt.NDArray[Any]  # replicates × images, not negative
-INPUTS = ("maps", "confidences", "segments", "boxes", "masks", "people")
+INPUTS = ("maps", "confidences", "segments", "boxes", "masks", "people", "clips")
 # Every list of measures is in this order.
-SECTIONS = ("boxes", "masks", "maps", "panoptic", "objects", "people", "flaws", "errors", "calibration")
+SECTIONS = (
+    "boxes", "masks", "maps", "panoptic", "objects", "people", "flaws", "errors", "calibration", "clips",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

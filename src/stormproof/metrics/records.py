@@ -24,7 +24,8 @@ from stormproof.metrics.ordering import by_falling_score
 class DetectionTruth:
     """The objects of every image of a set. Make it with `DetectionTruth.of`.
 
-    `image` holds positions in `ids`. Scores that tie are taken in the order of `rank`.
+    `image` holds positions in `ids`. Scores that tie are taken in the order of `rank`. In clips, `track` is
+    the same for one object in all frames; `clip` numbers the clip of an image, `step` the image in its clip.
     """
 
     ids: tuple[str, ...]
@@ -39,8 +40,15 @@ class DetectionTruth:
     sides: Floats = None  # type: ignore[assignment]  # what the corners give, unless stated
     occlusion: Floats = None  # type: ignore[assignment]  # hidden fraction; NaN where unknown
     distance: Floats = None  # type: ignore[assignment]  # metres; NaN where unknown
+    track: Ints = None  # type: ignore[assignment]  # −1 where unknown
+    clip: Ints = None  # type: ignore[assignment]  # of images; −1 for those of no clip
+    step: Ints = None  # type: ignore[assignment]  # of images
 
     def __post_init__(self) -> None:
+        counts = {"track": len(self.boxes), "clip": len(self.ids), "step": len(self.ids)}
+        for name, count in counts.items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, np.full(count, -1))
         if self.sides is None:
             object.__setattr__(self, "sides", self.boxes[:, 2:] - self.boxes[:, :2])
         for name in ("occlusion", "distance"):
@@ -71,6 +79,7 @@ class DetectionTruth:
             _stack([o.sides for _, o in pairs], np.zeros((0, 2))),
             _stack([o.occlusion for _, o in pairs], np.zeros(0)),
             _stack([o.distance for _, o in pairs], np.zeros(0)),
+            _stack([o.tracks for _, o in pairs], np.zeros(0, np.int64)),
         )
         return truth._checked()
 
@@ -80,7 +89,7 @@ class DetectionTruth:
         masks = objects.masks or (None,) * len(objects)
         truth = cls(
             tuple(ids), tuple(classes), image, objects.boxes, objects.labels, objects.crowd, objects.ignore,
-            objects.area, masks, objects.sides, objects.occlusion, objects.distance,
+            objects.area, masks, objects.sides, objects.occlusion, objects.distance, objects.tracks,
         )  # fmt: skip
         return truth._checked()
 
@@ -120,6 +129,11 @@ class DetectionTruth:
         return np.argsort(self.keys, kind="stable")
 
     @property
+    def in_clips(self) -> bool:
+        """Whether objects can be followed from frame to frame."""
+        return bool((self.clip >= 0).any() and (self.track >= 0).any())
+
+    @property
     def excused(self) -> Bools:
         """Objects that are neither counted nor penalised: crowds and ignored ones."""
         return self.crowd | self.ignore
@@ -127,7 +141,9 @@ class DetectionTruth:
     def of_images(self, chosen: Ints) -> DetectionTruth:
         """The objects of the chosen images, renumbered."""
         at, image = _of_images(self.image, chosen, len(self.ids))
-        return replace(taken(self, at), ids=tuple(self.ids[i] for i in chosen.tolist()), image=image)
+        ids = tuple(self.ids[i] for i in chosen.tolist())
+        kept = {"clip": self.clip[chosen], "step": self.step[chosen]}
+        return replace(taken(self, at), ids=ids, image=image, **kept)
 
     def owner(self, entry: int) -> str:
         """The id of the image that an object belongs to."""
@@ -201,6 +217,7 @@ def taken(objects: Records, chosen: Ints) -> Records:
         "area",
         "occlusion",
         "distance",
+        "track",
     )
     held: dict[str, Any] = {
         name: np.take(getattr(objects, name), chosen, axis=0) for name in columns if hasattr(objects, name)

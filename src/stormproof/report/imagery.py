@@ -138,8 +138,8 @@ class Scene:
             semantic_classes=self.dataset.semantic_classes,
         )
 
-    def objects(self, truth: Truth, ratio: float) -> list[Thing]:
-        """The true objects of an image, in the small image's pixels."""
+    def objects(self, truth: Truth, ratio: float, *, counted: bool = False) -> list[Thing]:
+        """The true objects of an image, in the small image's pixels; `counted` leaves out ignored ones."""
         if truth.instances is None:
             return []
         masks = (truth.instances.masks if self.outlines else None) or [None] * len(truth.instances)
@@ -149,10 +149,15 @@ class Scene:
                 "name": self.classes[label],
                 **({"outline": outline(mask, ratio)} if mask is not None else {}),
             }
-            for box, label, mask, crowd in zip(
-                truth.instances.boxes, truth.instances.labels, masks, truth.instances.crowd, strict=True
+            for box, label, mask, crowd, ignore in zip(
+                truth.instances.boxes,
+                truth.instances.labels,
+                masks,
+                truth.instances.crowd,
+                truth.instances.ignore,
+                strict=True,
             )
-            if not crowd
+            if not crowd and not (counted and ignore)
         ]
 
 

@@ -12,8 +12,10 @@ import numpy as np
 
 from stormproof.core.errors import InvalidOption, StormproofError
 from stormproof.core.files import make_folder, write_text
+from stormproof.core.randomness import Frame
 from stormproof.report import worst
 from stormproof.report.elements import View
+from stormproof.report.filmstrip import filmstrip
 from stormproof.report.imagery import Album, RunPredictions, Scene, browser
 from stormproof.report.page import as_json, page
 from stormproof.report.sections.slices import sections_by
@@ -135,6 +137,11 @@ def _imagery(
     album = Album(max(0, budget))
     cards = worst.cards(shown, predictions, scene, album)
     conditions = list(dict.fromkeys(text for s in runs if s.record for text in s.record.conditions))
+    strip = None
+    if "flicker" in runs[0].cells:
+        say("making a filmstrip")
+        frames: Mapping[str, Frame] = getattr(scene.dataset, "frames", {})
+        strip = filmstrip(RunPredictions(runs[0], scene, frozenset(frames)), frames, album)
     say(f"making {len(chosen)} images under {len(conditions)} conditions")
     browse = browser(scene, predictions, chosen, conditions, album)
     whole = sum(entry.pop("whole") for entry in browse["images"])
@@ -148,6 +155,7 @@ def _imagery(
         "webp": album.webp,
         "scenes": {"worst": cards, "browser": browse if browse["images"] else None},
         "worst_table": worst.table(listed) if listed else None,
+        "filmstrip": strip,
     }
 
 

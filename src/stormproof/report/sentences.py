@@ -70,7 +70,7 @@ def interval_of(scores: Scores, measure: str, number: Callable[[Values], Score])
     spread = scores.spread(measure)
     if not spread:
         return None
-    return around(float(number(scores.values(measure))), number(spread), images=scores.images)
+    return around(float(number(scores.values(measure))), number(spread), images=scores.units)
 
 
 def change(a: Scores, b: Scores, measure: str, number: Callable[[Values], Score]) -> Difference | None:
@@ -81,7 +81,7 @@ def change(a: Scores, b: Scores, measure: str, number: Callable[[Values], Score]
     if a.replicates.count != b.replicates.count:
         return None
     estimate = float(number(b.values(measure)) - number(a.values(measure)))
-    return paired({"": estimate}, {"": number(theirs) - number(ours)}, images=a.images)[""]
+    return paired({"": estimate}, {"": number(theirs) - number(ours)}, images=a.units)[""]
 
 
 # Which runs one number can rank

@@ -113,7 +113,7 @@ def cards(
         if clean is None or corrupted is None:
             break
         ratio, run = ratio_of(sample.image), by_name[each.scores.name]
-        before, after = (_confident(run.objects(image, text, ratio)) for text in ("clean", condition))
+        before, after = (confident(run.objects(image, text, ratio)) for text in ("clean", condition))
         maps = {}
         for name, text in (("map_before", "clean"), ("map_after", condition)):
             painting = run.map(image, text)
@@ -151,12 +151,12 @@ def _fates(truth: Things, before: Things, after: Things, *, clean: Things) -> di
     are lost, those found in neither are missed. Predictions of nothing that is there, nor was predicted when
     clean, are new. `clean` are the same objects where the clean image shows them."""
     found = {
-        i: (any(_same(then, seen) for seen in before), any(_same(thing, seen) for seen in after))
+        i: (any(is_same(then, seen) for seen in before), any(is_same(thing, seen) for seen in after))
         for i, (then, thing) in enumerate(zip(clean, truth, strict=True))
     }
     words = {(True, True): "kept", (True, False): "lost", (False, True): "kept", (False, False): "missed"}
     objects = [{**thing, "fate": words[found[i]]} for i, thing in enumerate(truth)]
-    new = [thing for thing in after if not any(_same(thing, seen) for seen in (*truth, *before))]
+    new = [thing for thing in after if not any(is_same(thing, seen) for seen in (*truth, *before))]
     counts = {fate: sum(thing["fate"] == fate for thing in objects) for fate in ("kept", "lost", "missed")}
     return {
         "objects": objects,
@@ -170,12 +170,13 @@ def _fates(truth: Things, before: Things, after: Things, *, clean: Things) -> di
     }
 
 
-def _same(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+def is_same(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
     """Whether two outlines are of one object: the same class, and boxes with an IoU of 0.5 or more."""
     return a["name"] == b["name"] and float(iou(np.array([a["box"]]), np.array([b["box"]]))[0, 0]) >= _OVERLAP
 
 
-def _confident(things: Things) -> list[Mapping[str, Any]]:
+def confident(things: Things) -> list[Mapping[str, Any]]:
+    """The predictions that count as found objects."""
     return [thing for thing in things if thing["score"] >= _SURE][:_MOST]
 
 

@@ -140,7 +140,7 @@ def estimate_run(run: Run, *, replicates: int = REPLICATES) -> Estimate:
         raise IncompleteRun(run, "score")
     cells = estimated_cells(run, ("clean", *over.covered))
     clean = cells.pop("clean")
-    weights = poisson_weights(run.ids, replicates=replicates)
+    weights = poisson_weights(run.units, replicates=replicates)
     found = estimate(clean, cells, shares, over=over, images=len(run.readable), weights=weights)
     content = {
         "estimate": True, "target": THIS_SET, "model": run.record.model.name,

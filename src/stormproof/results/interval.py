@@ -30,6 +30,7 @@ from stormproof.metrics.metric import mean_of_known
 FEW = 100  # images below which an interval is printed with a warning
 LEVEL = 0.95
 NEW_IMAGES = "new images like these"
+NEW_CLIPS = "new clips like these"
 THIS_SET = "this set, if every cell were run"
 LEADING = 2  # rows before the halves in the draws of a number
 _SURELY = 0.8  # the fraction of a clean score's optimism that is certain

@@ -60,7 +60,7 @@ def save_scores(run: Run, key: str, scores: Scores) -> None:
         "key": key, "options": scores.options.as_dict(), "cells": scores.cells,
         "per_class": scores.per_class, "classes": list(scores.classes), "missing": list(scores.missing),
         "quality": scores.quality, "roc": scores.roc, "lost": scores.lost, "reliability": scores.reliability,
-        "image_errors": scores.image_errors is not None,
+        "image_errors": scores.image_errors is not None, "clips": scores.clips,
     }  # fmt: skip
     if scores.image_errors is not None:
         _save_table(folder / f"{key}-images.parquet", _image_table(scores.image_errors))
@@ -95,6 +95,7 @@ def load_scores(run: Run, key: str, options: ScoreOptions, replicates: int) -> S
         held.classes, held.missing, found["quality"], found["roc"], found["lost"],
         found["reliability"], errors, drawn, tuple(run.unreadable.values()), options,
         tags={plain(k): plain(v) for k, v in record.tags.items()}, record=record, folder=run.folder,
+        clips=held.clips,
     )  # fmt: skip
 
 
@@ -162,6 +163,7 @@ class _Kept(BaseModel):
     lost: dict[str, list[_Lost]]
     reliability: dict[str, _Bins]
     image_errors: bool
+    clips: int | None = None
 
     def require(self, key: str, conditions: Sequence[str]) -> None:
         """Refuse scores of another key, of measures that do not exist, or of other conditions."""

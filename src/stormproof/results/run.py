@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from stormproof.core.condition import Condition
 from stormproof.core.errors import DatasetError, IncompleteGrid, InvalidOption, StoreError
 from stormproof.core.files import opened_file, read_bytes
+from stormproof.core.randomness import Frame
 from stormproof.core.sample import Prediction, Sample
 from stormproof.core.spec import OBJECT, Spec
 from stormproof.datasets import open_dataset
@@ -84,6 +85,12 @@ class Run:
     def ids(self) -> tuple[str, ...]:
         """The ids of the images that are scored."""
         return tuple(self.dataset.ids[index] for index in self.readable)
+
+    @cached_property
+    def units(self) -> tuple[str, ...]:
+        """What is independent and drawn as a whole, for each image that is scored: its clip, else itself."""
+        frames: Mapping[str, Frame] = getattr(self.dataset, "frames", {})
+        return tuple(frames[name].sequence if name in frames else name for name in self.ids)
 
     @cached_property
     def held(self) -> dict[str, set[int]]:

@@ -144,6 +144,12 @@ class Scores:
     folder: Path | None = None
     citation: str = ""
     label: str = ""  # the name in tables, if the model's name is not enough
+    clips: int | None = None  # that the images are frames of, if they are
+
+    @property
+    def units(self) -> int | None:
+        """How many are independent: the clips, else the images."""
+        return self.images if self.clips is None else self.clips
 
     @property
     def name(self) -> str:
@@ -271,7 +277,7 @@ class Scores:
         """The 95 % interval of every cell and aggregate of a measure, for new images like these."""
         spread, values = self.spread(measure), self.values(measure)
         return {
-            name: around(values[name], spread[name], images=self.images) for name in values if name in spread
+            name: around(values[name], spread[name], images=self.units) for name in values if name in spread
         }
 
     def interval(self, name: str, measure: str | None = None) -> Interval:
@@ -438,7 +444,7 @@ def _differences(measure: str, a: Scores, b: Scores) -> dict[str, Difference]:
         result |= paired(
             {name: float(values[0][name] - values[1][name]) for name in members},
             {name: spread[0][name] - spread[1][name] for name in members},
-            images=a.images,
+            images=a.units,
         )
     return result
 

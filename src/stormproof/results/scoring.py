@@ -90,7 +90,7 @@ class _Found:
 
 
 def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates: int) -> Scores:
-    weights = weights_of(run, replicates)
+    weights, units = weights_of(run, replicates), len({*run.units})
     found = _Found({text: Scored({}) for text in conditions})
     clean: People | None = None
     for text, cell in iter_cells(run, options.classes, conditions, options):
@@ -101,10 +101,10 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
         if isinstance(cell, Maps):
             found.errors["maps"][text] = semantic.image_errors(cell)
             if cell.confidences is not None:
-                found.reliability[text] = _reliability(cell, weights)
+                found.reliability[text] = _reliability(cell, weights, units)
             continue
         found.errors["objects"][text] = _object_errors(cell, run.record.metric)
-        found.reliability[text] = _reliability(cell, weights)
+        found.reliability[text] = _reliability(cell, weights, units)
         clean = cell.people if text == "clean" else clean
         if cell.people and clean and cell.people.shown and clean.shown:
             found.roc[text] = drawn(cell.people, clean, weights)
@@ -135,7 +135,7 @@ def _make(run: Run, options: ScoreOptions, conditions: Sequence[str], replicates
         replicates=_replicates(run, found.scored, classes, names, options.classes) if replicates else None,
         left_out=tuple(run.unreadable.values()), options=options,
         tags={plain(k): plain(v) for k, v in run.record.tags.items()},
-        record=run.record, folder=run.folder,
+        record=run.record, folder=run.folder, clips=units if units < len(run.ids) else None,
     )  # fmt: skip
 
 
@@ -147,7 +147,7 @@ def _object_errors(cell: Objects, metric: str | None) -> Floats:
     return 1 - image_precision(cell.masks if cell.scored_masks else cell.boxes)
 
 
-def _reliability(cell: Objects | Maps, weights: Weights) -> dict[str, list[float]]:
+def _reliability(cell: Objects | Maps, weights: Weights, units: int) -> dict[str, list[float]]:
     """Mean score, the share that is right with its interval, and the number of detections or pixels, by bin
     of the score."""
     if isinstance(cell, Objects):
@@ -156,10 +156,8 @@ def _reliability(cell: Objects | Maps, weights: Weights) -> dict[str, list[float
     else:
         assert cell.confidences is not None
         number, scores, hits, *_ = np.moveaxis(map_reliability(cell.confidences, weights), 2, 0)
-    right, images = ratio(hits, number), weights.shape[1]
-    sure = (
-        [around(float(each[0]), draws(each), images=images) for each in right.T] if len(weights) > 1 else []
-    )
+    right = ratio(hits, number)
+    sure = [around(float(each[0]), draws(each), images=units) for each in right.T] if len(weights) > 1 else []
     return {
         "score": ratio(scores[0], number[0]).tolist(), "precision": right[0].tolist(),
         "low": [each.low for each in sure], "high": [each.high for each in sure],
@@ -170,7 +168,7 @@ def _reliability(cell: Objects | Maps, weights: Weights) -> dict[str, list[float
 def weights_of(run: Run, replicates: int) -> Weights:
     """A row of ones for the score itself, then one for every random half; a column for each image."""
     ones = np.ones((1, len(run.readable)), np.uint8)
-    return np.concatenate([ones, half_weights(run.ids, replicates=replicates)]) if replicates else ones
+    return np.concatenate([ones, half_weights(run.units, replicates=replicates)]) if replicates else ones
 
 
 def iter_cells(
@@ -269,7 +267,7 @@ def _replicates(
                 plain(name): around(
                     float(values[0, k]),
                     draws(values[:, k], float(optimism[k])),
-                    images=len(run.readable) if kind in _KINDS else often.get(name),
+                    images=len({*run.units}) if kind in _KINDS else often.get(name),
                 )
                 for k, name in enumerate(_names(kind, classes))
             }
@@ -282,12 +280,13 @@ def _too_high(scored: Scored, measure: str) -> float:
 
 
 def _images_by_class(run: Run, asked: Asked) -> dict[str, int]:
-    """The number of images that show each class of objects: a single image shows no spread."""
+    """The number of images, or clips, that show each class of objects: a single one shows no spread."""
     truths = Truths.of_run(run, asked)
     if not truths.answered_by(run):
         return {}
     still = truths.still
     counting = ~still.excused
-    pairs = np.unique(np.stack([still.labels[counting], still.image[counting]]), axis=1)
+    unit = np.where(still.clip >= 0, still.clip, len(still.ids) + np.arange(len(still.ids)))
+    pairs = np.unique(np.stack([still.labels[counting], unit[still.image[counting]]]), axis=1)
     counts = np.bincount(pairs[0], minlength=len(still.classes))
     return dict(zip(still.classes, counts.tolist(), strict=True))

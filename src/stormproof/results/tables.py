@@ -22,7 +22,7 @@ from stormproof.metrics.metric import measures
 from stormproof.metrics.sequences import curve_of
 from stormproof.results.aggregates import MEAN
 from stormproof.results.estimate import Estimate
-from stormproof.results.interval import FEW, NEW_IMAGES, Interval
+from stormproof.results.interval import FEW, NEW_CLIPS, NEW_IMAGES, Interval
 from stormproof.results.run import Run
 from stormproof.results.scores import Scores
 from stormproof.results.sets import sets_of
@@ -82,7 +82,8 @@ def _interval_dict(scores: Scores) -> dict[str, Any]:
     by_measure = {measure: scores.intervals(measure) for measure in scores.replicates.cells}
     cells = set(scores.conditions)
     return {
-        "target": NEW_IMAGES, "level": 0.95, "images": scores.images, "replicates": scores.replicates.count,
+        "target": _target(scores), "level": 0.95, "images": scores.images, "clips": scores.clips,
+        "replicates": scores.replicates.count,
         "left_out": list(scores.left_out), "warning": few_images(scores.images),
         "cells": {m: {n: asdict(i) for n, i in row.items() if n in cells} for m, row in by_measure.items()},
         "aggregates": {
@@ -180,9 +181,13 @@ def summary_table(scores: Scores) -> Table:
 def images_scored(scores: Scores) -> str:
     """The number of images scored, and of how many if some could not be read."""
     if not scores.left_out or scores.images is None:
-        return f"{scores.images} images"
+        return f"{scores.images} images" + (f" of {scores.clips} clips" if scores.clips else "")
     unreadable = len(scores.left_out)
     return f"{scores.images} of {scores.images + unreadable} images ({unreadable} unreadable)"
+
+
+def _target(scores: Scores) -> str:
+    return NEW_IMAGES if scores.clips is None else NEW_CLIPS
 
 
 def _title(scores: Scores) -> str:
@@ -190,7 +195,7 @@ def _title(scores: Scores) -> str:
     over = f", over {scores.over.words}" if scores.over.conditions else ""
     asked = f"; {scores.options.words}" if scores.options.words else ""
     what = f"{scores.model} on {scores.dataset}, {images_scored(scores)}{over}{beside}{asked}"
-    return f"{what}: 95 % intervals for {NEW_IMAGES} (in %)" if scores.replicates else f"{what} (in %)"
+    return f"{what}: 95 % intervals for {_target(scores)} (in %)" if scores.replicates else f"{what} (in %)"
 
 
 def summary_columns(scores: Scores) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ would otherwise be averaged over 79 classes that it cannot find.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -15,12 +15,14 @@ import numpy as np
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, UnknownName
+from stormproof.core.randomness import Frame
 from stormproof.core.sample import Instances, Ints, Truth
 from stormproof.corruptions import find, truth_under
 from stormproof.corruptions.geometry import select
 from stormproof.datasets.attributes import with_distances
-from stormproof.datasets.dataset import Dataset
+from stormproof.datasets.dataset import Dataset, identity_of
 from stormproof.metrics.records import Detections, DetectionTruth
+from stormproof.metrics.stability import steps
 from stormproof.models.classes import NO_CLASS, ClassMatch, match_classes
 from stormproof.results import rows
 
@@ -131,6 +133,14 @@ class Truths:
         return next((i for i, name in enumerate(self.classes) if name.lower() in PEOPLE), None)
 
     def _laid_out(self, condition: Condition) -> DetectionTruth:
+        truth = self._flat(condition)
+        frames: Mapping[str, Frame] = getattr(self.dataset, "frames", {})
+        if not frames:
+            return truth
+        clip, step = steps([frames.get(name) for name in truth.ids])
+        return replace(truth, clip=clip, step=step)
+
+    def _flat(self, condition: Condition) -> DetectionTruth:
         known = getattr(self.dataset, "all_objects", lambda: None)()
         if known is None or moves(condition) or self.distances:
             return DetectionTruth.of(self._objects(condition), self.classes)
@@ -152,7 +162,8 @@ class Truths:
                 truth = self._with_distances(index, truth)
             if moves(condition):
                 size = self.dataset.size(index)
-                truth = truth_under(truth, size, condition, seed=self.seed, image_id=name)
+                identity = identity_of(self.dataset, index)
+                truth = truth_under(truth, size, condition, seed=self.seed, image_id=identity)
             yield name, self._of_classes(truth.instances or nothing)
 
     def _with_distances(self, index: int, truth: Truth) -> Truth:

@@ -187,11 +187,11 @@ def _asked(r: Requirement, scores: Scores, baseline: Scores | None) -> Interval:
             raise InvalidOption(f"{r.id}: at_most_drop needs a baseline; give one with --against RUN.")
         before, theirs = _value(r, baseline)
         drop, drawn = sign * (before - estimate), sign * (theirs - replicates)
-        return around(drop, drawn, images=scores.images)
+        return around(drop, drawn, images=scores.units)
     if r.bound == "at_most_loss":
         clean, theirs = _cell(r, scores, "clean")
-        return around(sign * (clean - estimate), sign * (theirs - replicates), images=scores.images)
-    return around(estimate, replicates, images=scores.images)
+        return around(sign * (clean - estimate), sign * (theirs - replicates), images=scores.units)
+    return around(estimate, replicates, images=scores.units)
 
 
 def _higher(r: Requirement) -> bool:

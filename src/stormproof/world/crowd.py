@@ -9,7 +9,7 @@ from stormproof.world.classes import BICYCLE, PERSON, SEMANTIC_OF
 from stormproof.world.dice import Dice
 from stormproof.world.materials import METALS, PAINTS, Colour, tone, tones
 from stormproof.world.models import people
-from stormproof.world.plan import Plan
+from stormproof.world.plan import RIDING, WALKING, Plan
 from stormproof.world.stage import Placement
 from stormproof.world.street import Street
 from stormproof.world.traffic import Spot, is_taken
@@ -64,12 +64,20 @@ def walkers(dice: Dice, plan: Plan) -> Iterator[Placement]:
             width = max(0.4, profile.pavement - 0.7)
             t = near + 0.45 + width * dice.unit()
             ahead = _facing(dice, street, s)
+            walked = _strolled(street, s, ahead, plan.time)
             for k in range(1 + (dice.integer(3) if dice.chance(0.35) else 0)):
                 off = 0.62 * k
                 beside = t + off * 0.8
                 if abs(side * beside - plan.lens.t) > 0.9 or s > 5:
                     across = beside if beside < near + profile.pavement else t - off * 0.8
-                    yield _person(dice, street, s + off * 0.4, side * across, ahead)
+                    yield _person(dice, street, s + off * 0.4 + walked, side * across, ahead)
+
+
+def _strolled(street: Street, s: float, ahead: tuple[float, float], time: float) -> float:
+    """How far along the street people have walked; those who look across it stand."""
+    hx, hy = street.ahead(s)
+    along = ahead[0] * hx + ahead[1] * hy
+    return 0.0 if abs(along) < 0.75 else WALKING * time * (1 if along > 0 else -1)
 
 
 def crossers(dice: Dice, plan: Plan) -> Iterator[Placement]:
@@ -85,7 +93,9 @@ def crossers(dice: Dice, plan: Plan) -> Iterator[Placement]:
             t = dice.between(-m.half, m.half)
             hx, hy = street.ahead(s)
             sign = 1 if dice.chance(0.5) else -1
-            yield _person(dice, street, s + dice.between(-1.4, 1.4), t, (sign * hy, -sign * hx))
+            walked = sign * WALKING * plan.time
+            at = s + dice.between(-1.4, 1.4)
+            yield _person(dice, street, at, t + walked, (sign * hy, -sign * hx))
 
 
 def _bike(
@@ -110,8 +120,10 @@ def cyclists(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
         if is_taken(spot, taken) or (abs(t - plan.lens.t) < 1 and s < 6):
             continue
         taken.append(spot)
+        backwards = (side < 0) != dice.chance(0.1)
+        s += RIDING * plan.time * (-1 if backwards else 1)
         ahead, tilt = street.ahead(s), street.tilt(s)
-        if (side < 0) != dice.chance(0.1):
+        if backwards:
             ahead, tilt = (-ahead[0], -ahead[1]), -tilt
         at = street.point(s, t)
         yield _bike(dice, at, ahead, tilt, group)

@@ -1,19 +1,31 @@
-"""The built-in street as a dataset: `world:val`, `world:train,count=2000,size=1024x512,stereo=true`."""
+"""The built-in street as a dataset: `world:val`, `world:train,count=2000,size=1024x512,stereo=true`; clips,
+`world:test,clips=20,frames=30`."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import overload
 
 from stormproof.core.errors import InvalidOption
+from stormproof.core.randomness import Frame
 from stormproof.core.sample import Sample, Truth
 from stormproof.datasets.dataset import Dataset
 from stormproof.world.classes import COCO_IDS, OBJECTS, SEMANTIC
-from stormproof.world.samples import BASELINE, SPLITS, VERSION, check_scene, render, render_truth, scene_id
+from stormproof.world.samples import (
+    BASELINE,
+    SPLITS,
+    VERSION,
+    check_scene,
+    frame_of,
+    render,
+    render_truth,
+    scene_id,
+)
 
 
 class _Ids(Sequence[str]):
@@ -50,6 +62,7 @@ class World:
     seed: int
     stereo: bool
     baseline: float
+    per_clip: int = 0  # frames; 0 for scenes that stand still
 
     @property
     def name(self) -> str:
@@ -57,7 +70,11 @@ class World:
 
     @property
     def ids(self) -> Sequence[str]:
-        return _Ids(self.split, self.count)
+        return [*self.frames] if self.per_clip else _Ids(self.split, self.count)
+
+    @property
+    def frames(self) -> Mapping[str, Frame]:
+        return _frames(self.split, self.count, self.per_clip)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -74,25 +91,45 @@ class World:
     @property
     def fingerprint(self) -> str:
         identity = ["world", VERSION, self.split, self.count, self.width, self.height, self.seed]
+        if self.per_clip:
+            identity.append(self.per_clip)
         return hashlib.sha256(json.dumps(identity).encode()).hexdigest()
 
     def __len__(self) -> int:
-        return self.count
+        return self.count * (self.per_clip or 1)
 
     def __getitem__(self, index: int) -> Sample:
+        scene, frame = self._place(index)
         return render(
-            self.seed, self.split, range(self.count)[index], width=self.width, height=self.height,
-            stereo=self.stereo, baseline=self.baseline,
+            self.seed, self.split, scene, width=self.width, height=self.height,
+            stereo=self.stereo, baseline=self.baseline, frame=frame,
         ).sample  # fmt: skip
 
     def truth(self, index: int) -> Truth:
-        return render_truth(
-            self.seed, self.split, range(self.count)[index], width=self.width, height=self.height
-        )
+        scene, frame = self._place(index)
+        return render_truth(self.seed, self.split, scene, width=self.width, height=self.height, frame=frame)
 
     def size(self, index: int) -> tuple[int, int]:
-        range(self.count)[index]  # raises IndexError for an index beyond the split
+        self._place(index)  # raises IndexError for an index beyond the split
         return self.height, self.width
+
+    def _place(self, index: int) -> tuple[int, int | None]:
+        """The scene of an image, and its number in the scene's clip."""
+        index = range(len(self))[index]
+        return divmod(index, self.per_clip) if self.per_clip else (index, None)
+
+
+@lru_cache(maxsize=8)
+def _frames(split: str, clips: int, per_clip: int) -> Mapping[str, Frame]:
+    found = (
+        frame_of(split, clip, number)
+        for clip in range(clips if per_clip else 0)
+        for number in range(per_clip)
+    )
+    return {frame.id: frame for frame in found}
+
+
+MOST_FRAMES = 40  # of a clip: after 4 s the traffic has left the modelled street
 
 
 def parse_size(text: str) -> tuple[int, int]:
@@ -113,13 +150,24 @@ def open_world(
     count: int | None = None,
     stereo: bool = False,
     baseline: float = BASELINE,
+    clips: int | None = None,
+    frames: int = 30,
 ) -> Dataset:
     """Open a split: train (2³¹ scenes, or the first `count`), val (200 scenes) or test (500).
 
-    `stereo` adds the right-hand image, `baseline` metres away, and the true disparity.
+    `stereo` adds the right-hand image, `baseline` metres away, and the true disparity. `clips` makes clips of
+    the first scenes, each of `frames` images at 10 a second: the camera drives, traffic and people move.
     """
     width, height = parse_size(size)
     check_scene(main, 0, width, height, baseline)
+    count = clips if count is None else count
+    if clips is not None and count != clips:
+        raise InvalidOption(f"clips={clips} and count={count}: give one of them.")
     if count is not None and not 0 < count <= SPLITS[main]:
         raise InvalidOption(f"Count {count}: split {main!r} has 1 to {SPLITS[main]} scenes.")
-    return World(main, SPLITS[main] if count is None else count, width, height, seed, stereo, baseline)
+    if not 2 <= frames <= MOST_FRAMES:
+        raise InvalidOption(f"frames={frames}: a clip has 2 to {MOST_FRAMES} frames.")
+    return World(
+        main, SPLITS[main] if count is None else count, width, height, seed, stereo, baseline,
+        0 if clips is None else frames,
+    )  # fmt: skip

@@ -64,6 +64,7 @@ class Lens:
     pitch: float  # slope of the view downwards
     roll: float
     focal: float
+    speed: float = 0.0  # metres per second along the street, in a clip
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,12 @@ class Plan:
     street: Street
     lens: Lens
     light: Light
+    time: float = 0.0  # seconds since the clip began
+
+
+# Metres per second along the street.
+DRIVING, RIDING, WALKING = 8.0, 4.5, 1.3
+CAMERA_DRIVING = 6.0  # slower than the traffic, so that it never reaches the vehicle in front
 
 
 def _side(dice: Dice, d: District) -> Side:
@@ -110,11 +117,11 @@ def _lens(dice: Dice, m: Marks, street: Street) -> Lens:
         lane = dice.integer(m.right)
         t, height = m.middle + (lane + 0.5) * m.lane + dice.between(-0.3, 0.3), dice.between(1.25, 1.8)
         yaw = bend_ahead + dice.between(-0.06, 0.06)
-        pitch, roll = dice.between(-0.03, 0.07), dice.between(-0.01, 0.01)
+        pitch, roll, speed = dice.between(-0.03, 0.07), dice.between(-0.01, 0.01), CAMERA_DRIVING
     elif where < 0.72:  # in a bus or lorry
         t, height = m.middle + 0.5 * m.lane, dice.between(2.2, 2.9)
         yaw = bend_ahead + dice.between(-0.08, 0.08)
-        pitch, roll = dice.between(0.03, 0.14), 0.0
+        pitch, roll, speed = dice.between(0.03, 0.14), 0.0, CAMERA_DRIVING
     else:
         side = -1.0 if dice.chance(0.4) else 1.0
         edge = m.half + street.side(side).verge
@@ -122,12 +129,12 @@ def _lens(dice: Dice, m: Marks, street: Street) -> Lens:
             t = side * (edge + dice.between(0.2, 0.6 + 0.3 * street.side(side).pavement))
             height = dice.between(1.45, 1.85)
             yaw = -side * dice.between(0.08, 0.75) + bend_ahead
-            pitch, roll = dice.between(-0.03, 0.08), dice.between(-0.02, 0.02)
+            pitch, roll, speed = dice.between(-0.03, 0.08), dice.between(-0.02, 0.02), WALKING
         else:  # on a pole
             t, height = side * (edge + 0.5), dice.between(3.5, 6.0)
             yaw = -side * dice.between(0.05, 0.6) + bend_ahead
-            pitch, roll = dice.between(0.14, 0.30), 0.0
-    return Lens(0.0, t, height, yaw, pitch, roll, focal)
+            pitch, roll, speed = dice.between(0.14, 0.30), 0.0, 0.0
+    return Lens(0.0, t, height, yaw, pitch, roll, focal, speed)
 
 
 def make_plan(dice: Dice) -> Plan:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from stormproof.core.errors import InvalidOption, UnknownName
 from stormproof.core.kernels import kernel
+from stormproof.core.randomness import Frame
 from stormproof.core.sample import RLE, Camera, Context, Instances, Sample, SemanticMap, Truth
 from stormproof.world.classes import OBJECTS, SEMANTIC, VOID
 from stormproof.world.scene import Scene, View, camera_at, compose, extent, look
@@ -92,6 +93,15 @@ def scene_id(split: str, index: int) -> str:
     return f"world-{split}-{index:06d}"
 
 
+HERTZ = 10.0  # frames of a clip per second, as in KITTI
+
+
+def frame_of(split: str, index: int, number: int) -> Frame:
+    """The identity of a frame of the clip that begins as a scene."""
+    clip = scene_id(split, index)
+    return Frame(f"{clip}-{number:04d}", clip, number / HERTZ)
+
+
 def check_scene(split: str, index: int, width: int, height: int, baseline: float) -> None:
     """Refuse invalid options of a scene."""
     if split not in SPLITS:
@@ -108,7 +118,9 @@ def check_scene(split: str, index: int, width: int, height: int, baseline: float
         )
 
 
-def _instances(view: View, labels: npt.NDArray[np.int64]) -> tuple[Instances, npt.NDArray[np.int64]]:
+def _instances(
+    view: View, labels: npt.NDArray[np.int64], tracks: npt.NDArray[np.int64]
+) -> tuple[Instances, npt.NDArray[np.int64]]:
     """The visible objects, in scene order; and their numbers in the scene."""
     extent, visible = np.zeros((len(view.framed), 4), np.int64), np.zeros(len(view.framed), np.int64)
     _measure(view.instance, extent, visible)
@@ -120,7 +132,7 @@ def _instances(view: View, labels: npt.NDArray[np.int64]) -> tuple[Instances, np
     return Instances(
         boxes.astype(np.float64), labels[numbers - 1], tuple(masks), ignore=area < FEW,
         ids=np.arange(1, len(numbers) + 1), occlusion=1 - area / framed, truncation=1 - framed / whole,
-        distance=np.array([_distance(view, n, *box) for n, box in objects]),
+        distance=np.array([_distance(view, n, *box) for n, box in objects]), tracks=tracks[numbers - 1],
     ), numbers  # fmt: skip
 
 
@@ -161,7 +173,7 @@ def _encode(instance: npt.NDArray[np.int32], number: int, x1: int, y1: int, x2: 
 
 def _truth(scene: Scene, view: View) -> tuple[Truth, npt.NDArray[np.int32], npt.NDArray[np.int64]]:
     labels = np.array([p.label for p in scene.stage.placements if p.label >= 0], np.int64)
-    instances, numbers = _instances(view, labels)
+    instances, numbers = _instances(view, labels, scene.tracks)
     renumber = np.zeros(len(view.framed), np.int32)
     renumber[numbers] = np.arange(1, len(numbers) + 1)
     instance = renumber[view.instance]
@@ -181,14 +193,15 @@ def render(
     height: int = 320,
     stereo: bool = False,
     baseline: float = BASELINE,
+    frame: int | None = None,
 ) -> Rendered:
-    """Render a scene: the image and all truth about it.
+    """Render a scene, or a frame of the clip that begins as this scene: the image and all truth about it.
 
     >>> render(0, "val", 0, width=64, height=48).sample.image.shape
     (48, 64, 3)
     """
     check_scene(split, index, width, height, baseline)
-    scene = compose(seed, split, index)
+    scene = compose(seed, split, index, time=(frame or 0) / HERTZ)
     view = look(scene, width, height)
     truth, instance, numbers = _truth(scene, view)
     assert view.image is not None
@@ -199,14 +212,19 @@ def render(
         disparity = (np.float32(camera.fx * baseline) / view.depth).astype(np.float32)
         camera = Camera(camera.fx, camera.fy, camera.cx, camera.cy, baseline)
     context = Context(view.depth, camera, right, disparity)
-    sample = Sample(scene_id(split, index), view.image, truth, context, OBJECTS, SEMANTIC)
+    named = Frame(scene_id(split, index)) if frame is None else frame_of(split, index, frame)
+    sample = Sample(
+        named.id, view.image, truth, context, OBJECTS, SEMANTIC, sequence=named.sequence, time=named.time
+    )
     things = [p for p in scene.stage.placements if p.label >= 0]
     shown = [things[n - 1] for n in numbers]
     return Rendered(sample, instance, solids(scene, shown), tuple(p.group for p in shown))
 
 
-def render_truth(seed: int, split: str, index: int, *, width: int, height: int) -> Truth:
+def render_truth(
+    seed: int, split: str, index: int, *, width: int, height: int, frame: int | None = None
+) -> Truth:
     """The truth alone, without rendering the image."""
     check_scene(split, index, width, height, BASELINE)
-    scene = compose(seed, split, index, shadows=False)
+    scene = compose(seed, split, index, shadows=False, time=(frame or 0) / HERTZ)
     return _truth(scene, look(scene, width, height))[0]

@@ -1,11 +1,11 @@
-"""A scene is a pure function of (seed, split, index): the same place at every image size.
+"""A scene is a pure function of (seed, split, index) and time: the same place at every image size.
 
 A view of it is the image, and for every pixel the object seen there and its distance.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import sqrt
 from typing import Any
@@ -41,6 +41,7 @@ class Scene:
     plan: Plan
     stage: Stage
     shadows: Shadows | None
+    tracks: npt.NDArray[np.int64]  # of the objects on the stage: the same number at all times of a clip
 
 
 def furnish(draw: Draw, plan: Plan) -> list[Placement]:
@@ -123,9 +124,9 @@ def cast(plan: Plan, stage: Stage) -> Shadows:
     """Sun maps, fine near the camera and coarse beyond, and a map from above."""
     lean = plan.light.lean
     sunny = plan.light.beam[0] > 0.0
-    x = plan.street.point(plan.lens.s, plan.lens.t)[0]
+    x, y, _ = plan.street.point(plan.lens.s, plan.lens.t)
     # First cell (x, y) and cells per metre.
-    near, far, above = (x - 20.0, -4.0, 17.0), (x - 75.0, -20.0, 4.0), (x - 36.0, -4.0, 4.0)
+    near, far, above = (x - 20.0, y - 4.0, 17.0), (x - 75.0, y - 20.0, 4.0), (x - 36.0, y - 4.0, 4.0)
     none = np.full((1, 1), -100.0, np.float32)
     return Shadows(
         _map(stage, 640, 680, near, lean) if sunny else none,
@@ -135,12 +136,21 @@ def cast(plan: Plan, stage: Stage) -> Shadows:
     )
 
 
-def compose(seed: int, split: str, index: int, *, shadows: bool = True) -> Scene:
-    """The scene with this identity; without shadows if only its geometry is needed."""
+def compose(seed: int, split: str, index: int, *, shadows: bool = True, time: float = 0.0) -> Scene:
+    """The scene with this identity; without shadows if only its geometry is needed.
+
+    `time` seconds into its clip, camera, vehicles and people have moved along the street. Vehicles on the
+    cross street wait.
+    """
     draw = Draw.keyed(seed, "world", split, index)
-    plan = make_plan(Dice(draw, "plan"))
-    stage = assemble(floor(draw, plan) + in_sight(furnish(draw, plan), plan))
-    return Scene(plan, stage, cast(plan, stage) if shadows else None)
+    plan = replace(make_plan(Dice(draw, "plan")), time=time)
+    things = furnish(draw, plan)
+    lens = plan.lens
+    plan = replace(plan, lens=replace(lens, s=lens.s + lens.speed * time))
+    stage = assemble(floor(draw, plan) + in_sight(things, plan))
+    number = {id(thing): k for k, thing in enumerate(things)}
+    tracks = [number[id(thing)] for thing in stage.placements if thing.label >= 0]
+    return Scene(plan, stage, cast(plan, stage) if shadows else None, np.array(tracks, np.int64))
 
 
 def camera_at(plan: Plan, width: int, height: int, shift: float = 0.0) -> Corners:

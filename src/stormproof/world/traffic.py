@@ -10,7 +10,7 @@ from stormproof.world.classes import BUS, CAR, SEMANTIC_OF, TRUCK
 from stormproof.world.dice import Dice
 from stormproof.world.materials import Colour, tone, tones, varied
 from stormproof.world.models import vehicles
-from stormproof.world.plan import Plan
+from stormproof.world.plan import DRIVING, Plan
 from stormproof.world.stage import Placement
 from stormproof.world.street import Street
 
@@ -83,8 +83,9 @@ def moving(dice: Dice, plan: Plan, taken: list[Spot]) -> Iterator[Placement]:
             long = LENGTHS[label]
             at = s + long / 2
             if not street.crosses(at, 0.5 * long + 1.0) or dice.chance(0.35):
+                driven = DRIVING * plan.time * (-1 if backwards else 1)
                 yield vehicle(
-                    dice, street, at, t + dice.between(-0.35, 0.35), label, backwards,
+                    dice, street, at + driven, t + dice.between(-0.35, 0.35), label, backwards,
                     dice.between(-0.02, 0.02),
                 )  # fmt: skip
                 taken.append((s - 0.3, at + long / 2 + 0.3, t - 1.4, t + 1.4))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Image
-from stormproof.imaging.cpu.convolution import pad, ring_starts, symmetric_sum
+from stormproof.imaging.cpu.convolution import pad, symmetric_sum
 from stormproof.imaging.plans import (
     FINE,
     NARROW,
@@ -155,12 +155,19 @@ def _share_out(sigma: Any, sigmas: Any, table: Any, layer: Any, upper: Any, exte
 
 
 @kernel
-def _lift(source: Any, at: Any, up: Any, k: Any, weights: Any, out: Any) -> None:
-    """The weighted light of one layer along a row, with each pixel's weight behind its channels."""
+def _lift(source: Any, at: Any, up: Any, k: Any, weights: Any, out: Any) -> Any:
+    """The weighted light of one layer along a row, with each pixel's weight behind its channels.
+
+    Returns whether there is any; if not, `out` is not filled.
+    """
     width = at.shape[0]
+    most = np.float32(0)
     for x in range(width):
         own = np.float32(1) - up[x] if at[x] == k else np.float32(0)
         weights[x] = up[x] if at[x] == k - 1 else own
+        most = max(most, weights[x])
+    if most == 0:
+        return False
     if source.shape[1] == 3:
         for x in range(width):
             w = weights[x]
@@ -172,6 +179,40 @@ def _lift(source: Any, at: Any, up: Any, k: Any, weights: Any, out: Any) -> None
         for x in range(width):
             out[2 * x] = weights[x] * np.float32(source[x, 0])
             out[2 * x + 1] = weights[x]
+    return True
+
+
+@kernel
+def _add_lit(ring: Any, first: Any, lit: Any, half: Any, line: Any, target: Any) -> None:
+    """Add the column sums of a ring of rows, from the oldest, row `first`; rows without light are skipped.
+
+    The order of additions is that of `symmetric_sum`, and 0 changes no sum.
+    """
+    radius, size = half.shape[0] - 1, ring.shape[0]
+    n = line.shape[0]
+    centre = ring[(first + radius) % size]
+    w = half[0] if lit[(first + radius) % size] else np.float32(0)
+    for x in range(n):
+        line[x] = w * centre[x]
+    held = 0
+    for j in range(1, radius + 1):
+        below, above = (first + radius - j) % size, (first + radius + j) % size
+        if not (lit[below] or lit[above]):
+            continue
+        if held == 0:
+            held = j
+            continue
+        a, b, v = ring[(first + radius - held) % size], ring[(first + radius + held) % size], half[held]
+        c, d, u = ring[below], ring[above], half[j]
+        for x in range(n):
+            line[x] = (line[x] + v * (a[x] + b[x])) + u * (c[x] + d[x])
+        held = 0
+    if held:
+        a, b, v = ring[(first + radius - held) % size], ring[(first + radius + held) % size], half[held]
+        for x in range(n):
+            line[x] = line[x] + v * (a[x] + b[x])
+    for x in range(n):
+        target[x] += line[x]
 
 
 @kernel
@@ -187,19 +228,18 @@ def _add_layer(
     ring = np.empty((size, n), np.float32)
     padded = np.empty(columns.shape[0] * step, np.float32)
     row, line = np.empty(n, np.float32), np.empty(n, np.float32)
-    weights = np.empty(width, np.float32)
-    along, oldest_first = np.arange(size) * step, np.empty(size, np.int64)
+    weights, lit = np.empty(width, np.float32), np.zeros(size, np.bool_)
+    along = np.arange(size) * step
     for r in range(last - first + 1 + 2 * radius):
         y = min(max(first + r - radius, 0), height - 1)
-        _lift(image[y], layer[y], upper[y], k, weights, row)
-        pad(row, step, columns, padded)
-        symmetric_sum(padded, along, half, ring[r % size])
+        lit[r % size] = _lift(image[y], layer[y], upper[y], k, weights, row)
+        if lit[r % size]:
+            pad(row, step, columns, padded)
+            symmetric_sum(padded, along, half, ring[r % size])
+        else:
+            ring[r % size] = 0
         if r >= 2 * radius:
-            ring_starts((r + 1) % size, n, oldest_first)
-            symmetric_sum(ring.reshape(-1), oldest_first, half, line)
-            target = total[first + r - 2 * radius]
-            for x in range(n):
-                target[x] += line[x]
+            _add_lit(ring, (r + 1) % size, lit, half, line, total[first + r - 2 * radius])
 
 
 @kernel

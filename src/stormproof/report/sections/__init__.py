@@ -42,6 +42,7 @@ def all_sections(scope: Scope) -> tuple[Section, ...]:
     from stormproof.report.sections import (
         calibration,
         camera,
+        clips,
         degradation,
         error_types,
         overview,
@@ -56,6 +57,7 @@ def all_sections(scope: Scope) -> tuple[Section, ...]:
         overview.by_class,
         error_types.error_types,
         calibration.calibration,
+        clips.stability,
     )
     papers: tuple[Callable[[Scope], Section | None], ...] = (
         severity.by_group,

@@ -103,10 +103,10 @@ def _words(run: Scores, prefix: str, corruption: str) -> str:
     sure, clear = "", True
     if run.replicates is not None and f"{prefix}dAP {kind}" in run.replicates.cells:
         drawn, clean = (_shares(run.replicates.cells, prefix, texts)[kind] for texts in (held, ["clean"]))
-        found = around(now[kind], drawn, images=run.images)
+        found = around(now[kind], drawn, images=run.units)
         low, high = max(0.0, found.low), min(1.0, found.high)
         sure = f" (95 %: {100 * low:.0f} to {100 * high:.0f})" if not math.isnan(found.se) else ""
-        shift = paired({"": now[kind] - before[kind]}, {"": drawn - clean}, images=run.images)[""]
+        shift = paired({"": now[kind] - before[kind]}, {"": drawn - clean}, images=run.units)[""]
         clear = shift.clear
     moved = "up from" if now[kind] > before[kind] else "down from"
     chance = "" if clear else ", which may be chance"

@@ -23,7 +23,7 @@ from stormproof.core.masks import compress
 from stormproof.core.sample import SEGMENTS, Truth
 from stormproof.corruptions import find, truth_under
 from stormproof.datasets.coco import image_id, write_truth
-from stormproof.datasets.dataset import Dataset, thing_classes
+from stormproof.datasets.dataset import Dataset, identity_of, thing_classes
 from stormproof.datasets.panoptic import (
     coloured,
     map_category_ids,
@@ -185,8 +185,8 @@ def _truths_under(run: Run, condition: Condition) -> Iterator[tuple[int, Truth]]
     """The truth of each image that was run, with its index."""
     dataset, seed = run.dataset, run.record.seed
     for k in run.readable:
-        name = dataset.ids[k]
-        yield k, truth_under(dataset.truth(k), dataset.size(k), condition, seed=seed, image_id=name)
+        identity = identity_of(dataset, k)
+        yield k, truth_under(dataset.truth(k), dataset.size(k), condition, seed=seed, image_id=identity)
 
 
 def _inside(folder: Path, image: str) -> Path:

@@ -1,0 +1,92 @@
+"""A run over clips: scores, intervals over clips, a verdict, and the filmstrip of its report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stormproof
+from stormproof.core.sample import Image, Instances, Prediction, Sample, Truth
+from stormproof.datasets.opened import OpenedDataset, open_dataset
+
+CLIPS, FRAMES = 4, 6
+
+
+def drive() -> list[Sample]:
+    """Clips of a white car that drives to the right, with a red pixel in every third frame."""
+    samples = []
+    for clip in range(CLIPS):
+        for number in range(FRAMES):
+            image = np.full((48, 64, 3), 60, np.uint8)
+            left = 4 + 5 * number
+            image[20:32, left : left + 20] = 230
+            image[0, 0] = (255, 0, 0) if number % 3 == 2 and clip else (60, 60, 60)
+            truth = Truth(Instances([[left, 20, left + 20, 32]], [0], tracks=[5]))
+            samples.append(
+                Sample(f"{clip}-{number}", image, truth, sequence=f"clip {clip}", time=number / 10)
+            )
+    return samples
+
+
+def blinking(images: Sequence[Image]) -> list[Prediction]:
+    """Finds what is bright, unless the first pixel is red."""
+    found = []
+    for image in images:
+        ys, xs = np.nonzero(image[..., 1] > 180)
+        if image[0, 0, 0] > 200 or len(xs) < 50:
+            found.append(Prediction())
+        else:
+            box = [[xs.min(), ys.min(), xs.max() + 1, ys.max() + 1]]
+            found.append(Prediction(box, [0.9], [0]))
+    return found
+
+
+@pytest.fixture(scope="module")
+def dataset() -> OpenedDataset:
+    return open_dataset(drive(), classes=["car"])
+
+
+@pytest.fixture(scope="module")
+def run(dataset: OpenedDataset, tmp_path_factory: pytest.TempPathFactory) -> stormproof.Run:
+    model = stormproof.open_model(blinking, classes=["car"])
+    out = tmp_path_factory.mktemp("clips") / "run"
+    return stormproof.run(
+        model, dataset, out=out, conditions=["spatter@4", "gaussian_noise@1"], progress=False
+    )
+
+
+def test_scores_and_intervals_are_over_clips(run: stormproof.Run) -> None:
+    scores = run.score(interval=True)
+    # Of five pairs of frames in each clip, the three clips with red pixels have three changes each.
+    assert scores.cells["flicker"]["clean"] == pytest.approx(9 / 20)
+    assert scores.cells["fragments"]["clean"] == pytest.approx(3 / 4)
+    assert scores.cells["found"]["clean"] == pytest.approx(18 / 24)
+    assert (scores.images, scores.clips, scores.units) == (24, 4, 4)
+    sure = scores.interval("clean", "flicker")
+    assert sure.images == CLIPS
+    assert sure.low < 9 / 20 < sure.high
+    halves = scores.replicates.cells["found"]["clean"][2:]
+    possible = {(6 * a + 4 * b) / (6 * (a + b)) for a in (0, 1) for b in range(4) if a + b}
+    assert all(any(abs(half - each) < 1e-9 for each in possible) for half in halves[np.isfinite(halves)])
+    again = run.score(interval=True)
+    assert again.clips == CLIPS  # as they were kept
+
+
+def test_a_requirement_on_flicker(run: stormproof.Run) -> None:
+    given = [  # four clips show little: 24 independent images would fail the second
+        {"id": "R1", "metric": "found", "condition": "clean", "at_least": 0.1},
+        {"id": "R2", "metric": "flicker", "condition": "clean", "at_most": 0.1},
+    ]
+    assert [str(verdict.outcome) for verdict in stormproof.check(run, given)] == ["pass", "inconclusive"]
+
+
+def test_the_report_has_a_filmstrip(run: stormproof.Run, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    stormproof.report([run], out=page)
+    text = page.read_text(encoding="utf-8")
+    assert 'id="filmstrip"' in text
+    assert text.count('<figure class="strip">') == 3
+    assert "Are detections steady?" in text
