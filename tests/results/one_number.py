@@ -77,7 +77,7 @@ def _agree_with_json(folder: Path, scores: Scores, *options: object) -> None:
     for words in ((),) if options else ((), ("--interval",)):
         printed = json.loads(say("score", folder, "--json", *words, *options))
         assert printed["scores"] == json.loads(document(scores.cells))
-        assert printed["aggregates"] == json.loads(document(scores.aggregates))
+        assert printed["aggregates"] == json.loads(document(dict(scores.aggregates)))
         assert printed["per_class"] == json.loads(document(scores.per_class))
         for each, held in zip(printed["sets"], scores.sets, strict=True):
             assert each["covered"] == list(held.covered)

@@ -17,6 +17,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Self
 
 from stormproof.core.errors import InvalidCondition
@@ -86,6 +87,7 @@ class Condition:
         return cls(corruption, severity, tuple((params or {}).items()))
 
     @classmethod
+    @lru_cache(maxsize=4096)  # a score asks for the same few hundred thousands of times
     def parse(cls, text: str) -> Self:
         """Read a condition from its string; numbers need not be written canonically."""
         text = text.strip()

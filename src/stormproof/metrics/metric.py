@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -96,7 +96,7 @@ class Scored:
 Function = Callable[..., Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Metric:
     """A declared metric: its input and its measures."""
 
@@ -148,9 +148,14 @@ def _is_same(one: Function, other: Function) -> bool:
     return (one.__module__, one.__qualname__) == (other.__module__, other.__qualname__)
 
 
-def measures() -> dict[str, Measure]:
+def measures() -> Mapping[str, Measure]:
     """Every measure by name: by section, then by the file that declares it."""
-    found = [measure for declared in _declared() for measure in declared.measures]
+    return _measures(*_declared())
+
+
+@lru_cache(maxsize=1)
+def _measures(*every: Metric) -> Mapping[str, Measure]:
+    found = [measure for declared in every for measure in declared.measures]
     return {measure.name: measure for measure in sorted(found, key=lambda m: SECTIONS.index(m.section))}
 
 

@@ -193,11 +193,9 @@ class Scores:
         return self.sets[0] if self.sets else _NOTHING
 
     @cached_property
-    def aggregates(self) -> dict[str, dict[str, Any]]:
+    def aggregates(self) -> Mapping[str, dict[str, Any]]:
         """Every aggregate by measure, over the first set."""
-        if self.missing:
-            return {}
-        return {measure: self.totals(measure) for measure in self}
+        return _Aggregates(self)
 
     def totals(self, measure: str, over: ConditionSet | None = None) -> dict[str, Any]:
         """The aggregates of a measure over a set of conditions, including those against the reference if
@@ -421,6 +419,26 @@ class Measured:
         )
         over = f" over {self.scores.over.name}" if self.scores.over.whole else ""
         return f"<{self.name}{over}: {numbers or len(self.scores.cells.get(self.name, {}))}>"
+
+
+class _Aggregates(Mapping[str, dict[str, Any]]):
+    """The aggregates of each measure of complete scores, made when they are first asked for."""
+
+    def __init__(self, scores: Scores) -> None:
+        self._scores, self._made = scores, dict[str, dict[str, Any]]()
+
+    def __getitem__(self, measure: str) -> dict[str, Any]:
+        if measure not in self._made:
+            if self._scores.missing or measure not in self._scores:
+                raise KeyError(measure)
+            self._made[measure] = self._scores.totals(measure)
+        return self._made[measure]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(() if self._scores.missing else self._scores)
+
+    def __len__(self) -> int:
+        return 0 if self._scores.missing else len(self._scores)
 
 
 def _totals(measure: str, cells: Cells, reference: Cells | None, over: ConditionSet) -> dict[str, Any]:

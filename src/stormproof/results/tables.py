@@ -61,7 +61,7 @@ def as_dict(scores: Scores) -> dict[str, Any]:
         "headline": scores.headline, "reference": scores.reference.model if scores.reference else None,
         "missing": list(scores.missing), "left_out": list(scores.left_out), "notices": list(scores.notices),
         "classes": list(scores.classes), "over": scores.over.name if scores.over.whole else "",
-        "scores": scores.cells, "aggregates": scores.aggregates, "per_class": scores.per_class,
+        "scores": scores.cells, "aggregates": dict(scores.aggregates), "per_class": scores.per_class,
         "sets": [
             {
                 "name": each.name, "conditions": list(each.conditions), "of": each.of,
