@@ -1,9 +1,4 @@
-"""Commands as processes forked from one that has loaded everything: real processes, without their start.
-
-    python tests/forked.py < jobs.json      # [{"words": ["score", "run"], "memory": 6000000000}, …]
-
-Prints what came of each as JSON: its exit code, None if it was killed for taking too long, and its text.
-"""
+"""Commands as processes forked from one that has loaded everything: real processes, without their start."""
 
 from __future__ import annotations
 
@@ -12,16 +7,17 @@ import multiprocessing
 import os
 import resource
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from stormproof.core.kernels import start_kernels
 
+MEMORY = 6 << 30  # bytes of address space that a command may use
 STUCK = 600  # seconds after which a command is taken to hang: no bar, only an end
 _LOADED = (
     "pandas", "pyarrow.parquet", "stormproof.cli", "stormproof.depth",
@@ -90,13 +86,13 @@ def end(process: int, patience: float | None = None) -> int | None:
         time.sleep(0.001)
 
 
-def outcome(job: dict[str, Any], said: Path) -> tuple[int | None, str]:
-    """Run a command within its bytes of address space: its exit code and what it said."""
+def outcome(words: Sequence[str], memory: int, said: Path) -> tuple[int | None, str]:
+    """Run a command within some bytes of address space: its exit code and what it said."""
 
-    def limited() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (job["memory"], job["memory"]))
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 
-    process = start(job["words"], said, limited)
+    process = start(words, said, limit)
     code = end(process, STUCK)
     if code is None:
         os.killpg(process, signal.SIGKILL)
@@ -104,11 +100,29 @@ def outcome(job: dict[str, Any], said: Path) -> tuple[int | None, str]:
     return code, said.read_text(errors="replace")
 
 
+def outcomes(
+    commands: Sequence[Sequence[str]], folder: Path, *, path: str = "", memory: int = MEMORY
+) -> list[tuple[int | None, str]]:
+    """What comes of commands, one after the other: exit code, None if it hung, and text of each.
+
+    They are forked from a fresh process in `folder`, with `path` before its search path.
+    """
+    paths = [path, os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "NO_COLOR": "1", "COLUMNS": "200"}
+    order = json.dumps({"commands": commands, "memory": memory})
+    done = subprocess.run(
+        [sys.executable, __file__],
+        input=order, capture_output=True, text=True, cwd=folder, env=environment, check=True,
+    )  # fmt: skip
+    return [(code, text) for code, text in json.loads(done.stdout)]
+
+
 def main() -> None:
-    jobs = json.load(sys.stdin)
+    order = json.load(sys.stdin)
     load()
     with tempfile.TemporaryDirectory() as folder:
-        print(json.dumps([outcome(job, Path(folder) / "said") for job in jobs]))
+        said = Path(folder) / "said"
+        print(json.dumps([outcome(words, order["memory"], said) for words in order["commands"]]))
 
 
 if __name__ == "__main__":

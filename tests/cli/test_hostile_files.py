@@ -5,7 +5,6 @@ Each is a process of its own with a limit of time and memory.
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import shutil
@@ -17,15 +16,13 @@ from typing import Any
 
 import pytest
 
+import forked
 from engine.scenes import write_scene
-from forked import STUCK
 from kills import MODELS
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run as run_it
 
 pytestmark = pytest.mark.slow
-MEMORY = 6 << 30  # bytes of address space
-FORKED = Path(__file__).parents[1] / "forked.py"
 
 
 @pytest.fixture(scope="module")
@@ -89,16 +86,7 @@ def outcomes(place: Path) -> dict[tuple[str, str], tuple[int | None, str]]:
         (run / name).unlink(missing_ok=True)
         (run / name).symlink_to(place / file)
         words[name, file] = ["score", str(run)]
-    jobs = [{"words": command, "memory": MEMORY} for command in words.values()]
-    done = subprocess.run(
-        [sys.executable, FORKED],
-        input=json.dumps(jobs),
-        capture_output=True,
-        text=True,
-        cwd=place,
-        check=True,
-    )
-    found = [(code, " ".join(text.split())) for code, text in json.loads(done.stdout)]
+    found = [(code, " ".join(text.split())) for code, text in forked.outcomes(list(words.values()), place)]
     return dict(zip(words, found, strict=True))
 
 
@@ -132,7 +120,8 @@ def test_with_few_descriptors_it_works_or_says_why(place: Path, tmp_path: Path, 
     }[verb]
     found = subprocess.run(
         [sys.executable, "-m", "stormproof", verb, *words],
-        capture_output=True, text=True, cwd=place, preexec_fn=few_descriptors, check=False, timeout=STUCK,
+        capture_output=True, text=True, cwd=place, preexec_fn=few_descriptors, check=False,
+        timeout=forked.STUCK,
     )  # fmt: skip
     assert "Traceback" not in found.stderr, found.stderr
     assert found.returncode == 0 or "open files" in " ".join(found.stderr.split()), found.stderr

@@ -132,13 +132,14 @@ def test_a_lost_job_is_said_and_its_chunks_done_next_time(
     configure: Configure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     pytest.importorskip("submitit", reason="needs the extra 'slurm'")
-    monkeypatch.setattr(
-        "submitit.core.core.Job._results_timeout_s", 1
-    )  # 15: how long a file may take to appear
     monkeypatch.setenv("DIES_ONCE", str(tmp_path / "died"))
     config = configure("loses_its_job_once", engine="slurm", workers=1, slurm={"cluster": "local"})
-    with pytest.raises(RunError, match="1 of 1 jobs were lost"):
-        run(config)
+    with monkeypatch.context() as impatient:
+        impatient.setattr(
+            "submitit.core.core.Job._results_timeout_s", 1
+        )  # seconds for a file to appear, not 15
+        with pytest.raises(RunError, match="1 of 1 jobs were lost"):
+            run(config)
     assert run(config).complete
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 
 from engine.conftest import MODELS
 from engine.scenes import write_scene
+from forked import outcomes
 from stormproof.datasets import open_dataset
 
 SHIFT = '''
@@ -27,46 +25,38 @@ def nudge(image, *, pixels):
 '''
 
 
-def stormproof(*words: object, path: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """The command line in a process of its own, which knows no plugin from before."""
-    paths = [*([str(path)] if path else []), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "NO_COLOR": "1", "COLUMNS": "200"}
-    command = [sys.executable, "-m", "stormproof", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-
-
-def ran(out: Path, data: str, condition: str, *more: object, path: Path | None = None) -> None:
+def run_words(out: Path, data: str, condition: str) -> list[str]:
     words = ["--model", f"{MODELS}:brightness_boxes", "--data", data, "-c", condition, "--engine", "local"]
-    done = stormproof("run", *words, "--out", out, *more, path=path)
-    assert done.returncode == 0, done.stderr
+    return ["run", *words, "--out", str(out)]
 
 
 def test_a_package_offers_corruptions_by_entry_point(tmp_path: Path) -> None:
-    (tmp_path / "knocks.py").write_text(SHIFT)
-    about = tmp_path / "knocks-1.0.dist-info"
-    about.mkdir()
+    package, run = tmp_path / "installed", tmp_path / "run"
+    about = package / "knocks-1.0.dist-info"
+    about.mkdir(parents=True)
+    (package / "knocks.py").write_text(SHIFT)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: knocks\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text("[stormproof.corruptions]\nknocks = knocks\n")
-    listed = stormproof("list", "corruptions", path=tmp_path)
-    assert "The camera was knocked." in listed.stdout, listed.stderr
-    assert "The camera was knocked." not in stormproof("list", "corruptions").stdout
-    ran(tmp_path / "run", write_scene(tmp_path / "scene", images=3), "nudge@4", path=tmp_path)
-    scored = stormproof("score", tmp_path / "run", path=tmp_path)  # installed, so nothing is to be named
-    assert scored.returncode == 0, scored.stderr
-    assert "nudge" in scored.stdout
+    listing, data = ["list", "corruptions"], write_scene(tmp_path / "scene", images=3)
+    words = [listing, run_words(run, data, "nudge@4"), ["score", str(run)]]  # installed: not to be named
+    codes, texts = zip(*outcomes(words, tmp_path, path=str(package)), strict=True)
+    assert codes == (0, 0, 0), texts
+    assert "The camera was knocked." in texts[0]
+    assert "nudge" in texts[2]
+    ((_, without),) = outcomes([listing], tmp_path)
+    assert "The camera was knocked." not in without
 
 
 def test_a_plugin_that_moves_labels_is_named_again_to_score(tmp_path: Path) -> None:
-    plugin, data = tmp_path / "mine.py", write_scene(tmp_path / "scene", images=3)
+    plugin, data, run = tmp_path / "mine.py", write_scene(tmp_path / "scene", images=3), str(tmp_path / "run")
     plugin.write_text(SHIFT)
-    ran(tmp_path / "run", data, "nudge@4", "--plugin", plugin)
-    without = stormproof("score", tmp_path / "run")
-    assert without.returncode == 2
-    assert "nudge needs the code of a plugin; give its file with --plugin FILE" in without.stderr
-    scored = stormproof("score", tmp_path / "run", "--plugin", plugin)
-    assert scored.returncode == 0, scored.stderr
-    truth = stormproof("export", tmp_path / "run", "--truth", "--out", tmp_path / "truth", "--plugin", plugin)
-    assert truth.returncode == 0, truth.stderr
+    named = ["--plugin", str(plugin)]
+    words = [[*run_words(tmp_path / "run", data, "nudge@4"), *named], ["score", run], ["score", run, *named],
+             ["export", run, "--truth", "--out", str(tmp_path / "truth"), *named]]  # fmt: skip
+    codes, texts = zip(*outcomes(words, tmp_path), strict=True)
+    assert codes == (0, 2, 0, 0), texts
+    needed = "nudge needs the code of a plugin; give its file with --plugin FILE"
+    assert needed in " ".join(texts[1].split())
     images = data.partition("images=")[2]
     before = open_dataset(data).truth(0).instances
     after = open_dataset(f"coco:{tmp_path}/truth/nudge@4.json,images={images}").truth(0).instances
