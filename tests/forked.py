@@ -107,8 +107,8 @@ def outcomes(
 
     They are forked from a fresh process in `folder`, with `path` before its search path.
     """
-    paths = [path, os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "NO_COLOR": "1", "COLUMNS": "200"}
+    paths = os.pathsep.join(filter(None, (path, os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": paths, "NO_COLOR": "1", "COLUMNS": "200"}
     order = json.dumps({"commands": commands, "memory": memory})
     done = subprocess.run(
         [sys.executable, __file__],
