@@ -169,6 +169,13 @@ def test_a_grid_with_holes_has_no_rank_and_no_number(tmp_path: Path) -> None:
     assert "Incomplete: 1 of 76 conditions have no score (snow@5)" in page
 
 
+def test_equal_means_share_a_rank() -> None:
+    first, second = papers()[:2]
+    twin = first.model_copy(update={"model": first.model.model_copy(update={"name": "a twin"})})
+    assert [e.rank for e in ranked([first, twin, second])] in ([1, 1, 3], [1, 2, 2])
+    assert [e.rank for e in ranked([first, twin])] == [1, 1]
+
+
 def test_errors_rank_the_other_way() -> None:
     board = [e for e in ranked(papers()) if e.submission.measure == "E"]
     assert board[0].name == "CRC"

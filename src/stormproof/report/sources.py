@@ -12,7 +12,7 @@ from stormproof.core.text import plain
 from stormproof.report.leaderboard.published import published_submissions
 from stormproof.report.leaderboard.submission import Submission, read_submission
 from stormproof.results.estimate import read_estimate
-from stormproof.results.run import Run
+from stormproof.results.run import DatasetGone, Run
 from stormproof.results.scores import Scores
 from stormproof.results.store.folders import runs_in
 
@@ -38,11 +38,11 @@ def scores_of(source: Source, data: str | None = None, *, interval: bool = False
 def run_scores(run: Run, *, interval: bool = False) -> Scores:
     """A run's scores, complete or partial, with its estimate where it is one.
 
-    Kept scores without intervals are better than none where the dataset is not here to make intervals from.
+    If the dataset is gone and no intervals were kept, the scores have none, and a notice says so.
     """
     try:
         scores = run.score(partial=True, interval=interval)
-    except InvalidOption:
+    except DatasetGone:
         if not interval:
             raise
         scores = run.score(partial=True)

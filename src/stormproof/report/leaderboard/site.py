@@ -69,7 +69,7 @@ def unverified(submission: Submission) -> Submission:
 
 
 def ranked(submissions: Iterable[Submission]) -> list[Entry]:
-    """Entries by contest, best first; incomplete ones come last and have no rank."""
+    """Entries by contest, best first; equal means share a rank, incomplete entries come last without one."""
     unique = {as_json(s): s for s in submissions}
     slugs = _slugs(unique)
     contests: dict[tuple[str, ...], list[tuple[str, Submission]]] = {}
@@ -78,8 +78,10 @@ def ranked(submissions: Iterable[Submission]) -> list[Entry]:
     found = []
     for key in sorted(contests):
         whole = sorted(contests[key], key=lambda pair: (_order(pair[1]), pair[1].model.name, pair[0]))
-        for i, (slug, submission) in enumerate(whole):
-            found.append(Entry(submission, slug, i + 1 if submission.mPC is not None else None))
+        means = [_order(submission) for _, submission in whole]
+        for slug, submission in whole:
+            rank = 1 + means.index(_order(submission)) if submission.mPC is not None else None
+            found.append(Entry(submission, slug, rank))
     return found
 
 
