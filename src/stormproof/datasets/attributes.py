@@ -30,7 +30,7 @@ _LEVELS = ("low", "middle", "high")
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An attribute and its value for each image asked about; None where nobody knows it.
+    """An attribute and its value for each image asked about; None where it is unknown.
 
     `slices` are its values in the order in which to list them, `note` says how they came about.
     """

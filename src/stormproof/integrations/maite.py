@@ -128,7 +128,8 @@ def dataset(source: Any) -> MaiteDataset:
 def model(source: Any) -> FunctionModel:
     """A MAITE object detection model as one of ours.
 
-    Its metadata identify it, and its `fingerprint` attribute if it has one: set one if the weights change.
+    It is identified by its metadata and, if it has one, its `fingerprint` attribute: set one if the weights
+    change.
     """
     metadata, own = _metadata(source), getattr(source, "fingerprint", None)
 

@@ -83,6 +83,6 @@ class CorruptionTransform:
 
 
 def _share(draw: Draw, name: str) -> float:
-    """A number in [0, 1) from a hash: one number per image needs no generator."""
+    """A number in [0, 1) from a hash: a generator is not needed for one number per image."""
     key = Draw.keyed(draw.key[0], draw.key[1], name).key
     return key[0] / 2**32

@@ -33,8 +33,8 @@ def report(
     """Write one self-contained page about one or more runs, and its numbers beside it as JSON.
 
     A run is a `Run`, its `Scores`, or what `stormproof report` takes: a folder, a submission's file,
-    'published:…'. Runs are scored if need be, with 95 % intervals. `images` are those in the browser, each
-    under every condition; `budget` is in MB. Returns the page's path.
+    'published:…'. Runs are scored if need be, with 95 % intervals. `images` is how many the page's
+    browser shows, each under every condition; `budget` is in MB. Returns the page's path.
     """
     several = [runs] if isinstance(runs, Run | Scores | str | PathLike) else list(runs)
     options = Options(measure, reference, images=images, budget=budget)
@@ -77,8 +77,8 @@ def compare(
 ) -> Comparison:
     """What changed from one run to another, over the conditions that both hold.
 
-    Where both are runs on the same images, changes have 95 % intervals and are called clear where chance is
-    no explanation; `interval=False` saves the seconds that takes.
+    Where both are runs on the same images, changes have 95 % intervals and are called clear if chance is an
+    unlikely explanation; `interval=False` saves the seconds that this takes.
     """
     first, second = (one_run(side, interval=interval) for side in (before, after))
     return Comparison(compare_view(first, second, measure=measure))

@@ -15,7 +15,8 @@ import altair as alt
 
 from stormproof.report.elements import Axis, Figure, Kind, Row
 
-# Colours that everyone tells apart, by theme: text, what is less important, lines, background, series.
+# Colours that colour-blind readers can tell apart, by theme: text, less important text, lines, background,
+# series.
 THEMES: dict[str, dict[str, Any]] = {
     "light": {
         "ink": "#1c2126", "dim": "#55606b", "line": "#d5dade", "paper": "#ffffff",
@@ -26,12 +27,12 @@ THEMES: dict[str, dict[str, Any]] = {
         "range": ["#56b4e9", "#ff9a57", "#bbddaa", "#8855ff", "#ffdd00", "#ee0088", "#aaffff"],
     },
 }  # fmt: skip
-_DASHED = 4  # series that colours alone tell apart at a glance; more get dashes and shapes
+_DASHED = 4  # series that colours alone distinguish at a glance; more get dashes and shapes
 _ROWS = alt.NamedData(name="rows")
 # Of a logarithmic axis: the lines between the powers of ten would be a grey area.
 _POWER = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 0.001"
 _WHOLE_POWERS: Any = {"condition": {"test": _POWER, "value": 1}, "value": 0}
-_ABOVE = 0.05  # what rounds to more than the top of a heat map's colours
+_ABOVE = 0.05  # how far above the top of a heat map's colours a value gets an arrow
 _WIDE, _TALL, _SMALL = 1000, 320, 150  # pixels: a figure, and the height of one of several panels
 
 
@@ -230,7 +231,7 @@ def _points(shape: Shape) -> Any:
 
 
 def _bars(shape: Shape) -> Any:
-    """Lying bars: names stay readable however many there are."""
+    """Horizontal bars: names stay readable however many there are."""
     names = alt.Y(**{**_position(shape.x, field="x"), "title": None})  # they say what they are
     value = alt.X(**_position(shape.y, field="y"), stack=None)
     side: dict[str, Any] = {"yOffset": alt.YOffset("series:N", sort=None)} if shape.series else {}
@@ -347,7 +348,7 @@ def around(rows: Sequence[Row]) -> list[Row]:
 def with_shades(rows: Sequence[Row], top: float | None, *, diverging: bool = False) -> list[Row]:
     """Rows of a heat map with the value of each colour, and words in an ink that is readable on it.
 
-    Without a `top`, colours end at the largest value that is shown together. An arrow marks what is above.
+    Without a `top`, colours end at the largest value shown at the same time. An arrow marks values above it.
     """
     if diverging and top is not None:  # dark at both ends, bright in the middle
         return [{**row, "text": f"{row['v']:+z.1f}", "dark": abs(row["v"]) > 0.6 * top} for row in rows]
@@ -370,9 +371,9 @@ def _round_up(value: float) -> float:
 
 
 def with_labels(rows: Sequence[Row], x_axis: Axis, y_axis: Axis, *, width: int = _WIDE) -> list[Row]:
-    """Rows whose labels have places of their own, each beside its mark and off the others.
+    """Rows with a place for each label, beside its mark and clear of the others.
 
-    A label that finds none is left to the tooltip.
+    A label without a free place appears only in the tooltip.
     """
     named = [row for row in rows if row.get("label")]
     if not named:

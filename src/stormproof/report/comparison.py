@@ -27,7 +27,7 @@ RANKS = ("rank before", "rank after", "change of rank")
 
 
 class Change(NamedTuple):
-    """A number of both runs as it is printed, and how sure its change is, where that is known."""
+    """A number of both runs as it is printed, and how certain its change is, if that is known."""
 
     name: str
     before: float
@@ -93,7 +93,7 @@ def _only(cells: Mapping[str, Mapping[str, float]], common: Sequence[str]) -> di
 def changes_of(a: Scores, b: Scores, measure: str) -> list[Change]:
     """Clean, the mean under corruption, then every corruption from what got worse to what got better.
 
-    Clean alone, where the runs share no corruption.
+    Only clean, if the runs share no corruption.
     """
     sure = (b - a).get(measure, {}) if a.replicates and b.replicates else {}
     before, after = a.by_corruption(measure), b.by_corruption(measure)

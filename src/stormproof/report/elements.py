@@ -3,7 +3,7 @@
 Rows have a fixed set of keys, so names of users are only ever values:
 
     x, y          where a mark stands
-    v, shade      the value of a heat map's cell, and that of its colour where it is another
+    v, shade      the value of a heat map's cell, and the value that its colour shows if it is another
     x2, y2        where an arrow ends
     low, high     an error bar
     series        what a colour stands for; `panel` one of several small plots
@@ -25,7 +25,7 @@ Row = dict[str, Any]
 
 
 class Kind(StrEnum):
-    """How the rows of a figure are meant."""
+    """How the rows of a figure are drawn."""
 
     LINES = "lines"
     POINTS = "points"
@@ -37,12 +37,12 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A title that carries its unit, and what stands on the axis."""
+    """An axis: its title with the unit, and how its values are shown."""
 
     title: str
-    names: bool = False  # names in the order of the rows; else numbers
+    names: bool = False  # its values are names, in the order of the rows; otherwise numbers
     log: bool = False
-    zero: bool = False  # whether it must begin at zero
+    zero: bool = False  # it begins at zero
     whole: bool = False  # ticks at whole numbers only
     percent: bool = False  # fixed from 0 to 100
 

@@ -68,7 +68,7 @@ def write_figures(
 def _drawn(spec: dict[str, Any], kind: str) -> bytes:
     if kind == "svg":
         drawn = str(vl_convert.vegalite_to_svg(spec, allowed_base_urls=_NO_FETCHING))
-        # Vega numbers gradients through the whole process; equal figures shall be equal files.
+        # Vega numbers gradients throughout the process; equal figures must be equal files.
         return re.sub(r'(url\(#|id=")gradient_\d+', r"\1gradient", drawn).encode()
     if kind == "pdf":
         return bytes(vl_convert.vegalite_to_pdf(spec, allowed_base_urls=_NO_FETCHING))

@@ -35,7 +35,7 @@ _LEAST, _MOST = 0.05, 40  # predictions below this score, or beyond this many, a
 SIDE = 480  # the longer side of an image on the page, in pixels
 _QUALITY = 62
 _ELEMENT = 60  # bytes around an image in the page
-_PACKED = 0.4  # what is left of JSON after gzip and base64, about
+_PACKED = 0.4  # the size of JSON after gzip and base64, relative to before
 
 
 class Album:

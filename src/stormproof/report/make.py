@@ -34,7 +34,7 @@ EMPTY: Mapping[Path, Run] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What decides a report beside its runs."""
+    """The options of a report."""
 
     measure: str | None = None
     reference: str | None = None
@@ -48,7 +48,7 @@ def make_report(
     sources: Sequence[Source], out: Path, options: Options, say: Say = lambda _: None
 ) -> list[Path]:
     """Write the page and, beside it, the same numbers as JSON."""
-    make_folder(out.parent)  # a folder that cannot be made is better known before the work
+    make_folder(out.parent)  # if that fails, it should fail before the work
     found: list[Scores] = []
     for source in sources:
         say(f"scoring {source}, with intervals")
@@ -68,7 +68,7 @@ def make_report(
 def _with_slices(
     view: View, runs: Sequence[Scores], opened: Mapping[Path, Run], options: Options, say: Say
 ) -> View:
-    """The view with a section of scores by an attribute; of runs alone, since tables have no images."""
+    """The view with a section of scores by an attribute, for runs only: published tables have no images."""
     by = options.by or ""
     say(f"slicing by {by}")
     found: list[tuple[str, Slices | DetectionRates]] = []
@@ -87,7 +87,7 @@ def _with_slices(
 
 
 def write_page(out: Path, view: View, content: str) -> list[Path]:
-    """Write a page and its JSON, each as a whole or not at all."""
+    """Write a page and its JSON, each completely or not at all."""
     make_folder(out.parent)
     beside = out.with_suffix(".json")
     for path, text in ((out, content), (beside, as_json(view))):
@@ -120,7 +120,7 @@ def make_imagery(
 
 
 def _pixels(record: RunRecord) -> tuple[str, int, int]:
-    """What decides the pixels of a run's images."""
+    """What determines the pixels of a run's images."""
     return record.dataset.fingerprint, record.seed, record.images
 
 

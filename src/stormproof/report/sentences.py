@@ -26,7 +26,7 @@ Values = Mapping[str, Score]  # cells and aggregates by flat name: numbers, or a
 
 
 def spoken(name: str) -> str:
-    """A corruption as prose has it.
+    """A corruption's name in prose.
 
     >>> spoken("zoom_blur")
     'zoom blur'
@@ -35,7 +35,7 @@ def spoken(name: str) -> str:
 
 
 def under(condition: str) -> str:
-    """A condition as prose has it.
+    """A condition in prose.
 
     >>> under("zoom_blur@3"), under("haze[beta=0.04]")
     ('zoom blur, severity 3', 'haze[beta=0.04]')
@@ -88,7 +88,7 @@ def change(a: Scores, b: Scores, measure: str, number: Callable[[Values], Score]
 
 
 class _Facts(NamedTuple):
-    """What must agree for two means to be compared."""
+    """What must be equal for two means to be compared."""
 
     images: tuple[Any, ...]
     conditions: frozenset[str]
@@ -192,7 +192,7 @@ def with_interval(difference: float, found: Difference | None, unit: float, digi
 
 
 def sentence(scores: Scores, measure: str) -> str:
-    """What is left under corruption, what hurts most, and where less than half of the clean score is left."""
+    """How much is left under corruption, what hurts most, and where less than half of it is left."""
     name, clean, mean = scores.name, scores.score(measure), scores.mean(measure)
     if measure not in scores:
         return f"{name} has no {measure}."
@@ -225,7 +225,7 @@ def sentence(scores: Scores, measure: str) -> str:
 def weak_points(scores: Scores, measure: str, *, name: str = "") -> str:
     """What hurts most and least, and where less than half of the clean score is left.
 
-    `name` is the run's, where the reader could take another for it.
+    `name` is the run's name, if the sentence must say which run it is about.
     """
     means, clean = scores.by_corruption(measure), scores.score(measure)
     if len(means) < 2 or not measures()[measure].higher or not scaled(measure, clean) >= _LEAST:
@@ -276,7 +276,7 @@ def _below_half(scores: Scores, measure: str, name: str) -> str:
 
 
 def _range(scores: Scores, measure: str) -> str:
-    """The least and the most under conditions that no mean is taken of, such as those along α."""
+    """The lowest and highest score under conditions without a mean, such as those along α."""
     held = {str(c): scores.score(measure, str(c)) for c in scores.corrupted}
     known = {text: value for text, value in held.items() if math.isfinite(value)}
     clean = (

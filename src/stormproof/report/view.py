@@ -1,4 +1,4 @@
-"""All that a report says: one pure function of the runs' scores."""
+"""Everything a report says: a pure function of the runs' scores."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from stormproof.results.scores import NAMED, Scores, disambiguate_names
 from stormproof.results.tables import images_scored
 
 _MEAN, _LEFT = "mean over its conditions", "% of P left"  # where the conditions are not a benchmark or suite
-_GROUND = ("measure", "dataset", "images", "conditions")  # what numbers are of
+_GROUND = ("measure", "dataset", "images", "conditions")  # what the numbers describe
 _INCOMPLETE = "incomplete"
-_FIRST = ("grid", "conditions")  # figures for the first screen, where there is none of what is left
+_FIRST = ("grid", "conditions")  # figures for the first screen, if shares of the clean score cannot be drawn
 _FEW = 100  # images below which a notice says so
 UNTAGGED = "(no tag)"
 
@@ -71,7 +71,7 @@ def make_view(runs: Sequence[Scores], *, measure: str | None = None, reference: 
 
 
 def _visible(scores: Scores) -> Scores:
-    """The same scores under names that are one visible line each, whoever made them."""
+    """The same scores, with names reduced to one line of visible characters."""
     tags = {plain(key): plain(value) for key, value in scores.tags.items()}
     model, dataset, label = map(plain, (scores.model, scores.dataset, scores.label))
     return replace(scores, model=model, dataset=dataset, label=label, tags=tags)
@@ -83,7 +83,7 @@ def _sentences(ranked: Sequence[Scores], named: Sequence[Scores], measure: str) 
     if len(named) == 1:
         return (every[0],)
     if len(ranked) < 2:
-        return ("No two of these runs can be compared by one number; see below why.", *every)
+        return ("No two of these runs can be compared by one number; the reasons are below.", *every)
     return (verdict(ranked, measure), *every)
 
 
@@ -122,7 +122,7 @@ def _reference(runs: Sequence[Scores], name: str | None) -> Scores:
 
 
 def drawable(sections: Iterable[Section], runs: Sequence[Scores]) -> tuple[Section, ...]:
-    """Sections without marks that have no place, and without figures and sections that hold nothing then."""
+    """Drop marks without a position, then figures without marks, then empty sections."""
     found = []
     for section in sections:
         figures = (replace(f, rows=[row for row in f.rows if _has_place(row)]) for f in section.figures)
@@ -193,9 +193,9 @@ def only_grouped(view: View, tag: str) -> View:
 
 
 def summary(runs: Sequence[Scores], measure: str) -> Table:
-    """A line per run: its headline numbers, and how much they rest on.
+    """A line per run: its headline numbers, and the images and conditions behind them.
 
-    What is the same for all runs is in the title instead.
+    Facts that all runs share are in the title instead.
     """
     lines = [_line(scores, measure) for scores in runs]
     means = [scores for scores, line in zip(runs, lines, strict=True) if line[_MEAN] is not None]
@@ -232,7 +232,7 @@ def _summary_title(same: Mapping[str, Cell]) -> str:
 
 
 def _explained(runs: Sequence[Scores], columns: Sequence[str], measure: str) -> str:
-    """What the columns are."""
+    """The note that explains the columns."""
     over = dict.fromkeys(scores.over.name for scores in runs if scores.over.whole)
     higher = {measures()[measure if measure in s else s.headline].higher for s in runs}
     better = {True: ", higher is better", False: ", lower is better"}
@@ -309,7 +309,7 @@ def _notices(runs: Sequence[Scores]) -> tuple[str, ...]:
 
 
 def _estimated(scores: Scores, estimate: Mapping[str, Any]) -> str:
-    """What a run of part of the grid lets one expect of the whole."""
+    """The estimate for the whole grid, from a run of part of it."""
     mean, part = estimate["mpc"], 100 * estimate["inferences"]
     low, value, high = (
         100 * (math.nan if mean[key] is None else mean[key]) for key in ("low", "estimate", "high")

@@ -23,7 +23,7 @@ from stormproof.results.worst import ImageLoss, image_measure, worst_images
 
 LISTED = 24  # lines of the table
 SHOWN = 12  # images with their predictions
-_SURE, _MOST = 0.3, 40  # predictions below this score, or beyond this many, do not count as found
+_SURE, _MOST = 0.3, 40  # predictions below this score, or after this many, are ignored
 _OVERLAP = 0.5  # IoU of a prediction that finds an object
 Things = Sequence[Mapping[str, Any]]
 

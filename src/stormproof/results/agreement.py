@@ -1,7 +1,7 @@
 """Whether synthetic corruption and a real shift rank models, or classes, alike: Spearman's correlation.
 
-A grid of corruptions stands in for real weather. If it is any good, models that do well under it do well in
-real weather, and classes that suffer under it suffer there. With runs of three models or more on both
+A grid of corruptions stands in for real weather. If it is a good proxy, models that do well under it do well
+in real weather, and classes that suffer under it suffer there. With runs of three models or more on both
 sides, models are ranked; with one model, its classes. The clean score is listed, too: a corruption that
 ranks no better than the clean score does says nothing new.
 

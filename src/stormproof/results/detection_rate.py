@@ -80,7 +80,7 @@ class DetectionRates:
     bins: tuple[Bin, ...]
     drawn: dict[str, Floats]
     images: int
-    unknown: int = 0  # objects whose attribute nobody knows
+    unknown: int = 0  # objects whose attribute is unknown
 
     def rate(self, condition: str) -> list[float]:
         """The rate of each bin."""
@@ -187,7 +187,7 @@ def make_bins(scale: Scale, values: Floats, image: Ints, counting: Bools) -> tup
     known = counting & np.isfinite(values)
     if not known.any():
         raise InvalidOption(
-            "Nobody knows this attribute of these objects; distance needs depth (depth=FOLDER beside the "
+            "The dataset does not say this of any object; distance needs depth (depth=FOLDER beside the "
             "dataset), KITTI's labels or the built-in street."
         )
     found: list[Bin] = []

@@ -213,7 +213,7 @@ def estimated_cells(run: Run, conditions: Sequence[str]) -> dict[str, Cell]:
 
 
 def headline_of(content: Objects | Maps | Segments) -> str:
-    """The measure that stands for a cell where nobody names one."""
+    """The measure of a cell if none is named."""
     if isinstance(content, Segments):
         return "PQ"
     return "mIoU" if isinstance(content, Maps) else f"{MASKS}AP" if content.scored_masks else "AP"

@@ -3,7 +3,7 @@
 A slice is a row of weights that are 0 outside it, so that a grid of slices costs no second matching. It is
 scored as if its images were the whole dataset: thresholds fixed on clean images are fixed on its own.
 
-A mean over classes is over those that a slice shows. So that a class that it lacks does not pass for a
+A mean over classes is over those that a slice shows. So that a missing class is not mistaken for a
 difference, each slice is compared with all images over the slice's own classes. Holm's correction is over
 the slices. How much too high a score is on few images is read off the halves of the slice
 (`results.interval.draws`).

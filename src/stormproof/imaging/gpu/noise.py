@@ -95,7 +95,7 @@ def expose(
     """Take the picture again under other light, with the noise of a sensor.
 
     A value v has the linear light[v]·gain + veil, both of the image's shape or 1×1×1. A pixel that is
-    just white collects `electrons`; to the square root of their number comes `read` electrons of noise.
+    just white collects `electrons`, whose shot noise adds to `read` electrons of read noise.
     `normal` holds 65,536 quantiles of the normal distribution, `back` the grey levels of linear light from
     0 to 1.
     """

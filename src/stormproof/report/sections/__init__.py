@@ -6,10 +6,12 @@ Each section is a function from a `Scope` to a `Section`, or to nothing where th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 from stormproof.core.condition import Condition, corruption_of
+from stormproof.core.table import Cell
 from stormproof.corruptions.groups import KAMANN, MICHAELIS
 from stormproof.metrics.metric import measures
 from stormproof.report.elements import Axis, Section
@@ -21,10 +23,10 @@ RELATIVE = Axis("share of the clean score (%)", zero=True)
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a report is about: its runs, the measure it compares, and the run that others are set against.
+    """What a report is about: its runs, the measure that compares them, and the run that is the reference.
 
-    `others` lack that measure, being of another task; a figure that shows one run at a time shows them by
-    their own.
+    `others` are runs of another task, which lack that measure; a figure that shows one run at a time shows
+    them by their own.
     """
 
     runs: Sequence[Scores]
@@ -110,9 +112,23 @@ def ungraded(conditions: Iterable[Condition]) -> list[str]:
 
 
 def all_levels(conditions: Iterable[Condition]) -> dict[str, list[Condition]]:
-    """Every condition by corruption; one without a severity stands alone."""
+    """Every condition by corruption; a condition without a severity is its own group."""
     held = list(conditions)
     return graded(held) | {str(c): [c] for c in held if c.severity is None}
+
+
+def level_name(condition: Condition) -> str:
+    """What a condition is called among those of its corruption: its severity, if it has one."""
+    return "corrupted" if condition.severity is None else f"{condition.severity:g}"
+
+
+def corruption_means(run: Scores, name: str, columns: Mapping[str, float]) -> list[tuple[Cell, ...]]:
+    """A line for clean and for each corruption: means over its conditions, times each measure's factor."""
+    levels = {head: [str(c) for c in held] for head, held in all_levels(run.corrupted).items()}
+    return [
+        (name, head, *(x * fmean(run.score(m, text) for text in texts) for m, x in columns.items()))
+        for head, texts in {"clean": ["clean"], **levels}.items()
+    ]
 
 
 def all_conditions(runs: Iterable[Scores]) -> list[Condition]:

@@ -4,24 +4,24 @@ that would keep precision."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 
 import numpy as np
 
 from stormproof.core.condition import Condition
-from stormproof.core.table import Cell, Table
+from stormproof.core.table import Table
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
-from stormproof.report.sections import Scope, all_levels
+from stormproof.report.sections import Scope, all_levels, corruption_means, level_name
 from stormproof.report.sentences import under
 from stormproof.results.scores import Scores
 
-COLUMNS = {  # and what they are printed in
+COLUMNS = {  # each with the factor by which it is printed
     "D-ECE": 100.0, "LaECE0": 100.0, "LaACE0": 100.0, "precision": 100.0, "safe threshold": 100.0,
     "safe recall": 100.0,
 }  # fmt: skip
 MAP_COLUMNS = {"ECE": 100.0, "Brier": 100.0, "pixel accuracy": 100.0}
-PERFECT = "as said"
+PERFECT = "perfect"
 _NOTES = {
     "boxes": "Boxes scored 0.3 or more in bins of 0.1; a bin of few boxes is uncertain.",
     "pixels": "Pixels in 15 bins of confidence; a bin of few pixels is uncertain.",
@@ -36,19 +36,19 @@ _CLEAR = 0.02  # of scores: a difference from precision that is worth a word
 _TEXT = (
     "A score of 0.8 is a promise that four of five such boxes are right. The diagram sets the share that is "
     "right (IoU 0.5, all classes) against the score; below the diagonal a model is too sure of itself. D-ECE "
-    "is the mean distance from the diagonal of boxes scored 0.3 or more; LaECE0 and LaACE0 ask that scores "
-    "say how well boxes fit, too. The safe threshold is the lowest score from which precision is what it is "
-    "on clean images from 0.3 on; a dash: no threshold reaches it."
+    "is the mean distance from the diagonal of boxes scored 0.3 or more; LaECE0 and LaACE0 also require that "
+    "scores show how well boxes fit. The safe threshold is the lowest score at which precision is that of "
+    "clean boxes scored 0.3 or more; a dash: no threshold reaches it."
 )
 
 
 def calibration(scope: Scope) -> Section | None:
-    """What scores are worth under every condition."""
+    """Whether scores can be trusted under every condition."""
     runs = [run for run in scope.runs if "D-ECE" in run.cells]
     if not runs:
         return _of_maps([run for run in scope.runs if "ECE" in run.cells])
     said = [worth(run, name=run.name if len(runs) > 1 else "") for run in runs]
-    rows = [row for run in runs for row in _rows(run, COLUMNS)]
+    rows = [row for run in runs for row in corruption_means(run, run.name, COLUMNS)]
     return Section(
         "calibration",
         "Can scores be trusted?",
@@ -60,10 +60,10 @@ def calibration(scope: Scope) -> Section | None:
 
 
 def _of_maps(runs: Sequence[Scores]) -> Section | None:
-    """The same of semantic maps, whose pixels have a confidence each."""
+    """The same for semantic maps, where every pixel has a confidence."""
     if not runs:
         return None
-    rows = [row for run in runs for row in _rows(run, MAP_COLUMNS)]
+    rows = [row for run in runs for row in corruption_means(run, run.name, MAP_COLUMNS)]
     return Section(
         "calibration",
         "Can confidence be trusted?",
@@ -75,8 +75,8 @@ def _of_maps(runs: Sequence[Scores]) -> Section | None:
 
 
 def worth(run: Scores, *, name: str = "") -> str:
-    """How far scores are off when clean and under the corruption that is worst for them, and what that asks
-    of a threshold."""
+    """How far scores are off on clean images and under the corruption that is worst for them, and the
+    threshold that this requires."""
     means = {
         corruption: fmean(run.score("D-ECE", str(c)) for c in levels)
         for corruption, levels in all_levels(run.corrupted).items()
@@ -132,7 +132,7 @@ def _diagram(runs: Sequence[Scores], what: str, right: str) -> Figure:
         for corruption, levels in all_levels(run.corrupted).items():
             rows += [{"x": x, "y": x, "series": PERFECT, "panel": corruption, **pick} for x in (start, 100.0)]
             chosen = levels if len(levels) < 3 else (levels[0], levels[len(levels) // 2], levels[-1])
-            for text, name in (("clean", "clean"), *((str(c), _level(c)) for c in chosen)):
+            for text, name in (("clean", "clean"), *((str(c), level_name(c)) for c in chosen)):
                 found = run.reliability.get(text, {})
                 rows += [
                     {"x": 100 * x, "y": 100 * y, "series": name, "panel": corruption, **pick}
@@ -144,16 +144,3 @@ def _diagram(runs: Sequence[Scores], what: str, right: str) -> Figure:
         pick=("Run",) if len(runs) > 1 else (),
         note=_NOTES[what],
     )  # fmt: skip
-
-
-def _level(condition: Condition) -> str:
-    return f"{condition.severity:g}" if condition.severity is not None else "corrupted"
-
-
-def _rows(run: Scores, columns: Mapping[str, float]) -> list[tuple[Cell, ...]]:
-    """Means over the conditions of each corruption."""
-    levels = {name: [str(c) for c in held] for name, held in all_levels(run.corrupted).items()}
-    return [
-        (run.name, head, *(u * fmean(run.score(name, text) for text in texts) for name, u in columns.items()))
-        for head, texts in {"clean": ["clean"], **levels}.items()
-    ]

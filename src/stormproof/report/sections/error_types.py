@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from statistics import fmean
 from typing import Any
 
-from stormproof.core.condition import Condition
-from stormproof.core.table import Cell, Table
+from stormproof.core.table import Table
 from stormproof.metrics.coco import MASKS
 from stormproof.metrics.error_types import SPECIAL, TYPES
 from stormproof.metrics.grid import Score, mean
 from stormproof.metrics.lrp import PARTS
 from stormproof.metrics.metric import ratio
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
-from stormproof.report.sections import Scope, all_levels
+from stormproof.report.sections import Scope, all_levels, corruption_means, level_name
 from stormproof.results.interval import around, paired
 from stormproof.results.scores import Scores
 
@@ -51,11 +49,18 @@ def error_types(scope: Scope) -> Section | None:
         [
             row
             for run, prefix in runs
-            for row in _rows(run, names[run.name, prefix], [prefix + words.format(k) for k in _KINDS], unit)
+            for row in corruption_means(
+                run, names[run.name, prefix], {prefix + words.format(k): unit for k in _KINDS}
+            )
         ]
         for words, unit in (("dAP {}", 100.0), ("{} per image", 1.0))
     )
-    lrp = [row for run in scope.runs if "oLRP" in run.cells for row in _rows(run, run.name, _LRP, 100.0)]
+    lrp = [
+        row
+        for run in scope.runs
+        if "oLRP" in run.cells
+        for row in corruption_means(run, run.name, dict.fromkeys(_LRP, 100.0))
+    ]
     columns = ("run", "corruption", *_KINDS)
     return Section(
         "error-types",
@@ -81,8 +86,7 @@ def error_types(scope: Scope) -> Section | None:
 
 
 def leading(run: Scores, prefix: str = "", *, name: str = "") -> str:
-    """Which errors cost most under the three hardest corruptions, and whether that is another mixture than
-    on clean images."""
+    """Which errors cost most under the three hardest corruptions, and how that differs from clean images."""
     levels = all_levels(run.corrupted)
     ap = {each: mean(run.score(f"{prefix}AP50", str(c)) for c in held) for each, held in levels.items()}
     hardest = sorted((each for each in ap if math.isfinite(ap[each])), key=lambda each: ap[each])[:_NAMED]
@@ -127,7 +131,7 @@ def _mixture(runs: Sequence[tuple[Scores, str]], names: Mapping[tuple[str, str],
     rows: list[Row] = []
     for run, prefix in runs:
         for corruption, levels in all_levels(run.corrupted).items():
-            for text, x in (("clean", "clean"), *((str(c), _level(c)) for c in levels)):
+            for text, x in (("clean", "clean"), *((str(c), level_name(c)) for c in levels)):
                 rows += [
                     {
                         "x": x, "y": 100 * run.score(f"{prefix}{kind} share", text), "series": kind,
@@ -141,16 +145,3 @@ def _mixture(runs: Sequence[tuple[Scores, str]], names: Mapping[tuple[str, str],
         Axis("share of what errors cost (%)", percent=True), rows, series="error", panel="corruption",
         pick=("Run",) if len(runs) > 1 else (),
     )  # fmt: skip
-
-
-def _level(condition: Condition) -> str:
-    return f"{condition.severity:g}" if condition.severity is not None else "run"
-
-
-def _rows(run: Scores, name: str, measures: Sequence[str], unit: float) -> list[tuple[Cell, ...]]:
-    """Means over the conditions of each corruption."""
-    levels = {name: [str(c) for c in held] for name, held in all_levels(run.corrupted).items()}
-    return [
-        (name, head, *(unit * fmean(run.score(measure, text) for text in texts) for measure in measures))
-        for head, texts in {"clean": ["clean"], **levels}.items()
-    ]

@@ -139,7 +139,7 @@ def _limits(interval: Interval | None, scale: float = 100.0, *, most: float = ma
 
 
 def sections_by(slices: Sequence[tuple[str, Slices | DetectionRates]]) -> list[Section]:
-    """The section of what was asked for."""
+    """The sections of what was asked for: scores by attributes of images, rates by attributes of objects."""
     images = {name: each for name, each in slices if isinstance(each, Slices)}
     objects = {name: each for name, each in slices if isinstance(each, DetectionRates)}
     return [*([slice_section(images)] if images else []), *([rate_section(objects)] if objects else [])]
