@@ -46,8 +46,8 @@ def breaking_point(
     """Find where a model breaks: the severity, and what that is in metres, pixels or decibels.
 
     Every strength is run on the same images. A monotone fit gives the crossing, random halves of the images
-    its 95 % interval, and a run on either side confirms it. "Never in this range", "already below when clean"
-    and "not monotone; first seen below at …" are answers.
+    its 95 % interval, and a run on either side confirms it. Other possible answers are "never in this range",
+    "already below when clean" and "not monotone; first seen below at …".
 
     Examples:
 

@@ -43,8 +43,8 @@ def export(
 ) -> None:
     """Write a run's predictions, one file or folder per condition, for other tools.
 
-    COCO results use the dataset's own image and category ids; classes that the dataset lacks are left out.
-    So do panoptic maps, a JSON file and a folder of PNGs. Label maps keep the model's own numbers, named in
+    COCO results and panoptic maps (a JSON file and a folder of PNGs) use the dataset's own image and category
+    ids; classes that the dataset lacks are left out. Label maps keep the model's own numbers, named in
     classes.txt. All can be opened as a model: results:FOLDER.
 
     Examples:
