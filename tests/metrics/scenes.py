@@ -43,17 +43,17 @@ def scenes(draw):
         crowd,
         np.zeros(n, bool),
         area,
-        tuple(_mask(box) for box in boxes),
+        tuple(mask_of(box) for box in boxes),
     )
     boxes, image = objects(m)
     scores = np.array(column(m, st.sampled_from([0.0, 0.25, 0.5, 0.5, 0.9, 1.0])))
     labels = np.array(column(m, st.integers(0, classes - 1)), int)
-    return truth, Detections(image, boxes, scores, labels, tuple(_mask(box) for box in boxes))
+    return truth, Detections(image, boxes, scores, labels, tuple(mask_of(box) for box in boxes))
 
 
-def _mask(box: np.ndarray) -> RLE:
+def mask_of(box: np.ndarray, side: int = SIDE) -> RLE:
     x1, y1, x2, y2 = box.astype(int)
-    mask = np.zeros((SIDE, SIDE), bool)
+    mask = np.zeros((side, side), bool)
     mask[y1:y2, x1:x2] = True
     mask[y1, x1:x2:2] = False  # no rectangle, so that box and mask disagree
     return RLE.from_mask(mask)

@@ -8,8 +8,9 @@ import io
 import numpy as np
 import pytest
 from oracle import compressed
+from scenes import mask_of
 
-from stormproof.core.sample import RLE, Instances, Prediction
+from stormproof.core.sample import Instances, Prediction
 from stormproof.metrics.cells import Objects
 from stormproof.metrics.error_types import SPECIAL, TYPES, box_error_types, mask_error_types
 from stormproof.metrics.metric import measures
@@ -38,7 +39,7 @@ def street(seed: int, images: int = 12, classes: int = 3, most: int = 9):
     labels = rng.integers(0, classes, len(owners))
     crowd = rng.random(len(owners)) < 0.1
     area = np.prod(boxes[:, 2:] - boxes[:, :2], axis=1)
-    masks = tuple(map(_mask, boxes))
+    masks = tuple(mask_of(box, SIDE) for box in boxes)
     truth = DetectionTruth(
         tuple(map(str, range(images))), tuple("wxyz"[:classes]), owners, boxes, labels, crowd,
         np.zeros(len(owners), bool), area, masks,
@@ -50,16 +51,8 @@ def street(seed: int, images: int = 12, classes: int = 3, most: int = 9):
     order = np.argsort(image, kind="stable")
     names = np.where(rng.random(len(near)) < 0.7, labels[near], rng.integers(0, classes, len(near)))
     scores = rng.permutation(np.arange(1, len(near) + 1)) / (len(near) + 1)
-    found = Detections(image[order], said[order], scores[order], names[order], tuple(map(_mask, said[order])))
-    return truth, found
-
-
-def _mask(box: np.ndarray) -> RLE:
-    x1, y1, x2, y2 = box.astype(int)
-    mask = np.zeros((SIDE, SIDE), bool)
-    mask[y1:y2, x1:x2] = True
-    mask[y1, x1:x2:2] = False  # no rectangle, so that box and mask disagree
-    return RLE.from_mask(mask)
+    masks = tuple(mask_of(box, SIDE) for box in said[order])
+    return truth, Detections(image[order], said[order], scores[order], names[order], masks)
 
 
 def tidecv_errors(truth: DetectionTruth, found: Detections, kind: str):
