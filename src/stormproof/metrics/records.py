@@ -141,9 +141,8 @@ class DetectionTruth:
     def of_images(self, chosen: Ints) -> DetectionTruth:
         """The objects of the chosen images, renumbered."""
         at, image = _of_images(self.image, chosen, len(self.ids))
-        ids = tuple(self.ids[i] for i in chosen.tolist())
-        kept = {"clip": self.clip[chosen], "step": self.step[chosen]}
-        return replace(taken(self, at), ids=ids, image=image, **kept)
+        ids, clip, step = tuple(self.ids[i] for i in chosen.tolist()), self.clip[chosen], self.step[chosen]
+        return replace(taken(self, at), ids=ids, image=image, clip=clip, step=step)
 
     def owner(self, entry: int) -> str:
         """The id of the image that an object belongs to."""
