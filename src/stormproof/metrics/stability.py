@@ -87,7 +87,8 @@ class Tracks:
     @property
     def last(self) -> Bools:
         """The last row of every track of two frames or more."""
-        return self.follows & ~np.concatenate([self.follows[1:], [False]])
+        last: Bools = self.follows & ~np.concatenate([self.follows[1:], [False]])
+        return last
 
     @property
     def number(self) -> Ints:
@@ -98,12 +99,16 @@ class Tracks:
         """The standard deviation of an error over the frames of a track in which the object was found; NaN
         for tracks found less than twice."""
         number, kept = self.number, self.found
-        count = np.bincount(number[kept], minlength=len(number)).astype(np.float64)
+        count = _summed(number, kept.astype(np.float64))
         values = np.where(kept, self.error[:, column], 0.0)
-        mean = _over(np.bincount(number, values, minlength=len(number)), count)
-        apart = np.where(kept, (values - mean[number]) ** 2, 0.0)
-        variance = _over(np.bincount(number, apart, minlength=len(number)), count)
+        mean = _over(_summed(number, values), count)
+        variance = _over(_summed(number, np.where(kept, (values - mean[number]) ** 2, 0.0)), count)
         return np.where(count[number] > 1, np.sqrt(variance[number]), np.nan)
+
+
+def _summed(number: Ints, values: Floats) -> Floats:
+    """Sums of values by number, in float64."""
+    return np.asarray(np.bincount(number, values, minlength=len(number)), np.float64)
 
 
 def _over(above: Floats, below: Floats) -> Floats:
@@ -151,6 +156,7 @@ def _stability(objects: Objects, weights: Weights) -> Scored:
 def _again(tracks: Tracks) -> Bools:
     """Rows in which an object is found again: missed the frame before, but found earlier in its track."""
     missed_before = np.concatenate([[False], ~tracks.found[:-1]])
-    times = np.cumsum(tracks.found) - tracks.found  # rows found so far, in all tracks
+    times: Ints = np.cumsum(tracks.found) - tracks.found  # rows found so far, in all tracks
     start = np.maximum.accumulate(np.where(tracks.follows, 0, times))
-    return tracks.found & tracks.follows & missed_before & (times > start)
+    found: Bools = tracks.found & tracks.follows & missed_before & (times > start)
+    return found

@@ -95,7 +95,8 @@ def row(run: RunPredictions, clip: Clip, condition: str) -> tuple[Image, list[st
         sample = sample if condition == "clean" else run.scene.under(sample, condition)
         scale = WIDTH / sample.image.shape[1]
         height = max(1, round(sample.image.shape[0] * scale))
-        tile = cv2.resize(as_rgb(sample.image), (WIDTH, height), interpolation=cv2.INTER_AREA)
+        pixels = cv2.resize(as_rgb(sample.image), (WIDTH, height), interpolation=cv2.INTER_AREA)
+        tile = np.asarray(pixels, np.uint8)
         seen = confident(run.objects(image, condition, scale))
         objects = run.scene.objects(sample.truth, scale, counted=True)
         found = [any(is_same(thing, other) for other in seen) for thing in objects]

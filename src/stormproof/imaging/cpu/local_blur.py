@@ -182,64 +182,75 @@ def _lift(source: Any, at: Any, up: Any, k: Any, weights: Any, out: Any) -> Any:
     return True
 
 
-@kernel
-def _add_lit(ring: Any, first: Any, lit: Any, half: Any, line: Any, target: Any) -> None:
-    """Add the column sums of a ring of rows, from the oldest, row `first`; rows without light are skipped.
+_TILE = 512  # values; as many rows of a tile as a wide Gaussian spans stay in the cache
 
-    The order of additions is that of `symmetric_sum`, and 0 changes no sum.
+
+@kernel
+def _add_lit(flat: Any, row: Any, n: Any, start: Any, lit: Any, half: Any, line: Any, target: Any) -> None:
+    """Add the weighted sum of the rows of n values around `row`, from value `start` on, to `target`.
+
+    Rows without light are skipped: the order of additions is that of `symmetric_sum`, and 0 changes no sum.
     """
-    radius, size = half.shape[0] - 1, ring.shape[0]
-    n = line.shape[0]
-    centre = ring[(first + radius) % size]
-    w = half[0] if lit[(first + radius) % size] else np.float32(0)
-    for x in range(n):
+    radius, width = half.shape[0] - 1, target.shape[0]
+    centre = flat[row * n + start : row * n + start + width]
+    w = half[0] if lit[row] else np.float32(0)
+    for x in range(width):
         line[x] = w * centre[x]
     held = 0
     for j in range(1, radius + 1):
-        below, above = (first + radius - j) % size, (first + radius + j) % size
-        if not (lit[below] or lit[above]):
+        if not (lit[row - j] or lit[row + j]):
             continue
         if held == 0:
             held = j
             continue
-        a, b, v = ring[(first + radius - held) % size], ring[(first + radius + held) % size], half[held]
-        c, d, u = ring[below], ring[above], half[j]
-        for x in range(n):
+        a = flat[(row - held) * n + start : (row - held) * n + start + width]
+        b = flat[(row + held) * n + start : (row + held) * n + start + width]
+        c = flat[(row - j) * n + start : (row - j) * n + start + width]
+        d = flat[(row + j) * n + start : (row + j) * n + start + width]
+        v, u = half[held], half[j]
+        for x in range(width):  # two pairs per pass halve the traffic on `line`
             line[x] = (line[x] + v * (a[x] + b[x])) + u * (c[x] + d[x])
         held = 0
     if held:
-        a, b, v = ring[(first + radius - held) % size], ring[(first + radius + held) % size], half[held]
-        for x in range(n):
+        a = flat[(row - held) * n + start : (row - held) * n + start + width]
+        b = flat[(row + held) * n + start : (row + held) * n + start + width]
+        v = half[held]
+        for x in range(width):
             line[x] = line[x] + v * (a[x] + b[x])
-    for x in range(n):
+    for x in range(width):
         target[x] += line[x]
 
 
 @kernel
 def _add_layer(
-    image: Any, layer: Any, upper: Any, k: Any, half: Any, columns: Any, first: Any, last: Any, total: Any
-) -> None:
-    """Blur one layer and add it to rows first … last of `total`, through a ring of filtered rows."""
+    image: Any, layer: Any, upper: Any, k: Any, half: Any, columns: Any, low: Any, high: Any, flat: Any,
+    total: Any,
+) -> None:  # fmt: skip
+    """Blur one layer, with light in rows low … high, and add it to `total`; `flat` holds filtered rows."""
     height, width, channels = image.shape
     step = channels + 1
     n = width * step
     radius = half.shape[0] - 1
-    size = 2 * radius + 1
-    ring = np.empty((size, n), np.float32)
+    first, last = max(low - radius, 0), min(high + radius, height - 1)
+    count = last - first + 1
     padded = np.empty(columns.shape[0] * step, np.float32)
-    row, line = np.empty(n, np.float32), np.empty(n, np.float32)
-    weights, lit = np.empty(width, np.float32), np.zeros(size, np.bool_)
-    along = np.arange(size) * step
-    for r in range(last - first + 1 + 2 * radius):
+    row, line = np.empty(n, np.float32), np.empty(_TILE, np.float32)
+    weights, lit = np.empty(width, np.float32), np.empty(count + 2 * radius, np.bool_)
+    along = np.arange(2 * radius + 1) * step
+    for r in range(count + 2 * radius):
         y = min(max(first + r - radius, 0), height - 1)
-        lit[r % size] = _lift(image[y], layer[y], upper[y], k, weights, row)
-        if lit[r % size]:
+        inside = low <= y <= high
+        lit[r] = inside and _lift(image[y], layer[y], upper[y], k, weights, row)
+        if lit[r]:
             pad(row, step, columns, padded)
-            symmetric_sum(padded, along, half, ring[r % size])
+            symmetric_sum(padded, along, half, flat[r * n : (r + 1) * n])
         else:
-            ring[r % size] = 0
-        if r >= 2 * radius:
-            _add_lit(ring, (r + 1) % size, lit, half, line, total[first + r - 2 * radius])
+            flat[r * n : (r + 1) * n] = 0
+    for start in range(0, n, _TILE):
+        stop = min(start + _TILE, n)
+        for r in range(count):
+            target = total[(first + r) * n + start : (first + r) * n + stop]
+            _add_lit(flat, r + radius, n, start, lit, half, line, target)
 
 
 @kernel
@@ -279,12 +290,13 @@ def scatter_gaussian(image: Image, sigma: Field) -> Image:
     )
     pixels = np.ascontiguousarray(image)
     total = np.zeros((height, width * (channels + 1)), np.float32)
+    most = int(SCATTER_CUT * sigmas[-1] + 0.5)
+    flat = np.empty((height + 2 * most) * total.shape[1], np.float32)  # one layer's rows, filtered
     for k, s in enumerate(sigmas):
         reach = int(SCATTER_CUT * s + 0.5) if s >= SHARP else 0
-        first, last = max(int(extent[k, 0]) - reach, 0), min(int(extent[k, 1]) + reach, height - 1)
         if extent[k, 0] <= extent[k, 1]:
             half, columns = half_gaussian(float(s), reach), border(width, reach, "nearest")
-            _add_layer(pixels, layer, upper, k, half, columns, first, last, total)
+            _add_layer(pixels, layer, upper, k, half, columns, *extent[k], flat, total.reshape(-1))
     out = np.empty_like(image, order="C")
     _gather(total, out)
     return out
