@@ -49,7 +49,8 @@ def from_edges(edges: Tensor, places: Tensor, stride: int = STRIDES[0]) -> Tenso
 
 
 def area(boxes: Tensor) -> Tensor:
-    return (boxes[..., 2:] - boxes[..., :2]).clamp(min=0).prod(-1)
+    across, down = (boxes[..., 2:] - boxes[..., :2]).clamp(min=0).unbind(-1)
+    return across * down  # the gradient of a product over an axis would wait for the device
 
 
 def shared(a: Tensor, b: Tensor) -> Tensor:

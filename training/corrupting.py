@@ -53,7 +53,7 @@ def _on_device(folder: Path, name: str, device: torch.device) -> None:
     clean, images = array(folder, pool, CLEAN, "r"), array(folder, pool, name, "r+")
     for start in range(0, pool.count, AT_ONCE):
         rows = range(start, min(start + AT_ONCE, pool.count))
-        batch = torch.from_numpy(np.asarray(clean[rows.start : rows.stop])).to(device).permute(0, 3, 1, 2)
+        batch = torch.from_numpy(np.array(clean[rows.start : rows.stop])).to(device).permute(0, 3, 1, 2)
         ids = [scene_id(pool.split, index) for index in rows]
         made = corrupt_batch(batch.contiguous(), name, ids=ids, seed=pool.seed)
         images[rows.start : rows.stop] = made.permute(0, 2, 3, 1).cpu().numpy()

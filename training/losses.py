@@ -33,7 +33,8 @@ def grid(outputs: Outputs, batch: Batch) -> Terms:
     focus = (target - objectness.sigmoid()).abs().detach() ** 2
     miss = functional.binary_cross_entropy_with_logits(objectness, target, reduction="none")
     truth = batch.boxes.gather(1, found.which[..., None].expand(-1, -1, 4))
-    labels = functional.one_hot(batch.labels.gather(1, found.which).clamp(0, OBJECTS - 1), OBJECTS).float()
+    classes_there = torch.arange(OBJECTS, device=rows.device)
+    labels = (batch.labels.gather(1, found.which)[..., None] == classes_there).float()
     wrong = functional.binary_cross_entropy_with_logits(classes, labels, reduction="none").sum(-1)
     terms = {
         "objectness": 2 * (focus * miss * ~found.unsure).sum() / total,

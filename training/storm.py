@@ -141,14 +141,21 @@ def _networks(
     return found
 
 
+def _outputs(network: nn.Module, images: Tensor) -> dict[str, Tensor]:
+    device = images.device.type
+    with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+        found: dict[str, Tensor] = network(
+            normalised(images).contiguous(memory_format=torch.channels_last)
+        )
+    return found
+
+
 @torch.no_grad()
 def _maps(network: nn.Module, images: Tensor, scenes: TestSet, weights: npt.NDArray[np.uint8]) -> Scored:
     side = len(SEMANTIC)
     tables = []
     for k in range(0, len(images), BATCH):
-        logits = network(normalised(images[k : k + BATCH]).contiguous(memory_format=torch.channels_last))[
-            "logits"
-        ]
+        logits = _outputs(network, images[k : k + BATCH])["logits"]
         size = list(images.shape[1:3])
         labels = functional.interpolate(
             logits.float(), size=size, mode="bilinear", align_corners=False
@@ -172,9 +179,7 @@ def _boxes(
 ) -> Scored:
     predictions: dict[str, Prediction] = {}
     for k in range(0, len(images), BATCH):
-        rows = network(normalised(images[k : k + BATCH]).contiguous(memory_format=torch.channels_last))[
-            "rows"
-        ]
+        rows = _outputs(network, images[k : k + BATCH])["rows"]
         ids = scenes.ids[k : k + BATCH]
         predictions |= dict(zip(ids, detections(rows, (images.shape[1], images.shape[2])), strict=True))
     return coco_scored(match_boxes(truth, lay_out(predictions, truth)), weights)

@@ -107,7 +107,8 @@ def one(network: str, cure: str, seed: int, options: argparse.Namespace) -> None
 def every(options: argparse.Namespace) -> None:
     """Work through the list, `--at-once` side by side, until it is done or the time is up."""
     options.out.mkdir(parents=True, exist_ok=True)
-    waiting = [t for t in trainings() if not (options.out / f"{'-'.join(map(str, t))}.pt").exists()]
+    chosen = [t for t in trainings() if t[0] in options.networks]
+    waiting = [t for t in chosen if not (options.out / f"{'-'.join(map(str, t))}.pt").exists()]
     running: dict[subprocess.Popen[bytes], str] = {}
     while (waiting or running) and time.time() < options.until:
         while waiting and len(running) < options.at_once:
@@ -131,6 +132,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=2000, help="of the standard training")
     parser.add_argument("--scenes", type=int, default=0, help="of the pool, at most")
     parser.add_argument("--at-once", type=int, default=6)
+    parser.add_argument("--networks", nargs="+", choices=list(BASES), default=list(BASES))
     parser.add_argument("--until", type=float, default=float("inf"), help="seconds since 1970")
     parser.add_argument("--only", nargs=3, metavar=("NETWORK", "CURE", "SEED"))
     options = parser.parse_args()
