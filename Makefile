@@ -26,7 +26,14 @@ $(CORE)/.core: pyproject.toml
 	$(CORE)/$(HEADLESS)
 	touch $@
 
-$(VENV)/.test $(VENV)/.lint $(VENV)/.site: $(VENV)/.%: pyproject.toml
+$(VENV)/.test $(VENV)/.lint studies-check: $(VENV)/.test  ## recompute the tables of the studies from the scores they keep
+	$(BIN)/python studies/cures/study.py --check
+
+studies:  ## what it takes to train the networks of the studies again
+	@echo "studies/cures: about 25 minutes on one H200; the commands are at the end of studies/cures/README.md."
+	@echo "studies/papers: no training; hours on a CPU for 500 scenes, minutes with --limit 20."
+
+$(VENV)/.site: $(VENV)/.%: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/$(PIP) --editable ./networks --editable '.[test,$*]'
 	$(VENV)/$(HEADLESS)

@@ -144,9 +144,7 @@ def _networks(
 def _outputs(network: nn.Module, images: Tensor) -> dict[str, Tensor]:
     device = images.device.type
     with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
-        found: dict[str, Tensor] = network(
-            normalised(images).contiguous(memory_format=torch.channels_last)
-        )
+        found: dict[str, Tensor] = network(normalised(images).contiguous(memory_format=torch.channels_last))
     return found
 
 
