@@ -78,7 +78,7 @@ def _one(seed: int, split: str, index: int) -> tuple[Any, ...]:
 def storm(
     weights: Sequence[Path], conditions: Sequence[str], scenes: TestSet, *, replicates: int,
     adapted: Sequence[str],
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[tuple[str, str], Any]:  # fmt: skip
     """Values by network, condition and measure: the score, then those of random halves; and its optimism."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     networks = _networks(weights, adapted, device)
@@ -87,7 +87,7 @@ def storm(
     rows = np.concatenate([np.ones((1, len(scenes.ids)), np.uint8), halves])
     images = torch.from_numpy(scenes.images).to(device).permute(0, 3, 1, 2).contiguous()
     depth = torch.from_numpy(scenes.depth).to(device)
-    found: dict[str, Any] = {}
+    found: dict[tuple[str, str], Any] = {}
     for condition in conditions:
         begun = time.monotonic()
         changed = [
@@ -233,12 +233,12 @@ def _share(
     scenes: TestSet,
     replicates: int,
     adapted: Sequence[str],
-) -> dict[str, Any]:
+) -> dict[tuple[str, str], Any]:
     torch.set_num_threads(1)
     return storm(weights, conditions, scenes, replicates=replicates, adapted=adapted)
 
 
-def save(found: dict[Any, Any], ids: Sequence[str], out: Path) -> None:
+def save(found: dict[tuple[str, str], Any], ids: Sequence[str], out: Path) -> None:
     """Write `NETWORK/MEASURE`, scores by condition, and `NETWORK/MEASURE/drawn`: optimism, then halves."""
     conditions = list(dict.fromkeys(condition for _, condition in found))
     arrays: dict[str, Any] = {"conditions": np.array(conditions), "ids": np.array(ids)}
