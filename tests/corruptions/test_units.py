@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from stormproof.core.condition import Condition
-from stormproof.corruptions import corrupt_image
+from stormproof.core.sample import Context, Sample
+from stormproof.corruptions import apply, corrupt_image
 from stormproof.corruptions.units import physical
 
 
@@ -54,6 +55,17 @@ def test_noise_is_as_strong_as_it_says(severity: int) -> None:
     photons = stated(shot)["photons at white"] / 3
     assert grey.mean() / grey.std() == pytest.approx(math.sqrt(photons), rel=0.05)
     assert stated(shot)["SNR at white"] == pytest.approx(20 * math.log10(math.sqrt(3 * photons)))
+
+
+@pytest.mark.parametrize(("focus", "kappa"), [(2, 6), (10, 30), (10, 60)])
+def test_the_far_background_is_blurred_as_it_says(focus: float, kappa: float) -> None:
+    line = flat(0, 101)
+    line[:, 50] = 255
+    text = f"defocus[focus={focus},kappa={kappa}]"
+    far = Context(depth=np.full((101, 101), np.inf, np.float32))
+    spread = apply(Sample("a", line, context=far), text).image[50, :, 0].astype(float)
+    sigma = math.sqrt(float(np.average((np.arange(101) - 50) ** 2, weights=spread)))
+    assert sigma == pytest.approx(stated(text)["blur σ of the far background"], rel=0.06)
 
 
 def test_visibility_is_where_two_hundredths_of_the_contrast_are_left() -> None:

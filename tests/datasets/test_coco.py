@@ -19,6 +19,7 @@ from pycocotools import mask as oracle
 from pycocotools.coco import COCO
 
 from stormproof.core.errors import DatasetError
+from stormproof.core.imagefile import write_image
 from stormproof.core.masks import decompress, mask_box, masks_by_id, polygon_mask, segmentation_mask
 from stormproof.core.sample import RLE
 from stormproof.datasets import coco, open_dataset
@@ -78,6 +79,27 @@ def test_every_kind_of_segmentation(build: Callable[..., str], tmp_path: Path) -
                     oracle.merge(_as_list(oracle.frPyObjects(row["segmentation"], 24, 32)))
                 )
             np.testing.assert_array_equal(mask.to_mask(), expected)
+
+
+def test_an_area_that_is_not_stated_is_the_masks(tmp_path: Path) -> None:
+    """Half of a square: a triangle is small where its box is medium."""
+    (tmp_path / "images").mkdir()
+    write_image(tmp_path / "images" / "a.png", np.zeros((64, 64, 3), np.uint8))
+    row = {"id": 1, "image_id": 1, "category_id": 1, "iscrowd": 0, "bbox": [4, 4, 40, 40]}
+    content = {
+        "images": [{"id": 1, "file_name": "a.png", "height": 64, "width": 64}],
+        "categories": [{"id": 1, "name": "sail"}],
+        "annotations": [row | {"segmentation": [[4, 4, 44, 4, 4, 44]]}],
+    }
+    (tmp_path / "a.json").write_text(json.dumps(content))
+    spec = f"coco:{tmp_path / 'a.json'},images={tmp_path / 'images'}"
+    found = open_dataset(spec).truth(0).instances
+    assert found is not None
+    drawn = oracle.area(oracle.merge(oracle.frPyObjects(content["annotations"][0]["segmentation"], 64, 64)))
+    assert found.area.tolist() == [drawn] == pytest.approx([800], rel=0.05)
+    boxes = open_dataset(f"{spec},masks=false").truth(0).instances
+    assert boxes is not None
+    assert boxes.area.tolist() == [1600]
 
 
 def _as_list(encoded: object) -> list[object]:

@@ -114,6 +114,15 @@ def test_adr_steps_down_to_the_last_point_within_the_rate():
     assert fppi[2].tolist() == pytest.approx([0.0] * 4 + [0.01] * 4 + [0.1])
 
 
+@pytest.mark.parametrize(("height", "levels"), [(7, 1), (13, 4), (15, 5)])
+def test_rates_are_those_at_five_overlaps(height, levels):
+    """A box of 7 of the person's 20 pixels has an IoU of 0.35, so that it counts at 0.3 alone."""
+    truth = people(10)
+    part = Prediction([[0, 0, 10, height]], [0.9], [0])
+    found, _ = rates(of(truth, dict.fromkeys(truth.ids, part)), of(truth, answers([0.9] * 10)))
+    assert found.mean(axis=1).tolist() == [1] * levels + [0] * (5 - levels)
+
+
 def test_sensitivities_stay_fixed_while_rates_and_false_positives_move():
     truth = people(100)
     clean = of(truth, answers([0.9] * 100, [(0, 0.8)]))
@@ -161,7 +170,7 @@ def test_a_replicate_fixes_its_sensitivities_on_its_own_images():
     truth = people(40)
     false = [(i, 0.95 - i / 50) for i in range(0, 40, 3)]
     clean = of(truth, answers([0.9 - i / 60 for i in range(40)], false))
-    worse = of(truth, answers([0.8 - i / 50 if i % 4 else None for i in range(40)], false[::2]))
+    worse = of(truth, answers([0.9 - i / 60 if i % 4 else None for i in range(40)], false[::2]))
     half = np.arange(40) % 3 != 1
     weights = np.stack([np.ones(40), half]).astype(np.uint8)
     found, fppi = worse.rates(weights, clean.sensitivities(weights))
@@ -169,6 +178,7 @@ def test_a_replicate_fixes_its_sensitivities_on_its_own_images():
     alone, false_alone = rates(worse.of_images(chosen), clean.of_images(chosen))
     assert found[1].tolist() == alone.tolist()
     assert fppi[1].tolist() == false_alone.tolist()
+    assert found[1, 0, -1] == pytest.approx(2 / 27)  # of the people of that half; two are above its threshold
     assert found[1].mean() != found[0].mean()
     cell = Objects(worse.truth, worse.found, person=0, clean=clean)
     assert people_metric().score(cell, weights).numbers["ADR"].tolist() == found.mean(axis=(1, 2)).tolist()

@@ -46,6 +46,13 @@ def test_the_best_stay_and_boxes_are_cut_at_the_border() -> None:
     assert found.scores.tolist() == [0.9, 0.3]
 
 
+@pytest.mark.parametrize("labels", [None, np.zeros(3, np.int64)])
+def test_a_score_just_at_the_threshold_is_kept(labels: np.ndarray | None) -> None:
+    boxes, scores = np.tile([0.0, 0, 9, 9], (3, 1)), np.array([0.5, 0.25, np.nextafter(0.25, 0)])
+    found = Candidates(boxes, scores if labels is not None else scores[:, None], labels)
+    assert to_prediction(found, WHOLE, Limits(score=0.25)).scores.tolist() == [0.5, 0.25]
+
+
 def test_boxes_suppress_one_another_before_they_are_cut() -> None:
     """Half of both boxes lies in the padding, where they part; in the image they are one."""
     fit = plan_fit((50, 100), (100, 100), "letterbox", "centre")

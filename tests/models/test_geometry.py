@@ -68,6 +68,18 @@ def test_planes_are_spread_without_rounding() -> None:
     assert wide == pytest.approx(np.broadcast_to(ramp, (100, 427)), abs=1e-4)
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_planes_of_a_letterbox_keep_their_place(axis: int) -> None:
+    """A plane that holds positions in the input: every pixel of the image finds its own centre."""
+    fit = plan_fit((50, 100), (128, 128), "letterbox")
+    centres = (np.arange(32, dtype=np.float32) + 0.5) * 4
+    plane = np.broadcast_to(centres[:, None] if axis == 0 else centres, (32, 32))
+    back = fit.plane_to_image(np.ascontiguousarray(plane))
+    scale, offset = fit.scale[axis], fit.offset[axis]
+    wanted = np.clip((np.arange(fit.image[axis]) + 0.5) * scale + offset, 2, 126)
+    assert (back[:, 10] if axis == 0 else back[10]) == pytest.approx(wanted, abs=4 / 32)
+
+
 def test_shrinking_with_and_without_averages() -> None:
     stripes = np.zeros((8, 64, 3), np.uint8)
     stripes[:, ::8] = 255  # thin lines, which a plain linear resize steps over

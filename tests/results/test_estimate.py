@@ -9,9 +9,11 @@ import pytest
 
 from metrics.crowds import crowded_set
 from stormproof.core.condition import Condition
+from stormproof.core.sample import Prediction
 from stormproof.engine.work import Quota
 from stormproof.metrics.cells import Objects
 from stormproof.metrics.metric import measures, metrics_of
+from stormproof.metrics.records import Detections
 from stormproof.results.estimate import Cell, Estimate, estimate, next_share, score
 from stormproof.results.interval import Interval
 from stormproof.results.sets import sets_of
@@ -82,6 +84,15 @@ def test_the_whole_set_needs_no_correction(cells: dict[str, Cell]) -> None:
         assert found.by_corruption[name].estimate == pytest.approx(true, abs=1e-12)
         assert found.by_corruption[name].half_width == 0
     assert found.inferences == 1
+
+
+def test_what_scores_nothing_follows_no_clean_score(cells: dict[str, Cell]) -> None:
+    """Nothing is found in fog: 0 on every share, however hard the clean images of a share are."""
+    truth = cells["clean"].content.truth
+    nothing = Cell(Objects(truth, Detections.of(dict.fromkeys(truth.ids, Prediction()), truth)), METRIC, AP)
+    blind = cells | {text: nothing for text in CONDITIONS if text.startswith("fog")}
+    for seed in range(3):
+        assert estimated(blind, SIZE, seed).by_corruption["fog"].estimate == pytest.approx(0, abs=1e-12)
 
 
 def test_a_tighter_interval_needs_a_larger_share(cells: dict[str, Cell]) -> None:
