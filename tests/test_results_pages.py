@@ -15,7 +15,7 @@ from stormproof.corruptions.registry import find
 from stormproof.report.leaderboard.submission import read_submission
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-OLD = {"README", "kamann", "liu", "pezzementi", "entries"}  # made before pages named versions: `make results`
+OLD = {"README", "kamann", "entries"}  # made before pages named versions: `make results`
 PAGES = sorted((DOCS / "results").glob("*.md"))
 ENTRIES = sorted((DOCS / "results").glob("*.json"))
 RECIPE = re.compile(r"(\w+) (\d+)")

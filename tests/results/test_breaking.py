@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stormproof.core.errors import InvalidOption
-from stormproof.results.breaking import Answer, Seen, breaking_point, crossing, search
+from stormproof.results.breaking import Answer, Seen, breaking_point, crossing, parse_axis, search
 
 RNG = np.random.default_rng(0)
 NOISE = RNG.normal(0, 0.02, 400)
@@ -66,6 +66,24 @@ def test_the_interval_says_when_the_range_ends_before_it():
     found = breaking_point(seen(0.6), {1.0: seen(0.5), 2.0: seen(0.395)}, 0.4)
     assert found.answer is Answer.BREAKS
     assert found.high == math.inf
+
+
+def test_the_interval_holds_95_percent_of_the_crossings_on_halves():
+    """On a line that loses 0.2 a step, a half whose scores are n higher crosses n / 0.2 later."""
+    found = breaking_point(seen(0.9), {1.0: seen(0.6), 3.0: seen(0.2)}, 0.4)
+    later = (NOISE - NOISE.mean()) / 0.2
+    ends = np.quantile(2 + later, [0.025, 0.975], method="inverted_cdf")
+    assert (found.low, found.high) == pytest.approx(tuple(ends))
+
+
+def test_the_fit_does_not_rise_above_the_clean_score():
+    found = breaking_point(seen(0.45), {1.0: seen(0.65), 3.0: seen(0.25)}, 0.4)
+    assert found.strength == pytest.approx(1.5)  # from 0.45, not from 0.65
+
+
+def test_the_range_of_a_parameter_is_searched_by_equal_factors():
+    axis = parse_axis("haze", "visibility=500..20")
+    assert [axis.value(strength) for strength in axis.first] == [500, 223.6, 100, 44.72, 20]
 
 
 def test_a_score_above_clean_counts_as_clean():
