@@ -153,8 +153,8 @@ def _position(axis: Axis, *, field: str) -> dict[str, Any]:
             "axis": alt.Axis(labelLimit=340, maxExtent=360),
         }
     scale: dict[str, Any] = {"type": "log"} if axis.log else {"zero": axis.zero}
-    if axis.percent:
-        scale["domain"] = [0, 100]
+    if axis.end is not None:
+        scale["domain"] = [0, axis.end]
     if not axis.log:
         scale["nice"] = True
     ticks = alt.Axis(tickMinStep=1, format="d", tickCount=5) if axis.whole else alt.Axis(tickCount=6)

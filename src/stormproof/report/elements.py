@@ -44,7 +44,7 @@ class Axis:
     log: bool = False
     zero: bool = False  # it begins at zero
     whole: bool = False  # ticks at whole numbers only
-    percent: bool = False  # fixed from 0 to 100
+    end: float | None = None  # it begins at 0 and ends here, whatever the rows hold
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -269,10 +269,21 @@ def _below_half(scores: Scores, measure: str, name: str) -> str:
             first.append((low[0].severity or 0, corruption))
     if not first:
         return f"{name} stays above half of its clean score everywhere." if graded(scores.corrupted) else ""
-    first.sort()
-    named = ", ".join(f"{spoken(each)} from severity {severity:g}" for severity, each in first[:_NAMED])
-    more = f" and {len(first) - _NAMED} more" if len(first) > _NAMED else ""
+    by_severity: dict[float, list[str]] = {}
+    for severity, each in sorted(first)[:_NAMED]:
+        by_severity.setdefault(severity, []).append(spoken(each))
+    named = ", ".join(f"{_listed(each)} from severity {s:g}" for s, each in by_severity.items())
+    more = f", and {len(first) - _NAMED} more" if len(first) > _NAMED else ""
     return f"{name} falls below half of its clean score under {named}{more}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    """
+    >>> _listed(["fog"]), _listed(["fog", "snow", "frost"])
+    ('fog', 'fog, snow and frost')
+    """
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _range(scores: Scores, measure: str) -> str:

@@ -35,12 +35,13 @@ def breaking_points(runs: Sequence[Scores], measure: str) -> Figure:
     }
     chosen = sorted(early, key=lambda name: early[name])[:_SHOWN]
     shown: list[Row] = [row for name in chosen for row in rows[name]] if len(runs) <= _MOST else []
+    end = max((beyond[name] - 1 for name in chosen), default=None)
     lacking = any(len(rows[name]) < len(runs) for name in chosen)
     note = "Further right is better. Straight lines between the severities that were run."
     note += " No bar: more than half is left at every severity." if lacking else ""
     return Figure(
         "breaking", f"Where half of the clean {measure} is lost first", Kind.BARS,
-        Axis("corruption", names=True), Axis("severity (0 is clean)", zero=True, whole=True), shown,
+        Axis("corruption", names=True), Axis("severity (0 is clean)", whole=True, end=end), shown,
         series="model", note=note,
     )  # fmt: skip
 

@@ -55,7 +55,7 @@ def calibration(scope: Scope) -> Section | None:
         " ".join(filter(None, (*said, _TEXT))),
         (_diagram(runs, "boxes", "right at IoU 0.5 (%)"),),
         (Table("calibration", "Calibration and thresholds (in %)", ("run", "corruption", *COLUMNS), rows),),
-        short="Scores",
+        short="Calibration",
     )
 
 
@@ -70,7 +70,7 @@ def _of_maps(runs: Sequence[Scores]) -> Section | None:
         _MAPS,
         (_diagram(runs, "pixels", "right (%)"),),
         (Table("calibration", "Calibration (in %)", ("run", "corruption", *MAP_COLUMNS), rows),),
-        short="Scores",
+        short="Calibration",
     )
 
 
@@ -140,7 +140,7 @@ def _diagram(runs: Sequence[Scores], what: str, right: str) -> Figure:
                 ]
     return Figure(
         "reliability", f"Share of {what} that are right against their score", Kind.LINES, Axis("score (%)"),
-        Axis(right, percent=True), rows, series="severity", panel="corruption",
+        Axis(right, end=100.0), rows, series="severity", panel="corruption",
         pick=("Run",) if len(runs) > 1 else (),
         note=_NOTES[what],
     )  # fmt: skip

@@ -69,7 +69,7 @@ def _flaws(runs: list[Scores]) -> Figure:
             ]
     return Figure(
         "flaws", "Distribution of flaws", Kind.STACK, Axis("model", names=True),
-        Axis("share of flawed objects (%)", percent=True), rows, series="flaw", pick=("Corruption",),
+        Axis("share of flawed objects (%)", end=100.0), rows, series="flaw", pick=("Corruption",),
         cite="liu, Fig. 9",
     )  # fmt: skip
 

@@ -142,6 +142,6 @@ def _mixture(runs: Sequence[tuple[Scores, str]], names: Mapping[tuple[str, str],
                 ]  # fmt: skip
     return Figure(
         "error-types", "The mixture of errors by severity", Kind.STACK, Axis("severity", names=True),
-        Axis("share of what errors cost (%)", percent=True), rows, series="error", panel="corruption",
+        Axis("share of what errors cost (%)", end=100.0), rows, series="error", panel="corruption",
         pick=("Run",) if len(runs) > 1 else (),
     )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from statistics import fmean
 
@@ -59,9 +60,10 @@ def kept_by_group(runs: Sequence[Scores], measure: str) -> Figure:
             "kept", title, Kind.HEAT, Axis("group", names=True), Axis("model", names=True), cells,
             value=RELATIVE.title, top=100.0,
         )  # fmt: skip
+    usual = all(row.get("high", row["y"]) <= 100 for row in rows)
     return Figure(
-        "kept", title, Kind.BARS,
-        Axis("group", names=True), RELATIVE, rows, series="model", by_run=True,
+        "kept", title, Kind.BARS, Axis("group", names=True),
+        replace(RELATIVE, end=100.0) if usual else RELATIVE, rows, series="model", by_run=True,
         note="Lines are 95 % intervals for new images like these." if any("low" in r for r in rows) else "",
     )  # fmt: skip
 

@@ -16,7 +16,7 @@ from stormproof.report.sections import Scope, all_conditions, graded, ungraded
 from stormproof.results.scores import Scores
 
 FPPI = Axis("false positives per image", log=True)
-RATE = Axis("detection rate (%)", percent=True)
+RATE = Axis("detection rate (%)", end=100.0)
 _LOST = 50  # lines of people lost
 
 

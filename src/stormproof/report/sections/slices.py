@@ -87,7 +87,7 @@ def rate_section(found: Mapping[str, DetectionRates]) -> Section:
     x = Axis(f"{by} ({first.unit})", zero=True) if ranged else Axis(by, names=True)
     figure = Figure(
         "rates", f"Detection rate of {first.what} by {by}", Kind.LINES if ranged else Kind.BARS, x,
-        Axis("found (%)", percent=True), rows if panels else [_without_panel(row) for row in rows],
+        Axis("found (%)", end=100.0), rows if panels else [_without_panel(row) for row in rows],
         series="condition", panel="corruption" if panels else "", pick=("Run",) if several else (),
         note="Lines up and down are 95 % intervals for new images like these.",
     )  # fmt: skip
