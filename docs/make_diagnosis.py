@@ -236,7 +236,7 @@ def with_panoptic(compute: Callable[[str, str], Any], true: Path, said: Path) ->
 
 def map_oracle(model: Any, data: Any, text: str) -> Numbers:
     """ECE by torchmetrics and the Brier score of every fourth pixel's predicted class, predicted again."""
-    labels = match_classes(model.semantic_classes, data.semantic_classes).labels
+    labels = np.array(match_classes(model.semantic_classes, data.semantic_classes).labels)
     sure, right = [], []
     for i in range(len(data)):
         sample = corruptions.apply(data[i], text, seed=0)

@@ -34,8 +34,8 @@ def scored(name: str = "net", **more: object) -> Scores:
 def test_the_hardest_corruption_comes_first_with_its_costliest_error() -> None:
     # snow: 0.3 of 0.48; fog: Miss 0.3 of 0.4 on average; clean: 0.02 and 0.1 of 0.2
     assert leading(scored()) == (
-        "Under snow: wrong classes cost most, 62 % of what all types cost, up from 10 % on clean images. "
-        "Under fog: missed objects cost most, 75 % of what all types cost, up from 50 % on clean images."
+        "Under snow, wrong classes cost most: 62 % of the cost of all errors, up from 10 % on clean images. "
+        "Under fog, missed objects cost most: 75 % of the cost of all errors, up from 50 % on clean images."
     )
 
 
@@ -51,7 +51,7 @@ def test_a_shift_within_the_noise_may_be_chance(noise: float, chance: bool) -> N
         for measure, row in made.cells.items()
     }
     said = leading(scored(replicates=Replicates(drawn, {})), name="net")
-    assert said.startswith("net under snow: wrong classes cost most, 62 % (95 %: ")
+    assert said.startswith("net under snow, wrong classes cost most: 62 % (95 %: ")
     assert ("may be chance" in said) is chance
 
 
@@ -72,8 +72,19 @@ def test_the_figure_shows_the_mixture_of_every_severity() -> None:
 def test_several_runs_are_picked_and_named() -> None:
     section = next(s for s in make_view([scored("a"), scored("b")]).sections if s.id == "error-types")
     assert {row["pick"] for row in section.figures[0].rows} == {("a, boxes",), ("b, boxes",)}
-    assert "a under snow: wrong classes" in section.text
-    assert "b under fog: missed objects" in section.text
+    assert "a under snow, wrong classes" in section.text
+    assert "b under fog, missed objects" in section.text
+
+
+def test_the_hardest_of_each_group_is_named_before_its_neighbours() -> None:
+    """All noise is harder than blur and fog here, and yet both have a sentence."""
+    ap = {"gaussian_noise": 0.1, "shot_noise": 0.12, "impulse_noise": 0.14, "motion_blur": 0.3, "fog": 0.4}
+    texts = ("clean", *(f"{name}@3" for name in ap))
+    cells = {"AP50": {"clean": 0.6, **{f"{name}@3": value for name, value in ap.items()}}}
+    cells |= {f"dAP {kind}": dict.fromkeys(texts, COSTS[kind]) for kind in TYPES}
+    said = leading(toy_scores(cells=cells, conditions=texts))
+    named = [part.split(",")[0] for part in said.split("Under ")[1:]]
+    assert named == ["gaussian noise", "motion blur", "fog"]
 
 
 def test_a_run_without_clean_images_has_no_sentence() -> None:

@@ -13,7 +13,7 @@ from stormproof.metrics.grid import Score, mean
 from stormproof.metrics.lrp import PARTS
 from stormproof.metrics.metric import ratio
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
-from stormproof.report.sections import Scope, all_levels, corruption_means, level_name
+from stormproof.report.sections import Scope, all_levels, corruption_means, group_of, level_name
 from stormproof.results.interval import around, paired
 from stormproof.results.scores import Scores
 
@@ -86,17 +86,21 @@ def error_types(scope: Scope) -> Section | None:
 
 
 def leading(run: Scores, prefix: str = "", *, name: str = "") -> str:
-    """Which errors cost most under the three hardest corruptions, and how that differs from clean images."""
+    """Which errors cost most under three corruptions, and how that differs from clean images: the hardest
+    corruption of each group first, then the hardest of the others."""
     levels = all_levels(run.corrupted)
     ap = {each: mean(run.score(f"{prefix}AP50", str(c)) for c in held) for each, held in levels.items()}
-    hardest = sorted((each for each in ap if math.isfinite(ap[each])), key=lambda each: ap[each])[:_NAMED]
+    hardest = sorted((each for each in ap if math.isfinite(ap[each])), key=lambda each: ap[each])
+    of_group = {group_of(each): each for each in reversed(hardest)}
+    chosen = sorted(of_group.values(), key=hardest.index)
+    chosen = list(dict.fromkeys([*chosen, *hardest]))[:_NAMED]
     whom = f"{name} under" if name else "Under"
-    said = ((each, _words(run, prefix, each)) for each in hardest)
-    return " ".join(f"{whom} {each.replace('_', ' ')}: {words}." for each, words in said if words)
+    said = ((each, _words(run, prefix, each)) for each in chosen)
+    return " ".join(f"{whom} {each.replace('_', ' ')}, {words}." for each, words in said if words)
 
 
 def _words(run: Scores, prefix: str, corruption: str) -> str:
-    """'missed objects cost most, 74 % (95 %: 61 to 87) of what all types cost, up from 35 % …'."""
+    """'missed objects cost most: 74 % (95 %: 61 to 87) of the cost of all errors, up from 35 % …'."""
     held = [str(condition) for condition in all_levels(run.corrupted)[corruption]]
     if "clean" not in run.cells[f"{prefix}dAP Miss"]:
         return ""
@@ -115,7 +119,7 @@ def _words(run: Scores, prefix: str, corruption: str) -> str:
     moved = "up from" if now[kind] > before[kind] else "down from"
     chance = "" if clear else ", which may be chance"
     return (
-        f"{WORDS[kind]} cost most, {100 * now[kind]:.0f} %{sure} of what all types cost, {moved} "
+        f"{WORDS[kind]} cost most: {100 * now[kind]:.0f} %{sure} of the cost of all errors, {moved} "
         f"{100 * before[kind]:.0f} % on clean images{chance}"
     )
 
