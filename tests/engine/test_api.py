@@ -86,6 +86,19 @@ def test_scores_are_drawn(noise: sp.Run) -> None:
     assert all(name in drawn for name in ("gaussian_noise", "shot_noise", "impulse_noise", "fog"))
 
 
+def test_a_run_is_called_by_its_own_name(scene: str, tmp_path: Path) -> None:
+    def detect(images):  # type: ignore[no-untyped-def]
+        return [{"boxes": [[2, 2, 9, 9]], "scores": [0.9], "labels": [0]} for _ in images]
+
+    called = sp.run(detect, scene, conditions="fog@3", name="night-shift", limit=2, out=tmp_path / "a")
+    plain = sp.run(detect, scene, conditions="fog@3", limit=2, out=tmp_path / "b")
+    assert called.name.startswith("night-shift on ")
+    assert called.score().name == "night-shift"
+    assert plain.score().name == "detect"
+    page = sp.report([called, plain], out=tmp_path / "page.html", images=0)
+    assert "<h1>night-shift, detect on " in Path(page).read_text()
+
+
 def test_reprs_are_short(scene: str, noise: sp.Run) -> None:
     data = sp.open_dataset(scene, limit=4)
     things = [data, data[0], data[0].truth.instances, sp.open_model(boxes), noise, noise.score()]

@@ -69,6 +69,15 @@ def test_the_figure_shows_the_mixture_of_every_severity() -> None:
     assert costs["clean"][TYPES.index("Loc")] == pytest.approx(6.0)
 
 
+def test_nothing_is_drawn_where_almost_nothing_is_found() -> None:
+    made = scored()
+    made.cells["AP50"]["fog@3"] = 0.009
+    (figure,) = next(each for each in make_view([made]).sections if each.id == "error-types").figures
+    fog = dict.fromkeys(row["x"] for row in figure.rows if row["panel"] == "fog")
+    assert list(fog) == ["clean", "1"]
+    assert figure.note.startswith("No bar: AP50 is below 1 %")
+
+
 def test_several_runs_are_picked_and_named() -> None:
     section = next(s for s in make_view([scored("a"), scored("b")]).sections if s.id == "error-types")
     assert {row["pick"] for row in section.figures[0].rows} == {("a, boxes",), ("b, boxes",)}

@@ -55,6 +55,7 @@ def config(theme: str) -> dict[str, Any]:
         "axis": {**words, **sizes, **lines, "titleLimit": 400, "titlePadding": 10},
         "legend": {**words, **sizes}, "header": {**words, "labelFontSize": 12},
         "text": {"color": c["ink"], "fill": c["ink"]}, "rule": {"color": c["ink"]}, "view": {"stroke": None},
+        "style": {"halo": {"stroke": c["paper"]}},  # so that lines stand out from bars as bright as they are
         "range": {"category": c["range"]}, "line": first, "point": first, "bar": first,
     }  # fmt: skip
 
@@ -238,7 +239,8 @@ def _bars(shape: Shape) -> Any:
     base = alt.Chart().encode(y=names, x=value, **side, tooltip=_tooltip(shape))
     layers = [base.mark_bar().encode(**_colour(shape))]
     if shape.bars:
-        layers.append(base.mark_rule(strokeWidth=1.5).encode(x=alt.X("low:Q"), x2="high:Q"))
+        ends = base.encode(x=alt.X("low:Q"), x2="high:Q")
+        layers += [ends.mark_rule(strokeWidth=3.5, style="halo"), ends.mark_rule(strokeWidth=1.5)]
     return _over(shape, *layers)
 
 

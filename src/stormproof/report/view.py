@@ -73,7 +73,7 @@ def make_view(runs: Sequence[Scores], *, measure: str | None = None, reference: 
 def _visible(scores: Scores) -> Scores:
     """The same scores, with names reduced to one line of visible characters."""
     tags = {plain(key): plain(value) for key, value in scores.tags.items()}
-    model, dataset, label = map(plain, (scores.model, scores.dataset, scores.label))
+    model, dataset, label = map(plain, (scores.model, scores.dataset, scores.name))
     return replace(scores, model=model, dataset=dataset, label=label, tags=tags)
 
 
@@ -97,7 +97,7 @@ def _weak_points(ranked: Sequence[Scores], measure: str) -> str:
 
 def _title(runs: Sequence[Scores]) -> str:
     datasets = ", ".join(dict.fromkeys(scores.dataset for scores in runs))
-    return f"{first_few([scores.model for scores in runs], 3)} on {datasets}"
+    return f"{first_few([plain(scores.called) for scores in runs], 3)} on {datasets}"
 
 
 def _measure(runs: Sequence[Scores], asked: str | None) -> str:

@@ -51,8 +51,8 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The model and the dataset."""
-        return f"{self.record.model.name} on {self.record.dataset.name}"
+        """What the run is called, by default the model, and the dataset."""
+        return f"{self.record.name or self.record.model.name} on {self.record.dataset.name}"
 
     @property
     def conditions(self) -> tuple[str, ...]:

@@ -143,7 +143,7 @@ class Scores:
     record: RunRecord | None = None
     folder: Path | None = None
     citation: str = ""
-    label: str = ""  # the name in tables, if the model's name is not enough
+    label: str = ""  # the name in tables, if what the run is called is not enough
     clips: int | None = None  # that the images are frames of, if they are
 
     @property
@@ -152,8 +152,13 @@ class Scores:
         return self.images if self.clips is None else self.clips
 
     @property
+    def called(self) -> str:
+        """The run's own name (`--name`), by default the model's."""
+        return (self.record.name if self.record else None) or self.model
+
+    @property
     def name(self) -> str:
-        return self.label or self.model
+        return self.label or self.called
 
     @property
     def headline(self) -> str:
@@ -491,8 +496,8 @@ def mean_of(found: Mapping[str, Any]) -> Any:
 
 
 def disambiguate_names(several: Sequence[Scores]) -> list[Scores]:
-    """The same scores with unique labels: the model's name, and whatever distinguishes them."""
-    names = [scores.model for scores in several]
+    """The same scores with unique labels: what the run is called, and whatever distinguishes them."""
+    names = [scores.called for scores in several]
     for more in (_on_dataset, _enhanced, _in_folder):
         names = [
             f"{name}{more(scores)}" if names.count(name) > 1 else name

@@ -194,7 +194,7 @@ def _title(scores: Scores) -> str:
     beside = f", against {scores.reference.name}" if scores.reference else ""
     over = f", over {scores.over.words}" if scores.over.conditions else ""
     asked = f"; {scores.options.words}" if scores.options.words else ""
-    what = f"{scores.model} on {scores.dataset}, {images_scored(scores)}{over}{beside}{asked}"
+    what = f"{scores.called} on {scores.dataset}, {images_scored(scores)}{over}{beside}{asked}"
     return f"{what}: 95 % intervals for {_target(scores)} (in %)" if scores.replicates else f"{what} (in %)"
 
 

@@ -25,6 +25,8 @@ WORDS = {
 _KINDS = (*TYPES, *SPECIAL)
 _LRP = [f"{which}{part}" for which in ("oLRP", "LRP") for part in PARTS]
 _NAMED = 3  # corruptions that the text is about
+_LEAST = 0.01  # of AP50, below which shares are those of noise
+_HIDDEN = "No bar: AP50 is below 1 %, where no repair gains anything and the mixture means nothing."
 _TEXT = (
     "Every wrong detection has one type (TIDE, Bolya et al. 2020), and what a type costs is the AP50 gained "
     "if it alone were repaired. The bars show how that mixture shifts with severity. "
@@ -133,9 +135,13 @@ def _shares(cells: Mapping[str, Mapping[str, Score]], prefix: str, texts: Sequen
 
 def _mixture(runs: Sequence[tuple[Scores, str]], names: Mapping[tuple[str, str], str]) -> Figure:
     rows: list[Row] = []
+    hidden = False
     for run, prefix in runs:
         for corruption, levels in all_levels(run.corrupted).items():
             for text, x in (("clean", "clean"), *((str(c), level_name(c)) for c in levels)):
+                if run.score(f"{prefix}AP50", text) < _LEAST:
+                    hidden = True
+                    continue
                 rows += [
                     {
                         "x": x, "y": 100 * run.score(f"{prefix}{kind} share", text), "series": kind,
@@ -147,5 +153,5 @@ def _mixture(runs: Sequence[tuple[Scores, str]], names: Mapping[tuple[str, str],
     return Figure(
         "error-types", "The mixture of errors by severity", Kind.STACK, Axis("severity", names=True),
         Axis("share of what errors cost (%)", end=100.0), rows, series="error", panel="corruption",
-        pick=("Run",) if len(runs) > 1 else (),
+        pick=("Run",) if len(runs) > 1 else (), note=_HIDDEN if hidden else "",
     )  # fmt: skip
