@@ -16,10 +16,11 @@ from stormproof.metrics.metric import measures
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section, View
 from stormproof.report.sections import class_measure, graded, scaled, unit
 from stormproof.report.sentences import spoken, with_interval
+from stormproof.report.sources import disambiguate_names
 from stormproof.report.view import drawable, make_view
 from stormproof.results.aggregates import MEAN
 from stormproof.results.interval import NEW_IMAGES, Difference
-from stormproof.results.scores import NAMED, ImageErrors, Scores, disambiguate_names
+from stormproof.results.scores import NAMED, ImageErrors, Scores
 
 _IMAGES = 20  # of those that changed most
 CLEAN = "clean"

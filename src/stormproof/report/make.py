@@ -19,11 +19,11 @@ from stormproof.report.filmstrip import filmstrip
 from stormproof.report.imagery import Album, RunPredictions, Scene, browser
 from stormproof.report.page import as_json, page
 from stormproof.report.sections.slices import sections_by
-from stormproof.report.sources import Source, scores_of
+from stormproof.report.sources import Source, disambiguate_names, scores_of
 from stormproof.report.view import drawable, make_view
 from stormproof.results.detection_rate import SCALES, DetectionRates
 from stormproof.results.run import Run
-from stormproof.results.scores import ImageErrors, Scores, disambiguate_names
+from stormproof.results.scores import ImageErrors, Scores
 from stormproof.results.slices import Slices
 from stormproof.results.store.record import RunRecord
 

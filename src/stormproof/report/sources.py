@@ -1,7 +1,9 @@
-"""Where a report's scores come from: run folders, folders of runs, submissions, and published tables."""
+"""Where a report's scores come from: run folders, folders of runs, submissions, and published tables; and the
+names that tell them apart."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -88,3 +90,28 @@ def submitted_scores(entry: Submission) -> Scores:
         tags={plain(k): plain(v) for k, v in entry.model.tags.items()},
         citation=plain(entry.citation or f"{entry.origin}, {entry.predictions or 'no hash of predictions'}"),
     )  # fmt: skip
+
+
+def disambiguate_names(several: Sequence[Scores]) -> list[Scores]:
+    """The same scores with unique labels: what the run is called, and whatever distinguishes them."""
+    names = [scores.called for scores in several]
+    for more in (_on_dataset, _enhanced, _in_folder):
+        names = [
+            f"{name}{more(scores)}" if names.count(name) > 1 else name
+            for name, scores in zip(names, several, strict=True)
+        ]
+    names = [f"{name} ({i + 1})" if names.count(name) > 1 else name for i, name in enumerate(names)]
+    return [replace(scores, label=name) for scores, name in zip(several, names, strict=True)]
+
+
+def _enhanced(scores: Scores) -> str:
+    enhance = scores.record.model.enhance if scores.record else ()
+    return f" + {', '.join(enhance)}" if enhance else ""
+
+
+def _on_dataset(scores: Scores) -> str:
+    return f" on {scores.dataset}"
+
+
+def _in_folder(scores: Scores) -> str:
+    return f" ({scores.folder.name})" if scores.folder else ""

@@ -493,28 +493,3 @@ def require_same_images(a: Scores, b: Scores) -> None:
 def mean_of(found: Mapping[str, Any]) -> Any:
     """The mean among a measure's aggregates; none where the grid does not allow one."""
     return next((found[name] for name in (*NAMED, MEAN) if found.get(name) is not None), None)
-
-
-def disambiguate_names(several: Sequence[Scores]) -> list[Scores]:
-    """The same scores with unique labels: what the run is called, and whatever distinguishes them."""
-    names = [scores.called for scores in several]
-    for more in (_on_dataset, _enhanced, _in_folder):
-        names = [
-            f"{name}{more(scores)}" if names.count(name) > 1 else name
-            for name, scores in zip(names, several, strict=True)
-        ]
-    names = [f"{name} ({i + 1})" if names.count(name) > 1 else name for i, name in enumerate(names)]
-    return [replace(scores, label=name) for scores, name in zip(several, names, strict=True)]
-
-
-def _enhanced(scores: Scores) -> str:
-    enhance = scores.record.model.enhance if scores.record else ()
-    return f" + {', '.join(enhance)}" if enhance else ""
-
-
-def _on_dataset(scores: Scores) -> str:
-    return f" on {scores.dataset}"
-
-
-def _in_folder(scores: Scores) -> str:
-    return f" ({scores.folder.name})" if scores.folder else ""
