@@ -15,6 +15,7 @@ from stormproof.core.sample import Floats
 from stormproof.metrics.cocomatching import Matches, match_boxes, match_masks
 from stormproof.metrics.metric import Measure, Scored, Weights, mean_of_known, metric, ratio
 from stormproof.metrics.optimism import ap_optimism
+from stormproof.metrics.ordering import by_number
 from stormproof.metrics.precision import COCO_POINTS, Judged, average_precision, curves_of
 from stormproof.metrics.records import Detections, DetectionTruth, Predictions, lay_out
 
@@ -112,16 +113,18 @@ def image_precision(matches: Matches) -> Floats:
     """
     found, classes = matches.judged, matches.classes
     theirs, ours = found.image * classes + found.label, found.truth_image * classes + found.truth_label
-    shown = np.unique(ours[found.counts[0]])
+    is_shown = np.zeros(matches.images * classes, bool)
+    is_shown[ours[found.counts[0]]] = True
+    shown, place = np.flatnonzero(is_shown), np.cumsum(is_shown) - 1
     if not len(shown):
         return np.full(matches.images, np.nan)
-    detections, truths = (np.flatnonzero(np.isin(pairs, shown)) for pairs in (theirs, ours))
-    detections = detections[np.argsort(theirs[detections], kind="stable")]  # by pair, then by falling score
+    detections, truths = (np.flatnonzero(is_shown[pairs]) for pairs in (theirs, ours))
+    detections = by_number(place[theirs], len(shown), detections)  # by pair, then by falling score
     alone = Judged(
-        found.image[detections], np.searchsorted(shown, theirs[detections]), found.hit[detections, :1],
+        found.image[detections], place[theirs[detections]], found.hit[detections, :1],
         found.excused[detections, :1], found.inside[detections, :1], found.place[detections],
-        found.truth_image[truths], np.searchsorted(shown, ours[truths]), found.counts[:1, truths],
-        len(shown), found.thresholds,
+        found.truth_image[truths], place[ours[truths]], found.counts[:1, truths], len(shown),
+        found.thresholds,
     )  # fmt: skip
     ones = np.ones((1, matches.images), np.uint8)
     precision, _ = average_precision(curves_of(alone), ones, len(shown), COCO_POINTS)
