@@ -95,7 +95,7 @@ def _commands() -> str:
 
     group: Any = typer.main.get_command(app)
     context = Context(group, info_name="stormproof")
-    lines = ["# Commands", "", "What `stormproof VERB --help` says.", ""]
+    lines = ["# Commands", "", "The help of every command, as `stormproof COMMAND --help` prints it.", ""]
     panels: dict[str, list[str]] = {}
     for name in group.list_commands(context):
         command = group.get_command(context, name)
@@ -107,12 +107,17 @@ def _commands() -> str:
         for name in names:
             command = group.get_command(context, name)
             lines += [f"### {name}", "", *_command(command, Context(command, context, name))]
+            if hasattr(command, "list_commands"):
+                inner = Context(command, context, name)
+                for verb in command.list_commands(inner):
+                    own = command.get_command(inner, verb)
+                    lines += [f"#### {name} {verb}", "", *_command(own, Context(own, inner, verb))]
     return "\n".join(lines)
 
 
 def _command(command: Any, context: Any) -> list[str]:
-    words, _, examples = (command.help or "").partition("Examples:")
-    lines = [words.strip(), ""]
+    words, *examples_of = re.split(r"Examples?:", command.help or "", maxsplit=1)
+    examples, lines = "".join(examples_of), [words.strip(), ""]
     if examples.strip():
         shown = [line.strip() for line in examples.splitlines() if line.strip()]
         typed = [line for line in shown if re.match(r"[a-z]+ ", line)]
@@ -137,7 +142,7 @@ def _python() -> str:
     lines = [
         "# Python",
         "",
-        "`import stormproof as sp`: everything public. See [Python](../python.md) first.",
+        "Everything that `import stormproof as sp` offers; [Python](../python.md) is the introduction.",
         "",
     ]
     for name, home in stormproof._HOMES.items():  # what a user needs first comes first
@@ -202,10 +207,15 @@ def _gallery_page() -> str:
                 f"<figcaption><code>{escape(conditions[at - 1])}</code>"
                 f'<label><span class="storm-hidden">strength of {name}</span>'
                 f'<input type="range" min="0" max="{len(conditions)}" value="{at}"></label>'
-                f"<small>{escape(find(name).doc.replace('`', ''))}</small></figcaption></figure>"
+                f"<small>{_code(escape(find(name).doc))}</small></figcaption></figure>"
             ]
         lines += ["</div>", ""]
     return "\n".join(lines)
+
+
+def _code(text: str) -> str:
+    """Words between backticks as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
 
 
 def _gallery_pictures() -> dict[str, bytes]:

@@ -94,7 +94,7 @@ def test_intervals_hold_the_rate(street: Run) -> None:
     sure = found.interval(hazy, at)
     assert 0 < sure.se < 0.3
     assert sure.low < sure.estimate < sure.high
-    assert sure.images == found.bins[at].images == 10
+    assert sure.images == found.bins[at].units == 10
     assert found.interval("clean", 0).se == 0
 
 

@@ -107,6 +107,20 @@ def test_a_class_that_a_slice_lacks_is_no_difference(mixed: Run, tmp_path: Path)
     assert [row[3] for row in counts.rows] == pytest.approx([0.5, 0.0, 1.0])  # cats that night lacks
 
 
+def test_frames_of_a_clip_count_once(mixed: Run, tmp_path: Path) -> None:
+    """Their intervals have as many degrees of freedom as there are clips, less one."""
+    table = tmp_path / "light.csv"
+    table.write_text("id,light\n" + "".join(f"i{k},{'day' if k % 2 == 0 else 'night'}\n" for k in range(12)))
+    run = Run(mixed.folder, data=mixed.dataset)
+    run.__dict__["units"] = tuple(f"clip {k % 6}" for k in range(12))  # three by day, three at night
+    found = run.slices(str(table), replicates=10)
+    assert (found["night"].images, found["night"].units, found.whole.units) == (6, 3, 6)
+    assert found.differences("P")["night"].interval.images == 3
+    rates = run.detection_rates("size", replicates=10)
+    assert [each.units for each in rates.bins] == [6]
+    assert rates.interval("clean", 0).images == 6
+
+
 def test_holm_counts_the_slices(make: Make) -> None:
     folder = make("contrast_boxes")
     found = Run(folder).slices("contrast", replicates=50)

@@ -135,10 +135,12 @@ def _option(name: str, config: type[BaseModel] = RunConfig) -> Any:
         choices = [str(choice.value) for choice in kind]
         text = f"{text.removesuffix('.')}: {', '.join(choices)}."
         complete = _completing(choices)
+    if default := shown_default(field, setting):
+        text = f"{text} Default: {default}."
     return typer.Option(
         *(setting.flags or (f"--{name.replace('_', '-')}",)),
         help=escape(text),
-        show_default=shown_default(field, setting) or False,
+        show_default=False,
         autocompletion=complete,
     )
 

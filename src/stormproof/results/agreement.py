@@ -84,15 +84,16 @@ def agree(
     if len(items) < LEAST:
         what = "classes" if one else "models"
         raise InvalidOption(f"{len(items)} {what} have scores on both sides; ranks need {LEAST} or more.")
+    images = min(len({*run.units}) for name in common for run in (pairs[name], others[name]))
     table = {
-        name: {part: spearman(row, other, items) for part, other in theirs.items()}
+        name: {part: spearman(row, other, items, images=images) for part, other in theirs.items()}
         for name, row in ours.items()
     }
     return Agreement("classes" if one else "models", items, found.pop(), table)
 
 
-def spearman(ours: Items, theirs: Items, items: Sequence[str]) -> Interval:
-    """Spearman's rank correlation over the items, with its interval from the halves.
+def spearman(ours: Items, theirs: Items, items: Sequence[str], *, images: int | None = None) -> Interval:
+    """Spearman's rank correlation over the items, with its interval from the halves of the images.
 
     >>> ours = {name: np.array([k, k, k]) * 1.0 for k, name in enumerate("abcd")}
     >>> theirs = {name: np.array([k, -k, k]) * 1.0 for k, name in enumerate("abcd")}
@@ -102,7 +103,7 @@ def spearman(ours: Items, theirs: Items, items: Sequence[str]) -> Interval:
     x, y = (np.stack([side[name] for name in items]) for side in (ours, theirs))
     found = _correlation(rankdata(x, axis=0), rankdata(y, axis=0))
     found[~np.isfinite(x).all(axis=0) | ~np.isfinite(y).all(axis=0)] = np.nan
-    return around(float(found[0]), draws(found))
+    return around(float(found[0]), draws(found), images=images)
 
 
 def _correlation(x: Floats, y: Floats) -> Floats:

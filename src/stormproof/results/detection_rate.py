@@ -62,7 +62,7 @@ class Bin:
     high: float
     middle: float
     objects: int
-    images: int  # that show any of them
+    units: int  # images that show any of them, or clips
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,7 +89,7 @@ class DetectionRates:
     def interval(self, condition: str, place: int) -> Interval:
         """The 95 % interval of a bin's rate, for new images like these."""
         values = self._of(condition)[:, place]
-        return around(float(values[0]), draws(values), images=self.bins[place].images)
+        return around(float(values[0]), draws(values), images=self.bins[place].units)
 
     def lost_from(self, condition: str, rate: float = LOST) -> BreakingPoint:
         """Where the rate falls below a value as the attribute grows, with its interval."""
@@ -166,7 +166,8 @@ def detection_rates(
     if not truths.answered_by(run):
         raise InvalidOption(f"{run.name}: there are no objects, so there is no detection rate.")
     scale, still = SCALES[by], truths.still
-    bins = make_bins(scale, scale.values(still), still.image, ~still.excused)
+    _, units = np.unique(run.units, return_inverse=True)  # of each image: its clip, else itself
+    bins = make_bins(scale, scale.values(still), units[still.image], ~still.excused)
     weights = weights_of(run, replicates)
     drawn = {}
     for text, truth, found in iter_matches(run, truths, run.conditions, masks=False):
@@ -181,7 +182,7 @@ def detection_rates(
     )  # fmt: skip
 
 
-def make_bins(scale: Scale, values: Floats, image: Ints, counting: Bools) -> tuple[Bin, ...]:
+def make_bins(scale: Scale, values: Floats, unit: Ints, counting: Bools) -> tuple[Bin, ...]:
     """Bins between the edges of a scale; one with fewer than `LEAST` objects joins the next, the last the one
     before. Named bins never join; those without objects are left out."""
     known = counting & np.isfinite(values)
@@ -195,7 +196,7 @@ def make_bins(scale: Scale, values: Floats, image: Ints, counting: Bools) -> tup
         inside = known & (values >= low) & (values < high)
         name = scale.names[len(found)] if scale.names else _name(low, high, scale.unit)
         middle = float(np.median(values[inside])) if inside.any() else math.nan
-        found.append(Bin(name, low, high, middle, int(inside.sum()), len(np.unique(image[inside]))))
+        found.append(Bin(name, low, high, middle, int(inside.sum()), len(np.unique(unit[inside]))))
     return tuple(each for each in found if each.objects)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from stormproof.core.errors import InvalidOption, UnknownName
-from stormproof.core.sample import Floats
+from stormproof.core.sample import Bools, Floats
 from stormproof.core.table import Cell, Table
 from stormproof.core.text import plain
 from stormproof.datasets.attributes import Attribute, read_attribute
@@ -92,7 +92,7 @@ class Slices(Mapping[str, Scores]):
                 drawn[each] = ours.spread(self.measure)[name] - theirs.spread(self.measure)[name]
         if not values:
             raise UnknownName(f"number of {self.measure}", name, self.names, "")
-        return paired(values, drawn, images={each: self.slices[each].images or 0 for each in values})
+        return paired(values, drawn, images={each: self.slices[each].units or 0 for each in values})
 
     def relative(self) -> dict[str, Interval]:
         """The score of each slice relative to that of the clean counterpart, with its interval.
@@ -106,7 +106,7 @@ class Slices(Mapping[str, Scores]):
             name: around(
                 float(ratio(scores.score(self.measure), base)),
                 ratio(scores.spread(self.measure)["clean"], drawn),
-                images=min(scores.images or 0, self.clean.images or 0),
+                images=min(scores.units or 0, self.clean.units or 0),
             )
             for name, scores in self.slices.items()
         }
@@ -209,15 +209,15 @@ def slice_scores(
     rows: dict[str, Weights] = {name: ones * chosen.astype(ones.dtype) for name, chosen in inside.items()}
     cells = collect(run, {_ALL: ones, **rows}, measure=measure, classes=classes)
     whole = cells.by_slice.pop(_ALL)
-    images = {name: int(chosen.sum()) for name, chosen in inside.items()}
+    every = np.ones(len(run.readable), np.bool_)
     alike = {
         name: {text: _over_its_classes(whole[text], part) for text, part in found.items()}
         for name, found in cells.by_slice.items()
     }
-    slices = {name: _scores(run, cells, found, name, images[name]) for name, found in cells.by_slice.items()}
+    slices = {name: _scores(run, cells, found, name, inside[name]) for name, found in cells.by_slice.items()}
     return Slices(
-        attribute, cells.measure, _scores(run, cells, whole, "all images", len(run.readable)), slices,
-        {name: _scores(run, cells, each, name, len(run.readable)) for name, each in alike.items()},
+        attribute, cells.measure, _scores(run, cells, whole, "all images", every), slices,
+        {name: _scores(run, cells, each, name, every) for name, each in alike.items()},
         None if clean is None else _counterpart(clean, cells.measure, slices, classes, replicates),
     )  # fmt: skip
 
@@ -234,7 +234,7 @@ def _counterpart(
     cells = collect(run, {_ALL: weights_of(run, replicates)}, measure=measure, classes=classes)
     if "clean" not in cells.by_slice[_ALL]:
         raise InvalidOption(f"{run.folder} holds no clean images, so it cannot be the clean counterpart.")
-    return _scores(run, cells, cells.by_slice[_ALL], run.name, len(run.readable))
+    return _scores(run, cells, cells.by_slice[_ALL], run.name, np.ones(len(run.readable), np.bool_))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -294,7 +294,11 @@ def _over_its_classes(whole: Scored, part: Scored) -> Scored:
     return Scored(numbers, whole.per_class)
 
 
-def _scores(run: Run, cells: Collected, found: Mapping[str, Scored], label: str, images: int) -> Scores:
+def _scores(run: Run, cells: Collected, found: Mapping[str, Scored], label: str, inside: Bools) -> Scores:
+    images, units = (
+        int(inside.sum()),
+        len({unit for unit, there in zip(run.units, inside, strict=True) if there}),
+    )
     first = next(iter(found.values()))
     measured = list(first.numbers)
     values = next(iter(first.per_class.values()), np.zeros((1, len(cells.classes))))[0]
@@ -314,7 +318,7 @@ def _scores(run: Run, cells: Collected, found: Mapping[str, Scored], label: str,
             },
             {},
         ),
-        record=record, folder=run.folder, label=label,
+        record=record, folder=run.folder, label=label, clips=units if units < images else None,
     )  # fmt: skip
 
 
