@@ -296,7 +296,8 @@ def scatter_gaussian(image: Image, sigma: Field) -> Image:
         reach = int(SCATTER_CUT * s + 0.5) if s >= SHARP else 0
         if extent[k, 0] <= extent[k, 1]:
             half, columns = half_gaussian(float(s), reach), border(width, reach, "nearest")
-            _add_layer(pixels, layer, upper, k, half, columns, *extent[k], flat, total.reshape(-1))
+            low, high = extent[k]
+            _add_layer(pixels, layer, upper, k, half, columns, low, high, flat, total.reshape(-1))
     out = np.empty_like(image, order="C")
     _gather(total, out)
     return out

@@ -60,7 +60,7 @@ def kept_by_group(runs: Sequence[Scores], measure: str) -> Figure:
             "kept", title, Kind.HEAT, Axis("group", names=True), Axis("model", names=True), cells,
             value=RELATIVE.title, top=100.0,
         )  # fmt: skip
-    usual = all(row.get("high", row["y"]) <= 100 for row in rows)
+    usual = all((row.get("high", row["y"]) or 0) <= 100 for row in rows)  # one without a score has neither
     return Figure(
         "kept", title, Kind.BARS, Axis("group", names=True),
         replace(RELATIVE, end=100.0) if usual else RELATIVE, rows, series="model", by_run=True,
