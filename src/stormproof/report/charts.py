@@ -55,7 +55,7 @@ def config(theme: str) -> dict[str, Any]:
         "axis": {**words, **sizes, **lines, "titleLimit": 400, "titlePadding": 10},
         "legend": {**words, **sizes}, "header": {**words, "labelFontSize": 12},
         "text": {"color": c["ink"], "fill": c["ink"]}, "rule": {"color": c["ink"]}, "view": {"stroke": None},
-        "style": {"halo": {"stroke": c["paper"]}},  # so that lines stand out from bars as bright as they are
+        "style": {"halo": {"color": c["paper"]}},  # so that lines stand out from bars as bright as they are
         "range": {"category": c["range"]}, "line": first, "point": first, "bar": first,
     }  # fmt: skip
 
