@@ -139,7 +139,6 @@ def _imagery(
     conditions = list(dict.fromkeys(text for s in runs if s.record for text in s.record.conditions))
     strip = None
     if "flicker" in runs[0].cells:
-        say("making a filmstrip")
         frames: Mapping[str, Frame] = getattr(scene.dataset, "frames", {})
         strip = filmstrip(RunPredictions(runs[0], scene, frozenset(frames)), frames, album)
     say(f"making {len(chosen)} images under {len(conditions)} conditions")
