@@ -343,3 +343,16 @@ def test_counts_may_exceed_1_and_are_printed_as_they_are(scores: Scores) -> None
     assert f"| {value:.2f} |" in markdown("net", [verdict])
     with pytest.raises(InvalidOption, match="impossible or empty"):
         parse(row | {"at_most": -1}, "here")
+
+
+def test_the_gate_judges_error_types_and_calibration(run: Path, scores: Scores, tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        {"id": "misses", "metric": "Miss share", "condition": "clean", "at_most": 0.3},
+        {"id": "calibrated", "metric": "D-ECE", "condition": "clean", "at_most": 0.1},
+    )
+    result = RUNNER.invoke(app, ["check", str(run), "--require", str(path), "--json"])
+    found = {verdict["id"]: verdict for verdict in json.loads(result.stdout)}
+    assert found["misses"]["estimate"] == pytest.approx(scores.score("Miss share"))
+    assert found["calibrated"]["estimate"] == pytest.approx(scores.score("D-ECE"))
+    assert result.exit_code in (1, 3)  # neither holds for the toy model
