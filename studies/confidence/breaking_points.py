@@ -134,8 +134,8 @@ RAIN_AND_NIGHT = """
 ## Rain in mm/h and night in lux
 
 How much rain, and how little light, does the built-in street-grid stand? It is a small detector of this very
-street: these are figures of that pair, not of detectors in general. 60 scenes, one command each. Rain up to
-300 mm/h never halves its AP50, so rain is asked for nine tenths of it, night for about half:
+street: these are figures of that pair, not of detectors in general. 60 scenes, one command each. Rain is
+asked for nine tenths of its clean AP50, night for about half:
 
 ```
 stormproof breaking-point --model builtin:street-grid --data world:test,count=60 \\
