@@ -28,9 +28,11 @@ $(CORE)/.core: pyproject.toml
 
 $(VENV)/.test $(VENV)/.lint studies-check: $(VENV)/.test  ## recompute the tables of the studies from the scores they keep
 	$(BIN)/python studies/cures/study.py --check
+	$(BIN)/python studies/int8/study.py --check
 
 studies:  ## what it takes to train the networks of the studies again
 	@echo "studies/cures: about 25 minutes on one H200; the commands are at the end of studies/cures/README.md."
+	@echo "studies/int8: no training; about 20 minutes on two cores."
 	@echo "studies/papers: no training; hours on a CPU for 500 scenes, minutes with --limit 20."
 
 $(VENV)/.site: $(VENV)/.%: pyproject.toml

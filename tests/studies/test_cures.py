@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,3 +68,11 @@ def test_means_by_hand(study: ModuleType) -> None:
 def test_the_page_is_what_the_scores_give(study: ModuleType) -> None:
     page = study.PAGE.read_text(encoding="utf-8")
     assert [name for name, text in study.parts(study.KEPT).items() if text not in page] == []
+
+
+def test_the_page_of_int8_is_what_its_results_give() -> None:
+    done = subprocess.run(
+        [sys.executable, str(FOLDER.parent / "int8" / "study.py"), "--check"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "all 3 tables" in done.stdout
