@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 JOBS ?= 2
 
 .PHONY: demo kernels test test-core test-browser test-wheel torture fuzz mutants golden lint bench docs results \
-	site clean
+	site studies studies-check clean
 
 # Modules are compiled when they are imported, not when they are installed: most never are.
 PIP = bin/pip install --quiet --disable-pip-version-check --no-compile
@@ -26,16 +26,7 @@ $(CORE)/.core: pyproject.toml
 	$(CORE)/$(HEADLESS)
 	touch $@
 
-$(VENV)/.test $(VENV)/.lint studies-check: $(VENV)/.test  ## recompute the tables of the studies from the scores they keep
-	$(BIN)/python studies/cures/study.py --check
-	$(BIN)/python studies/int8/study.py --check
-
-studies:  ## what it takes to train the networks of the studies again
-	@echo "studies/cures: about 25 minutes on one H200; the commands are at the end of studies/cures/README.md."
-	@echo "studies/int8: no training; about 20 minutes on two cores."
-	@echo "studies/papers: no training; hours on a CPU for 500 scenes, minutes with --limit 20."
-
-$(VENV)/.site: $(VENV)/.%: pyproject.toml
+$(VENV)/.test $(VENV)/.lint $(VENV)/.site: $(VENV)/.%: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/$(PIP) --editable ./networks --editable '.[test,$*]'
 	$(VENV)/$(HEADLESS)
@@ -107,6 +98,15 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+studies-check: $(VENV)/.test  ## recompute the tables of the studies from the scores they keep
+	$(BIN)/python studies/cures/study.py --check
+	$(BIN)/python studies/int8/study.py --check
+
+studies:  ## what it takes to train the networks of the studies again
+	@echo "studies/cures: about 25 minutes on one H200; the commands are at the end of studies/cures/README.md."
+	@echo "studies/int8: no training; about 20 minutes on two cores."
+	@echo "studies/papers: no training; hours on a CPU for 500 scenes, minutes with --limit 20."
 
 site: $(VENV)/.site  ## the documentation as a site, in site/; a broken link fails
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=docs/site $(BIN)/mkdocs build --quiet
