@@ -166,6 +166,7 @@ STORM = ("predicate", "stormproof")
         (_lie(*STORM, "pixels", "given", "found", "clean", value={}), "pixels.given.found.clean"),
         (_lie(*STORM, "deviations", value=["none"]), "deviations"),
         (_lie("predicate", "configuration", value=[]), "run.json"),
+        (_lie("predicate", "configuration", value=0.5), "run.json"),
         (_lie("predicate", "stormproof", value=3), "missing or wrong"),
         (_lie("predicate", value=None), "missing or wrong"),
     ],

@@ -123,8 +123,9 @@ def _configuration(
 ) -> Iterator[str]:
     """Check the digests of run.json and, if given, of the file of requirements."""
     listed = content["predicate"].get("configuration")
-    digests = [entry.get("digest") for entry in listed or () if isinstance(entry, dict)]
-    if not isinstance(listed, list) or again["predicate"]["configuration"][-1]["digest"] not in digests:
+    entries = listed if isinstance(listed, list) else []
+    digests = [entry.get("digest") for entry in entries if isinstance(entry, dict)]
+    if again["predicate"]["configuration"][-1]["digest"] not in digests:
         yield "predicate.configuration does not have the digest of run.json"
     if requirements is not None and {"sha256": sha256(requirements, error=InvalidOption)} not in digests:
         yield f"predicate.configuration does not have the digest of {requirements}"
