@@ -180,7 +180,8 @@ def _truth(scene: Scene, view: View) -> tuple[Truth, npt.NDArray[np.int32], npt.
     ids = (view.semantic.astype(np.int32) + 1) * PANOPTIC_BASE + instance
     panoptic = np.where(view.semantic == VOID, 0, ids).astype(np.int32)
     few = np.unique(panoptic[np.isin(instance, 1 + np.flatnonzero(instances.ignore))])
-    crowds = tuple(int(number) for number in few if number)
+    # Of stuff there is one segment: a sign too small to count is part of it.
+    crowds = tuple(int(n) for n in few if n and SEMANTIC[n // PANOPTIC_BASE - 1] in OBJECTS)
     return Truth(instances, SemanticMap(view.semantic, VOID), panoptic, crowds), instance, numbers
 
 
