@@ -15,6 +15,8 @@ class Replay:
     below repeats that order for one corruption, after the same seeding.
     """
 
+    time = 0.0  # of a single image
+
     def __init__(self, fields: dict[str, object]) -> None:
         self.fields = fields
 
