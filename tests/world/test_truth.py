@@ -64,7 +64,7 @@ def test_each_object_painted_alone_gives_its_mask(index: int) -> None:
         if placement.label < 0:
             continue
         number += 1
-        alone = look(Scene(scene.plan, assemble([placement]), None), 320, 200)
+        alone = look(Scene(scene.plan, assemble([placement]), None, scene.tracks), 320, 200)
         nearest = (alone.instance == 1) & (alone.depth <= full.depth)
         mask = full.instance == number
         assert not (mask & ~nearest).any()  # what is seen of it is where it is nearest
