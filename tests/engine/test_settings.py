@@ -36,7 +36,15 @@ def test_a_new_setting_shows_on_the_command_line() -> None:
         given.update(settings, dry=dry)
 
     shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "160"}).stdout
-    for words in ("Light a lamp.", "--colour", "-k", "The colour of the lamp.", "red]", "--wires", "--dry"):
+    for words in (
+        "Light a lamp.",
+        "--colour",
+        "-k",
+        "The colour of the lamp.",
+        "Default: red.",
+        "--wires",
+        "--dry",
+    ):
         assert words in shown
     assert CliRunner().invoke(app, ["-k", "blue", "--wires", "earth=2", "--dry"]).exit_code == 0
     assert (given["colour"], given["wires"], given["dry"]) == ("blue", {"earth": "2"}, True)
