@@ -70,8 +70,9 @@ def main() -> None:
     storm.add_argument("--scenes", type=int, default=300, help="of world:test")
     storm.add_argument("--replicates", type=int, default=100, help="random halves, for intervals")
     storm.add_argument(
-        "--adapted", nargs="*", default=[], help="names scored with the test images' statistics too"
-    )
+        "--remedies", nargs="*", default=[], metavar="NAME+REMEDY",
+        help="networks scored with bn (normalised by the test images), clahe, nlm, style or rebuilt as well",
+    )  # fmt: skip
     storm.add_argument("--workers", type=int, default=1)
     storm.add_argument("--out", type=Path, required=True)
     # Each verb imports only what it needs: rendering works without PyTorch, training without Numba.
@@ -150,7 +151,7 @@ def _storm(a: argparse.Namespace) -> None:
 
     conditions = list(dict.fromkeys(["clean", *map(str, read_conditions(a.conditions))]))
     spread(
-        a.weights, conditions, rendered(a.scenes), replicates=a.replicates, adapted=a.adapted,
+        a.weights, conditions, rendered(a.scenes), replicates=a.replicates, remedies=a.remedies,
         workers=a.workers, out=a.out,
     )  # fmt: skip
 

@@ -32,15 +32,15 @@ def found(kind: str, outputs: dict[str, Tensor], size: tuple[int, int]) -> list[
 
 def _from_grid(outputs: dict[str, Tensor], size: tuple[int, int]) -> list[Found]:
     rows = outputs["rows"].float()
-    places, steps = cells(size, rows.device)
-    boxes = from_rows(rows, places, steps)
+    boxes = from_rows(rows, *cells(size, rows.device))
     scores = rows[..., 4:5].sigmoid() * rows[..., 5 : 5 + OBJECTS].sigmoid()
+    every, index = scores.flatten(1).topk(CONSIDERED, 1)
+    places, labels = index // OBJECTS, index % OBJECTS
+    kept = remaining(boxes.gather(1, places[..., None].expand(-1, -1, 4)), labels)
     results = []
     for i in range(len(rows)):
-        best, index = scores[i].flatten().topk(CONSIDERED)
-        row, label = index // OBJECTS, index % OBJECTS
-        stay = suppressed(boxes[i, row], label)[:KEEP]
-        row, label, best = row[stay], label[stay], best[stay]
+        stay = kept[i].nonzero()[:KEEP, 0]
+        row, label, best = places[i, stay], labels[i, stay], every[i, stay]
         masks = None
         if "prototypes" in outputs:
             planes = outputs["prototypes"][i].float()
@@ -50,16 +50,18 @@ def _from_grid(outputs: dict[str, Tensor], size: tuple[int, int]) -> list[Found]
     return results
 
 
-def suppressed(boxes: Tensor, labels: Tensor) -> list[int]:
-    """Greedy non-maximum suppression within each class: positions that stay. Boxes come best first."""
-    same = labels[:, None] == labels[None]
-    covers = ((iou(boxes[:, None], boxes[None]) > OVERLAP) & same).cpu().numpy()
-    real = (area(boxes) > 0).tolist()
-    stay: list[int] = []
-    for i in range(len(boxes)):
-        if real[i] and not covers[i, stay].any():
-            stay.append(i)
-    return stay
+def remaining(boxes: Tensor, labels: Tensor) -> Tensor:
+    """Greedy non-maximum suppression within each class: which of B×n boxes, best first, remain.
+
+    As a fixed point for the whole batch: a box remains unless an earlier one that remains covers it.
+    """
+    same = labels[:, :, None] == labels[:, None]
+    covers = ((iou(boxes[:, :, None], boxes[:, None]) > OVERLAP) & same).tril(-1)  # later × earlier
+    real = area(boxes) > 0
+    before, remain = torch.zeros_like(real), real
+    while not torch.equal(before, remain):
+        before, remain = remain, real & ~(covers & remain[:, None]).any(2)
+    return remain
 
 
 def _from_heat(outputs: dict[str, Tensor], size: tuple[int, int]) -> list[Found]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -77,41 +78,52 @@ class GlobalContext(nn.Module):
 class AtrousContext(nn.Module):
     """Atrous pooling as in DeepLab: the same place seen at several widths, and the whole image."""
 
-    def __init__(self, inputs: int, outputs: int) -> None:
+    def __init__(self, inputs: int, outputs: int, *, everywhere: bool = True) -> None:
         super().__init__()
         self.views = nn.ModuleList([
             conv(inputs, outputs, 1), conv(inputs, outputs, dilation=2), conv(inputs, outputs, dilation=4)
         ])  # fmt: skip
-        self.everywhere = nn.Sequential(nn.Conv2d(inputs, outputs, 1), nn.ReLU(inplace=True))
-        self.join = conv(outputs * 4, outputs, 1)
+        self.everywhere = (
+            nn.Sequential(nn.Conv2d(inputs, outputs, 1), nn.ReLU(inplace=True)) if everywhere else None
+        )
+        self.join = conv(outputs * (4 if everywhere else 3), outputs, 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        whole = self.everywhere(x.mean((2, 3), keepdim=True))
         seen = [view(x) for view in self.views]
-        joined: Tensor = self.join(torch.cat([*seen, whole.expand_as(seen[0])], 1))
+        if self.everywhere is not None:
+            seen.append(self.everywhere(x.mean((2, 3), keepdim=True)).expand_as(seen[0]))
+        joined: Tensor = self.join(torch.cat(seen, 1))
         return joined
 
 
 CONTEXTS: dict[str, Callable[[int, int], nn.Module]] = {
     "global": GlobalContext,
     "atrous": AtrousContext,
+    "atrous-local": partial(AtrousContext, everywhere=False),
     "plain": lambda inputs, outputs: conv(inputs, outputs, 1),
 }
 
 
 class Neck(nn.Module):
-    """Context at the coarsest level, then a top-down sum; the `levels` finest maps are smoothed."""
+    """Context at the coarsest level, then a top-down sum; the `levels` finest maps are smoothed.
 
-    def __init__(self, context: str, width: int, levels: int, widths: Sequence[int] = WIDTHS) -> None:
+    The encoder's features join the sum through `links`; with fewer than 3, the coarsest do.
+    """
+
+    def __init__(
+        self, context: str, width: int, levels: int, widths: Sequence[int] = WIDTHS, links: int = 3
+    ) -> None:
         super().__init__()
         self.context = CONTEXTS[context](widths[-1], width)
-        self.sides = nn.ModuleList(nn.Conv2d(w, width, 1) for w in widths[1:-1])
+        self.sides = nn.ModuleList(nn.Conv2d(w, width, 1) for w in widths[1:-1][3 - links :])
         self.smooth = nn.ModuleList(conv(width, width) for _ in range(levels))
 
     def forward(self, features: list[Tensor]) -> list[Tensor]:
         maps = [self.context(features[-1])]
-        for side, feature in zip(reversed(list(self.sides)), reversed(features[:-1]), strict=True):
-            maps.insert(0, side(feature) + functional.interpolate(maps[0], scale_factor=2.0))
+        sides = [None] * (len(features) - 1 - len(self.sides)) + list(self.sides)
+        for side, feature in zip(reversed(sides), reversed(features[:-1]), strict=True):
+            finer = functional.interpolate(maps[0], scale_factor=2.0)
+            maps.insert(0, finer if side is None else side(feature) + finer)
         return [smooth(level) for smooth, level in zip(self.smooth, maps, strict=False)]
 
 
@@ -173,12 +185,14 @@ class Centre(nn.Module):
 class Semantic(nn.Module):
     """A class per pixel, at stride 4; the two built-in networks differ in `context`.
 
-    `widths` are the encoder's channels at strides 2 to 32.
+    `widths` are the encoder's channels at strides 2 to 32, `links` how many of its maps join the decoder.
     """
 
-    def __init__(self, context: str = "atrous", width: int = 64, widths: Sequence[int] = WIDTHS) -> None:
+    def __init__(
+        self, context: str = "atrous", width: int = 64, widths: Sequence[int] = WIDTHS, links: int = 3
+    ) -> None:
         super().__init__()
-        self.encoder, self.neck = Encoder(widths), Neck(context, width, 1, widths)
+        self.encoder, self.neck = Encoder(widths), Neck(context, width, 1, widths, links)
         self.classes = nn.Conv2d(width, SEMANTIC, 1)
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:

@@ -4,16 +4,19 @@
 
 Every condition is made once for all networks, by the package's own recipes, and scored by the package's own
 metrics, for the whole set and for random halves of it, from which intervals follow (docs/adr/0068). Networks
-run as they were trained, in PyTorch; those of one name with `+bn` normalise by the statistics of the test
-images instead of those of the training (Schneider et al. 2020).
+run as they were trained, in PyTorch. A remedy without training is written NAME+REMEDY: `bn` normalises by
+the statistics of the test images instead of those of the training (Schneider et al. 2020); `clahe`, `nlm`
+and `style` change the images first, `rebuilt` is the control of `style`.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +37,15 @@ from stormproof.metrics.records import DetectionTruth, lay_out
 from stormproof.results.weights import half_weights
 from stormproof.world.classes import OBJECTS, SEMANTIC, VOID
 from training.augment import normalised
-from training.decoding import CONSIDERED, KEEP, OVERLAP
+from training.boxes import constant
+from training.decoding import found
 from training.export import load_weights
+from training.stylizing import Restyled
 
 MEASURES = {"grid": ("AP", "AP50", "APs", "APm", "APl"), "semantic": ("mIoU",)}
 BATCH = 50
+RESTYLED = {"style": 1.0, "rebuilt": 0.0}  # α
 LEAST = 0.01  # score of a detection, as in the networks' cards
-ADAPTED = "+bn"
 
 
 @dataclass(frozen=True)
@@ -77,17 +82,21 @@ def _one(seed: int, split: str, index: int) -> tuple[Any, ...]:
 
 def storm(
     weights: Sequence[Path], conditions: Sequence[str], scenes: TestSet, *, replicates: int,
-    adapted: Sequence[str],
+    remedies: Sequence[str] = (),
 ) -> dict[tuple[str, str], Any]:  # fmt: skip
-    """Values by network, condition and measure: the score, then those of random halves; and its optimism."""
+    """Values by network, condition and measure: the score, then those of random halves; and its optimism.
+
+    With `remedies`, such as `grid-standard-1+clahe`, those networks are scored with them as well.
+    """
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    networks = _networks(weights, adapted, device)
+    networks = _networks(weights, remedies, device)
+    before = {name: _before(name, device) for name in {remedy for _, _, remedy in networks.values()}}
     truth = DetectionTruth.of(zip(scenes.ids, scenes.objects, strict=True), OBJECTS)
     halves = half_weights(scenes.ids, replicates=replicates)
     rows = np.concatenate([np.ones((1, len(scenes.ids)), np.uint8), halves])
     images = torch.from_numpy(scenes.images).to(device).permute(0, 3, 1, 2).contiguous()
     depth = torch.from_numpy(scenes.depth).to(device)
-    found: dict[tuple[str, str], Any] = {}
+    values: dict[tuple[str, str], Any] = {}
     for condition in conditions:
         begun = time.monotonic()
         changed = [
@@ -97,14 +106,15 @@ def storm(
             )
             for k in range(0, len(images), BATCH)
         ]  # fmt: skip
-        seen = torch.cat(changed).permute(0, 2, 3, 1)
-        for name, (kind, network) in networks.items():
+        corrupted = torch.cat(changed).permute(0, 2, 3, 1)
+        seen = {name: change(corrupted) for name, change in before.items()}
+        for name, (kind, network, remedy) in networks.items():
             scored = (
-                _maps(network, seen, scenes, rows)
+                _maps(network, seen[remedy], scenes, rows)
                 if kind == "semantic"
-                else _boxes(network, seen, scenes, truth, rows)
+                else _boxes(network, seen[remedy], scenes, truth, rows)
             )
-            found[name, condition] = {
+            values[name, condition] = {
                 measure: (
                     scored.numbers[measure].astype(np.float32),
                     float(mean_of_known(scored.optimism[measure])) if measure in scored.optimism else np.nan,
@@ -112,7 +122,7 @@ def storm(
                 for measure in MEASURES[kind]
             }
         print(f"{condition}: {time.monotonic() - begun:.1f} s", flush=True)
-    return found
+    return values
 
 
 def _needs_depth(condition: str) -> bool:
@@ -123,29 +133,56 @@ def _needs_depth(condition: str) -> bool:
 
 
 def _networks(
-    weights: Sequence[Path], adapted: Sequence[str], device: torch.device
-) -> dict[str, tuple[str, nn.Module]]:
+    weights: Sequence[Path], remedies: Sequence[str], device: torch.device
+) -> dict[str, tuple[str, nn.Module, str]]:
+    """Kind, network, and what changes its images: empty for nothing."""
     torch.backends.cudnn.benchmark = True
-    found: dict[str, tuple[str, nn.Module]] = {}
+    opened: dict[str, tuple[str, nn.Module, str]] = {}
     for path in weights:
         network, log = load_weights(path)
         kind = log["training"]["network"]
-        found[path.stem] = kind, network.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        if path.stem in adapted:
-            other = load_weights(path)[0].to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-            for module in other.modules():
-                if isinstance(module, nn.BatchNorm2d):
-                    module.train()
-                    module.momentum = 0.0  # a batch leaves no trace
-            found[path.stem + ADAPTED] = kind, other
-    return found
+        network = network.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        opened[path.stem] = kind, network, ""
+    for name in remedies:
+        known, _, remedy = name.partition("+")
+        kind, network, _ = opened[known]
+        opened[name] = (kind, _adapted(network), "") if remedy == "bn" else (kind, network, remedy)
+    return opened
+
+
+def _adapted(network: nn.Module) -> nn.Module:
+    """The network normalising each batch by its own statistics."""
+    other = deepcopy(network)
+    for module in other.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.train()
+            module.momentum = 0.0  # a batch leaves no trace
+    return other
+
+
+def _before(name: str, device: torch.device) -> Callable[[Tensor], Tensor]:
+    """What changes N×H×W×3 images before a network: nothing, an enhancement of the package, or a painting."""
+    if not name:
+        return lambda images: images
+    if name in RESTYLED:
+        return Restyled(device, RESTYLED[name])
+    from stormproof.models import enhance
+
+    change = {"clahe": enhance.clahe, "nlm": enhance.nlm}[name]
+
+    def each(images: Tensor) -> Tensor:
+        with ThreadPool() as threads:
+            made = threads.map(change, images.cpu().numpy())
+        return torch.from_numpy(np.stack(made)).to(device)
+
+    return each
 
 
 def _outputs(network: nn.Module, images: Tensor) -> dict[str, Tensor]:
     device = images.device.type
     with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
-        found: dict[str, Tensor] = network(normalised(images).contiguous(memory_format=torch.channels_last))
-    return found
+        outputs: dict[str, Tensor] = network(normalised(images).contiguous(memory_format=torch.channels_last))
+    return outputs
 
 
 @torch.no_grad()
@@ -177,54 +214,36 @@ def _boxes(
 ) -> Scored:
     predictions: dict[str, Prediction] = {}
     for k in range(0, len(images), BATCH):
-        rows = _outputs(network, images[k : k + BATCH])["rows"]
-        ids = scenes.ids[k : k + BATCH]
-        predictions |= dict(zip(ids, detections(rows, (images.shape[1], images.shape[2])), strict=True))
+        outputs = _outputs(network, images[k : k + BATCH])
+        each = detections(outputs, (images.shape[1], images.shape[2]))
+        predictions |= dict(zip(scenes.ids[k : k + BATCH], each, strict=True))
     return coco_scored(match_boxes(truth, lay_out(predictions, truth)), weights)
 
 
-def detections(rows: Tensor, size: tuple[int, int]) -> list[Prediction]:
-    """The objects of every image after suppression, as `decoding.found` finds them, for a whole batch."""
-    from training.boxes import area, cells, from_rows, iou
-
-    rows = rows.float()
-    places, steps = cells(size, rows.device)
-    every = from_rows(rows, places, steps)
-    scores = rows[..., 4:5].sigmoid() * rows[..., 5 : 5 + len(OBJECTS)].sigmoid()
-    best, index = scores.flatten(1).topk(CONSIDERED, 1)
-    row, labels = index // len(OBJECTS), index % len(OBJECTS)
-    boxes = every.gather(1, row[..., None].expand(-1, -1, 4))
-    same = labels[:, :, None] == labels[:, None]
-    covers = ((iou(boxes[:, :, None], boxes[:, None]) > OVERLAP) & same).tril(-1)  # [later, earlier]
-    real = (area(boxes) > 0) & (best >= LEAST)
-    # Greedy suppression as a fixed point: a box stays unless an earlier one that stays covers it.
-    stay = real.clone()
-    while True:
-        kept = real & ~(covers & stay[:, None]).any(2)
-        if torch.equal(kept, stay):
-            break
-        stay = kept
-    stay &= stay.cumsum(1) <= KEEP
+def detections(outputs: dict[str, Tensor], size: tuple[int, int]) -> list[Prediction]:
+    """The objects of every image, as the exported networks find them."""
     height, width = size
-    limit = boxes.new_tensor([width, height, width, height])
-    boxes = torch.minimum(boxes.clamp(min=0), limit)
-    host = [t.cpu().numpy() for t in (boxes, best, labels, stay)]
-    return [Prediction(b[s], v[s], c[s]) for b, v, c, s in zip(*host, strict=True)]
+    results = []
+    for one in found("grid", outputs, size):
+        sure = one.scores >= LEAST
+        boxes = torch.minimum(one.boxes[sure].clamp(min=0), constant((width, height) * 2, one.boxes.device))
+        host = (t.cpu().numpy() for t in (boxes, one.scores[sure], one.labels[sure]))
+        results.append(Prediction(*host))
+    return results
 
 
 def spread(
     weights: Sequence[Path], conditions: Sequence[str], scenes: TestSet, *, replicates: int,
-    adapted: Sequence[str], workers: int, out: Path,
+    remedies: Sequence[str], workers: int, out: Path,
 ) -> None:  # fmt: skip
     """Share the conditions between processes, and write what they find to one file."""
     context = multiprocessing.get_context("spawn")
     shares = [list(conditions[k::workers]) for k in range(workers)]
     with context.Pool(workers) as processes:
         parts = processes.starmap(
-            _share, [(weights, share, scenes, replicates, adapted) for share in shares if share]
+            _share, [(weights, share, scenes, replicates, remedies) for share in shares if share]
         )
-    found = {key: value for part in parts for key, value in part.items()}
-    save(found, scenes.ids, out)
+    save({key: value for part in parts for key, value in part.items()}, scenes.ids, out)
 
 
 def _share(
@@ -232,20 +251,20 @@ def _share(
     conditions: Sequence[str],
     scenes: TestSet,
     replicates: int,
-    adapted: Sequence[str],
+    remedies: Sequence[str],
 ) -> dict[tuple[str, str], Any]:
     torch.set_num_threads(1)
-    return storm(weights, conditions, scenes, replicates=replicates, adapted=adapted)
+    return storm(weights, conditions, scenes, replicates=replicates, remedies=remedies)
 
 
-def save(found: dict[tuple[str, str], Any], ids: Sequence[str], out: Path) -> None:
+def save(values: dict[tuple[str, str], Any], ids: Sequence[str], out: Path) -> None:
     """Write `NETWORK/MEASURE`, scores by condition, and `NETWORK/MEASURE/drawn`: optimism, then halves."""
-    conditions = list(dict.fromkeys(condition for _, condition in found))
+    conditions = list(dict.fromkeys(condition for _, condition in values))
     arrays: dict[str, Any] = {"conditions": np.array(conditions), "ids": np.array(ids)}
-    for network in dict.fromkeys(name for name, _ in found):
-        for measure in found[network, conditions[0]]:
-            cells = [found[network, condition][measure] for condition in conditions]
-            arrays[f"{network}/{measure}"] = np.array([values[0] for values, _ in cells], np.float32)
-            drawn = [np.concatenate([[optimism], values[1:]]) for values, optimism in cells]
-            arrays[f"{network}/{measure}/drawn"] = np.array(drawn, np.float16)
+    for network in dict.fromkeys(name for name, _ in values):
+        for measure in values[network, conditions[0]]:
+            cells = [values[network, condition][measure] for condition in conditions]
+            arrays[f"{network}/{measure}"] = np.array([drawn[0] for drawn, _ in cells], np.float32)
+            rest = [np.concatenate([[optimism], drawn[1:]]) for drawn, optimism in cells]
+            arrays[f"{network}/{measure}/drawn"] = np.array(rest, np.float16)
     np.savez_compressed(out, **arrays)

@@ -19,7 +19,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from stormproof.style.layers import BUILTIN_DECODER, BUILTIN_ENCODER, Layer
+from stormproof.style.networks import folder
 from stormproof.style.torchnet import Network, adain, statistics
+from stormproof.world.samples import render
 from training.pool import array, read
 
 NAME = "stylized"
@@ -36,28 +38,67 @@ def stylize(folder: Path, weights: Path, styles: Path, device: torch.device) -> 
     """
     pool = read(folder)
     clean, painted = array(folder, pool, "images", "r"), array(folder, pool, NAME, "w+")
-    half = torch.float16 if device.type == "cuda" else torch.float32
-    encoder, decoder = (
-        _network(layers, weights, part).to(device, half)
-        for part, layers in (("encoder", BUILTIN_ENCODER), ("decoder", BUILTIN_DECODER))
-    )
+    painter = Painter(weights, device)
     generator = torch.Generator().manual_seed(pool.seed)
     images = [PIL.Image.open(file).convert("RGB") for file in sorted(styles.glob("*.jpg"))]
-    looks = [
-        statistics(encoder(_unit(_cut(image, generator)[None], device, half)))
-        for image in images
-        for _ in range(CUTS)
-    ]
+    looks = [painter.look(_cut(image, generator)[None]) for image in images for _ in range(CUTS)]
     means, deviations = (torch.cat(values) for values in zip(*looks, strict=True))
     for start in range(0, pool.count, AT_ONCE):
         rows = slice(start, min(start + AT_ONCE, pool.count))
         which = torch.randint(len(looks), (rows.stop - rows.start,), generator=generator).to(device)
-        scenes = _unit(torch.from_numpy(clean[rows]), device, half)
-        features = encoder(functional.interpolate(scenes, scale_factor=ENLARGED, mode="bicubic").clamp(0, 1))
-        output = decoder(adain(features, (means[which], deviations[which])).to(half)).float().clamp(0, 1)
-        output = (functional.avg_pool2d(output, ENLARGED)[..., : pool.height, : pool.width] * 255).round()
-        painted[rows] = output.permute(0, 2, 3, 1).to(torch.uint8).cpu().numpy()
+        scenes = torch.from_numpy(clean[rows])
+        painted[rows] = painter(scenes, (means[which], deviations[which])).cpu().numpy()
     return folder / f"{NAME}.raw"
+
+
+class Painter:
+    """The style network in torch, at half precision on a GPU."""
+
+    def __init__(self, weights: Path, device: torch.device) -> None:
+        self.device, self.kind = device, torch.float16 if device.type == "cuda" else torch.float32
+        self.encoder, self.decoder = (
+            _network(layers, weights, part).to(device, self.kind)
+            for part, layers in (("encoder", BUILTIN_ENCODER), ("decoder", BUILTIN_DECODER))
+        )
+
+    def look(self, images: Tensor, enlarged: int = 1) -> tuple[Tensor, Tensor]:
+        """The statistics of the features of uint8 N×H×W×3 images."""
+        return statistics(self._features(images, enlarged))
+
+    def __call__(self, images: Tensor, look: tuple[Tensor, Tensor], alpha: float = 1.0) -> Tensor:
+        """Paint uint8 N×H×W×3 images at twice their size and reduce them."""
+        own = self._features(images, ENLARGED)
+        features = torch.lerp(own.float(), adain(own, look), alpha).to(self.kind)
+        output = functional.avg_pool2d(self.decoder(features).float().clamp(0, 1), ENLARGED)
+        height, width = images.shape[1:3]
+        return (output[..., :height, :width] * 255).round().permute(0, 2, 3, 1).to(torch.uint8)
+
+    def _features(self, images: Tensor, enlarged: int) -> Tensor:
+        unit = images.to(self.device).permute(0, 3, 1, 2).to(self.kind) / 255
+        if enlarged > 1:
+            unit = functional.interpolate(unit, scale_factor=enlarged, mode="bicubic").clamp(0, 1)
+        features: Tensor = self.encoder(unit)
+        return features
+
+
+class Restyled:
+    """Paints images in the look of clean scenes: a remedy at test time.
+
+    That look is the mean over the statistics of some training scenes. With `alpha` 0 an image keeps its own
+    look and is only encoded and decoded, which shows what the network itself removes.
+    """
+
+    @torch.no_grad()
+    def __init__(self, device: torch.device, alpha: float = 1.0, scenes: int = 32) -> None:
+        self.painter, self.alpha = Painter(folder(), device), alpha
+        clean = [torch.from_numpy(render(0, "train", index).sample.image) for index in range(scenes)]
+        mean, deviation = self.painter.look(torch.stack(clean), ENLARGED)
+        self.look = mean.mean(0, keepdim=True), deviation.mean(0, keepdim=True)
+
+    @torch.no_grad()
+    def __call__(self, images: Tensor) -> Tensor:
+        painted = [self.painter(some, self.look, self.alpha) for some in images.split(AT_ONCE)]
+        return torch.cat(painted)
 
 
 def _network(layers: Sequence[Layer], weights: Path, part: str) -> Network:
@@ -77,8 +118,3 @@ def _cut(image: PIL.Image.Image, generator: torch.Generator) -> Tensor:
     left, top = round(across * (image.width - side)), round(down * (image.height - side))
     pixels = np.asarray(image.crop((left, top, left + side, top + side)).resize((256, 256)))
     return torch.from_numpy(pixels[..., torch.randperm(3, generator=generator).numpy()].copy())
-
-
-def _unit(images: Tensor, device: torch.device, kind: torch.dtype) -> Tensor:
-    """uint8 N×H×W×3 → N×3×H×W from 0 to 1."""
-    return images.to(device).permute(0, 3, 1, 2).to(kind) / 255

@@ -1,6 +1,6 @@
 """The trainings of the study: one network for each cure and seed, several at once on one device.
 
-    python studies/cures/trainings.py --pool POOL --out WEIGHTS --steps 2000
+    python studies/cures/trainings.py --pool POOL --out WEIGHTS --steps 1600
 
 POOL is rendered, stylized and corrupted by `python -m training` (see README.md). A training whose
 weights exist is not repeated, so a stopped study goes on.
@@ -27,7 +27,16 @@ STYLIZED = "stylized"
 CORRUPTED = {
     "blur": "gaussian_blur@5", "noise": "speckle_noise@3", "digital": "saturate@3", "weather": "spatter@4",
 }  # fmt: skip
-BASES = {"grid": "street-grid", "plain": "street-plain"}
+# kamann, Section 5.4: the segmenter with context, and what is changed in it.
+ABLATIONS: dict[str, dict[str, Any]] = {
+    "reference": {},
+    "noatrous": {"context": "global"},
+    "nomean": {"context": "atrous-local"},
+    "nolink": {"links": 1},
+    "narrow": {"width": 32, "widths": (16, 27, 43, 64, 69)},
+    "wide": {"width": 72, "widths": (36, 60, 96, 144, 156)},
+}
+BASES = {"grid": "street-grid", "plain": "street-plain"} | dict.fromkeys(ABLATIONS, "street-context")
 SEEDS = (1, 2)
 
 
@@ -75,18 +84,19 @@ CURES = {
 
 
 def trainings() -> list[tuple[str, str, int]]:
-    """Network, cure and seed, the most telling first; the four single corruptions for the segmenter first."""
+    """Network, cure and seed."""
     single = [name for name in CURES if name.startswith("corrupted-")]
     main = [name for name in CURES if name not in single]
-    order = [(network, cure, seed) for seed in SEEDS for network in BASES for cure in main]
-    order += [("plain", cure, seed) for seed in SEEDS for cure in single]
-    return order + [("grid", cure, SEEDS[0]) for cure in single]
+    order = [(network, cure, seed) for seed in SEEDS for network in ("grid", "plain") for cure in main]
+    order += [(network, "standard", seed) for seed in SEEDS for network in ABLATIONS]
+    return order + [(network, cure, SEEDS[0]) for network in ("plain", "grid") for cure in single]
 
 
 def settings(network: str, cure: str, seed: int) -> Training:
     base, chosen = load(BASES[network]), CURES[cure]
     return replace(
         base, name=f"{network}-{cure}-{seed}", kind=cure, seed=seed, images=chosen.images,
+        options=base.options | ABLATIONS.get(network, {}),
         adversarial=chosen.adversarial, augment=Augment(**{**asdict(base.augment), **chosen.augment}),
     )  # fmt: skip
 
@@ -107,8 +117,8 @@ def one(network: str, cure: str, seed: int, options: argparse.Namespace) -> None
 def every(options: argparse.Namespace) -> None:
     """Work through the list, `--at-once` side by side, until it is done or the time is up."""
     options.out.mkdir(parents=True, exist_ok=True)
-    chosen = [t for t in trainings() if t[0] in options.networks]
-    waiting = [t for t in chosen if not (options.out / f"{'-'.join(map(str, t))}.pt").exists()]
+    named = {"-".join(map(str, training)): training for training in trainings()}
+    waiting = [named[name] for name in options.names or named if not (options.out / f"{name}.pt").exists()]
     running: dict[subprocess.Popen[bytes], str] = {}
     while (waiting or running) and time.time() < options.until:
         while waiting and len(running) < options.at_once:
@@ -129,10 +139,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--pool", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--steps", type=int, default=2000, help="of the standard training")
+    parser.add_argument("--steps", type=int, default=1600, help="of the standard training")
     parser.add_argument("--scenes", type=int, default=0, help="of the pool, at most")
     parser.add_argument("--at-once", type=int, default=6)
-    parser.add_argument("--networks", nargs="+", choices=list(BASES), default=list(BASES))
+    parser.add_argument("--names", nargs="+", help="trainings, such as grid-combined-2, in this order")
     parser.add_argument("--until", type=float, default=float("inf"), help="seconds since 1970")
     parser.add_argument("--only", nargs=3, metavar=("NETWORK", "CURE", "SEED"))
     options = parser.parse_args()

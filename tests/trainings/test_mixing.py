@@ -9,9 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from training import mixing
-from training.decoding import found
 from training.mixing import mixed
-from training.storm import detections
 
 HEIGHT, WIDTH = 32, 64
 BOXES = torch.tensor([[[8.0, 8.0, 24.0, 24.0], [0.0, 0.0, 0.0, 0.0]]]).repeat(7, 1, 1)
@@ -62,13 +60,3 @@ def test_operations_by_hand() -> None:
     dark = ramp * 0.5
     assert mixing._autocontrast(dark, level).max() == 1
     assert mixing._equalize(dark, level).mean() == pytest.approx(0.5, abs=0.02)
-
-
-def test_a_batch_is_suppressed_as_image_by_image() -> None:
-    rows = torch.randn(3, 85 * 8, 12)  # the cells of 64×128 pixels at four strides
-    rows[..., 2:4] = rows[..., 2:4].abs()
-    size = (64, 128)
-    for one, other in zip(detections(rows, size), found("grid", {"rows": rows}, size), strict=True):
-        sure = other.scores >= 0.01
-        assert one.labels.tolist() == other.labels[sure].tolist()
-        assert one.scores.tolist() == pytest.approx(other.scores[sure].tolist())

@@ -16,7 +16,7 @@ from training.assignment import assign  # noqa: E402
 from training.augment import CHANCES, as_batch, varied  # noqa: E402
 from training.boxes import cells, from_edges, from_rows, giou, iou  # noqa: E402
 from training.config import CONFIGS, Augment, Source, load  # noqa: E402
-from training.decoding import suppressed  # noqa: E402
+from training.decoding import OVERLAP, remaining  # noqa: E402
 from training.evaluation import Matched, average_precision, mean_iou  # noqa: E402
 from training.scenes import Scenes  # noqa: E402
 
@@ -137,7 +137,24 @@ def test_objects_that_do_not_count_get_no_cell() -> None:
 
 def test_suppression_by_hand() -> None:
     boxes = torch.tensor([[0.0, 0, 10, 10], [1, 0, 11, 10], [1, 0, 11, 10], [30, 30, 30, 40]])
-    assert suppressed(boxes, torch.tensor([0, 0, 1, 0])) == [0, 2]
+    assert remaining(boxes[None], torch.tensor([[0, 0, 1, 0]])).tolist() == [[True, False, True, False]]
+
+
+def test_suppression_of_a_batch_is_greedy_in_every_image() -> None:
+    """A chain of boxes, each of which covers the next, needs as many rounds as it is long."""
+    steps = torch.arange(30.0)[None, :, None] * torch.tensor([1.0, 0, 1, 0])
+    chain = torch.tensor([[[0.0, 0, 10, 10]]]) + steps
+    corner = torch.rand(2, 30, 2, generator=torch.Generator().manual_seed(3)) * 9
+    boxes = torch.cat([chain, torch.cat([corner, corner + 10], -1)])
+    labels = torch.randint(2, (3, 30), generator=torch.Generator().manual_seed(4))
+    labels[0] = 0
+    for own, kinds, found in zip(boxes, labels.tolist(), remaining(boxes, labels).tolist(), strict=True):
+        stay: list[int] = []
+        for i in range(30):
+            rivals = [k for k in stay if kinds[k] == kinds[i]]
+            if not rivals or iou(own[i], own[rivals]).max() <= OVERLAP:
+                stay.append(i)
+        assert [i for i, remains in enumerate(found) if remains] == stay
 
 
 def test_average_precision_by_hand() -> None:
