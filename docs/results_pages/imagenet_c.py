@@ -6,6 +6,7 @@ import csv
 import io
 from pathlib import Path
 
+from parts import table
 from results_pages.runs import (
     COCO,
     DEEPLAB,
@@ -16,7 +17,6 @@ from results_pages.runs import (
     YOLOX,
     ResultsRun,
     how_made,
-    table,
 )
 
 from stormproof.results.scores import Scores
@@ -50,20 +50,20 @@ def page() -> str:
     found = {run: run.percent() for run in RUNS}
     text = INTRODUCTION + table(
         ("network", "photographs", "measure", "P", "mPC", "rPC"),
-        (
+        [
             (
                 run.name, f"{run.scores.images} of {dataset_of(run)}", run.scores.headline,
                 f"{row['clean']:.1f}", f"{row['mean']:.1f}", f"{100 * row['mean'] / row['clean']:.1f}",
             )
             for run, row in found.items()
-        ),
+        ],
     )  # fmt: skip
-    text += "\nMean over severities of each corruption:\n\n"
+    text += "\n\nMean over severities of each corruption:\n\n"
     names = [name for name in found[RUNS[0]] if name not in ("clean", "mean")]
-    rows = ((name, *(f"{row[name]:.1f}" for row in found.values())) for name in names)
+    rows = [(name, *(f"{row[name]:.1f}" for row in found.values())) for name in names]
     text += table(("corruption", *(run.name for run in RUNS)), rows)
     links = ", ".join(f"[{run.name}]({run.name}.csv)" for run in RUNS)
-    text += f"\nEvery measure of every condition: {links}.\n\n"
+    text += f"\n\nEvery measure of every condition: {links}.\n\n"
     score = "stormproof score " + " ".join(f"runs/results/{run.name}" for run in RUNS)
     return text + how_made(RUNS, score)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from statistics import fmean
 
+from parts import table
 from results_pages.runs import (
     DEEPLAB,
     DEEPLAB_STREET,
@@ -12,7 +13,6 @@ from results_pages.runs import (
     ResultsRun,
     as_lists,
     how_made,
-    table,
 )
 
 from stormproof.corruptions.groups import KAMANN, KAMANN_19
@@ -65,7 +65,7 @@ def page() -> str:
     return (
         INTRODUCTION.format(voc=VOC.scores.images, camvid=CAMVID.scores.images)
         + table(heads, rows)
-        + "\n"
+        + "\n\n"
         + as_lists(findings(voc, camvid, theirs[1]))
         + PAIR.format(
             images=CONTEXT.scores.images,

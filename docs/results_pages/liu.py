@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from results_pages.runs import COCO, YOLOX, Finding, ResultsRun, as_lists, how_made, table
+from parts import table
+from results_pages.runs import COCO, YOLOX, Finding, ResultsRun, as_lists, how_made
 
 from stormproof.corruptions.groups import LIU
 from stormproof.metrics.corruption_error import corruption_matters, mce_change
@@ -77,7 +78,7 @@ def page() -> str:
     return (
         INTRODUCTION.format(images=PLAIN.scores.images)
         + table(("CE in %", "plain", "CLAHE", "paper, one-stage detectors"), rows)
-        + "\n"
+        + "\n\n"
         + _flaws()
         + as_lists(findings(plain, clahe, theirs))
         + NOT_TRIED

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
+from parts import table
 from results_pages.runs import (
     COCO,
     EFFICIENTDET,
@@ -15,7 +16,6 @@ from results_pages.runs import (
     ResultsRun,
     as_lists,
     how_made,
-    table,
 )
 
 from stormproof.metrics.prediction import Predicted
@@ -85,9 +85,9 @@ def page() -> str:
     return (
         INTRODUCTION.format(photographs=images[0], scenes=images[1], reach=reach)
         + _table("COCO", photographs, MUTATED)
-        + "\n"
+        + "\n\n"
         + _table("street, stereo depth", street, CONTEXTUAL)
-        + "\n"
+        + "\n\n"
         + as_lists(findings(photographs, street))
         + _inside_boxes()
         + NOT_TRIED

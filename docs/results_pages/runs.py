@@ -171,9 +171,3 @@ def as_lists(findings: Iterable[Finding]) -> str:
         lines = [f"- {finding.text}\n" for finding in held if finding.holds == holds]
         text += f"## {title}\n\n{''.join(lines)}\n" if lines else ""
     return text
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown."""
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)

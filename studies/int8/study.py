@@ -22,6 +22,8 @@ from stormproof.corruptions.groups import MICHAELIS
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "docs")]
+from parts import from_to, renew, table
+
 NETWORKS = {"street-grid": "AP", "street-plain": "mIoU"}
 CONDITIONS = "imagenet-c@3"
 GROUPS = {f"by_group_michaelis/{group}": group for group in MICHAELIS}
@@ -73,14 +75,6 @@ def milliseconds(path: Path, scenes: int = 20) -> float:
     return 1000 * (process_time() - started) / scenes
 
 
-def table(head: list[str], rows: list[list[str]]) -> str:
-    return "\n".join(f"| {' | '.join(line)} |" for line in [head, ["---"] * len(head), *rows])
-
-
-def from_to(value: list[float]) -> str:
-    return f"{value[0]:+.1f} ({value[1]:+.1f} to {value[2]:+.1f})"
-
-
 def twins(results: Results) -> str:
     rows = []
     for network, held in results["networks"].items():
@@ -89,7 +83,7 @@ def twins(results: Results) -> str:
             rows.append([
                 network, held["measure"], twin,
                 *(f"{own['scores'][name]:.1f}" for name in TOTALS),
-                *(from_to(apart[name]) if apart else "" for name in TOTALS),
+                *(from_to(*apart[name]) if apart else "" for name in TOTALS),
                 f"{own['megabytes']:.1f}", f"{own['milliseconds']:.0f}",
             ])  # fmt: skip
     heads = [*TOTALS.values(), *(f"{label} − fp32" for label in TOTALS.values())]
@@ -99,7 +93,7 @@ def twins(results: Results) -> str:
 
 def groups(results: Results) -> str:
     rows = [
-        [network, twin, *(from_to(own["differences"][name]) for name in ("P", *GROUPS))]
+        [network, twin, *(from_to(*own["differences"][name]) for name in ("P", *GROUPS))]
         for network, held in results["networks"].items()
         for twin, own in held["twins"].items()
         if twin != "fp32"
@@ -119,7 +113,7 @@ def worst(results: Results) -> str:
             }
             most = sorted(each, key=lambda name: each[name][0])[:3]
             if most:
-                rows.append([network, twin, *(f"{name} {from_to(each[name])}" for name in most)])
+                rows.append([network, twin, *(f"{name} {from_to(*each[name])}" for name in most)])
     return table(["network", "twin", "most", "second", "third"], rows)
 
 
@@ -135,19 +129,9 @@ def main() -> None:
     if options.runs:
         found = measured(options.runs, options.scenes, options.workers)
         options.results.write_text(json.dumps(found, indent=1) + "\n")
-    from parts import write_part
-
     results = json.loads(options.results.read_text())
     made = {"twins": twins(results), "groups": groups(results), "worst": worst(results)}
-    if options.check:
-        page = options.page.read_text(encoding="utf-8")
-        stale = [name for name, text in made.items() if text not in page]
-        if stale:
-            raise SystemExit(f"{options.page}: not what the results give: {', '.join(stale)}.")
-        print(f"{options.page}: all {len(made)} tables are what the results give.")
-        return
-    for name, text in made.items():
-        write_part(options.page, name, text)
+    renew(options.page, made, check=options.check)
 
 
 if __name__ == "__main__":
