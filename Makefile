@@ -10,6 +10,9 @@ JOBS ?= 2
 # Modules are compiled when they are imported, not when they are installed: most never are.
 PIP = bin/pip install --quiet --disable-pip-version-check --no-compile
 
+# And what is compiled is kept, whatever the environment says: tests start hundreds of processes.
+unexport PYTHONDONTWRITEBYTECODE
+
 # The reference package brings the OpenCV build with windows, which needs libGL; the plain one goes over it.
 HEADLESS = $(PIP) --force-reinstall --no-deps 'opencv-python-headless>=4.12,<5'
 

@@ -150,6 +150,24 @@ def test_a_plan_that_is_killed_five_times_ends_in_the_same_bytes(tmp_path: Path)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_temporary_files_of_killed_writers_are_removed(tmp_path: Path) -> None:
+    """Wherever a kill can leave one: at the plan's settings, and at a run's record, settings and parts."""
+    models = [{"model": f"{MODELS}:brightness_boxes", "name": "one"}]
+    words = ["run", "--config", str(plan(tmp_path, models=models))]
+    zoo = tmp_path / "zoo"
+    assert CliRunner().invoke(app, words).exit_code == 0
+    part = min((zoo / "one" / "parts").iterdir())
+    whole = part.read_bytes()
+    part.unlink()
+    written = (zoo / "run.yaml", zoo / "one" / "run.yaml", zoo / "one" / "run.json", part,
+               zoo / "one" / "failures" / f"{part.stem}.json")  # fmt: skip
+    for path in written:
+        path.with_name(f".{path.name}.0123456789ab.tmp").write_bytes(b"half")
+    assert CliRunner().invoke(app, words).exit_code == 0
+    assert part.read_bytes() == whole
+    assert not list(zoo.rglob(".*.tmp"))
+
+
 _PLUGIN = '''
 import numpy as np
 from stormproof.corruptions.registry import corruption, ladder

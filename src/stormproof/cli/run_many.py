@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 
 def run_many(settings: Mapping[str, Any], source: str, *, dry_run: bool) -> None:
     """Plan every run that the settings describe and, unless this is a dry run, execute it."""
-    from stormproof.core.files import make_folder
+    from stormproof.core.files import sweep
     from stormproof.corruptions.plugins import load_plugins
     from stormproof.engine.executors import executor_for
     from stormproof.engine.many import run_all, runs_of
     from stormproof.engine.plan import label_findings, size_of
     from stormproof.engine.progress import RunProgress
+    from stormproof.results.store.record import claiming
     from stormproof.results.store.settings import SETTINGS, write_settings
 
     plugins = settings.get("plugin") or ()
@@ -47,10 +48,13 @@ def run_many(settings: Mapping[str, Any], source: str, *, dry_run: bool) -> None
     progress = RunProgress(console.err, runs=len(runs), cells=sum(size_of(config).cells for config in runs))
     for spec, config in {config.data_spec(): config for config in runs}.items():
         say_findings(label_findings(spec, size_of(config).images), spec)
-    write_settings(make_folder(Path(str(settings["out"]))) / SETTINGS, settings)  # to continue from
-    with stoppable(Path(str(settings["out"]))):
+    out = Path(str(settings["out"]))
+    with claiming(out):
+        sweep(out / SETTINGS)
+        write_settings(out / SETTINGS, settings)  # to continue from
+    with stoppable(out):
         outcomes = run_all(runs, executor_for(runs[0], 10**9), [progress])
-    _report(outcomes, str(settings["out"]))
+    _report(outcomes, str(out))
 
 
 def _report(outcomes: list[Outcome], out: str) -> None:

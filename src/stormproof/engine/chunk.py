@@ -115,6 +115,7 @@ def _record_failures(path: Path, failures: Iterable[Failure], settled: set[Cell]
         known = failures_of(path)
     except StoreError:  # the cells of a damaged record are tried again when they are asked for
         known = []
+    sweep(path)
     earlier = [row for row in known if (row["index"], row["condition"]) not in settled]
     write_failures(path, [*earlier, *(failure.as_dict() for failure in failures)])
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, cast
 
 from stormproof.core.errors import RunError, counted
-from stormproof.core.files import make_folder
+from stormproof.core.files import make_folder, sweep
 from stormproof.engine.config import RunConfig
 from stormproof.engine.crash_notes import NOTES
 from stormproof.engine.executors import Executor, executor_for
@@ -20,7 +20,7 @@ from stormproof.results.run import Run
 from stormproof.results.store.integrity import check_images
 from stormproof.results.store.lock import sole_writer
 from stormproof.results.store.parts import part_paths
-from stormproof.results.store.record import RunRecord, claim, claiming, may_claim
+from stormproof.results.store.record import RECORD, RunRecord, claim, claiming, may_claim
 from stormproof.results.store.settings import SETTINGS, covering, shard_of, write_settings
 
 _ENOUGH = 3  # images on which nothing works before a run is stopped
@@ -114,6 +114,8 @@ def running(plan: Plan, watches: Sequence[Watch] = ()) -> Iterator[Task]:
     make_folder(out)
     with sole_writer(out, config.shard):
         with claiming(out):  # not before: a second writer must not change what the first one runs
+            for name in (RECORD, SETTINGS):
+                sweep(out / name)
             record = claim(out, plan.record)
             make_folder(out / NOTES)
             mine, shard = config.model_dump(mode="json", exclude_none=True), shard_of(out, config.shard)
