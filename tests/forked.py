@@ -37,7 +37,7 @@ def load(*more: str) -> None:
 
 
 def start(words: Sequence[str], said: Path, before: Callable[[], None] | None = None) -> int:
-    """Fork a command into a process group of its own; what it says goes to a file."""
+    """Fork a command into its own process group, with its output in a file."""
     process = os.fork()
     if process == 0:
         _become(words, said, before)

@@ -48,7 +48,7 @@ class Victim:
     cluster: int | None = None  # the process that holds Ray's cluster
 
     def start(self, out: Path, words: Path) -> int:
-        """Start the command in a process group of its own; what it says goes to a file."""
+        """Start the command in its own process group, with its output in a file."""
         arguments = [part.replace("OUT", str(out)) for part in self.arguments]
         if self.fresh:
             command = [sys.executable, "-c", "from stormproof.cli import main; main()", *arguments]

@@ -130,3 +130,5 @@ def test_impossible_reserved_parameters_are_refused() -> None:
             find(condition.corruption or "").parameters(condition)
     with pytest.raises(UnknownName, match="and on, scale, labels"):
         find("geometric_distortion").parameters(Condition.parse("geometric_distortion[deltas=1]"))
+    with pytest.raises(UnknownName, match=r"It takes: scattering, scale; and on\."):  # its own scale
+        find("camera_fog").parameters(Condition.parse("camera_fog[scaling=1]"))

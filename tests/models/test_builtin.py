@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -127,3 +128,11 @@ def test_they_are_listed() -> None:
     told = json.loads(CliRunner().invoke(app, ["list", "models", "--json"]).stdout)
     assert [row["name"] for row in told] == [f"builtin:{name}" for name in NETWORKS]
     assert all(row["clean"] and row["world"] == VERSION for row in told)
+
+
+def test_the_page_lists_these_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2] / "docs"))
+    import make_networks
+
+    page = make_networks.PAGE.read_text(encoding="utf-8")
+    assert make_networks.table() in page, "python docs/make_networks.py renews it"

@@ -57,21 +57,17 @@ def swin() -> T.SwinConfig:
     )
 
 
+def small() -> dict[str, object]:
+    """What the configurations of Mask2Former and OneFormer have in common."""
+    return {
+        "backbone_config": swin(), "use_pretrained_backbone": False, "hidden_dim": 32, "decoder_layers": 2,
+        "encoder_feedforward_dim": 16, "dim_feedforward": 16, "num_attention_heads": 2, "num_queries": 8,
+        "id2label": {0: "cat", 1: "dog"},
+    }  # fmt: skip
+
+
 def mask2former(folder: Path) -> Path:
-    config = T.Mask2FormerConfig(
-        backbone_config=swin(),
-        use_pretrained_backbone=False,
-        feature_size=32,
-        mask_feature_size=32,
-        hidden_dim=32,
-        encoder_feedforward_dim=16,
-        encoder_layers=1,
-        decoder_layers=2,
-        num_attention_heads=2,
-        dim_feedforward=16,
-        num_queries=8,
-        id2label={0: "cat", 1: "dog"},
-    )
+    config = T.Mask2FormerConfig(**small(), feature_size=32, mask_feature_size=32, encoder_layers=1)
     processor = T.Mask2FormerImageProcessor(size=EDGES, ignore_index=255)
     return save(folder, T.Mask2FormerForUniversalSegmentation(config), processor)
 
@@ -104,23 +100,15 @@ def maskformer(folder: Path) -> Path:
 def oneformer(folder: Path) -> Path:
     """With a tokenizer that spells, since its task is a sentence."""
     config = T.OneFormerConfig(
-        backbone_config=swin(),
-        use_pretrained_backbone=False,
+        **small(),
         conv_dim=32,
         mask_dim=32,
-        hidden_dim=32,
-        encoder_feedforward_dim=16,
         encoder_layers=2,
-        decoder_layers=2,
         query_dec_layers=1,
-        num_attention_heads=2,
-        dim_feedforward=16,
-        num_queries=8,
         text_encoder_width=32,
         text_encoder_num_layers=1,
         text_encoder_vocab_size=60,
         is_training=False,
-        id2label={0: "cat", 1: "dog"},
     )
     folder.mkdir()
     kinds = {str(k): {"name": name, "isthing": 1} for k, name in config.id2label.items()}

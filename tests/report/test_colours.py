@@ -1,4 +1,4 @@
-"""Colours of series are told apart by everyone, and stand out from the paper they are on."""
+"""Colours of series are distinct, to colour-blind readers too, and contrast with their background."""
 
 from __future__ import annotations
 

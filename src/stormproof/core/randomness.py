@@ -28,8 +28,9 @@ U16 = 65536
 T = TypeVar("T")
 Key = tuple[int, int]
 
-# Who random numbers belong to. The frame's are new in every frame of a clip (sensor noise), the camera's stay
-# (dirt), the scene's stay and move with time (rain). Without a clip there is no difference.
+# What random numbers are tied to in a clip: the frame, so they are drawn anew (sensor noise); the camera,
+# so that they stay (dirt); or the scene, so that they stay and move with time (rain). For single images the
+# choice makes no difference.
 Owner = Literal["frame", "camera", "scene"]
 OWNERS: tuple[Owner, ...] = ("frame", "camera", "scene")
 

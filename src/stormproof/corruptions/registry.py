@@ -338,7 +338,8 @@ class Corruption:
         for key in given:
             if key not in self.ladders:
                 if_any = {"owner": self.is_random, "labels": self.moves is not None}
-                reserved = ["on", "scale", *(name for name, takes in if_any.items() if takes)]
+                common = ("on", "scale", *(name for name, takes in if_any.items() if takes))
+                reserved = [name for name in common if name not in self.ladders]
                 hint = f"It takes: {', '.join(known)}; and {', '.join(reserved)}."
                 raise UnknownName(f"parameter of {self.name}", key, known, hint)
         return given

@@ -259,7 +259,7 @@ def interpolate(
     """The mean over recalls of the best precision (found / counted) at that recall or beyond, lane by lane.
 
     From the last of `count` events to the first, each with the points between its recall and that of the one
-    before it. There is no branch on the weights, which no processor could predict. `reached` (a row more
+    before it. There is no branch on the weights: it would be unpredictable, and slow. `reached` (a row more
     than events, the first of zeros) and `best` (two rows) are room to work in. `rounded`: see `_reach`.
     """
     width = len(side_by_side)

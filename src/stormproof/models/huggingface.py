@@ -90,7 +90,7 @@ def open_huggingface(
         raise InvalidOption(f"task={task}: choose one of {', '.join(_READERS)}.")
     sure = _LEAST_SCORES.get(task, _LEAST_SCORE) if score is None else score
     net = _load(getattr(transformers, loader), main, where, download).to(device).eval()
-    one_former = config.model_type == "oneformer"  # the one network that is told its task, as a sentence
+    one_former = config.model_type == "oneformer"  # takes its task as text
     loading = transformers.AutoProcessor if one_former else transformers.AutoImageProcessor
     processor = _load(loading, main, where, download)
     # OneFormer answers as MaskFormer does; its own decoder would lose masks that overlap.

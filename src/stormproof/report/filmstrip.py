@@ -21,7 +21,7 @@ from stormproof.report.worst import confident, is_same
 FRAMES = 6  # side by side
 ROWS = 4  # conditions below each other, clean included
 WIDTH = 250  # of a frame, in pixels
-FOUND, MISSED = (120, 200, 255), (255, 140, 0)  # light blue and orange, told apart by everyone
+FOUND, MISSED = (120, 200, 255), (255, 140, 0)  # light blue and orange, distinct to colour-blind readers too
 _GAP = 4
 
 
