@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
+import typer.testing
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
 from numba.core.compiler_lock import global_compiler_lock
@@ -34,6 +38,16 @@ def shared() -> Path:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """Do once what hundreds of tests would do again."""
+    # Typer makes every command anew for each call, which takes longer than many of them.
+    typer.main.get_command = typer.testing._get_command = cache(typer.main.get_command)
+    # No power fails here, and no test reads a disk that was not written to.
+    os.fsync = lambda _: None
+    if hasattr(config, "workerinput"):  # a process of pytest-xdist
+        _compile_once()
+
+
+def _compile_once() -> None:
     """One worker compiles a kernel while others wait for it: together they would compile each twice."""
     compile_it = Dispatcher.compile
 
@@ -44,8 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
         with global_compiler_lock, FileLock(Path(self._cache.cache_path) / name):
             return compile_it(self, signature)
 
-    if hasattr(config, "workerinput"):  # a process of pytest-xdist
-        Dispatcher.compile = compile_once
+    Dispatcher.compile = compile_once
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups

@@ -226,13 +226,13 @@ def test_real_networks_on_coco(shared: Path, tmp_path: Path) -> None:
     network = f"onnx:{shared}/models/deeplab_edgetpuslim_513_cityscapes_qdq.onnx"
     call("run", "--model",
          f"panoptic:{tmp_path}/things.py:things,semantic={network}\\,card={tmp_path}/stuff.yaml,score=0.3",
-         "--data", f"panoptic:{shared}/data/coco_panoptic/panoptic_val2017.json", "--limit", 6,
-         "--conditions", f"fog@3,jpeg_compression@4,{MOVED}", "--out", tmp_path / "run",
+         "--data", f"panoptic:{shared}/data/coco_panoptic/panoptic_val2017.json", "--limit", 4,
+         "--conditions", f"fog@3,{MOVED}", "--out", tmp_path / "run",
          "--engine", "local")  # fmt: skip
     call("export", tmp_path / "run", "--format", "panoptic", "--out", tmp_path / "said")
     call("export", tmp_path / "run", "--format", "panoptic", "--truth", "--out", tmp_path / "true")
     scores = Run(tmp_path / "run").score(classes="all")
-    assert len(scores.conditions) == 4
+    assert len(scores.conditions) == 3
     assert scores.cells["PQ"]["clean"] > 0.02
     for text in scores.conditions:
         true = tmp_path / "true" / f"{text}.json"

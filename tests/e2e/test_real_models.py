@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-STORMPROOF = [sys.executable, "-c", "from stormproof.cli import main; main()"]
+from cli.typed import stormproof
 
 
 def call(*arguments: object) -> str:
-    done = subprocess.run([*STORMPROOF, *map(str, arguments)], capture_output=True, text=True, check=False)
+    done = stormproof(*arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -26,7 +24,7 @@ def test_a_detector_loses_under_noise(shared: Path, tmp_path: Path) -> None:
          "--root", shared / "data" / "coco", "--limit", 6, "--out", out, "--dry-run")  # fmt: skip
     call("run", "--model", f"onnx:{shared}/models/yolox_nano_416_coco.onnx", "--data",
          f"coco:{shared}/data/coco/instances_val2017.json", "--limit", 24, "--out", out,
-         "--conditions", "gaussian_noise")  # fmt: skip
+         "--conditions", "gaussian_noise@1,gaussian_noise@3,gaussian_noise@5")  # fmt: skip
     scores = json.loads(call("score", out, "--json"))
     clean = scores["scores"]["AP50"]["clean"]
     assert 0.3 < clean < 0.7
@@ -40,7 +38,8 @@ def test_a_segmenter_loses_in_fog(shared: Path, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime", reason="needs the extra 'onnx'")
     out = tmp_path / "deeplab"
     call("run", "--model", f"onnx:{shared}/models/deeplab_edgetpuslim_513_cityscapes_qdq.onnx", "--data",
-         f"camvid:{shared}/data/camvid", "--limit", 6, "--out", out, "--conditions", "fog@3")  # fmt: skip
+         f"camvid:{shared}/data/camvid", "--limit", 6, "--out", out, "--conditions", "fog@3",
+         "--engine", "local")  # fmt: skip
     scores = json.loads(call("score", out, "--json"))["scores"]["mIoU"]
     assert 0.4 < scores["clean"] < 0.7
     assert scores["fog@3"] < scores["clean"]

@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,7 @@ def decoder() -> dict[str, str]:
     return {"pillow": _version("pillow") or "?", **{name: text for name, text in found.items() if text}}
 
 
+@cache
 def _version(package: str) -> str | None:
     try:
         return version(package)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from stormproof.core.condition import Condition, Value
 from stormproof.core.errors import InvalidOption, counted, first_few
@@ -69,8 +70,8 @@ def sets_of(conditions: Sequence[str], benchmark: str | None = None) -> tuple[Co
     if benchmark in PRESETS and not PRESETS[benchmark].lacking:
         own = _strings(PRESETS[benchmark].conditions())
         found.append(_set(benchmark, [text for text in held if text in own], len(own), benchmark=benchmark))
-    suites = {name: _strings(suite.conditions) for name, suite in SUITES.items()}
-    whole = {name: own for name, own in suites.items() if own <= {*held}}
+    there = {*held}
+    whole = {name: own for name, own in _suites().items() if own <= there}
     for name, own in sorted(whole.items(), key=lambda item: -len(item[1])):
         if not any(own <= {*other.conditions} for other in found):
             found.append(_set(name, [text for text in held if text in own], len(own), suite=name))
@@ -132,6 +133,11 @@ def _set(
     parsed = covered(map(Condition.parse, texts), benchmark=benchmark, suite=suite)
     kept = tuple(str(condition) for condition in parsed if condition.corruption != ALONG)
     return ConditionSet(name, tuple(texts), of, kept)
+
+
+@cache
+def _suites() -> dict[str, set[str]]:
+    return {name: _strings(suite.conditions) for name, suite in SUITES.items()}
 
 
 def _strings(conditions: Iterable[object]) -> set[str]:

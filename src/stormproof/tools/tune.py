@@ -147,8 +147,9 @@ def _scored(network: Network, card: InputCard, data: OpenedDataset, out: Path, i
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             done = run(
-                OpenedModel(None, trial), data, out=out, conditions="clean", limit=images, progress=False
-            )
+                OpenedModel(None, trial),
+                data, out=out, conditions="clean", limit=images, chunk=images, progress=False,
+            )  # fmt: skip
         return done.score(interval=True)
     except StormproofError:
         return None
