@@ -12,10 +12,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from engine.scenes import write_scene
 from report.hostile import CONTROL, SCRIPT
 from results.conftest import MODELS
 from stormproof.cli import app
 from stormproof.core.errors import InvalidOption
+from stormproof.engine.config import make_config
+from stormproof.engine.run import run
 from stormproof.report.leaderboard.published import published_submissions
 from stormproof.report.leaderboard.site import build_site, ranked
 from stormproof.report.leaderboard.submission import (
@@ -226,6 +229,26 @@ def test_a_run_is_submitted_and_verified(runs: dict[str, Path], tmp_path: Path) 
     other = verify(entry, tmp_path / "other", model=f"{MODELS}:some_masks", data=data, count=1, seed=0)
     assert not other.agrees
     assert any("model.fingerprint" in words for words in other.surprises)
+
+
+def test_unreadable_images_are_left_out_again(tmp_path: Path) -> None:
+    """The first four images, of which the second cannot be read, are not the first three."""
+    spec = write_scene(tmp_path / "scene", images=6)
+    second = sorted((tmp_path / "scene").rglob("*.png"))[1]
+    whole = second.read_bytes()
+    second.write_bytes(b"torn")
+    usual = {"model": f"{MODELS}:contrast_boxes", "data": spec, "engine": "local", "allow_missing": True}
+    run(make_config({**usual, "out": str(tmp_path / "run"), "conditions": ["fog"], "limit": 4}))
+    entry = submission_of(Run(tmp_path / "run"))
+    assert (entry.dataset.images, entry.dataset.unreadable) == (3, 1)
+    asked = {"model": usual["model"], "data": spec, "count": 1, "seed": 0}
+    again = verify(entry, tmp_path / "again", **asked)
+    assert again.agrees
+    assert Run(tmp_path / "again").ids == Run(tmp_path / "run").ids
+    second.write_bytes(whole)
+    repaired = verify(entry, tmp_path / "repaired", **asked)
+    assert not repaired.agrees
+    assert "dataset.unreadable is 1 in the submission, 0 here" in repaired.surprises
 
 
 def test_the_commands(runs: dict[str, Path], tmp_path: Path) -> None:

@@ -84,6 +84,20 @@ def test_models_are_ranked_alike(sides: tuple[list[Run], list[Run], Path]) -> No
     assert found.correlations[MEAN]["fog"].estimate > 0.5
 
 
+def test_freedom_is_that_of_the_smaller_side(
+    sides: tuple[list[Run], list[Run], Path], tmp_path: Path
+) -> None:
+    """The grid has 8 images; the real set has 16, of which 3 are in snow."""
+    ours, theirs, _ = sides
+    table = tmp_path / "snow.csv"
+    names = [f"{name},{'snow' if k < 3 else 'dry'}\n" for k, name in enumerate(theirs[0].ids)]
+    table.write_text("".join(["id,snow\n", *names]))
+    found = agree(ours, theirs, by=str(table), replicates=20).correlations[MEAN]
+    assert {part: each.images for part, each in found.items()} == {"all images": 8, "dry": 8, "snow": 3}
+    one = agree(ours[:1], theirs[:1], by=str(table), replicates=20).correlations[MEAN]
+    assert one["snow"].images == 3
+
+
 def test_one_model_is_ranked_by_its_classes(sides: tuple[list[Run], list[Run], Path]) -> None:
     ours, theirs, _ = sides
     found = agree(ours[2:3], theirs[2:3], replicates=40)

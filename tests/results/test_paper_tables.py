@@ -20,7 +20,7 @@ from stormproof.core.errors import IncompleteGrid, InvalidOption, StoreError, Un
 from stormproof.core.sample import Image, Prediction
 from stormproof.engine.config import make_config
 from stormproof.engine.run import run
-from stormproof.results.paper_tables import contextual, scenarios
+from stormproof.results.paper_tables import contextual, detectors, scenarios
 from stormproof.results.people import open_people
 from stormproof.results.run import Run
 from stormproof.results.store.parts import held_rows, writing_part
@@ -73,6 +73,26 @@ def test_scenarios_print_the_change_by_dataset(ran: Path) -> None:
     assert "(toys)" in _table("scenarios", ran)
     with pytest.raises(InvalidOption, match="second run"):
         scenarios([Run(ran), Run(ran)], "trained")
+
+
+def test_only_common_conditions_are_compared(ran: Path, tmp_path: Path) -> None:
+    """A run under noise as well as fog is compared with one under fog over fog alone."""
+    record = Run(ran).record
+    for out, conditions in (("more", ["fog", "gaussian_noise"]), ("apart", ["gaussian_noise"])):
+        asked = {"model": f"{MODELS}:sure_boxes", "data": record.dataset.spec, "engine": "local"}
+        run(make_config({**asked, "out": str(tmp_path / out), "conditions": conditions}))
+    rows = {row["fault"]: row for row in _rows("detectors", ran, tmp_path / "more")}
+    assert set(rows) == {"clean", "fog", "mean (mCE)"}
+    assert rows["mean (mCE)"]["sure_boxes"] == rows["fog"]["sure_boxes"]
+    said = " ".join(_table("detectors", ran, tmp_path / "more").split())
+    assert "Not in every run, so left out: gaussian_noise@1," in said
+    (table,) = scenarios([Run(ran), Run(tmp_path / "more")], "trained")
+    scores = Run(tmp_path / "more").score()
+    change = scores.by_corruption("E")["fog"] - scores.score("E")
+    assert [row[1] for row in table.rows if "sure_boxes" in str(row[0])] == [pytest.approx(100 * change)]
+    assert table.note.startswith("Not in every run")
+    with pytest.raises(InvalidOption, match="no corrupted condition in common"):
+        detectors([Run(ran), Run(tmp_path / "apart")], "architecture")
 
 
 @pytest.fixture(scope="module")

@@ -99,8 +99,9 @@ def test_a_class_that_a_slice_lacks_is_no_difference(mixed: Run, tmp_path: Path)
     assert found.differences("P")["night"].interval.estimate == pytest.approx(0.0)
     assert not found.differences("P")["night"].clear
     # So it is for every mean over classes: the cats that night lacks are found late or not at all.
-    for measure in ("AR100", "oLRP", "LRP FN", "LaECE0", "VOC07 AP50"):
+    for measure in ("AR100", "oLRP", "LRP FN", "LaECE0", "VOC07 AP50", "dAP Cls", "dAP Bkg", "dAP FP"):
         found = mixed.slices(str(table), measure=measure, replicates=2)
+        assert found["night"].classes == ("dog",), measure
         assert found.differences("clean")["night"].interval.estimate == pytest.approx(0.0), measure
     counts = mixed.slices(str(table), measure="FP per image", replicates=2).table()
     assert counts.title == "FP per image by light"  # not in %

@@ -19,6 +19,7 @@ AP50: after one repair, another brings more or less. The rules are those of tide
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from stormproof.core.sample import Bools, Floats, Ints
 from stormproof.metrics.cocomatching import box_overlaps, mask_overlaps
 from stormproof.metrics.matching import Groups, by_image
 from stormproof.metrics.metric import (
+    ByClass,
     Measure,
     Scored,
     Weights,
@@ -103,16 +105,12 @@ class ErrorTypes:
     def _by_image(self, owners: Ints) -> Ints:
         return np.bincount(owners, minlength=self.images)
 
-    def gains(self, weights: Weights) -> Floats:
-        """The AP50 gained by each repair, by replicate: Cls, Loc, Both, Dupe, Bkg, Miss, FP, FN.
+    def repaired(self, weights: Weights) -> Floats:
+        """AP50 of each class as it is and after each repair: replicates × 1 + 8 × classes.
 
-        A repair never lowers the score: if points of a curve shift so that AP falls, the gain is 0.
+        In the order Cls, Loc, Both, Dupe, Bkg, Miss, FP, FN.
         """
-        found = in_lanes(weights, _average, (len(_REPAIRS) + 1, self.classes), *self._curves())
-        means = mean_of_known(found)
-        gained = means[:, 1:] - means[:, :1]
-        gained[:, : len(TYPES)] = np.maximum(gained[:, : len(TYPES)], 0.0)
-        return gained
+        return in_lanes(weights, _average, (len(_REPAIRS) + 1, self.classes), *self._curves())
 
     def _curves(self) -> tuple[Any, ...]:
         """Entries and objects class by class, entries by falling score."""
@@ -139,14 +137,24 @@ class ErrorTypes:
 
     def scored(self, weights: Weights, prefix: str = "") -> Scored:
         """The cost of each type, its share of the cost of all six, and how often it occurs."""
-        gained = self.gains(weights)
-        whole = gained[:, : len(TYPES)].sum(axis=1)
-        numbers = {f"dAP {name}": gained[:, k] for k, name in enumerate(_REPAIRS)}
-        numbers |= {f"{name} share": ratio(gained[:, k], whole) for k, name in enumerate(TYPES)}
+        by_class = ByClass(self.repaired(weights), partial(_costs, prefix=prefix))
         one = np.ones(self.images)
-        often = {f"{name} per image": (count, one) for name, count in self.per_image().items()}
-        numbers |= weighted_ratios(weights, often)
-        return Scored({prefix + name: values for name, values in numbers.items()})
+        often = {f"{prefix}{name} per image": (count, one) for name, count in self.per_image().items()}
+        numbers = {**by_class.numbers(by_class.values), **weighted_ratios(weights, often)}
+        return Scored(numbers, by_class=by_class)
+
+
+def _costs(repaired: Floats, prefix: str) -> dict[str, Floats]:
+    """The cost of each type over the classes given, from `ErrorTypes.repaired`, and its share.
+
+    A repair never lowers the score: if points of a curve shift so that AP falls, the cost is 0.
+    """
+    means = mean_of_known(repaired)
+    gained = means[:, 1:] - means[:, :1]
+    gained[:, : len(TYPES)] = np.maximum(gained[:, : len(TYPES)], 0.0)
+    whole = gained[:, : len(TYPES)].sum(axis=1)
+    costs = {f"{prefix}dAP {name}": gained[:, k] for k, name in enumerate(_REPAIRS)}
+    return costs | {f"{prefix}{name} share": ratio(gained[:, k], whole) for k, name in enumerate(TYPES)}
 
 
 def box_error_types(truth: DetectionTruth, predictions: Predictions) -> ErrorTypes:

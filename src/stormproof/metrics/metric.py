@@ -69,6 +69,18 @@ class Measure:
         return "%" if self.fraction else ""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ByClass:
+    """Values by class from which numbers follow that are not plain means over classes.
+
+    `values` are replicates × anything × classes, NaN for a class without objects; `numbers` makes the numbers
+    of all of them, or of the chosen classes.
+    """
+
+    values: Floats
+    numbers: Callable[[Floats], Mapping[str, Floats]]
+
+
 @dataclass(frozen=True, slots=True)
 class Scored:
     """One condition's numbers under every row of weights.
@@ -76,13 +88,15 @@ class Scored:
     `numbers` are by measure, `per_class` by measure and class (replicates × classes). For a number that is a
     mean, `parts` are the values averaged (replicates × parts, NaN where a replicate has none). `optimism` is
     how much too high a score is on so few images, by measure and class, for measures that can tell; it is
-    computed only with replicates.
+    computed only with replicates. `by_class` is for numbers that are not means over classes but depend on
+    which classes there are; results that are joined do not keep it.
     """
 
     numbers: Mapping[str, Floats]
     per_class: Mapping[str, Floats] = field(default_factory=dict)
     parts: Mapping[str, Floats] = field(default_factory=dict)
     optimism: Mapping[str, Floats] = field(default_factory=dict)
+    by_class: ByClass | None = None
 
     def __or__(self, other: Scored) -> Scored:
         return Scored(

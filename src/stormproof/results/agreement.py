@@ -6,7 +6,8 @@ sides, models are ranked; with one model, its classes. The clean score is listed
 ranks no better than the clean score does says nothing new.
 
 Intervals come from random halves of the images of both sets. They are about new images, not about other
-models or classes.
+models or classes. Student's t has the degrees of freedom of the smaller side: the images, or clips, of the
+grid or of that part of the real set.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from scipy.stats import rankdata
 
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidOption, first_few
-from stormproof.core.sample import Floats
+from stormproof.core.sample import Bools, Floats
 from stormproof.core.table import Cell, Table
 from stormproof.datasets.attributes import read_attribute
 from stormproof.metrics.metric import Scored, Weights, ratio
@@ -74,7 +75,8 @@ def agree(
         raise InvalidOption(f"Two models ({', '.join(common)}) cannot be ranked; give one, or {LEAST}.")
     one = len(common) == 1
     grids = {name: _synthetic(pairs[name], measure, replicates) for name in common}
-    sets = {name: _real(others[name], by, measure, replicates) for name in common}
+    parts = {name: _parts(others[name], by) for name in common}
+    sets = {name: _real(others[name], parts[name], measure, replicates) for name in common}
     found = {grid.measure for grid in (*grids.values(), *sets.values())}
     if len(found) > 1:
         raise InvalidOption(f"The runs differ in their measures: {', '.join(sorted(found))}; name one.")
@@ -84,9 +86,17 @@ def agree(
     if len(items) < LEAST:
         what = "classes" if one else "models"
         raise InvalidOption(f"{len(items)} {what} have scores on both sides; ranks need {LEAST} or more.")
-    images = min(len({*run.units}) for name in common for run in (pairs[name], others[name]))
+    ranked = common if one else items
+    images = {
+        part: min(
+            count
+            for name in ranked
+            for count in (len({*pairs[name].units}), _independent(others[name], parts[name][part]))
+        )
+        for part in theirs
+    }
     table = {
-        name: {part: spearman(row, other, items, images=images) for part, other in theirs.items()}
+        name: {part: spearman(row, other, items, images=images[part]) for part, other in theirs.items()}
         for name, row in ours.items()
     }
     return Agreement("classes" if one else "models", items, found.pop(), table)
@@ -130,14 +140,24 @@ def _synthetic(run: Run, measure: str | None, replicates: int) -> Collected:
     return collect(run, {ALL: weights_of(run, replicates)}, measure=measure)
 
 
-def _real(run: Run, by: str | None, measure: str | None, replicates: int) -> Collected:
-    ones = weights_of(run, replicates)
-    rows: dict[str, Weights] = {ALL: ones}
+def _parts(run: Run, by: str | None) -> dict[str, Bools]:
+    """Which images are in each part of a real set: all of it, and the values of an attribute."""
+    found = {ALL: np.ones(len(run.readable), np.bool_)}
     if by is not None:
         attribute = read_attribute(run.dataset, by, run.readable)
-        for name in attribute.slices:
-            rows[name] = ones * np.array([v == name for v in attribute.values]).astype(ones.dtype)
+        found |= {name: np.array([v == name for v in attribute.values]) for name in attribute.slices}
+    return found
+
+
+def _real(run: Run, parts: Mapping[str, Bools], measure: str | None, replicates: int) -> Collected:
+    ones = weights_of(run, replicates)
+    rows: dict[str, Weights] = {name: ones * inside.astype(ones.dtype) for name, inside in parts.items()}
     return collect(run, rows, measure=measure)
+
+
+def _independent(run: Run, inside: Bools) -> int:
+    """How many of some images, or clips, are independent."""
+    return len({unit for unit, there in zip(run.units, inside, strict=True) if there})
 
 
 Values = Mapping[str, Mapping[str, Floats]]  # by slice, then by condition: a row for each replicate

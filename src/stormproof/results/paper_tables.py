@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 
 from stormproof.core.condition import Condition
-from stormproof.core.errors import IncompleteGrid, InvalidOption
+from stormproof.core.errors import IncompleteGrid, InvalidOption, first_few
 from stormproof.core.table import Cell, Table
 from stormproof.metrics.corruption_error import ce, ce_by_group, corruption_matters, cross_scenario, mce
 from stormproof.metrics.grid import Grid
@@ -109,13 +109,16 @@ def depth(runs: Sequence[Run], tag: str) -> list[Table]:
 
 
 def detectors(runs: Sequence[Run], tag: str) -> list[Table]:
-    """CE per fault, means by part of the camera and by tag, and a t-test (*liu*, Table 2)."""
+    """CE per fault, means by part of the camera and by tag, and a t-test (*liu*, Table 2).
+
+    Over the conditions that all runs have.
+    """
     scored = [run.score() for run in runs]
-    grids = [_errors(scores) for scores in scored]
+    grids, rest = _over_common([_errors(scores) for scores in scored])
     groups = dict.fromkeys(scores.tags.get(tag, "") for scores in scored)
     tags = [f"{tag} {name or 'none'}" for name in groups] if any(groups) else []
     values = {"clean": [grid.clean for grid in grids]}
-    values |= {name: [ce(grid).get(name, math.nan) for grid in grids] for name in ce(grids[0])}
+    values |= {name: [ce(grid)[name] for grid in grids] for name in ce(grids[0])}
     values["mean (mCE)"] = [mce(grid) for grid in grids]
     try:
         parts = [ce_by_group(grid) for grid in grids]
@@ -133,13 +136,16 @@ def detectors(runs: Sequence[Run], tag: str) -> list[Table]:
     alone = "" if math.isnan(test.t) else f" t = {test.t:.2f}, p = {test.p:.2g} as independent samples;"
     note = (
         f"Corruption adds {100 * test.increase:.1f} points of error;{alone} t = {test.paired:.2f}, "
-        f"p = {test.paired_p:.2g} paired with each detector's clean error."
+        f"p = {test.paired_p:.2g} paired with each detector's clean error.{rest}"
     )
     return [Table("detectors", "CE by fault (in %)", ("fault", *_names(runs), *tags), rows, note=note)]
 
 
 def scenarios(runs: Sequence[Run], tag: str) -> list[Table]:
-    """Change of mCE by the scenario trained for (the tag) and the dataset tested on (*liu*, Table 4)."""
+    """Change of mCE by the scenario trained for (the tag) and the dataset tested on (*liu*, Table 4).
+
+    Over the conditions that all runs have.
+    """
     grids: dict[tuple[str, str], Grid] = {}
     for run in runs:
         scores = run.score()
@@ -147,14 +153,15 @@ def scenarios(runs: Sequence[Run], tag: str) -> list[Table]:
         if key in grids:
             raise InvalidOption(f"{run.folder} is a second run of {key[0]} on {key[1]}; give one.")
         grids[key] = _errors(scores)
-    changes = cross_scenario(grids)
+    common, rest = _over_common([*grids.values()])
+    changes = cross_scenario(dict(zip(grids, common, strict=True)))
     columns = tuple(dict.fromkeys(tested for _, tested in changes))
     rows: list[list[Cell]] = [
         [name, *(100 * changes[name, tested] for tested in columns)]
         for name in dict.fromkeys(name for name, _ in changes)
     ]
     title = "Change of mCE against clean, in points of error"
-    return [Table("scenarios", title, ("model (trained for)", *columns), rows)]
+    return [Table("scenarios", title, ("model (trained for)", *columns), rows, note=rest.strip())]
 
 
 def alpha(runs: Sequence[Run], tag: str) -> list[Table]:
@@ -205,6 +212,19 @@ def _errors(scores: Scores) -> Grid:
     if "E" not in scores:
         raise InvalidOption(f"{scores.folder} has no object errors; give runs of detectors.")
     return scores.covered("E")
+
+
+def _over_common(grids: Sequence[Grid]) -> tuple[list[Grid], str]:
+    """The grids over the conditions that all of them have, and a sentence on those that are left out.
+
+    Means over different conditions would compare the conditions, not the models.
+    """
+    common = tuple(c for c in grids[0].expected if all(c in grid.expected for grid in grids))
+    if not common:
+        raise InvalidOption("The runs have no corrupted condition in common, so they cannot be compared.")
+    others = dict.fromkeys(str(c) for grid in grids for c in grid.expected if c not in common)
+    rest = f" Not in every run, so left out: {first_few([*others])}." if others else ""
+    return [Grid(grid.scores, common) for grid in grids], rest
 
 
 def _reach(run: Run) -> str:

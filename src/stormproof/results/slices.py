@@ -283,15 +283,18 @@ def _class_names(cell: Objects | Maps | Segments) -> tuple[str, ...]:
 
 
 def _over_its_classes(whole: Scored, part: Scored) -> Scored:
-    """The numbers of all images as means over what the slice has a value for: its classes.
+    """The numbers of all images over what the slice has a value for: its classes.
 
-    A number that is not a mean over classes stays as it is.
+    A number that does not depend on which classes there are stays as it is.
     """
     numbers = dict(whole.numbers)
     for name, values in whole.parts.items():
         there = ~np.isnan(part.parts[name][0])
         numbers[name] = mean_of_known(values[:, there]) if there.any() else np.full(len(values), np.nan)
-    return Scored(numbers, whole.per_class)
+    if whole.by_class is not None and part.by_class is not None:
+        there = ~np.isnan(part.by_class.values[0, 0])
+        numbers |= whole.by_class.numbers(whole.by_class.values[..., there])
+    return Scored(numbers, whole.per_class, by_class=part.by_class)
 
 
 def _scores(run: Run, cells: Collected, found: Mapping[str, Scored], label: str, inside: Bools) -> Scores:
@@ -301,10 +304,7 @@ def _scores(run: Run, cells: Collected, found: Mapping[str, Scored], label: str,
     )
     first = next(iter(found.values()))
     measured = list(first.numbers)
-    values = next(iter(first.per_class.values()), np.zeros((1, len(cells.classes))))[0]
-    shown = [
-        name for name, value in zip(cells.classes, values.tolist(), strict=True) if not math.isnan(value)
-    ]
+    shown = _shown(first, cells.classes)
     record = run.record
     return Scores(
         plain(record.model.name), plain(record.dataset.name), images,
@@ -320,6 +320,14 @@ def _scores(run: Run, cells: Collected, found: Mapping[str, Scored], label: str,
         ),
         record=record, folder=run.folder, label=label, clips=units if units < images else None,
     )  # fmt: skip
+
+
+def _shown(scored: Scored, classes: Sequence[str]) -> list[str]:
+    """The classes that the numbers are over: those with a value, or all if there is none by class."""
+    tables = [*scored.per_class.values(), *scored.parts.values()]
+    tables += [scored.by_class.values[:, 0]] if scored.by_class is not None else []
+    values = next((table[0] for table in tables if table.shape[1] == len(classes)), np.zeros(len(classes)))
+    return [name for name, value in zip(classes, values.tolist(), strict=True) if not math.isnan(value)]
 
 
 def mean_name(slices: Slices) -> str | None:

@@ -50,9 +50,12 @@ class SubmittedModel(_Part):
 
 
 class SubmittedDataset(_Part):
+    """The dataset; scores are of `images` images, the first of the dataset except for unreadable ones."""
+
     name: Name
     fingerprint: Name | None = None
     images: Annotated[int, Field(ge=1)] | None = None
+    unreadable: Annotated[int, Field(ge=0)] = 0  # images that could not be read and were left out
 
 
 class Verification(_Part):
@@ -240,7 +243,10 @@ def submission_of(run: Run, *, measure: str | None = None, note: str = "") -> Su
             tags=record.tags,
         ),
         dataset=SubmittedDataset(
-            name=record.dataset.name, fingerprint=record.dataset.fingerprint, images=scores.images
+            name=record.dataset.name,
+            fingerprint=record.dataset.fingerprint,
+            images=scores.images,
+            unreadable=len(run.unreadable),
         ),
         measure=chosen,
         conditions=conditions,

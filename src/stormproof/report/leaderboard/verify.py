@@ -78,6 +78,7 @@ def verify(
     """Run `count` random conditions of a submission again and compare; the run stays in `out`."""
     chosen = chosen_cells(submission, count, seed)
     conditions = [text for text in chosen if text != "clean"]
+    images, unreadable = submission.dataset.images, submission.dataset.unreadable
     config = make_config(
         {
             "model": model,
@@ -86,13 +87,14 @@ def verify(
             "conditions": conditions,
             "seed": submission.seed or 0,
             "enhance": list(enhance),
-            "limit": submission.dataset.images,
+            "limit": None if images is None else images + unreadable,
+            "allow_missing": unreadable > 0,
         }
     )
     summary = run_again(config, watches)
-    if summary.failures:
-        failed = counted(len(summary.failures), "cell")
-        raise RunError(f"{failed} failed when run again; the first: {summary.failures[0]}")
+    if summary.failed:
+        failed = counted(len(summary.failed), "cell")
+        raise RunError(f"{failed} failed when run again; the first: {summary.failed[0]}")
     run = Run(out, data=data)
     scores = run.score().cells
     if submission.measure not in scores:
@@ -109,7 +111,8 @@ def _surprises(submission: Submission, run: Run) -> tuple[str, ...]:
     sides = (
         ("model.fingerprint", submission.model.fingerprint, record.model.fingerprint),
         ("dataset.fingerprint", submission.dataset.fingerprint, record.dataset.fingerprint),
-        ("dataset.images", submission.dataset.images, record.images),
+        ("dataset.images", submission.dataset.images, len(run.readable)),
+        ("dataset.unreadable", submission.dataset.unreadable, len(run.unreadable)),
     )
     found = [
         f"{field} is {theirs} in the submission, {ours} here"

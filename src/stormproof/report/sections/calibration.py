@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import fmean
 
 import numpy as np
 
-from stormproof.core.condition import Condition
 from stormproof.core.table import Table
 from stormproof.report.elements import Axis, Figure, Kind, Row, Section
 from stormproof.report.sections import Scope, all_levels, corruption_means, level_name
@@ -33,6 +31,7 @@ _MAPS = (
     "difference of confidence and right (1) or wrong (0)."
 )
 _CLEAR = 0.02  # of scores: a difference from precision that is worth a word
+_ENOUGH = 100  # boxes from which a sentence relies on D-ECE: with fewer, chance alone makes it 0.1 or more
 _TEXT = (
     "A score of 0.8 is a promise that four of five such boxes are right. The diagram sets the share that is "
     "right (IoU 0.5, all classes) against the score; below the diagonal a model is too sure of itself. D-ECE "
@@ -75,42 +74,39 @@ def _of_maps(runs: Sequence[Scores]) -> Section | None:
 
 
 def worth(run: Scores, *, name: str = "") -> str:
-    """How far scores are off on clean images and under the corruption that is worst for them, and the
-    threshold that this requires."""
-    means = {
-        corruption: fmean(run.score("D-ECE", str(c)) for c in levels)
-        for corruption, levels in all_levels(run.corrupted).items()
-    }
-    known = {corruption: value for corruption, value in means.items() if math.isfinite(value)}
-    clean = run.score("D-ECE")
-    if not known or not math.isfinite(clean):
+    """How far scores are off on clean images and under the condition that is worst for them, and the
+    threshold that this requires. Conditions with few boxes are left out."""
+    errors = {text: run.score("D-ECE", text) for text in run.reliability if _boxes(run, text) >= _ENOUGH}
+    clean = errors.pop("clean", math.nan)
+    if not errors or math.isnan(clean):
         return ""
-    worst = max(known, key=lambda each: known[each])
-    hardest = all_levels(run.corrupted)[worst][-1]
+    worst = max(errors, key=lambda text: errors[text])
     whose = f"{name}: scores" if name else "Scores"
-    said = (
-        f"{whose} are off by {100 * clean:.1f} points on clean images and by {100 * known[worst]:.1f} under "
-        f"{worst.replace('_', ' ')}, the worst{_leaning(run, str(hardest))}."
-    )
-    return f"{said} {_needed(run, hardest)}".strip()
+    said = f"{whose} are off by {100 * clean:.1f} points on clean images"
+    if errors[worst] <= clean:
+        return f"{said}, and by no more under any condition with {_ENOUGH} boxes or more."
+    leaning = _leaning(run, worst)
+    return (
+        f"{said} and by {100 * errors[worst]:.1f} under {under(worst)}, the worst{leaning}. "
+        f"{_needed(run, worst)}"
+    ).strip()
+
+
+def _boxes(run: Scores, text: str) -> float:
+    return float(np.nansum(run.reliability[text]["detections"]))
 
 
 def _leaning(run: Scores, text: str) -> str:
     """Whether scores promise too much or too little."""
-    found = run.reliability.get(text)
-    if not found:
-        return ""
     count, score, right = (
-        np.nan_to_num(np.array(found[key], float)) for key in ("detections", "score", "precision")
+        np.nan_to_num(np.array(run.reliability[text][key], float))
+        for key in ("detections", "score", "precision")
     )
-    if not count.sum():
-        return ""
     gap = float((count * (score - right)).sum() / count.sum())
     return f", where they promise too {'much' if gap > 0 else 'little'}" if abs(gap) >= _CLEAR else ""
 
 
-def _needed(run: Scores, condition: Condition) -> str:
-    text = str(condition)
+def _needed(run: Scores, text: str) -> str:
     now, before = run.score("safe threshold", text), run.score("safe threshold")
     precision, level = run.score("precision", text), run.score("precision")
     if not math.isfinite(level) or not math.isfinite(before) or precision >= level:
