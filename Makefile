@@ -43,7 +43,7 @@ $(VENV)/.everything: pyproject.toml
 	touch $(VENV)/.test $(VENV)/.lint $(VENV)/.site $(VENV)/.playwright $@
 
 kernels: $(VENV)/.test  ## compile the loops that most tests need, before several processes need them at once
-	folder=$$(mktemp -d) && $(BIN)/stormproof demo --scenes 1 --out $$folder/demo > /dev/null && rm -rf $$folder
+	folder=$$(mktemp -d) && $(BIN)/stormproof demo --scenes 1 --workers 1 --out $$folder/demo > /dev/null && rm -rf $$folder
 
 demo: $(VENV)/.run  ## three trained networks in the storm: the main job, on any machine
 	$(BIN)/stormproof demo --out demo

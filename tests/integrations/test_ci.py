@@ -16,7 +16,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 VARIABLE = re.compile(r"\$\{\{ inputs\.([\w-]+) \}\}")
 GIVEN = {"model": "builtin:street-grid", "data": "world:val,size=128x80", "conditions": "fog@1,fog@3",
-         "options": "--limit 16 --engine local", "install": "stormproof"}  # fmt: skip
+         "options": "--limit 6 --engine local", "install": "stormproof"}  # fmt: skip
 KEPT = ("verdicts.xml", "evidence.json", "report.html")
 
 

@@ -78,10 +78,10 @@ def ap50(samples: list[Sample], odds: Odds, settings: list[tuple[float, int]]) -
 
 @pytest.mark.slow
 def test_colour_alone_finds_little() -> None:
-    train, val = [scene("train", k) for k in range(60)], [scene("val", k) for k in range(40)]
+    train, val = [scene("train", k) for k in range(24)], [scene("val", k) for k in range(16)]
     odds = learn(train)
     trials = [(share, closing) for share in THRESHOLDS for closing in CLOSINGS]
-    tuning = train[:20]
+    tuning = train[:8]
     results = np.array([ap50(tuning, odds, [trial] * len(OBJECTS))[1] for trial in trials])
     chosen = [trials[k] for k in np.nan_to_num(results).argmax(axis=0)]
     score, _ = ap50(val, odds, chosen)

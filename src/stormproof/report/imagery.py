@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import cv2
@@ -125,8 +125,13 @@ class Scene:
     def _index(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self.dataset.ids)}
 
+    @cached_property
+    def _read(self) -> Callable[[int], Sample]:
+        return lru_cache(maxsize=8)(self.dataset.__getitem__)
+
     def sample(self, image: str) -> Sample:
-        return self.dataset[self._index[image]]
+        """A clean image; the last few are kept, since a page shows the same ones under many conditions."""
+        return self._read(self._index[image])
 
     def under(self, sample: Sample, condition: str) -> Sample:
         """The sample under a condition, as the engine made it."""
