@@ -41,14 +41,18 @@ def pytest_configure(config: pytest.Config) -> None:
     """Do once what hundreds of tests would do again."""
     # Typer makes every command anew for each call, which takes longer than many of them.
     typer.main.get_command = typer.testing._get_command = cache(typer.main.get_command)
-    # No power fails here, and no test reads a disk that was not written to.
+    # Tests simulate no power failure, so nothing needs to be flushed to disk.
     os.fsync = lambda _: None
     if hasattr(config, "workerinput"):  # a process of pytest-xdist
         _compile_once()
 
 
 def _compile_once() -> None:
-    """One worker compiles a kernel while others wait for it: together they would compile each twice."""
+    """Let one worker compile a kernel while the others wait: otherwise, each would compile it.
+
+    A kernel is locked before those it calls. No kernel calls itself, even indirectly, so workers cannot block
+    each other.
+    """
     compile_it = Dispatcher.compile
 
     def compile_once(self: Any, signature: Any) -> Any:
@@ -78,7 +82,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def no_plugin_stays() -> Iterator[None]:
-    """What a test declares goes with it: others list every corruption and every measure there is."""
+    """Remove what a test registered: other tests list all corruptions and measures."""
     measured = metrics_of(*INPUTS)
     yield
     for name in [name for name, found in registry().items() if is_plugin(found)]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,9 +22,10 @@ from imaging.both_sets import EVERY, IDS, on_cpu, on_torch, photographs
 from stormproof.core.condition import Condition
 from stormproof.core.errors import InvalidImage, InvalidOption, MissingContext
 from stormproof.core.randomness import Draw
-from stormproof.corruptions import corrupt_image, registered
+from stormproof.corruptions import corrupt_image, on_device, registered
 from stormproof.corruptions.on_device import corrupt_batch
 from stormproof.corruptions.plugins import is_plugin
+from stormproof.imaging.gpu import tensors, triton_kernels
 from stormproof.imaging.gpu.batch import Batch, OneByOne
 from stormproof.imaging.gpu.draws import Draws
 
@@ -154,6 +157,54 @@ def test_a_batch_too_large_is_split_and_says_so(
     with caplog.at_level(logging.INFO, logger="stormproof"):
         assert torch.equal(corrupt_batch(images, "fog@3", ids=IDS), expected)
     assert "2 images is split into parts of 1" in caplog.text
+
+
+def test_a_launch_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CUDA takes 65,535 programs along the second side of a grid, which counts images."""
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (1 << 40, 1 << 40))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda _: 0)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _: 0)
+    tiny = SimpleNamespace(is_cuda=True, device="cuda:0", shape=(70_000, 3, 4, 4))
+    assert on_device._most_at_once(tiny, 4, 4) == 65_535
+
+
+def test_kernels_run_where_the_images_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Triton launches on CUDA's current device, which need not be that of the batch."""
+    entered: list[object] = []
+    monkeypatch.setattr(torch.cuda, "device", lambda chosen: nullcontext(entered.append(chosen)))
+    second = torch.device("cuda", 1)
+    with tensors.device(second):
+        assert tensors.current_device() == second
+        assert entered == [second]
+    with tensors.device(torch.device("cpu")):
+        assert entered == [second]
+
+
+def test_a_kernel_is_trusted_for_what_it_was_compared_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One that is right on grey images is compared again on colours, and for another type of result."""
+    monkeypatch.setattr(triton_kernels, "usable", lambda _: True)
+    monkeypatch.setattr(triton_kernels, "trusted", set())
+    monkeypatch.setattr(triton_kernels, "refused", {})
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+
+    def plus_one(source: object, dtype: object) -> object:
+        return (source + 1).to(dtype)
+
+    def kernel(source: object, dtype: object) -> object:
+        asked.append(source.shape[3])
+        return plus_one(source, dtype) + (source.shape[3] == 3 or dtype == torch.int16)
+
+    grey, colour = (torch.zeros((2, 4, 5, channels), dtype=torch.uint8) for channels in (1, 3))
+    asked: list[int] = []
+    for source, dtype in ((grey, torch.uint8), (colour, torch.uint8), (grey, torch.int16)):
+        for _ in range(2):
+            expected = plus_one(source, dtype)
+            assert torch.equal(triton_kernels.run(kernel, plus_one, source, dtype), expected)
+    assert asked == [1, 1, 3, 1]  # a refused kernel is not tried again
+    assert len(triton_kernels.trusted) == 1
+    assert "120 of 120 values differ" in caplog.text
 
 
 def test_neither_numba_nor_opencv_is_loaded() -> None:

@@ -98,11 +98,19 @@ def test_weights_are_over_clips() -> None:
     assert numbers["fragments"] == pytest.approx([1 / 2, 1, 0, 2 / 3])
 
 
-def test_frames_are_ordered_by_time_and_tracks_end_where_objects_do_not_count() -> None:
+def test_frames_are_ordered_by_time() -> None:
+    """In the order of the file, the car would be found and lost in turn."""
+    truths, predictions, frames = clip_of("110011")
+    shuffled = {name: truths[name] for name in ("x0", "x2", "x1", "x3", "x4", "x5")}
+    numbers = scored(cell(shuffled, predictions, frames))
+    assert numbers["flicker"][0] == pytest.approx(2 / 5)
+    assert numbers["fragments"][0] == 1
+
+
+def test_tracks_end_where_objects_do_not_count() -> None:
     truths, predictions, frames = clip_of("101111")
     truths["x1"] = Instances(truths["x1"].boxes, [0], ignore=[True], tracks=[3])
-    shuffled = {name: truths[name] for name in ("x3", "x0", "x5", "x1", "x4", "x2")}
-    numbers = scored(cell(shuffled, predictions, frames))
+    numbers = scored(cell(truths, predictions, frames))
     assert numbers["flicker"][0] == 0  # x1 does not count, so neither do the pairs it is in
     assert numbers["found"][0] == 1
 

@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 # Bytes that a recipe may need per byte of its image; fog's clouds and the DCT's planes take most.
 _WORKING = 160
 _SHARE = 0.5  # of the device's free memory; the model needs some too
+_LAUNCH = 65_535  # images in one launch of a kernel: CUDA's limit on the second side of its grid
 
 
 def corrupt_batch(
@@ -142,19 +143,19 @@ def _by_size(images: Tensor, sizes: Any) -> Iterator[tuple[tuple[int, int], list
 
 
 def _most_at_once(images: Tensor, height: int, width: int) -> int:
-    """How many images of a size fit in the device's memory at once."""
+    """How many images of a size fit in the device's memory, and in one launch, at once."""
     if not images.is_cuda:
         return len(images)
     torch = _torch()
     free = torch.cuda.mem_get_info(images.device)[0] + torch.cuda.memory_reserved(images.device)
     free -= torch.cuda.memory_allocated(images.device)
-    return max(int(_SHARE * free) // (_WORKING * images.shape[1] * height * width), 1)
+    return min(max(int(_SHARE * free) // (_WORKING * images.shape[1] * height * width), 1), _LAUNCH)
 
 
 def _chunks(members: list[int], most: int) -> Iterator[list[int]]:
     if len(members) > most:
         count = len(members)
-        log.info("A batch of %d images is split into parts of %d to fit in the device's memory.", count, most)
+        log.info("A batch of %d images is split into parts of %d to fit on the device.", count, most)
     for start in range(0, len(members), most):
         yield members[start : start + most]
 

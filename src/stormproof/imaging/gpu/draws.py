@@ -102,7 +102,7 @@ class Draws:
 
     @property
     def time(self) -> float:
-        """The latest time of the batch; `each` gives every image its own."""
+        """The time of the batch that is farthest from 0; `each` gives every image its own."""
         return max((draw.time for draw in self._draws), key=abs)
 
     def _keys_of(self, stream: str) -> tuple[npt.NDArray[np.int64], Tensor]:

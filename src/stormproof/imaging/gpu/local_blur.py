@@ -49,13 +49,13 @@ def spread_kernels(
             i, j = y.astype(np.int64), x.astype(np.int64)
             f, g = y - i, x - j
             w = weights[a] * weights[b]
-            for down, across_, share in (
-                (0, 0, (1 - f) * (1 - g)),
-                (0, 1, (1 - f) * g),
-                (1, 0, f * (1 - g)),
-                (1, 1, f * g),
+            for down, right, share in (
+                (0, 0, w * (1 - f) * (1 - g)),
+                (0, 1, w * (1 - f) * g),
+                (1, 0, w * f * (1 - g)),
+                (1, 1, w * f * g),
             ):
-                kernels[patch, i + down, j + across_] += w * share
+                kernels[patch, i + down, j + right] += share
     kernels = kernels.reshape(*angle.shape, 2 * reach + 1, 2 * reach + 1)
     kernels /= kernels.sum(axis=(2, 3), keepdims=True)
     return kernels, radii

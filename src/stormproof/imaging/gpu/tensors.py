@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import lru_cache, partial
 from typing import Any
@@ -30,10 +30,12 @@ _DEVICE: ContextVar[torch.device] = ContextVar("device", default=_HOST)
 
 @contextmanager
 def device(chosen: torch.device) -> Iterator[None]:
-    """Inside the block, tables and host arrays go to this device."""
+    """Inside the block, tables and host arrays go to this device, and Triton's kernels run on it."""
     token = _DEVICE.set(chosen)
     try:
-        yield
+        # Triton launches on CUDA's current device, wherever the tensors are.
+        with torch.cuda.device(chosen) if chosen.type == "cuda" else nullcontext():
+            yield
     finally:
         _DEVICE.reset(token)
 

@@ -1,8 +1,8 @@
 """Triton kernels, where one pass over the image beats many. Each has a torch twin with the same result.
 
 Triton is optional: without it, or on other devices than a CUDA GPU, the twins run. A process trusts a kernel
-once its values equal its twin's on the first batch; a kernel that fails or differs is refused with a warning,
-and the twin runs instead.
+once its values equal its twin's on the first batch, for each number of channels and each type; a kernel that
+fails or differs is refused with a warning, and the twin runs instead.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
+from math import prod
 from types import ModuleType
 from typing import Any
 
@@ -48,7 +49,8 @@ def run(kernel: Callable[..., Tensor], twin: Callable[..., Tensor], source: Tens
     """The twin's result, computed by the kernel where possible."""
     if not usable(source):
         return twin(source, *rest)
-    name = kernel.__name__, source.dtype, rest[-1] if kernel is noise else None
+    types = [source.dtype, *(value for value in rest if isinstance(value, torch.dtype))]
+    name = kernel.__name__, *types, *source.shape[3:], rest[-1] if kernel is noise else None
     if name in trusted:
         return kernel(source, *rest)
     expected = twin(source, *rest)
@@ -133,7 +135,7 @@ def symmetric(
     """One pass of a separable filter along an axis of N × H × W × C; `index` is the border's int32 table."""
     source = source.contiguous()
     out = torch.empty(source.shape, dtype=dtype, device=source.device)
-    count, step = source[0].numel(), source.stride(axis)
+    count, step = source[0].numel(), prod(source.shape[axis + 1 :])
     _source().symmetric_kernel[grid(count, BLOCK, len(source))](
         source, out, resident(half), index, len(half) - 1, source.shape[axis], step, count, guard,
         WHOLE=dtype == torch.uint8, BLOCK=BLOCK, **EXACT,

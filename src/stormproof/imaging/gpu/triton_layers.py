@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from math import prod
 from types import ModuleType
 
 import numpy as np
@@ -91,7 +92,7 @@ def means(source: Tensor, axis: int, first: Tensor, last: Tensor, factors: Tenso
     shape = list(source.shape)
     large, shape[axis] = shape[axis], len(first)
     out = source.new_empty(shape)
-    count, step = out[0].numel(), source.stride(axis)
+    count, step = out[0].numel(), prod(source.shape[axis + 1 :])
     _squares().means_kernel[grid(count, BLOCK, len(source))](
         source, out, first, last, factors, most, step, len(first), large, count, BLOCK=BLOCK
     )
