@@ -21,6 +21,7 @@ Bits = npt.NDArray[np.uint16]  # one bit per IoU threshold
 COCO_POINTS, VOC07_POINTS, WHOLE_AREA = 101, 11, 0  # recalls at which precision is read; 0: all of them
 CAPS = np.array([1, 10, 100])  # detections per class and image that recall counts
 _LANES = 8  # replicates that are added up side by side
+_FEW = 4096  # entries of the largest table of a loop that ends sooner than threads start
 _HIT_INSIDE, _HIT_OUTSIDE, _EXCUSED_INSIDE = 0, 1, 2
 _HITS = np.array([1.0, 1.0, 0.0])  # what each kind of event adds to the hits,
 _EXTRA = np.array([0.0, 1.0, -1.0])  # and to the number judged, beyond `judged`
@@ -131,8 +132,9 @@ def in_lanes(
         found[first : first + len(chosen)] = np.moveaxis(lanes, -1, 0)[: len(chosen)]
 
     starts = range(0, len(weights), width)
-    if len(starts) == 1:
-        some(0)
+    if len(starts) == 1 or max(map(np.size, tables)) < _FEW:
+        for first in starts:
+            some(first)
     else:
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             list(pool.map(some, starts))
