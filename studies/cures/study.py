@@ -1,9 +1,9 @@
 """What helps against the storm, against what, at what price?
 
-    python studies/cures/study.py            renews the tables and the figure of README.md from scores.npz
+    python studies/cures/study.py            renews tables and figure of README.md from the kept scores
     python studies/cures/study.py --check    only compares them, and fails if they differ
 
-scores.npz is written by `python -m training storm`; README.md says how the networks are trained.
+`python -m training storm` wrote the scores; README.md says how the networks are trained.
 """
 
 from __future__ import annotations
@@ -27,15 +27,17 @@ from stormproof.results.interval import around, draws
 
 HERE = Path(__file__).resolve().parent
 sys.path += [str(HERE), str(HERE.parents[1] / "docs")]
-from parts import write_part
+from parts import from_to, renew, table
 
 from trainings import CORRUPTED, CURES, SEEDS
 
 PAGE, KEPT = HERE / "README.md", HERE / "scores.npz"
+AT_THREE = (HERE / "enhanced.npz",)  # scores at severity 3 only
 NETWORKS = {"grid": ("detector", "AP"), "plain": ("segmenter", "mIoU")}
-ADAPTED = "standard+bn"
 LABELS = {name: cure.label for name, cure in CURES.items()} | {
-    ADAPTED: "standard, normalised by the test images"
+    "standard+bn": "standard, normalised by the test images",
+    "standard+clahe": "CLAHE before the standard network",
+    "standard+nlm": "non-local means before the standard network",
 }
 SEVERITIES = range(1, 6)
 CAMERA_SEVERITIES = (1, 3, 5)
@@ -59,19 +61,13 @@ class Value:
         found = around(self.estimate, self.drawn, images=self.images)
         return found.low, found.high
 
-    @property
-    def clear(self) -> bool:
-        low, high = self.interval
-        return low > 0 or high < 0
-
     def __str__(self) -> str:
         low, high = self.interval
         return f"{self.estimate:.1f} ± {(high - low) / 2:.1f}"
 
     @property
     def signed(self) -> str:
-        low, high = self.interval
-        return f"{self.estimate:+.1f} ({low:+.1f} to {high:+.1f})"
+        return from_to(self.estimate, *self.interval)
 
 
 @dataclass(frozen=True)
@@ -105,8 +101,8 @@ def read(path: Path, measure_of: str | None = None) -> dict[tuple[str, str, int]
                 name, _, measure = key.partition("/")
                 if not name.startswith(f"{network}-") or measure != (measure_of or headline):
                     continue
-                plain, adapted = name.removesuffix("+bn"), name.endswith("+bn")
-                _, *cure, seed = plain.split("-")
+                trained, plus, remedy = name.partition("+")
+                _, *cure, seed = trained.split("-")
                 scores, rest = kept[key].astype(float), kept[f"{key}/drawn"].astype(float)
                 cells = {
                     condition: Value(
@@ -116,7 +112,7 @@ def read(path: Path, measure_of: str | None = None) -> dict[tuple[str, str, int]
                     )
                     for condition, score, halves in zip(conditions, scores, rest, strict=True)
                 }
-                found[network, "-".join(cure) + ("+bn" if adapted else ""), int(seed)] = Trained(cells)
+                found[network, "-".join(cure) + plus + remedy, int(seed)] = Trained(cells)
     return found
 
 
@@ -138,10 +134,6 @@ COLUMNS: dict[str, Callable[[Trained], Value]] = {
     "camera faults": lambda one: one.mean(_camera()),
     "haze": lambda one: one.mean(HAZE),
 }
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join(f"| {' | '.join(line)} |" for line in [head, ["---"] * len(head), *rows])
 
 
 def named(cure: str) -> str:
@@ -241,6 +233,29 @@ def severities(found: dict[tuple[str, str, int], Trained]) -> str:
     return table(["severity", *heads], rows)
 
 
+def at_three(found: dict[tuple[str, str, int], Trained], names: Sequence[str]) -> str:
+    """What remedies gain under each corruption at severity 3: before the network, and by training."""
+    cures = ("standard+clahe", "standard+nlm", "stylized", "combined")
+    rows = []
+    for label, chosen in {"clean": ["clean"], **{n.replace("_", " "): [f"{n}@3"] for n in names}}.items():
+        rows.append([label, *_gains_over(found, cures, chosen)])
+    rows.append(["mean without clean", *_gains_over(found, cures, grid(names, [3]))])
+    short = ("standard", "CLAHE", "NLM", "stylized", "clean and stylized")
+    return table(["", *(f"{label}: {what}" for label, _ in NETWORKS.values() for what in short)], rows)
+
+
+def _gains_over(
+    found: dict[tuple[str, str, int], Trained], cures: Sequence[str], conditions: Sequence[str]
+) -> list[str]:
+    cells = []
+    for network in NETWORKS:
+        cells.append(f"{found[network, 'standard', 1].mean(conditions).estimate:.1f}")
+        for cure in cures:
+            base = found[network, control(cure), 1].mean(conditions)
+            cells.append((found[network, cure, 1].mean(conditions) - base).signed)
+    return cells
+
+
 def figure(found: dict[tuple[str, str, int], Trained]) -> Any:
     """Gains in P and mPC over the standard training of as many steps, with intervals."""
     panels = [panel(found, network) for network in NETWORKS]
@@ -276,8 +291,9 @@ def panel(found: dict[tuple[str, str, int], Trained], network: str) -> Any:
     ).properties(width=300, height=290, title=f"{label}, {measure}")
 
 
-def parts(path: Path) -> dict[str, str]:
+def parts(path: Path, others: Sequence[Path]) -> dict[str, str]:
     found = read(path)
+    three = {key: one for other in others for key, one in read(other).items()} | found
     return {
         "detector": scores(found, "grid"),
         "detector gains": gains(found, "grid"),
@@ -286,26 +302,21 @@ def parts(path: Path) -> dict[str, str]:
         "sizes": sizes(path),
         "severities": severities(found),
         "carried": carried(found),
+        "corruptions at three": at_three(three, BENCHMARK_15),
+        "faults at three": at_three(three, list(SUITES["camera"].corruptions)),
     }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--scores", type=Path, default=KEPT)
+    parser.add_argument("--at-three", type=Path, nargs="*", default=AT_THREE)
     parser.add_argument("--page", type=Path, default=PAGE, help="whose tables are renewed")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    made = parts(options.scores)
-    if options.check:
-        page = options.page.read_text(encoding="utf-8")
-        stale = [name for name, text in made.items() if text not in page]
-        if stale:
-            raise SystemExit(f"{options.page}: not what the scores give: {', '.join(stale)}.")
-        print(f"{options.page}: all {len(made)} tables are what the scores give.")
-        return
-    for name, text in made.items():
-        write_part(options.page, name, text)
-    figure(read(options.scores)).save(options.page.with_name("figure.svg"))
+    renew(options.page, parts(options.scores, options.at_three), check=options.check)
+    if not options.check:
+        figure(read(options.scores)).save(options.page.with_name("figure.svg"))
 
 
 if __name__ == "__main__":
