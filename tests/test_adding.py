@@ -28,6 +28,7 @@ def test_there_is_a_page_for_each_thing_that_can_be_added() -> None:
     assert {page.stem for page in PAGES} <= {*listed}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_addition_works_as_the_page_says(page: Path, tmp_path: Path) -> None:
     diffs, commands = blocks(page, "diff"), blocks(page, "console")

@@ -46,6 +46,7 @@ def test_the_completion_script_is_printed() -> None:
     assert "complete -o default -F _stormproof_completion stormproof" in shown.stdout
 
 
+@pytest.mark.slow
 def test_the_first_use_of_a_kernel_is_announced_once(tmp_path: Path) -> None:
     write_image(tmp_path / "a.png", np.random.default_rng(0).integers(0, 255, (24, 32, 3), np.uint8))
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "NO_COLOR": "1"}

@@ -15,6 +15,7 @@ from stormproof.core.imagefile import read_image
 from stormproof.corruptions import SUITES, registered
 
 
+@pytest.mark.slow
 def test_gallery_shows_every_corruption(tmp_path: Path, photos: Path) -> None:
     out = tmp_path / "gallery.png"
     run = stormproof("gallery", photos / "a.png", "--out", out, "--width", 48)

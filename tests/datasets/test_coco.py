@@ -142,6 +142,7 @@ def test_usual_image_folders_are_found(tmp_path: Path, trees: ModuleType) -> Non
     assert open_dataset(f"coco:{tmp_path}/annotations/instances_val.json")[0].image.shape == (24, 32, 3)
 
 
+@pytest.mark.slow
 def test_big_files_are_indexed_not_rasterised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """36,000 annotations, as in COCO val2017: opening draws no mask, one image's truth draws its own."""
     drawn = []

@@ -80,6 +80,7 @@ def test_missing_images_are_said_without_opening_any(build: Build, tmp_path: Pat
     assert "1 of 2 are missing" in inspect(spec)[1]
 
 
+@pytest.mark.slow
 def test_an_endless_dataset_is_glanced_at() -> None:
     found = json.loads(inspect("world:train,size=128x80", "--json")[1])
     assert found["images"] > 10**6

@@ -134,6 +134,7 @@ def numbered(path: Path) -> str:
     return str(copy)
 
 
+@pytest.mark.slow
 def test_an_estimate_to_a_precision_is_near_the_full_grid(tmp_path: Path) -> None:
     """The model sees sky above and road below, and nothing where fog has made the image grey."""
     (tmp_path / "net.py").write_text(HALVES)
@@ -151,6 +152,7 @@ def test_an_estimate_to_a_precision_is_near_the_full_grid(tmp_path: Path) -> Non
     assert low - 1e-3 <= scores.mean("PQ") <= high + 1e-3  # hardly anything is matched
 
 
+@pytest.mark.slow
 def test_score_report_and_check(street: Path, tmp_path: Path) -> None:
     shown = call("score", street)
     assert re.search(r"PQ things +│", shown)

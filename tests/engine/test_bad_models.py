@@ -29,7 +29,7 @@ BAD = {
     [*((model, "local") for model in BAD), ("raises_on_marked", "pool"), ("exits_on_marked", "pool")],
 )
 def test_one_bad_cell_costs_only_itself(configure: Configure, model: str, engine: str) -> None:
-    config = configure(model, engine=engine, workers=2)
+    config = configure(model, engine=engine, workers=1)
     summary = run(config)
     assert [(f.index, f.condition, f.kind) for f in summary.failures] == [(MARKED, "clean", "model")]
     assert BAD[model] in summary.failures[0].error
@@ -108,6 +108,7 @@ guard.in_time(0.01, hang)
     assert "Timeout" in ended.stderr
 
 
+@pytest.mark.slow
 def test_a_cell_that_kills_its_worker_is_found(configure: Configure) -> None:
     config = configure("dies_on_marked", engine="pool", workers=2)
     summary = run(config)
@@ -116,6 +117,7 @@ def test_a_cell_that_kills_its_worker_is_found(configure: Configure) -> None:
     assert len(all_rows(Path(config.out))) == 12 * 3 - 1
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_once_is_replaced(
     configure: Configure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -56,6 +56,7 @@ def test_a_quota_spreads_images_evenly_and_only_grows():
     assert all(small.wants(i, "clean") for i in range(100))
 
 
+@pytest.mark.slow
 def test_an_estimate_is_marked_extendable_and_near_the_full_grid(data, tmp_path):
     part = tmp_path / "part"
     _, found = run_to_precision(settings(data, part, precision=5.0), do)

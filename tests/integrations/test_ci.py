@@ -45,6 +45,7 @@ def shell(script: str, folder: Path, variables: dict[str, str]) -> subprocess.Co
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_action_runs_checks_and_keeps(folder: Path) -> None:
     action = yaml.safe_load((ROOT / "action.yml").read_text())
     inputs = {name: one.get("default", "") for name, one in action["inputs"].items()} | GIVEN
@@ -63,6 +64,7 @@ def test_the_action_runs_checks_and_keeps(folder: Path) -> None:
     assert [Path(line).name for line in VARIABLE.sub("x", kept).split()] == list(KEPT)
 
 
+@pytest.mark.slow
 def test_gitlabs_job_fails_after_it_has_kept_everything(folder: Path) -> None:
     (folder / "requirements.yaml").write_text(requirement(0.99))
     job = yaml.safe_load((ROOT / "docs" / "ci" / "gitlab.yml").read_text())["stormproof"]

@@ -22,6 +22,7 @@ def weighted(matches, weights):
     return {name: values[0] for name, values in scored.numbers.items()}, scored.per_class["AP"][0]
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(scenes())
 def test_weights_of_one_give_the_scores_whatever_else_is_weighed_with_them(scene):
@@ -37,6 +38,7 @@ def test_weights_of_one_give_the_scores_whatever_else_is_weighed_with_them(scene
         assert np.array_equal(scored.per_class["AP"][1], scored.per_class["AP"][9], equal_nan=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(scenes())
 def test_the_score_itself_does_not_depend_on_its_replicates(scene):

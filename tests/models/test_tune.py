@@ -50,6 +50,7 @@ def network(**fed: object) -> Network:
     return Network("squares", card, find_first_channel, (), ("square",))
 
 
+@pytest.mark.slow
 def test_the_input_that_labels_show_is_chosen() -> None:
     data = open_dataset([photograph(k) for k in range(16)], classes=("square",))
     done = tune_input(network(std=255), data)
@@ -59,6 +60,7 @@ def test_the_input_that_labels_show_is_chosen() -> None:
     assert "clear" in done.verdict
 
 
+@pytest.mark.slow
 def test_a_right_guess_is_kept() -> None:
     data = open_dataset([photograph(k) for k in range(16)], classes=("square",))
     done = tune_input(network(mean=127.5, std=127.5, channels="BGR"), data)

@@ -214,6 +214,7 @@ def test_hostile_names_make_harmless_pages(tmp_path: Path) -> None:
         assert "\x00" not in text
 
 
+@pytest.mark.slow
 def test_a_run_is_submitted_and_verified(runs: dict[str, Path], tmp_path: Path) -> None:
     run = runs["masks"]
     entry = submission_of(Run(run))

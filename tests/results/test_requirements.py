@@ -272,6 +272,7 @@ def test_copies_are_hashed_as_they_are(run, tmp_path):
     assert len({*found["clean"].values()}) == 8
 
 
+@pytest.mark.slow
 def test_breaking_point_from_the_command_line(make, tmp_path):
     from engine.scenes import write_scene
 
