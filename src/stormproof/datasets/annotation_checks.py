@@ -125,7 +125,7 @@ def stray_masks(truth: Truth) -> Bools:
 
 
 def check_annotations(seen: Inspected) -> list[Finding]:
-    """Everything that the checks find, the surest first."""
+    """Everything that the checks find, the most certain first."""
     order = list(Level)
     found = [finding for check in CHECKS for finding in check(seen)]
     return sorted(found, key=lambda finding: order.index(finding.level))

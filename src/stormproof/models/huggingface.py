@@ -175,7 +175,7 @@ def _semantic(processor: Any, outputs: Any, size: tuple[int, int], score: float)
 
 
 def _panoptic(processor: Any, outputs: Any, size: tuple[int, int], score: float) -> Prediction:
-    """Segments surer than `score`; those of one class of stuff are joined when they are scored."""
+    """Segments more confident than `score`; those of one class of stuff are joined when they are scored."""
     decode = processor.post_process_panoptic_segmentation
     known = "label_ids_to_fuse" in signature(decode).parameters
     fuse: dict[str, Any] = {"label_ids_to_fuse": set()} if known else {}

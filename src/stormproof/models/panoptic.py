@@ -31,9 +31,9 @@ from stormproof.models.model import Model, Precomputed, Unbound
 class MergeRule:
     """How objects and a semantic map become segments.
 
-    Objects less sure than `score` are left out. The surest object takes its pixels first; one whose mask is
-    taken by more than `overlap` is dropped. Classes of stuff fill what is left, those of fewer than `area`
-    pixels are dropped.
+    Objects that score below `score` are left out. The most confident takes its pixels first; one with more
+    than `overlap` of its mask taken is dropped. Classes of stuff fill what is left; those of fewer than
+    `area` pixels are dropped.
     """
 
     score: float = 0.5

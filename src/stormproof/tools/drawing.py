@@ -42,7 +42,7 @@ def draw(
     if prediction.semantic is not None:
         return PIL.Image.fromarray(_map(pixels, prediction.semantic, 255))
     kept = np.flatnonzero(prediction.scores >= score)
-    kept = kept[np.argsort(prediction.scores[kept], kind="stable")]  # the surest on top
+    kept = kept[np.argsort(prediction.scores[kept], kind="stable")]  # the most confident on top
     masks = None if prediction.masks is None else tuple(prediction.masks[i] for i in kept.tolist())
     boxes, labels = prediction.boxes[kept], prediction.labels[kept]
     return _objects(pixels, boxes, labels, prediction.scores[kept], masks, sample.classes)
