@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -16,7 +15,6 @@ from stormproof.report.leaderboard.submission import read_submission
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGES = sorted((DOCS / "results").glob("*.md"))
-OLD = {page.stem for page in PAGES if "> **Older numbers.**" in page.read_text(encoding="utf-8")}
 ENTRIES = sorted((DOCS / "results").glob("*.json"))
 RECIPE = re.compile(r"(\w+) (\d+)")
 NETWORK = re.compile(r"^\| network `([^`]+)` \| SHA-256 `(\w+)` \|$", re.MULTILINE)
@@ -36,11 +34,6 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
         del sys.modules[name]
 
 
-def each_page() -> list[Any]:
-    old = pytest.mark.xfail(reason="not yet remade by `make results`", strict=True)
-    return [pytest.param(page, marks=old if page.stem in OLD else (), id=page.stem) for page in PAGES]
-
-
 def recipes_of(page: Path) -> dict[str, int]:
     """The versions that a page names."""
     line = re.search(r"^\| recipes \| (.+) \|$", page.read_text(encoding="utf-8"), re.MULTILINE)
@@ -53,14 +46,13 @@ def test_every_page_is_made(pages: ModuleType) -> None:
     assert {entry.stem for entry in ENTRIES} == {run.name for run in pages.imagenet_c.RUNS}
 
 
-@pytest.mark.parametrize("page", each_page())
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_recipes_are_those_of_the_package(page: Path) -> None:
     held = recipes_of(page)
     now = {name: find(name).version for name in held}
     assert held == now, f"{page.name} was made with other recipes; {AGAIN}"
 
 
-@pytest.mark.xfail("README" in OLD, reason="not yet remade by `make results`", strict=False)
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.stem)
 def test_recipes_of_entries_are_those_of_the_package(entry: Path) -> None:
     held = read_submission(entry).recipes
@@ -68,7 +60,7 @@ def test_recipes_of_entries_are_those_of_the_package(entry: Path) -> None:
     assert held == {name: find(name).version for name in held}, f"{entry.name} is out of date; {AGAIN}"
 
 
-@pytest.mark.parametrize("page", each_page())
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_networks_and_images_are_those_at_hand(page: Path, pages: ModuleType) -> None:
     """Built-in ones always; those under ../shared where it is there."""
     text = page.read_text(encoding="utf-8")
@@ -88,8 +80,6 @@ def test_networks_and_images_are_those_at_hand(page: Path, pages: ModuleType) ->
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_prints_the_commands_that_make_it(page: Path, pages: ModuleType) -> None:
-    if page.stem in OLD:
-        pytest.skip("not yet remade by `make results`")
     text = page.read_text(encoding="utf-8")
     for run in pages.PAGES[page.stem].RUNS:
         assert run.command in text, f"{page.name} was made with other commands; {AGAIN}"

@@ -185,5 +185,5 @@ def _inside_boxes() -> str:
     heads = ("condition", "commonest inside people's boxes", "share of pixels, %", "its weight in the fit")
     return (
         "## Weights of the fits (Fig. 8)\n\nBlur and blending inside people's boxes, and the weight that "
-        f"the fit over all three systems gives to the mutator of that strength.\n\n{table(heads, rows)}\n"
+        f"the fit over all three systems gives to the mutator of that strength.\n\n{table(heads, rows)}\n\n"
     )
