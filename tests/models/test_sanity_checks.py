@@ -189,6 +189,8 @@ def test_one_line_describes_how_a_model_is_read() -> None:
     assert "score ≥ 0.001, NMS at IoU 0.65, at most 300 boxes per image" in line
     assert "score ≥ 0.2, no NMS" in describe_model(network("detr", ("cat",), [], score=0.2))
     assert "score" not in describe_model(network("logits", ("cat", "dog"), []))
+    assert "stretch (cubic)" in describe_model(network("picodet", ("cat",), []))
+    assert "(linear)" not in line
 
 
 def test_what_looks_wrong_is_said_with_its_cause() -> None:

@@ -105,7 +105,8 @@ def describe_model(model: Model | Precomputed) -> str:
 def _describe_network(model: Network) -> tuple[str, ...]:
     card, fed = model.card, model.card.input
     size = f"{fed.size[1]}×{fed.size[0]}" if fed.size else "any size"
-    given = f"{size} {fed.layout}, {fed.resize}", f"{fed.channels} {_numbers(fed)}"
+    resized = fed.resize if fed.interpolation == "linear" else f"{fed.resize} ({fed.interpolation})"
+    given = f"{size} {fed.layout}, {resized}", f"{fed.channels} {_numbers(fed)}"
     if DECODERS[card.decoder].task == "semantic":
         return (f"decoder {card.decoder}", *given)
     limits = card.limits
