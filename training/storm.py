@@ -28,7 +28,7 @@ from torch.nn import functional
 
 from stormproof import corrupt_batch
 from stormproof.core.condition import Condition
-from stormproof.core.sample import Instances, Prediction
+from stormproof.core.sample import Image, Instances, Prediction
 from stormproof.metrics.cells import Maps
 from stormproof.metrics.coco import coco_scored
 from stormproof.metrics.cocomatching import match_boxes
@@ -168,7 +168,8 @@ def _before(name: str, device: torch.device) -> Callable[[Tensor], Tensor]:
         return Restyled(device, RESTYLED[name])
     from stormproof.models import enhance
 
-    change = {"clahe": enhance.clahe, "nlm": enhance.nlm}[name]
+    def change(image: Image) -> Image:
+        return enhance.clahe(image) if name == "clahe" else enhance.nlm(image)
 
     def each(images: Tensor) -> Tensor:
         with ThreadPool() as threads:
@@ -227,8 +228,8 @@ def detections(outputs: dict[str, Tensor], size: tuple[int, int]) -> list[Predic
     for one in found("grid", outputs, size):
         sure = one.scores >= LEAST
         boxes = torch.minimum(one.boxes[sure].clamp(min=0), constant((width, height) * 2, one.boxes.device))
-        host = (t.cpu().numpy() for t in (boxes, one.scores[sure], one.labels[sure]))
-        results.append(Prediction(*host))
+        boxes, scores, labels = (t.cpu() for t in (boxes, one.scores[sure], one.labels[sure]))
+        results.append(Prediction(boxes.numpy(), scores.numpy(), labels.numpy()))
     return results
 
 

@@ -97,7 +97,7 @@ class Restyled:
 
     @torch.no_grad()
     def __call__(self, images: Tensor) -> Tensor:
-        painted = [self.painter(some, self.look, self.alpha) for some in images.split(AT_ONCE)]
+        painted = [self.painter(some, self.look, self.alpha) for some in images.split(AT_ONCE)]  # type: ignore[no-untyped-call]
         return torch.cat(painted)
 
 
