@@ -112,7 +112,7 @@ def test_curves_begin_at_the_clean_score() -> None:
 def test_an_incomplete_run_has_no_mean() -> None:
     whole = toy_scores()
     cells = {text: value for text, value in whole.cells["AP"].items() if text != "snow@5"}
-    broken = replace(whole, cells={"AP": cells}, missing=("snow@5 (3 of 500 images)",))
+    broken = replace(whole, cells={"AP": cells}, missing=("snow@5 (3 of 500 missing)",))
     view = make_view([broken])
     line = dict(zip(view.summary.columns, view.summary.rows[0], strict=True))
     assert line["mPC"] is None

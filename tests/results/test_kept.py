@@ -338,7 +338,7 @@ def test_part_of_a_grid_is_not_the_whole_because_the_dataset_is_gone(folder: Pat
                 "engine": "local", "chunk": 3, "out": str(folder)}  # fmt: skip
     run_it(make_config(settings))
     partial = Run(folder).score(partial=True)
-    assert partial.missing == ("snow@1 (3 of 6 images)",)
+    assert partial.missing == ("snow@1 (3 of 6 missing)",)
     shutil.rmtree(tmp_path / "scene")
     assert same(Run(folder).score(partial=True).cells, partial.cells)
     with pytest.raises(IncompleteGrid, match="1 of 4 conditions lack images"):

@@ -116,16 +116,16 @@ def test_an_incomplete_grid_is_refused_by_name(make: Make) -> None:
     make("contrast_boxes", name="holes", conditions=["fog@1"])
     run = make("contrast_boxes", name="holes", conditions=["snow@2"], limit=3)
     with pytest.raises(
-        IncompleteGrid, match=r"1 of 3 conditions lack images: snow@2 \(5 of 8 images\)"
+        IncompleteGrid, match=r"1 of 3 conditions lack images: snow@2 \(5 of 8 missing\)"
     ) as error:
         Run(run).score()
-    assert error.value.missing == ("snow@2 (5 of 8 images)",)
+    assert error.value.missing == ("snow@2 (5 of 8 missing)",)
     assert f"stormproof run --config {run / 'run.yaml'}" in str(error.value)
     assert "--partial" in str(error.value)
     partial = Run(run).score(partial=True)
     assert set(partial.cells["AP"]) == {"clean", "fog@1"}
     assert partial.aggregates == {}
-    assert partial.missing == ("snow@2 (5 of 8 images)",)
+    assert partial.missing == ("snow@2 (5 of 8 missing)",)
 
 
 def test_a_reference_gives_cd_and_gains(make: Make) -> None:

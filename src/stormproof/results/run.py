@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stormproof.core.condition import Condition
-from stormproof.core.errors import DatasetError, IncompleteGrid, InvalidOption, StoreError
+from stormproof.core.errors import DatasetError, IncompleteGrid, InvalidOption, StoreError, first_few
 from stormproof.core.files import opened_file, read_bytes
 from stormproof.core.randomness import Frame
 from stormproof.core.sample import Prediction, Sample
@@ -300,14 +300,14 @@ class IncompleteRun(IncompleteGrid):
         partial = f", or {doing} the others with --partial" if len(missing) < len(run.conditions) else ""
         self.args = (
             f"{run.folder}: {len(missing)} of {len(run.conditions)} conditions lack images: "
-            f"{', '.join(missing)}{failed}. Finish it with '{command}'{partial}.",
+            f"{first_few(missing)}{failed}. Finish it with '{command}'{partial}.",
         )
 
 
 def missing_words(run: Run, conditions: Sequence[str] | None = None) -> tuple[str, ...]:
-    """The conditions that lack images, such as 'fog@3 (2 of 9 images)'."""
+    """The conditions that lack images, such as 'fog@3 (2 of 9 missing)'."""
     return tuple(
-        f"{text} ({count} of {run.record.images} images)"
+        f"{text} ({count} of {run.record.images} missing)"
         for text, count in run.missing.items()
         if conditions is None or text in conditions
     )

@@ -162,10 +162,10 @@ def test_an_incomplete_run_is_not_exported_as_if_nothing_was_found(tmp_path: Pat
     model, scene = f"{MODELS}:brightness_boxes", write_scene(tmp_path / "scene")
     folder = made(tmp_path, model, scene)
     made(tmp_path, model, scene, conditions=["snow@1"], limit=3)
-    with pytest.raises(IncompleteGrid, match=r"snow@1 \(9 of 12 images\)\. Finish it with .* or export the"):
+    with pytest.raises(IncompleteGrid, match=r"snow@1 \(9 of 12 missing\)\. Finish it with .* or export the"):
         export(folder)
     shown = export(folder, "--partial", "--out", tmp_path / "results")
-    assert "snow@1 (9 of 12 images)" in shown.stderr
+    assert "snow@1 (9 of 12 missing)" in shown.stderr
     assert sorted(p.name for p in (tmp_path / "results").iterdir()) == ["clean.json", "fog@2.json"]
 
 
