@@ -71,7 +71,7 @@ def main() -> None:
     storm.add_argument("--replicates", type=int, default=100, help="random halves, for intervals")
     storm.add_argument(
         "--remedies", nargs="*", default=[], metavar="NAME+REMEDY",
-        help="networks scored with bn (normalised by the test images), clahe, nlm, style or rebuilt as well",
+        help="networks scored with bn (normalised by the test images), clahe, nlm, restyled, rebuilt too",
     )  # fmt: skip
     storm.add_argument("--workers", type=int, default=1)
     storm.add_argument("--out", type=Path, required=True)

@@ -6,7 +6,8 @@ Every condition is made once for all networks, by the package's own recipes, and
 metrics, for the whole set and for random halves of it, from which intervals follow (docs/adr/0068). Networks
 run as they were trained, in PyTorch. A remedy without training is written NAME+REMEDY: `bn` normalises by
 the statistics of the test images instead of those of the training (Schneider et al. 2020); `clahe`, `nlm`
-and `style` change the images first, `rebuilt` is the control of `style`.
+and `restyled` (painted in the look of clean scenes) change the images first; `rebuilt` is the control of
+`restyled`.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from training.stylizing import Restyled
 
 MEASURES = {"grid": ("AP", "AP50", "APs", "APm", "APl"), "semantic": ("mIoU",)}
 BATCH = 50
-RESTYLED = {"style": 1.0, "rebuilt": 0.0}  # α
+RESTYLED = {"restyled": 1.0, "rebuilt": 0.0}  # α
 LEAST = 0.01  # score of a detection, as in the networks' cards
 
 

@@ -32,7 +32,7 @@ from parts import from_to, renew, table
 from trainings import CORRUPTED, CURES, SEEDS
 
 PAGE, KEPT = HERE / "README.md", HERE / "scores.npz"
-AT_THREE = (HERE / "enhanced.npz",)  # scores at severity 3 only
+ENHANCED = HERE / "enhanced.npz"  # scores at severity 3 only
 NETWORKS = {"grid": ("detector", "AP"), "plain": ("segmenter", "mIoU")}
 LABELS = {name: cure.label for name, cure in CURES.items()} | {
     "standard+bn": "standard, normalised by the test images",
@@ -291,9 +291,9 @@ def panel(found: dict[tuple[str, str, int], Trained], network: str) -> Any:
     ).properties(width=300, height=290, title=f"{label}, {measure}")
 
 
-def parts(path: Path, others: Sequence[Path]) -> dict[str, str]:
+def parts(path: Path) -> dict[str, str]:
     found = read(path)
-    three = {key: one for other in others for key, one in read(other).items()} | found
+    three = read(ENHANCED) | found
     return {
         "detector": scores(found, "grid"),
         "detector gains": gains(found, "grid"),
@@ -310,11 +310,10 @@ def parts(path: Path, others: Sequence[Path]) -> dict[str, str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--scores", type=Path, default=KEPT)
-    parser.add_argument("--at-three", type=Path, nargs="*", default=AT_THREE)
     parser.add_argument("--page", type=Path, default=PAGE, help="whose tables are renewed")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    renew(options.page, parts(options.scores, options.at_three), check=options.check)
+    renew(options.page, parts(options.scores), check=options.check)
     if not options.check:
         figure(read(options.scores)).save(options.page.with_name("figure.svg"))
 

@@ -27,7 +27,7 @@ STYLIZED = "stylized"
 CORRUPTED = {
     "blur": "gaussian_blur@5", "noise": "speckle_noise@3", "digital": "saturate@3", "weather": "spatter@4",
 }  # fmt: skip
-# kamann, Section 5.4: the segmenter with context, and what is changed in it.
+# kamann, Section 4.2: the segmenter with context, and what is taken from it; and its width.
 ABLATIONS: dict[str, dict[str, Any]] = {
     "reference": {},
     "noatrous": {"context": "global"},
@@ -92,6 +92,10 @@ def trainings() -> list[tuple[str, str, int]]:
     return order + [(network, cure, SEEDS[0]) for network in ("plain", "grid") for cure in single]
 
 
+def by_name() -> dict[str, tuple[str, str, int]]:
+    return {"-".join(map(str, training)): training for training in trainings()}
+
+
 def settings(network: str, cure: str, seed: int) -> Training:
     base, chosen = load(BASES[network]), CURES[cure]
     return replace(
@@ -117,8 +121,8 @@ def one(network: str, cure: str, seed: int, options: argparse.Namespace) -> None
 def every(options: argparse.Namespace) -> None:
     """Work through the list, `--at-once` side by side, until it is done or the time is up."""
     options.out.mkdir(parents=True, exist_ok=True)
-    named = {"-".join(map(str, training)): training for training in trainings()}
-    waiting = [named[name] for name in options.names or named if not (options.out / f"{name}.pt").exists()]
+    named = by_name()
+    waiting = [named[name] for name in options.names if not (options.out / f"{name}.pt").exists()]
     running: dict[subprocess.Popen[bytes], str] = {}
     while (waiting or running) and time.time() < options.until:
         while waiting and len(running) < options.at_once:
@@ -142,7 +146,11 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=1600, help="of the standard training")
     parser.add_argument("--scenes", type=int, default=0, help="of the pool, at most")
     parser.add_argument("--at-once", type=int, default=6)
-    parser.add_argument("--names", nargs="+", help="trainings, such as grid-combined-2, in this order")
+    names = list(by_name())
+    parser.add_argument(
+        "--names", nargs="+", choices=names, default=names, metavar="NAME",
+        help="trainings in this order, such as grid-combined-2",
+    )  # fmt: skip
     parser.add_argument("--until", type=float, default=float("inf"), help="seconds since 1970")
     parser.add_argument("--only", nargs=3, metavar=("NETWORK", "CURE", "SEED"))
     options = parser.parse_args()

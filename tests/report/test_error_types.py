@@ -39,6 +39,13 @@ def test_the_hardest_corruption_comes_first_with_its_costliest_error() -> None:
     )
 
 
+def test_a_share_that_stays_is_neither_up_nor_down() -> None:
+    made = scored()
+    for kind in TYPES:
+        made.cells[f"dAP {kind}"]["snow@3"] = made.cells[f"dAP {kind}"]["clean"]
+    assert "missed objects cost most: 50 % of the cost of all errors, as on clean images." in leading(made)
+
+
 @pytest.mark.parametrize(("noise", "chance"), [(0.001, False), (0.2, True)])
 def test_a_shift_within_the_noise_may_be_chance(noise: float, chance: bool) -> None:
     rng = np.random.default_rng(0)

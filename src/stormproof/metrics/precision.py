@@ -261,8 +261,9 @@ def interpolate(
     """The mean over recalls of the best precision (found / counted) at that recall or beyond, lane by lane.
 
     From the last of `count` events to the first, each with the points between its recall and that of the one
-    before it. There is no branch on the weights: it would be unpredictable, and slow. `reached` (a row more
-    than events, the first of zeros) and `best` (two rows) are room to work in. `rounded`: see `_reach`.
+    before it. The loop does not branch on the weights: such a branch is unpredictable, so slow. `reached` (a
+    row more than events, the first of zeros) and `best` (two rows) are room to work in. `rounded`: see
+    `_reach`.
     """
     width = len(side_by_side)
     _reach(found, count, positives, points, rounded, side_by_side, reached)

@@ -118,12 +118,12 @@ def _words(run: Scores, prefix: str, corruption: str) -> str:
         sure = f" (95 %: {100 * low:.0f} to {100 * high:.0f})" if not math.isnan(found.se) else ""
         shift = paired({"": now[kind] - before[kind]}, {"": drawn - clean}, images=run.units)[""]
         clear = shift.clear
+    said = f"{WORDS[kind]} cost most: {100 * now[kind]:.0f} %{sure} of the cost of all errors"
+    if round(100 * now[kind]) == round(100 * before[kind]):
+        return f"{said}, as on clean images"
     moved = "up from" if now[kind] > before[kind] else "down from"
     chance = "" if clear else ", which may be chance"
-    return (
-        f"{WORDS[kind]} cost most: {100 * now[kind]:.0f} %{sure} of the cost of all errors, {moved} "
-        f"{100 * before[kind]:.0f} % on clean images{chance}"
-    )
+    return f"{said}, {moved} {100 * before[kind]:.0f} % on clean images{chance}"
 
 
 def _shares(cells: Mapping[str, Mapping[str, Score]], prefix: str, texts: Sequence[str]) -> dict[str, Any]:
