@@ -30,20 +30,20 @@ from torch.nn import functional
 from stormproof import corrupt_batch
 from stormproof.core.condition import Condition
 from stormproof.core.sample import Image, Instances, Prediction
-from stormproof.metrics.cells import Maps
+from stormproof.metrics.cells import Maps, Objects
 from stormproof.metrics.coco import coco_scored
-from stormproof.metrics.cocomatching import match_boxes
 from stormproof.metrics.metric import Scored, mean_of_known
 from stormproof.metrics.records import DetectionTruth, lay_out
+from stormproof.metrics.roc import People
 from stormproof.results.weights import half_weights
-from stormproof.world.classes import OBJECTS, SEMANTIC, VOID
+from stormproof.world.classes import OBJECTS, PERSON, SEMANTIC, VOID
 from training.augment import normalised
 from training.boxes import constant
 from training.decoding import found
 from training.export import load_weights
 from training.stylizing import Restyled
 
-MEASURES = {"grid": ("AP", "AP50", "APs", "APm", "APl"), "semantic": ("mIoU",)}
+MEASURES = {"grid": ("AP", "AP50", "APs", "APm", "APl", "E", "ADR"), "semantic": ("mIoU",)}
 BATCH = 50
 RESTYLED = {"restyled": 1.0, "rebuilt": 0.0}  # α
 LEAST = 0.01  # score of a detection, as in the networks' cards
@@ -98,7 +98,8 @@ def storm(
     images = torch.from_numpy(scenes.images).to(device).permute(0, 3, 1, 2).contiguous()
     depth = torch.from_numpy(scenes.depth).to(device)
     values: dict[tuple[str, str], Any] = {}
-    for condition in conditions:
+    clean: dict[str, People] = {}
+    for condition in dict.fromkeys(("clean", *conditions)):  # where sensitivities to people are fixed
         begun = time.monotonic()
         changed = [
             corrupt_batch(
@@ -110,11 +111,14 @@ def storm(
         corrupted = torch.cat(changed).permute(0, 2, 3, 1)
         seen = {name: change(corrupted) for name, change in before.items()}
         for name, (kind, network, remedy) in networks.items():
-            scored = (
-                _maps(network, seen[remedy], scenes, rows)
-                if kind == "semantic"
-                else _boxes(network, seen[remedy], scenes, truth, rows)
-            )
+            if kind == "semantic":
+                scored = _maps(network, seen[remedy], scenes).scored(rows)
+            else:
+                found = _boxes(network, seen[remedy], scenes, truth)
+                assert found.people is not None
+                scored = _judged(found, clean.setdefault(name, found.people), rows)
+            if condition not in conditions:
+                continue
             values[name, condition] = {
                 measure: (
                     scored.numbers[measure].astype(np.float32),
@@ -188,7 +192,7 @@ def _outputs(network: nn.Module, images: Tensor) -> dict[str, Tensor]:
 
 
 @torch.no_grad()
-def _maps(network: nn.Module, images: Tensor, scenes: TestSet, weights: npt.NDArray[np.uint8]) -> Scored:
+def _maps(network: nn.Module, images: Tensor, scenes: TestSet) -> Maps:
     side = len(SEMANTIC)
     tables = []
     for k in range(0, len(images), BATCH):
@@ -203,23 +207,28 @@ def _maps(network: nn.Module, images: Tensor, scenes: TestSet, weights: npt.NDAr
         counts = torch.bincount(pairs.flatten(), minlength=len(pairs) * (side * side + 1))
         tables.append(counts.view(len(pairs), -1)[:, :-1].cpu().numpy())
     image, cell = np.nonzero(table := np.concatenate(tables))
-    maps = Maps.of(
+    return Maps.of(
         image, cell // side, cell % side, table[image, cell],
         images=len(images), classes=SEMANTIC, kept=range(side),
     )  # fmt: skip
-    return maps.scored(weights)
 
 
 @torch.no_grad()
-def _boxes(
-    network: nn.Module, images: Tensor, scenes: TestSet, truth: DetectionTruth, weights: npt.NDArray[np.uint8]
-) -> Scored:
+def _boxes(network: nn.Module, images: Tensor, scenes: TestSet, truth: DetectionTruth) -> Objects:
     predictions: dict[str, Prediction] = {}
     for k in range(0, len(images), BATCH):
         outputs = _outputs(network, images[k : k + BATCH])
         each = detections(outputs, (images.shape[1], images.shape[2]))
         predictions |= dict(zip(scenes.ids[k : k + BATCH], each, strict=True))
-    return coco_scored(match_boxes(truth, lay_out(predictions, truth)), weights)
+    return Objects(truth, lay_out(predictions, truth), person=PERSON)
+
+
+def _judged(objects: Objects, clean: People, weights: npt.NDArray[np.uint8]) -> Scored:
+    """AP, *liu*'s E, and *pezzementi*'s ADR at the sensitivities of the clean images."""
+    assert objects.people is not None
+    rates, _ = objects.people.rates(weights, clean.sensitivities(weights))
+    people = Scored({"ADR": rates.mean(axis=(1, 2))})
+    return coco_scored(objects.boxes, weights) | objects.errors.scored(weights) | people
 
 
 def detections(outputs: dict[str, Tensor], size: tuple[int, int]) -> list[Prediction]:
