@@ -7,39 +7,35 @@ JOBS ?= 2
 .PHONY: demo kernels test test-core test-browser test-wheel torture fuzz mutants golden lint bench docs results \
 	site studies studies-check clean
 
-# Modules are compiled when they are imported, not when they are installed: most never are.
-PIP = bin/pip install --quiet --disable-pip-version-check --no-compile
+# Makes an environment if there is none, and installs into it.
+INSTALL = PYTHON="$(PYTHON)" .ci/install
 
-# And what is compiled is kept, whatever the environment says: tests start hundreds of processes.
+# Compiled modules are kept, whatever the environment says: tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
 # The reference package brings the OpenCV build with windows, which needs libGL; the plain one goes over it.
-HEADLESS = $(PIP) --force-reinstall --no-deps 'opencv-python-headless>=4.12,<5'
+HEADLESS = --force-reinstall --no-deps 'opencv-python-headless>=4.12,<5'
 
 $(VENV)/.run: pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(VENV)/$(PIP) --editable ./networks --editable .
+	$(INSTALL) $(VENV) --editable ./networks --editable .
 	touch $@
 
 # An environment of its own, so that `make test` beside it does not bring the frameworks in.
 CORE := .core-venv
 $(CORE)/.core: pyproject.toml
-	$(PYTHON) -m venv $(CORE)
-	$(CORE)/$(PIP) --editable ./networks --editable '.[test-core]'
-	$(CORE)/$(HEADLESS)
+	$(INSTALL) $(CORE) --editable ./networks --editable '.[test-core]'
+	$(INSTALL) $(CORE) $(HEADLESS)
 	touch $@
 
 $(VENV)/.test $(VENV)/.lint $(VENV)/.site: $(VENV)/.%: pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(VENV)/$(PIP) --editable ./networks --editable '.[test,$*]'
-	$(VENV)/$(HEADLESS)
+	$(INSTALL) $(VENV) --editable ./networks --editable '.[test,$*]'
+	$(INSTALL) $(VENV) $(HEADLESS)
 	touch $@
 
 # What `make lint`, `make test`, `make test-browser` and `make site` need, installed at once: for CI.
 $(VENV)/.everything: pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(VENV)/$(PIP) --editable ./networks --editable '.[test,lint,browser,site]'
-	$(VENV)/$(HEADLESS)
+	$(INSTALL) $(VENV) --editable ./networks --editable '.[test,lint,browser,site]'
+	$(INSTALL) $(VENV) $(HEADLESS)
 	touch $(VENV)/.test $(VENV)/.lint $(VENV)/.site $(VENV)/.playwright $@
 
 kernels: $(VENV)/.test  ## compile the loops that most tests need, before several processes need them at once
@@ -59,7 +55,7 @@ test-core: $(CORE)/.core  ## pixels, formats, metrics, the command line, one run
 
 # Debian's Chromium, where it is missing and this may install it; Playwright drives it, axe-core judges it.
 $(VENV)/.playwright: $(VENV)/.test
-	$(VENV)/$(PIP) --editable '.[browser]'
+	$(INSTALL) $(VENV) --editable '.[browser]'
 	touch $@
 
 $(VENV)/.browser: $(VENV)/.playwright
@@ -82,8 +78,7 @@ torture: $(VENV)/.test  ## flip bits of run folders and kill runs; prints how ma
 		$(BIN)/python tests/torture.py kills --engine $$engine --count $(KILLS) --seed $(SEED) || exit 1; done
 
 test-wheel:  ## build both wheels; the README, the demo and the notebook in an empty environment
-	$(PYTHON) -m venv .wheel-venv
-	.wheel-venv/$(PIP) build 'hatchling>=1.25'
+	$(INSTALL) .wheel-venv build 'hatchling>=1.25'
 	.wheel-venv/bin/python tests/wheel.py --out dist
 
 N ?= 10000
@@ -116,10 +111,9 @@ site: $(VENV)/.site  ## the documentation as a site, in site/; a broken link fai
 
 # Peers want older NumPy and Numba, so they get an environment of their own.
 .bench-venv/.bench: pyproject.toml
-	$(PYTHON) -m venv .bench-venv
-	.bench-venv/$(PIP) --editable ./networks --editable '.[test,bench]'
-	.bench-venv/$(HEADLESS)
-	.bench-venv/$(PIP) --no-deps --upgrade --target .bench-venv/fork imagecorruptions-imaug==1.1.5
+	$(INSTALL) .bench-venv --editable ./networks --editable '.[test,bench]'
+	$(INSTALL) .bench-venv $(HEADLESS)
+	$(INSTALL) .bench-venv --no-deps --upgrade --target .bench-venv/fork imagecorruptions-imaug==1.1.5
 	touch $@
 
 bench: .bench-venv/.bench  ## ours beside its peers, in one run

@@ -100,7 +100,7 @@ def test_hadolint_accepts_the_dockerfile() -> None:
 
 
 def scripts() -> dict[str, str]:
-    """Every shell script of the action, the GitLab job and the release, by name."""
+    """Every shell script of the action, the GitLab job, the release and our own CI, by name."""
     action = yaml.safe_load((ROOT / "action.yml").read_text())
     found = {f"action: {step['name']}": step["run"] for step in action["runs"]["steps"] if "run" in step}
     release = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())
@@ -108,7 +108,8 @@ def scripts() -> dict[str, str]:
         if "run" in step:
             found[f"release: {step['name']}"] = step["run"]
     job = yaml.safe_load((ROOT / "docs" / "ci" / "gitlab.yml").read_text())["stormproof"]
-    return found | {"gitlab": "\n".join(job["script"])}
+    own = {f".ci/{path.name}": path.read_text() for path in (ROOT / ".ci").iterdir()}
+    return found | {"gitlab": "\n".join(job["script"])} | own
 
 
 @pytest.mark.parametrize("name", scripts())
