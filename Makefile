@@ -45,13 +45,13 @@ demo: $(VENV)/.run  ## three trained networks in the storm: the main job, on any
 	$(BIN)/stormproof demo --out demo
 
 test: $(VENV)/.test  ## every test that needs no GPU
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "not gpu" --doctest-modules \
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not gpu" --doctest-modules \
 		--ignore-glob="*/gpu/triton_[ms]*.py" tests src/stormproof  # those two import Triton
 
 # A contributor's first minute: these folders without their slow tests, and without torch, Ray and the like.
 CORE_TESTS := $(addprefix tests/,core golden conformance datasets metrics cli e2e test_architecture.py test_docs.py)
 test-core: $(CORE)/.core  ## pixels, formats, metrics, the command line, one run to its report, one kill
-	$(CORE)/bin/python -m pytest -n $(JOBS) --dist loadgroup -m "not gpu and not slow" $(CORE_TESTS)
+	$(CORE)/bin/python -m pytest -n $(JOBS) --dist worksteal -m "not gpu and not slow" $(CORE_TESTS)
 
 # Debian's Chromium, where it is missing and this may install it; Playwright drives it, axe-core judges it.
 $(VENV)/.playwright: $(VENV)/.test

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from hypothesis import HealthCheck, settings
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
+import preloaded
 from stormproof.corruptions.plugins import is_plugin
 from stormproof.corruptions.registry import registry
 from stormproof.metrics import metric as metric_module
@@ -43,6 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
     typer.main.get_command = typer.testing._get_command = cache(typer.main.get_command)
     # Tests simulate no power failure, so nothing needs to be flushed to disk.
     os.fsync = lambda _: None
+    preloaded.fork_workers()
     if hasattr(config, "workerinput"):  # a process of pytest-xdist
         _compile_once()
 
@@ -65,19 +68,21 @@ def _compile_once() -> None:
     Dispatcher.compile = compile_once
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests on the real photographs and networks are slow ones, which `make test-core` leaves out.
 
-    Tests that share what a fixture of their module makes go to one process, so that it is made once.
+    Modules are dealt out to the processes of pytest-xdist, those with most slow tests first: fixtures of a
+    module are made once, and at the end only quick tests are left to share.
     """
+    modules: dict[Path, list[pytest.Item]] = {}
     for item in items:
-        if not isinstance(item, pytest.Function):
-            continue
-        if "shared" in item.fixturenames:
+        if isinstance(item, pytest.Function) and "shared" in item.fixturenames:
             item.add_marker(pytest.mark.slow)
-        if any(found[-1].scope == "module" for found in item._fixtureinfo.name2fixturedefs.values()):
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+        modules.setdefault(item.path, []).append(item)
+    slowest = sorted(modules.values(), key=lambda module: -sum("slow" in item.keywords for item in module))
+    hands = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if hands > 1:
+        items[:] = chain.from_iterable(module for hand in range(hands) for module in slowest[hand::hands])
 
 
 @pytest.fixture(autouse=True)

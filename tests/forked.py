@@ -19,7 +19,7 @@ from stormproof.core.kernels import start_kernels
 
 MEMORY = 6 << 30  # bytes of address space that a command may use
 STUCK = 600  # seconds after which a command is taken to hang: no bar, only an end
-_LOADED = (
+LOADED = (
     "pandas", "pyarrow.parquet", "stormproof.cli", "stormproof.depth",
     "stormproof.tools.corrupted_copies",
     "stormproof.corruptions", "stormproof.datasets.coco", "stormproof.datasets.context",
@@ -31,7 +31,7 @@ _LOADED = (
 
 def load(*more: str) -> None:
     """Load what commands load, so that forked ones need not; no thread may start here."""
-    for name in (*_LOADED, *more):
+    for name in (*LOADED, *more):
         import_module(name)
     start_kernels()
 
