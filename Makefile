@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo kernels test test-core test-browser test-wheel torture fuzz mutants golden lint bench docs results \
+.PHONY: demo kernels kernels-demo kernels-pixels test test-core test-browser test-wheel torture fuzz mutants golden lint bench docs results \
 	site studies studies-check clean
 
 # Makes an environment if there is none, and installs into it.
@@ -38,8 +38,14 @@ $(VENV)/.everything: pyproject.toml
 	$(INSTALL) $(VENV) $(HEADLESS)
 	touch $(VENV)/.test $(VENV)/.lint $(VENV)/.site $(VENV)/.playwright $@
 
-kernels: $(VENV)/.test  ## compile the loops that most tests need, before several processes need them at once
+# Two processes of about a minute and a half: what the second compiles, the first finds when it comes to corruptions.
+kernels: kernels-demo kernels-pixels  ## compile the loops that most tests need, before several processes need them
+
+kernels-demo: $(VENV)/.test
 	folder=$$(mktemp -d) && $(BIN)/stormproof demo --scenes 1 --workers 1 --out $$folder/demo > /dev/null && rm -rf $$folder
+
+kernels-pixels: $(VENV)/.test
+	$(BIN)/python -m pytest --quiet tests/golden/test_pixels.py
 
 demo: $(VENV)/.run  ## three trained networks in the storm: the main job, on any machine
 	$(BIN)/stormproof demo --out demo

@@ -135,7 +135,8 @@ def read_part(path: Path, key: str, columns: Sequence[str], classes: Classes = A
     """Columns of a part: its seal, its schema and every value in them are checked."""
     part = _opened(path, key)
     with _reading(path):
-        held = [name for name in columns if name in part.schema_arrow.names]
+        there = part.schema_arrow.names
+        held = [name for name in columns if name in there]
         table = _selected(part.read(columns=held), columns)
     _require_values(table, path, classes)
     return table
