@@ -146,7 +146,7 @@ def test_a_lost_job_is_said_and_its_chunks_done_next_time(
 @pytest.mark.slow
 def test_a_cell_that_kills_its_worker_does_not_cost_the_job(configure: Configure) -> None:
     pytest.importorskip("submitit", reason="needs the extra 'slurm'")
-    config = configure("dies_on_marked", engine="slurm", workers=2, slurm={"cluster": "local"})
+    config = configure("dies_on_marked", engine="slurm", workers=1, slurm={"cluster": "local"})
     summary = run(config)
     assert [(f.index, f.condition, f.kind) for f in summary.failures] == [(MARKED, "clean", "death")]
     assert len(all_rows(Path(config.out))) == 12 * 3 - 1

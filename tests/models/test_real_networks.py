@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stormproof.core.sample import Sample
 from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.metrics.coco import box_numbers
@@ -43,12 +44,19 @@ def photographs(shared: Path) -> Dataset:
     return open_dataset(f"coco:{shared}/data/coco/instances_val2017.json,masks=false")
 
 
-def ap50(model: Network, data: Dataset, count: int) -> float:
+@cache
+def photograph(shared: Path, index: int) -> Sample:
+    """Decoded once for all networks."""
+    return photographs(shared)[index]
+
+
+def ap50(model: Network, shared: Path, count: int) -> float:
+    data = photographs(shared)
     match = match_classes(model.classes, data.classes)
     assert not match.unmatched_dataset
     truth, said = [], {}
     for i in range(count):
-        sample = data[i]
+        sample = photograph(shared, i)
         assert sample.truth.instances is not None
         truth.append((sample.id, sample.truth.instances))
         said[sample.id] = match.apply(model([sample.image])[0])
@@ -90,7 +98,7 @@ def test_what_is_guessed_is_what_the_card_says(shared: Path, name: str) -> None:
 @pytest.mark.parametrize("name", DETECTORS)
 def test_detectors_find_things(shared: Path, name: str) -> None:
     """On eight photographs: enough to tell a wrong channel order, box format or class list."""
-    assert ap50(with_card(shared, name), photographs(shared), 8) > 20
+    assert ap50(with_card(shared, name), shared, 8) > 20
 
 
 def test_deeplab_on_voc(shared: Path) -> None:
@@ -105,7 +113,7 @@ def test_deeplab_on_camvid(shared: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DETECTORS)
 def test_average_precision_on_all_photographs(shared: Path, name: str) -> None:
-    found = ap50(with_card(shared, name), photographs(shared), len(photographs(shared)))
+    found = ap50(with_card(shared, name), shared, len(photographs(shared)))
     print(f"{name}: AP50 {found:.1f}")
     assert found == pytest.approx(DETECTORS[name][1], abs=1.5)
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from stormproof.core.processes import worker_pool
 from stormproof.world.samples import render
 from stormproof.world.scene import camera_at, compose
 
@@ -64,7 +63,7 @@ def test_order_does_not_matter() -> None:
 
 @pytest.mark.slow
 def test_processes_do_not_matter() -> None:
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+    with worker_pool(2) as pool:
         assert list(pool.map(digest, CASES[:4])) == [digest(case) for case in CASES[:4]]
 
 
