@@ -199,7 +199,7 @@ def test_thresholds_stay_those_of_clean_images():
 def test_weights_are_images_seen_so_often(crowded):
     truth, found = crowded
     times = np.random.default_rng(0).integers(0, 3, len(truth.ids))
-    weights = np.stack([np.ones(len(times)), times])
+    weights = np.stack([np.ones(len(times)), times]).astype(np.uint8)
     clean = Detections(found.image, found.boxes, np.sqrt(found.scores), found.labels)
     cell = Objects(truth, found, tuned=Tuned(locate(truth, clean, 0.5), locate(truth, clean, 0.0)))
     scored = cell.scored(weights).numbers

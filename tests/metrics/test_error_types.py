@@ -187,7 +187,7 @@ def test_a_class_without_objects_left_counts_nothing():
 
 def test_weights_are_images_seen_so_often():
     truth, found = street(5)
-    weights = np.array([[1] * 12, [2, 0, 1, 1, 0, 3, 1, 0, 1, 1, 0, 1]])
+    weights = np.array([[1] * 12, [2, 0, 1, 1, 0, 3, 1, 0, 1, 1, 0, 1]], np.uint8)
     objects = Objects(truth, found)
     typed = box_error_types(truth, found)
     scored = typed.scored(weights).numbers

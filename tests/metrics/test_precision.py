@@ -18,7 +18,7 @@ from stormproof.metrics.voc import voc_numbers
 
 
 def weighted(matches, weights):
-    scored = coco_scored(matches, np.atleast_2d(weights))
+    scored = coco_scored(matches, np.atleast_2d(weights).astype(float))
     return {name: values[0] for name, values in scored.numbers.items()}, scored.per_class["AP"][0]
 
 
@@ -93,7 +93,7 @@ def test_a_weight_is_a_number_of_copies_by_every_metric(seed):
     wide = Objects(wide_truth, wide_found, person=0)
     wide = Objects(wide_truth, wide_found, person=0, clean=wide.people)
     once = np.ones((1, len(wide_truth.ids)))
-    weighed, copied = cell.scored(times[None]), wide.scored(once)
+    weighed, copied = cell.scored(times[None].astype(float)), wide.scored(once)
     again = cell.repeated(times).scored(once)
     assert {"AP", "AR1", "VOC07 AP50", "E", "flaws PMD", "images MD", "ADR", "FPPI"} <= {*weighed.numbers}
     for name in weighed.numbers:
@@ -109,7 +109,7 @@ def test_some_images_are_weights_of_zero_and_one(scene):
     truth, found = scene
     cell = Objects(truth, found)
     chosen = np.arange(0, len(truth.ids), 2)
-    mask = np.isin(np.arange(len(truth.ids)), chosen).astype(int)
+    mask = np.isin(np.arange(len(truth.ids)), chosen).astype(float)
     few = cell.of_images(chosen).scored(np.ones((1, len(chosen))))
     many = cell.scored(mask[None])
     for name in few.numbers:
@@ -127,7 +127,7 @@ def test_images_of_weight_zero_neither_set_nor_hide_a_threshold():
         np.array([0, 1, 1]), np.array([right, aside, right], float), np.array([0.8, 0.8, 0.6]),
         np.zeros(3, np.int64),
     )  # fmt: skip
-    numbers = Objects(truth, found).scored(np.array([[1, 0]])).numbers
+    numbers = Objects(truth, found).scored(np.array([[1.0, 0.0]])).numbers
     alone = Objects(truth, found).of_images(np.array([0])).scored(np.ones((1, 1))).numbers
     for name in ("oLRP", "oLRP FN", "safe threshold", "safe recall"):
         assert numbers[name] == pytest.approx(alone[name]), name
@@ -138,7 +138,7 @@ def test_images_of_weight_zero_neither_set_nor_hide_a_threshold():
 def test_matches_of_some_images_are_weights_of_zero_and_one():
     truth, found = crowded_set(10, np.random.default_rng(9))
     chosen = np.array([1, 4, 7])
-    mask = np.isin(np.arange(10), chosen).astype(int)
+    mask = np.isin(np.arange(10), chosen).astype(float)
     some = Objects(truth, found).of_images(chosen)
     few, by_class = weighted(some.boxes, np.ones(3))
     many, their_classes = weighted(match_boxes(truth, found), mask)

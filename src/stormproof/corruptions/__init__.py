@@ -89,6 +89,8 @@ def _corrupted(
 ) -> Image:
     if condition.corruption is None:
         return image.copy()
-    pixels, found = image if image.ndim == 3 else image[..., None], find(condition.corruption)
+    # For read-only images, as Pillow gives them, and for views, every kernel would be compiled once more.
+    pixels = image if image.flags.writeable and image.flags.c_contiguous else image.copy()
+    pixels, found = pixels if image.ndim == 3 else pixels[..., None], find(condition.corruption)
     draw = found.draw(image_id, condition, seed)
     return found.apply(pixels, condition, draw, context).reshape(image.shape)
