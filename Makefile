@@ -104,11 +104,10 @@ lint: $(VENV)/.lint
 	$(BIN)/mypy
 
 studies-check: $(VENV)/.test  ## recompute the tables of the studies from the scores they keep
-	$(BIN)/python studies/cures/study.py --check
-	$(BIN)/python studies/int8/study.py --check
+	@for name in cures ablations camera people int8; do $(BIN)/python studies/$$name/study.py --check || exit 1; done
 
 studies:  ## what it takes to train the networks of the studies again
-	@echo "studies/cures: about 25 minutes on one H200; the commands are at the end of studies/cures/README.md."
+	@echo "studies/cures, ablations, camera, people: about 40 minutes on one H200; the commands are at the end of each page."
 	@echo "studies/int8: no training; about 20 minutes on two cores."
 	@echo "studies/papers: no training; hours on a CPU for 500 scenes, minutes with --limit 20."
 

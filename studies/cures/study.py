@@ -11,113 +11,53 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-import altair
-import numpy as np
-import numpy.typing as npt
 
 from stormproof.core.condition import Condition
 from stormproof.corruptions.groups import BENCHMARK_15, KAMANN, MICHAELIS
 from stormproof.corruptions.suites import HOLDOUT, SUITES
-from stormproof.results.interval import around, draws
 
 HERE = Path(__file__).resolve().parent
-sys.path += [str(HERE), str(HERE.parents[1] / "docs")]
-from parts import from_to, renew, table
+sys.path += [str(HERE), str(HERE.parent), str(HERE.parents[1] / "docs")]
+import storms
+from parts import renew, table
+from storms import Trained, Value, grid
 
-from trainings import CORRUPTED, CURES, SEEDS
+from trainings import CORRUPTED, CURES, SEEDS, Cure
 
 PAGE, KEPT = HERE / "README.md", HERE / "scores.npz"
-ENHANCED = HERE / "enhanced.npz"  # scores at severity 3 only
+NLM = HERE / "nlm.npz"  # at severity 3 only: it takes a second per image
 NETWORKS = {"grid": ("detector", "AP"), "plain": ("segmenter", "mIoU")}
+REMEDIES = {  # without training, before or in a trained network
+    "bn": "normalised by the test images",
+    "restyled": "test images painted in the look of clean ones",
+    "rebuilt": "test images through the style network, not painted",
+    "clahe": "CLAHE",
+    "nlm": "non-local means",
+}
 LABELS = {name: cure.label for name, cure in CURES.items()} | {
-    "standard+bn": "standard, normalised by the test images",
-    "standard+clahe": "CLAHE before the standard network",
-    "standard+nlm": "non-local means before the standard network",
+    f"{name}+{remedy}": f"{CURES[name].label}, {label}"
+    for remedy, label in REMEDIES.items()
+    for name in ("standard", "combined", "corrupted")
 }
 SEVERITIES = range(1, 6)
 CAMERA_SEVERITIES = (1, 3, 5)
 HAZE = ("haze[beta=0.004]", "haze[beta=0.012]", "haze[beta=0.04]")
-Drawn = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Value:
-    """A number in points, and its draws, from which its interval follows (`results.interval`)."""
-
-    estimate: float
-    drawn: Drawn
-    images: int
-
-    def __sub__(self, other: Value) -> Value:
-        return Value(self.estimate - other.estimate, self.drawn - other.drawn, self.images)
-
-    @cached_property
-    def interval(self) -> tuple[float, float]:
-        found = around(self.estimate, self.drawn, images=self.images)
-        return found.low, found.high
-
-    def __str__(self) -> str:
-        low, high = self.interval
-        return f"{self.estimate:.1f} ± {(high - low) / 2:.1f}"
-
-    @property
-    def signed(self) -> str:
-        return from_to(self.estimate, *self.interval)
+Networks = dict[tuple[str, str, int], Trained]  # by architecture, cure and seed
 
 
-@dataclass(frozen=True)
-class Trained:
-    """One trained network: its score under every condition."""
-
-    cells: dict[str, Value]
-
-    def mean(self, conditions: Sequence[str]) -> Value:
-        chosen = [self.cells[condition] for condition in conditions]
-        return Value(
-            float(np.mean([v.estimate for v in chosen])),
-            np.mean([v.drawn for v in chosen], axis=0),
-            chosen[0].images,
-        )
-
-    def relative(self, conditions: Sequence[str]) -> Value:
-        """The mean in % of the clean score."""
-        mean, clean = self.mean(conditions), self.cells["clean"]
-        ratio = 100 * mean.drawn / clean.drawn
-        return Value(100 * mean.estimate / clean.estimate, ratio, mean.images)
-
-
-def read(path: Path, measure_of: str | None = None) -> dict[tuple[str, str, int], Trained]:
-    """Networks by architecture, cure and seed; in the headline measure unless another is named."""
+def read(path: Path, measure: str | None = None) -> Networks:
+    """The networks of a file, in their headline measure unless another is named."""
     found = {}
-    with np.load(path) as kept:
-        conditions, images = kept["conditions"].tolist(), len(kept["ids"])
-        for network, (_, headline) in NETWORKS.items():
-            for key in kept.files:
-                name, _, measure = key.partition("/")
-                if not name.startswith(f"{network}-") or measure != (measure_of or headline):
-                    continue
-                trained, plus, remedy = name.partition("+")
-                _, *cure, seed = trained.split("-")
-                scores, rest = kept[key].astype(float), kept[f"{key}/drawn"].astype(float)
-                cells = {
-                    condition: Value(
-                        100 * score,
-                        100 * draws(np.array([score, *halves[1:]]), halves[0], clean=condition == "clean"),
-                        images,
-                    )
-                    for condition, score, halves in zip(conditions, scores, rest, strict=True)
-                }
-                found[network, "-".join(cure) + plus + remedy, int(seed)] = Trained(cells)
+    for network, (_, headline) in NETWORKS.items():
+        for name, trained in storms.read(path, measure or headline).items():
+            kind, *cure, seed = name.partition("+")[0].split("-")
+            if kind == network:
+                remedy = name.removeprefix(name.partition("+")[0])
+                found[network, "-".join(cure) + remedy, int(seed)] = trained
     return found
-
-
-def grid(names: Sequence[str], severities: Sequence[int] = SEVERITIES) -> list[str]:
-    return [f"{name}@{severity}" for name in names for severity in severities]
 
 
 def _camera() -> list[str]:
@@ -136,25 +76,49 @@ COLUMNS: dict[str, Callable[[Trained], Value]] = {
 }
 
 
+def training(cure: str) -> Cure:
+    return CURES[cure.partition("+")[0]]
+
+
 def named(cure: str) -> str:
     """The label of a cure, marked if it has seen corruptions of the test."""
-    return LABELS[cure] + (" †" if cure in CURES and CURES[cure].seen else "")
+    return LABELS[cure] + (" †" if training(cure).seen else "")
 
 
 def control(cure: str) -> str:
-    """The standard training with as many steps."""
-    return "longer" if cure in CURES and CURES[cure].steps == 2 else "standard"
+    """The standard training with as many steps; for the longer one, the shorter."""
+    return "longer" if training(cure).steps == 2 and cure != "longer" else "standard"
 
 
-def seeds_of(found: dict[tuple[str, str, int], Trained], network: str, cure: str) -> list[int]:
+def seeds_of(found: Networks, network: str, cure: str) -> list[int]:
     return [seed for seed in SEEDS if (network, cure, seed) in found]
 
 
-def cures_of(found: dict[tuple[str, str, int], Trained], network: str) -> list[str]:
+def cures_of(found: Networks, network: str) -> list[str]:
     return [cure for cure in LABELS if seeds_of(found, network, cure)]
 
 
-def scores(found: dict[tuple[str, str, int], Trained], network: str) -> str:
+Column = Callable[[Trained], Value]
+
+
+def each_gain(found: Networks, network: str, cure: str, column: Column) -> list[Value]:
+    """What a cure has over its control, by seed."""
+    return [
+        column(found[network, cure, seed]) - column(found[network, control(cure), seed])
+        for seed in seeds_of(found, network, cure)
+    ]
+
+
+def gain(found: Networks, network: str, cure: str, column: Column) -> Value:
+    """The mean over seeds; its interval is for new scenes and these trainings."""
+    return storms.mean(each_gain(found, network, cure, column))
+
+
+def over(conditions: Sequence[str]) -> Column:
+    return lambda one: one.mean(conditions)
+
+
+def scores(found: Networks, network: str) -> str:
     """Every network: its scores, with intervals for P, mPC and rPC."""
     rows = []
     for cure in cures_of(found, network):
@@ -166,66 +130,60 @@ def scores(found: dict[tuple[str, str, int], Trained], network: str) -> str:
     return table(["training", "seed", *COLUMNS], rows)
 
 
-def gains(found: dict[tuple[str, str, int], Trained], network: str) -> str:
+def gains(found: Networks, network: str) -> str:
     """What each cure has over the standard training of as many steps and the same seed."""
-    shown, rows = ("P", "mPC", "mPC without noise", "rPC", "camera faults", "haze"), []
+    shown = ("P", "mPC", "mPC without noise", "rPC", "camera faults", "haze")
+    rows = []
     for cure in cures_of(found, network):
-        if cure == "standard":
-            continue
-        against = "standard" if cure == "longer" else control(cure)
-        for seed in seeds_of(found, network, cure):
-            if (network, against, seed) in found:
-                one, other = found[network, cure, seed], found[network, against, seed]
-                cells = [(COLUMNS[name](one) - COLUMNS[name](other)).signed for name in shown]
-                rows.append([f"{named(cure)} − {LABELS[against]}", str(seed), *cells])
-    return table(["", "seed", *shown], rows)
+        if cure != "standard":
+            seeds = each_gain(found, network, cure, COLUMNS["mPC"])
+            cells = [gain(found, network, cure, COLUMNS[name]).signed for name in shown]
+            cells.insert(2, ", ".join(f"{one.estimate:+.1f}" for one in seeds))
+            rows.append([named(cure), *cells])
+    return table(["", *shown[:2], "mPC by seed", *shown[2:]], rows)
 
 
-def carried(found: dict[tuple[str, str, int], Trained]) -> str:
-    """What training on four corruptions gains under every corruption, for both networks."""
-    names = [*BENCHMARK_15, *HOLDOUT]
+def carried(found: Networks) -> str:
+    """What training on corruptions gains under every corruption: on four, and on one of them alone."""
     group = {name: label for label, members in KAMANN.items() for name in members}
     seen = {Condition.parse(text).corruption for text in CORRUPTED.values()}
+    alone = [f"corrupted-{name}" for name in CORRUPTED]
+    shown = [("grid", "corrupted"), ("plain", "corrupted"), *(("plain", cure) for cure in alone)]
     rows = []
-    for name in names:
-        row = [name.replace("_", " ") + (" †" if name in seen else ""), group.get(name, "")]
-        for network in NETWORKS:
-            one, other = found[network, "corrupted", 1], found[network, "longer", 1]
-            held = [text for text in grid([name]) if text in one.cells]
-            row += [f"{other.mean(held).estimate:.1f}", (one.mean(held) - other.mean(held)).signed]
-        rows.append(row)
-    heads = [f"{label}: {what}" for label, _ in NETWORKS.values() for what in ("longer", "gain")]
+    for name in (*BENCHMARK_15, *HOLDOUT):
+        held = [text for text in grid([name]) if text in found["grid", "longer", 1].cells]
+        cells = [gain(found, network, cure, over(held)).signed for network, cure in shown]
+        for place, network in ((0, "grid"), (2, "plain")):
+            cells.insert(place, f"{found[network, 'longer', 1].mean(held).estimate:.1f}")
+        rows.append([name.replace("_", " ") + (" †" if name in seen else ""), group.get(name, ""), *cells])
+    heads = [f"{label}: {what}" for label, _ in NETWORKS.values() for what in ("longer", "all four")]
+    heads += [f"segmenter: {condition} alone" for condition in CORRUPTED.values()]
     return table(["corruption", "category of *kamann*", *heads], rows)
 
 
 def sizes(path: Path) -> str:
     """The detector's gain from stylized images by the size of objects."""
+    labels = {"APs": "small, below 32² pixels", "APm": "medium", "APl": "large, from 96² pixels"}
     rows = []
-    for measure, label in {
-        "APs": "small, below 32² pixels", "APm": "medium", "APl": "large, from 96² pixels"
-    }.items():  # fmt: skip
+    for measure, label in labels.items():
         found = read(path, measure)
-        one, other = found["grid", "combined", 1], found["grid", "longer", 1]
-        cells = [
-            cell
-            for name in ("P", "mPC")
-            for cell in (
-                f"{COLUMNS[name](other).estimate:.1f}", (COLUMNS[name](one) - COLUMNS[name](other)).signed
-            )
-        ]  # fmt: skip
-        rows.append([label, *cells])
+        cells = [label]
+        for name in ("P", "mPC"):
+            base = storms.mean(COLUMNS[name](found["grid", "longer", seed]) for seed in SEEDS)
+            cells += [f"{base.estimate:.1f}", gain(found, "grid", "combined", COLUMNS[name]).signed]
+        rows.append(cells)
     return table(["objects", "P: longer", "combined − longer", "mPC: longer", "combined − longer"], rows)
 
 
-def severities(found: dict[tuple[str, str, int], Trained]) -> str:
+def severities(found: Networks) -> str:
     rows = []
     for severity in SEVERITIES:
+        column = over(grid(BENCHMARK_15, [severity]))
         row = [str(severity)]
         for network in NETWORKS:
-            chosen = grid(BENCHMARK_15, [severity])
-            base = found[network, "longer", 1].mean(chosen)
+            base = storms.mean(column(found[network, "longer", seed]) for seed in SEEDS)
             row.append(f"{base.estimate:.1f}")
-            row += [(found[network, c, 1].mean(chosen) - base).signed for c in ("combined", "corrupted")]
+            row += [gain(found, network, cure, column).signed for cure in ("combined", "corrupted")]
         rows.append(row)
     heads = [
         f"{label}: {what}" for label, _ in NETWORKS.values() for what in ("longer", "combined", "corrupted †")
@@ -233,67 +191,26 @@ def severities(found: dict[tuple[str, str, int], Trained]) -> str:
     return table(["severity", *heads], rows)
 
 
-def at_three(found: dict[tuple[str, str, int], Trained], names: Sequence[str]) -> str:
-    """What remedies gain under each corruption at severity 3: before the network, and by training."""
-    cures = ("standard+clahe", "standard+nlm", "stylized", "combined")
-    rows = []
-    for label, chosen in {"clean": ["clean"], **{n.replace("_", " "): [f"{n}@3"] for n in names}}.items():
-        rows.append([label, *_gains_over(found, cures, chosen)])
-    rows.append(["mean without clean", *_gains_over(found, cures, grid(names, [3]))])
-    short = ("standard", "CLAHE", "NLM", "stylized", "clean and stylized")
+def at_three(found: Networks, names: Sequence[str]) -> str:
+    """What changing the test images gains under each corruption at severity 3."""
+    rows = [["clean", *_changed(found, ["clean"])]]
+    rows += [[name.replace("_", " "), *_changed(found, [f"{name}@3"])] for name in names]
+    rows.append(["mean without clean", *_changed(found, grid(names, [3]))])
+    short = ("standard", "CLAHE", "NLM", "painted", "not painted")
     return table(["", *(f"{label}: {what}" for label, _ in NETWORKS.values() for what in short)], rows)
 
 
-def _gains_over(
-    found: dict[tuple[str, str, int], Trained], cures: Sequence[str], conditions: Sequence[str]
-) -> list[str]:
+def _changed(found: Networks, conditions: Sequence[str]) -> list[str]:
     cells = []
     for network in NETWORKS:
         cells.append(f"{found[network, 'standard', 1].mean(conditions).estimate:.1f}")
-        for cure in cures:
-            base = found[network, control(cure), 1].mean(conditions)
-            cells.append((found[network, cure, 1].mean(conditions) - base).signed)
+        changes = [f"standard+{remedy}" for remedy in ("clahe", "nlm", "restyled", "rebuilt")]
+        cells += [gain(found, network, cure, over(conditions)).signed for cure in changes]
     return cells
-
-
-def figure(found: dict[tuple[str, str, int], Trained]) -> Any:
-    """Gains in P and mPC over the standard training of as many steps, with intervals."""
-    panels = [panel(found, network) for network in NETWORKS]
-    return altair.hconcat(*panels).configure_view(stroke="#dddddd").configure(font="sans-serif")
-
-
-def panel(found: dict[tuple[str, str, int], Trained], network: str) -> Any:
-    label, measure = NETWORKS[network]
-    rows = []
-    for cure in cures_of(found, network):
-        against = "standard" if cure == "longer" else control(cure)
-        for seed in seeds_of(found, network, cure):
-            if cure == "standard" or (network, against, seed) not in found:
-                continue
-            for name in ("P", "mPC"):
-                gain = COLUMNS[name](found[network, cure, seed]) - COLUMNS[name](
-                    found[network, against, seed]
-                )
-                low, high = gain.interval
-                told = {"cure": named(cure), "number": name, "gain": gain.estimate, "low": low, "high": high}
-                rows.append(told)
-    colours = altair.Scale(domain=["P", "mPC"], range=["#8a94a3", "#17407d"])
-    base = altair.Chart(altair.Data(values=rows)).encode(
-        y=altair.Y("cure:N", sort=list(map(named, LABELS)), title=None, axis=altair.Axis(labelLimit=260)),
-        yOffset=altair.YOffset("number:N", sort=["P", "mPC"]),
-        color=altair.Color("number:N", scale=colours, title=None),
-    )
-    title = "points more than the standard training of as many steps"
-    return altair.layer(
-        altair.Chart(altair.Data(values=[{"zero": 0}])).mark_rule(color="#bbbbbb").encode(x="zero:Q"),
-        base.mark_rule(strokeWidth=2).encode(x=altair.X("low:Q", title=title), x2="high:Q"),
-        base.mark_point(filled=True, size=45, opacity=1).encode(x=altair.X("gain:Q", title=title)),
-    ).properties(width=300, height=290, title=f"{label}, {measure}")
 
 
 def parts(path: Path) -> dict[str, str]:
     found = read(path)
-    three = read(ENHANCED) | found
     return {
         "detector": scores(found, "grid"),
         "detector gains": gains(found, "grid"),
@@ -302,8 +219,7 @@ def parts(path: Path) -> dict[str, str]:
         "sizes": sizes(path),
         "severities": severities(found),
         "carried": carried(found),
-        "corruptions at three": at_three(three, BENCHMARK_15),
-        "faults at three": at_three(three, list(SUITES["camera"].corruptions)),
+        "corruptions at three": at_three(read(NLM) | found, BENCHMARK_15),
     }
 
 
@@ -315,7 +231,11 @@ def main() -> None:
     options = parser.parse_args()
     renew(options.page, parts(options.scores), check=options.check)
     if not options.check:
-        figure(read(options.scores)).save(options.page.with_name("figure.svg"))
+        import figures
+
+        found = read(options.scores)
+        figures.every_gain(found).save(options.page.with_name("gains.svg"))
+        figures.growing(found).save(options.page.with_name("severities.svg"))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,97 @@
+"""What `python -m training storm` has written: scores of trained networks, and draws for their intervals."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from stormproof.results.interval import around, draws
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "docs"))
+from parts import from_to
+
+Drawn: TypeAlias = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Value:
+    """A number in points, and its draws, from which its interval follows (`results.interval`)."""
+
+    estimate: float
+    drawn: Drawn
+    images: int
+
+    def __sub__(self, other: Value) -> Value:
+        return Value(self.estimate - other.estimate, self.drawn - other.drawn, self.images)
+
+    @cached_property
+    def interval(self) -> tuple[float, float]:
+        found = around(self.estimate, self.drawn, images=self.images)
+        return found.low, found.high
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return f"{self.estimate:.1f} ± {(high - low) / 2:.1f}"
+
+    @property
+    def signed(self) -> str:
+        """A difference and its interval."""
+        return from_to(self.estimate, *self.interval)
+
+
+def mean(values: Iterable[Value]) -> Value:
+    chosen = list(values)
+    return Value(
+        float(np.mean([v.estimate for v in chosen])),
+        np.mean([v.drawn for v in chosen], axis=0),
+        chosen[0].images,
+    )
+
+
+@dataclass(frozen=True)
+class Trained:
+    """One trained network: its score under every condition."""
+
+    cells: dict[str, Value]
+
+    def mean(self, conditions: Sequence[str]) -> Value:
+        return mean(self.cells[condition] for condition in conditions)
+
+    def relative(self, conditions: Sequence[str]) -> Value:
+        """The mean in % of the clean score."""
+        found, clean = self.mean(conditions), self.cells["clean"]
+        return Value(100 * found.estimate / clean.estimate, 100 * found.drawn / clean.drawn, found.images)
+
+
+def read(path: Path, measure: str) -> dict[str, Trained]:
+    """The networks of a file that have a measure, in per cent."""
+    with np.load(path) as kept:
+        conditions, images = kept["conditions"].tolist(), len(kept["ids"])
+        found = {}
+        for key in kept.files:
+            name, _, what = key.partition("/")
+            if what != measure:
+                continue
+            scores, rest = kept[key].astype(float), kept[f"{key}/drawn"].astype(float)
+            found[name] = Trained({
+                condition: _value(score, halves, images, condition)
+                for condition, score, halves in zip(conditions, scores, rest, strict=True)
+            })  # fmt: skip
+    return found
+
+
+def _value(score: float, kept: Drawn, images: int, condition: str) -> Value:
+    optimism, *halves = kept.tolist()
+    drawn = draws(np.array([score, *halves]), optimism, clean=condition == "clean")
+    return Value(100 * score, 100 * drawn, images)
+
+
+def grid(names: Iterable[str], severities: Sequence[int] = range(1, 6)) -> list[str]:
+    return [f"{name}@{severity}" for name in names for severity in severities]

@@ -1,0 +1,115 @@
+"""The studies over kept scores: pages that are what the scores give, and numbers by hand."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+STUDIES = Path(__file__).resolve().parents[2] / "studies"
+KEPT = ("ablations", "camera", "people")
+
+
+def load(name: str) -> Iterator[ModuleType]:
+    spec = importlib.util.spec_from_file_location(f"{name}_study", STUDIES / name / "study.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, spec.name, module)
+        spec.loader.exec_module(module)
+        yield module
+
+
+@pytest.fixture(scope="module")
+def ablations() -> Iterator[ModuleType]:
+    yield from load("ablations")
+
+
+@pytest.fixture(scope="module")
+def people() -> Iterator[ModuleType]:
+    yield from load("people")
+
+
+@pytest.fixture(scope="module")
+def camera() -> Iterator[ModuleType]:
+    yield from load("camera")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", KEPT)
+def test_a_page_is_what_its_scores_give(name: str, tmp_path: Path) -> None:
+    """And a number that is not is found: the whole folder is copied, one digit of its page changed."""
+    for folder in (name, "cures"):
+        shutil.copytree(STUDIES / folder, tmp_path / "studies" / folder, dirs_exist_ok=True)
+    shutil.copy(STUDIES / "storms.py", tmp_path / "studies")
+    (tmp_path / "docs").mkdir()
+    shutil.copy(STUDIES.parent / "docs" / "parts.py", tmp_path / "docs")
+    command = [sys.executable, str(tmp_path / "studies" / name / "study.py"), "--check"]
+    assert subprocess.run(command, capture_output=True, text=True).returncode == 0
+    page = tmp_path / "studies" / name / "README.md"
+    first, _, rest = page.read_text(encoding="utf-8").partition("begin -->\n")
+    page.write_text(f"{first}begin -->\n{rest.replace('.', ',', 1)}", encoding="utf-8")
+    found = subprocess.run(command, capture_output=True, text=True)
+    assert found.returncode == 1
+    assert "out of date" in found.stderr
+
+
+def test_corruption_degradation_by_hand(ablations: ModuleType) -> None:
+    """CD of a network without its long link under blur, from the arrays of the file."""
+    found = ablations.read(ablations.HERE / "scores.npz", "mIoU")
+    one, reference = found["nolink-standard-1"], found["reference-standard-1"]
+    with np.load(ablations.HERE / "scores.npz") as kept:
+        at = {text: k for k, text in enumerate(kept["conditions"].tolist())}
+        lost = {name: 1 - kept[f"{name}-standard-1/mIoU"].astype(float) for name in ("nolink", "reference")}
+    ratios = []
+    for name in ("motion_blur", "defocus_blur", "glass_blur", "gaussian_blur"):
+        rows = [at[f"{name}@{s}"] for s in range(1, 6)]
+        ratios.append(lost["nolink"][rows].sum() / lost["reference"][rows].sum())
+    value = ablations.against(one, reference, ablations.cd)["blur"]
+    assert value.estimate == pytest.approx(100 * np.mean(ratios))
+    assert value.interval[0] < value.estimate < value.interval[1]
+
+
+def test_a_network_against_itself_has_cd_100(ablations: ModuleType) -> None:
+    one = ablations.read(ablations.HERE / "scores.npz", "mIoU")["reference-standard-1"]
+    for rule in (ablations.cd, ablations.rcd):
+        for value in ablations.against(one, one, rule).values():
+            assert value.estimate == pytest.approx(100)
+            assert value.interval == pytest.approx((100, 100))
+
+
+def test_defocus_is_fitted_on_the_other_systems_only(people: ModuleType) -> None:
+    """The first system predicted by SciPy's NNLS over the eleven others."""
+    from scipy.optimize import nnls
+
+    found = people.read(people.SCORES, "ADR")
+    assert len(found) == 12
+    each = people.predictions(found)["defocus"]
+    with np.load(people.SCORES) as kept:
+        texts = kept["conditions"].tolist()
+        rates = np.array([kept[f"{name}/ADR"] for name in each.systems], float)
+    shares = rates / rates[:, [texts.index("clean")]]
+    blur = shares[:, [texts.index(text) for text in each.simple]]
+    seen = shares[:, texts.index(each.contextual[3])]
+    weights = nnls(blur[1:], seen[1:])[0]
+    assert each.predicted[0, 3] == pytest.approx(blur[0] @ weights, abs=1e-6)
+
+
+def test_a_change_of_error_is_the_mean_over_seeds(camera: ModuleType) -> None:
+    found = camera.read(camera.SCORES, "E")
+    with np.load(camera.SCORES) as kept:
+        at = [kept["conditions"].tolist().index(f"gamma_damage@{s}") for s in (1, 3, 5)]
+        apart = [
+            (kept[f"grid-stylized-{s}/E"][at].astype(float) - kept[f"grid-standard-{s}/E"][at]).mean()
+            for s in (1, 2)
+        ]
+    value = camera.change(found, "stylized training", camera.grid(["gamma_damage"], (1, 3, 5)))
+    assert value.estimate == pytest.approx(100 * np.mean(apart), abs=1e-4)
