@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from stormproof.core.philox import fill
-from stormproof.core.randomness import Draw, digest
+from stormproof.core.randomness import Draw, KeyedDraws, digest
 
 
 def philox(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tuple[int, ...]:
@@ -75,6 +75,14 @@ def test_every_part_of_the_identity_and_the_stream_matters() -> None:
 def test_ids_cannot_be_confused_by_joining() -> None:
     assert Draw.keyed(0, "a,b", "c").key != Draw.keyed(0, "a", "b,c").key
     assert Draw.keyed(0, "1").key != Draw.keyed(0, 1).key
+
+
+@given(st.integers(), st.lists(st.text(), max_size=4), st.lists(st.text() | st.integers(), max_size=3))
+def test_many_draws_have_the_keys_of_single_ones(seed: int, ids: list[str], rest: list[str | int]) -> None:
+    many = KeyedDraws(seed, ids, *rest)
+    assert list(many) == [Draw.keyed(seed, name, *rest) for name in ids]
+    assert list(many[1:]) == list(many)[1:]
+    assert many.keys.tolist() == [list(draw.key) for draw in many]
 
 
 def test_fields_have_their_distributions() -> None:

@@ -25,6 +25,7 @@ from stormproof.core.randomness import Draw
 from stormproof.corruptions import corrupt_image, on_device, registered
 from stormproof.corruptions.on_device import corrupt_batch
 from stormproof.corruptions.plugins import is_plugin
+from stormproof.corruptions.recipes.blur import motion_path
 from stormproof.imaging.gpu import tensors, triton_kernels
 from stormproof.imaging.gpu.batch import Batch, OneByOne
 from stormproof.imaging.gpu.draws import Draws
@@ -63,6 +64,18 @@ def test_the_bits_are_those_of_the_cpu() -> None:
     ]
     fields = both.normal_field("n", (6, 7), 0.5, 2.0).data.numpy()
     assert (fields == np.stack([draw.normal_field("n", (6, 7), 0.5, 2.0) for draw in draws])).all()
+
+
+@pytest.mark.parametrize("size", [(480, 640), (6, 9)], ids=str)
+def test_many_paths_are_those_of_single_images(size: tuple[int, int]) -> None:
+    """Of the same steps and weights; beyond the edge of a small image a batch has weights of 0."""
+    angles = np.random.default_rng(3).uniform(-180, 180, 300).tolist()
+    weights, shifts = motion_path(size, 12, 5.0, angles)
+    for i, angle in enumerate(angles):
+        alone, path = motion_path(size, 12, 5.0, angle)
+        assert (weights[i, : len(alone)] == alone).all()
+        assert (shifts[i, : len(path)] == path).all()
+        assert not weights[i, len(alone) :].any()
 
 
 def test_images_do_not_depend_on_their_neighbours() -> None:

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
+from json.encoder import encode_basestring_ascii
 from math import prod
 from types import ModuleType
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -91,6 +92,14 @@ def normal_quantiles() -> npt.NDArray[np.float64]:
     return quantiles
 
 
+def _text(identity: list[str | int]) -> bytes:
+    return json.dumps(identity, ensure_ascii=True, separators=(",", ":")).encode()
+
+
+def _hashed(text: bytes) -> bytes:
+    return hashlib.blake2b(text, digest_size=8, person=b"stormproof-draw").digest()
+
+
 @dataclass(frozen=True, slots=True)
 class Draw:
     """Random numbers for one image under one condition; ask for them by stream name.
@@ -109,8 +118,7 @@ class Draw:
     @classmethod
     def keyed(cls, seed: int, *identity: str | int) -> Draw:
         """The draw for an identity: usually (image id, corruption, severity)."""
-        text = json.dumps([seed, *identity], ensure_ascii=True, separators=(",", ":"))
-        digest = hashlib.blake2b(text.encode(), digest_size=8, person=b"stormproof-draw").digest()
+        digest = _hashed(_text([seed, *identity]))
         return cls((int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little")), identity)
 
     def each(self, plan: Callable[[Draw], T]) -> T:
@@ -183,3 +191,35 @@ class Draw:
             self.bits(stream, shape).reshape(-1), np.uint32(high - low), np.int32(low), out.reshape(-1)
         )
         return out
+
+
+class KeyedDraws(Sequence[Draw]):
+    """`Draw.keyed(seed, id, *rest)` for many ids: hashed in one pass, each `Draw` made when it is asked for.
+
+    >>> KeyedDraws(0, ["a.png", "b.png"], "fog", 3)[1] == Draw.keyed(0, "b.png", "fog", 3)
+    True
+    """
+
+    def __init__(self, seed: int, ids: Sequence[str], *rest: str | int) -> None:
+        self.ids, self.rest = ids, rest
+        # The JSON text of (seed, id, *rest), of which only the id changes.
+        before, after = _text([seed])[:-1] + b",", b"," * bool(rest) + _text([*rest])[1:]
+        hashes = [_hashed(before + encode_basestring_ascii(name).encode() + after) for name in ids]
+        self.keys = np.frombuffer(b"".join(hashes), "<u4").reshape(-1, 2).astype(np.int64)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @overload
+    def __getitem__(self, index: int) -> Draw: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> KeyedDraws: ...
+
+    def __getitem__(self, index: int | slice) -> Draw | KeyedDraws:
+        if isinstance(index, int):
+            k0, k1 = self.keys[index].tolist()
+            return Draw((k0, k1), (self.ids[index], *self.rest))
+        part = KeyedDraws.__new__(KeyedDraws)
+        part.ids, part.rest, part.keys = self.ids[index], self.rest, self.keys[index]
+        return part

@@ -71,7 +71,7 @@ def corrupt_batch(
     if found.is_random and not ids:
         fix = "give ids=[…], one string per image, always the same for the same image"
         raise InvalidOption(f"{condition} draws random numbers by image id; {fix}.")
-    draws = [found.draw(name, condition, seed) for name in ids or [""] * len(images)]
+    draws = found.draws(ids, condition, seed) if found.is_random else ()
     out = images.clone() if sizes is not None else torch.empty_like(images)
     for (height, width), members in _by_size(images, sizes):
         for chunk in _chunks(members, _most_at_once(images, height, width)):
@@ -79,7 +79,8 @@ def corrupt_batch(
             part = pixels_of(images[rows, :, :height, :width])
             metres = None if depth is None else depth[rows, :height, :width]
             seen_by = [None if cameras is None else cameras[i] for i in chunk]
-            made = _corrupted(_Part(part, [draws[i] for i in chunk], metres, seen_by), found, condition)
+            own = draws[rows] if isinstance(rows, slice) else [draws[i] for i in chunk if found.is_random]
+            made = _corrupted(_Part(part, own, metres, seen_by), found, condition)
             if made.data_ptr() == images.data_ptr():  # the recipe returned its input
                 made = made.clone()
             if len(chunk) == len(images) and sizes is None:
@@ -133,9 +134,12 @@ def _check(
 def _by_size(images: Tensor, sizes: Any) -> Iterator[tuple[tuple[int, int], list[int]]]:
     """Images grouped by size: the size, and their rows in the batch."""
     whole = (int(images.shape[2]), int(images.shape[3]))
+    if sizes is None:
+        yield whole, list(range(len(images)))
+        return
     members: dict[tuple[int, int], list[int]] = {}
     for i in range(len(images)):
-        size = whole if sizes is None else (int(sizes[i][0]), int(sizes[i][1]))
+        size = (int(sizes[i][0]), int(sizes[i][1]))
         if not (0 < size[0] <= whole[0] and 0 < size[1] <= whole[1]):
             raise InvalidOption(f"sizes[{i}] is {size}; it must lie within the batch's {whole}.")
         members.setdefault(size, []).append(i)
@@ -170,7 +174,7 @@ class _Part(NamedTuple):
     """Images of one size, N×H×W×C, with the draws, depth and cameras that belong to them."""
 
     images: Tensor
-    draws: list[Draw]
+    draws: Sequence[Draw]  # none if the recipe draws nothing
     depth: Tensor | None
     cameras: list[Camera | None]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Literal
 from stormproof.core.condition import SEVERITIES, Condition, Value, grid
 from stormproof.core.errors import InvalidCondition, MissingContext, UnknownName
 from stormproof.core.loading import offered
-from stormproof.core.randomness import OWNERS, Draw, Frame, Owner
+from stormproof.core.randomness import OWNERS, Draw, Frame, KeyedDraws, Owner
 from stormproof.core.sample import Camera, Context, Image
 from stormproof.corruptions.needs import missing, needed, pinhole
 from stormproof.imaging import Field
@@ -249,7 +249,7 @@ class Corruption:
         scene is keyed by the sequence.
         """
         frame = identity if isinstance(identity, Frame) else Frame(identity)
-        rest = (self.name, condition.whole_severity or 0)
+        rest = self._rest(condition)
         alone = Draw.keyed(seed, frame.id, *rest)
         if not frame.sequence:
             return alone
@@ -259,6 +259,17 @@ class Corruption:
         moving = "scene" in (owner, *streams.values())
         others = {stream: keys[other] for stream, other in streams.items()}
         return Draw(keys[owner], alone.identity, frame.time if moving else 0.0, others)
+
+    def draws(self, identities: Sequence[str | Frame], condition: Condition, seed: int) -> Sequence[Draw]:
+        """`draw` for each of many images."""
+        ids = [name for name in identities if isinstance(name, str)]
+        if len(ids) == len(identities):
+            return KeyedDraws(seed, ids, *self._rest(condition))
+        return [self.draw(identity, condition, seed) for identity in identities]
+
+    def _rest(self, condition: Condition) -> tuple[str, int]:
+        """What keys random numbers besides the seed and the image."""
+        return self.name, condition.whole_severity or 0
 
     def field(self, size: tuple[int, int], condition: Condition, draw: Draw) -> tuple[Field, Field]:
         """(dy, dx) such that output pixel (y, x) is read from (y + dy, x + dx)."""

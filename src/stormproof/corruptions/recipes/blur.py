@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
-from math import ceil, cos, floor, radians, sin
+from math import cos, floor, radians, sin
 
 import numpy as np
 import numpy.typing as npt
@@ -85,23 +86,27 @@ def glass_blur(image: Image, draw: Draw, *, sigma: float, reach: int, iterations
 
 
 def motion_path(
-    size: tuple[int, int], radius: int, sigma: float, angle: float
+    size: tuple[int, ...], radius: int, sigma: float, angle: float | Sequence[float]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """Weights and (dy, dx) of a camera moving along `angle` degrees for 2·radius + 1 steps.
 
     The path is one-sided, so the image shifts towards its origin, by 2 to 11 pixels over the severities;
     labels stay where they were. A path longer than the image is truncated and not renormalised (it darkens).
+    Several angles give the paths of several images in one array: all have as many steps, some of weight 0.
     """
     steps = np.arange(2 * radius + 1)
     weights = np.exp(-(steps**2) / (2 * sigma**2))
     weights /= weights.sum()
     # Computed from the end point's length, as in the reference: the last bit decides some ceilings.
-    end = len(steps) * sin(radians(angle)), len(steps) * cos(radians(angle))
-    length = float(np.hypot(*end))
-    shifts = np.array([[ceil(i * part / length - 0.5) for part in end] for i in range(len(steps))], np.int64)
-    outside = np.flatnonzero((np.abs(shifts) >= np.array(size)).any(axis=1))
-    count = int(outside[0]) if len(outside) else len(steps)
-    return weights[:count], shifts[:count]
+    angles = [radians(a) for a in (angle if isinstance(angle, Sequence) else [angle])]
+    end = len(steps) * np.array([[sin(a), cos(a)] for a in angles])
+    length = np.hypot(end[:, 0], end[:, 1])[:, None, None]
+    shifts = np.ceil(steps[:, None] * end[:, None] / length - 0.5).astype(np.int64)
+    outside = (np.abs(shifts) >= np.array(size)).any(axis=2)
+    inside = ~np.logical_or.accumulate(outside, axis=1)
+    if isinstance(angle, Sequence):
+        return weights * inside, shifts * inside[..., None]
+    return weights[inside[0]], shifts[0, inside[0]]
 
 
 @corruption(
@@ -117,8 +122,8 @@ def motion_blur(image: Image, draw: Draw, *, radius: int, sigma: float) -> Image
     A pixel becomes the mean over 2·radius + 1 steps of one pixel along a line, weighted by exp(−step²/2σ²).
     """
     size = (image.shape[0], image.shape[1])
-    path = draw.each(lambda own: motion_path(size, radius, sigma, own.uniform("angle", -45, 45)))
-    return imaging.line_blur(image, *path)
+    angle = draw.each(lambda own: own.uniform("angle", -45, 45))
+    return imaging.line_blur(image, *motion_path(size, radius, sigma, angle))
 
 
 def _factors(reach: float, step: float) -> npt.NDArray[np.float64]:

@@ -59,7 +59,8 @@ def snow(
     layer[layer < threshold] = 0
     np.clip(layer, 0, 1, out=layer)
     layer *= 255
-    fall = draw.each(lambda own: motion_path(layer.shape, radius, sigma, own.uniform("angle", -135, -45)))
+    angle = draw.each(lambda own: own.uniform("angle", -135, -45))
+    fall = motion_path(layer.shape, radius, sigma, angle)
     layer = np.rint(imaging.line_blur_field(layer, *fall))[:height, :width]
     layer = layer + layer[::-1, ::-1]
     if draw.time:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -12,7 +11,7 @@ import torch
 from torch import Tensor
 
 from stormproof.imaging.gpu import triton_kernels
-from stormproof.imaging.gpu.batch import Batch, PerImage
+from stormproof.imaging.gpu.batch import Batch
 from stormproof.imaging.gpu.tensors import edges, resident, to_device
 from stormproof.imaging.plans import FIXED, GUARD, Field, fixed_kernel, half_gaussian
 
@@ -90,7 +89,7 @@ def _taps(weights: bytes, side: int) -> Taps:
 def line_blur(image: Batch, weights: Any, shifts: Any) -> Batch:
     """Weighted sum of copies read `shifts` = (dy, dx) away, edges repeated, result truncated.
 
-    One path for all images, or one per image.
+    One path for all images, or arrays with one more axis: a path per image.
     """
     return Batch(_lines(image.data, weights, shifts, float(GUARD)))
 
@@ -101,9 +100,10 @@ def line_blur_field(field: Batch, weights: Any, shifts: Any) -> Batch:
 
 
 def _lines(source: Tensor, weights: Any, shifts: Any, guard: float) -> Tensor:
-    if not isinstance(weights, PerImage):
-        weights, shifts = [weights] * len(source), [shifts] * len(source)
-    w, s = _in_fours(weights, shifts)
+    paths = len(source), weights.shape[-1]
+    spare = -paths[1] % 4  # zero weights fill the last group of four: the CPU adds taps by fours
+    w = np.pad(np.broadcast_to(weights, paths), ((0, 0), (0, spare))).astype(np.float32)
+    s = np.pad(np.broadcast_to(shifts, (*paths, 2)), ((0, 0), (0, spare), (0, 0))).astype(np.int32)
     reach = int(np.abs(s).max(initial=0))
     tables = (resident(edges(side, reach, "nearest")) for side in source.shape[1:3])
     return triton_kernels.run(triton_kernels.line, _line, source, to_device(w), to_device(s), *tables, guard)
@@ -124,15 +124,3 @@ def _line(source: Tensor, w: Tensor, s: Tensor, rows: Tensor, columns: Tensor, g
     for i in range(0, w.shape[1], 4):
         total += (tap(i) + tap(i + 1)) + (tap(i + 2) + tap(i + 3))
     return (total.clamp(max=255) if source.dtype == torch.uint8 else total).to(source.dtype)
-
-
-def _in_fours(
-    weights: Sequence[npt.NDArray[np.float64]], shifts: Sequence[npt.NDArray[np.int64]]
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int32]]:
-    """Paths padded with zero weights to one length, a multiple of four: the CPU adds taps by fours."""
-    length = -(-max(map(len, weights)) // 4) * 4
-    w = np.zeros((len(weights), length), np.float32)
-    s = np.zeros((len(weights), length, 2), np.int32)
-    for i, (weight, shift) in enumerate(zip(weights, shifts, strict=True)):
-        w[i, : len(weight)], s[i, : len(shift)] = weight, shift
-    return w, s

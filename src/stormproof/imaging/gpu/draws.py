@@ -6,7 +6,7 @@ Bits are drawn only when something reads them, so that a kernel may draw its own
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from stormproof.core.randomness import U16, Draw, normal_quantiles, stream_number
+from stormproof.core.randomness import U16, Draw, Key, KeyedDraws, normal_quantiles, stream_number
 from stormproof.imaging.gpu import triton_kernels, triton_layers
 from stormproof.imaging.gpu.batch import Batch, OneByOne, PerImage
 from stormproof.imaging.gpu.tensors import resident, taken, to_device
@@ -86,9 +86,36 @@ class _ImageDraw(Draw):
     _draws: Draws
     _index: int
 
+    def __init__(self, draws: Draws, index: int) -> None:
+        object.__setattr__(self, "_draws", draws)  # a draw is frozen
+        object.__setattr__(self, "_index", index)
+
+    @property
+    def _whole(self) -> Draw:
+        return self._draws.draws[self._index]
+
+    @property
+    def key(self) -> Key:
+        return self._whole.key
+
+    @property
+    def identity(self) -> tuple[str | int, ...]:
+        return self._whole.identity
+
+    @property
+    def time(self) -> float:
+        return self._whole.time
+
+    @property
+    def streams(self) -> Mapping[str, Key]:
+        return self._whole.streams
+
     def words(self, stream: str, count: int) -> npt.NDArray[np.uint32]:
         own: npt.NDArray[np.uint32] = self._draws.words(stream, count)[self._index]
         return own
+
+    def uniform(self, stream: str, low: float = 0.0, high: float = 1.0) -> float:
+        return low + (high - low) * self._draws.shares(stream)[self._index]
 
 
 class Draws:
@@ -97,27 +124,24 @@ class Draws:
     def __init__(self, draws: Sequence[Draw]) -> None:
         self._keys: dict[str, tuple[npt.NDArray[np.int64], Tensor]] = {}
         self._words: dict[tuple[str, int], npt.NDArray[np.uint32]] = {}
-        self._draws = draws
-        self._other = frozenset(stream for draw in draws for stream in draw.streams)
+        self._shares: dict[str, list[float]] = {}
+        self.draws = draws
+        self._alike = isinstance(draws, KeyedDraws)  # no clips: every stream has its image's key
+        self._other = frozenset(() if self._alike else (name for draw in draws for name in draw.streams))
 
     @property
     def time(self) -> float:
         """The time of the batch that is farthest from 0; `each` gives every image its own."""
-        return max((draw.time for draw in self._draws), key=abs)
+        return 0.0 if self._alike else max((draw.time for draw in self.draws), key=abs)
 
     def _keys_of(self, stream: str) -> tuple[npt.NDArray[np.int64], Tensor]:
         """The keys of a stream for every image, on the host and on the device."""
         shared = stream if stream in self._other else ""  # all other streams have the same keys
         if shared not in self._keys:
-            host = np.array([draw.key_of(stream) for draw in self._draws], np.int64)
+            known = self.draws.keys if isinstance(self.draws, KeyedDraws) else None
+            host = np.array([d.key_of(stream) for d in self.draws], np.int64) if known is None else known
             self._keys[shared] = host, to_device(host)
         return self._keys[shared]
-
-    def _own(self, index: int, draw: Draw) -> Draw:
-        own = _ImageDraw(draw.key, draw.identity, draw.time, draw.streams)
-        object.__setattr__(own, "_draws", self)  # a draw is frozen
-        object.__setattr__(own, "_index", index)
-        return own
 
     def words(self, stream: str, count: int) -> npt.NDArray[np.uint32]:
         """The first words of a stream of every image, on the host; N × count."""
@@ -129,17 +153,25 @@ class Draws:
             self._words[stream, count] = words.reshape(len(k0), -1)[:, :count].astype(np.uint32)
         return self._words[stream, count]
 
+    def shares(self, stream: str) -> list[float]:
+        """The first number in [0, 1) of a stream of every image, as `Draw.uniforms` makes it."""
+        if stream not in self._shares:
+            words = self.words(stream, 2).astype(np.uint64)
+            bits = (words[:, 0] << np.uint64(21)) ^ (words[:, 1] >> np.uint64(11))
+            self._shares[stream] = (bits.astype(np.float64) * 2.0**-53).tolist()
+        return self._shares[stream]
+
     def each(self, plan: Callable[[Draw], Any]) -> Any:
         """`plan(draw)` for every image; tuples become a tuple of lists, which a recipe can unpack."""
-        made = [plan(self._own(index, draw)) for index, draw in enumerate(self._draws)]
+        made = [plan(_ImageDraw(self, index)) for index in range(len(self.draws))]
         if isinstance(made[0], tuple):
             return tuple(PerImage(column) for column in zip(*made, strict=True))
         return PerImage(made)
 
     def _only(self) -> Draw:
-        if len(self._draws) != 1:
+        if len(self.draws) != 1:
             raise OneByOne
-        return self._own(0, self._draws[0])
+        return _ImageDraw(self, 0)
 
     def uniforms(self, stream: str, count: int) -> npt.NDArray[np.float64]:
         return self._only().uniforms(stream, count)
