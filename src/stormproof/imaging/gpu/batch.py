@@ -16,6 +16,7 @@ import torch
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from torch import Tensor
 
+from stormproof.imaging.gpu import triton_kernels
 from stormproof.imaging.gpu.tensors import NUMPY, divided, root, to_device, torch_type
 
 
@@ -249,10 +250,24 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 def pixels_of(images: Tensor) -> Tensor:
     """N × C × H × W as contiguous N × H × W × C, which recipes work on; copied only if needed."""
-    return images.permute(0, 2, 3, 1).contiguous()
+    fours = images.shape[1] == 3 and images.is_contiguous() and images[0, 0].numel() % 4 == 0
+    if fours and images.data_ptr() % 4 == 0:
+        return triton_kernels.run(triton_kernels.pixels, _pixels, images)
+    return _pixels(images)
+
+
+def _pixels(planes: Tensor) -> Tensor:
+    return planes.permute(0, 2, 3, 1).contiguous()
 
 
 def planes_of(pixels: Tensor, like: Tensor) -> Tensor:
     """N × H × W × C as N × C × H × W, which models take, in the memory layout of `like`."""
-    planes = pixels.permute(0, 3, 1, 2)
-    return planes.contiguous() if like.is_contiguous() else planes
+    if not like.is_contiguous():
+        return pixels.permute(0, 3, 1, 2)
+    if pixels.shape[3] == 3 and pixels[0, ..., 0].numel() % 4 == 0 and pixels.is_contiguous():
+        return triton_kernels.run(triton_kernels.planes, _planes, pixels)
+    return _planes(pixels)
+
+
+def _planes(pixels: Tensor) -> Tensor:
+    return pixels.permute(0, 3, 1, 2).contiguous()

@@ -141,7 +141,7 @@ def jpeg(image: Batch, quality: int) -> Batch:
         rest = _DCT_32, luma_steps, chroma_steps
         return Batch(triton_kernels.run(triton_layers.jpeg, _in_torch, image.data, *rest))
     plane = _padded(image.data[..., 0], _up(height, 8), _up(width, 8))
-    plane = triton_kernels.run(triton_kernels.requantised, _requantised, plane, _DCT_32, luma_steps)
+    plane = triton_kernels.run(triton_layers.requantised, _requantised, plane, _DCT_32, luma_steps)
     return Batch(plane[:, :height, :width, None].contiguous())
 
 

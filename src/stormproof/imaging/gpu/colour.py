@@ -12,6 +12,7 @@ from torch import Tensor
 from stormproof.imaging.gpu import triton_kernels, triton_layers
 from stormproof.imaging.gpu.batch import Batch, as_batch
 from stormproof.imaging.gpu.tensors import current_device, divided, resident, taken, to_device
+from stormproof.imaging.gpu.warps import Parts
 from stormproof.imaging.plans import GUARD, LUMA
 
 _GUARD = float(GUARD)
@@ -25,15 +26,13 @@ def channel_means(image: Batch) -> Batch:
 
 def look_up(image: Batch, tables: Any) -> Batch:
     """Replace v in channel c by tables[c, v]; one set of tables for all images, or one for each."""
-    data = image.data
-    channels = image.shape[2]
-    own = isinstance(tables, Batch)
-    flat = (tables.data if own else resident(tables)).reshape(-1)
-    start = torch.arange(channels, device=data.device, dtype=torch.int32) * 256
-    if own:
-        tables_before = torch.arange(len(data), device=data.device, dtype=torch.int32)[:, None] * channels
-        start = (start + 256 * tables_before)[:, None, None]
-    return Batch(taken(flat, data + start))
+    all_tables = tables.data if isinstance(tables, Batch) else resident(tables)[None]
+    return Batch(triton_kernels.run(triton_layers.looked_up, _looked_up, image.data, all_tables))
+
+
+def _looked_up(image: Tensor, tables: Tensor) -> Tensor:
+    start = torch.arange(tables.shape[0] * tables.shape[1], device=image.device, dtype=torch.int32) * 256
+    return taken(tables.reshape(-1), image + start.reshape(len(tables), 1, 1, -1))
 
 
 def _level(value: Tensor) -> Tensor:
@@ -78,9 +77,16 @@ def cover(image: Batch, layer: Any, colour: tuple[float, ...]) -> Batch:
 
 def mix(image: Batch, a: float, other: Batch, b: float) -> Batch:
     """a·image + b·other, saturated and truncated."""
+    # The kernel reads the parts where they lie, which pays only if nobody has read them before.
+    if isinstance(other, Parts) and other.shape == image.shape and other.images == len(image.data):
+        return Batch(triton_kernels.run(triton_layers.mixed, _mixed, image.data, other, a, b))
+    return Batch(_mixed(image.data, other, a, b))
+
+
+def _mixed(image: Tensor, other: Batch, a: float, b: float) -> Tensor:
     # Doubles and no guard: weights like 0.7 make many exact ties, which must truncate as in the reference.
-    total = image.data.to(torch.float64) * a + other.data.to(torch.float64) * b
-    return Batch(total.clamp(max=255).to(torch.uint8))
+    total = image.to(torch.float64) * a + other.data.to(torch.float64) * b
+    return total.clamp(max=255).to(torch.uint8)
 
 
 def whiten(image: Batch, layer: Batch, keep: float) -> Batch:
@@ -105,8 +111,13 @@ def _whitened(
 
 def by_brightest(image: Batch, table: Any) -> Batch:
     """Replace v by table[V, v], where V is the pixel's brightest channel, as any change of HSV value does."""
-    top = image.data.amax(3, keepdim=True).to(torch.int32)
-    return Batch(taken(resident(table).reshape(-1), top * 256 + image.data))
+    run = triton_kernels.run(triton_layers.by_brightest, _by_brightest, image.data, resident(table))
+    return Batch(run)
+
+
+def _by_brightest(image: Tensor, table: Tensor) -> Tensor:
+    top = image.amax(3, keepdim=True).to(torch.int32)
+    return taken(table.reshape(-1), top * 256 + image)
 
 
 def resaturate(image: Batch, spread: Any, tint: float) -> Batch:

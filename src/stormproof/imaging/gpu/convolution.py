@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from torch import Tensor
 from stormproof.imaging.gpu import triton_kernels
 from stormproof.imaging.gpu.batch import Batch
 from stormproof.imaging.gpu.tensors import edges, resident, to_device
+from stormproof.imaging.gpu.triton_kernels import COLUMNS, STEP
 from stormproof.imaging.plans import FIXED, GUARD, Field, fixed_kernel, half_gaussian
 
 
@@ -57,33 +58,63 @@ def gaussian_field(field: Batch, sigma: tuple[float, float], *, truncate: float,
     return Batch(_blur(field.data[..., None], sigma, truncate, rule, 0.0)[..., 0])
 
 
-Taps = npt.NDArray[np.int32]
+class IntegerKernel(NamedTuple):
+    """A kernel in whole numbers, without the rows and columns of zeros around it.
+
+    `taps` holds (row, column, weight) of every tap that is not zero; the others are for
+    `triton_kernels.correlated`: the taps' sum, and `limbs`, matrices of signed bytes.
+    """
+
+    reach: int
+    taps: npt.NDArray[np.int32]
+    total: int
+    limbs: npt.NDArray[np.int8]
 
 
 def convolve(image: Batch, weights: npt.NDArray[np.float64]) -> Batch:
     """Correlate with a square kernel symmetric in both axes; borders mirrored, result truncated."""
-    height, width = image.shape[:2]
-    radius = weights.shape[0] // 2
-    taps = _taps(weights.tobytes(), weights.shape[0])
-    rows, columns = (resident(edges(side, radius, "mirror")) for side in (height, width))
-    return Batch(triton_kernels.run(triton_kernels.weigh, _weigh, image.data, taps, rows, columns, FIXED))
+    kernel = _integer_kernel(weights.tobytes(), weights.shape[0])
+    rows, columns = (resident(edges(side, kernel.reach, "mirror")) for side in image.shape[:2])
+    rest = kernel, rows, columns, FIXED
+    return Batch(triton_kernels.run(triton_kernels.correlated, _correlated, image.data, *rest))
 
 
-def _weigh(source: Tensor, taps: Taps, rows: Tensor, columns: Tensor, shift: int) -> Tensor:
+def _correlated(source: Tensor, kernel: IntegerKernel, rows: Tensor, columns: Tensor, shift: int) -> Tensor:
     height, width = source.shape[1:3]
     padded = source.index_select(1, rows).index_select(2, columns).to(torch.int32)
     total = torch.full(source.shape, 1 << (shift - 12), dtype=torch.int32, device=source.device)
-    for row, column, weight in taps.tolist():
+    for row, column, weight in kernel.taps.tolist():
         total += padded[:, row : row + height, column : column + width] * weight
     return (total >> shift).clamp(max=255).to(torch.uint8)
 
 
 @lru_cache(maxsize=16)
-def _taps(weights: bytes, side: int) -> Taps:
-    """(row, column, weight) of every tap that is not zero."""
+def _integer_kernel(weights: bytes, side: int) -> IntegerKernel:
     fixed = fixed_kernel(np.frombuffer(weights).reshape(side, side))
+    centre = side // 2
+    reach = int(np.abs(np.argwhere(fixed) - centre).max(initial=0))
+    fixed = fixed[centre - reach : centre + reach + 1, centre - reach : centre + reach + 1]
     rows, columns = np.nonzero(fixed)
-    return np.stack((rows, columns, fixed[rows, columns]), axis=1).astype(np.int32)
+    taps = np.stack((rows, columns, fixed[rows, columns]), axis=1).astype(np.int32)
+    return IntegerKernel(reach, taps, int(fixed.sum()), _limbs(fixed))
+
+
+def _limbs(fixed: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
+    """For each row, what a pixel adds to the results beside it, in two or three signed bytes, lowest first.
+
+    Rows × chunks of STEP pixels × bytes × COLUMNS results × STEP: matrix[c, x] is the row's tap x − c.
+    """
+    side = len(fixed)
+    chunks = -(-(COLUMNS + side - 1) // STEP)
+    matrix = np.zeros((side, COLUMNS, chunks * STEP), np.int64)
+    for c in range(COLUMNS):
+        matrix[:, c, c : c + side] = fixed
+    limbs: list[npt.NDArray[np.int64]] = []
+    while matrix.any() or len(limbs) < 2:
+        low = (matrix + 128) % 256 - 128
+        limbs.append(low.reshape(side, COLUMNS, chunks, STEP))
+        matrix = (matrix - low) >> 8
+    return np.ascontiguousarray(np.stack(limbs, 1).transpose(0, 3, 1, 2, 4).astype(np.int8))
 
 
 def line_blur(image: Batch, weights: Any, shifts: Any) -> Batch:

@@ -54,6 +54,10 @@ def _chosen(keys: Tensor, stream: int, count: int, values: Tensor) -> Tensor:
     return taken(values, philox_bits(keys, stream, count))
 
 
+def _integers(keys: Tensor, stream: int, count: int, low: int, high: int) -> Tensor:
+    return ((philox_bits(keys, stream, count) * (high - low) >> 16) + low).to(torch.int8)
+
+
 class Bits(Batch):
     """16 random bits for every element, drawn when they are first read."""
 
@@ -189,16 +193,17 @@ class Draws:
         scale, start = float(np.float32((high - low) / U16)), float(np.float32(low))
         rest = stream_number(stream), prod(shape), scale, start
         field = triton_kernels.run(triton_layers.uniforms, _uniforms, self._keys_of(stream)[1], *rest)
-        return Batch(field.reshape(-1, *shape))
+        return Batch(field.reshape(len(self.draws), *shape))
 
     def normal_field(self, stream: str, shape: tuple[int, ...], mean: float, sd: float) -> Batch:
         rest = stream_number(stream), prod(shape), resident(_normal_table(mean, sd))
         field = triton_kernels.run(triton_layers.chosen, _chosen, self._keys_of(stream)[1], *rest)
-        return Batch(field.reshape(-1, *shape))
+        return Batch(field.reshape(len(self.draws), *shape))
 
     def integer_field(self, stream: str, shape: tuple[int, ...], low: int, high: int) -> Batch:
-        bits = self.bits(stream, shape).data
-        return Batch(((bits * (high - low) >> 16) + low).to(torch.int8))
+        rest = stream_number(stream), prod(shape), low, high
+        field = triton_kernels.run(triton_layers.integers, _integers, self._keys_of(stream)[1], *rest)
+        return Batch(field.reshape(len(self.draws), *shape))
 
 
 @lru_cache(maxsize=16)

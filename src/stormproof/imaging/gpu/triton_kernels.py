@@ -12,12 +12,10 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
-from math import prod
 from types import ModuleType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -104,17 +102,14 @@ def signed(word: int) -> int:
     return word - (1 << 32) if word >= 1 << 31 else word
 
 
-def seeds(keys: Tensor) -> Tensor:
-    return keys[:, 0] | (keys[:, 1] << 32)
-
-
-def grid(count: int, block: int, images: int) -> tuple[int, int]:
-    return -(-count // block), images
+def grid(count: int, block: int, images: int, rows: int = 1) -> tuple[int, int]:
+    """Programs for `rows` rows of `count` elements of every image."""
+    return -(-count // block) * rows, images
 
 
 def philox_bits(keys: Tensor, stream: int, count: int) -> Tensor:
     out = torch.empty((len(keys), count), dtype=torch.int32, device=keys.device)
-    _source().bits_kernel[grid(count, 8 * 256, len(keys))](out, seeds(keys), signed(stream), count, BLOCK=256)
+    _source().bits_kernel[grid(count, 8 * 256, len(keys))](out, keys, signed(stream), count, BLOCK=256)
     return out
 
 
@@ -124,9 +119,31 @@ def noise(image: Tensor, bits: Any, table: Tensor, first: int, second: int, kind
     out = torch.empty_like(image)
     count = image[0].numel()
     _source().noise_kernel[grid(count, 8 * 256, len(image))](
-        image, out, seeds(bits.keys), table, signed(bits.stream), count, first, second, KIND=kind, BLOCK=256
+        image, out, bits.keys, table, signed(bits.stream), count, first, second, KIND=kind, BLOCK=256
     )
     return out
+
+
+def pixels(planes: Tensor) -> Tensor:
+    """N × 3 × H × W as N × H × W × 3; H·W is a multiple of four."""
+    images, _, height, width = planes.shape
+    out = planes.new_empty((images, height, width, 3))
+    words = height * width // 4
+    _moves().pixels_kernel[grid(words, 512, images)](_in_words(planes), _in_words(out), words, BLOCK=512)
+    return out
+
+
+def planes(pixels: Tensor) -> Tensor:
+    """The inverse of `pixels`."""
+    images, height, width, _ = pixels.shape
+    out = pixels.new_empty((images, 3, height, width))
+    words = height * width // 4
+    _moves().planes_kernel[grid(words, 512, images)](_in_words(pixels), _in_words(out), words, BLOCK=512)
+    return out
+
+
+def _in_words(values: Tensor) -> Tensor:
+    return values.contiguous().view(-1).view(torch.int32)
 
 
 def symmetric(
@@ -135,11 +152,14 @@ def symmetric(
     """One pass of a separable filter along an axis of N × H × W × C; `index` is the border's int32 table."""
     source = source.contiguous()
     out = torch.empty(source.shape, dtype=dtype, device=source.device)
-    count, step = source[0].numel(), prod(source.shape[axis + 1 :])
-    _source().symmetric_kernel[grid(count, BLOCK, len(source))](
-        source, out, resident(half), index, len(half) - 1, source.shape[axis], step, count, guard,
-        WHOLE=dtype == torch.uint8, BLOCK=BLOCK, **EXACT,
-    )  # fmt: skip
+    images, height, width, channels = source.shape
+    whole = dtype == torch.uint8
+    given = source, out, resident(half), index, len(half) - 1, height, width * channels, guard
+    launch = grid(width * channels, 128, images, -(-height // 16))
+    if axis == 1:
+        _source().down_kernel[launch](*given, WHOLE=whole, ROWS=16, BLOCK=128, **EXACT)
+    else:
+        _source().across_kernel[launch](*given, channels=channels, WHOLE=whole, ROWS=16, BLOCK=128, **EXACT)
     return out
 
 
@@ -148,7 +168,7 @@ def gathered(source: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     source = source.contiguous()
     images, height, width, channels = source.shape
     out = source.new_empty((images, len(rows), len(columns), channels))
-    _moves().gather_kernel[grid(out[0].numel(), BLOCK, images)](
+    _moves().gather_kernel[grid(len(columns) * channels, BLOCK, images, len(rows))](
         source, out, rows, columns, height, width, len(rows), len(columns), channels=channels, BLOCK=BLOCK
     )
     return out
@@ -165,22 +185,34 @@ def line(
     images, height, width, channels = source.shape
     wide, reach = len(columns), (len(columns) - width) // 2
     places = ((shifts[..., 0] + reach) * wide + (shifts[..., 1] + reach)) * channels
-    _source().line_kernel[grid(height * width * channels, BLOCK, images)](
+    _source().line_kernel[grid(width * channels, BLOCK, images, height)](
         gathered(source, rows, columns), out, weights, places, weights.shape[1], height, width * channels,
         wide * channels, len(rows), guard, WHOLE=source.dtype == torch.uint8, BLOCK=BLOCK, **EXACT,
     )  # fmt: skip
     return out
 
 
-def weigh(source: Tensor, taps: npt.NDArray[np.int32], rows: Tensor, columns: Tensor, shift: int) -> Tensor:
-    """Integer correlation with `taps` (row, column, weight), borders by the tables of rows and columns."""
-    out = torch.empty(source.shape, dtype=source.dtype, device=source.device)
+COLUMNS, STEP = 32, 64  # results and pixels of a product of matrices
+_ROWS = 128
+
+
+def correlated(source: Tensor, kernel: Any, rows: Tensor, columns: Tensor, shift: int) -> Tensor:
+    """Correlation with a `convolution.IntegerKernel`; `rows` and `columns` are the border's tables."""
+    source = source.contiguous()
     images, height, width, channels = source.shape
-    wide, all_taps = len(columns), resident(taps)
-    places = (all_taps[:, 0] * wide + all_taps[:, 1]) * channels
-    _source().weigh_kernel[grid(height * width * channels, BLOCK, images)](
-        gathered(source, rows, columns), out, places, all_taps[:, 2].contiguous(), len(taps), height,
-        width * channels, wide * channels, len(rows), shift, BLOCK=BLOCK,
+    limbs = resident(kernel.limbs)  # rows × chunks × limbs × COLUMNS × STEP
+    down, across = -(-height // _ROWS), -(-width // COLUMNS)
+    tall, wide = down * _ROWS + limbs.shape[0] - 1, across * COLUMNS + limbs.shape[1] * STEP
+    planes = torch.empty((images * channels, tall, wide), dtype=torch.int8, device=source.device)
+    _moves().bordered_kernel[grid(wide, 256, images, tall)](
+        source, planes, rows, columns, height, width, tall, wide, len(rows) - 1, len(columns) - 1,
+        channels=channels, BLOCK=256,
+    )  # fmt: skip
+    out = torch.empty_like(source)
+    bias = 128 * kernel.total + (1 << (shift - 12))
+    _source().correlate_kernel[(images * channels * down * across,)](
+        planes, out, limbs, *limbs.shape[:2], height, width, tall, wide, bias, shift,
+        channels=channels, LIMBS=limbs.shape[2], ROWS=_ROWS, COLUMNS=COLUMNS, STEP=STEP,
     )  # fmt: skip
     return out
 
@@ -191,11 +223,15 @@ def zoom(source: Tensor, *plan: Any) -> Tensor:
     source = source.contiguous()
     out = torch.empty_like(source)
     images, height, width, channels = source.shape
+    if channels == 3:
+        words = torch.empty(source.shape[:3], dtype=torch.int32, device=source.device)
+        _moves().packed_kernel[(-(-words.numel() // BLOCK),)](source, words, words.numel(), BLOCK=BLOCK)
+        source = words
     layers = len(rows)
     share = float(np.float32(1) / np.float32(layers + 1))
-    _moves().zoom_kernel[grid(height * width, 256, images)](
+    _moves().zoom_kernel[grid(width, 128, images, height)](
         source, out, rows, down, last_row, columns, across, last_column, layers, height, width, share, guard,
-        channels=channels, BLOCK=256, **EXACT,
+        channels=channels, BLOCK=128, **EXACT,
     )  # fmt: skip
     return out
 
@@ -224,23 +260,14 @@ def patches(source: Tensor, kernels: Field, patch: int) -> Tensor:
     return out
 
 
-def walk(shifts: Tensor, top: int, left: int, height: int, width: int) -> Tensor:
-    """For N × rows × columns × 2 `shifts` of one pass, each pixel's origin; N × H·W, int64."""
-    images, rows, columns, _ = shifts.shape
-    origin = torch.empty((images, height * width), dtype=torch.int64, device=shifts.device)
-    _moves().walk_kernel[grid(height * width, 256, images)](
-        shifts.contiguous(), origin, top, left, rows, columns, width, height * width, BLOCK=256
-    )
-    return origin
-
-
-def requantised(plane: Tensor, matrix: npt.NDArray[np.int32], steps: npt.NDArray[np.int32]) -> Tensor:
-    """N × H × W samples, uint8, both sides multiples of 8, through the DCT and back."""
-    plane = plane.contiguous()
-    out = torch.empty_like(plane)
-    images, height, width = plane.shape
-    blocks, across = images * (height // 8) * (width // 8), width // 8
-    _moves().requantise_kernel[(-(-blocks // 4),)](
-        plane, out, resident(matrix), resident(steps), blocks, across, width, BLOCK=4
-    )
+def scattered(image: Tensor, shifts: Tensor, top: int, left: int) -> Tensor:
+    """N × H × W × C after one pass of `warps.scatter`; `shifts` is N × rows × columns × 2, int8."""
+    image = image.contiguous()
+    out = torch.empty_like(image)
+    images, height, width, channels = image.shape
+    pairs = shifts.view(torch.int16)
+    _moves().scatter_kernel[grid(height * width, 64, images)](
+        image, out, pairs, top, left, *shifts.shape[1:3], height, width, pairs.stride(0),
+        channels=channels, BLOCK=64, num_warps=1,
+    )  # fmt: skip
     return out

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from math import prod
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from stormproof.imaging.gpu.triton_kernels import BLOCK, EXACT, grid, requantised, seeds, signed
+from stormproof.imaging.gpu.tensors import resident, to_device
+from stormproof.imaging.gpu.triton_kernels import BLOCK, EXACT, grid, signed
 
 
 @cache
@@ -30,20 +32,32 @@ def _squares() -> ModuleType:
 
 def uniforms(keys: Tensor, stream: int, count: int, scale: float, low: float) -> Tensor:
     """(bits + ½)·scale + low; N × count."""
-    return _field(keys, stream, count, keys, scale, low, table=False)
+    return _field(keys, stream, count, keys, scale, low, torch.float32, kind=0)
 
 
 def chosen(keys: Tensor, stream: int, count: int, values: Tensor) -> Tensor:
     """values[bits]; N × count."""
-    return _field(keys, stream, count, values, 0.0, 0.0, table=True)
+    return _field(keys, stream, count, values, 0.0, 0.0, torch.float32, kind=1)
+
+
+def integers(keys: Tensor, stream: int, count: int, low: int, high: int) -> Tensor:
+    """Integers from `low` to `high` − 1; N × count, int8."""
+    return _field(keys, stream, count, keys, high - low, low, torch.int8, kind=2)
 
 
 def _field(
-    keys: Tensor, stream: int, count: int, values: Tensor, scale: float, low: float, *, table: bool
+    keys: Tensor,
+    stream: int,
+    count: int,
+    values: Tensor,
+    scale: float,
+    low: float,
+    dtype: torch.dtype,
+    kind: int,
 ) -> Tensor:
-    out = torch.empty((len(keys), count), dtype=torch.float32, device=keys.device)
+    out = torch.empty((len(keys), count), dtype=dtype, device=keys.device)
     _mixing().field_kernel[grid(count, 8 * 256, len(keys))](
-        out, seeds(keys), values, signed(stream), count, scale, low, TABLE=table, BLOCK=256, **EXACT
+        out, keys, values, signed(stream), count, scale, low, KIND=kind, BLOCK=256, **EXACT
     )
     return out
 
@@ -86,6 +100,41 @@ def whitened(
     return out
 
 
+def mixed(image: Tensor, parts: Any, a: float, b: float) -> Tensor:
+    """a·image + b·parts; the kernel reads the `parts` where they lie and never copies them."""
+    image = image.contiguous()
+    out = torch.empty_like(image)
+    images, height, width, channels = image.shape
+    starts, strides = (to_device(table) for table in parts.places())
+    weights = to_device(np.array([a, b]))
+    _mixing().mix_kernel[grid(width * channels, BLOCK, images, height)](
+        image, out, starts, strides, weights, height, width * channels, BLOCK=BLOCK, **EXACT
+    )
+    return out
+
+
+def by_brightest(image: Tensor, table: Tensor) -> Tensor:
+    """`table` is 256 × 256."""
+    image = image.contiguous()
+    out = torch.empty_like(image)
+    pixels, channels = image[..., 0].numel(), image.shape[3]
+    _mixing().brightest_kernel[(-(-pixels // BLOCK),)](
+        image, out, table, pixels, channels=channels, BLOCK=BLOCK
+    )
+    return out
+
+
+def looked_up(image: Tensor, tables: Tensor) -> Tensor:
+    """`tables` is N × C × 256, or 1 × C × 256 for all."""
+    image, tables = image.contiguous(), tables.contiguous()
+    out = torch.empty_like(image)
+    step = tables[0].numel() if len(tables) == len(image) else 0
+    _mixing().look_up_kernel[grid(image[0].numel(), BLOCK, len(image))](
+        image, out, tables, image[0].numel(), step, channels=image.shape[3], BLOCK=BLOCK
+    )
+    return out
+
+
 def means(source: Tensor, axis: int, first: Tensor, last: Tensor, factors: Tensor, most: int) -> Tensor:
     """Means of the values first … last − 1 along an axis; no block has more than `most`."""
     source = source.contiguous()
@@ -97,6 +146,26 @@ def means(source: Tensor, axis: int, first: Tensor, last: Tensor, factors: Tenso
         source, out, first, last, factors, most, step, len(first), large, count, BLOCK=BLOCK
     )
     return out
+
+
+def requantised(plane: Tensor, matrix: npt.NDArray[np.int32], steps: npt.NDArray[np.int32]) -> Tensor:
+    """N × H × W samples, uint8, both sides multiples of 8, through the DCT and back."""
+    plane = plane.contiguous()
+    out = torch.empty_like(plane)
+    images, height, width = plane.shape
+    blocks, across = images * (height // 8) * (width // 8), width // 8
+    _squares().requantise_kernel[(-(-blocks // 128),)](
+        plane.view(torch.int64), out.view(torch.int64), resident(steps), resident(_inverses(steps.tobytes())),
+        blocks, across, dct=tuple(matrix.ravel().tolist()), BLOCK=128,
+    )  # fmt: skip
+    return out
+
+
+@lru_cache(maxsize=256)
+def _inverses(steps: bytes) -> npt.NDArray[np.int32]:
+    """⌈2³²/8·steps⌉; of 30 bits at most."""
+    eighths = np.frombuffer(steps, np.int32).astype(np.int64) * 8
+    return (-(-(1 << 32) // eighths)).astype(np.int32)
 
 
 def jpeg(

@@ -10,13 +10,18 @@ from stormproof.imaging.gpu.triton_source import random_bits
 
 @triton.jit(do_not_specialize=["stream", "scale", "low"])
 def field_kernel(  # type: ignore[no-untyped-def]
-    out, seeds, table, stream, count, scale, low, TABLE: tl.constexpr, BLOCK: tl.constexpr
+    out, keys, table, stream, count, scale, low, KIND: tl.constexpr, BLOCK: tl.constexpr
 ):
-    """Random floats: table[bits], or (bits + ½)·scale + low."""
+    """KIND 0: (bits + ½)·scale + low. 1: table[bits]. 2: whole numbers from `low`, `scale` of them."""
     n = tl.program_id(1).to(tl.int64)
-    bits = random_bits(tl.load(seeds + n), stream, BLOCK)
+    bits = random_bits(keys + 2 * n, stream, BLOCK)
     at = tl.program_id(0) * BLOCK * 8 + tl.arange(0, BLOCK * 8)
-    value = tl.load(table + bits) if TABLE else (bits.to(tl.float32) + 0.5) * scale + low
+    if KIND == 0:
+        value = (bits.to(tl.float32) + 0.5) * scale + low
+    elif KIND == 1:
+        value = tl.load(table + bits)
+    else:
+        value = ((bits * scale >> 16) + low).to(tl.int8)
     tl.store(out + n * count + at, value, mask=at < count)
 
 
@@ -101,3 +106,49 @@ def whiten_kernel(  # type: ignore[no-untyped-def]
         whiter = value * keep + tl.maximum(value, bright) * lose
         level = tl.minimum(tl.maximum((whiter + above) + guard, 0.0), 255.0)
         tl.store(out + start + c, level.to(tl.int32).to(tl.uint8), mask=inside)
+
+
+@triton.jit(do_not_specialize=["height"])
+def mix_kernel(  # type: ignore[no-untyped-def]
+    image, out, starts, strides, weights, height, line, BLOCK: tl.constexpr
+):
+    """a·image + b·part in doubles; `starts` are the parts' addresses, `strides` the lengths of their rows."""
+    n = tl.program_id(1).to(tl.int64)
+    across = tl.cdiv(line, BLOCK)
+    y = tl.program_id(0) // across
+    x = tl.program_id(0) % across * BLOCK + tl.arange(0, BLOCK)
+    inside = x < line
+    part = tl.load(starts + n).to(tl.pointer_type(tl.uint8)) + y * tl.load(strides + n)
+    value = tl.load(image + (n * height + y) * line + x, mask=inside, other=0).to(tl.float64)
+    other = tl.load(part + x, mask=inside, other=0).to(tl.float64)
+    total = value * tl.load(weights) + other * tl.load(weights + 1)
+    level = tl.where(total > 255.0, 255.0, total).to(tl.int32).to(tl.uint8)
+    tl.store(out + (n * height + y) * line + x, level, mask=inside)
+
+
+@triton.jit
+def brightest_kernel(image, out, table, pixels, channels: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """table[V, v], where V is the pixel's brightest channel; one program element per pixel."""
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < pixels
+    here, there = image + at * channels, out + at * channels
+    first = tl.load(here, mask=inside, other=0).to(tl.int32)
+    top = first
+    if channels == 3:
+        second = tl.load(here + 1, mask=inside, other=0).to(tl.int32)
+        third = tl.load(here + 2, mask=inside, other=0).to(tl.int32)
+        top = tl.maximum(first, tl.maximum(second, third))
+        tl.store(there + 1, tl.load(table + top * 256 + second), mask=inside)
+        tl.store(there + 2, tl.load(table + top * 256 + third), mask=inside)
+    tl.store(there, tl.load(table + top * 256 + first), mask=inside)
+
+
+@triton.jit(do_not_specialize=["step"])
+def look_up_kernel(image, out, tables, count, step, channels: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """tables[c, v]; the tables of two images are `step` values apart."""
+    n = tl.program_id(1).to(tl.int64)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < count
+    value = tl.load(image + n * count + at, mask=inside, other=0).to(tl.int32)
+    found = tl.load(tables + n * step + at % channels * 256 + value, mask=inside, other=0)
+    tl.store(out + n * count + at, found, mask=inside)

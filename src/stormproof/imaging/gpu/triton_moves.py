@@ -1,4 +1,4 @@
-"""Kernels that read pixels from elsewhere, and that of the DCT, with the conventions of `triton_source`."""
+"""Kernels that read pixels from elsewhere, with the conventions of `triton_source`."""
 
 from __future__ import annotations
 
@@ -6,28 +6,85 @@ import triton
 import triton.language as tl
 
 
-@triton.jit(do_not_specialize=["height", "width", "tall", "wide"])
+@triton.jit(do_not_specialize=["height", "width"])
 def gather_kernel(  # type: ignore[no-untyped-def]
     source, out, rows, columns, height, width, tall, wide, channels: tl.constexpr, BLOCK: tl.constexpr
 ):
     """out[y, x] = source[rows[y], columns[x]]; one program element per value of `out`."""
     n = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < tall * wide * channels
-    y = tl.load(rows + at // (wide * channels), mask=inside, other=0)
-    x = tl.load(columns + (at // channels) % wide, mask=inside, other=0)
-    place = (y * width + x) * channels + at % channels
-    value = tl.load(source + n * height * width * channels + place, mask=inside, other=0)
-    tl.store(out + n * tall * wide * channels + at, value, mask=inside)
+    across = tl.cdiv(wide * channels, BLOCK)
+    y = tl.program_id(0) // across
+    at = tl.program_id(0) % across * BLOCK + tl.arange(0, BLOCK)
+    inside = at < wide * channels
+    start = source + (n * height + tl.load(rows + y)) * width * channels
+    x = tl.load(columns + at // channels, mask=inside, other=0)
+    value = tl.load(start + x * channels + at % channels, mask=inside, other=0)
+    tl.store(out + (n * tall + y) * wide * channels + at, value, mask=inside)
+
+
+@triton.jit(do_not_specialize=["height", "width", "last_row", "last_column"])
+def bordered_kernel(  # type: ignore[no-untyped-def]
+    source, out, rows, columns, height, width, tall, wide, last_row, last_column,
+    channels: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """The same as planes, less 128; beyond the tables' last row and column, these are repeated."""
+    n = tl.program_id(1).to(tl.int64)
+    across = tl.cdiv(wide, BLOCK)
+    y = tl.program_id(0) // across
+    x = tl.program_id(0) % across * BLOCK + tl.arange(0, BLOCK)
+    row = tl.load(rows + tl.minimum(y, last_row))
+    column = tl.load(columns + tl.minimum(x, last_column))
+    here = source + ((n * height + row) * width + column) * channels
+    for c in tl.static_range(channels):
+        value = tl.load(here + c).to(tl.int32) - 128
+        tl.store(out + ((n * channels + c) * tall + y) * wide + x, value.to(tl.int8), mask=x < wide)
 
 
 @triton.jit
-def between(start, a, b, c, d, f, g, held):  # type: ignore[no-untyped-def]
-    """Bilinear between four values: rows are blended first, then the blend is read."""
-    upper_left = tl.load(start + a, mask=held, other=0).to(tl.float32)
-    lower_left = tl.load(start + b, mask=held, other=0).to(tl.float32)
-    upper_right = tl.load(start + c, mask=held, other=0).to(tl.float32)
-    lower_right = tl.load(start + d, mask=held, other=0).to(tl.float32)
+def byte(word, k: tl.constexpr):  # type: ignore[no-untyped-def]
+    return (word >> (8 * k)) & 255
+
+
+@triton.jit
+def word(a, b, c, d):  # type: ignore[no-untyped-def]
+    return a | (b << 8) | (c << 16) | (d << 24)
+
+
+@triton.jit
+def pixels_kernel(planes, out, words, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Three planes of `words` words of four values to pixels of three values."""
+    n = tl.program_id(1).to(tl.int64)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < words
+    here, there = planes + n * words * 3 + at, out + (n * words + at) * 3
+    r = tl.load(here, mask=inside, other=0)
+    g = tl.load(here + words, mask=inside, other=0)
+    b = tl.load(here + 2 * words, mask=inside, other=0)
+    tl.store(there, word(byte(r, 0), byte(g, 0), byte(b, 0), byte(r, 1)), mask=inside)
+    tl.store(there + 1, word(byte(g, 1), byte(b, 1), byte(r, 2), byte(g, 2)), mask=inside)
+    tl.store(there + 2, word(byte(b, 2), byte(r, 3), byte(g, 3), byte(b, 3)), mask=inside)
+
+
+@triton.jit
+def planes_kernel(pixels, out, words, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The inverse of `pixels_kernel`."""
+    n = tl.program_id(1).to(tl.int64)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < words
+    here, there = pixels + (n * words + at) * 3, out + n * words * 3 + at
+    a = tl.load(here, mask=inside, other=0)
+    b = tl.load(here + 1, mask=inside, other=0)
+    c = tl.load(here + 2, mask=inside, other=0)
+    tl.store(there, word(byte(a, 0), byte(a, 3), byte(b, 2), byte(c, 1)), mask=inside)
+    tl.store(there + words, word(byte(a, 1), byte(b, 0), byte(b, 3), byte(c, 2)), mask=inside)
+    tl.store(there + 2 * words, word(byte(a, 2), byte(b, 1), byte(c, 0), byte(c, 3)), mask=inside)
+
+
+@triton.jit
+def between(a, b, c, d, f, g, k: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Byte k of four words, bilinear: rows are blended first, then the blend is read."""
+    upper_left, lower_left = byte(a, k).to(tl.float32), byte(b, k).to(tl.float32)
+    upper_right, lower_right = byte(c, k).to(tl.float32), byte(d, k).to(tl.float32)
     left = upper_left + (lower_left - upper_left) * f
     right = upper_right + (lower_right - upper_right) * f
     return left + (right - left) * g
@@ -39,38 +96,55 @@ def store_mean(target, total, share, guard, inside):  # type: ignore[no-untyped-
     tl.store(target, level.to(tl.int32).to(tl.uint8), mask=inside)
 
 
-@triton.jit(do_not_specialize=["layers", "height", "width", "share", "guard"])
+@triton.jit
+def packed_kernel(image, out, pixels, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Pixels of three values as words of four bytes, the last 0."""
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < pixels
+    r = tl.load(image + at * 3, mask=inside, other=0).to(tl.int32)
+    g = tl.load(image + at * 3 + 1, mask=inside, other=0).to(tl.int32)
+    b = tl.load(image + at * 3 + 2, mask=inside, other=0).to(tl.int32)
+    tl.store(out + at, r | (g << 8) | (b << 16), mask=inside)
+
+
+@triton.jit(do_not_specialize=["layers", "height", "share", "guard"])
 def zoom_kernel(  # type: ignore[no-untyped-def]
     source, out, rows, down, last_row, columns, across, last_column, layers, height, width, share, guard,
     channels: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """The image and its enlargements added up: tables of layers × rows and layers × columns, −1 outside.
 
-    One program element per pixel: its 1 or 3 channels are read from the same places.
+    A pixel of `source` is one element: a grey level, or a word of three.
     """
     n = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < height * width
-    y, x = at // width, at % width
-    start = source + n * height * width * channels
-    own, target = start + at * channels, out + n * height * width * channels + at * channels
-    first = tl.load(own, mask=inside, other=0).to(tl.float32)
-    if channels == 3:
-        second = tl.load(own + 1, mask=inside, other=0).to(tl.float32)
-        third = tl.load(own + 2, mask=inside, other=0).to(tl.float32)
-    for k in range(layers):
-        i = tl.load(rows + k * height + y, mask=inside, other=-1)
-        j = tl.load(columns + k * width + x, mask=inside, other=-1)
-        held = inside & (i >= 0) & (j >= 0)
-        f = tl.load(down + k * height + y, mask=held, other=0.0)
-        g = tl.load(across + k * width + x, mask=held, other=0.0)
-        below, right = tl.minimum(i + 1, tl.load(last_row + k)), tl.minimum(j + 1, tl.load(last_column + k))
-        a, b = (i * width + j) * channels, (below * width + j) * channels
-        c, d = (i * width + right) * channels, (below * width + right) * channels
-        first = tl.where(held, first + between(start, a, b, c, d, f, g, held), first)
+    tiles = tl.cdiv(width, BLOCK)
+    y = tl.program_id(0) // tiles
+    x = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
+    inside = x < width
+    start = source + n * height * width
+    own = tl.load(start + y * width + x, mask=inside, other=0).to(tl.int32)
+    first, second, third = (
+        byte(own, 0).to(tl.float32),
+        byte(own, 1).to(tl.float32),
+        byte(own, 2).to(tl.float32),
+    )
+    for layer in range(layers):
+        i, f = tl.load(rows + layer * height + y), tl.load(down + layer * height + y)
+        j = tl.load(columns + layer * width + x, mask=inside, other=-1)
+        g = tl.load(across + layer * width + x, mask=inside, other=0.0)
+        held = (i >= 0) & (j >= 0)
+        upper = start + i * width
+        lower = start + tl.minimum(i + 1, tl.load(last_row + layer)) * width
+        right = tl.minimum(j + 1, tl.load(last_column + layer))
+        a = tl.load(upper + j, mask=held, other=0).to(tl.int32)
+        b = tl.load(lower + j, mask=held, other=0).to(tl.int32)
+        c = tl.load(upper + right, mask=held, other=0).to(tl.int32)
+        d = tl.load(lower + right, mask=held, other=0).to(tl.int32)
+        first += between(a, b, c, d, f, g, 0)  # 0 where nothing is held
         if channels == 3:
-            second = tl.where(held, second + between(start + 1, a, b, c, d, f, g, held), second)
-            third = tl.where(held, third + between(start + 2, a, b, c, d, f, g, held), third)
+            second += between(a, b, c, d, f, g, 1)
+            third += between(a, b, c, d, f, g, 2)
+    target = out + ((n * height + y) * width + x) * channels
     store_mean(target, first, share, guard, inside)
     if channels == 3:
         store_mean(target + 1, second, share, guard, inside)
@@ -138,53 +212,29 @@ def patches_kernel(  # type: ignore[no-untyped-def]
     tl.store(out + n * count + at, level.to(tl.int32).to(tl.uint8), mask=inside)
 
 
-@triton.jit(do_not_specialize=["top", "left", "rows", "columns", "width", "pixels"])
-def walk_kernel(  # type: ignore[no-untyped-def]
-    shifts, origin, top, left, rows, columns, width, pixels, BLOCK: tl.constexpr
-):
-    """The pixel whose value each pixel has after all are overwritten in turn; `shifts` is (dx, dy)."""
+@triton.jit(do_not_specialize=["top", "left", "rows", "columns", "height"])
+def scatter_kernel(  # type: ignore[no-untyped-def]
+    image, out, shifts, top, left, rows, columns, height, width, step,
+    channels: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """The pixel that each pixel shows after all are overwritten in turn; `shifts` is pairs (dx, dy).
+
+    Shifts of two images are `step` pairs apart.
+    """
     n = tl.program_id(1).to(tl.int64)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < pixels
-    place = at
-    y, x = place // width - top, place % width - left
-    moving = inside & (y >= 0) & (y < rows) & (x >= 0) & (x < columns)
-    start = shifts + n * rows * columns * 2
+    inside = at < height * width
+    y, x = at // width, at % width
+    moving = inside & (y >= top) & (y < top + rows) & (x >= left) & (x < left + columns)
+    # Shifts lie in the order of overwriting: from the bottom right.
+    last = shifts + n * step + (rows + top - 1) * columns + columns + left - 1
     while tl.max(moving.to(tl.int32), axis=0) > 0:
-        # Shifts lie in the order of overwriting: from the bottom right.
-        entry = ((rows - 1 - y) * columns + (columns - 1 - x)) * 2
-        dx = tl.load(start + entry, mask=moving, other=0).to(tl.int32)
-        dy = tl.load(start + entry + 1, mask=moving, other=0).to(tl.int32)
-        step = dy * width + dx
-        place = tl.where(moving, place + step, place)
-        y, x = place // width - top, place % width - left
-        moving = moving & (step > 0) & (y >= 0) & (y < rows) & (x >= 0) & (x < columns)
-    tl.store(origin + n * pixels + at, place, mask=inside)
-
-
-@triton.jit
-def rounded(value, bits: tl.constexpr):  # type: ignore[no-untyped-def]
-    return (value + (1 << (bits - 1))) >> bits
-
-
-@triton.jit(do_not_specialize=["blocks", "across", "width"])
-def requantise_kernel(  # type: ignore[no-untyped-def]
-    plane, out, matrix, steps, blocks, across, width, BLOCK: tl.constexpr
-):
-    """8×8 blocks through the integer DCT, quantisation and back; `blocks` in all, `across` side by side."""
-    block = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    row, column = tl.arange(0, 8), tl.arange(0, 8)
-    corner = (block // across).to(tl.int64) * 8 * width + (block % across) * 8
-    at = corner[:, None, None] + row[None, :, None] * width + column[None, None, :]
-    inside = (block < blocks)[:, None, None] & (row >= 0)[None, :, None] & (column >= 0)[None, None, :]
-    samples = tl.load(plane + at, mask=inside, other=128).to(tl.int32) - 128
-    there = tl.load(matrix + row[:, None] * 8 + column[None, :])  # frequency, sample
-    back = tl.load(matrix + column[None, :] * 8 + row[:, None])  # sample, frequency
-    lines = rounded(tl.sum(samples[:, :, None, :] * there[None, None, :, :], axis=3), 11)
-    found = rounded(tl.sum(lines[:, None, :, :] * there[None, :, :, None], axis=2), 15)
-    step = tl.load(steps + row[:, None] * 8 + column[None, :])[None, :, :]
-    level = (tl.abs(found) + step * 4) // (step * 8)
-    level = tl.where(found < 0, -level, level) * step
-    lines = rounded(tl.sum(level[:, None, :, :] * back[None, :, :, None], axis=2), 11)
-    value = rounded(tl.sum(lines[:, :, None, :] * back[None, None, :, :], axis=3), 18) + 128
-    tl.store(out + at, tl.minimum(tl.maximum(value, 0), 255).to(tl.uint8), mask=inside)
+        pair = tl.load(last - y * columns - x, mask=moving, other=0).to(tl.int32)
+        dx, dy = (pair << 24) >> 24, pair >> 8
+        y, x = y + dy, x + dx
+        later = (dy > 0) | ((dy == 0) & (dx > 0))
+        moving = moving & later & (y >= top) & (y < top + rows) & (x >= left) & (x < left + columns)
+    here = image + (n * height * width + y * width + x) * channels
+    there = out + (n * height * width + at) * channels
+    for c in tl.static_range(channels):
+        tl.store(there + c, tl.load(here + c, mask=inside, other=0), mask=inside)

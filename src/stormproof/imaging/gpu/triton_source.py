@@ -11,8 +11,9 @@ import triton.language as tl
 
 
 @triton.jit
-def random_bits(seed, stream, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def random_bits(key, stream, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     """The 16-bit numbers of this program's BLOCK Philox blocks, in order: 8·BLOCK of them."""
+    seed = tl.load(key) | (tl.load(key + 1) << 32)
     block = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     zero = block * 0
     a, b, c, d = tl.philox(seed, block, zero, zero + stream, zero)
@@ -21,20 +22,20 @@ def random_bits(seed, stream, BLOCK: tl.constexpr):  # type: ignore[no-untyped-d
 
 
 @triton.jit(do_not_specialize=["stream"])
-def bits_kernel(out, seeds, stream, count, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def bits_kernel(out, keys, stream, count, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     n = tl.program_id(1).to(tl.int64)
-    bits = random_bits(tl.load(seeds + n), stream, BLOCK)
+    bits = random_bits(keys + 2 * n, stream, BLOCK)
     at = tl.program_id(0) * BLOCK * 8 + tl.arange(0, BLOCK * 8)
     tl.store(out + n * count + at, bits, mask=at < count)
 
 
 @triton.jit(do_not_specialize=["stream", "first", "second"])
 def noise_kernel(  # type: ignore[no-untyped-def]
-    image, out, seeds, table, stream, count, first, second, KIND: tl.constexpr, BLOCK: tl.constexpr
+    image, out, keys, table, stream, count, first, second, KIND: tl.constexpr, BLOCK: tl.constexpr
 ):
     """KIND 0: v + table[bits]. 1: table[v · first + (bits >> second)]. 2: 0 below first, 255 below second."""
     n = tl.program_id(1).to(tl.int64)
-    bits = random_bits(tl.load(seeds + n), stream, BLOCK)
+    bits = random_bits(keys + 2 * n, stream, BLOCK)
     at = tl.program_id(0) * BLOCK * 8 + tl.arange(0, BLOCK * 8)
     inside = at < count
     value = tl.load(image + n * count + at, mask=inside, other=0).to(tl.int32)
@@ -48,33 +49,74 @@ def noise_kernel(  # type: ignore[no-untyped-def]
     tl.store(out + n * count + at, value.to(tl.uint8), mask=inside)
 
 
-@triton.jit(do_not_specialize=["radius", "length", "step", "guard"])
-def symmetric_kernel(  # type: ignore[no-untyped-def]
-    source, out, half, index, radius, length, step, count, guard, WHOLE: tl.constexpr, BLOCK: tl.constexpr
-):
-    """Σ half[|j|] · source along one axis, pairs first; neighbours on it are `step` values apart."""
+@triton.jit
+def leveled(total, WHOLE: tl.constexpr):  # type: ignore[no-untyped-def]
+    """A sum as it is stored: truncated to a grey level, or unchanged."""
+    return tl.minimum(total, 255.0).to(tl.int32).to(tl.uint8) if WHOLE else total
+
+
+@triton.jit(do_not_specialize=["radius", "guard"])
+def down_kernel(  # type: ignore[no-untyped-def]
+    source, out, half, index, radius, height, line, guard,
+    WHOLE: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Σ half[|j|] · source over rows of `line` values, pairs first; `index` is the border's table."""
     n = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < count
-    inner = at % step
-    place = (at // step) % length
-    start = source + n * count + (at // (step * length)) * (step * length) + inner
-    centre = tl.load(index + place + radius, mask=inside, other=0)
-    total = tl.load(half) * tl.load(start + centre * step, mask=inside, other=0).to(tl.float32)
+    across = tl.cdiv(line, BLOCK)
+    y = tl.program_id(0) // across * ROWS + tl.arange(0, ROWS)
+    x = tl.program_id(0) % across * BLOCK + tl.arange(0, BLOCK)
+    inside = (y < height)[:, None] & (x < line)[None, :]
+    start = source + n * height * line + x[None, :]
+    here = index + tl.minimum(y, height - 1) + radius
+    total = tl.load(half) * tl.load(start + (tl.load(here) * line)[:, None], mask=inside, other=0).to(
+        tl.float32
+    )
     for j in range(1, radius + 1):
-        before = tl.load(index + place + radius - j, mask=inside, other=0)
-        after = tl.load(index + place + radius + j, mask=inside, other=0)
-        a = tl.load(start + before * step, mask=inside, other=0).to(tl.float32)
-        b = tl.load(start + after * step, mask=inside, other=0).to(tl.float32)
+        above, below = tl.load(here - j) * line, tl.load(here + j) * line
+        a = tl.load(start + above[:, None], mask=inside, other=0).to(tl.float32)
+        b = tl.load(start + below[:, None], mask=inside, other=0).to(tl.float32)
         total = total + tl.load(half + j) * (a + b)
-    total = total + guard
-    if WHOLE:
-        tl.store(out + n * count + at, total.to(tl.int32).to(tl.uint8), mask=inside)
+    target = out + n * height * line + y[:, None] * line + x[None, :]
+    tl.store(target, leveled(total + guard, WHOLE), mask=inside)
+
+
+@triton.jit(do_not_specialize=["radius", "guard"])
+def across_kernel(  # type: ignore[no-untyped-def]
+    source, out, half, index, radius, height, line, guard,
+    channels: tl.constexpr, WHOLE: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """The same along rows. Only tiles at the border need its table."""
+    n = tl.program_id(1).to(tl.int64)
+    across = tl.cdiv(line, BLOCK)
+    y = tl.program_id(0) // across * ROWS + tl.arange(0, ROWS)
+    left = tl.program_id(0) % across * BLOCK
+    x = left + tl.arange(0, BLOCK)
+    inside = (y < height)[:, None] & (x < line)[None, :]
+    start = source + n * height * line + y[:, None] * line
+    reach = radius * channels
+    if (left >= reach) & (left + BLOCK + reach <= line):
+        here = start + x[None, :]
+        held = (y < height)[:, None]
+        total = tl.load(half) * tl.load(here, mask=held, other=0).to(tl.float32)
+        for j in range(1, radius + 1):
+            a = tl.load(here - j * channels, mask=held, other=0).to(tl.float32)
+            b = tl.load(here + j * channels, mask=held, other=0).to(tl.float32)
+            total = total + tl.load(half + j) * (a + b)
     else:
-        tl.store(out + n * count + at, total, mask=inside)
+        place = index + tl.minimum(x // channels, line // channels - 1) + radius
+        own = (x % channels)[None, :]
+        centre = start + (tl.load(place) * channels)[None, :] + own
+        total = tl.load(half) * tl.load(centre, mask=inside, other=0).to(tl.float32)
+        for j in range(1, radius + 1):
+            before, after = tl.load(place - j) * channels, tl.load(place + j) * channels
+            a = tl.load(start + before[None, :] + own, mask=inside, other=0).to(tl.float32)
+            b = tl.load(start + after[None, :] + own, mask=inside, other=0).to(tl.float32)
+            total = total + tl.load(half + j) * (a + b)
+    target = out + n * height * line + y[:, None] * line + x[None, :]
+    tl.store(target, leveled(total + guard, WHOLE), mask=inside)
 
 
-@triton.jit(do_not_specialize=["taps", "height", "line", "wide", "tall", "guard"])
+@triton.jit(do_not_specialize=["taps", "height", "guard"])
 def line_kernel(  # type: ignore[no-untyped-def]
     source, out, weights, places, taps, height, line, wide, tall, guard,
     WHOLE: tl.constexpr, BLOCK: tl.constexpr,
@@ -84,9 +126,11 @@ def line_kernel(  # type: ignore[no-untyped-def]
     `source` has borders, `tall` rows of `wide` values; `out` has `height` rows of `line` values.
     """
     n = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < height * line
-    start = source + n * tall * wide + (at // line) * wide + at % line
+    across = tl.cdiv(line, BLOCK)
+    y = tl.program_id(0) // across
+    x = tl.program_id(0) % across * BLOCK + tl.arange(0, BLOCK)
+    inside = x < line
+    start = source + (n * tall + y) * wide + x
     w, p = weights + n * taps, places + n * taps
     total = tl.zeros((BLOCK,), tl.float32) + guard
     for i in range(0, taps, 4):
@@ -97,22 +141,38 @@ def line_kernel(  # type: ignore[no-untyped-def]
         first = tl.load(w + i) * a + tl.load(w + i + 1) * b
         second = tl.load(w + i + 2) * c + tl.load(w + i + 3) * d
         total = total + (first + second)
-    if WHOLE:
-        total = tl.minimum(total, 255.0).to(tl.int32).to(tl.uint8)
-    tl.store(out + n * height * line + at, total, mask=inside)
+    tl.store(out + (n * height + y) * line + x, leveled(total, WHOLE), mask=inside)
 
 
-@triton.jit(do_not_specialize=["taps", "height", "line", "wide", "tall", "shift"])
-def weigh_kernel(  # type: ignore[no-untyped-def]
-    source, out, places, weights, taps, height, line, wide, tall, shift, BLOCK: tl.constexpr
-):
-    """Integer correlation; `source` has borders, as in `line_kernel`."""
-    n = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < height * line
-    start = source + n * tall * wide + (at // line) * wide + at % line
-    total = tl.zeros((BLOCK,), tl.int32) + (1 << (shift - 12))
-    for i in range(taps):
-        value = tl.load(start + tl.load(places + i), mask=inside, other=0).to(tl.int32)
-        total += value * tl.load(weights + i)
-    tl.store(out + n * height * line + at, tl.minimum(total >> shift, 255).to(tl.uint8), mask=inside)
+@triton.jit(do_not_specialize=["rows", "bias", "shift"])
+def correlate_kernel(  # type: ignore[no-untyped-def]
+    source, out, weights, rows, chunks, height, width, tall, wide, bias, shift,
+    channels: tl.constexpr, LIMBS: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, STEP: tl.constexpr,
+):  # fmt: skip
+    """Correlation with an integer kernel as products of 8-bit matrices, on tensor cores, exact modulo 2³².
+
+    `source` is planes with borders, N·C × `tall` × `wide`, less 128. `weights` is rows × chunks × LIMBS ×
+    COLUMNS × STEP: for a row of the kernel and STEP pixels, what each adds to the COLUMNS results beside.
+    """
+    down, across = tl.cdiv(height, ROWS), tl.cdiv(width, COLUMNS)
+    plane = (tl.program_id(0) // (down * across)).to(tl.int64)
+    tile = tl.program_id(0) % (down * across)
+    y, x = tile // across * ROWS + tl.arange(0, ROWS), tile % across * COLUMNS + tl.arange(0, COLUMNS)
+    k = tl.arange(0, STEP)
+    here = source + plane * tall * wide + y[:, None] * wide + (tile % across * COLUMNS + k)[None, :]
+    taps = weights + tl.arange(0, COLUMNS)[:, None] * STEP + k[None, :]
+    low = tl.zeros((ROWS, COLUMNS), tl.int32)
+    middle = tl.zeros((ROWS, COLUMNS), tl.int32)
+    high = tl.zeros((ROWS, COLUMNS), tl.int32)
+    for i in range(rows * chunks):
+        pixels = tl.load(here + (i // chunks) * wide + (i % chunks) * STEP)
+        own = taps + i * (LIMBS * COLUMNS * STEP)
+        low = tl.dot(pixels, tl.trans(tl.load(own)), low, out_dtype=tl.int32)
+        middle = tl.dot(pixels, tl.trans(tl.load(own + COLUMNS * STEP)), middle, out_dtype=tl.int32)
+        if LIMBS == 3:
+            high = tl.dot(pixels, tl.trans(tl.load(own + 2 * COLUMNS * STEP)), high, out_dtype=tl.int32)
+    total = low + (middle << 8) + (high << 16) + bias
+    target = out + ((plane // channels * height + y[:, None]) * width + x[None, :]) * channels
+    level = tl.minimum(total >> shift, 255).to(tl.uint8)
+    tl.store(target + plane % channels, level, mask=(y < height)[:, None] & (x < width)[None, :])

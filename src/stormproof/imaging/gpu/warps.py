@@ -131,15 +131,20 @@ def scatter(image: Batch, shifts: Batch, reach: int) -> Batch:
     links, doubling the step each time, and all pixels move at once.
     """
     data = image.data
-    height, width, channels = image.shape
+    height, width = image.shape[:2]
     passes, rows, columns = shifts.shape[:3]
-    flat = data.reshape(len(data), height * width, channels)
     top, left = height - reach - rows + 1, width - reach - columns + 1
     for n in range(passes if rows and columns else 0):
-        step = shifts.data[:, n].contiguous()
-        origin = triton_kernels.run(triton_kernels.walk, _origins, step, top, left, height, width)
-        flat = flat.gather(1, origin[..., None].expand(-1, -1, channels))
-    return Batch(flat.reshape(data.shape).clone())
+        data = triton_kernels.run(triton_kernels.scattered, _scattered, data, shifts.data[:, n], top, left)
+    return Batch(data)
+
+
+def _scattered(image: Tensor, shifts: Tensor, top: int, left: int) -> Tensor:
+    """One pass of `scatter`; `shifts` is N × rows × columns × 2."""
+    images, height, width, channels = image.shape
+    origin = _origins(shifts, top, left, height, width)
+    flat = image.reshape(images, height * width, channels)
+    return flat.gather(1, origin[..., None].expand(-1, -1, channels)).reshape(image.shape)
 
 
 def _origins(shifts: Tensor, top: int, left: int, height: int, width: int) -> Tensor:
@@ -249,6 +254,48 @@ def sources(dy: Any, dx: Any) -> Any:
     return Batch(torch.where(inside, i * width + j, height * width))
 
 
+class Parts(Batch):
+    """For every image a part of one of several larger RGB images; copied out when it is first read."""
+
+    def __init__(
+        self, sources: list[Tensor], which: npt.NDArray[np.int64], corners: npt.NDArray[np.int64],
+        size: tuple[int, int],
+    ) -> None:  # fmt: skip
+        self._sources, self._which, self._corners, self._size = sources, which, corners, size
+        self._data = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (*self._size, 3)
+
+    @property
+    def images(self) -> int:
+        return len(self._which)
+
+    def places(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """For every image the address of the part's first value, and how many values apart its rows are."""
+        strides = np.array([source.stride(0) for source in self._sources])[self._which]
+        starts = np.array([source.data_ptr() for source in self._sources])[self._which]
+        return starts + self._corners[:, 0] * strides + self._corners[:, 1] * 3, strides
+
+    @property
+    def data(self) -> Tensor:
+        if self._data is None:
+            corners, place = to_device(self._corners), self._sources[0].device
+            rows, columns = (
+                corners[:, axis, None] + torch.arange(self._size[axis], device=place) for axis in (0, 1)
+            )
+            self._data = self._sources[0].new_empty((self.images, *self.shape))
+            for i, source in enumerate(self._sources):
+                own = to_device(np.flatnonzero(self._which == i))
+                self._data[own] = source[rows[own][:, :, None], columns[own][:, None]]
+        return self._data
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        self._data = value
+
+
 def enlarged_part(image: Any, size: Any, corner: Any, part: tuple[int, int]) -> Batch:
     """The part of an RGB image, resized bicubically to `size`, that begins at `corner`; `part` is its size.
 
@@ -257,20 +304,13 @@ def enlarged_part(image: Any, size: Any, corner: Any, part: tuple[int, int]) -> 
     """
     if not isinstance(image, PerImage):
         image, size, corner = [image], [size], [corner]
-    sources = {(id(one), whole): one for one, whole in zip(image, size, strict=True)}
-    out = None
-    for (name, whole), one in sources.items():
-        members = [i for i, other in enumerate(image) if id(other) == name and size[i] == whole]
-        large = resident(one, partial(_enlarged, size=whole), ("enlarged", whole))
-        if out is None:
-            out = large.new_empty((len(image), *part, large.shape[2]))
-        corners = to_device(np.array([corner[i] for i in members]))
-        rows, columns = (
-            corners[:, axis, None] + torch.arange(part[axis], device=out.device) for axis in (0, 1)
-        )
-        out[to_device(np.array(members))] = large[rows[:, :, None], columns[:, None]]
-    assert out is not None
-    return Batch(out)
+    places: dict[Any, int] = {}
+    which = [places.setdefault((id(one), whole), len(places)) for one, whole in zip(image, size, strict=True)]
+    sources = [
+        resident(image[i], partial(_enlarged, size=size[i]), ("enlarged", size[i]))
+        for i in (which.index(place) for place in range(len(places)))
+    ]
+    return Parts(sources, np.array(which), np.array(corner), part)
 
 
 def _enlarged(image: npt.NDArray[np.uint8], size: tuple[int, int]) -> Tensor:
