@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
+from math import prod
 from types import ModuleType
 from typing import Any
 
@@ -163,11 +164,12 @@ def symmetric(
     return out
 
 
-def gathered(source: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """source[:, rows][:, :, columns] of N × H × W × C, by int32 tables."""
+def gathered(source: Tensor, rows: Tensor, columns: Tensor, spare: int = 0) -> Tensor:
+    """source[:, rows][:, :, columns] of N × H × W × C, by int32 tables; memory goes on for `spare` values."""
     source = source.contiguous()
     images, height, width, channels = source.shape
-    out = source.new_empty((images, len(rows), len(columns), channels))
+    shape = images, len(rows), len(columns), channels
+    out = source.new_empty(prod(shape) + spare)[: prod(shape)].view(shape)
     _moves().gather_kernel[grid(len(columns) * channels, BLOCK, images, len(rows))](
         source, out, rows, columns, height, width, len(rows), len(columns), channels=channels, BLOCK=BLOCK
     )
@@ -185,9 +187,10 @@ def line(
     images, height, width, channels = source.shape
     wide, reach = len(columns), (len(columns) - width) // 2
     places = ((shifts[..., 0] + reach) * wide + (shifts[..., 1] + reach)) * channels
+    bordered = gathered(source, rows, columns, spare=BLOCK)
     _source().line_kernel[grid(width * channels, BLOCK, images, height)](
-        gathered(source, rows, columns), out, weights, places, weights.shape[1], height, width * channels,
-        wide * channels, len(rows), guard, WHOLE=source.dtype == torch.uint8, BLOCK=BLOCK, **EXACT,
+        bordered, out, weights, places, weights.shape[1], height, width * channels, wide * channels,
+        len(rows), guard, WHOLE=source.dtype == torch.uint8, BLOCK=BLOCK, **EXACT,
     )  # fmt: skip
     return out
 

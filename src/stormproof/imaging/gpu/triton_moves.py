@@ -15,11 +15,10 @@ def gather_kernel(  # type: ignore[no-untyped-def]
     across = tl.cdiv(wide * channels, BLOCK)
     y = tl.program_id(0) // across
     at = tl.program_id(0) % across * BLOCK + tl.arange(0, BLOCK)
-    inside = at < wide * channels
     start = source + (n * height + tl.load(rows + y)) * width * channels
-    x = tl.load(columns + at // channels, mask=inside, other=0)
-    value = tl.load(start + x * channels + at % channels, mask=inside, other=0)
-    tl.store(out + (n * tall + y) * wide * channels + at, value, mask=inside)
+    x = tl.load(columns + tl.minimum(at // channels, wide - 1))
+    value = tl.load(start + x * channels + at % channels)
+    tl.store(out + (n * tall + y) * wide * channels + at, value, mask=at < wide * channels)
 
 
 @triton.jit(do_not_specialize=["height", "width", "last_row", "last_column"])
