@@ -117,7 +117,7 @@ def frost(image: Image, draw: Draw, *, picture: float, ice: float, textures: str
 
 
 def plasma(draw: Draw, side: int, decay: float) -> imaging.Field:
-    """A fractal cloud of `side`×`side` (a power of two) by diamond–square on a torus, from 0 to 1.
+    """A fractal cloud of `side`×`side` (a power of two) by diamond–square on a torus.
 
     The reference multiplies its uniform draws from (−w, w) by w again, so amplitudes grow with w² and
     fall by decay² per level.
@@ -130,8 +130,6 @@ def plasma(draw: Draw, side: int, decay: float) -> imaging.Field:
         wobbles = (draw.uniform_field(f"wobble{n}{part}", (n, n), -w, w) for part in parts)
         cloud = imaging.subdivide(cloud, wobbles, w)
         w /= decay
-    cloud -= cloud.min()
-    cloud /= np.maximum(cloud.max(), _TINY)
     return cloud
 
 
@@ -155,9 +153,12 @@ def fog(image: Image, draw: Draw, *, amount: float, decay: float) -> Image:
     gain = top / np.maximum(top + amount, _TINY)  # a black image stays black
     grey = (255.0,) * image.shape[2]
     cloud = plasma(draw, side, decay)
+    low, high = cloud.min(), cloud.max()
     if draw.time:
         blown = draw.each(lambda own: (0, round(_BREEZE * width * own.uniform("wind", -2, 2) * own.time)))
         cloud = imaging.drift(cloud, *blown)
+    cloud = cloud[:height, :width] - low  # from 0 to 1 over the whole cloud, of which the image shows a part
+    cloud /= np.maximum(high - low, _TINY)
     return imaging.add_layer(image, cloud, gain=gain, scale=gain * amount, offset=0, colour=grey)
 
 

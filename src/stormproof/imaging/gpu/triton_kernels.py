@@ -220,21 +220,26 @@ def correlated(source: Tensor, kernel: Any, rows: Tensor, columns: Tensor, shift
     return out
 
 
+def _packed(source: Tensor) -> Tensor:
+    """Pixels of three values as words; those of one as they are."""
+    if source.shape[3] == 1:
+        return source
+    words = torch.empty(source.shape[:3], dtype=torch.int32, device=source.device)
+    _moves().packed_kernel[(-(-words.numel() // BLOCK),)](source, words, words.numel(), BLOCK=BLOCK)
+    return words
+
+
 def zoom(source: Tensor, *plan: Any) -> Tensor:
     """`plan` is `warps._zoom_plan`'s tables, rows then columns, and the guard."""
     rows, down, last_row, columns, across, last_column, guard = plan
     source = source.contiguous()
     out = torch.empty_like(source)
     images, height, width, channels = source.shape
-    if channels == 3:
-        words = torch.empty(source.shape[:3], dtype=torch.int32, device=source.device)
-        _moves().packed_kernel[(-(-words.numel() // BLOCK),)](source, words, words.numel(), BLOCK=BLOCK)
-        source = words
     layers = len(rows)
     share = float(np.float32(1) / np.float32(layers + 1))
     _moves().zoom_kernel[grid(width, 128, images, height)](
-        source, out, rows, down, last_row, columns, across, last_column, layers, height, width, share, guard,
-        channels=channels, BLOCK=128, **EXACT,
+        _packed(source), out, rows, down, last_row, columns, across, last_column, layers, height, width,
+        share, guard, channels=channels, BLOCK=128, **EXACT,
     )  # fmt: skip
     return out
 
@@ -244,9 +249,9 @@ def displace(source: Tensor, dy: Tensor, dx: Tensor, guard: float) -> Tensor:
     source = source.contiguous()
     out = torch.empty_like(source)
     images, height, width, channels = source.shape
-    _moves().displace_kernel[grid(height * width, BLOCK, images)](
-        source, out, dy.contiguous(), dx.contiguous(), height, width, guard,
-        channels=channels, BLOCK=BLOCK, **EXACT,
+    _moves().displace_kernel[grid(width, 128, images, height)](
+        _packed(source), out, dy.contiguous(), dx.contiguous(), height, width, guard,
+        channels=channels, BLOCK=128, **EXACT,
     )  # fmt: skip
     return out
 

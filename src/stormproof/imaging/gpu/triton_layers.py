@@ -79,7 +79,7 @@ def layered(image: Tensor, layer: Tensor, numbers: Tensor, colour: Tensor, guard
     image, layer = image.contiguous(), layer.contiguous()
     out = torch.empty_like(image)
     images, height, width, channels = image.shape
-    _mixing().layer_kernel[grid(height * width * channels, BLOCK, images)](
+    _mixing().layer_kernel[grid(width * channels, BLOCK, images, height)](
         image, out, layer, numbers.contiguous(), colour, height, width, layer.shape[2],
         layer[0].numel() if len(layer) == images else 0, guard, channels=channels, BLOCK=BLOCK, **EXACT,
     )  # fmt: skip

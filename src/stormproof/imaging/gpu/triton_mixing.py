@@ -61,7 +61,7 @@ def subdivide_kernel(  # type: ignore[no-untyped-def]
     tl.store(target + 2 * side + 1, middle, mask=inside)
 
 
-@triton.jit(do_not_specialize=["height", "width", "across", "step", "guard"])
+@triton.jit(do_not_specialize=["height", "across", "step", "guard"])
 def layer_kernel(  # type: ignore[no-untyped-def]
     image, out, layer, numbers, colour, height, width, across, step, guard,
     channels: tl.constexpr, BLOCK: tl.constexpr,
@@ -71,16 +71,17 @@ def layer_kernel(  # type: ignore[no-untyped-def]
     Rows of the layer are `across` values apart, its images `step`.
     """
     n = tl.program_id(1).to(tl.int64)
-    count = height * width * channels
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < count
-    y, x = at // (width * channels), (at // channels) % width
+    tiles = tl.cdiv(width * channels, BLOCK)
+    y = tl.program_id(0) // tiles
+    x = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
+    inside = x < width * channels
+    at = (n * height + y) * width * channels + x
     gain, scale, offset = tl.load(numbers + 3 * n), tl.load(numbers + 3 * n + 1), tl.load(numbers + 3 * n + 2)
-    light = tl.load(layer + n * step + y * across + x, mask=inside, other=0.0) * scale + offset
-    value = tl.load(image + n * count + at, mask=inside, other=0).to(tl.float32) * gain
-    level = (value + light * tl.load(colour + at % channels)) + guard
+    light = tl.load(layer + n * step + y * across + x // channels, mask=inside, other=0.0) * scale + offset
+    value = tl.load(image + at, mask=inside, other=0).to(tl.float32) * gain
+    level = (value + light * tl.load(colour + x % channels)) + guard
     level = tl.minimum(tl.maximum(level, 0.0), 255.0)
-    tl.store(out + n * count + at, level.to(tl.int32).to(tl.uint8), mask=inside)
+    tl.store(out + at, level.to(tl.int32).to(tl.uint8), mask=inside)
 
 
 @triton.jit(do_not_specialize=["keep", "lose", "red", "green", "blue", "guard"])

@@ -97,7 +97,7 @@ def store_mean(target, total, share, guard, inside):  # type: ignore[no-untyped-
 
 @triton.jit
 def packed_kernel(image, out, pixels, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Pixels of three values as words of four bytes, the last 0."""
+    """Pixels of three values as words of four bytes, the last 0: one load instead of three."""
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = at < pixels
     r = tl.load(image + at * 3, mask=inside, other=0).to(tl.int32)
@@ -159,32 +159,38 @@ def folded(place, length):  # type: ignore[no-untyped-def]
     return tl.minimum(place, period - 1 - place)
 
 
-@triton.jit(do_not_specialize=["height", "width", "guard"])
+@triton.jit
+def warped(a, b, c, d, f, g, guard, k: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Byte k of four words, bilinear, truncated: read along rows first, then blended."""
+    first, second = byte(a, k).to(tl.float32), byte(b, k).to(tl.float32)
+    third, fourth = byte(c, k).to(tl.float32), byte(d, k).to(tl.float32)
+    upper, lower = first + (second - first) * g, third + (fourth - third) * g
+    return ((upper + (lower - upper) * f) + guard).to(tl.int32).to(tl.uint8)
+
+
+@triton.jit(do_not_specialize=["height", "guard"])
 def displace_kernel(  # type: ignore[no-untyped-def]
     source, out, dy, dx, height, width, guard, channels: tl.constexpr, BLOCK: tl.constexpr
 ):
-    """Every pixel read from elsewhere, bilinear; one program element per pixel, its channels in turn."""
+    """Every pixel read from elsewhere, bilinear; `source` as in `zoom_kernel`."""
     n = tl.program_id(1).to(tl.int64)
-    pixels = height * width
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < pixels
-    v = (at // width).to(tl.float32) + tl.load(dy + n * pixels + at, mask=inside, other=0.0)
-    u = (at % width).to(tl.float32) + tl.load(dx + n * pixels + at, mask=inside, other=0.0)
+    tiles = tl.cdiv(width, BLOCK)
+    y = tl.program_id(0) // tiles
+    x = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
+    inside = x < width
+    at = (n * height + y) * width + x
+    v = y.to(tl.float32) + tl.load(dy + at, mask=inside, other=0.0)
+    u = x.to(tl.float32) + tl.load(dx + at, mask=inside, other=0.0)
     whole_v, whole_u = tl.floor(v), tl.floor(u)
     f, g = v - whole_v, u - whole_u
     i, j = whole_v.to(tl.int32), whole_u.to(tl.int32)
-    below, right = folded(i + 1, height), folded(j + 1, width)
-    i, j = folded(i, height), folded(j, width)
-    start = source + n * pixels * channels
-    for k in range(channels):
-        a = tl.load(start + (i * width + j) * channels + k, mask=inside, other=0).to(tl.float32)
-        b = tl.load(start + (i * width + right) * channels + k, mask=inside, other=0).to(tl.float32)
-        c = tl.load(start + (below * width + j) * channels + k, mask=inside, other=0).to(tl.float32)
-        d = tl.load(start + (below * width + right) * channels + k, mask=inside, other=0).to(tl.float32)
-        upper, lower = a + (b - a) * g, c + (d - c) * g
-        level = (upper + (lower - upper) * f) + guard
-        target = out + n * pixels * channels + at * channels + k
-        tl.store(target, level.to(tl.int32).to(tl.uint8), mask=inside)
+    upper, lower = folded(i, height) * width, folded(i + 1, height) * width
+    left, right = folded(j, width), folded(j + 1, width)
+    start = source + n * height * width
+    a, b = tl.load(start + upper + left).to(tl.int32), tl.load(start + upper + right).to(tl.int32)
+    c, d = tl.load(start + lower + left).to(tl.int32), tl.load(start + lower + right).to(tl.int32)
+    for k in tl.static_range(channels):
+        tl.store(out + at * channels + k, warped(a, b, c, d, f, g, guard, k), mask=inside)
 
 
 @triton.jit(do_not_specialize=["side", "across", "height", "width"])

@@ -21,11 +21,12 @@ def means_kernel(  # type: ignore[no-untyped-def]
     start = tl.load(first + block, mask=inside, other=0)
     end = tl.load(last + block, mask=inside, other=0)
     place = source + n * (count // small) * large + outer * step * large + at % step
-    total = tl.zeros((BLOCK,), tl.int64)
+    total = tl.zeros((BLOCK,), tl.int32)
     for k in range(most):
         held = inside & (start + k < end)
-        total += tl.load(place + (start + k) * step, mask=held, other=0).to(tl.int64)
-    mean = (total * tl.load(factors + block, mask=inside, other=0) + (1 << 21)) >> 22
+        total += tl.load(place + (start + k) * step, mask=held, other=0).to(tl.int32)
+    factor = tl.load(factors + block, mask=inside, other=0).to(tl.int32)  # total · factor is about 255 · 2²²
+    mean = (total * factor + (1 << 21)) >> 22
     tl.store(out + n * count + at, mean.to(tl.uint8), mask=inside)
 
 
