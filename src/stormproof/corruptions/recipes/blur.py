@@ -100,10 +100,10 @@ def motion_path(
     # Computed from the end point's length, as in the reference: the last bit decides some ceilings.
     angles = [radians(a) for a in (angle if isinstance(angle, Sequence) else [angle])]
     end = len(steps) * np.array([[sin(a), cos(a)] for a in angles])
-    length = np.hypot(end[:, 0], end[:, 1])[:, None, None]
-    shifts = np.ceil(steps[:, None] * end[:, None] / length - 0.5).astype(np.int64)
-    outside = (np.abs(shifts) >= np.array(size)).any(axis=2)
-    inside = ~np.logical_or.accumulate(outside, axis=1)
+    length = np.hypot(end[:, 0], end[:, 1])[:, None]
+    down, across = (np.ceil(steps * part[:, None] / length - 0.5).astype(np.int64) for part in end.T)
+    inside = (np.abs(down) < size[0]) & (np.abs(across) < size[1])  # up to some step: paths only go outwards
+    shifts = np.stack((down, across), axis=2)
     if isinstance(angle, Sequence):
         return weights * inside, shifts * inside[..., None]
     return weights[inside[0]], shifts[0, inside[0]]

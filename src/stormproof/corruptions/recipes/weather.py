@@ -84,15 +84,6 @@ def _cover(texture: tuple[int, ...], image: tuple[int, ...]) -> tuple[int, int]:
     return ceil(texture[0] * scale), ceil(texture[1] * scale)
 
 
-def _place(
-    draw: Draw, choices: tuple[Image, ...], image: tuple[int, ...]
-) -> tuple[Image, tuple[int, int], tuple[int, int]]:
-    """A texture, the size it is scaled to, and the corner of the part that covers the image."""
-    texture = choices[draw.integer("texture", len(choices))]
-    size = _cover(texture.shape, image)
-    return texture, size, (draw.integer("top", size[0] - image[0]), draw.integer("left", size[1] - image[1]))
-
-
 @corruption(
     family="weather",
     cite="hendrycks2019",
@@ -110,8 +101,16 @@ def frost(image: Image, draw: Draw, *, picture: float, ice: float, textures: str
     """
     choices = frost_textures.load(textures)
     height, width, channels = image.shape
-    place = draw.each(lambda own: _place(own, choices, image.shape))
-    ice_here = imaging.enlarged_part(*place, (height, width))
+    sizes = [_cover(texture.shape, (height, width)) for texture in choices]
+
+    def place(own: Draw) -> tuple[Image, tuple[int, int], tuple[int, int]]:
+        """A texture, the size it is scaled to, and the corner of the part that covers the image."""
+        which = own.integer("texture", len(choices))
+        tall, wide = sizes[which]
+        corner = own.integer("top", tall - height), own.integer("left", wide - width)
+        return choices[which], sizes[which], corner
+
+    ice_here = imaging.enlarged_part(*draw.each(place), (height, width))
     ice_here = imaging.grey_of(ice_here) if channels == 1 else ice_here
     return imaging.mix(image, picture, ice_here, ice)
 

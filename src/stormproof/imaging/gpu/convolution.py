@@ -131,10 +131,10 @@ def line_blur_field(field: Batch, weights: Any, shifts: Any) -> Batch:
 
 
 def _lines(source: Tensor, weights: Any, shifts: Any, guard: float) -> Tensor:
-    paths = len(source), weights.shape[-1]
-    spare = -paths[1] % 4  # zero weights fill the last group of four: the CPU adds taps by fours
-    w = np.pad(np.broadcast_to(weights, paths), ((0, 0), (0, spare))).astype(np.float32)
-    s = np.pad(np.broadcast_to(shifts, (*paths, 2)), ((0, 0), (0, spare), (0, 0))).astype(np.int32)
+    steps = weights.shape[-1]
+    padded = len(source), -(-steps // 4) * 4  # zero weights fill the last group: the CPU adds taps by fours
+    w, s = np.zeros(padded, np.float32), np.zeros((*padded, 2), np.int32)
+    w[:, :steps], s[:, :steps] = weights, shifts
     reach = int(np.abs(s).max(initial=0))
     tables = (resident(edges(side, reach, "nearest")) for side in source.shape[1:3])
     return triton_kernels.run(triton_kernels.line, _line, source, to_device(w), to_device(s), *tables, guard)

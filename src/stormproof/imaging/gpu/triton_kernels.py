@@ -156,11 +156,13 @@ def symmetric(
     images, height, width, channels = source.shape
     whole = dtype == torch.uint8
     given = source, out, resident(half), index, len(half) - 1, height, width * channels, guard
-    launch = grid(width * channels, 128, images, -(-height // 16))
+    rows = 8 if axis == 1 else 4
+    tile = {"WHOLE": whole, "ROWS": rows, "BLOCK": 128, "num_warps": rows // 2, **EXACT}
+    launch = grid(width * channels, 128, images, -(-height // rows))
     if axis == 1:
-        _source().down_kernel[launch](*given, WHOLE=whole, ROWS=16, BLOCK=128, **EXACT)
+        _source().down_kernel[launch](*given, **tile)
     else:
-        _source().across_kernel[launch](*given, channels=channels, WHOLE=whole, ROWS=16, BLOCK=128, **EXACT)
+        _source().across_kernel[launch](*given, channels=channels, **tile)
     return out
 
 
@@ -274,8 +276,8 @@ def scattered(image: Tensor, shifts: Tensor, top: int, left: int) -> Tensor:
     out = torch.empty_like(image)
     images, height, width, channels = image.shape
     pairs = shifts.view(torch.int16)
-    _moves().scatter_kernel[grid(height * width, 64, images)](
+    _moves().scatter_kernel[grid(height * width, 128, images)](
         image, out, pairs, top, left, *shifts.shape[1:3], height, width, pairs.stride(0),
-        channels=channels, BLOCK=64, num_warps=1,
+        channels=channels, BLOCK=128, num_warps=1,
     )  # fmt: skip
     return out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import cache
 from math import prod
 from types import ModuleType
 from typing import Any
@@ -154,18 +154,10 @@ def requantised(plane: Tensor, matrix: npt.NDArray[np.int32], steps: npt.NDArray
     out = torch.empty_like(plane)
     images, height, width = plane.shape
     blocks, across = images * (height // 8) * (width // 8), width // 8
-    _squares().requantise_kernel[(-(-blocks // 128),)](
-        plane.view(torch.int64), out.view(torch.int64), resident(steps), resident(_inverses(steps.tobytes())),
-        blocks, across, dct=tuple(matrix.ravel().tolist()), BLOCK=128,
-    )  # fmt: skip
+    _squares().requantise_kernel[(-(-blocks // 4),)](
+        plane, out, resident(matrix), resident(steps), blocks, across, width, BLOCK=4
+    )
     return out
-
-
-@lru_cache(maxsize=256)
-def _inverses(steps: bytes) -> npt.NDArray[np.int32]:
-    """⌈2³²/8·steps⌉; of 30 bits at most."""
-    eighths = np.frombuffer(steps, np.int32).astype(np.int64) * 8
-    return (-(-(1 << 32) // eighths)).astype(np.int32)
 
 
 def jpeg(

@@ -80,7 +80,9 @@ def down_kernel(  # type: ignore[no-untyped-def]
     tl.store(target, leveled(total + guard, WHOLE), mask=inside)
 
 
-@triton.jit(do_not_specialize=["radius", "guard"])
+# `line` is not specialised: threads would be given four values each to store at once, and unaligned loads,
+# which are most of the work, take four times as long as if neighbouring threads read neighbouring values.
+@triton.jit(do_not_specialize=["radius", "line", "guard"])
 def across_kernel(  # type: ignore[no-untyped-def]
     source, out, half, index, radius, height, line, guard,
     channels: tl.constexpr, WHOLE: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
@@ -115,7 +117,7 @@ def across_kernel(  # type: ignore[no-untyped-def]
     tl.store(target, leveled(total + guard, WHOLE), mask=inside)
 
 
-@triton.jit(do_not_specialize=["taps", "height", "guard"])
+@triton.jit(do_not_specialize=["taps", "height", "line", "guard"])  # as above
 def line_kernel(  # type: ignore[no-untyped-def]
     source, out, weights, places, taps, height, line, wide, tall, guard,
     WHOLE: tl.constexpr, BLOCK: tl.constexpr,

@@ -1,8 +1,5 @@
 """Kernels for blocks of pixels and JPEG's planes; integers throughout."""
 
-# ruff: noqa: RUF005  Triton joins tuples by + only
-# mypy: disable-error-code="assignment, misc"
-
 from __future__ import annotations
 
 import triton
@@ -130,71 +127,24 @@ def rounded(value, bits: tl.constexpr):  # type: ignore[no-untyped-def]
     return (value + (1 << (bits - 1))) >> bits
 
 
-@triton.jit
-def frequencies(x, bits: tl.constexpr, dct: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Eight samples through the DCT, rounded; `dct` is its matrix, whose rows are even and odd in turn."""
-    even, odd = (), ()
-    for i in tl.static_range(4):
-        even, odd = even + (x[i] + x[7 - i],), odd + (x[i] - x[7 - i],)
-    out = ()
-    for k in tl.static_range(4):
-        at: tl.constexpr = 16 * k
-        e = even[0] * dct[at] + even[1] * dct[at + 1] + even[2] * dct[at + 2] + even[3] * dct[at + 3]
-        o = odd[0] * dct[at + 8] + odd[1] * dct[at + 9] + odd[2] * dct[at + 10] + odd[3] * dct[at + 11]
-        out = out + (rounded(e, bits), rounded(o, bits))
-    return out
-
-
-@triton.jit
-def samples(x, bits: tl.constexpr, dct: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The inverse: eight frequencies to samples."""
-    left, right = (), ()
-    for i in tl.static_range(4):
-        e = x[0] * dct[i] + x[2] * dct[i + 16] + x[4] * dct[i + 32] + x[6] * dct[i + 48]
-        o = x[1] * dct[i + 8] + x[3] * dct[i + 24] + x[5] * dct[i + 40] + x[7] * dct[i + 56]
-        left, right = left + (rounded(e + o, bits),), (rounded(e - o, bits),) + right
-    return left + right
-
-
-@triton.jit
-def four(a, b, c, d):  # type: ignore[no-untyped-def]
-    """Four samples as the bytes of a word."""
-    a, b = tl.minimum(tl.maximum(a + 128, 0), 255), tl.minimum(tl.maximum(b + 128, 0), 255)
-    c, d = tl.minimum(tl.maximum(c + 128, 0), 255), tl.minimum(tl.maximum(d + 128, 0), 255)
-    return a | (b << 8) | (c << 16) | (d << 24)
-
-
-@triton.jit(do_not_specialize=["blocks", "across"])
+@triton.jit(do_not_specialize=["blocks", "across", "width"])
 def requantise_kernel(  # type: ignore[no-untyped-def]
-    plane, out, steps, inverses, blocks, across, dct: tl.constexpr, BLOCK: tl.constexpr
+    plane, out, matrix, steps, blocks, across, width, BLOCK: tl.constexpr
 ):
-    """8×8 blocks through the integer DCT, quantisation and back, each by one thread.
-
-    There are `blocks` in all, `across` side by side. Eight samples are one element of `plane`. `inverses` is
-    ⌈2³²/8·steps⌉: the high word of a product with it is the quotient, exact for numbers below 2²⁰.
-    """
+    """8×8 blocks through the integer DCT, quantisation and back; `blocks` in all, `across` side by side."""
     block = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = block < blocks
-    at = (block // across).to(tl.int64) * 8 * across + block % across
-    lines = ()
-    for i in tl.static_range(8):
-        eight = tl.load(plane + at + i * across, mask=inside, other=0)
-        line = ()
-        for j in tl.static_range(8):
-            line = line + (((eight >> (8 * j)).to(tl.int32) & 255) - 128,)
-        lines = lines + frequencies(line, 11, dct)
-    columns = ()
-    for j in tl.static_range(8):
-        found = frequencies(lines[j::8], 15, dct)
-        levels = ()
-        for i in tl.static_range(8):
-            step, inverse = tl.load(steps + 8 * i + j), tl.load(inverses + 8 * i + j)
-            size = (tl.abs(found[i]) + step * 4).to(tl.uint32)
-            level = tl.umulhi(size, inverse.to(tl.uint32)).to(tl.int32) * step
-            levels = levels + (tl.where(found[i] < 0, -level, level),)
-        columns = columns + samples(levels, 11, dct)
-    for i in tl.static_range(8):
-        made = samples(columns[i::8], 18, dct)
-        low, high = four(made[0], made[1], made[2], made[3]), four(made[4], made[5], made[6], made[7])
-        eight = (high.to(tl.int64) << 32) | (low.to(tl.int64) & 0xFFFFFFFF)
-        tl.store(out + at + i * across, eight, mask=inside)
+    row, column = tl.arange(0, 8), tl.arange(0, 8)
+    corner = (block // across).to(tl.int64) * 8 * width + (block % across) * 8
+    at = corner[:, None, None] + row[None, :, None] * width + column[None, None, :]
+    inside = (block < blocks)[:, None, None] & (row >= 0)[None, :, None] & (column >= 0)[None, None, :]
+    samples = tl.load(plane + at, mask=inside, other=128).to(tl.int32) - 128
+    there = tl.load(matrix + row[:, None] * 8 + column[None, :])  # frequency, sample
+    back = tl.load(matrix + column[None, :] * 8 + row[:, None])  # sample, frequency
+    lines = rounded(tl.sum(samples[:, :, None, :] * there[None, None, :, :], axis=3), 11)
+    found = rounded(tl.sum(lines[:, None, :, :] * there[None, :, :, None], axis=2), 15)
+    step = tl.load(steps + row[:, None] * 8 + column[None, :])[None, :, :]
+    level = (tl.abs(found) + step * 4) // (step * 8)
+    level = tl.where(found < 0, -level, level) * step
+    lines = rounded(tl.sum(level[:, None, :, :] * back[None, :, :, None], axis=2), 11)
+    value = rounded(tl.sum(lines[:, :, None, :] * back[None, None, :, :], axis=3), 18) + 128
+    tl.store(out + at, tl.minimum(tl.maximum(value, 0), 255).to(tl.uint8), mask=inside)
