@@ -37,7 +37,8 @@ FILTERS = {
     "defocus_blur", "glass_blur", "motion_blur", "zoom_blur", "snow", "frost", "fog", "elastic_transform",
     "pixelate", "jpeg_compression", "gaussian_blur", "spatter", "psf_blur", "geometric_distortion", "haze",
     "defocus", "lens_obstruction", "focus_motor_damage", "colour_space_damage", "cfa_interpolation_damage",
-    "bad_pixel_damage", "camera_fog", "lens_shading_damage",
+    "bad_pixel_damage", "camera_fog", "lens_shading_damage", "ray_fog", "fog_3d", "near_focus", "far_focus",
+    "xy_motion_blur", "z_motion_blur", "flash", "rain", "night", "sun_glare", "caustic_refraction",
 }  # fmt: skip
 
 
@@ -159,14 +160,17 @@ def machine(about: dict[str, Any]) -> str:
 
 
 def equality(given: dict[str, Any]) -> str:
-    about, found = given["about"], given["found"]
+    about = given["about"]
+    done = {entry["condition"] for entry in given["found"]}
+    whole = [suite for suite in SUITES_SHOWN if done.issuperset(map(str, SUITES[suite].conditions))]
+    found = [entry for entry in given["found"] if entry["suite"] in whole]  # `compare` may run out of time
     sizes = ", ".join(f"{width}×{height}" for width, height in PHOTOGRAPHS.values())
     equal = sum(entry.get("largest") == 0 for entry in found)
     lines = [
         "## Equality",
         "",
         f"Made by `python docs/make_gpu.py` on {machine(about)}: every condition of "
-        f"{', '.join(SUITES_SHOWN)}, on photographs of {sizes} pixels, in a batch, compared with the CPU. "
+        f"{', '.join(whole)}, on photographs of {sizes} pixels, in a batch, compared with the CPU. "
         f"In {equal} of {len(found)} comparisons every value is equal. For each recipe, the largest "
         "difference in grey levels and the smallest share of equal values:",
         "",
@@ -203,6 +207,10 @@ def speed(given: dict[str, Any]) -> str:
         cells = [f"{found[s]['µs']:.1f}" if "µs" in found.get(s, {}) else "" for s in range(1, 6)]
         cells += [f"{found[3][other]:.1f}" if other in found.get(3, {}) else "" for other in others]
         lines.append(f"| {name} | {' | '.join(cells)} |")
+    refused = given.get("kernels", {}).get("refused", {})
+    if refused:
+        names = ", ".join(dict.fromkeys(name.split("'")[1] for name in refused))
+        lines += ["", f"In this run, these kernels were refused, and plain torch ran instead: {names}."]
     if "detector" in given:
         share = 100 * given["detector"]["share"]
         lines += [
