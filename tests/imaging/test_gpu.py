@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import subprocess
 import sys
@@ -25,10 +26,13 @@ from stormproof.core.randomness import Draw
 from stormproof.corruptions import corrupt_image, on_device, registered
 from stormproof.corruptions.on_device import corrupt_batch
 from stormproof.corruptions.plugins import is_plugin
-from stormproof.corruptions.recipes.blur import motion_path
+from stormproof.corruptions.recipes.blur import disk, motion_path
 from stormproof.imaging.gpu import tensors, triton_kernels
-from stormproof.imaging.gpu.batch import Batch, OneByOne
+from stormproof.imaging.gpu.batch import Batch, OneByOne, PerImage
+from stormproof.imaging.gpu.convolution import _integer_kernel
 from stormproof.imaging.gpu.draws import Draws
+from stormproof.imaging.gpu.warps import enlarged_part
+from stormproof.imaging.plans import fixed_kernel
 
 
 @pytest.mark.parametrize("condition", EVERY, ids=str)
@@ -76,6 +80,37 @@ def test_many_paths_are_those_of_single_images(size: tuple[int, int]) -> None:
         assert (weights[i, : len(alone)] == alone).all()
         assert (shifts[i, : len(path)] == path).all()
         assert not weights[i, len(alone) :].any()
+
+
+@pytest.mark.parametrize(("radius", "softness"), [(0, 0.1), (3, 0.1), (6, 0.5), (10, 0.5), (40, 0.5)])
+def test_a_kernel_in_signed_bytes_is_the_kernel(radius: int, softness: float) -> None:
+    """The products of matrices that tensor cores take, in NumPy, against the correlation itself."""
+    weights = disk(radius, softness)
+    kernel = _integer_kernel(weights.tobytes(), weights.shape[0])
+    rows, chunks, count, columns, step = kernel.limbs.shape
+    fixed = fixed_kernel(weights)
+    pixels = np.random.default_rng(radius).integers(0, 256, (rows, chunks * step))
+    signed = (pixels - 128).reshape(rows, chunks, step)
+    sums = np.einsum("rklcs,rks->lc", kernel.limbs.astype(np.int64), signed)
+    found = sum(sums[i] << (8 * i) for i in range(count)) + 128 * kernel.total
+    centre = weights.shape[0] // 2
+    inner = fixed[centre - kernel.reach : centre + kernel.reach + 1, centre - kernel.reach :][:, :rows]
+    assert count in (2, 3)
+    assert inner.sum() == fixed.sum() == kernel.total
+    assert found.tolist() == [(inner * pixels[:, c : c + rows]).sum() for c in range(columns)]
+
+
+def test_parts_are_where_a_kernel_looks_for_them() -> None:
+    rng = np.random.default_rng(1)
+    textures = [rng.integers(0, 256, (9, 12, 3)).astype(np.uint8) for _ in range(2)]
+    sizes, corners = [(18, 30), (11, 13), (18, 30)], [(3, 4), (0, 2), (7, 9)]
+    parts = enlarged_part(
+        PerImage([textures[0], textures[1], textures[0]]), PerImage(sizes), PerImage(corners), (5, 6)
+    )
+    starts, strides = parts.places()
+    for image, start, stride in zip(parts.data.numpy(), starts.tolist(), strides.tolist(), strict=True):
+        lines = [bytes((ctypes.c_uint8 * 18).from_address(start + y * stride)) for y in range(5)]
+        assert lines == [line.tobytes() for line in image]
 
 
 def test_images_do_not_depend_on_their_neighbours() -> None:
