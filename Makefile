@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo kernels kernels-demo kernels-pixels test test-core test-browser test-wheel torture fuzz mutants golden lint bench docs results \
-	site studies studies-check clean
+.PHONY: demo kernels kernels-demo kernels-pixels test test-core test-browser test-wheel torture fuzz mutants golden \
+	lint bench docs results site studies studies-check clean
 
 # Makes an environment if there is none, and installs into it.
 INSTALL = PYTHON="$(PYTHON)" .ci/install

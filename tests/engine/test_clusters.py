@@ -29,8 +29,13 @@ def cluster() -> Iterator[Any]:
     pytest.importorskip("ray", reason="needs the extra 'ray'")
     from ray.cluster_utils import Cluster
 
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    made.add_node(num_cpus=1)
+    try:
+        made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+        made.add_node(num_cpus=1)
+    except Exception as error:  # Ray gives a node 30 seconds, whatever else the machine does
+        if "timed out" not in str(error):
+            raise
+        pytest.skip(f"this machine is too busy for Ray: {error}")
     yield made
     made.shutdown()
 
