@@ -10,7 +10,7 @@ from stormproof.core.errors import InvalidCondition
 from stormproof.core.sample import Camera, Context, Sample
 from stormproof.corruptions import SUITES, apply, corrupt_image
 from stormproof.corruptions.needs import pinhole
-from stormproof.corruptions.recipes.scene import ray_lengths
+from stormproof.corruptions.recipes.scene import _depth_at, ray_lengths
 
 CAMERA = Camera(fx=80.0, fy=90.0, cx=50.0, cy=20.0)
 
@@ -114,6 +114,17 @@ def test_focus_is_near_or_far() -> None:
     assert contrast(sharp[0], far) < 0.5 * clean
     assert contrast(sharp[1], far) > 0.95 * clean
     assert contrast(sharp[1], near) < 0.5 * clean
+
+
+@pytest.mark.parametrize("share", [0, 0.125, 0.5, 0.875, 1])
+def test_the_depth_of_a_share_of_the_pixels(share: float) -> None:
+    """Equal depths at both ends, as clipping and the sky make them, change nothing."""
+    rng = np.random.default_rng(5)
+    for low, high in ((0, 99), (4, 6), (5, 5), (20, 99)):
+        depth = np.clip(rng.normal(5, 2, (31, 17)), low, high).astype(np.float32)
+        depth[rng.random(depth.shape) < 0.2] = np.inf
+        place = min(int(share * depth.size), depth.size - 1)
+        assert _depth_at(depth, share) == np.sort(depth, axis=None)[place]
 
 
 def test_near_things_smear_four_times_as_far() -> None:

@@ -78,8 +78,13 @@ def _per_pixel(image: Image) -> float:
 def _depth_at(depth: imaging.Field, share: float) -> float:
     """The depth that a share of the pixels does not exceed."""
     flat = np.asarray(depth).ravel()
-    place = min(int(share * flat.size), flat.size - 1)
-    return float(np.partition(flat, place)[place])
+    low, high = flat.min(), flat.max()
+    # Clipped depths and skies are often equal, and partitioning equal numbers is slow.
+    inner = flat[(flat > low) & (flat < high)]
+    place = min(int(share * flat.size), flat.size - 1) - np.count_nonzero(flat == low)
+    if not 0 <= place < len(inner):
+        return float(low if place < 0 else high)
+    return float(np.partition(inner, place)[place])
 
 
 @corruption(
