@@ -12,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from stormproof.metrics.metric import ratio
 from stormproof.results.interval import around, draws
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "docs"))
@@ -67,7 +68,8 @@ class Trained:
     def relative(self, conditions: Sequence[str]) -> Value:
         """The mean in % of the clean score."""
         found, clean = self.mean(conditions), self.cells["clean"]
-        return Value(100 * found.estimate / clean.estimate, 100 * found.drawn / clean.drawn, found.images)
+        drawn = ratio(100 * found.drawn, clean.drawn)  # NaN where a half has no object of the measure
+        return Value(ratio(100 * found.estimate, clean.estimate), drawn, found.images)
 
 
 def read(path: Path, measure: str) -> dict[str, Trained]:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 STUDIES = Path(__file__).resolve().parents[2] / "studies"
-KEPT = ("ablations", "camera", "people")
+KEPT = ("ablations", "camera", "people", "texture")
 
 
 def load(name: str) -> Iterator[ModuleType]:
