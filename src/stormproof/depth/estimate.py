@@ -114,11 +114,14 @@ def key_of(sample: Sample, estimator: Estimator, priors: Priors, semantic_classe
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
 
+_NO_PRIORS = Priors()
+
+
 def make_depth(
     sample: Sample,
     folder: DepthFolder,
     estimator: Estimator,
-    priors: Priors = Priors(),  # noqa: B008
+    priors: Priors = _NO_PRIORS,
     semantic_classes: Sequence[str] = (),
 ) -> bool:
     """Compute a sample's depth map unless the folder has it; returns whether it was computed."""

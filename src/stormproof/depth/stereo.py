@@ -52,11 +52,14 @@ class Matching:
         return max(int(np.ceil(wanted / 16)) * 16, 16)
 
 
+_MATCHING = Matching()
+
+
 def stereo_depth(
     left: Image,
     right: Image,
     camera: Camera,
-    matching: Matching = Matching(),  # noqa: B008
+    matching: Matching = _MATCHING,
     *,
     sky: bool = True,
 ) -> Estimate:
@@ -70,7 +73,7 @@ def stereo_depth(
 def stereo_disparity(
     left: Image,
     right: Image,
-    matching: Matching = Matching(),  # noqa: B008
+    matching: Matching = _MATCHING,
     *,
     offset: float = 0.0,
     sky: bool = False,
