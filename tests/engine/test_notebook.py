@@ -22,7 +22,7 @@ def test_the_notebook_runs(tmp_path: Path) -> None:
     assert install is code[0]
     install.source = ""  # tests/wheel.py runs it, and every cell on all 16 images
     (opening,) = (cell for cell in code if "limit=16" in cell.source)
-    opening.source = opening.source.replace("limit=16", "limit=2")
+    opening.source = opening.source.replace("limit=16", "limit=4")
     nbclient.NotebookClient(book, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
     shown = {kind for cell in code for output in cell.outputs for kind in output.get("data", {})}
     assert {"image/png", "text/html", "text/plain"} <= shown
