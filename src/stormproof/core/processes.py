@@ -144,8 +144,9 @@ def spread(function: Callable[[Job], Made], jobs: Iterable[Job], *, workers: int
                 pending |= {pool.submit(function, job) for job in islice(queue, len(done))}
                 for future in done:
                     yield future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+        except BaseException as error:
+            # Workers finish the job they are at, so that nothing is written after the error is reported.
+            pool.shutdown(wait=not isinstance(error, KeyboardInterrupt), cancel_futures=True)
             raise
 
 
