@@ -114,9 +114,9 @@ def storm(
             if kind == "semantic":
                 scored = _maps(network, seen[remedy], scenes).scored(rows)
             else:
-                found = _boxes(network, seen[remedy], scenes, truth)
-                assert found.people is not None
-                scored = _judged(found, clean.setdefault(name, found.people), rows)
+                objects = _boxes(network, seen[remedy], scenes, truth)
+                assert objects.people is not None
+                scored = _judged(objects, clean.setdefault(name, objects.people), rows)
             if condition not in conditions:
                 continue
             values[name, condition] = {

@@ -27,22 +27,16 @@ from storms import Trained, Value, grid, mean, read
 SCORES, NLM = HERE.parent / "cures" / "scores.npz", HERE / "nlm.npz"
 FAULTS = list(SUITES["camera"].corruptions)
 SEVERITIES = (1, 3, 5)
-# What is changed, and the network it is compared with, by seed.
+# Networks, and those they are compared with: of as many steps, and of the same seed.
 CURES = {
-    "CLAHE": {1: ("grid-standard-1+clahe", "grid-standard-1")},
-    "stylized training": {
-        1: ("grid-stylized-1", "grid-standard-1"),
-        2: ("grid-stylized-2", "grid-standard-2"),
-    },
-    "clean and stylized": {
-        1: ("grid-combined-1", "grid-longer-1"),
-        2: ("grid-combined-2", "grid-longer-2"),
-    },
-    "adversarial training": {1: ("grid-adversarial-1", "grid-longer-1")},
-    "painted test images": {
-        1: ("grid-standard-1+restyled", "grid-standard-1"),
-        2: ("grid-standard-2+restyled", "grid-standard-2"),
-    },
+    "CLAHE": [("grid-standard-1+clahe", "grid-standard-1")],
+    "stylized training": [("grid-stylized-1", "grid-standard-1"), ("grid-stylized-2", "grid-standard-2")],
+    "clean and stylized": [("grid-combined-1", "grid-longer-1"), ("grid-combined-2", "grid-longer-2")],
+    "adversarial training": [("grid-adversarial-1", "grid-longer-1")],
+    "painted test images": [
+        ("grid-standard-1+restyled", "grid-standard-1"),
+        ("grid-standard-2+restyled", "grid-standard-2"),
+    ],
 }
 # The paper's names of the faults, where they differ, and of the four methods.
 PAPER_FAULTS = {"camera_fog": "fog"}
@@ -51,9 +45,7 @@ PAPER_METHODS = {"CLAHE": "CLAHE", "NL-means": "NLM", "ST": "stylized training",
 
 def change(found: Mapping[str, Trained], cure: str, conditions: Sequence[str]) -> Value:
     """ΔCE: the mean over seeds of the change of E; below 0 the cure helps."""
-    return mean(
-        found[one].mean(conditions) - found[other].mean(conditions) for one, other in CURES[cure].values()
-    )
+    return mean(found[one].mean(conditions) - found[other].mean(conditions) for one, other in CURES[cure])
 
 
 def helps(found: Mapping[str, Trained]) -> str:
@@ -81,8 +73,6 @@ def in_the_paper() -> str:
     rows = []
     for method, label in PAPER_METHODS.items():
         chosen = [row for row in published("liu").tables["enhancement"] if row["method"] == method]
-        if not chosen:
-            continue
         by_fault = {
             name: sum(float(row[PAPER_FAULTS.get(name, name)]) for row in chosen) / len(chosen)
             for name in FAULTS

@@ -88,8 +88,7 @@ def _overlaid(found: Networks, points: Sequence[tuple[float, Sequence[str]]], ti
 
 
 def _both(found: Networks, cure: str, conditions: Sequence[str]) -> float:
-    trained: list[study.Trained] = [found["plain", cure, seed] for seed in (1, 2)]
-    return study.storms.mean(one.mean(conditions) for one in trained).estimate
+    return study.storms.mean(found["plain", cure, seed].mean(conditions) for seed in study.SEEDS).estimate
 
 
 def _ratios(conditions: Sequence[str]) -> dict[str, float]:

@@ -26,7 +26,7 @@ from storms import Trained, Value, grid
 from trainings import CORRUPTED, CURES, SEEDS, Cure
 
 PAGE, KEPT = HERE / "README.md", HERE / "scores.npz"
-NLM = HERE / "nlm.npz"  # at severity 3 only: it takes a second per image
+NLM = HERE / "nlm.npz"  # at severity 3 only: it takes a third of a second per image
 NETWORKS = {"grid": ("detector", "AP"), "plain": ("segmenter", "mIoU")}
 REMEDIES = {  # without training, before or in a trained network
     "bn": "normalised by the test images",

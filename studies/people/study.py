@@ -16,12 +16,12 @@ import altair
 import numpy as np
 
 from stormproof.core.condition import Condition
-from stormproof.metrics.prediction import PAIRS, Predicted, normalise, predict_from_its_pair
+from stormproof.metrics.prediction import PAIRS, Predicted, normalise, predict_from_its_pair, r_squared
 
 HERE = Path(__file__).resolve().parent
 sys.path += [str(HERE.parent), str(HERE.parents[1] / "docs")]
 from parts import renew, table
-from storms import Trained, Value, read
+from storms import Trained, mean, read
 
 SCORES = HERE / "scores.npz"
 
@@ -31,37 +31,27 @@ def label(name: str) -> str:
     return name.removeprefix("grid-").replace("-", " ")
 
 
-def relative(one: Trained, condition: str) -> Value:
-    return one.relative([condition])
-
-
 def normalised(found: Mapping[str, Trained]) -> str:
     """ADR on clean scenes, then under every mutation in % of it; *pezzementi*, Table IV."""
     names = sorted(found, key=lambda name: -found[name].cells["clean"].estimate)
     conditions = [text for text in found[names[0]].cells if text != "clean"]
     rows = [["clean, ADR", *(f"{found[name].cells['clean'].estimate:.1f}" for name in names), ""]]
     for text in conditions:
-        values = [relative(found[name], text).estimate for name in names]
+        values = [found[name].relative([text]).estimate for name in names]
         rows.append([text, *(f"{value:.0f}" for value in values), f"{np.mean(values):.0f}"])
     return table(["", *map(label, names), "mean"], rows)
 
 
 def by_mutator(found: Mapping[str, Trained]) -> str:
-    """The mean over systems at the mildest and the strongest magnitude, with intervals over scenes."""
+    """The mean over systems under the settings that cost least and most, with intervals over scenes."""
     rows = []
     conditions = [text for text in next(iter(found.values())).cells if text != "clean"]
     for name in dict.fromkeys(Condition.parse(text).corruption for text in conditions):
         own = [text for text in conditions if Condition.parse(text).corruption == name]
-        scored = {text: _over_systems(found, text) for text in own}
+        scored = {text: mean(one.relative([text]) for one in found.values()) for text in own}
         best, worst = (pick(scored, key=lambda t: scored[t].estimate) for pick in (max, min))
         rows.append([str(name), f"{best}: {scored[best]}", f"{worst}: {scored[worst]}"])
     return table(["mutator", "costs least", "costs most"], rows)
-
-
-def _over_systems(found: Mapping[str, Trained], condition: str) -> Value:
-    each = [relative(one, condition) for one in found.values()]
-    drawn = np.mean([value.drawn for value in each], axis=0)
-    return Value(float(np.mean([value.estimate for value in each])), drawn, each[0].images)
 
 
 def predictions(found: Mapping[str, Trained]) -> dict[str, Predicted]:
@@ -77,14 +67,8 @@ def predicted(found: Mapping[str, Trained]) -> str:
     rows = []
     for name, each in predictions(found).items():
         apart = np.abs(each.observed - each.predicted)
-        constant = np.array([
-            np.delete(each.observed, k, axis=0).mean(axis=0) for k in range(len(each.systems))
-        ])  # fmt: skip
-        plain = (
-            1
-            - np.square(each.observed - constant).sum()
-            / np.square(each.observed - each.observed.mean()).sum()
-        )
+        others = [np.delete(each.observed, k, axis=0).mean(axis=0) for k in range(len(each.systems))]
+        plain = r_squared(each.observed.ravel(), np.ravel(others))
         rows.append([
             f"{name} from {PAIRS[name]}", str(len(each.contextual)), f"{each.r2:.3f}",
             f"{min(each.r2_by_system.values()):.3f}", f"{plain:.3f}",
@@ -114,7 +98,7 @@ def figure(found: Mapping[str, Trained]) -> Any:
             for system, seen, guessed in zip(each.systems, each.observed, each.predicted, strict=True)
             for o, p in zip(seen.tolist(), guessed.tolist(), strict=True)
         ]
-        axis = altair.Scale(domain=[0, 1.2], clamp=True)
+        axis = altair.Scale(domain=[0, 1.2])
         points = (
             altair.Chart(altair.Data(values=rows), title=f"{name} from {PAIRS[name]}, R² {each.r2:.2f}")
             .mark_point(filled=True, opacity=0.8, size=35)

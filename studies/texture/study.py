@@ -25,8 +25,8 @@ sys.path += [str(HERE.parent), str(HERE.parents[1] / "docs")]
 from parts import renew, table
 from storms import Trained, Value, mean, read
 
-SETS = {"photographs": "Photographs", "street": "The street"}
-MEASURES = ("AP", "APs", "APm", "APl", "mask AP", "mask APs", "mask APl")
+SETS = ("photographs", "street")
+MEASURES = ("AP", "APs", "APm", "APl", "mask AP")
 ALPHAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 SPACES, PARTS = ("feature", "pixel"), ("image", "objects", "background")
 
