@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stormproof import imaging
 from stormproof.core.randomness import Draw
 from stormproof.core.sample import Ints
 from stormproof.imaging import Field
+from stormproof.imaging.cpu.fields import subdivide
+from stormproof.imaging.cpu.warps import enlarge
 
 Size = tuple[int, int]
 
@@ -62,8 +63,8 @@ def cloud(draw: Draw, name: str, size: Size, finest: int, persistence: float) ->
     plasma, amplitude = draw.uniform_field(name, (2, 2), -1, 1), 1.0
     while len(plasma) * finest < max(size) + finest:
         wobble = draw.uniform_field(f"{name}{len(plasma)}", (3, *plasma.shape), -1, 1)
-        plasma, amplitude = imaging.subdivide(plasma, wobble, amplitude), amplitude * persistence
-    plasma = imaging.enlarge(plasma, finest)[: size[0], : size[1]]
+        plasma, amplitude = subdivide(plasma, wobble, amplitude), amplitude * persistence
+    plasma = enlarge(plasma, finest)[: size[0], : size[1]]
     return plasma / np.float32(np.abs(plasma).max())
 
 

@@ -1,13 +1,20 @@
 """Corruptions on a GPU: µs an image, beside a copy, plain torch, torchvision v2 and kornia, in one run.
 
-    python benchmarks/gpu.py                          the whole table and the whole of COCO-C, on cuda
+    python benchmarks/gpu.py                          everything below, in this order, on cuda
+    python benchmarks/gpu.py --seconds 100            as much of it as there is time for
     python benchmarks/gpu.py --batch 4 --images 8     a dry run; --device cpu where there is no GPU
-    python benchmarks/gpu.py --out SPEED.json         for docs/make_gpu.py
+    python benchmarks/gpu.py --out SPEED.json         for docs/make_gpu.py; written after every step
 
-Times are by the clock between two synchronisations, the host's planning included, as a training loop would
-see them; "device" is what CUDA's own events count for the same calls. "plain torch" is the same primitives
-without Triton. Images are 640×480 noise over a gradient, in batches. The detector is torchvision's Faster
-R-CNN with ResNet-50, untrained: corrupting takes as long before any detector.
+1. Kernels: which were compiled and accepted, and which refused, and why. Processes compile side by side.
+2. The whole: every condition of imagenet-c over 5,000 images, twice, and once in batches of 128.
+3. The table: severity 3, then the others. Times are by the clock between two synchronisations, the host's
+   planning included, as a training loop would see them. "host" is when the call returns; "device" is what
+   CUDA's events count while the host is ahead.
+4. Kernels' own times, by torch's profiler.
+5. Others: the same primitives without Triton ("plain torch"), and other libraries.
+6. A detector, torchvision's Faster R-CNN with ResNet-50, untrained, and a batch too large for the memory.
+
+Images are 640×480 noise over a gradient, in batches.
 """
 
 from __future__ import annotations
@@ -17,11 +24,14 @@ import json
 import logging
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import torch
+from torch.profiler import ProfilerActivity, profile
 
 from stormproof.core.condition import Condition
 from stormproof.corruptions import SUITES
@@ -47,26 +57,54 @@ def synchronise(device: str) -> None:
         torch.cuda.synchronize()
 
 
-def timed(call: Call, images: int, device: str, repeats: int = 3) -> tuple[float, float]:
-    """µs an image by the clock and by the device, medians; the first call, which compiles, is not counted."""
+def timed(call: Call, images: int, device: str, repeats: int = 3) -> dict[str, float]:
+    """µs an image by the clock, of the host and of the device, medians; the first call is not counted."""
     call()
-    clock, counted = [], []
+    clock, host, counted = [], [], []
     for _ in range(repeats):
         synchronise(device)
         start = time.perf_counter()
-        if device == "cpu":
-            call()
-            events = 0.0
-        else:
+        call()
+        host.append(time.perf_counter() - start)
+        synchronise(device)
+        clock.append(time.perf_counter() - start)
+        if device != "cpu":
             first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            torch.cuda._sleep(20_000_000)  # cycles, about 10 ms: the host is done before the device begins
             first.record()
             call()
             last.record()
             synchronise(device)
-            events = 1000 * first.elapsed_time(last)
-        clock.append(1e6 * (time.perf_counter() - start) / images)
-        counted.append(events / images)
-    return median(clock), median(counted)
+            counted.append(first.elapsed_time(last) / 1e3)
+    found = {"µs": clock, "host µs": host, "device µs": counted}
+    return {name: 1e6 * median(times) / images for name, times in found.items() if times}
+
+
+def accepted(given: tuple[list[str], str, tuple[int, int]]) -> tuple[list[str], dict[str, str]]:
+    """The kernels that some conditions use: those accepted, and those refused with the reason."""
+    names, device, size = given
+    images = photographs(2, device, size)
+    for name in names:
+        corrupt_batch(images, name, ids=["a", "b"])
+    return sorted(map(str, triton_kernels.trusted)), {str(k): v for k, v in triton_kernels.refused.items()}
+
+
+def compiled(device: str, size: tuple[int, int], processes: int) -> dict[str, Any]:
+    """Compile every kernel of imagenet-c and holdout, in several processes: Triton keeps what they made."""
+    names = [str(c) for suite in ("imagenet-c", "holdout") for c in SUITES[suite].conditions]
+    start = time.perf_counter()
+    trusted: set[str] = set()
+    refused: dict[str, str] = {}
+    shares = [(names[i::processes], device, size) for i in range(processes)]
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        for own, others in pool.map(accepted, shares):
+            trusted.update(own)
+            refused.update(others)
+    print(f"kernels: {len(trusted)} accepted, {len(refused)} refused, {time.perf_counter() - start:.0f} s")
+    for name, why in refused.items():
+        print(f"  refused: {name}: {why}")
+    print("  accepted:", ", ".join(sorted(trusted)), flush=True)
+    return {"trusted": sorted(trusted), "refused": refused}
 
 
 def peers(images: torch.Tensor) -> dict[str, dict[str, Call]]:
@@ -107,11 +145,14 @@ def peers(images: torch.Tensor) -> dict[str, dict[str, Call]]:
     return found
 
 
+def shown(row: dict[str, Any]) -> None:
+    print("  ".join(f"{k} {v:.1f}" if isinstance(v, float) else str(v) for k, v in row.items()), flush=True)
+
+
 def table(
     images: torch.Tensor, device: str, conditions: list[Condition], until: float
 ) -> list[dict[str, Any]]:
     ids = [f"{i}.jpg" for i in range(len(images))]
-    others = peers(images)
     rows: list[dict[str, Any]] = []
     for condition in conditions:
         if time.monotonic() > until:
@@ -119,24 +160,56 @@ def table(
             break
         row: dict[str, Any] = {"condition": str(condition)}
         try:
-            row["µs"], row["device µs"] = timed(
-                lambda c=condition: corrupt_batch(images, c, ids=ids), len(images), device
-            )
-            if condition.severity == 3:
-                with triton_kernels.without():
-                    row["plain torch"], _ = timed(
-                        lambda c=condition: corrupt_batch(images, c, ids=ids), len(images), device
-                    )
-                for library, calls in others.items():
-                    if condition.corruption in calls:
-                        row[library], _ = timed(calls[condition.corruption], len(images), device)
+            row |= timed(lambda c=condition: corrupt_batch(images, c, ids=ids), len(images), device)
         except Exception as error:
             row["failed"] = f"{type(error).__name__}: {error}"[:300]
         rows.append(row)
-        print(
-            "  ".join(f"{k} {v:.1f}" if isinstance(v, float) else str(v) for k, v in row.items()), flush=True
-        )
+        shown(row)
     return rows
+
+
+def kernels(images: torch.Tensor, conditions: list[Condition], until: float) -> dict[str, dict[str, float]]:
+    """µs an image of every kernel that a condition runs."""
+    ids = [f"{i}.jpg" for i in range(len(images))]
+    found: dict[str, dict[str, float]] = {}
+    for condition in conditions:
+        if time.monotonic() > until:
+            break
+        synchronise("cuda")
+        with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as profiler:
+            corrupt_batch(images, condition, ids=ids)
+            synchronise("cuda")
+        spent: dict[str, float] = {}
+        for event in profiler.events():
+            if event.device_time:
+                spent[event.name[:60]] = spent.get(event.name[:60], 0.0) + event.device_time / len(images)
+        most = sorted(spent.items(), key=lambda item: -item[1])
+        found[str(condition)] = dict(most)
+        print(f"{condition}: " + "; ".join(f"{name} {µs:.2f}" for name, µs in most[:12]), flush=True)
+    return found
+
+
+def others(images: torch.Tensor, device: str, rows: list[dict[str, Any]], until: float) -> None:
+    """Add plain torch and other libraries to the rows of severity 3."""
+    ids = [f"{i}.jpg" for i in range(len(images))]
+    known = peers(images)
+    for row in rows:
+        condition = Condition.parse(row["condition"])
+        if condition.severity != 3:
+            continue
+        if time.monotonic() > until:
+            print("out of time: the rest of the comparisons is left out", flush=True)
+            break
+        calls = {
+            name: own[condition.corruption] for name, own in known.items() if condition.corruption in own
+        }
+        added = {name: timed(call, len(images), device)["µs"] for name, call in calls.items()}
+        with triton_kernels.without():
+            plain = timed(
+                lambda c=condition: corrupt_batch(images, c, ids=ids), len(images), device, repeats=1
+            )
+        row |= {"plain torch": plain["µs"], **added}
+        shown(row)
 
 
 def whole(images: torch.Tensor, device: str, count: int, conditions: list[Condition]) -> dict[str, float]:
@@ -150,7 +223,9 @@ def whole(images: torch.Tensor, device: str, count: int, conditions: list[Condit
             corrupt_batch(part, condition, ids=[f"{first + i}.jpg" for i in range(len(part))])
             made += len(part)
     synchronise(device)
-    return {"images": made, "seconds": time.perf_counter() - start}
+    spent = time.perf_counter() - start
+    print(f"whole: {made:,} images in batches of {len(images)}: {spent:.2f} s", flush=True)
+    return {"batch": len(images), "images": made, "seconds": spent}
 
 
 def detector(images: torch.Tensor, device: str) -> dict[str, float]:
@@ -199,43 +274,60 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--batch", type=int, default=250)
     parser.add_argument("--images", type=int, default=COCO, help="images of the whole run")
     parser.add_argument("--size", type=int, nargs=2, default=SIZE, metavar=("HEIGHT", "WIDTH"))
-    parser.add_argument("--seconds", type=float, default=600, help="for the table and the whole run")
+    parser.add_argument("--seconds", type=float, default=600, help="after which no step is begun")
+    parser.add_argument("--processes", type=int, default=12, help="that compile kernels; 0: none")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    images = photographs(given.batch, given.device, tuple(given.size))
-    conditions = list(SUITES["imagenet-c"].conditions)
-    result: dict[str, Any] = {
-        "about": {"torch": torch.__version__, "device": given.device, "batch": given.batch}
-    }
-    if given.device != "cpu":
-        result["about"]["gpu"] = torch.cuda.get_device_name()
-    result["copy"] = timed(images.clone, len(images), given.device, repeats=9)
-    print(f"copy {result['copy'][0]:.2f} µs an image", flush=True)
-    more = [c for c in SUITES["holdout"].conditions if c.severity == 3]
     until = time.monotonic() + given.seconds
-    result["table"] = table(images, given.device, conditions + more, until)
-    each = sum(row.get("µs", 0.0) for row in result["table"][: len(conditions)]) / 1e6
-    count = min(given.images, int(max(until - time.monotonic(), 5) / max(each, 1e-6)))
-    result["whole"] = whole(images, given.device, max(count, 1), conditions)
-    print("whole", result["whole"], flush=True)
-    try:
-        result["detector"] = detector(images[:16], given.device)
-        print("detector", result["detector"], flush=True)
-    except ImportError:
-        print("detector: torchvision is not installed", flush=True)
-    if given.device != "cpu":
-        result["memory"] = memory(given.device, 8192)
+    device, size, on_gpu = given.device, tuple(given.size), given.device != "cpu"
+    conditions = list(SUITES["imagenet-c"].conditions)
+    middle = [c for suite in ("imagenet-c", "holdout") for c in SUITES[suite].conditions if c.severity == 3]
+    result: dict[str, Any] = {"about": {"torch": torch.__version__, "device": device, "batch": given.batch}}
+
+    def keep(**parts: Any) -> None:
+        result.update(parts)
+        if given.out:
+            given.out.write_text(json.dumps(result, ensure_ascii=False))
+
+    if given.processes and on_gpu:
+        keep(kernels=compiled(device, size, given.processes))
+    if on_gpu:
+        result["about"]["gpu"] = torch.cuda.get_device_name()
+    images = photographs(given.batch, device, size)
+    keep(copy=timed(images.clone, len(images), device, repeats=9)["µs"])
+    print(f"copy {result['copy']:.2f} µs an image", flush=True)
+    ids = [f"{i}.jpg" for i in range(len(images))]
+    for one in conditions:
+        corrupt_batch(images[:2], one, ids=ids[:2])  # compares each kernel with its twin
+    for one in middle:
+        corrupt_batch(images, one, ids=ids)  # takes the memory it needs
+    runs = [whole(part, device, given.images, conditions) for part in (images, images, images[:128])]
+    keep(whole=runs)
+    rest = [c for c in conditions if c.severity != 3]
+    keep(table=table(images, device, middle + rest, until))
+    if on_gpu:
+        keep(times=kernels(images, middle, until))
+    others(images, device, result["table"], until)
+    keep(table=result["table"])
+    if time.monotonic() < until:
+        try:
+            keep(detector=detector(images[:16], device))
+            print("detector", result["detector"], flush=True)
+        except ImportError:
+            print("detector: torchvision is not installed", flush=True)
+    if on_gpu and time.monotonic() < until:
+        keep(memory=memory(device, 8192))
         print("memory", result["memory"], flush=True)
-    result["kernels"] = {
-        "trusted": sorted(map(str, triton_kernels.trusted)),
-        "refused": {str(k): v for k, v in triton_kernels.refused.items()},
-    }
-    print("kernels", result["kernels"], flush=True)
-    if given.out:
-        given.out.write_text(json.dumps(result, ensure_ascii=False))
+    refused = {str(name): why for name, why in triton_kernels.refused.items()}
+    print("refused in this process:", refused or "none", flush=True)
+    if on_gpu:
+        found = result.setdefault(
+            "kernels", {"trusted": sorted(map(str, triton_kernels.trusted)), "refused": {}}
+        )
+        keep(kernels={**found, "refused": {**found["refused"], **refused}})
 
 
 if __name__ == "__main__":

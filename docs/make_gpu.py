@@ -2,10 +2,11 @@
 
     python docs/make_gpu.py expect EXPECTED.npz               where Numba and OpenCV are: the CPU's images
     python docs/make_gpu.py compare EXPECTED.npz EQUAL.json   where the GPU is; needs torch, NumPy and Pillow
-    python docs/make_gpu.py page EQUAL.json SPEED.json RUN.json …   of benchmarks/gpu.py and gpu_run.py
+    python docs/make_gpu.py page EQUAL.json SPEED.json [RUN.json …]   of benchmarks/gpu.py and gpu_run.py
 
-The CPU's images travel as hashes. Where a hash differs, the torch path on that machine's CPU, which equals
-the CPU set wherever both are, says by how much.
+The CPU's images travel as hashes, beside the photographs. Where a hash differs, the torch path on that
+machine's CPU, which equals the CPU set wherever both are, says by how much. `compare` begins with imagenet-c,
+and stops after --seconds; the patterns of imagenet-c-bar need Numba there.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -85,56 +88,73 @@ def expect(file: Path) -> None:
     print(f"{file}: {file.stat().st_size / 1e6:.1f} MB, {len(conditions())} conditions")
 
 
-def compare(file: Path, result: Path, device: str, seconds: float) -> None:
+def on(where: str, pixels: np.ndarray, depth: np.ndarray, name: str, condition: Condition) -> np.ndarray:
+    """An image under a condition, by torch: twice in a batch, so that mixing up two images is noticed."""
     import torch
 
     from stormproof.corruptions.on_device import corrupt_batch
+
+    batch = torch.from_numpy(np.stack([pixels] * 2)).permute(0, 3, 1, 2).contiguous().to(where)
+    needs = find(condition.corruption or "").needs
+    metres = torch.from_numpy(np.stack([depth] * 2)).to(where) if needs else None
+    made = corrupt_batch(batch, condition, ids=[name, name], depth=metres).permute(0, 2, 3, 1).cpu().numpy()
+    assert (made[0] == made[1]).all(), f"{condition}: two copies of one image differ"
+    return made[0]
+
+
+def compared(task: tuple[str, list[str], Path, str, float]) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """A recipe's conditions on every photograph, and the kernels that were refused."""
     from stormproof.imaging.gpu import triton_kernels
 
-    kept = np.load(file)
-    found = []
-
-    def on(where: str, name: str, condition: Condition) -> np.ndarray:
-        # Twice in a batch, so that a recipe that mixes its images up is found out.
-        pixels = torch.from_numpy(np.stack([kept[f"image {name}"]] * 2)).permute(0, 3, 1, 2).to(where)
-        needs = find(condition.corruption or "").needs
-        depth = torch.from_numpy(np.stack([kept[f"depth {name}"]] * 2)).to(where) if needs else None
-        made = (
-            corrupt_batch(pixels, condition, ids=[name, name], depth=depth).permute(0, 2, 3, 1).cpu().numpy()
-        )
-        assert (made[0] == made[1]).all(), f"{condition}: two copies of one image differ"
-        return made[0]
-
-    until = time.monotonic() + seconds
-    for suite, condition in conditions():
-        if time.monotonic() > until:
-            print(f"out of time at {condition}: it and what follows are not compared")
-            break
+    suite, conditions, file, device, until = task
+    kept, found = np.load(file), []
+    for text in conditions:
+        condition = Condition.parse(text)
         for name in PHOTOGRAPHS:
-            entry = {"suite": suite, "condition": str(condition), "photograph": name}
+            entry: dict[str, Any] = {"suite": suite, "condition": text, "photograph": name}
+            given = kept[f"image {name}"], kept[f"depth {name}"], name, condition
+            if time.time() > until:
+                continue
             try:
-                made = on(device, name, condition)
-                expected = str(kept[f"{name} {condition}"])
-                if digest(made) == expected:
-                    difference = np.zeros(1, int)
+                made = on(device, *given)
+                if digest(made) == str(kept[f"{name} {condition}"]):
+                    entry |= {"largest": 0, "equal": 1.0}
                 else:
-                    difference = np.abs(made.astype(int) - on("cpu", name, condition))
-                entry |= {"largest": int(difference.max()), "equal": float((difference == 0).mean())}
+                    difference = np.abs(made.astype(int) - on("cpu", *given))
+                    entry |= {"largest": int(difference.max()), "equal": float((difference == 0).mean())}
             except ImportError as error:
                 entry |= {"on CPU": str(error)}
             except Exception as error:
                 entry |= {"failed": f"{type(error).__name__}: {error}"}
             found.append(entry)
+    return found, {str(name): why for name, why in triton_kernels.refused.items()}
+
+
+def compare(file: Path, result: Path, device: str, seconds: float, processes: int) -> None:
+    """Recipes go to processes in the order of the suites; what is known is written after each."""
+    import torch
+
+    by_recipe: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for suite, condition in conditions():
+        by_recipe[suite, condition.corruption or ""].append(str(condition))
+    until = time.time() + seconds  # processes share this clock
+    tasks = [(suite, own, file, device, until) for (suite, _), own in by_recipe.items()]
     about: dict[str, Any] = {"torch": torch.__version__, "device": device}
     if device != "cpu":
         about |= {"gpu": torch.cuda.get_device_name()}
-    result.write_text(json.dumps({"about": about, "found": found}))
-    equal = sum(entry.get("largest") == 0 for entry in found)
-    print(f"{len(found)} comparisons: {equal} equal")
-    print("kernels refused:", {str(name): why for name, why in triton_kernels.refused.items()})
-    for entry in found:
-        if entry.get("largest") != 0:
-            print(entry)
+    found: list[dict[str, Any]] = []
+    refused: dict[str, str] = {}
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        for entries, why in pool.map(compared, tasks):
+            found += entries
+            refused |= why
+            result.write_text(json.dumps({"about": about, "found": found, "refused": refused}))
+            for entry in entries:
+                if entry.get("largest") != 0:
+                    print(entry, flush=True)
+    equal, every = sum(entry.get("largest") == 0 for entry in found), len(conditions()) * len(PHOTOGRAPHS)
+    print(f"{equal} of {len(found)} comparisons equal; {every - len(found)} left out for lack of time")
+    print("kernels refused:", refused or "none")
 
 
 def rows(found: list[dict[str, Any]]) -> Iterator[str]:
@@ -182,10 +202,11 @@ def equality(given: dict[str, Any]) -> str:
 
 
 def speed(given: dict[str, Any]) -> str:
-    about, whole = given["about"], given["whole"]
-    others = [
-        name for name in ("plain torch", "torchvision v2", "kornia") if any(name in r for r in given["table"])
-    ]
+    about = given["about"]
+    runs = ", ".join(f"{run['seconds']:.1f} s in batches of {run['batch']}" for run in given["whole"])
+    names = {"device µs": "device", "host µs": "host"}
+    known = *names, "plain torch", "torchvision v2", "kornia"
+    others = [name for name in known if any(name in row for row in given["table"])]
     by_recipe: dict[str, dict[int, dict[str, Any]]] = defaultdict(dict)
     for row in given["table"]:
         condition = Condition.parse(row["condition"])
@@ -195,12 +216,16 @@ def speed(given: dict[str, Any]) -> str:
         "",
         f"Made by `python benchmarks/gpu.py` on {machine(about)}, batches of {about['batch']} images of "
         f"640×480: µs of wall-clock time per image, including the host's planning. A copy takes "
-        f"{given['copy'][0]:.2f} µs. {whole['images']:,} images, every condition of imagenet-c, took "
-        f"{whole['seconds']:.1f} s: only corrupting, with the images already on the device. "
-        '"Plain torch" is the same without Triton; the other libraries have similar effects, not the same '
-        "pixels.",
+        f"{given['copy']:.2f} µs. {given['whole'][0]['images']:,} images, every condition of imagenet-c, "
+        "took "
+        f"{runs}: only corrupting, with the images already on the device. "
+        '"Device" and "host" are their times at severity 3, which overlap from batch to batch. "Plain '
+        'torch" '
+        "is the same without Triton; the other libraries have similar effects, not the same pixels.",
         "",
-        "| recipe | 1 | 2 | 3 | 4 | 5 | " + " | ".join(f"{name} (3)" for name in others) + " |",
+        "| recipe | 1 | 2 | 3 | 4 | 5 | "
+        + " | ".join(f"{names.get(name, name)} (3)" for name in others)
+        + " |",
         "|---" * (6 + len(others)) + "|",
     ]
     for name, found in by_recipe.items():
@@ -255,7 +280,8 @@ def page(equal: Path, times: Path, *cells: Path) -> None:
     target = Path(__file__).with_name("gpu.md")
     found, measured, *compared = (json.loads(file.read_text()) for file in (equal, times, *cells))
     write_part(target, "equality", equality(found))
-    write_part(target, "runs", runs(compared, measured["about"]))
+    if compared:  # else the page keeps those it has
+        write_part(target, "runs", runs(compared, measured["about"]))
     write_part(target, "speed", speed(measured))
 
 
@@ -267,11 +293,12 @@ def main() -> None:
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--seconds", type=float, default=3600, help="after which `compare` stops")
+    parser.add_argument("--processes", type=int, default=1, help="of `compare`")
     given = parser.parse_args()
     if given.step == "expect":
         expect(*given.files)
     elif given.step == "compare":
-        compare(*given.files, device=given.device, seconds=given.seconds)
+        compare(*given.files, device=given.device, seconds=given.seconds, processes=given.processes)
     else:
         page(*given.files)
 

@@ -2,7 +2,8 @@
 
 It imports pkg_resources (gone from setuptools 82) and a SciPy name that will go, uses np.float_ (gone
 from NumPy 2) and scikit-image's `multichannel` (gone from 0.24). Each is fixed from outside, so that
-the reference's own arithmetic runs unchanged.
+the reference's own arithmetic runs unchanged. Drops of spatter get OpenCV's own distances, as on a machine
+without Intel's library, which rounds them differently.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import skimage.filters
 
@@ -50,9 +52,12 @@ def corrupt(image: np.ndarray, name: str, severity: int, *, seed: int = 0) -> np
     random_noise = reference.corruptions.sk.util.random_noise
     # scikit-image draws salt and pepper from a generator of its own; give it the seed too.
     reference.corruptions.sk.util.random_noise = partial(random_noise, rng=seed)
+    used = cv2.ipp.useIPP()
+    cv2.ipp.setUseIPP(used and name != "spatter")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return np.asarray(reference.corrupt(image, severity=severity, corruption_name=name))
     finally:
+        cv2.ipp.setUseIPP(used)
         reference.corruptions.sk.util.random_noise = random_noise

@@ -29,6 +29,8 @@ class Replay:
     def integer(self, stream: str, count: int) -> int:
         return self.fields[stream]
 
+    each_uniform, each_integer = uniform, integer
+
     def uniform_field(self, stream: str, shape: tuple[int, ...], low: float, high: float) -> np.ndarray:
         return self._field(stream, shape)
 

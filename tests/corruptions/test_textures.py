@@ -149,10 +149,10 @@ def test_an_enlarged_part_is_a_part_of_the_enlarged_image(size: tuple[int, int])
     """OpenCV's bicubic, whose last bit depends on the processor."""
     image = np.random.default_rng(0).integers(0, 256, (60, 80, 3), np.uint8)
     whole = cv2.resize(image, size[::-1], interpolation=cv2.INTER_CUBIC)
-    ours = imaging.enlarged_part(image, size, (0, 0), size)
+    ours = imaging.enlarged_part([image], [size], 0, (0, 0), size)
     assert np.abs(ours.astype(int) - whole).max() <= 1
     assert (ours == whole).mean() > 0.9
-    part = imaging.enlarged_part(image, size, (20, 11), (30, 50))
+    part = imaging.enlarged_part([image], [size], 0, (20, 11), (30, 50))
     assert np.array_equal(part, ours[20:50, 11:61])
 
 

@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 
 from imaging.both_sets import EVERY, IDS, SUITES_HELD, on_cpu, on_torch, photographs
 from stormproof.core.condition import Condition
-from stormproof.corruptions import SUITES
+from stormproof.corruptions import SUITES, on_device
 from stormproof.corruptions.on_device import corrupt_batch
 from stormproof.imaging.gpu import triton_kernels
 
@@ -83,6 +83,7 @@ def test_layouts_of_memory_do_not_matter() -> None:
 def test_a_batch_too_large_is_split(monkeypatch: pytest.MonkeyPatch) -> None:
     images = torch.from_numpy(photographs(40, 50)).permute(0, 3, 1, 2).cuda()
     expected = corrupt_batch(images, "fog@3", ids=IDS)
+    monkeypatch.setattr(on_device, "_FREE", {})
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (1, 1))
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 0)
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 0)

@@ -28,7 +28,7 @@ from stormproof.corruptions.on_device import corrupt_batch
 from stormproof.corruptions.plugins import is_plugin
 from stormproof.corruptions.recipes.blur import disk, motion_path
 from stormproof.imaging.gpu import tensors, triton_kernels
-from stormproof.imaging.gpu.batch import Batch, OneByOne, PerImage
+from stormproof.imaging.gpu.batch import Batch, OneByOne
 from stormproof.imaging.gpu.convolution import _integer_kernel
 from stormproof.imaging.gpu.draws import Draws
 from stormproof.imaging.gpu.warps import enlarged_part
@@ -65,6 +65,11 @@ def test_the_bits_are_those_of_the_cpu() -> None:
         assert (both.bits("noise", shape).data.numpy() == expected).all()
     assert both.each(lambda own: own.uniform("angle", -45, 45)) == [
         d.uniform("angle", -45, 45) for d in draws
+    ]
+    assert both.each_uniform("angle", -45, 45).tolist() == [d.uniform("angle", -45, 45) for d in draws]
+    counts = np.array([7, 1000])
+    assert both.each_integer("top", counts).tolist() == [
+        d.integer("top", n) for d, n in zip(draws, counts.tolist(), strict=True)
     ]
     fields = both.normal_field("n", (6, 7), 0.5, 2.0).data.numpy()
     assert (fields == np.stack([draw.normal_field("n", (6, 7), 0.5, 2.0) for draw in draws])).all()
@@ -103,12 +108,9 @@ def test_a_kernel_in_signed_bytes_is_the_kernel(radius: int, softness: float) ->
 def test_parts_are_where_a_kernel_looks_for_them() -> None:
     rng = np.random.default_rng(1)
     textures = [rng.integers(0, 256, (9, 12, 3)).astype(np.uint8) for _ in range(2)]
-    sizes, corners = [(18, 30), (11, 13), (18, 30)], [(3, 4), (0, 2), (7, 9)]
-    parts = enlarged_part(
-        PerImage([textures[0], textures[1], textures[0]]), PerImage(sizes), PerImage(corners), (5, 6)
-    )
-    starts, strides = parts.places()
-    for image, start, stride in zip(parts.data.numpy(), starts.tolist(), strides.tolist(), strict=True):
+    corner = np.array([3, 0, 7]), np.array([4, 2, 9])
+    parts = enlarged_part(textures, [(18, 30), (11, 13)], np.array([0, 1, 0]), corner, (5, 6))
+    for image, (start, stride) in zip(parts.data.numpy(), parts.places().tolist(), strict=True):
         lines = [bytes((ctypes.c_uint8 * 18).from_address(start + y * stride)) for y in range(5)]
         assert lines == [line.tobytes() for line in image]
 
@@ -209,6 +211,7 @@ def test_a_batch_too_large_is_split_and_says_so(
 
 def test_a_launch_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """CUDA takes 65,535 programs along the second side of a grid, which counts images."""
+    monkeypatch.setattr(on_device, "_FREE", {})
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (1 << 40, 1 << 40))
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda _: 0)
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _: 0)
@@ -261,7 +264,7 @@ def test_neither_numba_nor_opencv_is_loaded() -> None:
         "import torch; from stormproof import corrupt_batch; from stormproof.corruptions import SUITES;"
         "images = torch.full((2, 3, 24, 32), 90, dtype=torch.uint8); depth = torch.full((2, 24, 32), 9.0);"
         "done = [corrupt_batch(images, c, ids=['a', 'b'], depth=depth) for suite in"
-        " ('imagenet-c', 'optics', 'camera', 'mutators', 'contextual')"
+        " ('imagenet-c', 'holdout', 'optics', 'camera', 'mutators', 'contextual')"
         " for c in {c.corruption: c for c in SUITES[suite].conditions}.values()];"
         "print(len(done), [m for m in ('numba', 'cv2') if sys.modules.get(m)])"
     )
@@ -273,10 +276,10 @@ def test_what_needs_the_cpu_says_so_where_it_is_missing() -> None:
     code = (
         "import sys; sys.modules.update(dict.fromkeys(('numba', 'cv2')));"
         "import torch; from stormproof import corrupt_batch;"
-        "corrupt_batch(torch.zeros((1, 3, 24, 32), dtype=torch.uint8), 'spatter@1', ids=['a'])"
+        "corrupt_batch(torch.zeros((1, 3, 24, 32), dtype=torch.uint8), 'checkerboard_cutout@1', ids=['a'])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "which relief on the CPU needs" in run.stderr
+    assert "which board on the CPU needs" in run.stderr
 
 
 def test_numbers_of_one_image_are_refused_where_there_are_two() -> None:

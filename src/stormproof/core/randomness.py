@@ -165,6 +165,14 @@ class Draw:
         """One integer in [0, count)."""
         return min(int(self.uniform(stream) * count), count - 1)
 
+    def each_uniform(self, stream: str, low: float, high: float) -> float:
+        """`uniform`; draws of a batch return an array, one number per image."""
+        return self.uniform(stream, low, high)
+
+    def each_integer(self, stream: str, count: int) -> int:
+        """`integer`; draws of a batch return an array, and take one for `count`."""
+        return self.integer(stream, int(count))
+
     def uniform_field(
         self, stream: str, shape: tuple[int, ...], low: float, high: float
     ) -> npt.NDArray[np.float32]:

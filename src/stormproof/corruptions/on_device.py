@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,6 +27,7 @@ log = logging.getLogger(__name__)
 # Bytes that a recipe may need per byte of its image; fog's clouds and the DCT's planes take most.
 _WORKING = 160
 _SHARE = 0.5  # of the device's free memory; the model needs some too
+_ASKED_EVERY = 1.0  # seconds between two looks at free memory, which take as long as a few recipes
 _LAUNCH = 65_535  # images in one launch of a kernel: CUDA's limit on the second side of its grid
 
 
@@ -53,7 +55,7 @@ def corrupt_batch(
     torch.Size([2, 3, 8, 8])
     """
     torch = _torch()
-    from stormproof.imaging.gpu.batch import pixels_of, planes_of
+    from stormproof.imaging.gpu.layout import pixels_of, planes_of
 
     _check(images, ids, sizes, depth, cameras)
     condition = Condition.parse(condition) if isinstance(condition, str) else condition
@@ -150,10 +152,23 @@ def _most_at_once(images: Tensor, height: int, width: int) -> int:
     """How many images of a size fit in the device's memory, and in one launch, at once."""
     if not images.is_cuda:
         return len(images)
-    torch = _torch()
-    free = torch.cuda.mem_get_info(images.device)[0] + torch.cuda.memory_reserved(images.device)
-    free -= torch.cuda.memory_allocated(images.device)
-    return min(max(int(_SHARE * free) // (_WORKING * images.shape[1] * height * width), 1), _LAUNCH)
+    need = _WORKING * images.shape[1] * height * width
+    return min(max(int(_SHARE * _free_memory(images.device)) // need, 1), _LAUNCH)
+
+
+_FREE: dict[Any, tuple[float, int]] = {}  # device → when its memory was looked at, and the bytes then free
+
+
+def _free_memory(device: Any) -> int:
+    """Bytes of a device that this process could take, now or a moment ago."""
+    asked, free = _FREE.get(device, (-_ASKED_EVERY, 0))
+    now = time.monotonic()
+    if now - asked >= _ASKED_EVERY:
+        torch = _torch()
+        free = torch.cuda.mem_get_info(device)[0]
+        free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        _FREE[device] = now, free
+    return free
 
 
 def _chunks(members: list[int], most: int) -> Iterator[list[int]]:

@@ -13,7 +13,15 @@ from contextvars import ContextVar
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from stormproof.imaging.plans import LUMA, Field, crop_for_zoom, in_channels, patch_centres
+from stormproof.imaging.plans import (
+    LUMA,
+    TINY,
+    Field,
+    crop_for_zoom,
+    enlarged_size,
+    in_channels,
+    patch_centres,
+)
 
 if TYPE_CHECKING:
     from stormproof.imaging.cpu.blocks import pixelate
@@ -33,15 +41,9 @@ if TYPE_CHECKING:
         transform_colours,
         whiten,
     )
-    from stormproof.imaging.cpu.convolution import (
-        convolve,
-        gaussian_blur,
-        gaussian_field,
-        line_blur,
-        line_blur_field,
-    )
+    from stormproof.imaging.cpu.convolution import convolve, gaussian_blur, gaussian_field, line_blur
     from stormproof.imaging.cpu.depth import airlight, facing, fade, fill_holes, survey
-    from stormproof.imaging.cpu.fields import drift, relief, subdivide
+    from stormproof.imaging.cpu.fields import both_ways, drift, plasma, snowfall
     from stormproof.imaging.cpu.lens import radial, refract
     from stormproof.imaging.cpu.local_blur import blur_patches, scatter_gaussian, spread_kernels
     from stormproof.imaging.cpu.mosaic import demosaic, mosaic
@@ -66,9 +68,9 @@ if TYPE_CHECKING:
         swirl,
         turbulence,
     )
+    from stormproof.imaging.cpu.relief import relief
     from stormproof.imaging.cpu.warps import (
         displace,
-        enlarge,
         enlarged_part,
         move,
         radial_field,
@@ -86,9 +88,9 @@ MODULES = {
         "add_layer", "add_pattern", "by_brightest", "channel_means", "cover", "from_yuv", "grey_of",
         "look_up", "mix", "resaturate", "to_yuv", "transform_colours", "whiten",
     ),
-    "convolution": ("convolve", "gaussian_blur", "gaussian_field", "line_blur", "line_blur_field"),
+    "convolution": ("convolve", "gaussian_blur", "gaussian_field", "line_blur"),
     "depth": ("airlight", "facing", "fade", "fill_holes", "survey"),
-    "fields": ("drift", "relief", "subdivide"),
+    "fields": ("both_ways", "drift", "plasma", "snowfall"),
     "lens": ("radial", "refract"),
     "local_blur": ("blur_patches", "scatter_gaussian", "spread_kernels"),
     "mosaic": ("demosaic", "mosaic"),
@@ -100,8 +102,9 @@ MODULES = {
         "board", "caustic_lens", "coloured_noise", "falling", "plane_wave", "rings", "spectrum_shape",
         "stars", "swirl", "turbulence",
     ),
+    "relief": ("relief",),
     "warps": (
-        "displace", "enlarge", "enlarged_part", "move", "radial_field", "scatter", "sources",
+        "displace", "enlarged_part", "move", "radial_field", "scatter", "sources",
         "streak", "zoom_mean",
     ),
 }  # fmt: skip

@@ -17,6 +17,9 @@ LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601
 GUARD = np.float32(2.0**-12)
 
 
+TINY = float(np.finfo(np.float32).tiny)  # avoids a division by zero: 0 stays 0
+
+
 def in_channels(colour: tuple[float, ...], channels: int) -> tuple[float, ...]:
     """An RGB colour for an image with that many channels: itself, or its luma."""
     return colour if channels == 3 else (sum(w * c for w, c in zip(LUMA, colour, strict=True)),)
@@ -74,6 +77,11 @@ def symmetric_runs(weights: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.int
     return np.array(taps, np.int64).reshape(-1, 2), np.array(starts, np.int64)
 
 
+def enlarged_size(size: tuple[int, ...], factor: float) -> tuple[int, int]:
+    """The size of a field stretched by `factor`."""
+    return round(size[0] * factor), round(size[1] * factor)
+
+
 def crop_for_zoom(size: tuple[int, int], factor: float) -> tuple[int, int]:
     """The crop whose enlargement by `factor` covers `size`."""
     return ceil(size[0] / factor), ceil(size[1] / factor)
@@ -83,7 +91,7 @@ def zoom_crops(
     size: tuple[int, int], factors: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """For each factor the centre crop (rows, columns), and the span that it is stretched to."""
-    crops = np.array([crop_for_zoom(size, z) for z in factors], np.int64)
+    crops = np.array([crop_for_zoom(size, z) for z in factors], np.int64).reshape(-1, 2)
     return crops, np.rint(crops * factors[:, None]).astype(np.int64)
 
 
@@ -149,6 +157,12 @@ def sampled_variances() -> Field:
     sigma = np.maximum(np.arange(int(NARROW * FINE) + 1) / FINE, 1e-3)
     neighbour = 2 * np.exp(-0.5 / sigma**2)
     return np.asarray(neighbour / (1 + neighbour), np.float32)
+
+
+# The relief of drops: Canny's thresholds, the distance in pixels that counts as far, the emboss filter.
+EDGES = (50, 150)
+FAR = 20
+EMBOSS = ((-2, -1, 0), (-1, 1, 1), (0, 1, 2))
 
 
 # The functions below fill arrays in plain loops; the CPU set compiles them.

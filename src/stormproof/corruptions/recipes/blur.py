@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from math import cos, floor, radians, sin
 
@@ -86,7 +85,7 @@ def glass_blur(image: Image, draw: Draw, *, sigma: float, reach: int, iterations
 
 
 def motion_path(
-    size: tuple[int, ...], radius: int, sigma: float, angle: float | Sequence[float]
+    size: tuple[int, ...], radius: int, sigma: float, angle: npt.ArrayLike
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """Weights and (dy, dx) of a camera moving along `angle` degrees for 2·radius + 1 steps.
 
@@ -98,15 +97,14 @@ def motion_path(
     weights = np.exp(-(steps**2) / (2 * sigma**2))
     weights /= weights.sum()
     # Computed from the end point's length, as in the reference: the last bit decides some ceilings.
-    angles = [radians(a) for a in (angle if isinstance(angle, Sequence) else [angle])]
+    angles = [radians(a) for a in np.atleast_1d(angle).tolist()]
     end = len(steps) * np.array([[sin(a), cos(a)] for a in angles])
-    length = np.hypot(end[:, 0], end[:, 1])[:, None]
-    down, across = (np.ceil(steps * part[:, None] / length - 0.5).astype(np.int64) for part in end.T)
-    inside = (np.abs(down) < size[0]) & (np.abs(across) < size[1])  # up to some step: paths only go outwards
-    shifts = np.stack((down, across), axis=2)
-    if isinstance(angle, Sequence):
-        return weights * inside, shifts * inside[..., None]
-    return weights[inside[0]], shifts[0, inside[0]]
+    length = np.hypot(end[:, 0], end[:, 1])[:, None, None]
+    shifts = np.ceil(steps[:, None] * end[:, None] / length - 0.5).astype(np.int64)
+    inside = (np.abs(shifts) < size[:2]).all(axis=2)  # up to some step: paths only go outwards
+    if np.ndim(angle) == 0:
+        return weights[inside[0]], shifts[0, inside[0]]
+    return weights * inside, shifts * inside[..., None]
 
 
 @corruption(
@@ -122,7 +120,7 @@ def motion_blur(image: Image, draw: Draw, *, radius: int, sigma: float) -> Image
     A pixel becomes the mean over 2·radius + 1 steps of one pixel along a line, weighted by exp(−step²/2σ²).
     """
     size = (image.shape[0], image.shape[1])
-    angle = draw.each(lambda own: own.uniform("angle", -45, 45))
+    angle = draw.each_uniform("angle", -45, 45)
     return imaging.line_blur(image, *motion_path(size, radius, sigma, angle))
 
 

@@ -84,9 +84,8 @@ def elastic_transform(image: Image, draw: Draw, *, strength: float) -> Image:
 
 def _waves(draw: Draw, axis: str, height: int, width: int, strength: float) -> imaging.Field:
     noise = draw.uniform_field(axis, (height, width), -0.005 * height, 0.005 * height)
-    field = imaging.gaussian_field(noise, (0.01 * height, 0.01 * width), truncate=3, rule="reflect")
-    field *= strength
-    return field
+    sigma = 0.01 * height, 0.01 * width
+    return imaging.gaussian_field(noise, sigma, truncate=3, rule="reflect", gain=strength)
 
 
 @corruption(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from math import ceil, cos, radians, sin
 
@@ -19,7 +20,6 @@ _WATER = (175.0, 238.0, 238.0)  # pale turquoise
 _MUD = (63.0, 42.0, 20.0)
 _SNOWFALL = 0.27  # image widths a second: 1 m/s (Locatelli & Hobbs 1974), 3 m from a lens of 0.8 widths
 _BREEZE = 0.04  # image widths a second and m/s of wind: clouds 20 m from such a lens
-_TINY = np.finfo(np.float32).tiny  # avoids a division by zero: 0 stays 0
 
 
 @corruption(
@@ -55,14 +55,9 @@ def snow(
     """
     height, width = image.shape[:2]
     seeds = draw.normal_field("flakes", imaging.crop_for_zoom((height, width), flake), density, spread)
-    layer = imaging.enlarge(seeds, flake)
-    layer[layer < threshold] = 0
-    np.clip(layer, 0, 1, out=layer)
-    layer *= 255
-    angle = draw.each(lambda own: own.uniform("angle", -135, -45))
-    fall = motion_path(layer.shape, radius, sigma, angle)
-    layer = np.rint(imaging.line_blur_field(layer, *fall))[:height, :width]
-    layer = layer + layer[::-1, ::-1]
+    angle = draw.each_uniform("angle", -135, -45)
+    fall = motion_path(imaging.enlarged_size(seeds.shape, flake), radius, sigma, angle)
+    layer = imaging.both_ways(imaging.snowfall(seeds, flake, threshold, fall, (height, width)))
     if draw.time:
         layer = imaging.drift(layer, *draw.each(lambda own: _fallen(own, width)))
     return imaging.whiten(image, layer, keep)
@@ -102,34 +97,34 @@ def frost(image: Image, draw: Draw, *, picture: float, ice: float, textures: str
     choices = frost_textures.load(textures)
     height, width, channels = image.shape
     sizes = [_cover(texture.shape, (height, width)) for texture in choices]
-
-    def place(own: Draw) -> tuple[Image, tuple[int, int], tuple[int, int]]:
-        """A texture, the size it is scaled to, and the corner of the part that covers the image."""
-        which = own.integer("texture", len(choices))
-        tall, wide = sizes[which]
-        corner = own.integer("top", tall - height), own.integer("left", wide - width)
-        return choices[which], sizes[which], corner
-
-    ice_here = imaging.enlarged_part(*draw.each(place), (height, width))
+    which = draw.each_integer("texture", len(choices))
+    spare = np.subtract(sizes, (height, width))[which]
+    corner = draw.each_integer("top", spare[..., 0]), draw.each_integer("left", spare[..., 1])
+    ice_here = imaging.enlarged_part(choices, sizes, which, corner, (height, width))
     ice_here = imaging.grey_of(ice_here) if channels == 1 else ice_here
     return imaging.mix(image, picture, ice_here, ice)
 
 
-def plasma(draw: Draw, side: int, decay: float) -> imaging.Field:
-    """A fractal cloud of `side`×`side` (a power of two) by diamond–square on a torus.
+def plasma(draw: Draw, size: tuple[int, int], part: tuple[int, int], decay: float) -> imaging.Field:
+    """Part of a fractal cloud from 0 to 1 that covers an image of `size`: its upper left.
 
     The reference multiplies its uniform draws from (−w, w) by w again, so amplitudes grow with w² and
     fall by decay² per level.
     """
-    cloud = np.zeros((1, 1), np.float32)
-    w = 100.0
-    while len(cloud) < side:
-        n = len(cloud)
-        parts = ("centre", "row", "column")
-        wobbles = (draw.uniform_field(f"wobble{n}{part}", (n, n), -w, w) for part in parts)
-        cloud = imaging.subdivide(cloud, wobbles, w)
-        w /= decay
-    return cloud
+
+    def levels() -> Iterator[tuple[float, Iterator[imaging.Field]]]:
+        w, n = 100.0, 1
+        while n < _side(size):
+            parts = ("centre", "row", "column")
+            yield w, (draw.uniform_field(f"wobble{n}{part}", (n, n), -w, w) for part in parts)
+            w, n = w / decay, 2 * n
+
+    return imaging.plasma(levels(), part)
+
+
+def _side(size: tuple[int, int]) -> int:
+    """The side of a cloud that covers an image: a power of two, at least 4."""
+    return 1 << (max(*size, 3) - 1).bit_length()
 
 
 @corruption(
@@ -147,17 +142,15 @@ def fog(image: Image, draw: Draw, *, amount: float, decay: float) -> Image:
     In a clip it drifts across in a wind of up to 2 m/s, by 0.04 image widths a second for each m/s.
     """
     height, width = image.shape[:2]
-    side = 1 << (max(height, width, 3) - 1).bit_length()
     top = image.max() / 255
-    gain = top / np.maximum(top + amount, _TINY)  # a black image stays black
+    gain = top / np.maximum(top + amount, imaging.TINY)  # a black image stays black
     grey = (255.0,) * image.shape[2]
-    cloud = plasma(draw, side, decay)
-    low, high = cloud.min(), cloud.max()
     if draw.time:
         blown = draw.each(lambda own: (0, round(_BREEZE * width * own.uniform("wind", -2, 2) * own.time)))
-        cloud = imaging.drift(cloud, *blown)
-    cloud = cloud[:height, :width] - low  # from 0 to 1 over the whole cloud, of which the image shows a part
-    cloud /= np.maximum(high - low, _TINY)
+        whole = (_side((height, width)),) * 2
+        cloud = imaging.drift(plasma(draw, (height, width), whole, decay), *blown)[:height, :width]
+    else:
+        cloud = plasma(draw, (height, width), (height, width), decay)
     return imaging.add_layer(image, cloud, gain=gain, scale=gain * amount, offset=0, colour=grey)
 
 
@@ -171,6 +164,7 @@ def fog(image: Image, draw: Draw, *, amount: float, decay: float) -> Image:
     threshold=ladder(0.69, 0.68, 0.68, 0.65, 0.65, low=0, high=5, unit="of full scale"),
     strength=ladder(0.6, 0.6, 0.5, 1.5, 1.5, low=0, high=20, unit="of full scale; px of mud"),
     liquid=ladder("water", "water", "water", "mud", "mud", choices=("water", "mud")),
+    version=2,
 )
 def spatter(
     image: Image,

@@ -108,9 +108,14 @@ def gaussian_blur(image: Image, sigma: float) -> Image:
     return _blur(image, (sigma, sigma), 4.0, "nearest", GUARD)
 
 
-def gaussian_field(field: Field, sigma: tuple[float, float], *, truncate: float, rule: str) -> Field:
-    """Gaussian of (σ_y, σ_x) pixels over a float field, cut at `truncate`·σ."""
-    return _blur(field, sigma, truncate, rule, np.float32(0))
+def gaussian_field(
+    field: Field, sigma: tuple[float, float], *, truncate: float, rule: str, gain: float = 1.0
+) -> Field:
+    """Gaussian of (σ_y, σ_x) pixels over a float field, cut at `truncate`·σ, times `gain`."""
+    soft: Field = _blur(field, sigma, truncate, rule, np.float32(0))
+    if gain != 1:
+        soft *= np.float32(gain)
+    return soft
 
 
 @kernel

@@ -1,16 +1,17 @@
-"""Scalar fields over the image plane: plasma clouds, and the relief of water drops."""
+"""Scalar fields over the image plane: plasma clouds, falling snow."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-import cv2
 import numpy as np
 import numpy.typing as npt
 
 from stormproof.core.kernels import kernel
-from stormproof.imaging.plans import Field
+from stormproof.imaging.cpu.convolution import line_blur_field
+from stormproof.imaging.cpu.warps import enlarge
+from stormproof.imaging.plans import TINY, Field
 
 
 @kernel
@@ -53,11 +54,7 @@ def _down(coarse: Any, wobble: Any, amplitude: Any, out: Any) -> None:
 
 
 def subdivide(coarse: Field, wobbles: Iterable[Field], amplitude: float) -> Field:
-    """One step of diamond–square on a torus: n×n to 2n×2n.
-
-    New points are the mean of their four neighbours plus amplitude·wobble. `wobbles` yields three n×n
-    fields, one at a time to spare memory: for square centres, for midpoints of rows, of columns.
-    """
+    """One step of diamond–square on a torus, n×n to 2n×2n."""
     n = coarse.shape[0]
     out = np.empty((2 * n, 2 * n), np.float32)
     for step, wobble in zip((_centres, _across, _down), wobbles, strict=True):
@@ -65,18 +62,46 @@ def subdivide(coarse: Field, wobbles: Iterable[Field], amplitude: float) -> Fiel
     return out
 
 
+def plasma(levels: Iterable[tuple[float, Iterable[Field]]], size: tuple[int, int]) -> Field:
+    """The upper left part, of `size`, of a fractal cloud by diamond–square on a torus, from 0 to 1.
+
+    It begins as one point, and doubles its sides with every level. New points are the mean of their four
+    neighbours plus amplitude·wobble. A level is its amplitude and three n×n fields of wobbles, one at a time
+    to spare memory: for square centres, for midpoints of rows, of columns.
+    """
+    cloud = np.zeros((1, 1), np.float32)
+    for amplitude, wobbles in levels:
+        cloud = subdivide(cloud, wobbles, amplitude)
+    low, high = cloud.min(), cloud.max()
+    part: Field = cloud[: size[0], : size[1]] - low
+    part /= max(high - low, np.float32(TINY))
+    return part
+
+
+def snowfall(
+    seeds: Field,
+    flake: float,
+    threshold: float,
+    path: tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]],
+    size: tuple[int, int],
+) -> Field:
+    """Streaks of falling flakes, in whole grey levels; `size` is that of the result.
+
+    Seeds, from 0 to 1, are enlarged `flake` times, corners on corners, set to 0 below `threshold`, and
+    blurred along a `path` of weights and (dy, dx).
+    """
+    layer = enlarge(seeds, flake)
+    layer[layer < threshold] = 0
+    np.clip(layer, 0, 1, out=layer)
+    layer *= 255
+    return np.rint(line_blur_field(layer, *path)[: size[0], : size[1]])
+
+
+def both_ways(layer: Field) -> Field:
+    """A layer and the same rotated by 180°, added up."""
+    return np.asarray(layer + layer[::-1, ::-1])
+
+
 def drift(field: Field, down: int, across: int) -> Field:
     """The field moved by whole pixels; what leaves it on one side enters on the other."""
     return np.roll(field, (down, across), (0, 1))
-
-
-_EMBOSS = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]])
-
-
-def relief(layer: npt.NDArray[np.uint8]) -> Field:
-    """Light on drops: the distance from their edges, equalised and embossed, as a map of 0..255."""
-    edges = cv2.Canny(layer, 50, 150)
-    distance = cv2.distanceTransform(255 - edges, cv2.DIST_L2, 5)
-    near = cv2.blur(np.minimum(distance, 20), (3, 3)).astype(np.uint8)
-    embossed = cv2.filter2D(cv2.equalizeHist(near), cv2.CV_8U, _EMBOSS)
-    return cv2.blur(embossed, (3, 3)).astype(np.float32)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Image
-from stormproof.imaging.cpu.convolution import pad, symmetric_sum
 from stormproof.imaging.plans import (
     FINE,
     NARROW,
@@ -132,20 +131,22 @@ def _share_out(sigma: Any, sigmas: Any, table: Any, layer: Any, upper: Any, exte
     squares = sigmas * sigmas
     if squares[0] == 0 and last > 0 and sigmas[1] <= np.float32(NARROW):
         squares[1] = table[np.int64(sigmas[1] * np.float32(FINE))]
-    k = 0
+    k, share, known = 0, np.float32(0), np.float32(-1)
     for y in range(height):
         row, at, up = sigma[y], layer[y], upper[y]
         for x in range(width):
             s = row[x]
-            while k < last - 1 and sigmas[k + 1] <= s:  # from the neighbour's layer, which is seldom far
-                k += 1
-            while k > 0 and sigmas[k] > s:
-                k -= 1
-            share = np.float32(0)
-            if last > 0:  # variances add, so the share is linear in σ²
-                v = table[np.int64(s * np.float32(FINE))] if s <= np.float32(NARROW) else s * s
-                share = (v - squares[k]) / (squares[k + 1] - squares[k])
-                share = min(max(share, np.float32(0)), np.float32(1))
+            if s != known:  # many neighbours are equal: the sky, and whatever is clipped
+                while k < last - 1 and sigmas[k + 1] <= s:  # from the neighbour's layer, which is seldom far
+                    k += 1
+                while k > 0 and sigmas[k] > s:
+                    k -= 1
+                share = np.float32(0)
+                if last > 0:  # variances add, so the share is linear in σ²
+                    v = table[np.int64(s * np.float32(FINE))] if s <= np.float32(NARROW) else s * s
+                    share = (v - squares[k]) / (squares[k + 1] - squares[k])
+                    share = min(max(share, np.float32(0)), np.float32(1))
+                known = s
             at[x] = k
             up[x] = share
             if share < 1:
@@ -160,7 +161,7 @@ def _share_out(sigma: Any, sigmas: Any, table: Any, layer: Any, upper: Any, exte
 def _lift(source: Any, at: Any, up: Any, k: Any, weights: Any, out: Any) -> Any:
     """The weighted light of one layer along a row, with each pixel's weight behind its channels.
 
-    Returns whether there is any; if not, `out` is not filled.
+    Returns whether there is any; if not, `out` is not filled. `weights` become those of the pixels.
     """
     width = at.shape[0]
     most = np.float32(0)
@@ -187,83 +188,155 @@ def _lift(source: Any, at: Any, up: Any, k: Any, weights: Any, out: Any) -> Any:
 _TILE = 128  # values; as many rows of a tile as a wide Gaussian spans stay in the cache
 
 
+class _Space(NamedTuple):
+    """Room for one layer. Each is there twice: as values, and with all values of a pixel as one number.
+
+    A pixel is moved as one number, which is four times as fast.
+    """
+
+    row: Any  # of the image
+    row_pixels: Any
+    lined: Any  # several rows of the image: pixels below, rows side by side
+    lined_pixels: Any
+    four: Any  # rows of a tile
+    four_pixels: Any
+    tiles: Any  # the layer, filtered along rows: columns of _TILE values
+    tile_pixels: Any
+
+
+def _space(height: int, width: int, channels: int, reach: int) -> _Space:
+    step, rows = channels + 1, height + 2 * reach + 4
+    shapes = (
+        (1, width * step),
+        (width + 2 * reach + 4, _TILE),
+        (4, _TILE),
+        (-(-width * step // _TILE), rows, _TILE),
+    )
+    number = np.complex128 if channels == 3 else np.float64
+    made = [np.zeros(shape, np.float32) for shape in shapes]
+    return _Space(*(view for values in made for view in (values, values.view(number))))
+
+
 @kernel
-def _any_lit(lit: Any, first: Any, last: Any) -> Any:
+def _running(lit: Any) -> Any:
+    """How many are lit before each."""
+    out = np.zeros(lit.shape[0] + 1, np.int64)
+    for i in range(lit.shape[0]):
+        out[i + 1] = out[i] + lit[i, 0]
+    return out
+
+
+@kernel
+def _four_rows(tile: Any, row: Any, lit: Any, half: Any, n: Any, out: Any) -> None:
+    """The weighted sums around a tile's `row` and around the three below it, n values of each, in `out`.
+
+    A pass adds four pairs to all four, which takes 14 rows instead of 32. The order of additions is that of
+    `symmetric_sum`; rows without light are skipped, since 0 changes no sum. `lit` is of `_running`.
+    """
+    centre = tile[row * _TILE : (row + 4) * _TILE]
+    for x in range(4 * _TILE):
+        out[x] = half[0] * centre[x]
+    for j in range(1, half.shape[0], 4):
+        above, below = row - j - 3, row + j
+        if lit[above + 7] == lit[above] and lit[below + 7] == lit[below]:
+            continue
+        o, p, q, r = half[j], half[j + 1], half[j + 2], half[j + 3]
+        a, b = tile[above * _TILE : (above + 7) * _TILE], tile[below * _TILE : (below + 7) * _TILE]
+        for x in range(n):
+            a1, a2, a3 = a[x + _TILE], a[x + 2 * _TILE], a[x + 3 * _TILE]
+            a4, a5, b1 = a[x + 4 * _TILE], a[x + 5 * _TILE], b[x + _TILE]
+            b2, b3, b4, b5 = b[x + 2 * _TILE], b[x + 3 * _TILE], b[x + 4 * _TILE], b[x + 5 * _TILE]
+            e = (out[x] + o * (a3 + b[x])) + p * (a2 + b1)
+            out[x] = (e + q * (a1 + b2)) + r * (a[x] + b3)
+            f = (out[x + _TILE] + o * (a4 + b1)) + p * (a3 + b2)
+            out[x + _TILE] = (f + q * (a2 + b3)) + r * (a1 + b4)
+            g = (out[x + 2 * _TILE] + o * (a5 + b2)) + p * (a4 + b3)
+            out[x + 2 * _TILE] = (g + q * (a3 + b4)) + r * (a2 + b5)
+            h = (out[x + 3 * _TILE] + o * (a[x + 6 * _TILE] + b3)) + p * (a5 + b4)
+            out[x + 3 * _TILE] = (h + q * (a4 + b5)) + r * (a3 + b[x + 6 * _TILE])
+
+
+@kernel
+def _repeat_edges(rows: Any, reach: Any, length: Any, end: Any) -> None:
+    """Continue rows reach … reach + length by the first and the last, from 0 to `end`."""
+    for r in range(reach):
+        for x in range(rows.shape[1]):
+            rows[r, x] = rows[reach, x]
+    for r in range(reach + length, end):
+        for x in range(rows.shape[1]):
+            rows[r, x] = rows[reach + length - 1, x]
+
+
+@kernel
+def _across(
+    image: Any, layer: Any, upper: Any, k: Any, half: Any, top: Any, rows: Any, start: Any, space: Any
+) -> Any:
+    """Filter some rows of a layer along the row, into rows of the tiles; returns whether they have light."""
+    width, reach = image.shape[1], half.shape[0] - 1
+    end, beside = width + 2 * reach + 4, space.lined_pixels.shape[1]
+    weights, lit = np.empty(width, np.float32), np.zeros((end, 1), np.bool_)
     found = False
-    for r in range(first, last + 1):
-        found = found or lit[r]
+    for i in range(rows):
+        y = top + i
+        if _lift(image[y], layer[y], upper[y], k, weights, space.row[0]):
+            found = True
+        else:
+            space.row[0, :] = 0
+        for x in range(width):
+            space.lined_pixels[reach + x, i] = space.row_pixels[0, x]
+            lit[reach + x, 0] |= weights[x] > 0
+    _repeat_edges(space.lined_pixels, reach, width, end)
+    _repeat_edges(lit, reach, width, end)
+    before, lined, four = _running(lit), space.lined.reshape(-1), space.four.reshape(-1)
+    for x in range(0, width, 4):
+        _four_rows(lined, x + reach, before, half, rows * (_TILE // beside), four)
+        for p in range(x, min(x + 4, width)):
+            column = space.tile_pixels[p // beside]
+            for i in range(rows):
+                column[start + i, p % beside] = space.four_pixels[p - x, i]
     return found
 
 
 @kernel
-def _two_rows(tile: Any, row: Any, lit: Any, half: Any, out: Any) -> None:
-    """The weighted sums of the tile's rows around `row`, and around the row below it, to both rows of `out`.
-
-    A pass adds four pairs to both, which takes ten rows instead of sixteen. The order of additions is that of
-    `symmetric_sum`; rows without light are skipped, since 0 changes no sum.
-    """
-    centre = tile[row * _TILE : (row + 2) * _TILE]
-    for x in range(2 * _TILE):
-        out[x] = half[0] * centre[x]
-    for j in range(1, half.shape[0], 4):
-        if not (_any_lit(lit, row - j - 3, row - j + 1) or _any_lit(lit, row + j, row + j + 4)):
-            continue
-        o, p, q, r = half[j], half[j + 1], half[j + 2], half[j + 3]
-        a = tile[(row - j - 3) * _TILE : (row - j + 2) * _TILE]
-        b = tile[(row + j) * _TILE : (row + j + 5) * _TILE]
-        for x in range(_TILE):
-            a1, a2, a3 = a[x + _TILE], a[x + 2 * _TILE], a[x + 3 * _TILE]
-            b1, b2, b3 = b[x + _TILE], b[x + 2 * _TILE], b[x + 3 * _TILE]
-            first = (out[x] + o * (a3 + b[x])) + p * (a2 + b1)
-            out[x] = (first + q * (a1 + b2)) + r * (a[x] + b3)
-            second = (out[x + _TILE] + o * (a[x + 4 * _TILE] + b1)) + p * (a3 + b2)
-            out[x + _TILE] = (second + q * (a2 + b3)) + r * (a1 + b[x + 4 * _TILE])
+def _add_sharp(image: Any, layer: Any, upper: Any, k: Any, low: Any, high: Any, row: Any, total: Any) -> None:
+    """Add the light of a layer that is not blurred."""
+    weights = np.empty(image.shape[1], np.float32)
+    for y in range(low, high + 1):
+        if _lift(image[y], layer[y], upper[y], k, weights, row):
+            target = total[y]
+            for x in range(row.shape[0]):
+                target[x] += row[x]
 
 
 @kernel
 def _add_layer(
-    image: Any, layer: Any, upper: Any, k: Any, half: Any, columns: Any, low: Any, high: Any, tiles: Any,
-    total: Any,
-) -> None:  # fmt: skip
-    """Blur one layer, with light in rows low … high, and add it to `total`; `tiles` holds filtered rows."""
-    height, width, channels = image.shape
-    step = channels + 1
-    n = width * step
-    radius = half.shape[0] - 1
-    reach = (radius + 3) // 4 * 4  # down, pairs come in fours; weights of 0 change no sum
-    down = np.zeros(reach + 1, np.float32)
-    down[: radius + 1] = half
+    image: Any, layer: Any, upper: Any, k: Any, half: Any, low: Any, high: Any, space: Any, total: Any
+) -> None:
+    """Blur one layer, with light in rows low … high, and add it to `total`."""
+    height, beside, radius = image.shape[0], space.lined_pixels.shape[1], half.shape[0] - 1
+    reach = (radius + 3) // 4 * 4  # pairs come in fours; weights of 0 change no sum
+    weights = np.zeros(reach + 1, np.float32)
+    weights[: radius + 1] = half
     first, last = max(low - radius, 0), min(high + radius, height - 1)
     count = last - first + 1
-    padded = np.empty(columns.shape[0] * step, np.float32)
-    row, filtered = np.empty(n, np.float32), np.zeros(tiles.shape[0] * _TILE, np.float32)
-    weights, lit = np.empty(width, np.float32), np.empty(count + 1 + 2 * reach, np.bool_)
-    along = np.arange(2 * radius + 1) * step
-    before = -1
-    for r in range(count + 1 + 2 * reach):
-        y = min(max(first + r - reach, 0), height - 1)
-        if y == before:  # the edge, repeated
-            lit[r] = lit[r - 1]
-        else:
-            lit[r] = low <= y <= high and _lift(image[y], layer[y], upper[y], k, weights, row)
-            if lit[r]:
-                pad(row, step, columns, padded)
-                symmetric_sum(padded, along, half, filtered[:n])
-            elif r == 0 or lit[r - 1]:
-                filtered[:] = 0
-        before = y
-        for t in range(tiles.shape[0]):
-            source, target = filtered[t * _TILE : (t + 1) * _TILE], tiles[t, r * _TILE : (r + 1) * _TILE]
-            for x in range(_TILE):
-                target[x] = source[x]
-    two = np.empty(2 * _TILE, np.float32)
-    for t in range(tiles.shape[0]):
-        for r in range(0, count, 2):
-            _two_rows(tiles[t], r + reach, lit, down, two)
-            for i in range(min(count - r, 2)):
+    end, start = count + 2 * reach + 4, low - first + reach  # of tiles, and of the layer's light in them
+    lit = np.zeros((end, 1), np.bool_)
+    for top in range(low, high + 1, beside):
+        rows, place = min(beside, high + 1 - top), start + top - low
+        lit[place : place + rows] = _across(image, layer, upper, k, weights, top, rows, place, space)
+    _repeat_edges(lit, reach, count, end)
+    before, four = _running(lit), space.four.reshape(-1)
+    for t in range(space.tiles.shape[0]):
+        pixels, tile = space.tile_pixels[t], space.tiles[t].reshape(-1)
+        pixels[:start] = 0
+        pixels[start + high + 1 - low : end] = 0
+        _repeat_edges(pixels, reach, count, end)
+        for r in range(0, count, 4):
+            _four_rows(tile, r + reach, before, weights, _TILE, four)
+            for i in range(min(count - r, 4)):
                 target = total[first + r + i, t * _TILE : (t + 1) * _TILE]
                 for x in range(target.shape[0]):
-                    target[x] += two[i * _TILE + x]
+                    target[x] += four[i * _TILE + x]
 
 
 @kernel
@@ -303,15 +376,14 @@ def scatter_gaussian(image: Image, sigma: Field) -> Image:
     )
     pixels = np.ascontiguousarray(image)
     total = np.zeros((height, width * (channels + 1)), np.float32)
-    most = int(SCATTER_CUT * sigmas[-1] + 0.5)
-    rows = height + 1 + 2 * (most + 3)
-    tiles = np.empty((-(-total.shape[1] // _TILE), rows * _TILE), np.float32)  # one layer's rows, filtered
+    space = _space(height, width, channels, int(SCATTER_CUT * sigmas[-1] + 0.5) + 3)
     for k, s in enumerate(sigmas):
         reach = int(SCATTER_CUT * s + 0.5) if s >= SHARP else 0
-        if extent[k, 0] <= extent[k, 1]:
-            half, columns = half_gaussian(float(s), reach), border(width, reach, "nearest")
-            low, high = extent[k]
-            _add_layer(pixels, layer, upper, k, half, columns, low, high, tiles, total)
+        low, high = extent[k]
+        if low <= high and reach == 0:
+            _add_sharp(pixels, layer, upper, k, low, high, space.row[0], total)
+        elif low <= high:
+            _add_layer(pixels, layer, upper, k, half_gaussian(float(s), reach), low, high, space, total)
     out = np.empty_like(image, order="C")
     _gather(total, out)
     return out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy.typing as npt
 
 from stormproof.core.kernels import kernel
 from stormproof.core.sample import Image
-from stormproof.imaging.plans import GUARD, Field, corner_positions, cubic_taps, zoom_crops
+from stormproof.imaging.plans import GUARD, Field, corner_positions, cubic_taps, enlarged_size, zoom_crops
 
 _positions = kernel(corner_positions)
 
@@ -100,7 +101,7 @@ def _enlarge(field: Any, out: Any) -> None:
 
 def enlarge(field: Field, factor: float) -> Field:
     """Stretch a field by `factor`, corners on corners, linearly between samples."""
-    out = np.empty((round(field.shape[0] * factor), round(field.shape[1] * factor)), np.float32)
+    out = np.empty(enlarged_size(field.shape, factor), np.float32)
     _enlarge(np.ascontiguousarray(field), out)
     return out
 
@@ -360,13 +361,18 @@ def sources(dy: Field, dx: Field) -> npt.NDArray[np.int64]:
 
 
 def enlarged_part(
-    image: Image, size: tuple[int, int], corner: tuple[int, int], part: tuple[int, int]
+    images: Sequence[Image],
+    sizes: Sequence[tuple[int, int]],
+    which: int,
+    corner: tuple[int, int],
+    part: tuple[int, int],
 ) -> Image:
-    """The part of an RGB image, resized bicubically to `size`, that begins at `corner`; `part` is its size.
+    """The part of one of several RGB images that begins at `corner`; `part` is its size.
 
-    OpenCV's resize chooses its arithmetic by the processor, so that single grey levels differ between
-    machines; this one gives the same pixels everywhere.
+    The image is resized bicubically to its size among `sizes`. OpenCV's resize chooses its arithmetic by the
+    processor, so that single grey levels differ between machines; this one gives the same pixels everywhere.
     """
+    image, size = images[which], sizes[which]
     rows, down = cubic_taps(image.shape[0], size[0], corner[0], part[0])
     columns, across = cubic_taps(image.shape[1], size[1], corner[1], part[1])
     first = int(rows.min())

@@ -16,7 +16,6 @@ import torch
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from torch import Tensor
 
-from stormproof.imaging.gpu import triton_kernels
 from stormproof.imaging.gpu.tensors import NUMPY, divided, root, to_device, torch_type
 
 
@@ -75,10 +74,10 @@ class Batch(NDArrayOperatorsMixin):
         return Batch(self.data.reshape(len(self.data), *shape))
 
     def max(self) -> Batch:
-        return Batch(self.data.flatten(1).amax(1))
+        return Batch(self.data.amax(tuple(range(1, self.data.ndim))))
 
     def min(self) -> Batch:
-        return Batch(self.data.flatten(1).amin(1))
+        return Batch(self.data.amin(tuple(range(1, self.data.ndim))))
 
     # --- values of a single image
 
@@ -116,8 +115,8 @@ class Batch(NDArrayOperatorsMixin):
         new = to_device(new) if isinstance(new, np.ndarray) else new
         if isinstance(key, Batch):  # a mask
             chosen = key.data.reshape(key.data.shape + (1,) * (self.data.ndim - key.data.ndim))
-            other = new if isinstance(new, Tensor) else self.data.new_tensor(new)
-            self.data = torch.where(chosen, other, self.data)
+            # A plain number stays one: to make it a tensor, the host would wait for the device.
+            self.data = torch.where(chosen, new, self.data).to(self.data.dtype)
             return
         places, turned = _places(key)
         if turned:
@@ -246,28 +245,3 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "repeat": lambda values, times, axis: Batch(values.data.repeat_interleave(times, axis + 1)),
     "zeros_like": lambda values: Batch(torch.zeros_like(values.data)),
 }
-
-
-def pixels_of(images: Tensor) -> Tensor:
-    """N × C × H × W as contiguous N × H × W × C, which recipes work on; copied only if needed."""
-    fours = images.shape[1] == 3 and images.is_contiguous() and images[0, 0].numel() % 4 == 0
-    if fours and images.data_ptr() % 4 == 0:
-        return triton_kernels.run(triton_kernels.pixels, _pixels, images)
-    return _pixels(images)
-
-
-def _pixels(planes: Tensor) -> Tensor:
-    return planes.permute(0, 2, 3, 1).contiguous()
-
-
-def planes_of(pixels: Tensor, like: Tensor) -> Tensor:
-    """N × H × W × C as N × C × H × W, which models take, in the memory layout of `like`."""
-    if not like.is_contiguous():
-        return pixels.permute(0, 3, 1, 2)
-    if pixels.shape[3] == 3 and pixels[0, ..., 0].numel() % 4 == 0 and pixels.is_contiguous():
-        return triton_kernels.run(triton_kernels.planes, _planes, pixels)
-    return _planes(pixels)
-
-
-def _planes(pixels: Tensor) -> Tensor:
-    return pixels.permute(0, 3, 1, 2).contiguous()

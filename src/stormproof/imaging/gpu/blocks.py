@@ -11,6 +11,7 @@ from torch import Tensor
 
 from stormproof.imaging.gpu import triton_kernels, triton_layers
 from stormproof.imaging.gpu.batch import Batch
+from stormproof.imaging.gpu.layout import by_planes
 from stormproof.imaging.gpu.tensors import resident
 from stormproof.imaging.plans import block_factors, box_edges, nearest_blocks
 
@@ -47,9 +48,13 @@ def _in_torch(values: Tensor, axis: int, first: Tensor, last: Tensor, factors: T
 def pixelate(image: Batch, size: tuple[int, int]) -> Batch:
     """Average into size = (rows, columns) blocks and paint the blocks back at full size."""
     height, width = image.shape[:2]
-    means = _means(_means(image.data, 2, size[1]), 1, size[0])
     rows, columns = resident(_blocks(size[0], height)[3]), resident(_blocks(size[1], width)[3])
-    return Batch(triton_kernels.run(triton_kernels.gathered, _gathered, means, rows, columns))
+
+    def painted(planes: Tensor) -> Tensor:
+        means = _means(_means(planes, 2, size[1]), 1, size[0])
+        return triton_kernels.run(triton_kernels.gathered, _gathered, means, rows, columns)
+
+    return Batch(by_planes(painted, image.data))
 
 
 def _gathered(source: Tensor, rows: Tensor, columns: Tensor) -> Tensor:

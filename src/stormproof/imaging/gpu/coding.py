@@ -93,7 +93,6 @@ def _requantised(plane: Tensor, matrix: Steps, steps: Steps) -> Tensor:
     return samples.clamp(0, 255).to(torch.uint8).reshape(plane.shape)
 
 
-_DCT_32 = _DCT.astype(np.int32)
 _DCT_64 = _DCT.astype(np.float64)
 _DCT_64_BACK = np.ascontiguousarray(_DCT_64.T)
 
@@ -138,10 +137,10 @@ def jpeg(image: Batch, quality: int) -> Batch:
     height, width, channels = image.shape
     luma_steps, chroma_steps = _steps(quality, _LUMA), _steps(quality, _CHROMA)
     if channels == 3:
-        rest = _DCT_32, luma_steps, chroma_steps
+        rest = _DCT, luma_steps, chroma_steps
         return Batch(triton_kernels.run(triton_layers.jpeg, _in_torch, image.data, *rest))
     plane = _padded(image.data[..., 0], _up(height, 8), _up(width, 8))
-    plane = triton_kernels.run(triton_layers.requantised, _requantised, plane, _DCT_32, luma_steps)
+    plane = triton_kernels.run(triton_layers.requantised, _requantised, plane, _DCT, luma_steps)
     return Batch(plane[:, :height, :width, None].contiguous())
 
 

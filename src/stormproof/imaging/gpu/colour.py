@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from torch import Tensor
 
 from stormproof.imaging.gpu import triton_kernels, triton_layers
 from stormproof.imaging.gpu.batch import Batch, as_batch
-from stormproof.imaging.gpu.tensors import current_device, divided, resident, taken, to_device
+from stormproof.imaging.gpu.fields import BothWays
+from stormproof.imaging.gpu.tensors import current_device, divided, resident, taken
 from stormproof.imaging.gpu.warps import Parts
 from stormproof.imaging.plans import GUARD, LUMA
 
@@ -20,8 +22,12 @@ _GUARD = float(GUARD)
 
 def channel_means(image: Batch) -> Batch:
     """Mean of each channel, in grey levels."""
-    sums = image.data.sum((1, 2), dtype=torch.int64).to(torch.float64)
+    sums = triton_kernels.run(triton_layers.sums, _sums, image.data).to(torch.float64)
     return Batch(divided(sums, image.shape[0] * image.shape[1]))
+
+
+def _sums(image: Tensor) -> Tensor:
+    return image.sum((1, 2), dtype=torch.int64)
 
 
 def look_up(image: Batch, tables: Any) -> Batch:
@@ -52,14 +58,19 @@ def add_layer(
 ) -> Batch:
     """gain·image + (scale·layer + offset)·colour, saturated and truncated; `layer` is H×W, colour 0..255."""
     numbers = torch.stack([_number(value, len(image.data)) for value in (gain, scale, offset)], 1)
-    rest = as_batch(layer).data, numbers, to_device(colour, np.float32), _GUARD
+    rest = as_batch(layer).data, numbers, resident(_floats(colour)), _GUARD
     return Batch(triton_kernels.run(triton_layers.layered, _layered, image.data, *rest))
 
 
+@lru_cache(maxsize=64)
+def _floats(numbers: tuple[float, ...]) -> npt.NDArray[np.float32]:
+    """Always the same array, so that the device keeps it."""
+    return np.array(numbers, np.float32)
+
+
 def _layered(image: Tensor, layer: Tensor, numbers: Tensor, colour: Tensor, guard: float) -> Tensor:
-    height, width = image.shape[1:3]
     gain, scale, offset = numbers[:, :, None, None, None].unbind(1)
-    light = layer[:, :height, :width, None] * scale + offset
+    light = layer[..., None] * scale + offset
     return ((image * gain + light * colour) + guard).clamp(0, 255).to(torch.uint8)
 
 
@@ -72,7 +83,7 @@ def add_pattern(image: Batch, pattern: Any, *, gain: float, scale: float) -> Bat
 def cover(image: Batch, layer: Any, colour: tuple[float, ...]) -> Batch:
     """Paint `colour` (0..255) over the image with opacity `layer` (H×W, 0..1)."""
     m = as_batch(layer).data[..., None]
-    return Batch(_level(image.data * (1 - m) + m * to_device(colour, np.float32)))
+    return Batch(_level(image.data * (1 - m) + m * resident(_floats(colour))))
 
 
 def mix(image: Batch, a: float, other: Batch, b: float) -> Batch:
@@ -93,12 +104,14 @@ def whiten(image: Batch, layer: Batch, keep: float) -> Batch:
     """Pull each pixel a share 1 − keep towards 1.5·grey + ½ (never darker), then add `layer` (0..255)."""
     kept = np.float32(keep)
     luma = tuple(float(np.float32(share)) for share in LUMA)
-    rest = layer.data, float(kept), float(np.float32(1) - kept), luma, _GUARD
-    return Batch(triton_kernels.run(triton_layers.whitened, _whitened, image.data, *rest))
+    rest = layer, float(kept), float(np.float32(1) - kept), luma, _GUARD
+    if isinstance(layer, BothWays):
+        return Batch(triton_kernels.run(triton_layers.whitened, _whitened, image.data, *rest))
+    return Batch(_whitened(image.data, *rest))
 
 
 def _whitened(
-    image: Tensor, layer: Tensor, keep: float, lose: float, luma: tuple[float, ...], guard: float
+    image: Tensor, layer: Batch, keep: float, lose: float, luma: tuple[float, ...], guard: float
 ) -> Tensor:
     grey = value = image.to(torch.float32)
     if image.shape[3] == 3:
@@ -106,7 +119,7 @@ def _whitened(
         grey = (value[..., :1] * red + value[..., 1:2] * green) + value[..., 2:] * blue
     bright = grey * 1.5 + 127.5
     whiter = value * keep + torch.maximum(value, bright) * lose
-    return ((whiter + layer[..., None]) + guard).clamp(0, 255).to(torch.uint8)
+    return ((whiter + layer.data[..., None]) + guard).clamp(0, 255).to(torch.uint8)
 
 
 def by_brightest(image: Batch, table: Any) -> Batch:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,50 +12,62 @@ from torch import Tensor
 
 from stormproof.imaging.gpu import triton_kernels
 from stormproof.imaging.gpu.batch import Batch
+from stormproof.imaging.gpu.layout import by_planes
 from stormproof.imaging.gpu.tensors import edges, resident, to_device
 from stormproof.imaging.gpu.triton_kernels import COLUMNS, STEP
 from stormproof.imaging.plans import FIXED, GUARD, Field, fixed_kernel, half_gaussian
 
 
 def symmetric_sum(
-    source: Tensor, half: Field, rule: str, axis: int, guard: float = 0.0, dtype: torch.dtype = torch.float32
+    planes: Tensor,
+    half: Field,
+    rule: str,
+    axis: int,
+    guard: float = 0.0,
+    gain: float = 1.0,
+    dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    """Σ_j half[|j|]·source over j = −radius … radius along an axis of N × H × W × C, pairs first."""
-    index = resident(edges(source.shape[axis], len(half) - 1, rule))
-    return triton_kernels.run(
-        triton_kernels.symmetric, _symmetric_sum, source, half, index, axis, guard, dtype
-    )
+    """(Σ_j half[|j|]·planes + guard)·gain along an axis of N × H × W × 1, pairs first."""
+    rest = half, rule, axis, guard, gain, dtype
+    return triton_kernels.run(triton_kernels.symmetric, _symmetric_sum, planes, *rest)
 
 
 def _symmetric_sum(
-    source: Tensor, half: Field, index: Tensor, axis: int, guard: float, dtype: torch.dtype
+    planes: Tensor, half: Field, rule: str, axis: int, guard: float, gain: float, dtype: torch.dtype
 ) -> Tensor:
-    radius, length = len(half) - 1, source.shape[axis]
-    padded = source.index_select(axis, index).to(torch.float32)
+    radius, length = len(half) - 1, planes.shape[axis]
+    padded = planes.index_select(axis, resident(edges(length, radius, rule))).to(torch.float32)
     total = padded.narrow(axis, radius, length) * float(half[0])
     for j in range(1, radius + 1):
         pair = padded.narrow(axis, radius - j, length) + padded.narrow(axis, radius + j, length)
         total += pair * float(half[j])
     if guard:
         total += guard
+    if gain != 1:
+        total *= gain
     return total.to(dtype)
 
 
-def _blur(source: Tensor, sigma: tuple[float, float], truncate: float, rule: str, guard: float) -> Tensor:
-    """`source` is N × H × W × C; the result has its type."""
+def _blur(
+    planes: Tensor, sigma: tuple[float, float], truncate: float, rule: str, guard: float, gain: float = 1.0
+) -> Tensor:
+    """`planes` is N × H × W × 1; the result has its type."""
     down, across = (half_gaussian(s, int(truncate * s + 0.5)) for s in sigma)
-    lines = symmetric_sum(source, across, rule, axis=2)
-    return symmetric_sum(lines, down, rule, axis=1, guard=guard, dtype=source.dtype)
+    lines = symmetric_sum(planes, across, rule, axis=2)
+    return symmetric_sum(lines, down, rule, axis=1, guard=guard, gain=gain, dtype=planes.dtype)
 
 
 def gaussian_blur(image: Batch, sigma: float) -> Batch:
     """Gaussian of `sigma` pixels cut at 4σ, edges repeated, result truncated to whole grey levels."""
-    return Batch(_blur(image.data, (sigma, sigma), 4.0, "nearest", float(GUARD)))
+    blur = partial(_blur, sigma=(sigma, sigma), truncate=4.0, rule="nearest", guard=float(GUARD))
+    return Batch(by_planes(blur, image.data))
 
 
-def gaussian_field(field: Batch, sigma: tuple[float, float], *, truncate: float, rule: str) -> Batch:
-    """Gaussian of (σ_y, σ_x) pixels over a float field, cut at `truncate`·σ."""
-    return Batch(_blur(field.data[..., None], sigma, truncate, rule, 0.0)[..., 0])
+def gaussian_field(
+    field: Batch, sigma: tuple[float, float], *, truncate: float, rule: str, gain: float = 1.0
+) -> Batch:
+    """Gaussian of (σ_y, σ_x) pixels over a float field, cut at `truncate`·σ, times `gain`."""
+    return Batch(_blur(field.data[..., None], sigma, truncate, rule, 0.0, float(np.float32(gain)))[..., 0])
 
 
 class IntegerKernel(NamedTuple):
@@ -76,7 +88,8 @@ def convolve(image: Batch, weights: npt.NDArray[np.float64]) -> Batch:
     kernel = _integer_kernel(weights.tobytes(), weights.shape[0])
     rows, columns = (resident(edges(side, kernel.reach, "mirror")) for side in image.shape[:2])
     rest = kernel, rows, columns, FIXED
-    return Batch(triton_kernels.run(triton_kernels.correlated, _correlated, image.data, *rest))
+    correlate = partial(triton_kernels.run, triton_kernels.correlated, _correlated)
+    return Batch(by_planes(lambda planes: correlate(planes, *rest), image.data))
 
 
 def _correlated(source: Tensor, kernel: IntegerKernel, rows: Tensor, columns: Tensor, shift: int) -> Tensor:
@@ -122,36 +135,51 @@ def line_blur(image: Batch, weights: Any, shifts: Any) -> Batch:
 
     One path for all images, or arrays with one more axis: a path per image.
     """
-    return Batch(_lines(image.data, weights, shifts, float(GUARD)))
+    height, width, channels = image.shape
+    reach = int(np.abs(shifts).max(initial=0))
+    paths = to_device(path_of((weights, shifts), len(image.data), width + 2 * reach, reach))
+    tables = (resident(edges(side, reach, "nearest")) for side in (height, width))
+    rest = paths, channels, *tables, float(GUARD)
+    blur = partial(triton_kernels.run, triton_kernels.line, _line)
+    return Batch(by_planes(lambda planes: blur(planes, *rest), image.data))
 
 
-def line_blur_field(field: Batch, weights: Any, shifts: Any) -> Batch:
-    """The same over a float field with values up to 255."""
-    return Batch(_lines(field.data[..., None], weights, shifts, 0.0)[..., 0])
+def path_of(path: tuple[Any, Any], images: int, wide: int, reach: int) -> npt.NDArray[np.int32]:
+    """Paths as kernels take them: N × taps × (weight, place), the weight as the bits of a 32-bit float.
 
-
-def _lines(source: Tensor, weights: Any, shifts: Any, guard: float) -> Tensor:
+    A place is a distance in memory, in rows of `wide` values that have `reach` of a border on the left and as
+    many rows above. Weights of zero fill the last four: the CPU adds taps by fours.
+    """
+    weights, shifts = path
     steps = weights.shape[-1]
-    padded = len(source), -(-steps // 4) * 4  # zero weights fill the last group: the CPU adds taps by fours
-    w, s = np.zeros(padded, np.float32), np.zeros((*padded, 2), np.int32)
-    w[:, :steps], s[:, :steps] = weights, shifts
-    reach = int(np.abs(s).max(initial=0))
-    tables = (resident(edges(side, reach, "nearest")) for side in source.shape[1:3])
-    return triton_kernels.run(triton_kernels.line, _line, source, to_device(w), to_device(s), *tables, guard)
+    made = np.zeros((images, -(-steps // 4) * 4, 2), np.int32)
+    made[:, :steps, 0] = weights.astype(np.float32).view(np.int32)
+    made[:, :steps, 1] = (shifts[..., 0] + reach) * wide + (shifts[..., 1] + reach)
+    return made
 
 
-def _line(source: Tensor, w: Tensor, s: Tensor, rows: Tensor, columns: Tensor, guard: float) -> Tensor:
-    """`w` is N × T weights, `s` N × T × 2 shifts; T is a multiple of four."""
-    images, height, width, _ = source.shape
-    n = torch.arange(images, device=source.device)[:, None, None]
-    y, x = (torch.arange(side, device=source.device) for side in (height, width))
+def _line(
+    planes: Tensor, paths: Tensor, channels: int, rows: Tensor, columns: Tensor, guard: float
+) -> Tensor:
+    """`planes` is N·channels × H × W × 1; an image's planes follow one path."""
+    bordered = planes[..., 0].index_select(1, rows).index_select(2, columns)
+    size = int(planes.shape[1]), int(planes.shape[2])
+    total = summed(bordered, paths.repeat_interleave(channels, 0), size, guard)
+    return total.clamp(max=255).to(planes.dtype)[..., None]
+
+
+def summed(bordered: Tensor, paths: Tensor, size: tuple[int, int], guard: float) -> Tensor:
+    """Σ weight · value along paths as `path_of` makes them, over `bordered`, N × rows × wide; N × size."""
+    images, _, wide = bordered.shape
+    flat = bordered.flatten(1)
+    rows, columns = (torch.arange(side, device=paths.device) for side in size)
+    own = (rows[:, None] * wide + columns).reshape(1, -1)
+    weights = paths[..., 0].contiguous().view(torch.float32)
 
     def tap(i: int) -> Tensor:
-        down = (y + s[:, i, :1]).clamp(0, height - 1)
-        across = (x + s[:, i, 1:]).clamp(0, width - 1)
-        return source[n, down[:, :, None], across[:, None]].to(torch.float32) * w[:, i, None, None, None]
+        return flat.gather(1, own + paths[:, i, 1:]).to(torch.float32) * weights[:, i : i + 1]
 
-    total = torch.full(source.shape, guard, dtype=torch.float32, device=source.device)
-    for i in range(0, w.shape[1], 4):
+    total = torch.full((images, own.shape[1]), guard, dtype=torch.float32, device=paths.device)
+    for i in range(0, paths.shape[1], 4):
         total += (tap(i) + tap(i + 1)) + (tap(i + 2) + tap(i + 3))
-    return (total.clamp(max=255) if source.dtype == torch.uint8 else total).to(source.dtype)
+    return total.reshape(images, *size)

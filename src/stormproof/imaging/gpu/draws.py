@@ -42,7 +42,7 @@ def philox_bits(keys: Tensor, stream: int, count: int) -> Tensor:
     return halves.reshape(len(keys), -1)[:, :count].contiguous()
 
 
-def _uniforms(keys: Tensor, stream: int, count: int, scale: float, low: float) -> Tensor:
+def uniforms(keys: Tensor, stream: int, count: int, scale: float, low: float) -> Tensor:
     field = philox_bits(keys, stream, count).to(torch.float32)
     field += 0.5
     field *= scale
@@ -76,6 +76,32 @@ class Bits(Batch):
             kernel = triton_kernels.philox_bits
             bits = triton_kernels.run(kernel, philox_bits, self.keys, self.stream, prod(self._shape))
             self._data = bits.reshape(len(self.keys), *self._shape)
+        return self._data
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        self._data = value
+
+
+class Uniforms(Batch):
+    """Numbers in (low, high), one per element, drawn when they are first read."""
+
+    def __init__(self, keys: Tensor, stream: int, shape: tuple[int, ...], low: float, high: float) -> None:
+        self.keys, self.stream = keys, stream
+        self.scale, self.low = float(np.float32((high - low) / U16)), float(np.float32(low))
+        self._shape = shape
+        self._data = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._shape
+
+    @property
+    def data(self) -> Tensor:
+        if self._data is None:
+            rest = self.stream, prod(self._shape), self.scale, self.low
+            field = triton_kernels.run(triton_layers.uniforms, uniforms, self.keys, *rest)
+            self._data = field.reshape(len(self.keys), *self._shape)
         return self._data
 
     @data.setter
@@ -119,16 +145,17 @@ class _ImageDraw(Draw):
         return own
 
     def uniform(self, stream: str, low: float = 0.0, high: float = 1.0) -> float:
-        return low + (high - low) * self._draws.shares(stream)[self._index]
+        return low + (high - low) * float(self._draws.shares(stream)[self._index])
 
 
 class Draws:
     """`Draw` for a batch of images."""
 
     def __init__(self, draws: Sequence[Draw]) -> None:
-        self._keys: dict[str, tuple[npt.NDArray[np.int64], Tensor]] = {}
+        self._keys: dict[str, npt.NDArray[np.int64]] = {}
+        self._tensors: dict[str, Tensor] = {}
         self._words: dict[tuple[str, int], npt.NDArray[np.uint32]] = {}
-        self._shares: dict[str, list[float]] = {}
+        self._shares: dict[str, npt.NDArray[np.float64]] = {}
         self.draws = draws
         self._alike = isinstance(draws, KeyedDraws)  # no clips: every stream has its image's key
         self._other = frozenset(() if self._alike else (name for draw in draws for name in draw.streams))
@@ -138,32 +165,47 @@ class Draws:
         """The time of the batch that is farthest from 0; `each` gives every image its own."""
         return 0.0 if self._alike else max((draw.time for draw in self.draws), key=abs)
 
-    def _keys_of(self, stream: str) -> tuple[npt.NDArray[np.int64], Tensor]:
-        """The keys of a stream for every image, on the host and on the device."""
-        shared = stream if stream in self._other else ""  # all other streams have the same keys
-        if shared not in self._keys:
+    def _owner(self, stream: str) -> str:
+        return stream if stream in self._other else ""  # all other streams have the same keys
+
+    def _keys_of(self, stream: str) -> npt.NDArray[np.int64]:
+        """The keys of a stream for every image."""
+        owner = self._owner(stream)
+        if owner not in self._keys:
             known = self.draws.keys if isinstance(self.draws, KeyedDraws) else None
-            host = np.array([d.key_of(stream) for d in self.draws], np.int64) if known is None else known
-            self._keys[shared] = host, to_device(host)
-        return self._keys[shared]
+            found = np.array([d.key_of(stream) for d in self.draws], np.int64) if known is None else known
+            self._keys[owner] = found
+        return self._keys[owner]
+
+    def _on_device(self, stream: str) -> Tensor:
+        owner = self._owner(stream)
+        if owner not in self._tensors:
+            self._tensors[owner] = to_device(self._keys_of(stream))
+        return self._tensors[owner]
 
     def words(self, stream: str, count: int) -> npt.NDArray[np.uint32]:
         """The first words of a stream of every image, on the host; N × count."""
         if (stream, count) not in self._words:
             blocks = np.arange(-(-count // 4), dtype=np.uint64)[None]
-            host = self._keys_of(stream)[0].astype(np.uint64)
+            host = self._keys_of(stream).astype(np.uint64)
             k0, k1 = host[:, :1], host[:, 1:]
             words = np.stack(philox(blocks, stream_number(stream), k0, k1), axis=2)
             self._words[stream, count] = words.reshape(len(k0), -1)[:, :count].astype(np.uint32)
         return self._words[stream, count]
 
-    def shares(self, stream: str) -> list[float]:
+    def shares(self, stream: str) -> npt.NDArray[np.float64]:
         """The first number in [0, 1) of a stream of every image, as `Draw.uniforms` makes it."""
         if stream not in self._shares:
             words = self.words(stream, 2).astype(np.uint64)
             bits = (words[:, 0] << np.uint64(21)) ^ (words[:, 1] >> np.uint64(11))
-            self._shares[stream] = (bits.astype(np.float64) * 2.0**-53).tolist()
+            self._shares[stream] = bits.astype(np.float64) * 2.0**-53
         return self._shares[stream]
+
+    def each_uniform(self, stream: str, low: float, high: float) -> npt.NDArray[np.float64]:
+        return low + (high - low) * self.shares(stream)
+
+    def each_integer(self, stream: str, count: int | npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return np.minimum((self.shares(stream) * count).astype(np.int64), np.subtract(count, 1))
 
     def each(self, plan: Callable[[Draw], Any]) -> Any:
         """`plan(draw)` for every image; tuples become a tuple of lists, which a recipe can unpack."""
@@ -187,22 +229,19 @@ class Draws:
         return self._only().integer(stream, count)
 
     def bits(self, stream: str, shape: tuple[int, ...]) -> Bits:
-        return Bits(self._keys_of(stream)[1], stream_number(stream), tuple(shape))
+        return Bits(self._on_device(stream), stream_number(stream), tuple(shape))
 
     def uniform_field(self, stream: str, shape: tuple[int, ...], low: float, high: float) -> Batch:
-        scale, start = float(np.float32((high - low) / U16)), float(np.float32(low))
-        rest = stream_number(stream), prod(shape), scale, start
-        field = triton_kernels.run(triton_layers.uniforms, _uniforms, self._keys_of(stream)[1], *rest)
-        return Batch(field.reshape(len(self.draws), *shape))
+        return Uniforms(self._on_device(stream), stream_number(stream), tuple(shape), low, high)
 
     def normal_field(self, stream: str, shape: tuple[int, ...], mean: float, sd: float) -> Batch:
         rest = stream_number(stream), prod(shape), resident(_normal_table(mean, sd))
-        field = triton_kernels.run(triton_layers.chosen, _chosen, self._keys_of(stream)[1], *rest)
+        field = triton_kernels.run(triton_layers.chosen, _chosen, self._on_device(stream), *rest)
         return Batch(field.reshape(len(self.draws), *shape))
 
     def integer_field(self, stream: str, shape: tuple[int, ...], low: int, high: int) -> Batch:
         rest = stream_number(stream), prod(shape), low, high
-        field = triton_kernels.run(triton_layers.integers, _integers, self._keys_of(stream)[1], *rest)
+        field = triton_kernels.run(triton_layers.integers, _integers, self._on_device(stream), *rest)
         return Batch(field.reshape(len(self.draws), *shape))
 
 

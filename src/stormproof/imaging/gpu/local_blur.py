@@ -10,6 +10,7 @@ from torch import Tensor
 from stormproof.imaging.gpu import triton_kernels
 from stormproof.imaging.gpu.batch import Batch
 from stormproof.imaging.gpu.convolution import symmetric_sum
+from stormproof.imaging.gpu.layout import in_pixels
 from stormproof.imaging.gpu.tensors import edges, resident, taken, to_device
 from stormproof.imaging.plans import (
     FINE,
@@ -66,7 +67,8 @@ def blur_patches(image: Batch, kernels: Kernels, radii: npt.NDArray[np.int64]) -
 
     `kernels` is rows × columns of patches × k × k, zero outside its `radii`.
     """
-    return Batch(triton_kernels.run(triton_kernels.patches, _blur_patches, image.data, kernels, PATCH))
+    pixels = in_pixels(image.data)
+    return Batch(triton_kernels.run(triton_kernels.patches, _blur_patches, pixels, kernels, PATCH))
 
 
 def _blur_patches(data: Tensor, kernels: Kernels, patch: int) -> Tensor:
@@ -96,16 +98,17 @@ def _scattered(image: Tensor, sigma: Tensor) -> Tensor:
     """`image` is H × W × C, `sigma` H × W."""
     sigmas = scatter_layers(float(sigma.min()), float(sigma.max()))
     layer, upper = _shared_out(sigma, sigmas.astype(np.float32))
-    light = torch.cat((image.to(torch.float32), torch.ones_like(sigma)[..., None]), 2)
-    total = torch.zeros_like(light)[None]
+    planes = image.permute(2, 0, 1).to(torch.float32)
+    light = torch.cat((planes, torch.ones_like(sigma)[None]))[..., None]
+    total = torch.zeros_like(light)
     for k, s in enumerate(sigmas):
         weights = torch.where(layer == k, 1 - upper, 0.0)
         weights = torch.where(layer == k - 1, upper, weights)
         half = half_gaussian(float(s), int(SCATTER_CUT * s + 0.5) if s >= SHARP else 0)
-        lines = symmetric_sum((light * weights[..., None])[None], half, "nearest", axis=2)
+        lines = symmetric_sum(light * weights[..., None], half, "nearest", axis=2)
         total += symmetric_sum(lines, half, "nearest", axis=1)
-    share = 1 / total[0, ..., -1:]
-    return (total[0, ..., :-1] * share + 0.5).clamp(0, 255).to(torch.uint8)
+    share = 1 / total[-1:, ..., 0]
+    return (total[:-1, ..., 0] * share + 0.5).clamp(0, 255).to(torch.uint8).permute(1, 2, 0)
 
 
 def _shared_out(sigma: Tensor, sigmas: Field) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,8 @@ from torch import Tensor
 from stormproof.imaging.gpu import triton_kernels
 from stormproof.imaging.gpu.batch import Batch, as_batch
 from stormproof.imaging.gpu.draws import Bits
-from stormproof.imaging.gpu.tensors import divided, resident, root, taken
+from stormproof.imaging.gpu.layout import in_pixels
+from stormproof.imaging.gpu.tensors import divided, planar, resident, root, taken
 
 _ADD, _LOOK_UP, _REPLACE = 0, 1, 2
 
@@ -35,10 +36,13 @@ def salt_and_pepper(image: Batch, amount: float, bits: Batch) -> Batch:
 
 
 def _noise(image: Batch, bits: Any, *rest: Any) -> Batch:
+    data = image.data
     # The kernel draws its own bits, which is right only if there are as many bits as values.
     if isinstance(bits, Bits) and bits.shape == image.shape:
-        return Batch(triton_kernels.run(triton_kernels.noise, _in_torch, image.data, bits, *rest))
-    return Batch(_in_torch(image.data, bits, *rest))
+        if planar(data) and data[0].numel() % 24:  # planes go by eights
+            data = in_pixels(data)
+        return Batch(triton_kernels.run(triton_kernels.noise, _in_torch, data, bits, *rest))
+    return Batch(_in_torch(data, bits, *rest))
 
 
 def _in_torch(image: Tensor, bits: Batch, table: Tensor, first: int, second: int, kind: int) -> Tensor:

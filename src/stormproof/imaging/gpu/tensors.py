@@ -86,6 +86,18 @@ def edges(length: int, radius: int, rule: str) -> npt.NDArray[np.int32]:
     return border(length, radius, rule).astype(np.int32)
 
 
+def planar(image: Tensor) -> bool:
+    """Whether N × H × W × C, of several channels, lies in memory as N × C × H × W."""
+    if image.ndim != 4 or image.shape[3] == 1 or image.is_contiguous():
+        return False
+    return image.permute(0, 3, 1, 2).is_contiguous()
+
+
+def dense(image: Tensor) -> Tensor:
+    """N × H × W × C without gaps: as pixels, or as planes if it lies so already."""
+    return image if planar(image) else image.contiguous()
+
+
 def taken(table: Tensor, index: Tensor) -> Tensor:
     """table[index] for a one-dimensional table and a 32-bit index."""
     return table.index_select(0, index.reshape(-1)).reshape(index.shape)

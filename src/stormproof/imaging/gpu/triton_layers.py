@@ -1,8 +1,8 @@
-"""Launches of the kernels for layers, fields, blocks and JPEG; each function has a twin in torch."""
+"""Launches of the kernels for layers, fields, blocks, JPEG and relief; each function has a twin in torch."""
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from math import prod
 from types import ModuleType
 from typing import Any
@@ -12,8 +12,16 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from stormproof.imaging.gpu.tensors import resident, to_device
+from stormproof.imaging.gpu.tensors import dense, planar, resident, to_device
 from stormproof.imaging.gpu.triton_kernels import BLOCK, EXACT, grid, signed
+from stormproof.imaging.plans import TINY
+
+
+@cache
+def _source() -> ModuleType:
+    from stormproof.imaging.gpu import triton_source
+
+    return triton_source
 
 
 @cache
@@ -28,6 +36,13 @@ def _squares() -> ModuleType:
     from stormproof.imaging.gpu import triton_squares
 
     return triton_squares
+
+
+@cache
+def _relief() -> ModuleType:
+    from stormproof.imaging.gpu import triton_relief
+
+    return triton_relief
 
 
 def uniforms(keys: Tensor, stream: int, count: int, scale: float, low: float) -> Tensor:
@@ -62,75 +77,139 @@ def _field(
     return out
 
 
-def subdivided(coarse: Tensor, centre: Tensor, row: Tensor, column: Tensor, gain: float) -> Tensor:
-    """N × n × n, or 1 × n × n for all, to N × 2n × 2n; n a power of two."""
-    images, side, _ = centre.shape
-    coarse = coarse.contiguous()
-    out = coarse.new_empty((images, 2 * side, 2 * side))
-    step = side * side if len(coarse) == images else 0
-    _mixing().subdivide_kernel[grid(side * side, BLOCK, images)](
-        coarse, out, centre, row, column, side, step, gain, BLOCK=BLOCK, **EXACT
+_LOW = 7  # levels of a cloud, up to 128×128, in one launch; one program computes an image's
+
+
+def plasma(keys: Tensor, levels: tuple[Any, ...], size: tuple[int, int]) -> Tensor:
+    """The upper left part, of `size`, of the cloud of `fields.Level`s; N × size."""
+    images, first = len(keys), min(_LOW, len(levels))
+    streams, numbers = (resident(table) for table in _tables(levels))
+    side = 1 << first
+    cloud = torch.empty((images, 2, side, side), dtype=torch.float32, device=keys.device)
+    _mixing().seed_kernel[(images,)](
+        cloud, keys, streams, numbers, first, side, BLOCK=1024, num_warps=8, **EXACT
+    )
+    cloud = cloud[:, first % 2]
+    low, high = cloud.amin((1, 2)), cloud.amax((1, 2))
+    for i in range(first, len(levels)):
+        last, launch = i + 1 == len(levels), grid(side * side, 8 * 128, images)
+        shape = size if last else (2 * side, 2 * side)
+        middle, fine = (cloud.new_empty((images, *new)) for new in ((side, side), shape))
+        extremes = cloud.new_empty((2, images, launch[0]))
+        given = keys, streams[i], numbers[i], cloud.stride(0)
+        shared = {"SIDE": side, "BLOCK": 128, **EXACT}
+        _mixing().centre_kernel[launch](cloud, middle, *given, **shared)
+        _mixing().weave_kernel[launch](
+            cloud, middle, fine, extremes, *given, *shape, extremes.stride(0), LAST=last, **shared
+        )
+        cloud, side = fine, 2 * side
+        low, high = extremes[0].amin(1), extremes[1].amax(1)
+    out = cloud.new_empty((images, *size))
+    _mixing().stretch_kernel[grid(size[1], 256, images, size[0])](
+        cloud, out, low, high, *size, cloud.stride(0), cloud.stride(1), TINY, BLOCK=256, **EXACT
+    )
+    return out
+
+
+@lru_cache(maxsize=32)
+def _tables(levels: tuple[Any, ...]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+    """The three streams of every level, and its scale, low and gain."""
+    streams = np.array([level.streams for level in levels], np.uint32).view(np.int32)
+    return streams, np.array([level[1:] for level in levels], np.float32)
+
+
+def snowfall(
+    seeds: Tensor, tables: tuple[Tensor, ...], threshold: float, paths: Tensor, size: tuple[int, int]
+) -> Tensor:
+    """Flakes with borders, then their streaks; `tables` and `paths` as in `fields.snowfall`."""
+    seeds = seeds.contiguous()
+    images, height, width = seeds.shape
+    tall, wide = len(tables[0]), len(tables[2])
+    flakes = seeds.new_empty(images * tall * wide + BLOCK)  # streaks read past the end, and use nothing of it
+    _mixing().flakes_kernel[grid(wide, 256, images, tall)](
+        seeds, flakes, *tables, height, width, tall, wide, threshold, BLOCK=256, **EXACT
+    )
+    out = seeds.new_empty((images, *size))
+    _source().streak_kernel[grid(size[1], 256, images, size[0])](
+        flakes, out, paths, paths.shape[1], *size, wide, tall, BLOCK=256, **EXACT
     )
     return out
 
 
 def layered(image: Tensor, layer: Tensor, numbers: Tensor, colour: Tensor, guard: float) -> Tensor:
-    """`numbers` is N × 3: gain, scale and offset of each image."""
-    image, layer = image.contiguous(), layer.contiguous()
+    """`layer` is N × H × W, or 1 × H × W for all; `numbers` N × 3: gain, scale and offset of each image."""
+    image, layer = dense(image), layer.contiguous()
     out = torch.empty_like(image)
     images, height, width, channels = image.shape
-    _mixing().layer_kernel[grid(width * channels, BLOCK, images, height)](
-        image, out, layer, numbers.contiguous(), colour, height, width, layer.shape[2],
-        layer[0].numel() if len(layer) == images else 0, guard, channels=channels, BLOCK=BLOCK, **EXACT,
+    _mixing().layer_kernel[grid(height * width, BLOCK, images)](
+        image, out, layer, numbers.contiguous(), colour, height * width,
+        height * width if len(layer) == images else 0, guard,
+        channels=channels, PLANAR=planar(image), BLOCK=BLOCK, **EXACT,
     )  # fmt: skip
     return out
 
 
 def whitened(
-    image: Tensor, layer: Tensor, keep: float, lose: float, luma: tuple[float, ...], guard: float
+    image: Tensor, layer: Any, keep: float, lose: float, luma: tuple[float, ...], guard: float
 ) -> Tensor:
-    """`layer` is N × H × W."""
-    image = image.contiguous()
+    """`layer` is a `fields.BothWays`; the kernel adds its two halves up itself."""
+    image = dense(image)
     out = torch.empty_like(image)
     images, height, width, channels = image.shape
     _mixing().whiten_kernel[grid(height * width, BLOCK, images)](
-        image, out, layer.contiguous(), height * width, keep, lose, *luma, guard,
-        channels=channels, BLOCK=BLOCK, **EXACT,
+        image, out, layer.layer.contiguous(), height * width, keep, lose, *luma, guard,
+        channels=channels, PLANAR=planar(image), BLOCK=BLOCK, **EXACT,
     )  # fmt: skip
     return out
 
 
 def mixed(image: Tensor, parts: Any, a: float, b: float) -> Tensor:
     """a·image + b·parts; the kernel reads the `parts` where they lie and never copies them."""
-    image = image.contiguous()
+    image = dense(image)
     out = torch.empty_like(image)
-    images, height, width, channels = image.shape
-    starts, strides = (to_device(table) for table in parts.places())
-    weights = to_device(np.array([a, b]))
-    _mixing().mix_kernel[grid(width * channels, BLOCK, images, height)](
-        image, out, starts, strides, weights, height, width * channels, BLOCK=BLOCK, **EXACT
-    )
+    images, height, width, _ = image.shape
+    _mixing().mix_kernel[grid(width, 128, images, height)](
+        image, out, to_device(parts.places()), resident(_doubles(a, b)), height, width,
+        PLANAR=planar(image), BLOCK=128, num_warps=1, **EXACT,
+    )  # fmt: skip
     return out
+
+
+@lru_cache(maxsize=32)
+def _doubles(*numbers: float) -> npt.NDArray[np.float64]:
+    return np.array(numbers)
 
 
 def by_brightest(image: Tensor, table: Tensor) -> Tensor:
     """`table` is 256 × 256."""
-    image = image.contiguous()
+    image = dense(image)
     out = torch.empty_like(image)
-    pixels, channels = image[..., 0].numel(), image.shape[3]
-    _mixing().brightest_kernel[(-(-pixels // BLOCK),)](
-        image, out, table, pixels, channels=channels, BLOCK=BLOCK
+    images, height, width, channels = image.shape
+    _mixing().brightest_kernel[grid(height * width, BLOCK, images)](
+        image, out, table, height * width, channels=channels, PLANAR=planar(image), BLOCK=BLOCK
     )
     return out
 
 
 def looked_up(image: Tensor, tables: Tensor) -> Tensor:
     """`tables` is N × C × 256, or 1 × C × 256 for all."""
-    image, tables = image.contiguous(), tables.contiguous()
+    image, tables = dense(image), tables.contiguous()
     out = torch.empty_like(image)
-    step = tables[0].numel() if len(tables) == len(image) else 0
-    _mixing().look_up_kernel[grid(image[0].numel(), BLOCK, len(image))](
-        image, out, tables, image[0].numel(), step, channels=image.shape[3], BLOCK=BLOCK
+    images, height, width, channels = image.shape
+    step = tables[0].numel() if len(tables) == images else 0
+    _mixing().look_up_kernel[grid(height * width, BLOCK, images)](
+        image, out, tables, height * width, step, channels=channels, PLANAR=planar(image), BLOCK=BLOCK
+    )
+    return out
+
+
+def sums(image: Tensor) -> Tensor:
+    """The sum of each channel; N × C, int64."""
+    image = dense(image)
+    images, height, width, channels = image.shape
+    out = torch.zeros((images, channels), dtype=torch.int64, device=image.device)
+    _mixing().sum_kernel[grid(height * width, 4 * BLOCK, images)](
+        image, out, height * width, channels=channels, PLANAR=planar(image), BLOCK=4 * BLOCK
     )
     return out
 
@@ -148,40 +227,114 @@ def means(source: Tensor, axis: int, first: Tensor, last: Tensor, factors: Tenso
     return out
 
 
-def requantised(plane: Tensor, matrix: npt.NDArray[np.int32], steps: npt.NDArray[np.int32]) -> Tensor:
+def requantised(plane: Tensor, matrix: npt.NDArray[np.int64], steps: npt.NDArray[np.int32]) -> Tensor:
     """N × H × W samples, uint8, both sides multiples of 8, through the DCT and back."""
     plane = plane.contiguous()
     out = torch.empty_like(plane)
-    images, height, width = plane.shape
-    blocks, across = images * (height // 8) * (width // 8), width // 8
-    _squares().requantise_kernel[(-(-blocks // 4),)](
-        plane, out, resident(matrix), resident(steps), blocks, across, width, BLOCK=4
-    )
+    blocks, across = plane.numel() // 64, plane.shape[2] // 8
+    _squares().requantise_kernel[(-(-blocks // 128),)](
+        plane.view(torch.int32), out.view(torch.int32), resident(steps), resident(_inverses(steps.tobytes())),
+        blocks, across, M=_entries(matrix.tobytes()), BLOCK=128,
+    )  # fmt: skip
     return out
+
+
+@lru_cache(maxsize=32)
+def _inverses(steps: bytes) -> npt.NDArray[np.int32]:
+    """2³² / (8 · step), rounded up; 2²⁹ at most."""
+    eighths = 8 * np.frombuffer(steps, np.int32).astype(np.int64)
+    return (-((-1 << 32) // eighths)).astype(np.int32)
+
+
+@lru_cache(maxsize=1)
+def _entries(matrix: bytes) -> tuple[int, ...]:
+    return tuple(np.frombuffer(matrix, np.int64).tolist())
 
 
 def jpeg(
     image: Tensor,
-    matrix: npt.NDArray[np.int32],
+    matrix: npt.NDArray[np.int64],
     luma_steps: npt.NDArray[np.int32],
     chroma_steps: npt.NDArray[np.int32],
 ) -> Tensor:
     """N × H × W × 3 through JPEG: planes, DCT and back, colours."""
-    image = image.contiguous()
+    image = dense(image)
+    flat = planar(image)
     images, height, width, _ = image.shape
     luma = image.new_empty((images, -(-height // 8) * 8, -(-width // 8) * 8))
     half = -(-height // 2)
     chroma = image.new_empty((2 * images, -(-half // 8) * 8, -(-width // 16) * 8))  # blue, then red
-    _squares().luma_kernel[grid(luma[0].numel(), BLOCK, images)](
-        image, luma, height, width, *luma.shape[1:], BLOCK=BLOCK
-    )
-    _squares().chroma_kernel[grid(chroma[0].numel(), BLOCK, images)](
-        image, chroma, height, width, *chroma.shape[1:], images, BLOCK=BLOCK
-    )
+    _squares().ycc_kernel[grid(chroma[0].numel(), 512, images)](
+        image, luma.view(torch.int16), chroma, height, width, *luma.shape[1:], *chroma.shape[1:], images,
+        PLANAR=flat, BLOCK=512,
+    )  # fmt: skip
     luma, chroma = requantised(luma, matrix, luma_steps), requantised(chroma, matrix, chroma_steps)
     out = torch.empty_like(image)
     _squares().colours_kernel[grid(height * width, BLOCK, images)](
         luma, chroma, out, height, width, luma[0].numel(), luma.shape[2], chroma[0].numel(), chroma.shape[2],
-        images, NARROW=-(-width // 2) <= 2, BLOCK=BLOCK,
+        images, NARROW=-(-width // 2) <= 2, PLANAR=flat, BLOCK=BLOCK,
     )  # fmt: skip
+    return out
+
+
+_ROW = 256  # pixels of a row in one program
+
+
+def peaks(layer: Tensor, low: int, high: int) -> Tensor:
+    """Candidates for edges of N × H × W: 2, 1 or 0."""
+    layer = layer.contiguous()
+    out = torch.empty_like(layer)
+    images, height, width = layer.shape
+    _relief().peaks_kernel[grid(width, _ROW, images, height)](
+        layer, out, height, width, low, high, BLOCK=_ROW
+    )
+    return out
+
+
+def linked(peaks: Tensor) -> Tensor:
+    """Edges, 1 or 0. Waits for the device after each launch."""
+    state = peaks.clone()
+    images, height, width = state.shape
+    growing = True
+    while growing:
+        grown = torch.zeros(1, dtype=torch.int32, device=state.device)
+        _relief().link_kernel[grid(width, 128, images, -(-height // 16))](
+            state, grown, height, width, ROWS=16, BLOCK=128
+        )
+        growing = bool(grown)
+    return state >> 1
+
+
+def near(edge: Tensor, chamfer: npt.NDArray[np.int32]) -> Tensor:
+    """Mean distances over 3×3 pixels, uint8; `chamfer` is far × (far + 1)."""
+    images, height, width = edge.shape
+    launch, far = grid(width, _ROW, images, height), len(chamfer)
+    beside, out = torch.empty_like(edge), torch.empty_like(edge)
+    distance = torch.empty(edge.shape, dtype=torch.int32, device=edge.device)
+    _relief().beside_kernel[launch](edge, beside, height, width, FAR=far, BLOCK=_ROW)
+    _relief().distance_kernel[launch](beside, distance, resident(chamfer), height, width, FAR=far, BLOCK=_ROW)
+    _relief().near_kernel[launch](distance, out, height, width, BLOCK=_ROW)
+    return out
+
+
+def counts(near: Tensor, levels: int) -> Tensor:
+    """How often each of up to 31 levels occurs; N × levels."""
+    out = torch.zeros((len(near), levels), dtype=torch.int32, device=near.device)
+    count = near[0].numel()
+    _relief().count_kernel[grid(count, 4 * BLOCK, len(near))](
+        near, out, count, levels, BINS=32, BLOCK=4 * BLOCK
+    )
+    return out
+
+
+def embossed(near: Tensor, levels: Tensor) -> Tensor:
+    """N × H × W through tables N × levels, embossed and averaged; float32."""
+    images, height, width = near.shape
+    launch = grid(width, _ROW, images, height)
+    light = torch.empty_like(near)
+    out = torch.empty(near.shape, dtype=torch.float32, device=near.device)
+    _relief().emboss_kernel[launch](
+        near, light, levels.contiguous(), height, width, levels.shape[1], BLOCK=_ROW
+    )
+    _relief().mean_kernel[launch](light, out, height, width, BLOCK=_ROW)
     return out

@@ -5,7 +5,14 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from stormproof.imaging.gpu.triton_moves import as_float, value_at
 from stormproof.imaging.gpu.triton_source import random_bits
+
+
+@triton.jit
+def and_a_half(bits):  # type: ignore[no-untyped-def]
+    """A whole number below 2²³ plus ½ as a float, as `triton_moves.biased` makes them."""
+    return (bits | 0x4B000000).to(tl.float32, bitcast=True) - 8388607.5
 
 
 @triton.jit(do_not_specialize=["stream", "scale", "low"])
@@ -17,7 +24,7 @@ def field_kernel(  # type: ignore[no-untyped-def]
     bits = random_bits(keys + 2 * n, stream, BLOCK)
     at = tl.program_id(0) * BLOCK * 8 + tl.arange(0, BLOCK * 8)
     if KIND == 0:
-        value = (bits.to(tl.float32) + 0.5) * scale + low
+        value = and_a_half(bits) * scale + low
     elif KIND == 1:
         value = tl.load(table + bits)
     else:
@@ -26,130 +33,280 @@ def field_kernel(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def middle_of(here, wobble, start, i, j, side, gain, inside):  # type: ignore[no-untyped-def]
-    """The new point in the middle of the square whose upper left corner is (i, j), on a torus."""
-    below, right = (i + 1) & (side - 1), (j + 1) & (side - 1)
-    a = tl.load(here + i * side + j, mask=inside, other=0.0)
-    b = tl.load(here + below * side + j, mask=inside, other=0.0)
-    c = tl.load(here + i * side + right, mask=inside, other=0.0)
-    d = tl.load(here + below * side + right, mask=inside, other=0.0)
-    return ((a + b) + (c + d)) * 0.25 + tl.load(wobble + start + i * side + j, mask=inside, other=0.0) * gain
+def wobble_of(bits, numbers):  # type: ignore[no-untyped-def]
+    """(bits + ½)·scale + low, times gain; `numbers` are the three."""
+    scale, low, gain = tl.load(numbers), tl.load(numbers + 1), tl.load(numbers + 2)
+    return (and_a_half(bits) * scale + low) * gain
 
 
-@triton.jit(do_not_specialize=["step", "gain"])
-def subdivide_kernel(  # type: ignore[no-untyped-def]
-    coarse, out, centre, row, column, side, step, gain, BLOCK: tl.constexpr
+@triton.jit
+def bits_at(seed, stream, at):  # type: ignore[no-untyped-def]
+    """Single 16-bit numbers of a stream."""
+    zero = at * 0
+    a, b, c, d = tl.philox(seed, at >> 3, zero, zero + stream, zero)
+    k = (at >> 1) & 3
+    word = tl.where(k < 2, tl.where(k == 0, a, b), tl.where(k == 2, c, d))
+    return ((word >> ((at & 1) * 16).to(tl.uint32)) & 0xFFFF).to(tl.int32)
+
+
+@triton.jit
+def four_means(a, b, c, d):  # type: ignore[no-untyped-def]
+    return ((a + b) + (c + d)) * 0.25
+
+
+@triton.jit(do_not_specialize=["levels", "side"])
+def seed_kernel(  # type: ignore[no-untyped-def]
+    cloud, keys, streams, numbers, levels, side, BLOCK: tl.constexpr
 ):
-    """One step of diamond–square, `side` a power of two; images of `coarse` are `step` values apart."""
+    """The first levels of diamond–square on a torus, up to `side`, from one point of 0; an image a program.
+
+    Levels alternate between two squares of `cloud`. A level needs what all threads have stored before.
+    """
+    n = tl.program_id(0).to(tl.int64)
+    seed = tl.load(keys + 2 * n) | (tl.load(keys + 2 * n + 1) << 32)
+    start, thread = cloud + n * 2 * side * side, tl.arange(0, BLOCK)
+    tl.store(start + thread, 0.0, mask=thread == 0)
+    tl.debug_barrier()
+    for level in range(levels):
+        here, there = start + level % 2 * side * side, start + (level + 1) % 2 * side * side
+        last, count, wide = (1 << level) - 1, 1 << (2 * level), 2 << level
+        own, numbered = streams + 3 * level, numbers + 3 * level
+        for first in range(0, count, BLOCK):
+            at = first + thread
+            inside = at < count
+            i, j = at >> level, at & last
+            below, right = (i + 1) & last, (j + 1) & last
+            a = tl.load(here + at, mask=inside, other=0.0)
+            b = tl.load(here + (below << level) + j, mask=inside, other=0.0)
+            c = tl.load(here + (i << level) + right, mask=inside, other=0.0)
+            d = tl.load(here + (below << level) + right, mask=inside, other=0.0)
+            wobble = wobble_of(bits_at(seed, tl.load(own), at), numbered)
+            tl.store(there + 2 * i * wide + 2 * j, a, mask=inside)
+            tl.store(there + (2 * i + 1) * wide + 2 * j + 1, four_means(a, b, c, d) + wobble, mask=inside)
+        tl.debug_barrier()
+        for first in range(0, count, BLOCK):
+            at = first + thread
+            inside = at < count
+            i, j = at >> level, at & last
+            a = tl.load(here + at, mask=inside, other=0.0)
+            b = tl.load(here + (((i + 1) & last) << level) + j, mask=inside, other=0.0)
+            c = tl.load(here + (i << level) + ((j + 1) & last), mask=inside, other=0.0)
+            middle = there + wide + 2 * i * wide + 2 * j + 1
+            m = tl.load(middle, mask=inside, other=0.0)
+            above = tl.load(there + wide + 2 * ((i - 1) & last) * wide + 2 * j + 1, mask=inside, other=0.0)
+            before = tl.load(there + wide + 2 * i * wide + 2 * ((j - 1) & last) + 1, mask=inside, other=0.0)
+            across = wobble_of(bits_at(seed, tl.load(own + 1), at), numbered)
+            down = wobble_of(bits_at(seed, tl.load(own + 2), at), numbered)
+            tl.store(middle - wide, four_means(m, above, a, c) + across, mask=inside)
+            tl.store(middle - 1, four_means(m, before, a, b) + down, mask=inside)
+        tl.debug_barrier()
+
+
+@triton.jit(do_not_specialize=["step"])
+def centre_kernel(  # type: ignore[no-untyped-def]
+    coarse, middle, keys, streams, numbers, step, SIDE: tl.constexpr, BLOCK: tl.constexpr
+):
+    """New points in the middle of the squares of SIDE × SIDE points; images of `coarse` are `step` apart."""
     n = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < side * side
-    i, j = at // side, at % side
-    here, start = coarse + n * step, n * side * side
-    a = tl.load(here + at, mask=inside, other=0.0)
-    b = tl.load(here + ((i + 1) & (side - 1)) * side + j, mask=inside, other=0.0)
-    c = tl.load(here + i * side + ((j + 1) & (side - 1)), mask=inside, other=0.0)
-    middle = middle_of(here, centre, start, i, j, side, gain, inside)
-    above = middle_of(here, centre, start, (i - 1) & (side - 1), j, side, gain, inside)
-    before = middle_of(here, centre, start, i, (j - 1) & (side - 1), side, gain, inside)
-    across = ((middle + above) + (a + c)) * 0.25 + tl.load(row + start + at, mask=inside, other=0.0) * gain
-    down = ((middle + before) + (a + b)) * 0.25 + tl.load(column + start + at, mask=inside, other=0.0) * gain
-    target = out + 4 * start + 4 * side * i + 2 * j
-    tl.store(target, a, mask=inside)
-    tl.store(target + 1, across, mask=inside)
-    tl.store(target + 2 * side, down, mask=inside)
-    tl.store(target + 2 * side + 1, middle, mask=inside)
+    wobble = wobble_of(random_bits(keys + 2 * n, tl.load(streams), BLOCK), numbers)
+    at = tl.program_id(0) * BLOCK * 8 + tl.arange(0, BLOCK * 8)
+    i, j = at // SIDE, at % SIDE
+    here, below, right = coarse + n * step, (i + 1) % SIDE * SIDE, (j + 1) % SIDE
+    a, b = tl.load(here + at), tl.load(here + below + j)
+    c, d = tl.load(here + i * SIDE + right), tl.load(here + below + right)
+    tl.store(middle + n * SIDE * SIDE + at, four_means(a, b, c, d) + wobble)
 
 
-@triton.jit(do_not_specialize=["height", "across", "step", "guard"])
+@triton.jit(do_not_specialize=["step", "height", "apart"])
+def weave_kernel(  # type: ignore[no-untyped-def]
+    coarse, middle, out, extremes, keys, streams, numbers, step, height, width, apart,
+    LAST: tl.constexpr, SIDE: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Old points, those in the middle of squares, and new ones between both, as `height` rows of `width`.
+
+    In the LAST level, rows and columns beyond are only part of `extremes`: this program's least value and,
+    `apart` values on, its greatest.
+    """
+    n = tl.program_id(1).to(tl.int64)
+    across = wobble_of(random_bits(keys + 2 * n, tl.load(streams + 1), BLOCK), numbers)
+    down = wobble_of(random_bits(keys + 2 * n, tl.load(streams + 2), BLOCK), numbers)
+    at = tl.program_id(0) * BLOCK * 8 + tl.arange(0, BLOCK * 8)
+    i, j = at // SIDE, at % SIDE
+    here, new = coarse + n * step, middle + n * SIDE * SIDE
+    a, m = tl.load(here + at), tl.load(new + at)
+    b, c = tl.load(here + (i + 1) % SIDE * SIDE + j), tl.load(here + i * SIDE + (j + 1) % SIDE)
+    above = tl.load(new + (i + SIDE - 1) % SIDE * SIDE + j)
+    before = tl.load(new + i * SIDE + (j + SIDE - 1) % SIDE)
+    across = four_means(m, above, a, c) + across
+    down = four_means(m, before, a, b) + down
+    twice = tl.program_id(0) * BLOCK * 16 + tl.arange(0, BLOCK * 16)
+    y, x = twice // (2 * SIDE) * 2, twice % (2 * SIDE)
+    target = out + n * height * width + y * width + x
+    inside = x < width
+    tl.store(target, tl.interleave(a, across), mask=inside & (y < height))
+    tl.store(target + width, tl.interleave(down, m), mask=inside & (y + 1 < height))
+    if LAST:
+        least = tl.minimum(tl.minimum(a, across), tl.minimum(down, m))
+        most = tl.maximum(tl.maximum(a, across), tl.maximum(down, m))
+        own = extremes + n * tl.num_programs(0) + tl.program_id(0)
+        tl.store(own, tl.min(least, axis=0))
+        tl.store(own + apart, tl.max(most, axis=0))
+
+
+@triton.jit(do_not_specialize=["height", "step", "pitch", "tiny"])
+def stretch_kernel(  # type: ignore[no-untyped-def]
+    field, out, low, high, height, width, step, pitch, tiny, BLOCK: tl.constexpr
+):
+    """(field − low) / (high − low); the field's rows are `pitch` values apart, its images `step`."""
+    n = tl.program_id(1).to(tl.int64)
+    tiles = tl.cdiv(width, BLOCK)
+    y = tl.program_id(0) // tiles
+    x = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
+    least = tl.load(low + n)
+    span = tl.maximum(tl.load(high + n) - least, tiny)
+    value = tl.load(field + n * step + y * pitch + x, mask=x < width, other=0.0) - least
+    tl.store(out + (n * height + y) * width + x, tl.div_rn(value, value * 0 + span), mask=x < width)
+
+
+@triton.jit(do_not_specialize=["height", "width", "tall", "threshold"])
+def flakes_kernel(  # type: ignore[no-untyped-def]
+    seeds, out, rows, down, columns, across, height, width, tall, wide, threshold, BLOCK: tl.constexpr
+):
+    """Seeds enlarged by tables, as in `fields._stretched`, set to 0 below `threshold`, in grey levels."""
+    n = tl.program_id(1).to(tl.int64)
+    tiles = tl.cdiv(wide, BLOCK)
+    y = tl.program_id(0) // tiles
+    at = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
+    x = tl.minimum(at, wide - 1)
+    i, f, j, g = tl.load(rows + y), tl.load(down + y), tl.load(columns + x), tl.load(across + x)
+    start = seeds + n * height * width
+    upper = start + tl.maximum(i, 0) * width
+    lower = start + tl.minimum(tl.maximum(i, 0) + 1, height - 1) * width
+    left, right = tl.maximum(j, 0), tl.minimum(tl.maximum(j, 0) + 1, width - 1)
+    a, b, c, d = tl.load(upper + left), tl.load(lower + left), tl.load(upper + right), tl.load(lower + right)
+    first, second = a + (b - a) * f, c + (d - c) * f
+    value = first + (second - first) * g
+    held = (i >= 0) & (j >= 0) & (value >= threshold)
+    value = tl.minimum(tl.maximum(tl.where(held, value, 0.0), 0.0), 1.0) * 255.0
+    tl.store(out + (n * tall + y) * wide + at, value, mask=at < wide)
+
+
+@triton.jit(do_not_specialize=["step", "guard"])
 def layer_kernel(  # type: ignore[no-untyped-def]
-    image, out, layer, numbers, colour, height, width, across, step, guard,
-    channels: tl.constexpr, BLOCK: tl.constexpr,
+    image, out, layer, numbers, colour, pixels, step, guard,
+    channels: tl.constexpr, PLANAR: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """gain·image + (scale·layer + offset)·colour; `numbers` is (gain, scale, offset) of each image.
 
-    Rows of the layer are `across` values apart, its images `step`.
+    Images of the layer are `step` values apart.
     """
     n = tl.program_id(1).to(tl.int64)
-    tiles = tl.cdiv(width * channels, BLOCK)
-    y = tl.program_id(0) // tiles
-    x = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
-    inside = x < width * channels
-    at = (n * height + y) * width * channels + x
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < pixels
     gain, scale, offset = tl.load(numbers + 3 * n), tl.load(numbers + 3 * n + 1), tl.load(numbers + 3 * n + 2)
-    light = tl.load(layer + n * step + y * across + x // channels, mask=inside, other=0.0) * scale + offset
-    value = tl.load(image + at, mask=inside, other=0).to(tl.float32) * gain
-    level = (value + light * tl.load(colour + x % channels)) + guard
-    level = tl.minimum(tl.maximum(level, 0.0), 255.0)
-    tl.store(out + at, level.to(tl.int32).to(tl.uint8), mask=inside)
+    light = tl.load(layer + n * step + at, mask=inside, other=0.0) * scale + offset
+    for c in tl.static_range(channels):
+        place = n * pixels * channels + value_at(at, c, pixels, channels, PLANAR)
+        value = as_float(tl.load(image + place, mask=inside, other=0)) * gain
+        store_level(out + place, (value + light * tl.load(colour + c)) + guard, inside)
+
+
+@triton.jit
+def store_level(target, value, inside):  # type: ignore[no-untyped-def]
+    """A float as a grey level: clipped, then truncated."""
+    level = tl.minimum(tl.maximum(value, 0.0), 255.0)
+    tl.store(target, level.to(tl.int32).to(tl.uint8), mask=inside)
 
 
 @triton.jit(do_not_specialize=["keep", "lose", "red", "green", "blue", "guard"])
 def whiten_kernel(  # type: ignore[no-untyped-def]
     image, out, layer, pixels, keep, lose, red, green, blue, guard,
-    channels: tl.constexpr, BLOCK: tl.constexpr,
+    channels: tl.constexpr, PLANAR: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """keep·v + lose·max(v, 1.5·grey + ½) + layer; one program element per pixel."""
+    """keep·v + lose·max(v, 1.5·grey + ½) + the layer, and the layer rotated by 180°."""
     n = tl.program_id(1).to(tl.int64)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < pixels
-    start = (n * pixels + at) * channels
-    first = tl.load(image + start, mask=inside, other=0).to(tl.float32)
+    start = n * pixels * channels
+    first = as_float(tl.load(image + start + value_at(at, 0, pixels, channels, PLANAR), mask=inside, other=0))
     grey = first
     if channels == 3:
-        second = tl.load(image + start + 1, mask=inside, other=0).to(tl.float32)
-        third = tl.load(image + start + 2, mask=inside, other=0).to(tl.float32)
+        second = as_float(tl.load(image + start + value_at(at, 1, pixels, 3, PLANAR), mask=inside, other=0))
+        third = as_float(tl.load(image + start + value_at(at, 2, pixels, 3, PLANAR), mask=inside, other=0))
         grey = (first * red + second * green) + third * blue
     bright = grey * 1.5 + 127.5
     above = tl.load(layer + n * pixels + at, mask=inside, other=0.0)
+    above = above + tl.load(layer + n * pixels + (pixels - 1 - at), mask=inside, other=0.0)
     for c in tl.static_range(channels):
-        value = tl.load(image + start + c, mask=inside, other=0).to(tl.float32)
+        place = start + value_at(at, c, pixels, channels, PLANAR)
+        value = as_float(tl.load(image + place, mask=inside, other=0))
         whiter = value * keep + tl.maximum(value, bright) * lose
-        level = tl.minimum(tl.maximum((whiter + above) + guard, 0.0), 255.0)
-        tl.store(out + start + c, level.to(tl.int32).to(tl.uint8), mask=inside)
+        store_level(out + place, (whiter + above) + guard, inside)
 
 
 @triton.jit(do_not_specialize=["height"])
 def mix_kernel(  # type: ignore[no-untyped-def]
-    image, out, starts, strides, weights, height, line, BLOCK: tl.constexpr
+    image, out, places, weights, height, width, PLANAR: tl.constexpr, BLOCK: tl.constexpr
 ):
-    """a·image + b·part in doubles; `starts` are the parts' addresses, `strides` the lengths of their rows."""
+    """a·image + b·part in doubles; `places` are each part's address and the length of its rows."""
     n = tl.program_id(1).to(tl.int64)
-    across = tl.cdiv(line, BLOCK)
-    y = tl.program_id(0) // across
-    x = tl.program_id(0) % across * BLOCK + tl.arange(0, BLOCK)
-    inside = x < line
-    part = tl.load(starts + n).to(tl.pointer_type(tl.uint8)) + y * tl.load(strides + n)
-    value = tl.load(image + (n * height + y) * line + x, mask=inside, other=0).to(tl.float64)
-    other = tl.load(part + x, mask=inside, other=0).to(tl.float64)
-    total = value * tl.load(weights) + other * tl.load(weights + 1)
-    level = tl.where(total > 255.0, 255.0, total).to(tl.int32).to(tl.uint8)
-    tl.store(out + (n * height + y) * line + x, level, mask=inside)
+    tiles = tl.cdiv(width, BLOCK)
+    y = tl.program_id(0) // tiles
+    x = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
+    inside = x < width
+    part = tl.load(places + 2 * n).to(tl.pointer_type(tl.uint8)) + y * tl.load(places + 2 * n + 1)
+    for c in tl.static_range(3):
+        place = n * height * width * 3 + value_at(y * width + x, c, height * width, 3, PLANAR)
+        value = tl.load(image + place, mask=inside, other=0).to(tl.float64)
+        other = tl.load(part + 3 * x + c, mask=inside, other=0).to(tl.float64)
+        total = value * tl.load(weights) + other * tl.load(weights + 1)
+        level = tl.where(total > 255.0, 255.0, total).to(tl.int32).to(tl.uint8)
+        tl.store(out + place, level, mask=inside)
 
 
 @triton.jit
-def brightest_kernel(image, out, table, pixels, channels: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def brightest_kernel(  # type: ignore[no-untyped-def]
+    image, out, table, pixels, channels: tl.constexpr, PLANAR: tl.constexpr, BLOCK: tl.constexpr
+):
     """table[V, v], where V is the pixel's brightest channel; one program element per pixel."""
-    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    start = tl.program_id(1).to(tl.int64) * pixels * channels
     inside = at < pixels
-    here, there = image + at * channels, out + at * channels
-    first = tl.load(here, mask=inside, other=0).to(tl.int32)
+    here = start + value_at(at, 0, pixels, channels, PLANAR)
+    first = tl.load(image + here, mask=inside, other=0).to(tl.int32)
     top = first
     if channels == 3:
-        second = tl.load(here + 1, mask=inside, other=0).to(tl.int32)
-        third = tl.load(here + 2, mask=inside, other=0).to(tl.int32)
+        there, beyond = start + value_at(at, 1, pixels, 3, PLANAR), start + value_at(at, 2, pixels, 3, PLANAR)
+        second = tl.load(image + there, mask=inside, other=0).to(tl.int32)
+        third = tl.load(image + beyond, mask=inside, other=0).to(tl.int32)
         top = tl.maximum(first, tl.maximum(second, third))
-        tl.store(there + 1, tl.load(table + top * 256 + second), mask=inside)
-        tl.store(there + 2, tl.load(table + top * 256 + third), mask=inside)
-    tl.store(there, tl.load(table + top * 256 + first), mask=inside)
+        tl.store(out + there, tl.load(table + top * 256 + second), mask=inside)
+        tl.store(out + beyond, tl.load(table + top * 256 + third), mask=inside)
+    tl.store(out + here, tl.load(table + top * 256 + first), mask=inside)
 
 
 @triton.jit(do_not_specialize=["step"])
-def look_up_kernel(image, out, tables, count, step, channels: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def look_up_kernel(  # type: ignore[no-untyped-def]
+    image, out, tables, pixels, step, channels: tl.constexpr, PLANAR: tl.constexpr, BLOCK: tl.constexpr
+):
     """tables[c, v]; the tables of two images are `step` values apart."""
     n = tl.program_id(1).to(tl.int64)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < count
-    value = tl.load(image + n * count + at, mask=inside, other=0).to(tl.int32)
-    found = tl.load(tables + n * step + at % channels * 256 + value, mask=inside, other=0)
-    tl.store(out + n * count + at, found, mask=inside)
+    inside = at < pixels
+    for c in tl.static_range(channels):
+        place = n * pixels * channels + value_at(at, c, pixels, channels, PLANAR)
+        value = tl.load(image + place, mask=inside, other=0).to(tl.int32)
+        tl.store(out + place, tl.load(tables + n * step + c * 256 + value, mask=inside, other=0), mask=inside)
+
+
+@triton.jit
+def sum_kernel(  # type: ignore[no-untyped-def]
+    image, out, pixels, channels: tl.constexpr, PLANAR: tl.constexpr, BLOCK: tl.constexpr
+):
+    """Adds each channel up."""
+    n = tl.program_id(1).to(tl.int64)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    for c in tl.static_range(channels):
+        place = image + n * pixels * channels + value_at(at, c, pixels, channels, PLANAR)
+        value = tl.load(place, mask=at < pixels, other=0).to(tl.int32)
+        tl.atomic_add(out + n * channels + c, tl.sum(value, axis=0).to(tl.int64))

@@ -7,41 +7,47 @@ import triton.language as tl
 
 
 @triton.jit(do_not_specialize=["height", "width"])
-def gather_kernel(  # type: ignore[no-untyped-def]
-    source, out, rows, columns, height, width, tall, wide, channels: tl.constexpr, BLOCK: tl.constexpr
-):
-    """out[y, x] = source[rows[y], columns[x]]; one program element per value of `out`."""
+def gather_kernel(source, out, rows, columns, height, width, tall, wide, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """out[y, x] = source[rows[y], columns[x]] of planes."""
     n = tl.program_id(1).to(tl.int64)
-    across = tl.cdiv(wide * channels, BLOCK)
+    across = tl.cdiv(wide, BLOCK)
     y = tl.program_id(0) // across
-    at = tl.program_id(0) % across * BLOCK + tl.arange(0, BLOCK)
-    start = source + (n * height + tl.load(rows + y)) * width * channels
-    x = tl.load(columns + tl.minimum(at // channels, wide - 1))
-    value = tl.load(start + x * channels + at % channels)
-    tl.store(out + (n * tall + y) * wide * channels + at, value, mask=at < wide * channels)
+    x = tl.program_id(0) % across * BLOCK + tl.arange(0, BLOCK)
+    start = source + (n * height + tl.load(rows + y)) * width
+    value = tl.load(start + tl.load(columns + tl.minimum(x, wide - 1)))
+    tl.store(out + (n * tall + y) * wide + x, value, mask=x < wide)
 
 
 @triton.jit(do_not_specialize=["height", "width", "last_row", "last_column"])
 def bordered_kernel(  # type: ignore[no-untyped-def]
-    source, out, rows, columns, height, width, tall, wide, last_row, last_column,
-    channels: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """The same as planes, less 128; beyond the tables' last row and column, these are repeated."""
+    source, out, rows, columns, height, width, tall, wide, last_row, last_column, BLOCK: tl.constexpr
+):
+    """The same of planes, less 128; beyond the tables' last row and column, these are repeated."""
     n = tl.program_id(1).to(tl.int64)
     across = tl.cdiv(wide, BLOCK)
     y = tl.program_id(0) // across
     x = tl.program_id(0) % across * BLOCK + tl.arange(0, BLOCK)
     row = tl.load(rows + tl.minimum(y, last_row))
     column = tl.load(columns + tl.minimum(x, last_column))
-    here = source + ((n * height + row) * width + column) * channels
-    for c in tl.static_range(channels):
-        value = tl.load(here + c).to(tl.int32) - 128
-        tl.store(out + ((n * channels + c) * tall + y) * wide + x, value.to(tl.int8), mask=x < wide)
+    value = tl.load(source + (n * height + row) * width + column).to(tl.int32) - 128
+    tl.store(out + (n * tall + y) * wide + x, value.to(tl.int8), mask=x < wide)
 
 
 @triton.jit
 def byte(word, k: tl.constexpr):  # type: ignore[no-untyped-def]
     return (word >> (8 * k)) & 255
+
+
+@triton.jit
+def biased(word, k: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Byte k of a word as a float, plus 2²³: its bits are the float's last."""
+    return (byte(word, k) | 0x4B000000).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def as_float(level):  # type: ignore[no-untyped-def]
+    """A grey level as a float."""
+    return biased(level.to(tl.int32), 0) - 8388608.0
 
 
 @triton.jit
@@ -82,10 +88,9 @@ def planes_kernel(pixels, out, words, BLOCK: tl.constexpr):  # type: ignore[no-u
 @triton.jit
 def between(a, b, c, d, f, g, k: tl.constexpr):  # type: ignore[no-untyped-def]
     """Byte k of four words, bilinear: rows are blended first, then the blend is read."""
-    upper_left, lower_left = byte(a, k).to(tl.float32), byte(b, k).to(tl.float32)
-    upper_right, lower_right = byte(c, k).to(tl.float32), byte(d, k).to(tl.float32)
-    left = upper_left + (lower_left - upper_left) * f
-    right = upper_right + (lower_right - upper_right) * f
+    upper_left, upper_right = biased(a, k), biased(c, k)
+    left = (upper_left - 8388608.0) + (biased(b, k) - upper_left) * f
+    right = (upper_right - 8388608.0) + (biased(d, k) - upper_right) * f
     return left + (right - left) * g
 
 
@@ -96,22 +101,31 @@ def store_mean(target, total, share, guard, inside):  # type: ignore[no-untyped-
 
 
 @triton.jit
-def packed_kernel(image, out, pixels, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Pixels of three values as words of four bytes, the last 0: one load instead of three."""
-    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+def value_at(pixel, c, pixels, channels: tl.constexpr, PLANAR: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Where in an image of `pixels` pixels a pixel's channel lies."""
+    return c * pixels + pixel if PLANAR else pixel * channels + c
+
+
+@triton.jit
+def packed_kernel(image, out, pixels, PLANAR: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Three values as one word."""
+    n = tl.program_id(1).to(tl.int64)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < pixels
-    r = tl.load(image + at * 3, mask=inside, other=0).to(tl.int32)
-    g = tl.load(image + at * 3 + 1, mask=inside, other=0).to(tl.int32)
-    b = tl.load(image + at * 3 + 2, mask=inside, other=0).to(tl.int32)
-    tl.store(out + at, r | (g << 8) | (b << 16), mask=inside)
+    start = image + n * pixels * 3
+    r = tl.load(start + value_at(at, 0, pixels, 3, PLANAR), mask=inside, other=0).to(tl.int32)
+    g = tl.load(start + value_at(at, 1, pixels, 3, PLANAR), mask=inside, other=0).to(tl.int32)
+    b = tl.load(start + value_at(at, 2, pixels, 3, PLANAR), mask=inside, other=0).to(tl.int32)
+    tl.store(out + n * pixels + at, r | (g << 8) | (b << 16), mask=inside)
 
 
-@triton.jit(do_not_specialize=["layers", "height", "share", "guard"])
+@triton.jit(do_not_specialize=["layers", "height", "copies", "share", "guard"])
 def zoom_kernel(  # type: ignore[no-untyped-def]
-    source, out, rows, down, last_row, columns, across, last_column, layers, height, width, share, guard,
-    channels: tl.constexpr, BLOCK: tl.constexpr,
+    source, out, rows, down, last_row, columns, across, last_column, layers, height, width, copies, share,
+    guard,
+    channels: tl.constexpr, PLANAR: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """The image and its enlargements added up: tables of layers × rows and layers × columns, −1 outside.
+    """`copies` of the image and its enlargements added up: tables of layers × rows and columns, −1 outside.
 
     A pixel of `source` is one element: a grey level, or a word of three.
     """
@@ -122,11 +136,7 @@ def zoom_kernel(  # type: ignore[no-untyped-def]
     inside = x < width
     start = source + n * height * width
     own = tl.load(start + y * width + x, mask=inside, other=0).to(tl.int32)
-    first, second, third = (
-        byte(own, 0).to(tl.float32),
-        byte(own, 1).to(tl.float32),
-        byte(own, 2).to(tl.float32),
-    )
+    first, second, third = as_float(own) * copies, as_float(own >> 8) * copies, as_float(own >> 16) * copies
     for layer in range(layers):
         i, f = tl.load(rows + layer * height + y), tl.load(down + layer * height + y)
         j = tl.load(columns + layer * width + x, mask=inside, other=-1)
@@ -143,11 +153,11 @@ def zoom_kernel(  # type: ignore[no-untyped-def]
         if channels == 3:
             second += between(a, b, c, d, f, g, 1)
             third += between(a, b, c, d, f, g, 2)
-    target = out + ((n * height + y) * width + x) * channels
-    store_mean(target, first, share, guard, inside)
+    target, pixel, pixels = out + n * height * width * channels, y * width + x, height * width
+    store_mean(target + value_at(pixel, 0, pixels, channels, PLANAR), first, share, guard, inside)
     if channels == 3:
-        store_mean(target + 1, second, share, guard, inside)
-        store_mean(target + 2, third, share, guard, inside)
+        store_mean(target + value_at(pixel, 1, pixels, 3, PLANAR), second, share, guard, inside)
+        store_mean(target + value_at(pixel, 2, pixels, 3, PLANAR), third, share, guard, inside)
 
 
 @triton.jit
@@ -162,16 +172,17 @@ def folded(place, length):  # type: ignore[no-untyped-def]
 @triton.jit
 def warped(a, b, c, d, f, g, guard, k: tl.constexpr):  # type: ignore[no-untyped-def]
     """Byte k of four words, bilinear, truncated: read along rows first, then blended."""
-    first, second = byte(a, k).to(tl.float32), byte(b, k).to(tl.float32)
-    third, fourth = byte(c, k).to(tl.float32), byte(d, k).to(tl.float32)
-    upper, lower = first + (second - first) * g, third + (fourth - third) * g
+    first, third = biased(a, k), biased(c, k)
+    upper = (first - 8388608.0) + (biased(b, k) - first) * g
+    lower = (third - 8388608.0) + (biased(d, k) - third) * g
     return ((upper + (lower - upper) * f) + guard).to(tl.int32).to(tl.uint8)
 
 
 @triton.jit(do_not_specialize=["height", "guard"])
 def displace_kernel(  # type: ignore[no-untyped-def]
-    source, out, dy, dx, height, width, guard, channels: tl.constexpr, BLOCK: tl.constexpr
-):
+    source, out, dy, dx, height, width, guard,
+    channels: tl.constexpr, PLANAR: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
     """Every pixel read from elsewhere, bilinear; `source` as in `zoom_kernel`."""
     n = tl.program_id(1).to(tl.int64)
     tiles = tl.cdiv(width, BLOCK)
@@ -189,8 +200,10 @@ def displace_kernel(  # type: ignore[no-untyped-def]
     start = source + n * height * width
     a, b = tl.load(start + upper + left).to(tl.int32), tl.load(start + upper + right).to(tl.int32)
     c, d = tl.load(start + lower + left).to(tl.int32), tl.load(start + lower + right).to(tl.int32)
+    target = out + n * height * width * channels
     for k in tl.static_range(channels):
-        tl.store(out + at * channels + k, warped(a, b, c, d, f, g, guard, k), mask=inside)
+        place = value_at(y * width + x, k, height * width, channels, PLANAR)
+        tl.store(target + place, warped(a, b, c, d, f, g, guard, k), mask=inside)
 
 
 @triton.jit(do_not_specialize=["side", "across", "height", "width"])
@@ -217,29 +230,34 @@ def patches_kernel(  # type: ignore[no-untyped-def]
     tl.store(out + n * count + at, level.to(tl.int32).to(tl.uint8), mask=inside)
 
 
-@triton.jit(do_not_specialize=["top", "left", "rows", "columns", "height"])
+@triton.jit(do_not_specialize=["top", "left", "passes", "rows", "columns", "height"])
 def scatter_kernel(  # type: ignore[no-untyped-def]
-    image, out, shifts, top, left, rows, columns, height, width, step,
-    channels: tl.constexpr, BLOCK: tl.constexpr,
+    image, out, shifts, top, left, passes, rows, columns, height, width,
+    channels: tl.constexpr, PLANAR: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """The pixel that each pixel shows after all are overwritten in turn; `shifts` is pairs (dx, dy).
+    """The pixel that each pixel shows after all are overwritten in turn, pass by pass.
 
-    Shifts of two images are `step` pairs apart.
+    `shifts` is pairs (dx, dy). A pixel's origin is found from the last pass back to the first.
     """
     n = tl.program_id(1).to(tl.int64)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < height * width
     y, x = at // width, at % width
-    moving = inside & (y >= top) & (y < top + rows) & (x >= left) & (x < left + columns)
     # Shifts lie in the order of overwriting: from the bottom right.
-    last = shifts + n * step + (rows + top - 1) * columns + columns + left - 1
-    while tl.max(moving.to(tl.int32), axis=0) > 0:
-        pair = tl.load(last - y * columns - x, mask=moving, other=0).to(tl.int32)
-        dx, dy = (pair << 24) >> 24, pair >> 8
-        y, x = y + dy, x + dx
-        later = (dy > 0) | ((dy == 0) & (dx > 0))
-        moving = moving & later & (y >= top) & (y < top + rows) & (x >= left) & (x < left + columns)
-    here = image + (n * height * width + y * width + x) * channels
-    there = out + (n * height * width + at) * channels
+    last = (
+        shifts + (n * passes + passes - 1) * rows * columns + (rows + top - 1) * columns + columns + left - 1
+    )
+    for _ in range(passes):
+        moving = inside & (y >= top) & (y < top + rows) & (x >= left) & (x < left + columns)
+        while tl.max(moving.to(tl.int32), axis=0) > 0:
+            pair = tl.load(last - y * columns - x, mask=moving, other=0).to(tl.int32)
+            dx, dy = (pair << 24) >> 24, pair >> 8
+            y, x = y + dy, x + dx
+            later = (dy > 0) | ((dy == 0) & (dx > 0))
+            moving = moving & later & (y >= top) & (y < top + rows) & (x >= left) & (x < left + columns)
+        last -= rows * columns
+    start, pixels = n * height * width * channels, height * width
     for c in tl.static_range(channels):
-        tl.store(there + c, tl.load(here + c, mask=inside, other=0), mask=inside)
+        here = image + start + value_at(y * width + x, c, pixels, channels, PLANAR)
+        there = out + start + value_at(at, c, pixels, channels, PLANAR)
+        tl.store(there, tl.load(here, mask=inside, other=0), mask=inside)

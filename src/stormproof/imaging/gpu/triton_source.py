@@ -1,13 +1,16 @@
 """The kernels themselves. Each gives the same values as a few lines of torch, its twin.
 
 Launches forbid fused multiply-add: products are rounded before they are added, as on the CPU. Images are
-contiguous N × H × W × C; `count` is the number of values of one image.
+N × H × W × C without gaps, or N × C × H × W where a kernel is PLANAR; `count` is the number of values of one
+image.
 """
 
 from __future__ import annotations
 
 import triton
 import triton.language as tl
+
+from stormproof.imaging.gpu.triton_moves import as_float
 
 
 @triton.jit
@@ -29,16 +32,9 @@ def bits_kernel(out, keys, stream, count, BLOCK: tl.constexpr):  # type: ignore[
     tl.store(out + n * count + at, bits, mask=at < count)
 
 
-@triton.jit(do_not_specialize=["stream", "first", "second"])
-def noise_kernel(  # type: ignore[no-untyped-def]
-    image, out, keys, table, stream, count, first, second, KIND: tl.constexpr, BLOCK: tl.constexpr
-):
+@triton.jit
+def noisy(value, bits, table, first, second, KIND: tl.constexpr):  # type: ignore[no-untyped-def]
     """KIND 0: v + table[bits]. 1: table[v · first + (bits >> second)]. 2: 0 below first, 255 below second."""
-    n = tl.program_id(1).to(tl.int64)
-    bits = random_bits(keys + 2 * n, stream, BLOCK)
-    at = tl.program_id(0) * BLOCK * 8 + tl.arange(0, BLOCK * 8)
-    inside = at < count
-    value = tl.load(image + n * count + at, mask=inside, other=0).to(tl.int32)
     if KIND == 0:
         value = value + tl.load(table + bits).to(tl.int32)
         value = tl.minimum(tl.maximum(value, 0), 255)
@@ -46,7 +42,57 @@ def noise_kernel(  # type: ignore[no-untyped-def]
         value = tl.load(table + value * first + (bits >> second)).to(tl.int32)
     else:
         value = tl.where(bits < first, 0, tl.where(bits < second, 255, value))
+    return value
+
+
+@triton.jit(do_not_specialize=["stream", "first", "second"])
+def noise_kernel(  # type: ignore[no-untyped-def]
+    image, out, keys, table, stream, count, first, second, KIND: tl.constexpr, BLOCK: tl.constexpr
+):
+    """The kinds of `noisy`, on pixels."""
+    n = tl.program_id(1).to(tl.int64)
+    bits = random_bits(keys + 2 * n, stream, BLOCK)
+    at = tl.program_id(0) * BLOCK * 8 + tl.arange(0, BLOCK * 8)
+    inside = at < count
+    value = tl.load(image + n * count + at, mask=inside, other=0).to(tl.int32)
+    value = noisy(value, bits, table, first, second, KIND)
     tl.store(out + n * count + at, value.to(tl.uint8), mask=inside)
+
+
+@triton.jit(do_not_specialize=["stream", "first", "second"])
+def noise_planes_kernel(  # type: ignore[no-untyped-def]
+    image, out, keys, table, stream, words, first, second, KIND: tl.constexpr, BLOCK: tl.constexpr
+):
+    """The same on three planes of `words` words of eight values.
+
+    Bits belong to values in the order of pixels: eight pixels take three blocks of Philox.
+    """
+    n = tl.program_id(1).to(tl.int64)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < words
+    seed = tl.load(keys + 2 * n) | (tl.load(keys + 2 * n + 1) << 32)
+    zero = at * 0
+    drawn = ()
+    for k in tl.static_range(3):
+        drawn += tl.philox(seed, 3 * at + k, zero, zero + stream, zero)
+    for c in tl.static_range(3):
+        here = (n * 3 + c) * words + at
+        eight = tl.load(image + here, mask=inside, other=0)
+        low, high = eight.to(tl.int32), (eight >> 32).to(tl.int32)
+        made_low, made_high = zero, zero
+        for p in tl.static_range(4):
+            value = noisy((low >> (8 * p)) & 255, half_of(drawn, 3 * p + c), table, first, second, KIND)
+            made_low = made_low | (value << (8 * p))
+            value = noisy((high >> (8 * p)) & 255, half_of(drawn, 3 * p + 12 + c), table, first, second, KIND)
+            made_high = made_high | (value << (8 * p))
+        made = (made_high.to(tl.int64) << 32) | (made_low.to(tl.int64) & 0xFFFFFFFF)
+        tl.store(out + here, made, mask=inside)
+
+
+@triton.jit
+def half_of(words, i: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The i-th 16-bit number of 32-bit words."""
+    return ((words[i // 2] >> (16 * (i % 2))) & 0xFFFF).to(tl.int32)
 
 
 @triton.jit
@@ -55,105 +101,175 @@ def leveled(total, WHOLE: tl.constexpr):  # type: ignore[no-untyped-def]
     return tl.minimum(total, 255.0).to(tl.int32).to(tl.uint8) if WHOLE else total
 
 
-@triton.jit(do_not_specialize=["radius", "guard"])
+@triton.jit
+def paired(values, centre: tl.constexpr, half, RADIUS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Σ half[|j|] · values[centre + j], pairs first, from the centre outwards."""
+    total = tl.load(half) * values[centre]
+    for j in tl.static_range(1, RADIUS + 1):
+        total = total + tl.load(half + j) * (values[centre - j] + values[centre + j])
+    return total
+
+
+@triton.jit(do_not_specialize=["guard", "gain"])
 def down_kernel(  # type: ignore[no-untyped-def]
-    source, out, half, index, radius, height, line, guard,
-    WHOLE: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    source, out, half, index, height, width, guard, gain,
+    WHOLE: tl.constexpr, RADIUS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Σ half[|j|] · source over rows of `line` values, pairs first; `index` is the border's table."""
-    n = tl.program_id(1).to(tl.int64)
-    across = tl.cdiv(line, BLOCK)
-    y = tl.program_id(0) // across * ROWS + tl.arange(0, ROWS)
-    x = tl.program_id(0) % across * BLOCK + tl.arange(0, BLOCK)
-    inside = (y < height)[:, None] & (x < line)[None, :]
-    start = source + n * height * line + x[None, :]
-    here = index + tl.minimum(y, height - 1) + radius
-    total = tl.load(half) * tl.load(start + (tl.load(here) * line)[:, None], mask=inside, other=0).to(
-        tl.float32
-    )
-    for j in range(1, radius + 1):
-        above, below = tl.load(here - j) * line, tl.load(here + j) * line
-        a = tl.load(start + above[:, None], mask=inside, other=0).to(tl.float32)
-        b = tl.load(start + below[:, None], mask=inside, other=0).to(tl.float32)
-        total = total + tl.load(half + j) * (a + b)
-    target = out + n * height * line + y[:, None] * line + x[None, :]
-    tl.store(target, leveled(total + guard, WHOLE), mask=inside)
+    """(Σ half[|j|] · source + guard) · gain along the columns of planes; `index` is the border's table.
 
-
-# `line` is not specialised: threads would be given four values each to store at once, and unaligned loads,
-# which are most of the work, take four times as long as if neighbouring threads read neighbouring values.
-@triton.jit(do_not_specialize=["radius", "line", "guard"])
-def across_kernel(  # type: ignore[no-untyped-def]
-    source, out, half, index, radius, height, line, guard,
-    channels: tl.constexpr, WHOLE: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """The same along rows; only tiles at the border need its table. Below the last row, it is repeated."""
-    n = tl.program_id(1).to(tl.int64)
-    across = tl.cdiv(line, BLOCK)
-    y = tl.program_id(0) // across * ROWS + tl.arange(0, ROWS)
-    left = tl.program_id(0) % across * BLOCK
-    x = left + tl.arange(0, BLOCK)
-    start = source + n * height * line + tl.minimum(y, height - 1)[:, None] * line
-    reach = radius * channels
-    if (left >= reach) & (left + BLOCK + reach <= line):
-        here = start + x[None, :]
-        total = tl.load(half) * tl.load(here).to(tl.float32)
-        for j in range(1, radius + 1):
-            a = tl.load(here - j * channels).to(tl.float32)
-            b = tl.load(here + j * channels).to(tl.float32)
-            total = total + tl.load(half + j) * (a + b)
-    else:
-        own = (x % channels)[None, :]
-        place = index + tl.minimum(x // channels, line // channels - 1) + radius
-        centre = start + (tl.load(place) * channels)[None, :] + own
-        total = tl.load(half) * tl.load(centre).to(tl.float32)
-        for j in range(1, radius + 1):
-            before, after = tl.load(place - j) * channels, tl.load(place + j) * channels
-            a = tl.load(start + before[None, :] + own).to(tl.float32)
-            b = tl.load(start + after[None, :] + own).to(tl.float32)
-            total = total + tl.load(half + j) * (a + b)
-    target = out + n * height * line + y[:, None] * line + x[None, :]
-    inside = (y < height)[:, None] & (x < line)[None, :]
-    tl.store(target, leveled(total + guard, WHOLE), mask=inside)
-
-
-@triton.jit(do_not_specialize=["taps", "height", "line", "guard"])  # as above
-def line_kernel(  # type: ignore[no-untyped-def]
-    source, out, weights, places, taps, height, line, wide, tall, guard,
-    WHOLE: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Weighted sum of shifted copies, each image along a path of its own; taps come in fours.
-
-    `source` has borders, `tall` rows of `wide` values, and BLOCK values after the last: loads have no mask,
-    which would cost a fifth of the time. `out` has `height` rows of `line` values.
+    A program reads each row it needs once, and keeps it for its ROWS rows of results.
     """
     n = tl.program_id(1).to(tl.int64)
-    across = tl.cdiv(line, BLOCK)
-    y = tl.program_id(0) // across
+    across = tl.cdiv(width, BLOCK)
+    top = tl.program_id(0) // across * ROWS
     x = tl.program_id(0) % across * BLOCK + tl.arange(0, BLOCK)
-    start = source + (n * tall + y) * wide + x
-    w, p = weights + n * taps, places + n * taps
+    inside = x < width
+    start = source + n * height * width + x
+    rows = ()
+    for k in tl.static_range(ROWS + 2 * RADIUS):
+        y = tl.load(index + tl.minimum(top + k, height + 2 * RADIUS - 1))
+        rows += (floated(tl.load(start + y * width, mask=inside, other=0)),)  # type: ignore[assignment]
+    for i in tl.static_range(ROWS):
+        total = (paired(rows, RADIUS + i, half, RADIUS) + guard) * gain
+        target = out + (n * height + top + i) * width + x
+        tl.store(target, leveled(total, WHOLE), mask=inside & (top + i < height))
+
+
+@triton.jit
+def four_of(values, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The four columns of BLOCK × 4 values, which a thread has loaded at once."""
+    even, odd = tl.split(tl.reshape(floated(values), (BLOCK, 2, 2)))
+    first, third = tl.split(even)
+    second, fourth = tl.split(odd)
+    return first, second, third, fourth
+
+
+@triton.jit
+def store_sums(target, values, half, inside, RADIUS: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The sums for four values side by side, stored at once."""
+    even = tl.join(paired(values, RADIUS, half, RADIUS), paired(values, RADIUS + 2, half, RADIUS))
+    odd = tl.join(paired(values, RADIUS + 1, half, RADIUS), paired(values, RADIUS + 3, half, RADIUS))
+    tl.store(target, tl.reshape(tl.join(even, odd), (BLOCK, 4)), mask=inside)
+
+
+@triton.jit
+def across_kernel(  # type: ignore[no-untyped-def]
+    source, out, half, index, height, width, RADIUS: tl.constexpr, BLOCK: tl.constexpr
+):
+    """Σ half[|j|] · source along the rows of planes, RADIUS a multiple of four; `index` as above.
+
+    A thread has four results side by side and loads values by fours, each once, however many results it is
+    part of. 32 threads share a row. Only tiles at the border need its table.
+    """
+    n = tl.program_id(1).to(tl.int64)
+    tiles = tl.cdiv(width, 128)
+    thread = tl.arange(0, BLOCK)
+    y = tl.program_id(0) // tiles * (BLOCK // 32) + thread // 32
+    left = tl.program_id(0) % tiles * 128
+    x = (left + thread % 32 * 4)[:, None] + tl.arange(0, 4)[None, :]
+    start = (n * height + tl.minimum(y, height - 1)[:, None]) * width
+    target, inside = out + start + x, (y < height)[:, None] & (x < width)
+    if (left >= RADIUS) & (left + 128 + RADIUS <= width):
+        inner = ()
+        for k in tl.static_range(2 * (RADIUS // 4) + 1):
+            inner += four_of(tl.load(source + start + x + (4 * k - RADIUS)), BLOCK)
+        store_sums(target, inner, half, inside, RADIUS, BLOCK)
+    else:
+        outer = ()
+        for k in tl.static_range(2 * (RADIUS // 4) + 1):
+            place = tl.load(index + tl.minimum(x + 4 * k, width + 2 * RADIUS - 1))
+            outer += four_of(tl.load(source + start + place), BLOCK)
+        store_sums(target, outer, half, inside, RADIUS, BLOCK)
+
+
+@triton.jit(do_not_specialize=["radius", "guard", "gain"])
+def wide_kernel(  # type: ignore[no-untyped-def]
+    source, out, half, index, radius, height, width, guard, gain,
+    AXIS: tl.constexpr, WHOLE: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Both for any radius: along rows if AXIS is 2, along columns if it is 1."""
+    n = tl.program_id(1).to(tl.int64)
+    tiles = tl.cdiv(width, BLOCK)
+    y = tl.program_id(0) // tiles
+    at = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
+    x = tl.minimum(at, width - 1)
+    start = source + n * height * width
+    here = index + radius + (x if AXIS == 2 else x * 0 + y)
+    step, rest = (1, y * width) if AXIS == 2 else (width, x)
+    total = tl.load(half) * tl.load(start + tl.load(here) * step + rest).to(tl.float32)
+    for j in range(1, radius + 1):
+        a = tl.load(start + tl.load(here - j) * step + rest).to(tl.float32)
+        b = tl.load(start + tl.load(here + j) * step + rest).to(tl.float32)
+        total = total + tl.load(half + j) * (a + b)
+    total = (total + guard) * gain
+    tl.store(out + (n * height + y) * width + at, leveled(total, WHOLE), mask=at < width)
+
+
+@triton.jit
+def floated(value):  # type: ignore[no-untyped-def]
+    return as_float(value) if value.dtype == tl.uint8 else value
+
+
+@triton.jit
+def tap(path, i):  # type: ignore[no-untyped-def]
+    """The weight of a tap, and its place."""
+    return tl.load(path + 2 * i).to(tl.float32, bitcast=True), tl.load(path + 2 * i + 1)
+
+
+@triton.jit
+def along_path(start, path, taps, guard, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Σ weight · value at its place from `start`, by fours."""
     total = tl.zeros((BLOCK,), tl.float32) + guard
     for i in range(0, taps, 4):
-        a = tl.load(start + tl.load(p + i)).to(tl.float32)
-        b = tl.load(start + tl.load(p + i + 1)).to(tl.float32)
-        c = tl.load(start + tl.load(p + i + 2)).to(tl.float32)
-        d = tl.load(start + tl.load(p + i + 3)).to(tl.float32)
-        first = tl.load(w + i) * a + tl.load(w + i + 1) * b
-        second = tl.load(w + i + 2) * c + tl.load(w + i + 3) * d
+        a, p = tap(path, i)
+        b, q = tap(path, i + 1)
+        c, r = tap(path, i + 2)
+        d, s = tap(path, i + 3)
+        first = a * floated(tl.load(start + p)) + b * floated(tl.load(start + q))
+        second = c * floated(tl.load(start + r)) + d * floated(tl.load(start + s))
         total = total + (first + second)
-    tl.store(out + (n * height + y) * line + x, leveled(total, WHOLE), mask=x < line)
+    return total
+
+
+# `width` is not specialised: threads would be given several values each to store at once, and unaligned
+# loads, which are most of the work, are fast only if neighbouring threads read neighbouring values.
+@triton.jit(do_not_specialize=["taps", "height", "width", "guard"])
+def line_kernel(  # type: ignore[no-untyped-def]
+    source, out, paths, taps, height, width, wide, tall, guard, PLANES: tl.constexpr, BLOCK: tl.constexpr
+):
+    """Weighted sum of shifted copies of planes, PLANES of them along one path; taps come in fours.
+
+    `source` has borders, `tall` rows of `wide` values, and BLOCK values after the last: loads have no mask,
+    which would cost a fifth of the time. `paths` has (weight, place) of every tap, the weight as its bits.
+    """
+    n = tl.program_id(1).to(tl.int64)
+    across = tl.cdiv(width, BLOCK)
+    y = tl.program_id(0) // across
+    x = tl.program_id(0) % across * BLOCK + tl.arange(0, BLOCK)
+    total = along_path(source + (n * tall + y) * wide + x, paths + n // PLANES * taps * 2, taps, guard, BLOCK)
+    tl.store(out + (n * height + y) * width + x, leveled(total, True), mask=x < width)
+
+
+@triton.jit(do_not_specialize=["taps", "height", "width"])  # as above
+def streak_kernel(source, out, paths, taps, height, width, wide, tall, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The same over a field, rounded to whole numbers, half to even."""
+    n = tl.program_id(1).to(tl.int64)
+    across = tl.cdiv(width, BLOCK)
+    y = tl.program_id(0) // across
+    x = tl.program_id(0) % across * BLOCK + tl.arange(0, BLOCK)
+    total = along_path(source + (n * tall + y) * wide + x, paths + n * taps * 2, taps, 0.0, BLOCK)
+    # Next to 1.5 · 2²³, floats are whole numbers.
+    tl.store(out + (n * height + y) * width + x, (total + 12582912.0) - 12582912.0, mask=x < width)
 
 
 @triton.jit(do_not_specialize=["rows", "bias", "shift"])
 def correlate_kernel(  # type: ignore[no-untyped-def]
     source, out, weights, rows, chunks, height, width, tall, wide, bias, shift,
-    channels: tl.constexpr, LIMBS: tl.constexpr,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr, STEP: tl.constexpr,
+    LIMBS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, STEP: tl.constexpr,
 ):  # fmt: skip
     """Correlation with an integer kernel as products of 8-bit matrices, on tensor cores, exact modulo 2³².
 
-    `source` is planes with borders, N·C × `tall` × `wide`, less 128. `weights` is rows × chunks × LIMBS ×
+    `source` is planes with borders, N × `tall` × `wide`, less 128. `weights` is rows × chunks × LIMBS ×
     COLUMNS × STEP: for a row of the kernel and STEP pixels, what each adds to the COLUMNS results beside.
     """
     down, across = tl.cdiv(height, ROWS), tl.cdiv(width, COLUMNS)
@@ -174,6 +290,6 @@ def correlate_kernel(  # type: ignore[no-untyped-def]
         if LIMBS == 3:
             high = tl.dot(pixels, tl.trans(tl.load(own + 2 * COLUMNS * STEP)), high, out_dtype=tl.int32)
     total = low + (middle << 8) + (high << 16) + bias
-    target = out + ((plane // channels * height + y[:, None]) * width + x[None, :]) * channels
+    target = out + (plane * height + y[:, None]) * width + x[None, :]
     level = tl.minimum(total >> shift, 255).to(tl.uint8)
-    tl.store(target + plane % channels, level, mask=(y < height)[:, None] & (x < width)[None, :])
+    tl.store(target, level, mask=(y < height)[:, None] & (x < width)[None, :])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from stormproof.imaging.gpu.triton_moves import value_at
+
 
 @triton.jit(do_not_specialize=["most", "step", "small", "large"])
 def means_kernel(  # type: ignore[no-untyped-def]
@@ -28,57 +30,50 @@ def means_kernel(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def luma_of(image, y, x, width, inside):  # type: ignore[no-untyped-def]
-    start = image + (y * width + x) * 3
-    r = tl.load(start, mask=inside, other=0).to(tl.int32)
-    g = tl.load(start + 1, mask=inside, other=0).to(tl.int32)
-    b = tl.load(start + 2, mask=inside, other=0).to(tl.int32)
-    return (r * 19595 + g * 38470 + b * 7471 + 32768) >> 16
-
-
-@triton.jit
-def chroma_of(image, y, x, width, inside):  # type: ignore[no-untyped-def]
-    """Blue and red difference of a pixel."""
-    start = image + (y * width + x) * 3
-    r = tl.load(start, mask=inside, other=0).to(tl.int32)
-    g = tl.load(start + 1, mask=inside, other=0).to(tl.int32)
-    b = tl.load(start + 2, mask=inside, other=0).to(tl.int32)
+def ycc_of(image, y, x, width, pixels, inside, PLANAR: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Luma, and blue and red difference, of a pixel."""
+    at = y * width + x
+    r = tl.load(image + value_at(at, 0, pixels, 3, PLANAR), mask=inside, other=0).to(tl.int32)
+    g = tl.load(image + value_at(at, 1, pixels, 3, PLANAR), mask=inside, other=0).to(tl.int32)
+    b = tl.load(image + value_at(at, 2, pixels, 3, PLANAR), mask=inside, other=0).to(tl.int32)
+    luma = (r * 19595 + g * 38470 + b * 7471 + 32768) >> 16
     middle = (128 << 16) + 32767
     blue, red = r * -11059 - g * 21709 + b * 32768, r * 32768 - g * 27439 - b * 5329
-    return (blue + middle) >> 16, (red + middle) >> 16
+    return luma, (blue + middle) >> 16, (red + middle) >> 16
 
 
-@triton.jit(do_not_specialize=["height", "width", "tall", "wide"])
-def luma_kernel(image, out, height, width, tall, wide, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Luma of `tall` × `wide` samples, edges repeated."""
+@triton.jit(do_not_specialize=["height", "width", "luma_tall", "luma_wide", "tall", "wide", "images"])
+def ycc_kernel(  # type: ignore[no-untyped-def]
+    image, luma, chroma, height, width, luma_tall, luma_wide, tall, wide, images,
+    PLANAR: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Luma, by words of two, and both chroma planes, halved both ways; edges repeated to whole blocks.
+
+    One program element per 2×2 pixels. Their mean is rounded down and up in turn along a row.
+    """
     n = tl.program_id(1).to(tl.int64)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < tall * wide
-    y, x = tl.minimum(at // wide, height - 1), tl.minimum(at % wide, width - 1)
-    luma = luma_of(image + n * height * width * 3, y, x, width, inside)
-    tl.store(out + n * tall * wide + at, luma.to(tl.uint8), mask=inside)
-
-
-@triton.jit(do_not_specialize=["height", "width", "tall", "wide", "images"])
-def chroma_kernel(  # type: ignore[no-untyped-def]
-    image, out, height, width, tall, wide, images, BLOCK: tl.constexpr
-):
-    """Both chroma planes, halved both ways: means of 2×2, rounded down and up in turn along a row."""
-    n = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < tall * wide
-    row, x = tl.minimum(at // wide, (height + 1) // 2 - 1), at % wide
-    top, bottom = 2 * row, tl.minimum(2 * row + 1, height - 1)
+    row, x = at // wide, at % wide
+    last = (height + 1) // 2 - 1
+    top = 2 * tl.minimum(row, last)
+    bottom = tl.minimum(top + 1, height - 1)
     left, right = tl.minimum(2 * x, width - 1), tl.minimum(2 * x + 1, width - 1)
-    start = image + n * height * width * 3
-    b0, r0 = chroma_of(start, top, left, width, inside)
-    b1, r1 = chroma_of(start, top, right, width, inside)
-    b2, r2 = chroma_of(start, bottom, left, width, inside)
-    b3, r3 = chroma_of(start, bottom, right, width, inside)
-    bias = 1 + x % 2
-    count = tall * wide
-    tl.store(out + n * count + at, ((b0 + b1 + b2 + b3 + bias) >> 2).to(tl.uint8), mask=inside)
-    tl.store(out + (n + images) * count + at, ((r0 + r1 + r2 + r3 + bias) >> 2).to(tl.uint8), mask=inside)
+    start, pixels = image + n * height * width * 3, height * width
+    y0, b0, r0 = ycc_of(start, top, left, width, pixels, inside, PLANAR)
+    y1, b1, r1 = ycc_of(start, top, right, width, pixels, inside, PLANAR)
+    y2, b2, r2 = ycc_of(start, bottom, left, width, pixels, inside, PLANAR)
+    y3, b3, r3 = ycc_of(start, bottom, right, width, pixels, inside, PLANAR)
+    bias, count = 1 + x % 2, tall * wide
+    blue, red = (b0 + b1 + b2 + b3 + bias) >> 2, (r0 + r1 + r2 + r3 + bias) >> 2
+    tl.store(chroma + n * count + at, blue.to(tl.uint8), mask=inside)
+    tl.store(chroma + (n + images) * count + at, red.to(tl.uint8), mask=inside)
+    lower = (y2 | (y3 << 8)).to(tl.int16)
+    upper = tl.where(row > last, lower, (y0 | (y1 << 8)).to(tl.int16))  # below the image, its last row
+    place = luma + (n * luma_tall + 2 * row) * (luma_wide // 2) + x
+    beside = inside & (2 * x < luma_wide)
+    tl.store(place, upper, mask=beside & (2 * row < luma_tall))
+    tl.store(place + luma_wide // 2, lower, mask=beside & (2 * row + 1 < luma_tall))
 
 
 @triton.jit
@@ -102,7 +97,7 @@ def stored(target, value, inside):  # type: ignore[no-untyped-def]
 @triton.jit(do_not_specialize=["height", "width", "luma_count", "luma_wide", "count", "wide", "images"])
 def colours_kernel(  # type: ignore[no-untyped-def]
     luma, chroma, out, height, width, luma_count, luma_wide, count, wide, images,
-    NARROW: tl.constexpr, BLOCK: tl.constexpr,
+    NARROW: tl.constexpr, PLANAR: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """RGB of luma and halved chroma; one program element per pixel."""
     n = tl.program_id(1).to(tl.int64)
@@ -116,10 +111,12 @@ def colours_kernel(  # type: ignore[no-untyped-def]
     cb = doubled(chroma + n * count, near, far, column, side, bias, wide, NARROW, inside)
     cr = doubled(chroma + (n + images) * count, near, far, column, side, bias, wide, NARROW, inside)
     light = tl.load(luma + n * luma_count + y * luma_wide + x, mask=inside, other=0).to(tl.int32)
-    target = out + (n * height * width + at) * 3
-    stored(target, light + ((cr * 91881 + 32768) >> 16), inside)
-    stored(target + 1, light + ((cb * -22554 - cr * 46802 + 32768) >> 16), inside)
-    stored(target + 2, light + ((cb * 116130 + 32768) >> 16), inside)
+    target, pixels = out + n * height * width * 3, height * width
+    red, blue = light + ((cr * 91881 + 32768) >> 16), light + ((cb * 116130 + 32768) >> 16)
+    green = light + ((cb * -22554 - cr * 46802 + 32768) >> 16)
+    stored(target + value_at(at, 0, pixels, 3, PLANAR), red, inside)
+    stored(target + value_at(at, 1, pixels, 3, PLANAR), green, inside)
+    stored(target + value_at(at, 2, pixels, 3, PLANAR), blue, inside)
 
 
 @triton.jit
@@ -127,24 +124,97 @@ def rounded(value, bits: tl.constexpr):  # type: ignore[no-untyped-def]
     return (value + (1 << (bits - 1))) >> bits
 
 
-@triton.jit(do_not_specialize=["blocks", "across", "width"])
+@triton.jit
+def forward(x, M: tl.constexpr, bits: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Eight samples to eight frequencies, rounded; rows of M are symmetric and antisymmetric in turn."""
+    p, q, r, s = x[0] + x[7], x[1] + x[6], x[2] + x[5], x[3] + x[4]
+    a, b, c, d = x[0] - x[7], x[1] - x[6], x[2] - x[5], x[3] - x[4]
+    return (
+        rounded(((p + s) + (q + r)) * M[0], bits),
+        rounded(a * M[8] + b * M[9] + c * M[10] + d * M[11], bits),
+        rounded((p - s) * M[16] + (q - r) * M[17], bits),
+        rounded(a * M[24] + b * M[25] + c * M[26] + d * M[27], bits),
+        rounded(((p + s) - (q + r)) * M[0], bits),
+        rounded(a * M[40] + b * M[41] + c * M[42] + d * M[43], bits),
+        rounded((p - s) * M[48] + (q - r) * M[49], bits),
+        rounded(a * M[56] + b * M[57] + c * M[58] + d * M[59], bits),
+    )
+
+
+@triton.jit
+def backward(f, M: tl.constexpr, bits: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Eight frequencies to eight samples, by the transpose of M."""
+    sum_, difference = (f[0] + f[4]) * M[0], (f[0] - f[4]) * M[0]
+    outer, inner = f[2] * M[16] + f[6] * M[48], f[2] * M[17] + f[6] * M[49]
+    p, q, r, s = sum_ + outer, difference + inner, difference - inner, sum_ - outer
+    a = f[1] * M[8] + f[3] * M[24] + f[5] * M[40] + f[7] * M[56]
+    b = f[1] * M[9] + f[3] * M[25] + f[5] * M[41] + f[7] * M[57]
+    c = f[1] * M[10] + f[3] * M[26] + f[5] * M[42] + f[7] * M[58]
+    d = f[1] * M[11] + f[3] * M[27] + f[5] * M[43] + f[7] * M[59]
+    return (
+        rounded(p + a, bits), rounded(q + b, bits), rounded(r + c, bits), rounded(s + d, bits),
+        rounded(s - d, bits), rounded(r - c, bits), rounded(q - b, bits), rounded(p - a, bits),
+    )  # fmt: skip
+
+
+@triton.jit
+def column(rows, k: tl.constexpr):  # type: ignore[no-untyped-def]
+    return rows[0][k], rows[1][k], rows[2][k], rows[3][k], rows[4][k], rows[5][k], rows[6][k], rows[7][k]
+
+
+@triton.jit
+def requantised(value, step, inverse):  # type: ignore[no-untyped-def]
+    """The multiple of `step` nearest to value / 8, exact up to 2²⁰.
+
+    `inverse` is 2³² / (8 · step), rounded up.
+    """
+    size = (tl.abs(value) + step * 4).to(tl.uint32)
+    level = tl.umulhi(size, inverse.to(tl.uint32)).to(tl.int32) * step
+    return tl.where(value < 0, -level, level)
+
+
+@triton.jit
+def four_samples(word):  # type: ignore[no-untyped-def]
+    return (
+        (word & 255) - 128,
+        ((word >> 8) & 255) - 128,
+        ((word >> 16) & 255) - 128,
+        ((word >> 24) & 255) - 128,
+    )
+
+
+@triton.jit
+def sample(value):  # type: ignore[no-untyped-def]
+    return tl.minimum(tl.maximum(value + 128, 0), 255)
+
+
+@triton.jit(do_not_specialize=["blocks", "across"])
 def requantise_kernel(  # type: ignore[no-untyped-def]
-    plane, out, matrix, steps, blocks, across, width, BLOCK: tl.constexpr
+    planes, out, steps, inverses, blocks, across, M: tl.constexpr, BLOCK: tl.constexpr
 ):
-    """8×8 blocks through the integer DCT, quantisation and back; `blocks` in all, `across` side by side."""
+    """8×8 blocks through the integer DCT, quantisation and back, one in each thread.
+
+    `planes` are words of four samples, `across` blocks side by side, `blocks` in all.
+    """
     block = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    row, column = tl.arange(0, 8), tl.arange(0, 8)
-    corner = (block // across).to(tl.int64) * 8 * width + (block % across) * 8
-    at = corner[:, None, None] + row[None, :, None] * width + column[None, None, :]
-    inside = (block < blocks)[:, None, None] & (row >= 0)[None, :, None] & (column >= 0)[None, None, :]
-    samples = tl.load(plane + at, mask=inside, other=128).to(tl.int32) - 128
-    there = tl.load(matrix + row[:, None] * 8 + column[None, :])  # frequency, sample
-    back = tl.load(matrix + column[None, :] * 8 + row[:, None])  # sample, frequency
-    lines = rounded(tl.sum(samples[:, :, None, :] * there[None, None, :, :], axis=3), 11)
-    found = rounded(tl.sum(lines[:, None, :, :] * there[None, :, :, None], axis=2), 15)
-    step = tl.load(steps + row[:, None] * 8 + column[None, :])[None, :, :]
-    level = (tl.abs(found) + step * 4) // (step * 8)
-    level = tl.where(found < 0, -level, level) * step
-    lines = rounded(tl.sum(level[:, None, :, :] * back[None, :, :, None], axis=2), 11)
-    value = rounded(tl.sum(lines[:, :, None, :] * back[None, None, :, :], axis=3), 18) + 128
-    tl.store(out + at, tl.minimum(tl.maximum(value, 0), 255).to(tl.uint8), mask=inside)
+    inside = block < blocks
+    corner = (block // across).to(tl.int64) * 16 * across + block % across * 2
+    rows = ()
+    for y in tl.static_range(8):
+        left = tl.load(planes + corner + 2 * y * across, mask=inside, other=0)
+        right = tl.load(planes + corner + 2 * y * across + 1, mask=inside, other=0)
+        rows += (forward(four_samples(left) + four_samples(right), M, 11),)  # type: ignore[assignment]
+    columns = ()
+    for x in tl.static_range(8):
+        found = forward(column(rows, x), M, 15)
+        levels = ()
+        for y in tl.static_range(8):
+            step, inverse = tl.load(steps + 8 * y + x), tl.load(inverses + 8 * y + x)
+            levels += (requantised(found[y], step, inverse),)  # type: ignore[assignment]
+        columns += (backward(levels, M, 11),)  # type: ignore[assignment]
+    for y in tl.static_range(8):
+        v = backward(column(columns, y), M, 18)
+        left = sample(v[0]) | (sample(v[1]) << 8) | (sample(v[2]) << 16) | (sample(v[3]) << 24)
+        right = sample(v[4]) | (sample(v[5]) << 8) | (sample(v[6]) << 16) | (sample(v[7]) << 24)
+        tl.store(out + corner + 2 * y * across, left, mask=inside)
+        tl.store(out + corner + 2 * y * across + 1, right, mask=inside)

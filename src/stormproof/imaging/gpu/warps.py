@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from stormproof.imaging.gpu import triton_kernels
-from stormproof.imaging.gpu.batch import Batch, PerImage, as_batch
+from stormproof.imaging.gpu.batch import Batch, as_batch
 from stormproof.imaging.gpu.tensors import current_device, resident, root, to_device
 from stormproof.imaging.plans import GUARD, corner_positions, cubic_taps, zoom_crops
 
@@ -19,7 +19,7 @@ _GUARD = float(GUARD)
 
 
 @lru_cache(maxsize=256)
-def _positions(count: int, source: int, span: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+def positions(count: int, source: int, span: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
     """Positions of the corner-aligned samples that lie inside: the sample before, and the fraction."""
     index, fraction = np.zeros(count, np.int32), np.zeros(count, np.float32)
     inside = corner_positions(count, source, span, index, fraction)
@@ -35,8 +35,10 @@ def zoom_mean(image: Batch, factors: npt.NDArray[np.float64]) -> Batch:
 
 
 def _zoomed(data: Tensor, factors: npt.NDArray[np.float64]) -> Tensor:
-    plan = _zoom_plan((data.shape[1], data.shape[2]), factors.tobytes())
-    return triton_kernels.zoom(data, *(resident(table) for table in plan), _GUARD)
+    larger = factors[factors != 1]  # an enlargement by 1 is the image itself
+    plan = _zoom_plan((data.shape[1], data.shape[2]), larger.tobytes())
+    copies = 1 + len(factors) - len(larger)
+    return triton_kernels.zoom(data, *(resident(table) for table in plan), copies, _GUARD)
 
 
 def _zoomed_in_torch(data: Tensor, factors: npt.NDArray[np.float64]) -> Tensor:
@@ -44,7 +46,7 @@ def _zoomed_in_torch(data: Tensor, factors: npt.NDArray[np.float64]) -> Tensor:
     crops, spans = zoom_crops((height, width), factors)
     total = data.to(torch.float32)
     for crop, span in zip(crops.tolist(), spans.tolist(), strict=True):
-        down, across = _positions(height, crop[0], span[0]), _positions(width, crop[1], span[1])
+        down, across = positions(height, crop[0], span[0]), positions(width, crop[1], span[1])
         top, left = (height - crop[0]) // 2, (width - crop[1]) // 2
         strip = data[:, top:, left : left + crop[1]]  # the row below the crop belongs to the image
         total[:, : len(down[0]), : len(across[0])] += _stretched(strip, down, across)
@@ -74,20 +76,11 @@ def _zoom_plan(size: tuple[int, int], factors: bytes) -> tuple[Any, ...]:
         fraction = np.zeros((len(crops), size[axis]), np.float32)
         starts = (size[axis] - crops[:, axis]) // 2
         for k, (crop, span) in enumerate(zip(crops[:, axis].tolist(), spans[:, axis].tolist(), strict=True)):
-            place, part = _positions(size[axis], crop, span)
+            place, part = positions(size[axis], crop, span)
             index[k, : len(place)], fraction[k, : len(part)] = place + starts[k], part
         last = np.full(len(crops), size[0] - 1) if axis == 0 else starts + crops[:, 1] - 1
         tables += [index, fraction, last.astype(np.int32)]
     return tuple(tables)
-
-
-def enlarge(field: Batch, factor: float) -> Batch:
-    """Stretch a field by `factor`, corners on corners, linearly between samples."""
-    size = [round(side * factor) for side in field.shape]
-    down, across = (_positions(new, old, new) for new, old in zip(size, field.shape, strict=True))
-    out = field.data.new_zeros((len(field.data), *size))
-    out[:, : len(down[0]), : len(across[0])] = _stretched(field.data[..., None], down, across)[..., 0]
-    return Batch(out)
 
 
 def _folded(place: Tensor, length: int) -> Tensor:
@@ -128,27 +121,28 @@ def scatter(image: Batch, shifts: Batch, reach: int) -> Batch:
 
     Row i of `shifts` belongs to image row H − reach − i, column j likewise; n counts passes. A pixel that
     reads one already overwritten gets what that one got, so each pixel's origin is found by following such
-    links, doubling the step each time, and all pixels move at once.
+    links, through the last pass first, and all pixels move at once.
     """
-    data = image.data
     height, width = image.shape[:2]
     passes, rows, columns = shifts.shape[:3]
-    top, left = height - reach - rows + 1, width - reach - columns + 1
-    for n in range(passes if rows and columns else 0):
-        data = triton_kernels.run(triton_kernels.scattered, _scattered, data, shifts.data[:, n], top, left)
-    return Batch(data)
+    if not (passes and rows and columns):
+        return image.copy()
+    corner = height - reach - rows + 1, width - reach - columns + 1
+    return Batch(triton_kernels.run(triton_kernels.scattered, _scattered, image.data, shifts.data, *corner))
 
 
 def _scattered(image: Tensor, shifts: Tensor, top: int, left: int) -> Tensor:
-    """One pass of `scatter`; `shifts` is N × rows × columns × 2."""
+    """`shifts` is N × passes × rows × columns × 2."""
     images, height, width, channels = image.shape
-    origin = _origins(shifts, top, left, height, width)
     flat = image.reshape(images, height * width, channels)
-    return flat.gather(1, origin[..., None].expand(-1, -1, channels)).reshape(image.shape)
+    for own in shifts.unbind(1):
+        origin = _origins(own, top, left, height, width)
+        flat = flat.gather(1, origin[..., None].expand(-1, -1, channels))
+    return flat.reshape(image.shape)
 
 
 def _origins(shifts: Tensor, top: int, left: int, height: int, width: int) -> Tensor:
-    """Each pixel's origin in one pass, as a flat index; N × H·W."""
+    """Each pixel's origin in one pass, as a flat index, by steps that double each time; N × H·W."""
     images, rows, columns, _ = shifts.shape
     pixels = height * width
     own = torch.arange(pixels, device=shifts.device).reshape(1, height, width)
@@ -272,11 +266,12 @@ class Parts(Batch):
     def images(self) -> int:
         return len(self._which)
 
-    def places(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def places(self) -> npt.NDArray[np.int64]:
         """For every image the address of the part's first value, and how many values apart its rows are."""
-        strides = np.array([source.stride(0) for source in self._sources])[self._which]
-        starts = np.array([source.data_ptr() for source in self._sources])[self._which]
-        return starts + self._corners[:, 0] * strides + self._corners[:, 1] * 3, strides
+        known = np.array([(source.data_ptr(), source.stride(0)) for source in self._sources])
+        places: npt.NDArray[np.int64] = known[self._which]
+        places[:, 0] += self._corners[:, 0] * places[:, 1] + self._corners[:, 1] * 3
+        return places
 
     @property
     def data(self) -> Tensor:
@@ -296,21 +291,21 @@ class Parts(Batch):
         self._data = value
 
 
-def enlarged_part(image: Any, size: Any, corner: Any, part: tuple[int, int]) -> Batch:
-    """The part of an RGB image, resized bicubically to `size`, that begins at `corner`; `part` is its size.
+def enlarged_part(
+    images: Any, sizes: Any, which: Any, corner: tuple[Any, Any], part: tuple[int, int]
+) -> Batch:
+    """The part of one of several RGB images that begins at `corner`; `part` is its size.
 
-    Images are on the host: one for all, or one per image of the batch with its own size and corner. There are
-    few of them, so each is enlarged once, whole, and stays on the device.
+    `which` and the corner's two numbers are arrays, with one element for each image of the batch. Each of the
+    images, which are on the host, is resized bicubically to its size among `sizes`: once, whole, since there
+    are few of them, and it stays on the device.
     """
-    if not isinstance(image, PerImage):
-        image, size, corner = [image], [size], [corner]
-    places: dict[Any, int] = {}
-    which = [places.setdefault((id(one), whole), len(places)) for one, whole in zip(image, size, strict=True)]
+    which = np.atleast_1d(which)
+    used, order = np.unique(which, return_inverse=True)
     sources = [
-        resident(image[i], partial(_enlarged, size=size[i]), ("enlarged", size[i]))
-        for i in (which.index(place) for place in range(len(places)))
+        resident(images[i], partial(_enlarged, size=sizes[i]), ("enlarged", sizes[i])) for i in used.tolist()
     ]
-    return Parts(sources, np.array(which), np.array(corner), part)
+    return Parts(sources, order, np.stack(np.broadcast_arrays(*corner, which)[:2], 1), part)
 
 
 def _enlarged(image: npt.NDArray[np.uint8], size: tuple[int, int]) -> Tensor:

@@ -1,0 +1,118 @@
+"""Triton's kernels without a GPU: all compile for one, and give their twins' values in Triton's interpreter.
+
+Skipped where Triton is not installed (`pip install triton` suffices).
+"""
+
+# ruff: noqa: E402  what follows needs torch and Triton
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+torch = pytest.importorskip("torch")
+triton = pytest.importorskip("triton")
+
+from triton.backends.compiler import GPUTarget
+from triton.runtime.driver import driver
+from triton.runtime.jit import JITFunction
+
+from imaging.both_sets import photographs
+from stormproof.corruptions import SUITES
+from stormproof.corruptions.on_device import corrupt_batch
+from stormproof.imaging.gpu import triton_kernels
+
+pytestmark = pytest.mark.slow
+CONDITIONS = [c for suite in ("imagenet-c", "holdout") for c in SUITES[suite].conditions]
+RECIPES = list(dict.fromkeys(str(c.corruption) for c in CONDITIONS))
+HOPPER = GPUTarget("cuda", 90, 32)
+
+
+@pytest.fixture
+def compiling(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Launches compile and do nothing else; twins compute. Returns the names of compiled kernels."""
+    names: set[str] = set()
+    launch = JITFunction.run
+
+    def compile_only(kernel: object, *args: object, grid: object, warmup: bool, **options: object) -> object:
+        names.add(kernel.__name__)
+        return launch(kernel, *args, grid=grid, warmup=True, **options)
+
+    def both(kernel: object, twin: object, *args: object) -> object:
+        kernel(*args)
+        return twin(*args)
+
+    monkeypatch.setattr(JITFunction, "run", compile_only)
+    monkeypatch.setattr(triton_kernels, "run", both)
+    answers = {"get_current_device": 0, "get_current_stream": 0, "get_current_target": HOPPER}
+    monkeypatch.setattr(
+        driver,
+        "_active",
+        SimpleNamespace(**{name: lambda *_, answer=answer: answer for name, answer in answers.items()}),
+    )
+    return names
+
+
+@pytest.mark.parametrize("size", [(32, 48), (17, 33), (16, 320)], ids=str)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_every_kernel_compiles(compiling: set[str], size: tuple[int, int], channels: int) -> None:
+    images = torch.from_numpy(photographs(*size, channels)).permute(0, 3, 1, 2).contiguous()
+    images = images if size[0] == 32 else images.contiguous(memory_format=torch.channels_last)
+    for condition in CONDITIONS:
+        corrupt_batch(images, condition, ids=["a", "b"])
+    assert len(compiling) > 30
+
+
+INTERPRETED = """
+import sys, numpy as np, torch
+from triton.runtime import interpreter
+from stormproof.corruptions import SUITES
+from stormproof.corruptions.on_device import corrupt_batch
+from stormproof.imaging.gpu import triton_kernels
+
+patch = interpreter._patch_lang_tensor
+def patched(tensor, scope):  # NumPy 2.4 makes no integer of an array with one axis
+    patch(tensor, scope)
+    scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
+interpreter._patch_lang_tensor = patched
+triton_kernels.usable = lambda tensor: True
+torch.cuda.synchronize = lambda: None
+name, height, width = sys.argv[1], *map(int, sys.argv[2:])
+images = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (2, 3, height, width)).astype(np.uint8))
+for suite in ("imagenet-c", "holdout"):
+    for condition in [c for c in SUITES[suite].conditions if c.corruption == name][::2]:
+        for form in (torch.contiguous_format, torch.channels_last):
+            triton_kernels.trusted.clear()
+            corrupt_batch(images.contiguous(memory_format=form), condition, ids=["a", "b"])
+assert triton_kernels.trusted or name == "saturate"
+print(triton_kernels.refused)
+"""
+
+
+@pytest.mark.parametrize("size", [(8, 12), (7, 9)], ids=str)
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_kernel_gives_its_twins_values(name: str, size: tuple[int, int]) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", INTERPRETED, name, *map(str, size)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"TRITON_INTERPRET": "1"},
+    )
+    assert run.stdout.strip() == "{}", run.stdout + run.stderr[-2000:]
+
+
+def test_a_large_cloud_in_the_interpreter() -> None:
+    """Beyond 128 points a side, clouds take other kernels."""
+    run = subprocess.run(
+        [sys.executable, "-c", INTERPRETED, "fog", "3", "260"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"TRITON_INTERPRET": "1"},
+    )
+    assert run.stdout.strip() == "{}", run.stdout + run.stderr[-2000:]
