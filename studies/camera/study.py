@@ -4,6 +4,7 @@
     python studies/camera/study.py --check    only compares them, and fails if they differ
 
 The scores are those of ../cures: the object error E of its detectors. CE is the mean of E over severities.
+Detectors trained for one scenario of the street and tested on another are kept here.
 """
 
 from __future__ import annotations
@@ -38,6 +39,11 @@ CURES = {
         ("grid-standard-2+restyled", "grid-standard-2"),
     ],
 }
+SCENARIOS = {
+    "town-by-day": "town",
+    "outskirts-at-dusk": "outskirts",
+}  # and the names of networks trained for them
+SEEDS = (1, 2)
 # The paper's names of the faults, where they differ, and of the four methods.
 PAPER_FAULTS = {"camera_fog": "fog"}
 PAPER_METHODS = {"CLAHE": "CLAHE", "NL-means": "NLM", "ST": "stylized training", "AT": "adversarial training"}
@@ -110,6 +116,21 @@ def ranks(found: Mapping[str, Trained], precision: Mapping[str, Trained]) -> str
     )
 
 
+def crossed() -> str:
+    """Detectors trained for one scenario and tested on each; *liu*, Table 4, and what its change hides."""
+    rows = []
+    for tested in SCENARIOS:
+        errors, precision = (read(HERE / f"{tested}.npz", measure) for measure in ("E", "AP"))
+        for trained, name in SCENARIOS.items():
+            clean, faults = (
+                mean(errors[f"{name}-{seed}"].mean(texts) for seed in SEEDS)
+                for texts in (["clean"], grid(FAULTS, SEVERITIES))
+            )
+            found = mean(precision[f"{name}-{seed}"].cells["clean"] for seed in SEEDS)
+            rows.append([trained, tested, str(found), str(clean), str(faults), (faults - clean).signed])
+    return table(["trained for", "tested on", "AP, clean", "E, clean", "mCE", "change: mCE − clean"], rows)
+
+
 def parts() -> dict[str, str]:
     found, precision = read(SCORES, "E"), read(SCORES, "AP")
     return {
@@ -117,6 +138,7 @@ def parts() -> dict[str, str]:
         "paper": in_the_paper(),
         "detectors": side_by_side(found, precision),
         "ranks": ranks(found, precision),
+        "scenarios": crossed(),
     }
 
 

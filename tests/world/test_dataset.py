@@ -9,6 +9,10 @@ from stormproof.core.errors import InvalidOption, StormproofError, UnknownName
 from stormproof.datasets import open_dataset
 from stormproof.datasets.dataset import Dataset
 from stormproof.world.classes import OBJECTS, SEMANTIC
+from stormproof.world.plan import DISTRICTS
+from stormproof.world.samples import render, scene_id
+from stormproof.world.scenarios import SCENARIOS
+from stormproof.world.scene import compose
 
 
 def test_a_split_is_a_dataset() -> None:
@@ -49,8 +53,35 @@ def test_stereo_comes_on_demand() -> None:
     assert (sample.context.disparity[np.isinf(sample.context.depth)] == 0).all()
 
 
+def test_a_scenario_takes_the_scenes_of_its_kind() -> None:
+    """Against the plans of the scenes, one by one."""
+    town = ("centre", "terrace", "avenue", "towers")
+    found = {name: open_dataset(f"world:val,scenario={name},count=6,size=64x48") for name in SCENARIOS}
+    for name, world in found.items():
+        numbers = [int(text.removeprefix("world-val-")) for text in world.ids]
+        kinds = []
+        for index in range(numbers[-1] + 1):
+            plan = compose(0, "val", index, shadows=False).plan
+            in_town = [district in [DISTRICTS[each] for each in town] for district in (plan.left, plan.right)]
+            x, y, up = plan.light.sun
+            low = up / np.hypot(x, y) < 0.5
+            kinds.append(all(in_town) and not low if name == "town-by-day" else not any(in_town) and low)
+        assert numbers == np.flatnonzero(kinds).tolist()
+    dusk = found["outskirts-at-dusk"]
+    assert int(dusk.ids[5][-6:]) >= 12  # scenes of other kinds are left out
+    assert dusk[5].id == dusk.ids[5] == scene_id("val", dusk.scenes[5])
+    assert np.array_equal(dusk[5].image, render(0, "val", dusk.scenes[5], width=64, height=48).sample.image)
+    truth = dusk.truth(5).instances
+    assert truth is not None
+    assert dusk[5].truth.instances is not None
+    assert np.array_equal(truth.boxes, dusk[5].truth.instances.boxes)
+
+
 def test_fingerprint_tells_truths_apart() -> None:
-    specs = ["world:val", "world:test", "world:val,seed=1", "world:val,size=64x64", "world:val,count=3"]
+    specs = [
+        "world:val", "world:test", "world:val,seed=1", "world:val,size=64x64", "world:val,count=3",
+        "world:val,count=3,scenario=town-by-day",
+    ]  # fmt: skip
     assert len({open_dataset(spec).fingerprint for spec in specs}) == len(specs)
     assert open_dataset("world:val").fingerprint == open_dataset("world:val").fingerprint
 
@@ -58,6 +89,9 @@ def test_fingerprint_tells_truths_apart() -> None:
 @pytest.mark.parametrize(
     ("spec", "says"),
     [
+        ("world:val,scenario=town-by-day", "give the number of scenes as count="),
+        ("world:val,scenario=town,count=3", "Unknown scenario of the world 'town'"),
+        ("world:val,scenario=town-by-day,clips=3", "no clips="),
         ("world:val,size=0x0", "32 to 4096"),
         ("world:val,size=1000000x1000000", "32 to 4096"),
         ("world:val,size=31x64", "32 to 4096"),

@@ -26,29 +26,30 @@ from stormproof.world.samples import (
     render_truth,
     scene_id,
 )
+from stormproof.world.scenarios import find_scenario, scenes_of
 
 
 class _Ids(Sequence[str]):
-    """The ids of a split, computed on demand: the training split has 2³¹."""
+    """The ids of scenes, computed on demand: the training split has 2³¹."""
 
-    def __init__(self, split: str, count: int) -> None:
-        self._split, self._count = split, count
+    def __init__(self, split: str, scenes: Sequence[int]) -> None:
+        self._split, self._scenes = split, scenes
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._scenes)
 
     @overload
     def __getitem__(self, index: int) -> str: ...
     @overload
     def __getitem__(self, index: slice) -> list[str]: ...
     def __getitem__(self, index: int | slice) -> str | list[str]:
-        chosen = range(self._count)[index]
+        chosen = self._scenes[index]
         if isinstance(chosen, int):
             return scene_id(self._split, chosen)
         return [scene_id(self._split, k) for k in chosen]
 
     def __iter__(self) -> Iterator[str]:
-        return (scene_id(self._split, k) for k in range(self._count))
+        return (scene_id(self._split, k) for k in self._scenes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +64,23 @@ class World:
     stereo: bool
     baseline: float
     per_clip: int = 0  # frames; 0 for scenes that stand still
+    scenario: str = ""  # empty for all scenes
 
     @property
     def name(self) -> str:
-        return f"world-{self.split}-{self.width}x{self.height}"
+        which = "-".join(filter(None, (self.split, self.scenario)))
+        return f"world-{which}-{self.width}x{self.height}"
+
+    @property
+    def scenes(self) -> Sequence[int]:
+        """The numbers of the scenes in their split."""
+        if not self.scenario:
+            return range(self.count)
+        return scenes_of(self.scenario, self.seed, self.split, self.count)
 
     @property
     def ids(self) -> Sequence[str]:
-        return [*self.frames] if self.per_clip else _Ids(self.split, self.count)
+        return [*self.frames] if self.per_clip else _Ids(self.split, self.scenes)
 
     @property
     def frames(self) -> Mapping[str, Frame]:
@@ -93,6 +103,8 @@ class World:
         identity = ["world", VERSION, self.split, self.count, self.width, self.height, self.seed]
         if self.per_clip:
             identity.append(self.per_clip)
+        if self.scenario:
+            identity.append(self.scenario)
         return hashlib.sha256(json.dumps(identity).encode()).hexdigest()
 
     def __len__(self) -> int:
@@ -116,7 +128,7 @@ class World:
     def _place(self, index: int) -> tuple[int, int | None]:
         """The scene of an image, and its number in the scene's clip."""
         index = range(len(self))[index]
-        return divmod(index, self.per_clip) if self.per_clip else (index, None)
+        return divmod(index, self.per_clip) if self.per_clip else (self.scenes[index], None)
 
 
 @lru_cache(maxsize=8)
@@ -152,11 +164,13 @@ def open_world(
     baseline: float = BASELINE,
     clips: int | None = None,
     frames: int = 30,
+    scenario: str = "",
 ) -> Dataset:
     """Open a split: train (2³¹ scenes, or the first `count`), val (200 scenes) or test (500).
 
     `stereo` adds the right-hand image, `baseline` metres away, and the true disparity. `clips` makes clips of
     the first scenes, each of `frames` images at 10 a second: the camera drives, traffic and people move.
+    `scenario` takes the first `count` scenes of one kind: 'town-by-day' or 'outskirts-at-dusk'.
     """
     width, height = parse_size(size)
     check_scene(main, 0, width, height, baseline)
@@ -165,9 +179,13 @@ def open_world(
         raise InvalidOption(f"clips={clips} and count={count}: give one of them.")
     if count is not None and not 0 < count <= SPLITS[main]:
         raise InvalidOption(f"Count {count}: split {main!r} has 1 to {SPLITS[main]} scenes.")
+    if scenario:
+        find_scenario(scenario)
+        if count is None or clips is not None:
+            raise InvalidOption(f"scenario={scenario}: give the number of scenes as count=, and no clips=.")
     if not 2 <= frames <= MOST_FRAMES:
         raise InvalidOption(f"frames={frames}: a clip has 2 to {MOST_FRAMES} frames.")
     return World(
         main, SPLITS[main] if count is None else count, width, height, seed, stereo, baseline,
-        0 if clips is None else frames,
+        0 if clips is None else frames, scenario,
     )  # fmt: skip

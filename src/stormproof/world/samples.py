@@ -69,6 +69,7 @@ def solids(scene: Scene, placements: Sequence[Placement]) -> tuple[Solid, ...]:
 # The number of scenes in each split. Random numbers are keyed by the split's name, so no two splits share a
 # scene.
 SPLITS: Mapping[str, int] = {"train": 2**31, "val": 200, "test": 500}
+LAST = 2**31 - 1  # number of a scene, in a scenario of any split
 
 VERSION = 1  # raised whenever a change to the renderer changes an image
 
@@ -106,8 +107,8 @@ def check_scene(split: str, index: int, width: int, height: int, baseline: float
     """Refuse invalid options of a scene."""
     if split not in SPLITS:
         raise UnknownName("split of the world", split, SPLITS, f"Splits: {', '.join(SPLITS)}.")
-    if not 0 <= index < SPLITS[split]:
-        raise InvalidOption(f"Scene {index} of split {split!r}: give 0 to {SPLITS[split] - 1}.")
+    if not 0 <= index <= LAST:
+        raise InvalidOption(f"Scene {index} of split {split!r}: give 0 to {LAST}.")
     if not (MIN_SIDE <= width <= MAX_SIDE and MIN_SIDE <= height <= MAX_SIDE):
         raise InvalidOption(
             f"Size {width}x{height}: each side must be {MIN_SIDE} to {MAX_SIDE} pixels, for example 512x320."
