@@ -20,10 +20,12 @@ def main() -> None:
     render.add_argument("--train", type=int, default=24000)
     render.add_argument("--val", type=int, default=200)
     render.add_argument("--seed", type=int, default=0)
+    render.add_argument("--scenario", default="", help="only scenes of this kind, such as town-by-day")
     render.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     corrupt = verbs.add_parser("corrupt", help="add corrupted images to a pool's training scenes")
     corrupt.add_argument("pool", type=Path)
     corrupt.add_argument("condition", help="such as gaussian_noise@3; the array gets its name")
+    corrupt.add_argument("--scenes", type=int, default=0, help="the first so many; all unless given")
     corrupt.add_argument("--device", default=None)
     stylize = verbs.add_parser("stylize", help="add stylized images to a pool's training scenes")
     stylize.add_argument("pool", type=Path)
@@ -68,6 +70,7 @@ def main() -> None:
     storm.add_argument("weights", type=Path, nargs="+")
     storm.add_argument("--conditions", nargs="+", default=["imagenet-c"], help="conditions and suites")
     storm.add_argument("--scenes", type=int, default=300, help="of world:test")
+    storm.add_argument("--scenario", default="", help="only scenes of this kind, such as town-by-day")
     storm.add_argument("--replicates", type=int, default=100, help="random halves, for intervals")
     storm.add_argument(
         "--remedies", nargs="*", default=[], metavar="NAME+REMEDY",
@@ -90,14 +93,14 @@ def _render(a: argparse.Namespace) -> None:
     from training.rendering import fill
 
     counts = {"val": a.val, "train": a.train}
-    pools = [Pool(s, n, 512, 320, a.seed, VERSION, min(a.workers, n)) for s, n in counts.items()]
+    pools = [Pool(s, n, 512, 320, a.seed, VERSION, min(a.workers, n), a.scenario) for s, n in counts.items()]
     fill([a.pool / s for s in counts], pools)
 
 
 def _corrupt(a: argparse.Namespace) -> None:
     from training.corrupting import corrupt
 
-    corrupt(a.pool / "train", a.condition, _device(a.device))
+    corrupt(a.pool / "train", a.condition, _device(a.device), a.scenes)
 
 
 def _stylize(a: argparse.Namespace) -> None:
@@ -151,7 +154,7 @@ def _storm(a: argparse.Namespace) -> None:
 
     conditions = list(dict.fromkeys(["clean", *map(str, read_conditions(a.conditions))]))
     spread(
-        a.weights, conditions, rendered(a.scenes), replicates=a.replicates, remedies=a.remedies,
+        a.weights, conditions, rendered(a.scenes, a.scenario), replicates=a.replicates, remedies=a.remedies,
         workers=a.workers, out=a.out,
     )  # fmt: skip
 

@@ -14,9 +14,13 @@ LONGEST = 5.0  # log of a box's side in strides; keeps an untrained network fini
 
 
 @lru_cache(maxsize=32)
+def _copied(values: tuple[float, ...], device: torch.device) -> Tensor:
+    return torch.tensor(values, device=device)
+
+
 def constant(values: tuple[float, ...], device: torch.device) -> Tensor:
     """Values on the device, copied there once: a copy from the host cannot be part of a CUDA graph."""
-    return torch.tensor(values, device=device)
+    return _copied(values, device)
 
 
 def cells(

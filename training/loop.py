@@ -1,4 +1,4 @@
-"""The training loop, for a number of seconds or of steps."""
+"""The training loop, for a number of seconds or of steps, of one network or of several side by side."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import copy
 import json
 import math
 import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +20,8 @@ from training.config import Source, Training
 from training.evaluation import evaluate
 from training.losses import TRUTHS
 from training.networks import build
-from training.scenes import Scenes
+from training.pool import CLEAN
+from training.scenes import Arrays, Scenes
 from training.step import Step
 
 FIRST = 2000  # scenes that must be rendered before the first step
@@ -75,13 +79,71 @@ def train(
     training: Training, folder: Path, out: Path, budget: Budget, device: torch.device
 ) -> dict[str, Any]:
     """Train on `folder`/train, score on `folder`/val, and save weights and log as `out`/NAME.pt."""
+    for log in train_together([(training, budget)], folder, out, device):
+        return log
+    raise RuntimeError(f"The training {training.name} failed; see its output above.")
+
+
+def train_together(
+    trainings: Sequence[tuple[Training, Budget]],
+    folder: Path,
+    out: Path,
+    device: torch.device,
+    at_once: int = 1,
+) -> Iterator[dict[str, Any]]:
+    """Train several networks in turns, a step each, `at_once` side by side; yields the log of each that ends.
+
+    They share the scenes in the device's memory. On a GPU each has its own stream, so that the kernels of one
+    fill the gaps of another: small networks leave a large GPU mostly idle.
+    """
     started = time.monotonic()
     torch.backends.cudnn.benchmark = True
     torch.set_float32_matmul_precision("high")
-    scenes = Scenes(folder / "train", device, training.images, TRUTHS[training.network], training.scenes)
-    held_out = Scenes(folder / "val", device, (Source(),), TRUTHS[training.network])
-    held_out.wait(VAL, budget.seconds)
-    scenes.wait(FIRST, budget.seconds)
+    if not trainings:
+        return
+    train, held_out = _loaded(trainings, folder, device)
+    waiting = deque(trainings)
+    running: list[tuple[_Run, Iterator[None], Any]] = []
+    while waiting or running:
+        while waiting and len(running) < at_once:
+            training, budget = waiting.popleft()
+            run = _begun(training, train, held_out, out, started)
+            stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+            running.append((run, run.steps(budget), stream))
+        for each in list(running):
+            run, steps, stream = each
+            try:
+                with torch.cuda.stream(stream) if stream is not None else nullcontext():
+                    if next(steps, _ENDED) is not _ENDED:
+                        continue
+            except RuntimeError as error:  # such as too little memory: it stops no other training
+                _say(run.training, f"failed: {error}")
+            else:
+                yield run.log
+            running.remove(each)
+            started = time.monotonic()
+
+
+_ENDED = object()
+
+
+def _loaded(
+    trainings: Sequence[tuple[Training, Budget]], folder: Path, device: torch.device
+) -> tuple[Arrays, Arrays]:
+    """Training and held-out scenes, with every array that one of the trainings needs."""
+    seconds = max(budget.seconds for _, budget in trainings)
+    truths = {name for training, _ in trainings for name in TRUTHS[training.network]}
+    images = {source.array for training, _ in trainings for source in training.images}
+    limits = [training.scenes for training, _ in trainings]
+    train = Arrays(folder / "train", device, sorted(truths | images), max(limits) if all(limits) else 0)
+    held_out = Arrays(folder / "val", device, sorted({CLEAN, *truths}))
+    held_out.wait(VAL, seconds)
+    train.wait(FIRST, seconds)
+    return train, held_out
+
+
+def _begun(training: Training, train: Arrays, held_out: Arrays, out: Path, started: float) -> _Run:
+    device = train.device
     network: nn.Module = build(training.network, training.options, training.seed).to(device)
     network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     average = Average(network, training.ema)
@@ -89,16 +151,19 @@ def train(
         decayed(network), torch.tensor(training.rate, device=device), weight_decay=training.decay,
         fused=device.type == "cuda", capturable=device.type == "cuda",
     )  # fmt: skip
+    if device.type == "cuda":
+        torch.cuda.synchronize()  # it is trained on another stream
+    truths = TRUTHS[training.network]
+    scenes = Scenes(train, training.images, truths, training.scenes)
     log: dict[str, Any] = {
         "training": asdict(training),
-        "world": scenes.pool.world,
+        "world": train.pool.world,
         "parameters": sum(p.numel() for p in network.parameters()),
         "curve": [],
     }
-    _say(training, f"{log['parameters']} parameters, {scenes.count} scenes, {_since(started)} s")
-    run = _Run(training, network, average, optimizer, scenes, held_out, log, out, started)
-    run.until(budget)
-    return log
+    _say(training, f"{log['parameters']} parameters, {scenes.count} scenes")
+    seen = Scenes(held_out, (Source(),), truths)
+    return _Run(training, network, average, optimizer, scenes, seen, log, out, started)
 
 
 @dataclass(slots=True)
@@ -113,7 +178,8 @@ class _Run:
     out: Path
     started: float
 
-    def until(self, budget: Budget) -> None:
+    def steps(self, budget: Budget) -> Iterator[None]:
+        """Train until the budget is spent; yields after every step."""
         generator = torch.Generator().manual_seed(self.training.seed)
         good = copy.deepcopy(self.network.state_dict())
         begun = looked = saved = scored = time.monotonic()
@@ -128,10 +194,11 @@ class _Run:
             losses = step(generator)
             self.average.follow(self.network)
             steps += 1
+            yield
             if time.monotonic() - looked < EVERY:
                 continue
             looked = time.monotonic()
-            self.scenes.grow()
+            self.scenes.arrays.grow()
             if _healthy(self.network) and _healthy(self.average.network):
                 good = copy.deepcopy(self.network.state_dict())
             else:

@@ -26,6 +26,7 @@ class Pool:
     seed: int
     world: int  # the version of the world
     workers: int
+    scenario: str = ""  # whose scenes these are; empty for all scenes
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of an array; arrays not listed here hold images."""

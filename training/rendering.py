@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from stormproof.core.sample import Instances
 from stormproof.world.samples import render
+from stormproof.world.scenarios import scenes_of
 from training.pool import CLEAN, COLUMNS, OBJECTS, Pool, array, create, ready
 
 
@@ -21,6 +22,9 @@ def fill(folders: Sequence[Path], pools: Sequence[Pool]) -> None:
         create(folder, pool)
     # Compile before the fork, so that it happens once.
     render(0, "val", 0, width=pools[0].width, height=pools[0].height)
+    for pool in pools:
+        if pool.scenario:  # found once, for all workers
+            scenes_of(pool.scenario, pool.seed, pool.split, pool.count)
     context = multiprocessing.get_context("fork")
     for folder, pool in zip(folders, pools, strict=True):
         started = time.monotonic()
@@ -37,8 +41,10 @@ def _work(folder: Path, pool: Pool, worker: int) -> None:
     images, semantic, instance, objects, done = (
         array(folder, pool, name, "r+") for name in (CLEAN, "semantic", "instance", "objects", "done")
     )
+    scenes = scenes_of(pool.scenario, pool.seed, pool.split, pool.count) if pool.scenario else None
     for index in range(worker, pool.count, pool.workers):
-        rendered = render(pool.seed, pool.split, index, width=pool.width, height=pool.height)
+        number = scenes[index] if scenes else index
+        rendered = render(pool.seed, pool.split, number, width=pool.width, height=pool.height)
         sample = rendered.sample
         assert sample.truth.instances is not None
         assert sample.truth.semantic is not None

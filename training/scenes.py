@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import torch
@@ -15,26 +15,21 @@ from training.config import Source
 _AT_ONCE = 256  # scenes copied at a time
 
 
-class Scenes:
-    """Images and truth as uint8 tensors; `grow` loads what has been rendered since."""
+class Arrays:
+    """Arrays of a pool as tensors on the device; several trainings may share them.
 
-    def __init__(
-        self,
-        folder: Path,
-        device: torch.device,
-        sources: Sequence[Source],
-        truths: Sequence[str],
-        limit: int = 0,
-    ) -> None:
+    `grow` loads what has been rendered since.
+    """
+
+    def __init__(self, folder: Path, device: torch.device, names: Iterable[str], limit: int = 0) -> None:
         self.folder, self.pool, self.device = folder, pools.read(folder), device
-        self.sources = sources
-        names = dict.fromkeys([*(s.array for s in sources), *truths, "objects"])
-        self._files = {name: pools.array(folder, self.pool, name) for name in names}
-        kinds = {name: torch.int16 if name == "objects" else torch.uint8 for name in names}
+        different = dict.fromkeys([*names, "objects"])
+        self._files = {name: pools.array(folder, self.pool, name) for name in different}
+        kinds = {name: torch.int16 if name == "objects" else torch.uint8 for name in different}
         self.most = min(limit or self.pool.count, self.pool.count)
-        self._held = {
+        self.held = {
             name: torch.empty((self.most, *self.pool.shape(name)[1:]), dtype=kinds[name], device=device)
-            for name in names
+            for name in different
         }
         self.count = 0
 
@@ -43,8 +38,10 @@ class Scenes:
         ready = min(self.most, pools.ready(self.folder, self.pool))
         for start in range(self.count, ready, _AT_ONCE):
             end = min(start + _AT_ONCE, ready)
-            for name, held in self._held.items():
+            for name, held in self.held.items():
                 held[start:end].copy_(torch.from_numpy(self._files[name][start:end]))
+        if ready > self.count and self.device.type == "cuda":
+            torch.cuda.synchronize()  # trainings on other streams read them
         self.count = ready
         return ready
 
@@ -56,11 +53,28 @@ class Scenes:
                 raise TimeoutError(f"{self.folder}: {self.count} scenes after {seconds:.0f} s, not {count}.")
             time.sleep(0.5)
 
+
+class Scenes:
+    """What one training sees of a pool: images from some sources, and some kinds of truth."""
+
+    def __init__(
+        self, arrays: Arrays, sources: Sequence[Source], truths: Sequence[str], limit: int = 0
+    ) -> None:
+        self.arrays, self.sources = arrays, sources
+        self._truths, self._limit = (*truths, "objects"), limit or arrays.most
+
+    @property
+    def count(self) -> int:
+        return min(self.arrays.count, self._limit)
+
+    @property
+    def device(self) -> torch.device:
+        return self.arrays.device
+
     def take(self, indices: Tensor, source: str = pools.CLEAN) -> dict[str, Tensor]:
-        """The scenes at some indices: `images` from a source, and all loaded truth."""
-        arrays = {s.array for s in self.sources}
-        truths = {name: held[indices] for name, held in self._held.items() if name not in arrays}
-        return {"images": self._held[source][indices], **truths}
+        """The scenes at some indices: `images` from a source, and the truth."""
+        held = self.arrays.held
+        return {"images": held[source][indices], **{name: held[name][indices] for name in self._truths}}
 
     def mixed(self, indices: Tensor) -> dict[str, Tensor]:
         """The scenes at some indices, with images from every source in proportion to its share."""
@@ -70,5 +84,5 @@ class Scenes:
             rows = slice(*(round(end / total * len(indices)) for end in (begin, begin + source.share)))
             begin += source.share
             if source is not self.sources[0]:
-                taken["images"][rows] = self._held[source.array][indices[rows]]
+                taken["images"][rows] = self.arrays.held[source.array][indices[rows]]
         return taken

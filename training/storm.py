@@ -60,17 +60,21 @@ class TestSet:
     objects: tuple[Instances, ...]
 
 
-def rendered(count: int, seed: int = 0, split: str = "test") -> TestSet:
+def rendered(count: int, scenario: str = "") -> TestSet:
+    """The first scenes of `world:test`, or of a scenario of it."""
+    from stormproof.world.scenarios import scenes_of
+
+    numbers = scenes_of(scenario, 0, "test", count) if scenario else range(count)
     with multiprocessing.get_context("fork").Pool() as processes:
-        rows = processes.starmap(_one, [(seed, split, index) for index in range(count)], chunksize=4)
+        rows = processes.map(_one, numbers, chunksize=4)
     ids, images, depth, semantic, objects = zip(*rows, strict=True)
     return TestSet(ids, np.stack(images), np.stack(depth), np.stack(semantic), objects)
 
 
-def _one(seed: int, split: str, index: int) -> tuple[Any, ...]:
+def _one(index: int) -> tuple[Any, ...]:
     from stormproof.world.samples import render
 
-    sample = render(seed, split, index).sample
+    sample = render(0, "test", index).sample
     assert sample.truth.instances is not None
     assert sample.truth.semantic is not None
     assert sample.context.depth is not None

@@ -19,7 +19,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from stormproof.style.layers import BUILTIN_DECODER, BUILTIN_ENCODER, Layer
-from stormproof.style.networks import folder
 from stormproof.style.torchnet import Network, adain, statistics
 from stormproof.world.samples import render
 from training.pool import array, read
@@ -90,6 +89,8 @@ class Restyled:
 
     @torch.no_grad()
     def __init__(self, device: torch.device, alpha: float = 1.0, scenes: int = 32) -> None:
+        from stormproof.style.networks import folder  # here: it needs OpenCV
+
         self.painter, self.alpha = Painter(folder(), device), alpha
         clean = [torch.from_numpy(render(0, "train", index).sample.image) for index in range(scenes)]
         mean, deviation = self.painter.look(torch.stack(clean), ENLARGED)

@@ -9,8 +9,6 @@ weights exist is not repeated, so a stopped study goes on.
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass, field, replace
@@ -92,8 +90,13 @@ def trainings() -> list[tuple[str, str, int]]:
     return order + [(network, cure, SEEDS[0]) for network in ("plain", "grid") for cure in single]
 
 
-def by_name() -> dict[str, tuple[str, str, int]]:
-    return {"-".join(map(str, training)): training for training in trainings()}
+def training_of(name: str) -> tuple[str, str, int]:
+    """Network, cure and seed of a name such as grid-corrupted-blur-1."""
+    network, _, rest = name.partition("-")
+    cure, _, seed = rest.rpartition("-")
+    if network not in BASES or cure not in CURES or not seed.isdecimal():
+        raise argparse.ArgumentTypeError(f"{name!r} is not NETWORK-CURE-SEED, such as grid-combined-2")
+    return network, cure, int(seed)
 
 
 def settings(network: str, cure: str, seed: int) -> Training:
@@ -105,38 +108,26 @@ def settings(network: str, cure: str, seed: int) -> Training:
     )  # fmt: skip
 
 
-def one(network: str, cure: str, seed: int, options: argparse.Namespace) -> None:
+def every(options: argparse.Namespace) -> None:
+    """Work through the list, `--at-once` side by side."""
     import torch
 
-    from training.loop import Budget, train
+    from training.loop import Budget, train_together
 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    budget = Budget(1e9, options.steps * CURES[cure].steps)
-    training = replace(settings(network, cure, seed), scenes=options.scenes)
-    train(training, options.pool, options.out / "unfinished", budget, device)
-    name = f"{training.name}.pt"
-    (options.out / "unfinished" / name).replace(options.out / name)
-
-
-def every(options: argparse.Namespace) -> None:
-    """Work through the list, `--at-once` side by side, until it is done or the time is up."""
-    options.out.mkdir(parents=True, exist_ok=True)
-    named = by_name()
-    waiting = [named[name] for name in options.names if not (options.out / f"{name}.pt").exists()]
-    running: dict[subprocess.Popen[bytes], str] = {}
-    while (waiting or running) and time.time() < options.until:
-        while waiting and len(running) < options.at_once:
-            network, cure, seed = waiting.pop(0)
-            order = [sys.executable, __file__, "--pool", str(options.pool), "--out", str(options.out)]
-            order += ["--steps", str(options.steps), "--scenes", str(options.scenes)]
-            order += ["--only", network, cure, str(seed)]
-            process = subprocess.Popen(order, env=os.environ | {"OMP_NUM_THREADS": "1"})
-            running[process] = f"{network}-{cure}-{seed}"
-        time.sleep(0.5)
-        for process in [p for p in running if p.poll() is not None]:
-            print(f"{time.time():.0f} {running.pop(process)} ended with {process.returncode}", flush=True)
-    for process in running:
-        process.kill()
+    unfinished = options.out / "unfinished"
+    work = [
+        (
+            replace(settings(network, cure, seed), scenes=options.scenes),
+            Budget(1e9, options.steps * CURES[cure].steps),
+        )
+        for network, cure, seed in options.names
+        if not (options.out / f"{network}-{cure}-{seed}.pt").exists()
+    ]
+    for log in train_together(work, options.pool, unfinished, device, options.at_once):
+        name = f"{log['training']['name']}.pt"
+        (unfinished / name).replace(options.out / name)
+        print(f"{time.time():.0f} {name} is trained", flush=True)
 
 
 def main() -> None:
@@ -146,19 +137,11 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=1600, help="of the standard training")
     parser.add_argument("--scenes", type=int, default=0, help="of the pool, at most")
     parser.add_argument("--at-once", type=int, default=6)
-    names = list(by_name())
     parser.add_argument(
-        "--names", nargs="+", choices=names, default=names, metavar="NAME",
+        "--names", nargs="+", type=training_of, default=trainings(), metavar="NAME",
         help="trainings in this order, such as grid-combined-2",
     )  # fmt: skip
-    parser.add_argument("--until", type=float, default=float("inf"), help="seconds since 1970")
-    parser.add_argument("--only", nargs=3, metavar=("NETWORK", "CURE", "SEED"))
-    options = parser.parse_args()
-    if options.only:
-        network, cure, seed = options.only
-        one(network, cure, int(seed), options)
-    else:
-        every(options)
+    every(parser.parse_args())
 
 
 if __name__ == "__main__":

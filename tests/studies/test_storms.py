@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 STUDIES = Path(__file__).resolve().parents[2] / "studies"
-KEPT = ("ablations", "camera", "people", "texture")
+KEPT = ("ablations", "camera", "combined", "people", "texture")
 
 
 def load(name: str) -> Iterator[ModuleType]:
@@ -41,6 +41,11 @@ def people() -> Iterator[ModuleType]:
 @pytest.fixture(scope="module")
 def camera() -> Iterator[ModuleType]:
     yield from load("camera")
+
+
+@pytest.fixture(scope="module")
+def combined() -> Iterator[ModuleType]:
+    yield from load("combined")
 
 
 @pytest.mark.slow
@@ -113,3 +118,32 @@ def test_a_change_of_error_is_the_mean_over_seeds(camera: ModuleType) -> None:
         ]
     value = camera.change(found, "stylized training", camera.grid(["gamma_damage"], (1, 3, 5)))
     assert value.estimate == pytest.approx(100 * np.mean(apart), abs=1e-4)
+
+
+def test_both_comparisons_of_combined_training_by_hand(combined: ModuleType) -> None:
+    found = combined.read(combined.KEPT, "AP")
+    with np.load(combined.KEPT) as kept:
+        texts = kept["conditions"].tolist()
+        assert (len(texts), len(kept["ids"])) == (76, 500)
+        mean_of = {
+            name: [
+                100 * kept[f"grid-{name}-{s}/AP"][[t != "clean" for t in texts]].astype(float).mean()
+                for s in (1, 2)
+            ]
+            for name in ("standard", "longer", "combined")
+        }
+    for pair in (("combined", "longer"), ("combined", "standard")):
+        each = combined.each(found, "grid", pair, combined.COLUMNS["mPC"])
+        apart = np.subtract(*(mean_of[name] for name in pair))
+        assert [one.estimate for one in each] == pytest.approx(apart.tolist(), abs=1e-4)
+
+
+def test_scenarios_are_crossed(camera: ModuleType) -> None:
+    lines = camera.crossed().splitlines()[2:]
+    pairs = [tuple(line.split(" | ")[:2]) for line in lines]
+    assert len(set(pairs)) == 4
+    with np.load(camera.HERE / "town-by-day.npz") as kept:
+        at = [text != "clean" for text in kept["conditions"].tolist()]
+        errors = [100 * kept[f"outskirts-{s}/E"][at].astype(float).mean() for s in (1, 2)]
+    (line,) = [line for line in lines if line.startswith("| outskirts-at-dusk | town-by-day |")]
+    assert f"| {np.mean(errors):.1f} ± " in line

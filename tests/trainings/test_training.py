@@ -18,7 +18,7 @@ from training.boxes import cells, from_edges, from_rows, giou, iou  # noqa: E402
 from training.config import CONFIGS, Augment, Source, load  # noqa: E402
 from training.decoding import OVERLAP, remaining  # noqa: E402
 from training.evaluation import Matched, average_precision, mean_iou  # noqa: E402
-from training.scenes import Scenes  # noqa: E402
+from training.scenes import Arrays, Scenes  # noqa: E402
 
 CPU = torch.device("cpu")
 
@@ -32,9 +32,10 @@ def toys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def scenes(toys: Path, *sources: Source) -> Scenes:
-    held = Scenes(toys / "train", CPU, sources or (Source(),), ("semantic", "instance"))
+    chosen, truths = sources or (Source(),), ("semantic", "instance")
+    held = Arrays(toys / "train", CPU, (*truths, *(source.array for source in chosen)))
     held.grow()
-    return held
+    return Scenes(held, chosen, truths)
 
 
 def test_every_configuration_is_read() -> None:
@@ -191,3 +192,30 @@ def test_a_few_steps_make_the_loss_fall(
     assert np.mean(totals[-4:]) < 0.8 * np.mean(totals[:3])
     assert (tmp_path / f"{name}.pt").is_file()
     assert log["val"]
+
+
+def test_trainings_side_by_side_give_what_each_gives_alone(toys: Path, tmp_path: Path) -> None:
+    torch.set_num_threads(1)
+    base = replace(load("street-plain"), batch=2, options={"widths": (8, 8, 8, 8, 8), "width": 8})
+    both = [(replace(base, name=f"plain-{seed}", seed=seed), loop.Budget(1e9, 2 + seed)) for seed in (1, 2)]
+    together = list(loop.train_together(both, toys, tmp_path / "both", CPU, at_once=2))
+    assert [log["training"]["name"] for log in together] == ["plain-1", "plain-2"]
+    for training, budget in both:
+        loop.train(training, toys, tmp_path / "alone", budget, CPU)
+        one, other = (
+            torch.load(tmp_path / folder / f"{training.name}.pt", weights_only=True)["weights"]
+            for folder in ("both", "alone")
+        )
+        assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_a_training_that_fails_stops_no_other(
+    toys: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torch.set_num_threads(1)
+    good = replace(load("street-plain"), batch=2, options={"widths": (8, 8, 8, 8, 8), "width": 8})
+    broken = replace(good, name="broken", batch=-1)
+    work = [(broken, loop.Budget(1e9, 2)), (good, loop.Budget(1e9, 2))]
+    logs = list(loop.train_together(work, toys, tmp_path, CPU, at_once=2))
+    assert [log["training"]["name"] for log in logs] == ["street-plain"]
+    assert "[broken] failed" in capsys.readouterr().out
