@@ -52,7 +52,7 @@ demo: $(VENV)/.run  ## three trained networks in the storm: the main job, on any
 
 test: $(VENV)/.test  ## every test that needs no GPU
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not gpu" --doctest-modules \
-		--ignore-glob="*/gpu/triton_[ms]*.py" tests src/stormproof  # those two import Triton
+		--ignore-glob="*/gpu/triton_[mrs]*.py" tests src/stormproof  # those import Triton
 
 # A contributor's first minute: these folders without their slow tests, and without torch, Ray and the like.
 CORE_TESTS := $(addprefix tests/,core golden conformance datasets metrics cli e2e test_architecture.py test_docs.py)
