@@ -15,7 +15,7 @@ from stormproof.core.errors import InvalidCondition, MissingContext, UnknownName
 from stormproof.core.loading import offered
 from stormproof.core.randomness import OWNERS, Draw, Frame, KeyedDraws, Owner
 from stormproof.core.sample import Camera, Context, Image
-from stormproof.corruptions.needs import missing, needed, pinhole
+from stormproof.corruptions.needs import missing, part_of, pinhole, refuse_part, usable_depth
 from stormproof.imaging import Field
 
 Recipe = Callable[..., Image]
@@ -281,9 +281,9 @@ class Corruption:
         """Corrupt an H×W×C image."""
         values = self.parameters(condition, image.shape)
         context = context or Context()
-        scene: dict[str, Field | Camera] = {
-            kind: needed(kind, self.name, image, context) for kind in self.needs if kind != "camera"
-        }
+        scene: dict[str, Field | Camera] = {}
+        if "depth" in self.needs:
+            scene["depth"] = usable_depth(context.depth, image.shape[:2], self.name)
         if "camera" in self.needs:
             view = float(values.pop("view"))
             scene["camera"] = context.camera or pinhole((image.shape[0], image.shape[1]), view)
@@ -382,22 +382,6 @@ class Corruption:
         raise InvalidCondition(f"{condition}: {why}; use {below} or {self.name}@{int(severity) + 1}.")
 
 
-def part_of(condition: Condition) -> str | None:
-    """The part of the image that a condition applies to: objects, background, classes; None is all of it."""
-    part = dict(condition.params).get("on")
-    if part is not None and (not isinstance(part, str) or not all(part.split("+"))):
-        fix = "write on=objects, on=background or class names joined by +, as in on=car+person"
-        raise InvalidCondition(f"{condition}: {fix}.")
-    return part
-
-
-def refuse_part(condition: Condition) -> None:
-    """Raise an error if a condition applies to part of the image: a plain image does not know its parts."""
-    if part_of(condition) is not None:
-        fix = "apply it to a Sample with truth, from a dataset with masks or boxes"
-        raise MissingContext(f"{condition} needs the positions of objects; {fix}.")
-
-
 @cache
 def _draws(function: Callable[..., object]) -> bool:
     return "draw" in inspect.signature(function).parameters
@@ -422,6 +406,8 @@ def corruption(
     **ladders: Ladder,
 ) -> Callable[[Recipe], Recipe]:
     """Register a recipe under its function's name."""
+    if unknown := {*needs} - {"depth", "camera"}:
+        raise ValueError(f"a corruption can need depth and camera, not {', '.join(sorted(unknown))}")
     if len({len(rungs.values) for rungs in ladders.values() if rungs.rises}) > 1:
         raise ValueError("all ladders of a corruption must have the same number of values")
 
