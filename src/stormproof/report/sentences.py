@@ -49,11 +49,6 @@ def under(condition: str) -> str:
 # Numbers that a sentence is about, of scores and of their replicates alike
 
 
-def mean_under(values: Values) -> Score:
-    """The mean under corruption."""
-    return mean_of(values)
-
-
 def share_kept(values: Values) -> Score:
     """The mean under corruption as a share of the clean score: rPC, where the mean is mPC."""
     return ratio(mean_of(values), values["clean"])
@@ -140,7 +135,7 @@ def verdict(runs: Sequence[Scores], measure: str) -> str:
         return ""
     higher = measures()[measure].higher
     best, other = sorted(runs, key=lambda s: s.mean(measure), reverse=higher)[:2]
-    found = change(other, best, measure, mean_under)
+    found = change(other, best, measure, mean_of)
     first, second = (f"{scaled(measure, scores.mean(measure)):.1f}" for scores in (best, other))
     difference = scaled(measure, best.mean(measure) - other.mean(measure))
     by = with_interval(difference, found, scaled(measure, 1.0))

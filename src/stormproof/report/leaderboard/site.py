@@ -185,10 +185,10 @@ def _page(entry: Entry) -> dict[str, object]:
 
 
 def _cell(submission: Submission, value: float | None, most: float) -> tuple[str, float | None]:
-    """A score as it is printed, and how far up the colours it stands."""
-    return (
-        ("missing", None) if value is None else (cell_text(scaled(submission.measure, value)), value / most)
-    )
+    """A score as it is printed, and its position on the colour scale from 0 to 1."""
+    if value is None:
+        return "missing", None
+    return cell_text(scaled(submission.measure, value)), value / most
 
 
 def _curves(submission: Submission, levels: Mapping[str, Sequence[Condition]]) -> Figure | None:

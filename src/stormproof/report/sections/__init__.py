@@ -12,7 +12,8 @@ from statistics import fmean
 
 from stormproof.core.condition import Condition, corruption_of
 from stormproof.core.table import Cell
-from stormproof.corruptions.groups import KAMANN, MICHAELIS
+from stormproof.corruptions import registered
+from stormproof.corruptions.suites import KAMANN, MICHAELIS
 from stormproof.metrics.metric import measures
 from stormproof.report.elements import Axis, Section
 from stormproof.results.scores import Scores
@@ -88,7 +89,7 @@ def scaled(measure: str, value: float) -> float:
 
 
 def class_measure(measure: str) -> str:
-    """The measure that shows single classes where runs are compared by another."""
+    """The per-class measure that goes with a measure of whole runs."""
     return {"mask AP": "mask AP", "mIoU": "IoU", "PQ": "PQ"}.get(measure, "AP")
 
 
@@ -143,7 +144,5 @@ def group_of(corruption: str) -> str:
         for group, members in groups.items():
             if name in members:
                 return group
-    from stormproof.corruptions import registered
-
     known = registered().get(name)
     return known.family if known else "other"
